@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nsys_explain/model/time.hpp"
+
+namespace nsys_explain {
+
+/// What a communication kernel does. The names (operation_name) appear in reports.
+enum class Operation : std::uint8_t {
+  unknown,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  gather,
+  scatter,
+  send_recv,
+  barrier
+};
+
+std::string_view operation_name(Operation operation);
+
+/// True for operations in which no member can leave before every member has entered.
+bool is_synchronising(Operation operation);
+
+/// How the members of an instance were brought together; best first.
+enum class Evidence : std::uint8_t { nccl_payload, order, kernel_name };
+
+std::string_view evidence_name(Evidence evidence);
+
+/// Where enter and exit come from: the communication kernel, GPU operations launched inside the call's range where no
+/// kernel exists (copy-engine collectives), or one member of a CUDA graph traced by node.
+enum class TimingSource : std::uint8_t { kernel, projection, graph_node };
+
+std::string_view timing_source_name(TimingSource source);
+
+/// Message size of an operation by the convention of nccl-tests, from NCCL's per-call bytes and the communicator's
+/// size: the whole buffer for all-gather, reduce-scatter, all-to-all, gather and scatter (n x per-call bytes), else
+/// per-call bytes. -1 where bytes are unknown.
+std::int64_t message_size_bytes(Operation operation, std::int64_t call_bytes, std::int64_t members);
+
+/// Bus bandwidth / algorithm bandwidth (nccl-tests PERFORMANCE.md): 2(n-1)/n all-reduce; (n-1)/n all-gather,
+/// reduce-scatter, all-to-all, gather, scatter; 1 otherwise.
+double bus_bandwidth_factor(Operation operation, std::int64_t members);
+
+/// One member's part in a collective. Trivially copyable: this is what travels between tool ranks.
+/// Times are job time once the clock has been applied, before that UTC by the report minus the job epoch.
+struct Arrival {
+  Nanoseconds enter_ns = 0;
+  Nanoseconds exit_ns = 0;
+  /// Time from the latest communication exit on this trace rank before this enter to this enter: the work that this
+  /// rank did on its own since it was last synchronised. no_time for the first arrival of a trace rank.
+  Nanoseconds work_ns = no_time;
+  std::uint64_t communicator = 0;  ///< key: NCCL's hash, or an inferred one (see collectives/communicators.hpp)
+  std::int64_t call_bytes = -1;    ///< NCCL's per-call size; -1 unknown
+  std::int32_t trace_rank = -1;
+  std::int32_t position = 0;  ///< 0, 1, 2 ... within (trace rank, communicator) in enter order
+  std::int32_t peer_or_root = -1;
+  std::uint32_t kernel_name_hash = 0;  ///< of the short kernel name; part of the symbol where no payload tells more
+  Operation operation = Operation::unknown;
+  Evidence evidence = Evidence::kernel_name;
+  TimingSource timing_source = TimingSource::kernel;
+  std::uint8_t reserved = 0;  ///< no padding bytes travel uninitialised
+  std::uint32_t reserved_too = 0;
+};
+
+/// One collective operation across its members. See outputs.md words: A = latest enter.
+struct Instance {
+  std::int64_t sequence = 0;  ///< within its communicator, in job-time order
+  Operation operation = Operation::unknown;
+  bool complete = false;  ///< every member of the communicator is present
+  bool resolved = false;  ///< the last arriver is later than the second-last beyond the clock's uncertainty
+  std::int64_t message_bytes = -1;
+  std::int32_t members = 0;  ///< size of the communicator
+  Nanoseconds first_enter_ns = 0;
+  Nanoseconds last_enter_ns = 0;
+  Nanoseconds skew_uncertainty_ns = 0;
+  std::int32_t last_trace_rank = -1;
+  Nanoseconds transfer_ns = 0;     ///< median over arrivals of max(0, exit - A)
+  Nanoseconds caused_wait_ns = 0;  ///< waiting that would vanish without the last arriver's own lateness
+  std::int64_t first_arrival = 0;  ///< arrivals [first_arrival, first_arrival + arrivals) of MatchedCommunicator
+  std::int32_t arrivals = 0;
+};
+
+/// One member's part in one instance, on the job clock.
+struct InstanceArrival {
+  std::int32_t trace_rank = -1;
+  Nanoseconds enter_ns = 0;
+  Nanoseconds exit_ns = 0;
+  Nanoseconds wait_ns = 0;
+  Nanoseconds transfer_ns = 0;
+  Nanoseconds own_lateness_ns = 0;
+  Nanoseconds inherited_lateness_ns = 0;
+  TimingSource timing_source = TimingSource::kernel;
+};
+
+/// All instances of one communicator, in sequence order.
+struct MatchedCommunicator {
+  std::uint64_t key = 0;
+  std::vector<std::int32_t> trace_ranks;  ///< members seen, ascending
+  std::int32_t size = 0;                  ///< members that exist: NCCL's rank count where known, else those seen
+  Evidence evidence = Evidence::kernel_name;
+  std::int64_t unmatched_arrivals = 0;
+  std::vector<Instance> instances;
+  std::vector<InstanceArrival> arrivals;
+};
+
+}  // namespace nsys_explain

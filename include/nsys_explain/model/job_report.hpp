@@ -1,0 +1,178 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/diagnostic.hpp"
+#include "nsys_explain/model/identity.hpp"
+#include "nsys_explain/model/table.hpp"
+#include "nsys_explain/model/time.hpp"
+
+/// The result of one run as plain data: what report.json, report.md, report.html and the store's summaries are made of.
+/// Field names follow outputs.md; everything here is independent of the number of tool ranks except `RunFacts`.
+namespace nsys_explain {
+
+enum class ClockMethod : std::uint8_t { collectives, host_clock, utc };
+
+/// Job time = u - offset_ns - drift_ppb * 1e-9 * (u - offset_ns - pivot_ns), with u = UTC by the report - epoch.
+struct SessionClock {
+  std::string path;
+  std::string host;
+  ClockMethod method = ClockMethod::utc;
+  Nanoseconds offset_ns = 0;
+  double drift_ppb = 0;
+  std::optional<Nanoseconds>
+      uncertainty_ns;          ///< one standard uncertainty; empty: nothing relates this session to others
+  std::int32_t component = 0;  ///< only sessions of one component can be compared
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(path, host, method, offset_ns, drift_ppb, uncertainty_ns, component);
+  }
+};
+
+/// How well matched ends agree after clock correction, on instances held out of the fit. Empty: nothing to hold out.
+struct ClockResidual {
+  std::optional<Nanoseconds> held_out_p50_ns, held_out_p90_ns, held_out_max_ns;
+  std::int64_t samples = 0;
+};
+
+struct ClockReport {
+  std::vector<SessionClock> sessions;
+  Nanoseconds pivot_ns = 0;
+  ClockResidual residual;
+  std::int64_t violations = 0;  ///< instances in which a member left before the last one entered
+};
+
+struct CommunicatorSummary {
+  std::string name;  ///< NCCL's hash in hexadecimal, or "inferred-N"
+  std::uint64_t key = 0;
+  std::vector<std::int32_t> trace_ranks;
+  std::int32_t size = 0;
+  std::int64_t instances = 0, complete = 0, partial = 0, unmatched_arrivals = 0;
+  Evidence evidence = Evidence::kernel_name;
+};
+
+/// Sums over the complete instances of one operation; bandwidths are total bytes over total transfer time, GB = 1e9.
+struct OperationSummary {
+  Operation operation = Operation::unknown;
+  std::int64_t instances = 0;
+  std::optional<std::int64_t> bytes;
+  Nanoseconds wait_ns = 0;
+  Nanoseconds transfer_ns = 0;
+  std::optional<double> algorithm_bandwidth_gbs, bus_bandwidth_gbs;
+};
+
+/// Where the time of one trace rank went; the parts add up to window_ns exactly (algorithms.md 7).
+struct Budget {
+  Nanoseconds window_start_ns = 0;  ///< job time
+  Nanoseconds window_ns = 0;
+  Nanoseconds compute_ns = 0;
+  Nanoseconds communication_ns = 0;
+  Nanoseconds overlapped_ns = 0;
+  Nanoseconds exposed_communication_ns = 0;
+  Nanoseconds copy_ns = 0;
+  Nanoseconds opaque_graph_ns = 0;
+  Nanoseconds idle_ns = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(window_start_ns, window_ns, compute_ns, communication_ns, overlapped_ns, exposed_communication_ns, copy_ns,
+            opaque_graph_ns, idle_ns);
+  }
+};
+
+struct RankSummary {
+  std::int32_t trace_rank = -1;
+  Budget budget;
+  std::int64_t arrivals = 0;
+  std::int64_t last_arrivals = 0;  ///< resolved instances in which this rank was last
+  Nanoseconds wait_ns = 0;
+  Nanoseconds caused_wait_ns = 0;
+  Nanoseconds own_lateness_ns = 0;
+  Nanoseconds inherited_lateness_ns = 0;
+};
+
+enum class Pattern : std::uint8_t { persistent, transient, periodic, rotating };
+
+enum class Cause : std::uint8_t {
+  slow_kernel,
+  extra_work,
+  launch_starved,
+  sync_stall,
+  blocking_copy,
+  allocation,
+  slow_link,
+  profiler_overhead,
+  unknown
+};
+
+/// A trace rank with statistically and physically significant lateness of its own.
+struct Straggler {
+  std::int32_t trace_rank = -1;
+  Pattern pattern = Pattern::persistent;
+  Cause cause = Cause::unknown;
+  Nanoseconds own_lateness_ns = 0;
+  Nanoseconds caused_wait_ns = 0;
+  double last_share = 0;  ///< of the resolved instances it took part in
+  double p_value = 1;
+  Nanoseconds first_ns = 0, last_ns = 0;  ///< job time of the first and last instance it delayed
+  std::vector<std::string> evidence;
+};
+
+enum class FindingSeverity : std::uint8_t { high, medium, low, info };
+
+struct Finding {
+  std::string id;  ///< stable, kebab-case: scripts may look for it
+  FindingSeverity severity = FindingSeverity::info;
+  std::string title;
+  std::vector<std::string> evidence;
+  std::string recommendation;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(id, severity, title, evidence, recommendation);
+  }
+};
+
+/// NVLink counters against collectives.
+struct NvlinkReport {
+  bool available = false;
+  std::string message;
+};
+
+/// Facts of this run of the tool; the only part of a report that may differ between two runs over the same traces.
+struct RunFacts {
+  std::string date_utc;
+  std::string tool_version;
+  std::int32_t tool_ranks = 1;
+  std::vector<std::string> hosts;
+  struct Phase {
+    std::string name;
+    double seconds = 0;
+  };
+  std::vector<Phase> phases;
+};
+
+struct JobReport {
+  Nanoseconds epoch_utc_ns = 0;
+  std::vector<InputReport> inputs;             ///< sorted by path
+  std::vector<Session> sessions;               ///< sorted by path
+  std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank
+  ClockReport clock;
+  std::vector<CommunicatorSummary> communicators;
+  std::int64_t instances = 0, complete = 0, partial = 0, unmatched_arrivals = 0;
+  std::vector<OperationSummary> by_operation;
+  std::vector<RankSummary> ranks;  ///< same order as trace_ranks
+  std::vector<Straggler> stragglers;
+  NvlinkReport nvlink;
+  std::vector<Finding> findings;
+  std::vector<Warning> warnings;
+  std::vector<Table> tables;  ///< small tables that go to the store and CSV besides the streamed ones
+  RunFacts run;
+};
+
+}  // namespace nsys_explain

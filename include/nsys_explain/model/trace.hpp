@@ -1,0 +1,150 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/model/diagnostic.hpp"
+#include "nsys_explain/model/identity.hpp"
+#include "nsys_explain/model/time.hpp"
+
+namespace nsys_explain {
+
+/// Index into Trace::strings. 0 is the empty string.
+using StringIndex = std::uint32_t;
+
+/// One kernel execution on a GPU. Times are trace time (nanoseconds since the session start of its file).
+struct Kernel {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint64_t graph_node_id = 0;   ///< 0: not part of a CUDA graph traced by node
+  std::uint32_t correlation_id = 0;  ///< 0: none; joins ApiCall::correlation_id within one process only
+  std::uint32_t context_id = 0;
+  std::uint32_t stream_id = 0;
+  StringIndex short_name = 0;      ///< base function name
+  StringIndex demangled_name = 0;  ///< with template and argument lists
+  StringIndex mangled_name = 0;    ///< empty where not exported
+  std::int32_t grid_x = 0, grid_y = 0, grid_z = 0;
+  std::int32_t block_x = 0, block_y = 0, block_z = 0;
+  std::int32_t registers_per_thread = 0;
+  std::int32_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
+};
+
+/// Copy or set of memory on a GPU. Kinds are nsys' numbers (ENUM_CUDA_MEMCPY_OPER, ENUM_CUDA_MEM_KIND); -1: not
+/// exported.
+struct MemoryOperation {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::int64_t bytes = 0;
+  std::uint32_t correlation_id = 0;
+  std::uint32_t context_id = 0;
+  std::uint32_t stream_id = 0;
+  std::int16_t copy_kind = -1;  ///< -1 for a set
+  std::int16_t source_kind = -1;
+  std::int16_t destination_kind = -1;  ///< for a set: the kind of the memory set
+  bool is_set = false;
+};
+
+/// One execution of a whole CUDA graph recorded as a single interval: what ran inside is invisible.
+struct GraphLaunch {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint32_t correlation_id = 0;
+  std::uint32_t stream_id = 0;
+  std::uint32_t graph_id = 0;
+  std::uint32_t graph_exec_id = 0;
+};
+
+/// One CUDA runtime or driver call on a host thread.
+struct ApiCall {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint32_t thread_id = 0;
+  std::uint32_t correlation_id = 0;
+  StringIndex name = 0;  ///< without the _vNNNN suffix
+  std::int32_t return_value = 0;
+};
+
+/// How an NVTX event was recorded (ids of ENUM_NSYS_EVENT_TYPE that hold time).
+enum class NvtxKind : std::uint8_t { mark, push_pop, start_end };
+
+/// One NVTX range or mark.
+struct NvtxRange {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = no_time;  ///< no_time: a mark, or a range still open when the capture stopped
+  std::uint32_t thread_id = 0;
+  std::uint32_t end_thread_id = 0;  ///< differs from thread_id where a start/end range ended on another thread
+  StringIndex text = 0;
+  StringIndex domain = 0;       ///< name of the domain; empty for the default domain
+  std::int32_t nccl_call = -1;  ///< index into ProcessTrace::nccl_calls, -1 if it is none
+  NvtxKind kind = NvtxKind::push_pop;
+};
+
+/// Which NCCL function an NVTX range of NCCL's domain stands for.
+enum class NcclFunction : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  gather,
+  scatter,
+  send,
+  recv,
+  group_start,
+  group_end,
+  comm_init,
+  comm_split,
+  comm_destroy,  ///< comm_init: every way to make one; comm_destroy: destroy, abort, finalize
+  other
+};
+
+/// A call into NCCL seen as an NVTX range, with its payload where the export holds one.
+/// `bytes` is NCCL's own per-call size (count argument times element size); see operations.hpp for what it covers.
+struct NcclCall {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = no_time;
+  std::uint64_t communicator = 0;  ///< NCCL's communicator hash; 0: not known
+  std::int64_t bytes = -1;         ///< -1: not known
+  std::int64_t sequence = -1;      ///< sequence number from the advanced NCCL trace; -1: not known
+  std::int32_t peer_or_root = -1;
+  std::int32_t rank = -1;        ///< comm_*: this process's rank in the communicator
+  std::int32_t rank_count = -1;  ///< comm_*: size of the communicator
+  std::int32_t device = -1;      ///< comm_*: CUDA device
+  std::uint32_t thread_id = 0;
+  NcclFunction function = NcclFunction::other;
+};
+
+/// GPU activity of one trace rank: one device of one process. Every vector is sorted by (start, end).
+struct DeviceTrace {
+  std::int32_t device_id = 0;
+  std::string gpu_name;
+  std::string gpu_uuid;
+  std::vector<Kernel> kernels;
+  std::vector<MemoryOperation> memory_operations;
+  std::vector<GraphLaunch> graph_launches;
+};
+
+/// What one process recorded. Every vector is sorted by start.
+struct ProcessTrace {
+  std::uint64_t global_pid = 0;
+  std::int32_t process_id = 0;
+  std::string name;
+  std::vector<DeviceTrace> devices;  ///< sorted by device_id; only devices with GPU activity
+  std::vector<ApiCall> api_calls;
+  std::vector<NvtxRange> nvtx_ranges;
+  std::vector<NcclCall> nccl_calls;
+  std::vector<RankClaim> claims;  ///< hold for the whole process
+};
+
+/// Everything read from one export. Plain data: what was not recorded is empty, and `warnings` says so.
+struct Trace {
+  Session session;
+  std::vector<std::string> strings;     ///< valid UTF-8; [0] is ""
+  std::vector<ProcessTrace> processes;  ///< sorted by global_pid; only those with CUDA or NVTX events
+  bool has_kernel_table = false;
+  std::vector<Warning> warnings;
+};
+
+}  // namespace nsys_explain

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "nsys_explain/model/job_report.hpp"
+
+/// Pure functions from the result to text. They read no file, no clock and no environment.
+namespace nsys_explain::report {
+
+/// report.json, schema_version 1.0: the contract of outputs.md. Ends with a newline.
+std::string to_json(const JobReport& report);
+
+/// report.md: verdict, findings, then tables, readable as plain text in a terminal.
+std::string to_markdown(const JobReport& report);
+
+/// The few lines printed at the end of a run: the verdict and where the reports lie.
+std::string to_summary(const JobReport& report, std::string_view output_directory);
+
+/// Header line and rows of a table as CSV (RFC 4180, UTF-8). Text that a spreadsheet would run as a formula is
+/// defused with a leading apostrophe.
+std::string csv_header(const TableSchema& schema);
+std::string csv_rows(const Table& chunk);
+
+/// 1234567 -> "1.235 ms": three or four significant digits and a unit that fits.
+std::string format_duration(Nanoseconds duration_ns);
+std::string format_bytes(std::int64_t bytes);
+
+}  // namespace nsys_explain::report
