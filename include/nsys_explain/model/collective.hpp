@@ -70,42 +70,41 @@ struct Arrival {
   std::uint32_t reserved_too = 0;
 };
 
-/// One collective operation across its members. See outputs.md words: A = latest enter.
-struct Instance {
-  std::int64_t sequence = 0;  ///< within its communicator, in job-time order
-  Operation operation = Operation::unknown;
-  bool complete = false;  ///< every member of the communicator is present
-  bool resolved = false;  ///< the last arriver is later than the second-last beyond the clock's uncertainty
-  std::int64_t message_bytes = -1;
-  std::int32_t members = 0;  ///< size of the communicator
-  Nanoseconds first_enter_ns = 0;
-  Nanoseconds last_enter_ns = 0;
-  Nanoseconds skew_uncertainty_ns = 0;
-  std::int32_t last_trace_rank = -1;
-  Nanoseconds transfer_ns = 0;     ///< median over arrivals of max(0, exit - A)
-  Nanoseconds caused_wait_ns = 0;  ///< waiting that would vanish without the last arriver's own lateness
-  std::int64_t first_arrival = 0;  ///< arrivals [first_arrival, first_arrival + arrivals) of MatchedCommunicator
-  std::int32_t arrivals = 0;
-};
-
-/// One member's part in one instance, on the job clock.
+/// One member's part in one instance. Trivially copyable.
 struct InstanceArrival {
-  std::int32_t trace_rank = -1;
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
+  Nanoseconds work_ns = no_time;  ///< see Arrival
   Nanoseconds wait_ns = 0;
   Nanoseconds transfer_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds inherited_lateness_ns = 0;
+  std::int32_t trace_rank = -1;
   TimingSource timing_source = TimingSource::kernel;
 };
 
-/// All instances of one communicator, in sequence order.
-struct MatchedCommunicator {
-  std::uint64_t key = 0;
-  std::vector<std::int32_t> trace_ranks;  ///< members seen, ascending
-  std::int32_t size = 0;                  ///< members that exist: NCCL's rank count where known, else those seen
-  Evidence evidence = Evidence::kernel_name;
+/// One collective operation across its members. A = latest enter.
+struct Instance {
+  std::int64_t sequence = 0;  ///< within its communicator, in job-time order
+  std::int64_t first_arrival = 0;  ///< its arrivals are [first_arrival, first_arrival + arrivals) of the block
+  std::int32_t arrivals = 0;
+  std::int32_t members = 0;  ///< size of the communicator
+  Operation operation = Operation::unknown;
+  bool complete = false;  ///< every member of the communicator is present
+  bool resolved = false;  ///< the last arriver is later than the second-last by more than three times the uncertainty
+  bool feasible = true;   ///< no member left before the last one entered, within the clock's uncertainty
+  std::int64_t message_bytes = -1;  ///< see message_size_bytes
+  Nanoseconds first_enter_ns = 0;
+  Nanoseconds last_enter_ns = 0;
+  std::int64_t skew_uncertainty_ns = -1;  ///< one standard uncertainty of last minus second-last enter; -1: not known
+  std::int32_t last_trace_rank = -1;
+  Nanoseconds transfer_ns = 0;     ///< median over arrivals of max(0, exit - A)
+  Nanoseconds caused_wait_ns = 0;  ///< waiting that would vanish without the last arriver's own lateness
+};
+
+/// Matched instances of one communicator, consecutive in sequence: the piece that one owner rank works on.
+struct MatchedBlock {
+  std::int32_t communicator = 0;  ///< index into the run's list of communicators
   std::int64_t unmatched_arrivals = 0;
   std::vector<Instance> instances;
   std::vector<InstanceArrival> arrivals;

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/trace.hpp"
+
+namespace nsys_explain::collectives {
+
+/// What a kernel name tells: whether the kernel communicates with other GPUs, and which operation it starts with.
+struct KernelClass {
+  bool communication = false;
+  Operation operation = Operation::unknown;
+  std::string library;  ///< "NCCL", "DeepEP", ...; empty for compute
+};
+
+/// Looks a kernel up in the table of communication kernels (communication_kernels.inc). Stream, algorithm, protocol and
+/// reduction are never concluded from a name: NCCL runs many of them under one (nsys-sqlite.md 2.5).
+KernelClass classify_kernel(std::string_view short_name, std::string_view demangled_name);
+
+/// Classes of all kernel names of one trace, so that each distinct name is matched once.
+class KernelClasses {
+ public:
+  explicit KernelClasses(const Trace& trace);
+  const KernelClass& of(const Kernel& kernel) const { return classes_[class_of_name_[name_key(kernel)]]; }
+  bool is_communication(const Kernel& kernel) const { return of(kernel).communication; }
+
+ private:
+  static StringIndex name_key(const Kernel& kernel) {
+    return kernel.demangled_name != 0 ? kernel.demangled_name : kernel.short_name;
+  }
+  std::vector<KernelClass> classes_;          ///< [0] is compute
+  std::vector<std::uint32_t> class_of_name_;  ///< by name_key
+};
+
+}  // namespace nsys_explain::collectives

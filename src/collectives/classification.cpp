@@ -1,0 +1,69 @@
+#include "nsys_explain/collectives/classification.hpp"
+
+#include <algorithm>
+#include <array>
+#include <regex>
+
+namespace nsys_explain::collectives {
+namespace {
+
+enum class Name { short_name, demangled_name };
+
+struct TableRow {
+  const char* library;
+  Name matched;
+  const char* pattern;
+  Operation operation;
+};
+
+constexpr auto table = std::to_array<TableRow>({
+#include "communication_kernels.inc"
+});
+
+/// Template arguments can be thousands of characters; what names a communication kernel stands at the front.
+constexpr std::size_t longest_matched_name = 512;
+
+const std::vector<std::regex>& compiled_patterns() {
+  static const std::vector<std::regex> patterns = [] {
+    std::vector<std::regex> compiled;
+    compiled.reserve(table.size());
+    for (const TableRow& row : table) compiled.emplace_back(row.pattern, std::regex::ECMAScript | std::regex::optimize);
+    return compiled;
+  }();
+  return patterns;
+}
+
+}  // namespace
+
+KernelClass classify_kernel(std::string_view short_name, std::string_view demangled_name) {
+  const std::string_view short_part = short_name.substr(0, longest_matched_name);
+  // The argument list may name a communication type without the kernel communicating.
+  const std::string_view demangled_part =
+      demangled_name.substr(0, std::min(demangled_name.find('('), longest_matched_name));
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::string_view name = table[i].matched == Name::short_name ? short_part : demangled_part;
+    if (std::regex_search(name.begin(), name.end(), compiled_patterns()[i])) {
+      return {true, table[i].operation, table[i].library};
+    }
+  }
+  return {};
+}
+
+KernelClasses::KernelClasses(const Trace& trace) : classes_(1), class_of_name_(trace.strings.size(), 0) {
+  std::vector<bool> seen(trace.strings.size(), false);
+  for (const ProcessTrace& process : trace.processes) {
+    for (const DeviceTrace& device : process.devices) {
+      for (const Kernel& kernel : device.kernels) {
+        const StringIndex key = name_key(kernel);
+        if (seen[key]) continue;
+        seen[key] = true;
+        KernelClass found = classify_kernel(trace.strings[kernel.short_name], trace.strings[kernel.demangled_name]);
+        if (!found.communication) continue;
+        class_of_name_[key] = static_cast<std::uint32_t>(classes_.size());
+        classes_.push_back(std::move(found));
+      }
+    }
+  }
+}
+
+}  // namespace nsys_explain::collectives

@@ -1,0 +1,188 @@
+#include "nsys_explain/collectives/extraction.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "nccl_groups.hpp"
+#include "nsys_explain/model/launch_index.hpp"
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// A communication kernel, or a copy that NCCL launched, with the group it was launched in.
+struct Launched {
+  Interval interval;
+  Nanoseconds launch_ns = no_time;
+  const NcclGroup* group = nullptr;
+  std::size_t device = 0;
+  std::uint32_t stream_id = 0;
+  std::uint32_t name_hash = 0;
+  Operation operation = Operation::unknown;
+  TimingSource timing_source = TimingSource::kernel;
+};
+
+std::uint32_t hash_name(std::string_view name) {
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return hash;
+}
+
+/// In the order in which the host launched them, which is the order of the calls in a group.
+bool launched_before(const Launched& a, const Launched& b) {
+  return std::tuple(a.launch_ns, a.interval.start_ns, a.device, a.stream_id) <
+         std::tuple(b.launch_ns, b.interval.start_ns, b.device, b.stream_id);
+}
+
+class ProcessExtractor {
+ public:
+  ProcessExtractor(const Trace& trace, const ProcessTrace& process, const KernelClasses& classes)
+      : trace_(trace), process_(process), classes_(classes), launches_(process.api_calls),
+        groups_(find_nccl_groups(trace, process)), group_has_kernel_(groups_.size(), false) {}
+
+  std::vector<DeviceArrivals> run() {
+    result_.resize(process_.devices.size());
+    for (std::size_t d = 0; d < process_.devices.size(); ++d) {
+      result_[d].device_id = process_.devices[d].device_id;
+      collect_kernels(d);
+    }
+    for (std::size_t d = 0; d < process_.devices.size(); ++d) collect_projections(d);
+    join_groups();
+    for (DeviceArrivals& device : result_) finish(device.arrivals);
+    return std::move(result_);
+  }
+
+ private:
+  const NcclGroup* group_of(const ApiCall* launch) const {
+    return launch == nullptr ? nullptr : enclosing_group(groups_, launch->thread_id, launch->start_ns);
+  }
+
+  void collect_kernels(std::size_t d) {
+    for (const Kernel& kernel : process_.devices[d].kernels) {
+      const KernelClass& kernel_class = classes_.of(kernel);
+      if (!kernel_class.communication) continue;
+      const ApiCall* launch = launches_.find(kernel.correlation_id, kernel.start_ns);
+      Launched launched{{kernel.start_ns, kernel.end_ns}, launch ? launch->start_ns : kernel.start_ns, group_of(launch), d,
+                        kernel.stream_id, hash_name(trace_.strings[kernel.short_name]), kernel_class.operation,
+                        kernel.graph_node_id != 0 ? TimingSource::graph_node : TimingSource::kernel};
+      if (launched.group != nullptr) group_has_kernel_[static_cast<std::size_t>(launched.group - groups_.data())] = true;
+      launched_.push_back(launched);
+    }
+  }
+
+  /// Copy-engine collectives have no kernel: the copies launched inside the call's range stand for it.
+  void collect_projections(std::size_t d) {
+    std::map<const NcclGroup*, Launched> projections;
+    for (const MemoryOperation& copy : process_.devices[d].memory_operations) {
+      if (copy.is_set) continue;
+      const ApiCall* launch = launches_.find(copy.correlation_id, copy.start_ns);
+      const NcclGroup* group = group_of(launch);
+      if (group == nullptr || group->calls.empty() || group_has_kernel_[static_cast<std::size_t>(group - groups_.data())]) {
+        continue;
+      }
+      const auto [entry, is_new] = projections.try_emplace(
+          group, Launched{{copy.start_ns, copy.end_ns}, launch->start_ns, group, d, copy.stream_id, 0,
+                          Operation::unknown, TimingSource::projection});
+      Interval& interval = entry->second.interval;
+      interval = {std::min(interval.start_ns, copy.start_ns), std::max(interval.end_ns, copy.end_ns)};
+    }
+    for (const auto& [group, launched] : projections) launched_.push_back(launched);
+  }
+
+  void join_groups() {
+    std::map<const NcclGroup*, std::vector<const Launched*>> kernels_of_group;
+    std::sort(launched_.begin(), launched_.end(), launched_before);
+    for (const Launched& launched : launched_) {
+      if (launched.group != nullptr && !launched.group->calls.empty()) {
+        kernels_of_group[launched.group].push_back(&launched);
+      } else {
+        add_arrival(launched, nullptr);
+      }
+    }
+    for (const auto& [group, kernels] : kernels_of_group) {
+      const std::vector<CarriedCall> carried = share_out_calls(*group, kernels.size());
+      for (std::size_t k = 0; k < kernels.size(); ++k) add_arrival(*kernels[k], &carried[k]);
+    }
+  }
+
+  void add_arrival(const Launched& launched, const CarriedCall* call) {
+    DeviceArrivals& device = result_[launched.device];
+    Arrival arrival;
+    arrival.enter_ns = launched.interval.start_ns;
+    arrival.exit_ns = launched.interval.end_ns;
+    arrival.kernel_name_hash = launched.name_hash;
+    arrival.operation = launched.operation;
+    arrival.timing_source = launched.timing_source;
+    if (call == nullptr) {
+      ++device.without_call;
+      arrival.evidence = Evidence::kernel_name;
+    } else {
+      if (call->operation != Operation::unknown) arrival.operation = call->operation;
+      arrival.communicator = call->communicator;
+      arrival.call_bytes = call->call_bytes;
+      arrival.peer_or_root = call->peer_or_root;
+      arrival.evidence = call->communicator >= first_nccl_key ? Evidence::nccl_payload : Evidence::order;
+      device.fused += call->fused ? 1 : 0;
+    }
+    if (arrival.evidence != Evidence::nccl_payload) arrival.communicator = launched.stream_id;  // becomes a lane in finish
+    device.arrivals.push_back(arrival);
+  }
+
+  /// Sorts, turns streams into lanes, numbers positions and measures the work before each arrival.
+  static void finish(std::vector<Arrival>& arrivals) {
+    std::sort(arrivals.begin(), arrivals.end(), [](const Arrival& a, const Arrival& b) {
+      return std::tuple(a.enter_ns, a.exit_ns, a.communicator) < std::tuple(b.enter_ns, b.exit_ns, b.communicator);
+    });
+    std::map<std::uint64_t, std::uint64_t> lane_of_stream;
+    std::map<std::uint64_t, std::int32_t> next_position;
+    for (Arrival& arrival : arrivals) {
+      if (arrival.evidence != Evidence::nccl_payload) {
+        arrival.communicator = lane_of_stream.try_emplace(arrival.communicator, lane_of_stream.size()).first->second;
+      }
+      arrival.position = next_position[arrival.communicator]++;
+    }
+    // The latest exit before an enter is not that of the previous enter where communicators overlap.
+    std::vector<Nanoseconds> exits;
+    exits.reserve(arrivals.size());
+    for (const Arrival& arrival : arrivals) exits.push_back(arrival.exit_ns);
+    std::sort(exits.begin(), exits.end());
+    for (Arrival& arrival : arrivals) {
+      const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter_ns);
+      if (later != exits.begin()) arrival.work_ns = arrival.enter_ns - *std::prev(later);
+    }
+  }
+
+  const Trace& trace_;
+  const ProcessTrace& process_;
+  const KernelClasses& classes_;
+  LaunchIndex launches_;
+  std::vector<NcclGroup> groups_;
+  std::vector<bool> group_has_kernel_;
+  std::vector<Launched> launched_;
+  std::vector<DeviceArrivals> result_;
+};
+
+}  // namespace
+
+std::vector<DeviceArrivals> extract_arrivals(const Trace& trace, const ProcessTrace& process,
+                                             const KernelClasses& classes) {
+  return ProcessExtractor(trace, process, classes).run();
+}
+
+std::vector<CommunicatorMembership> communicator_memberships(const ProcessTrace& process) {
+  std::vector<CommunicatorMembership> memberships;
+  const auto key = [](const CommunicatorMembership& m) { return std::tuple(m.communicator, m.rank, m.rank_count, m.device); };
+  for (const NcclCall& call : process.nccl_calls) {
+    const bool describes = call.function == NcclFunction::comm_init || call.function == NcclFunction::comm_split ||
+                           call.function == NcclFunction::comm_destroy;
+    if (!describes || call.communicator == 0 || call.rank_count <= 0) continue;
+    memberships.push_back({call.communicator, call.rank, call.rank_count, call.device});
+  }
+  std::sort(memberships.begin(), memberships.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  memberships.erase(std::unique(memberships.begin(), memberships.end(),
+                                [&](const auto& a, const auto& b) { return key(a) == key(b); }),
+                    memberships.end());
+  return memberships;
+}
+
+}  // namespace nsys_explain::collectives

@@ -1,0 +1,60 @@
+#include "nsys_explain/model/intervals.hpp"
+
+#include <algorithm>
+
+namespace nsys_explain {
+
+std::vector<Interval> merge_intervals(std::vector<Interval> intervals) {
+  const auto by_start = [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; };
+  if (!std::is_sorted(intervals.begin(), intervals.end(), by_start)) {
+    std::sort(intervals.begin(), intervals.end(), by_start);
+  }
+  std::size_t merged = 0;
+  for (const Interval interval : intervals) {
+    if (interval.end_ns <= interval.start_ns) continue;
+    if (merged > 0 && interval.start_ns <= intervals[merged - 1].end_ns) {
+      intervals[merged - 1].end_ns = std::max(intervals[merged - 1].end_ns, interval.end_ns);
+    } else {
+      intervals[merged++] = interval;
+    }
+  }
+  intervals.resize(merged);
+  return intervals;
+}
+
+Nanoseconds total_length(std::span<const Interval> merged) {
+  Nanoseconds total = 0;
+  for (const Interval& interval : merged) total += interval.end_ns - interval.start_ns;
+  return total;
+}
+
+std::vector<Interval> intersect(std::span<const Interval> a, std::span<const Interval> b) {
+  std::vector<Interval> common;
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const Nanoseconds start = std::max(a[i].start_ns, b[j].start_ns);
+    const Nanoseconds end = std::min(a[i].end_ns, b[j].end_ns);
+    if (start < end) common.push_back({start, end});
+    if (a[i].end_ns < b[j].end_ns) {
+      ++i;
+    } else {
+      ++j;
+    }
+  }
+  return common;
+}
+
+std::vector<Interval> subtract(std::span<const Interval> a, std::span<const Interval> b) {
+  std::vector<Interval> rest;
+  std::size_t j = 0;
+  for (Interval piece : a) {
+    while (j < b.size() && b[j].end_ns <= piece.start_ns) ++j;
+    for (std::size_t k = j; k < b.size() && b[k].start_ns < piece.end_ns; ++k) {
+      if (b[k].start_ns > piece.start_ns) rest.push_back({piece.start_ns, b[k].start_ns});
+      piece.start_ns = std::max(piece.start_ns, b[k].end_ns);
+    }
+    if (piece.start_ns < piece.end_ns) rest.push_back(piece);
+  }
+  return rest;
+}
+
+}  // namespace nsys_explain
