@@ -23,9 +23,10 @@ concept Record = std::is_trivially_copyable_v<T>;
 template <Record T>
 struct Gathered {
   std::vector<T> values;
-  std::vector<std::size_t> offsets;  ///< size() + 1 entries; empty on ranks that received nothing
+  std::vector<std::size_t> offsets;  ///< size() + 1 entries; none on a rank that is not a receiver (gather: all but 0)
 
   std::span<const T> of(int rank) const {
+    if (offsets.empty()) return {};
     return std::span<const T>(values).subspan(offsets[rank], offsets[rank + 1] - offsets[rank]);
   }
 };
@@ -74,8 +75,7 @@ class Communicator {
   /// Collective: rank 0's records on every rank.
   template <Record T>
   std::vector<T> broadcast(std::span<const T> from_root) const {
-    const Gathered<T> received = from_bytes<T>(broadcast_bytes(to_bytes(from_root)));
-    return received.values;
+    return from_bytes<T>({broadcast_bytes(to_bytes(from_root)), {}}).values;
   }
 
   /// Collective: element-wise over vectors of equal length on every rank; the result is on every rank.
@@ -92,30 +92,25 @@ class Communicator {
   [[noreturn]] void abort(int exit_code) const;
 
  private:
-  struct GatheredBytes {
-    std::vector<std::byte> bytes;
-    std::vector<std::size_t> offsets;
-  };
-
   template <Record T>
   static std::span<const std::byte> to_bytes(std::span<const T> records) {
     return std::as_bytes(records);
   }
 
   template <Record T>
-  static Gathered<T> from_bytes(const GatheredBytes& raw) {
+  static Gathered<T> from_bytes(const Gathered<std::byte>& raw) {
     Gathered<T> result;
-    result.values.resize(raw.bytes.size() / sizeof(T));
-    if (!raw.bytes.empty()) std::memcpy(result.values.data(), raw.bytes.data(), raw.bytes.size());
+    result.values.resize(raw.values.size() / sizeof(T));
+    if (!raw.values.empty()) std::memcpy(result.values.data(), raw.values.data(), raw.values.size());
     result.offsets.reserve(raw.offsets.size());
     for (const std::size_t offset : raw.offsets) result.offsets.push_back(offset / sizeof(T));
     return result;
   }
 
-  GatheredBytes all_gather_bytes(std::span<const std::byte> mine) const;
-  GatheredBytes gather_bytes(std::span<const std::byte> mine) const;
-  GatheredBytes all_to_all_bytes(const std::vector<std::span<const std::byte>>& outgoing) const;
-  GatheredBytes broadcast_bytes(std::span<const std::byte> from_root) const;
+  Gathered<std::byte> all_gather_bytes(std::span<const std::byte> mine) const;
+  Gathered<std::byte> gather_bytes(std::span<const std::byte> mine) const;
+  Gathered<std::byte> all_to_all_bytes(const std::vector<std::span<const std::byte>>& outgoing) const;
+  std::vector<std::byte> broadcast_bytes(std::span<const std::byte> from_root) const;
 
   std::shared_ptr<Transport> transport_;
 };
