@@ -1,0 +1,65 @@
+#include "nsys_explain/clock/job_time.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace nsys_explain::clock {
+namespace {
+
+SessionClock clock_with(Nanoseconds offset_ns, double drift_ppb) {
+  SessionClock clock;
+  clock.offset_ns = offset_ns;
+  clock.drift_ppb = drift_ppb;
+  return clock;
+}
+
+TEST(JobTime, WithoutDriftSubtractsTheOffset) {
+  const SessionClock clock = clock_with(-1'500, 0);
+  EXPECT_EQ(to_job_time(clock, 99, 1'000), 2'500);
+  EXPECT_EQ(to_session_time(clock, 99, 2'500), 1'000);
+}
+
+TEST(JobTime, MatchesTheFormulaOfTheReport) {
+  // x = 61e9 - 1e9 = 60e9, 30 s after the pivot: 50 ppm of it are 1.5 ms.
+  EXPECT_EQ(to_job_time(clock_with(1'000'000'000, 50'000), 30'000'000'000, 61'000'000'000), 59'998'500'000);
+  // The same distance before the pivot, and a clock that runs slow.
+  EXPECT_EQ(to_job_time(clock_with(1'000'000'000, 50'000), 30'000'000'000, 1'000'000'000), 1'500'000);
+  EXPECT_EQ(to_job_time(clock_with(1'000'000'000, -50'000), 30'000'000'000, 61'000'000'000), 60'001'500'000);
+}
+
+TEST(JobTime, RoundsHalvesOfTheCorrectionUpwards) {
+  const SessionClock half = clock_with(0, 500'000'000);  // correction = x / 2
+  EXPECT_EQ(to_job_time(half, 0, 1), 0);                 // 0.5 -> 1
+  EXPECT_EQ(to_job_time(half, 0, -1), -1);               // -0.5 -> 0
+  EXPECT_EQ(to_job_time(half, 0, 2), 1);
+}
+
+TEST(JobTime, KeepsNanosecondsFarFromZero) {
+  // 1e17 ns of session time: a double would resolve 16 ns only.
+  const Nanoseconds far = 100'000'000'000'000'001;
+  EXPECT_EQ(to_job_time(clock_with(0, 1), far - 1'000'000'000, far), far - 1);
+}
+
+TEST(JobTime, IsMonotoneAndInverts) {
+  for (const double drift_ppb : {-50'000.0, -0.37, 0.37, 50'000.0, 3'000'000.0}) {
+    const SessionClock clock = clock_with(123'457, drift_ppb);
+    const Nanoseconds pivot = 40'000;
+    for (Nanoseconds u = -100'000; u < 300'000; u += 7) {
+      const Nanoseconds job = to_job_time(clock, pivot, u);
+      ASSERT_LE(job, to_job_time(clock, pivot, u + 1)) << drift_ppb << " at " << u;
+      const Nanoseconds back = to_session_time(clock, pivot, job);
+      ASSERT_TRUE(back == u || back == u - 1) << drift_ppb << " at " << u;
+      ASSERT_GE(to_job_time(clock, pivot, back), job);
+      ASSERT_LT(to_job_time(clock, pivot, back - 1), job);
+    }
+  }
+}
+
+TEST(JobTime, LeavesMissingTimesMissing) {
+  EXPECT_EQ(to_job_time(clock_with(5, 7), 0, no_time), no_time);
+  EXPECT_EQ(to_session_time(clock_with(5, 7), 0, no_time), no_time);
+}
+
+}  // namespace
+}  // namespace nsys_explain::clock
