@@ -1,1 +1,103 @@
-int main() { return 0; }
+#include <iostream>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "nsys_explain/exchange/session.hpp"
+#include "nsys_explain/pipeline/job.hpp"
+
+namespace {
+
+constexpr const char* description =
+    R"(nsys-explain-mpi - explain why a multi-GPU job is slow, from its Nsight Systems traces
+
+Reads the SQLite exports of one job (one file per rank or per node), puts them on one clock, matches the NCCL
+collectives of all ranks, and says who makes the others wait, by how much, what it costs and how sure that is.
+Runs by itself, or under mpirun or srun, where each rank reads the traces that its node can see.)";
+
+constexpr const char* footer = R"(
+EXAMPLES
+  nsys-explain-mpi traces/*.sqlite --out report
+  mpirun -n 4 nsys-explain-mpi traces/*.sqlite --out report
+  srun --mpi=pmix nsys-explain-mpi '/local/traces/*.sqlite' --out report      (quoted: expanded on every node)
+  nsys-explain-mpi traces --rank-regex 'rank(\d+)' --require-ranks 64 --csv --out report
+
+TRACES
+  capture   nsys profile -t cuda,nvtx --cuda-graph-trace=node -o rank_%q{SLURM_PROCID}_%h ...
+  export    nsys export --type sqlite --include-blobs=true --include-json=true rank_0.nsys-rep
+  The blobs hold NCCL's message sizes and communicators; without them collectives are matched by order, and the
+  report says so. nsys 2022.1 to 2026.x are read. Inputs are never changed.
+
+RANKS
+  The number of a trace rank comes from the first of these that knows it: --rank-map and --rank-regex, the export's
+  MPI_RANKS, NCCL's records, the environment (RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, SLURM_PROCID,
+  MV2_COMM_WORLD_RANK), the file name, the order of the files. The report names the source.
+  A rank map has lines 'PATTERN RANK' or 'PATTERN PID DEVICE RANK'; '#' starts a comment.
+
+OUTPUTS
+  report.md      verdict, findings, tables: for a terminal, a pull request, an e-mail
+  report.json    summaries for scripts, schema_version 1.0
+  store.h5       every matched collective, for notebooks: a group per table, a dataset per column with unit and
+                 description. In Python:
+                   import h5py, pandas as pd
+                   t = h5py.File("report/store.h5")["collective_instances"]
+                   df = pd.DataFrame({c: t[c].asstr()[()] if h5py.check_string_dtype(t[c].dtype) else t[c][()] for c in t})
+  tables/*.csv   the same tables (--csv)
+  Results do not depend on the number of tool ranks nor on the order of the inputs; only `run` in report.json and
+  the group /run do.
+
+EXIT CODES
+  0  all inputs analysed (and, with --require-ranks, all ranks seen)
+  2  wrong usage
+  3  no input could be analysed
+  4  some inputs failed or ranks are missing; the rest was analysed and reported
+  5  results could not be written
+
+ENVIRONMENT
+  NSYS_EXPLAIN_MPI=on|off   initialise MPI or not, whatever the environment says about a launcher
+  TMPDIR                    private copies of traces that have a write-ahead log beside them)";
+
+void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
+  app.add_option("traces", job.inputs, "Exports (.sqlite), directories of them, or quoted patterns")->required();
+  app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->required();
+  app.add_flag("-f,--force", job.overwrite, "Replace older results in a directory that is not empty");
+  app.add_flag("--csv", job.write_csv, "Write the tables as CSV, too");
+  app.add_flag("-q,--quiet", job.quiet, "Print problems only");
+  app.add_option("--rank-map", job.rank_map_path, "File that says which trace is which rank");
+  app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
+  app.add_option("--require-ranks", job.require_ranks, "Exit with 4 where fewer trace ranks than this are seen")
+      ->check(CLI::PositiveNumber);
+  app.set_config("--job", "", "Read options from a file (TOML or INI)");
+}
+
+/// Parsing happens on every rank alike, but only rank 0 speaks.
+int parse(CLI::App& app, int argc, char** argv, bool speaks, bool& finished) {
+  finished = true;
+  try {
+    app.parse(argc, argv);
+    finished = false;
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    std::ostream silent(nullptr);
+    const int code = app.exit(error, speaks ? std::cout : silent, speaks ? std::cerr : silent);
+    return code == 0 ? 0 : nsys_explain::pipeline::wrong_usage;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  nsys_explain::pipeline::JobSpecification job;
+  CLI::App app(description, "nsys-explain-mpi");
+  app.footer(footer);
+  app.set_version_flag("--version", "nsys-explain-mpi " NSYS_EXPLAIN_VERSION);
+  add_options(app, job);
+
+  nsys_explain::exchange::Session session(argc, argv);
+  const nsys_explain::exchange::Communicator world = session.world();
+  bool finished = false;
+  const int code = parse(app, argc, argv, world.is_root(), finished);
+  if (finished) return code;
+  if (const auto warning = session.launch_warning()) std::cerr << "nsys-explain-mpi: " << *warning << '\n';
+  return nsys_explain::pipeline::run(job, world, std::cout, std::cerr);
+}

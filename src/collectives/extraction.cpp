@@ -37,8 +37,12 @@ bool launched_before(const Launched& a, const Launched& b) {
 class ProcessExtractor {
  public:
   ProcessExtractor(const Trace& trace, const ProcessTrace& process, const KernelClasses& classes)
-      : trace_(trace), process_(process), classes_(classes), launches_(process.api_calls),
-        groups_(find_nccl_groups(trace, process)), group_has_kernel_(groups_.size(), false) {}
+      : trace_(trace),
+        process_(process),
+        classes_(classes),
+        launches_(process.api_calls),
+        groups_(find_nccl_groups(trace, process)),
+        group_has_kernel_(groups_.size(), false) {}
 
   std::vector<DeviceArrivals> run() {
     result_.resize(process_.devices.size());
@@ -62,10 +66,16 @@ class ProcessExtractor {
       const KernelClass& kernel_class = classes_.of(kernel);
       if (!kernel_class.communication) continue;
       const ApiCall* launch = launches_.find(kernel.correlation_id, kernel.start_ns);
-      Launched launched{{kernel.start_ns, kernel.end_ns}, launch ? launch->start_ns : kernel.start_ns, group_of(launch), d,
-                        kernel.stream_id, hash_name(trace_.strings[kernel.short_name]), kernel_class.operation,
+      Launched launched{{kernel.start_ns, kernel.end_ns},
+                        launch ? launch->start_ns : kernel.start_ns,
+                        group_of(launch),
+                        d,
+                        kernel.stream_id,
+                        hash_name(trace_.strings[kernel.short_name]),
+                        kernel_class.operation,
                         kernel.graph_node_id != 0 ? TimingSource::graph_node : TimingSource::kernel};
-      if (launched.group != nullptr) group_has_kernel_[static_cast<std::size_t>(launched.group - groups_.data())] = true;
+      if (launched.group != nullptr)
+        group_has_kernel_[static_cast<std::size_t>(launched.group - groups_.data())] = true;
       launched_.push_back(launched);
     }
   }
@@ -77,12 +87,18 @@ class ProcessExtractor {
       if (copy.is_set) continue;
       const ApiCall* launch = launches_.find(copy.correlation_id, copy.start_ns);
       const NcclGroup* group = group_of(launch);
-      if (group == nullptr || group->calls.empty() || group_has_kernel_[static_cast<std::size_t>(group - groups_.data())]) {
+      if (group == nullptr || group->calls.empty() ||
+          group_has_kernel_[static_cast<std::size_t>(group - groups_.data())]) {
         continue;
       }
-      const auto [entry, is_new] = projections.try_emplace(
-          group, Launched{{copy.start_ns, copy.end_ns}, launch->start_ns, group, d, copy.stream_id, 0,
-                          Operation::unknown, TimingSource::projection});
+      const auto [entry, is_new] = projections.try_emplace(group, Launched{{copy.start_ns, copy.end_ns},
+                                                                           launch->start_ns,
+                                                                           group,
+                                                                           d,
+                                                                           copy.stream_id,
+                                                                           0,
+                                                                           Operation::unknown,
+                                                                           TimingSource::projection});
       Interval& interval = entry->second.interval;
       interval = {std::min(interval.start_ns, copy.start_ns), std::max(interval.end_ns, copy.end_ns)};
     }
@@ -124,7 +140,8 @@ class ProcessExtractor {
       arrival.evidence = call->communicator >= first_nccl_key ? Evidence::nccl_payload : Evidence::order;
       device.fused += call->fused ? 1 : 0;
     }
-    if (arrival.evidence != Evidence::nccl_payload) arrival.communicator = launched.stream_id;  // becomes a lane in finish
+    if (arrival.evidence != Evidence::nccl_payload)
+      arrival.communicator = launched.stream_id;  // becomes a lane in finish
     device.arrivals.push_back(arrival);
   }
 
@@ -171,7 +188,9 @@ std::vector<DeviceArrivals> extract_arrivals(const Trace& trace, const ProcessTr
 
 std::vector<CommunicatorMembership> communicator_memberships(const ProcessTrace& process) {
   std::vector<CommunicatorMembership> memberships;
-  const auto key = [](const CommunicatorMembership& m) { return std::tuple(m.communicator, m.rank, m.rank_count, m.device); };
+  const auto key = [](const CommunicatorMembership& m) {
+    return std::tuple(m.communicator, m.rank, m.rank_count, m.device);
+  };
   for (const NcclCall& call : process.nccl_calls) {
     const bool describes = call.function == NcclFunction::comm_init || call.function == NcclFunction::comm_split ||
                            call.function == NcclFunction::comm_destroy;

@@ -58,7 +58,8 @@ std::vector<std::int64_t> aligned_sequence(const PlannedCommunicator& communicat
   std::vector<MemberSequence> members(communicator.trace_ranks.size());
   std::vector<std::pair<std::size_t, std::size_t>> place(arrivals.size());
   for (std::size_t a = 0; a < arrivals.size(); ++a) {
-    const auto rank = std::lower_bound(communicator.trace_ranks.begin(), communicator.trace_ranks.end(), arrivals[a].trace_rank);
+    const auto rank =
+        std::lower_bound(communicator.trace_ranks.begin(), communicator.trace_ranks.end(), arrivals[a].trace_rank);
     const auto m = static_cast<std::size_t>(rank - communicator.trace_ranks.begin());
     place[a] = {m, members[m].symbols.size()};
     members[m].symbols.push_back(arrival_symbol(arrivals[a]));
@@ -71,7 +72,8 @@ std::vector<std::int64_t> aligned_sequence(const PlannedCommunicator& communicat
   return sequence;
 }
 
-Instance make_instance(const PlannedCommunicator& communicator, std::int64_t sequence, std::span<const Arrival> members) {
+Instance make_instance(const PlannedCommunicator& communicator, std::int64_t sequence,
+                       std::span<const Arrival> members) {
   Instance instance;
   instance.sequence = sequence;
   instance.members = communicator.size;
@@ -131,12 +133,14 @@ std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary>
   for (std::size_t first = 0; first < summaries.size();) {
     std::size_t end = first;
     while (end < summaries.size() && summaries[end].communicator == summaries[first].communicator) ++end;
-    communicators.push_back(make_communicator(summaries[first].communicator,
-                                              std::span(summaries).subspan(first, end - first)));
+    communicators.push_back(
+        make_communicator(summaries[first].communicator, std::span(summaries).subspan(first, end - first)));
     first = end;
   }
   std::sort(communicators.begin(), communicators.end(), [](const PlannedCommunicator& a, const PlannedCommunicator& b) {
-    const auto larger_first = [](const PlannedCommunicator& c) { return -static_cast<std::int64_t>(c.trace_ranks.size()); };
+    const auto larger_first = [](const PlannedCommunicator& c) {
+      return -static_cast<std::int64_t>(c.trace_ranks.size());
+    };
     return std::tuple(a.trace_ranks.front(), larger_first(a), a.source_key) <
            std::tuple(b.trace_ranks.front(), larger_first(b), b.source_key);
   });
@@ -165,7 +169,8 @@ std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communica
   const std::int64_t total = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
   std::int64_t before = 0;
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const double middle = (static_cast<double>(before) + static_cast<double>(weights[u]) / 2) / static_cast<double>(total);
+    const double middle =
+        (static_cast<double>(before) + static_cast<double>(weights[u]) / 2) / static_cast<double>(total);
     units[u].owner = std::min(static_cast<std::int32_t>(middle * tool_ranks), tool_ranks - 1);
     before += weights[u];
   }
@@ -193,7 +198,8 @@ MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& commun
   for (std::size_t first = 0; first < order.size();) {
     members.clear();
     std::size_t end = first;
-    for (; end < order.size() && sequence[order[end]] == sequence[order[first]]; ++end) members.push_back(arrivals[order[end]]);
+    for (; end < order.size() && sequence[order[end]] == sequence[order[first]]; ++end)
+      members.push_back(arrivals[order[end]]);
     first = end;
     if (members.size() < 2) {
       block.unmatched_arrivals += static_cast<std::int64_t>(members.size());
@@ -202,8 +208,11 @@ MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& commun
     Instance instance = make_instance(communicator, next_sequence++, members);
     instance.first_arrival = static_cast<std::int64_t>(block.arrivals.size());
     for (const Arrival& member : members) {
-      block.arrivals.push_back({.enter_ns = member.enter_ns, .exit_ns = member.exit_ns, .work_ns = member.work_ns,
-                                .trace_rank = member.trace_rank, .timing_source = member.timing_source});
+      block.arrivals.push_back({.enter_ns = member.enter_ns,
+                                .exit_ns = member.exit_ns,
+                                .work_ns = member.work_ns,
+                                .trace_rank = member.trace_rank,
+                                .timing_source = member.timing_source});
     }
     block.instances.push_back(instance);
   }

@@ -27,17 +27,27 @@ bool moves_data(const NcclCall& call) {
 
 Operation operation_of(NcclFunction function) {
   switch (function) {
-    case NcclFunction::all_reduce: return Operation::all_reduce;
-    case NcclFunction::all_gather: return Operation::all_gather;
-    case NcclFunction::reduce_scatter: return Operation::reduce_scatter;
-    case NcclFunction::broadcast: return Operation::broadcast;
-    case NcclFunction::reduce: return Operation::reduce;
-    case NcclFunction::all_to_all: return Operation::all_to_all;
-    case NcclFunction::gather: return Operation::gather;
-    case NcclFunction::scatter: return Operation::scatter;
+    case NcclFunction::all_reduce:
+      return Operation::all_reduce;
+    case NcclFunction::all_gather:
+      return Operation::all_gather;
+    case NcclFunction::reduce_scatter:
+      return Operation::reduce_scatter;
+    case NcclFunction::broadcast:
+      return Operation::broadcast;
+    case NcclFunction::reduce:
+      return Operation::reduce;
+    case NcclFunction::all_to_all:
+      return Operation::all_to_all;
+    case NcclFunction::gather:
+      return Operation::gather;
+    case NcclFunction::scatter:
+      return Operation::scatter;
     case NcclFunction::send:
-    case NcclFunction::recv: return Operation::send_recv;
-    default: return Operation::unknown;
+    case NcclFunction::recv:
+      return Operation::send_recv;
+    default:
+      return Operation::unknown;
   }
 }
 

@@ -9,8 +9,8 @@
 
 namespace nsys_explain::collectives {
 
-/// One launch opportunity on one host thread: a single NCCL call, or the end of an outermost group with all calls made since
-/// its start. NCCL launches the kernels of a group inside ncclGroupEnd.
+/// One launch opportunity on one host thread: a single NCCL call, or the end of an outermost group with all calls made
+/// since its start. NCCL launches the kernels of a group inside ncclGroupEnd.
 struct NcclGroup {
   Nanoseconds start_ns = 0;  ///< of the range in which the launches happen
   Nanoseconds end_ns = 0;

@@ -9,8 +9,8 @@
 
 namespace nsys_explain::collectives {
 
-/// Keys below this are lanes (the n-th stream of a trace rank that communicates), not hashes of NCCL communicators: no payload
-/// told the communicator. NCCL's hashes are 64 random bits, so one below it is not to be expected.
+/// Keys below this are lanes (the n-th stream of a trace rank that communicates), not hashes of NCCL communicators: no
+/// payload told the communicator. NCCL's hashes are 64 random bits, so one below it is not to be expected.
 inline constexpr std::uint64_t first_nccl_key = 1U << 16;
 
 /// What NCCL's own records say about a communicator, seen from one process.
@@ -29,8 +29,9 @@ struct DeviceArrivals {
   std::int64_t fused = 0;         ///< kernels that carry several calls
 };
 
-/// The collectives of one process: communication kernels joined to NCCL's ranges through the launch call, grouped calls included.
-/// Each kernel becomes one arrival; a grouped call without a kernel whose copies were recorded becomes a projected one.
+/// The collectives of one process: communication kernels joined to NCCL's ranges through the launch call, grouped calls
+/// included. Each kernel becomes one arrival; a grouped call without a kernel whose copies were recorded becomes a
+/// projected one.
 std::vector<DeviceArrivals> extract_arrivals(const Trace& trace, const ProcessTrace& process,
                                              const KernelClasses& classes);
 

@@ -8,8 +8,8 @@
 #include "nsys_explain/collectives/extraction.hpp"
 #include "nsys_explain/model/collective.hpp"
 
-/// Which arrivals of different trace ranks belong to one collective. Small summaries decide which trace ranks share a communicator
-/// and whether their sequences are equal; only then do arrivals travel to the rank that owns their block.
+/// Which arrivals of different trace ranks belong to one collective. Small summaries decide which trace ranks share a
+/// communicator and whether their sequences are equal; only then do arrivals travel to the rank that owns their block.
 namespace nsys_explain::collectives {
 
 /// The sequence of one trace rank on one communicator, as a digest. Trivially copyable.
@@ -18,7 +18,7 @@ struct SequenceSummary {
   std::uint64_t symbols_hash = 0;  ///< of the symbols in order: equal hashes and lengths mean equal sequences
   std::int64_t arrivals = 0;
   std::int32_t trace_rank = -1;
-  std::int32_t communicator_size = -1;  ///< NCCL's rank count where recorded
+  std::int32_t communicator_size = -1;        ///< NCCL's rank count where recorded
   Evidence evidence = Evidence::kernel_name;  ///< the weakest of its arrivals
   std::uint8_t reserved[7] = {};
 };
@@ -32,8 +32,8 @@ std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arriva
 
 /// A communicator of the run.
 struct PlannedCommunicator {
-  std::string name;         ///< NCCL's hash as "0x..." or "inferred-N"
-  std::uint64_t source_key = 0;  ///< Arrival::communicator of its members
+  std::string name;                       ///< NCCL's hash as "0x..." or "inferred-N"
+  std::uint64_t source_key = 0;           ///< Arrival::communicator of its members
   std::vector<std::int32_t> trace_ranks;  ///< ascending
   std::vector<std::int64_t> lengths;      ///< arrivals of each trace rank
   std::int32_t size = 0;                  ///< members that exist; at least those seen
@@ -41,12 +41,13 @@ struct PlannedCommunicator {
   bool equal_sequences = true;
 };
 
-/// Communicators of the run from the summaries of all trace ranks. A pure function of the set of summaries, sorted by first
-/// trace rank, then size, then key; communicators with fewer than two trace ranks stay listed (nothing can be matched in them).
+/// Communicators of the run from the summaries of all trace ranks. A pure function of the set of summaries, sorted by
+/// first trace rank, then size, then key; communicators with fewer than two trace ranks stay listed (nothing can be
+/// matched in them).
 std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary> summaries);
 
-/// A piece of work of the cross-rank phase: the arrivals of one communicator at positions [first_position, end_position). Communicators
-/// with unequal sequences are one piece, because alignment needs them whole.
+/// A piece of work of the cross-rank phase: the arrivals of one communicator at positions [first_position,
+/// end_position). Communicators with unequal sequences are one piece, because alignment needs them whole.
 struct MatchUnit {
   std::int32_t communicator = 0;
   std::int64_t first_position = 0;

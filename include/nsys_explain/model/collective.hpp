@@ -85,7 +85,7 @@ struct InstanceArrival {
 
 /// One collective operation across its members. A = latest enter.
 struct Instance {
-  std::int64_t sequence = 0;  ///< within its communicator, in job-time order
+  std::int64_t sequence = 0;       ///< within its communicator, in job-time order
   std::int64_t first_arrival = 0;  ///< its arrivals are [first_arrival, first_arrival + arrivals) of the block
   std::int32_t arrivals = 0;
   std::int32_t members = 0;  ///< size of the communicator

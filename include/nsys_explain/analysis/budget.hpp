@@ -1,0 +1,18 @@
+#pragma once
+
+#include <functional>
+
+#include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/trace.hpp"
+
+namespace nsys_explain::analysis {
+
+using IsCommunication = std::function<bool(const Kernel&)>;
+
+/// Where the time of one device went, in trace time, from the first start to the last end of its GPU activity. Unions
+/// of intervals, so concurrent work counts once; where kinds overlap, time belongs to the first of: compute,
+/// communication, copy, opaque graph. compute + exposed communication + copy + opaque graph + idle = window, exactly
+/// (algorithms.md 7). All zero for a device without activity.
+Budget compute_budget(const DeviceTrace& device, const IsCommunication& is_communication);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "nsys_explain/model/job_report.hpp"
+
+namespace nsys_explain::analysis {
+
+/// What the user should know and do, from the numbers of the report; most severe first. Every finding states the
+/// numbers that it rests on. Reads everything of the report but `findings`.
+std::vector<Finding> find_problems(const JobReport& report);
+
+}  // namespace nsys_explain::analysis

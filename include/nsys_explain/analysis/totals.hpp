@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/job_report.hpp"
+
+/// Sums over instances that can be added up across tool ranks in any order: integers only.
+namespace nsys_explain::analysis {
+
+/// What the instances say about one trace rank. A plain run of int64 so that a vector of them can be summed
+/// element-wise.
+struct RankTotals {
+  std::int64_t arrivals = 0;
+  std::int64_t resolved = 0;           ///< resolved instances it took part in
+  std::int64_t last_arrivals = 0;      ///< of those, the ones it was last in
+  std::int64_t own_last_arrivals = 0;  ///< of those, the ones in which at least half of its lateness was its own
+  std::int64_t expected_last_ppb = 0;  ///< sum over resolved instances of 1e9 / arrivals: last by chance
+  Nanoseconds wait_ns = 0;
+  Nanoseconds caused_wait_ns = 0;
+  Nanoseconds own_lateness_ns = 0;
+  Nanoseconds inherited_lateness_ns = 0;
+  Nanoseconds caused_lateness_ns = 0;  ///< own lateness in the instances in which it was last by its own
+};
+
+/// Sums of one operation.
+struct OperationTotals {
+  std::int64_t instances = 0;
+  Nanoseconds wait_ns = 0;
+  Nanoseconds transfer_ns = 0;
+  std::int64_t sized_instances = 0;  ///< complete and feasible, with known message size: those that bandwidths rest on
+  std::int64_t sized_bytes = 0;
+  std::int64_t sized_bus_bytes = 0;  ///< message size times the bus bandwidth factor
+  Nanoseconds sized_transfer_ns = 0;
+};
+
+struct CommunicatorTotals {
+  std::int64_t instances = 0, complete = 0, unmatched_arrivals = 0, infeasible = 0;
+};
+
+/// First and last time at which a trace rank delayed others by its own lateness; combined by minimum and maximum.
+struct RankSpan {
+  Nanoseconds first_ns = std::numeric_limits<Nanoseconds>::max();
+  Nanoseconds last_ns = std::numeric_limits<Nanoseconds>::min();
+};
+
+inline constexpr std::size_t operation_count = 11;
+
+struct Totals {
+  std::vector<RankTotals> ranks;  ///< by index of the trace rank in `trace_ranks`
+  std::vector<RankSpan> spans;
+  std::vector<OperationTotals> operations;
+  std::vector<CommunicatorTotals> communicators;
+};
+
+Totals make_totals(std::size_t trace_ranks, std::size_t communicators);
+
+/// Adds a block whose waits were computed. `trace_ranks` is ascending.
+void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks);
+
+/// Rows of report.json `by_operation`, in the order of the enumeration, operations without instances left out.
+std::vector<OperationSummary> summarise_operations(std::span<const OperationTotals> totals);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/exchange/communicator.hpp"
+
+/// The whole run: from files to reports.
+namespace nsys_explain::pipeline {
+
+/// What the user asked for.
+struct JobSpecification {
+  std::vector<std::string> inputs;  ///< files, directories, patterns
+  std::string output_directory;
+  bool overwrite = false;  ///< --force: replace results in a directory that is not empty
+  bool write_csv = false;
+  bool quiet = false;  ///< no progress and no summary, only problems
+  std::string rank_map_path;
+  std::string rank_regex;
+  std::optional<std::int32_t> require_ranks;
+};
+
+/// outputs.md, "Exit codes". The same on every tool rank.
+enum ExitCode : int {
+  all_analysed = 0,
+  wrong_usage = 2,
+  nothing_analysed = 3,
+  some_inputs_failed = 4,
+  results_not_written = 5,
+};
+
+/// Collective: runs the job; the summary goes to `out`, problems to `problems`, both on tool rank 0 only. Throws
+/// nothing.
+int run(const JobSpecification& job, const exchange::Communicator& communicator, std::ostream& out,
+        std::ostream& problems);
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,171 @@
+#include "nsys_explain/analysis/findings.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace nsys_explain::analysis {
+namespace {
+
+// Shares of the window time of all trace ranks above which a finding is worth a line, and worth its severity.
+constexpr double worth_telling = 0.05;
+constexpr double severe = 0.20;
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+double seconds(Nanoseconds duration_ns) {
+  return static_cast<double>(duration_ns) * 1e-9;
+}
+
+FindingSeverity severity_of(double part) {
+  return part >= severe ? FindingSeverity::high : FindingSeverity::medium;
+}
+
+std::string_view cause_name(Cause cause) {
+  switch (cause) {
+    case Cause::slow_kernel:
+      return "the same kernels run slower than on its peers";
+    case Cause::extra_work:
+      return "it runs more or larger kernels than its peers";
+    case Cause::launch_starved:
+      return "its GPU waits for late launches of its host";
+    case Cause::sync_stall:
+      return "its host is blocked in a synchronising call";
+    case Cause::blocking_copy:
+      return "its host is blocked in a copy";
+    case Cause::allocation:
+      return "its host allocates or frees GPU memory";
+    case Cause::slow_link:
+      return "its own transfers are slow";
+    case Cause::profiler_overhead:
+      return "the profiler itself delays it";
+    case Cause::unknown:
+      break;
+  }
+  return "the traces do not tell why";
+}
+
+struct JobTotals {
+  Nanoseconds window = 0, exposed = 0, idle = 0, opaque = 0, wait = 0;
+};
+
+JobTotals add_up(const JobReport& report) {
+  JobTotals totals;
+  for (const RankSummary& rank : report.ranks) {
+    totals.window += rank.budget.window_ns;
+    totals.exposed += rank.budget.exposed_communication_ns;
+    totals.idle += rank.budget.idle_ns;
+    totals.opaque += rank.budget.opaque_graph_ns;
+    totals.wait += rank.wait_ns;
+  }
+  return totals;
+}
+
+void add_stragglers(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
+  for (const Straggler& straggler : report.stragglers) {
+    const auto identity = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
+                                       [&](const auto& rank) { return rank.trace_rank == straggler.trace_rank; });
+    Finding finding;
+    finding.id = "straggler";
+    const double cost = share(straggler.caused_wait_ns, totals.window);
+    finding.severity = severity_of(cost * 4);  // others' time lost: 5% of the whole job's GPUs is much
+    finding.title =
+        fmt::format("trace rank {} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
+                    straggler.trace_rank, seconds(straggler.caused_wait_ns), 100 * cost, cause_name(straggler.cause));
+    finding.evidence = straggler.evidence;
+    if (identity != report.trace_ranks.end()) {
+      finding.evidence.push_back(fmt::format("it is device {} of process {} on host '{}' ({})", identity->key.device_id,
+                                             identity->process_id, identity->host, identity->key.path));
+    }
+    finding.evidence.push_back(
+        fmt::format("rows: collective_instances where last_trace_rank = {} and resolved = 1", straggler.trace_rank));
+    finding.recommendation =
+        "compare its clocks, temperature and power with its peers (nvidia-smi -q -d "
+        "CLOCK,POWER,TEMPERATURE,PERFORMANCE), then its "
+        "share of work and its host's load; if the GPU is at fault, drain it and repeat the run";
+    findings.push_back(std::move(finding));
+  }
+}
+
+void add_budget_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
+  if (const double part = share(totals.exposed, totals.window); part >= worth_telling) {
+    const double waiting = share(std::min(totals.wait, totals.exposed), totals.exposed);
+    findings.push_back(
+        {"exposed-communication",
+         severity_of(part),
+         fmt::format("{:.1f}% of GPU time is communication that no compute hides", 100 * part),
+         {fmt::format("{:.3f} of {:.3f} GPU-seconds, summed over {} trace ranks", seconds(totals.exposed),
+                      seconds(totals.window), report.ranks.size()),
+          fmt::format("waiting for late members is at most {:.0f}% of it", 100 * waiting)},
+         waiting > 0.5 ? "most of it may be waiting: see who is late before tuning the network"
+                       : "overlap it with compute (bucket sizes, prefetching, separate streams), or move fewer bytes"});
+  }
+  if (const double part = share(totals.idle, totals.window); part >= worth_telling) {
+    findings.push_back(
+        {"gpu-idle",
+         severity_of(part),
+         fmt::format("GPUs are idle for {:.1f}% of their time", 100 * part),
+         {fmt::format("{:.3f} of {:.3f} GPU-seconds between the first and the last GPU activity of each trace rank",
+                      seconds(totals.idle), seconds(totals.window))},
+         "look for late launches, synchronising calls and input pipelines on the host; CUDA graphs cut launch cost"});
+  }
+  if (const double part = share(totals.opaque, totals.window); part >= worth_telling) {
+    findings.push_back({"opaque-graphs",
+                        severity_of(part),
+                        fmt::format("{:.1f}% of GPU time lies inside CUDA graphs recorded as one interval", 100 * part),
+                        {fmt::format("{:.3f} GPU-seconds whose kernels, collectives among them, are invisible",
+                                     seconds(totals.opaque))},
+                        "capture again with: nsys profile -t cuda,nvtx --cuda-graph-trace=node ..."});
+  }
+}
+
+void add_quality_findings(const JobReport& report, std::vector<Finding>& findings) {
+  if (report.instances == 0 && report.trace_ranks.size() > 1) {
+    findings.push_back({"no-collectives",
+                        FindingSeverity::medium,
+                        "no collective could be matched across trace ranks",
+                        {fmt::format("{} trace ranks, {} communication kernels without a counterpart",
+                                     report.trace_ranks.size(), report.unmatched_arrivals)},
+                        "capture all ranks over the same steps; with CUDA graphs add --cuda-graph-trace=node"});
+  }
+  const bool no_payload = std::any_of(report.communicators.begin(), report.communicators.end(), [](const auto& c) {
+    return c.evidence != Evidence::nccl_payload && c.instances > 0;
+  });
+  if (no_payload) {
+    findings.push_back(
+        {"no-nccl-payload",
+         FindingSeverity::info,
+         "message sizes and communicators are not in (all of) the traces: collectives were matched by order",
+         {"sequences are equal on all members, or aligned; bandwidths need sizes and are left out"},
+         "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep "
+         "(NCCL 2.25 or later records communicators)"});
+  }
+  const bool unrelated = std::any_of(report.clock.sessions.begin(), report.clock.sessions.end(),
+                                     [](const SessionClock& session) { return !session.uncertainty_ns; });
+  if (unrelated && report.clock.sessions.size() > 1) {
+    findings.push_back(
+        {"clocks-unrelated",
+         FindingSeverity::medium,
+         "some sessions' clocks cannot be related: no lateness is claimed between them",
+         {"neither a shared host clock nor matched collectives tie them together"},
+         "capture the same collectives on all ranks; on several nodes nsys 2026.4 offers --enable vclock"});
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> find_problems(const JobReport& report) {
+  const JobTotals totals = add_up(report);
+  std::vector<Finding> findings;
+  add_stragglers(report, totals, findings);
+  add_budget_findings(report, totals, findings);
+  add_quality_findings(report, findings);
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  return findings;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,83 @@
+#include "nsys_explain/analysis/totals.hpp"
+
+#include <algorithm>
+
+namespace nsys_explain::analysis {
+
+Totals make_totals(std::size_t trace_ranks, std::size_t communicators) {
+  Totals totals;
+  totals.ranks.resize(trace_ranks);
+  totals.spans.resize(trace_ranks);
+  totals.operations.resize(operation_count);
+  totals.communicators.resize(communicators);
+  return totals;
+}
+
+void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks) {
+  CommunicatorTotals& communicator = totals.communicators[static_cast<std::size_t>(block.communicator)];
+  communicator.unmatched_arrivals += block.unmatched_arrivals;
+  for (const Instance& instance : block.instances) {
+    ++communicator.instances;
+    communicator.complete += instance.complete ? 1 : 0;
+    communicator.infeasible += instance.feasible ? 0 : 1;
+
+    OperationTotals& operation = totals.operations[static_cast<std::size_t>(instance.operation)];
+    ++operation.instances;
+    operation.transfer_ns += instance.transfer_ns;
+    if (instance.complete && instance.feasible && instance.message_bytes >= 0) {
+      ++operation.sized_instances;
+      operation.sized_bytes += instance.message_bytes;
+      operation.sized_bus_bytes += static_cast<std::int64_t>(
+          static_cast<double>(instance.message_bytes) * bus_bandwidth_factor(instance.operation, instance.members));
+      operation.sized_transfer_ns += instance.transfer_ns;
+    }
+
+    for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
+      const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(a)];
+      const auto index = static_cast<std::size_t>(
+          std::lower_bound(trace_ranks.begin(), trace_ranks.end(), arrival.trace_rank) - trace_ranks.begin());
+      RankTotals& rank = totals.ranks[index];
+      ++rank.arrivals;
+      rank.wait_ns += arrival.wait_ns;
+      rank.own_lateness_ns += arrival.own_lateness_ns;
+      rank.inherited_lateness_ns += arrival.inherited_lateness_ns;
+      operation.wait_ns += arrival.wait_ns;
+      if (!instance.resolved) continue;
+      ++rank.resolved;
+      rank.expected_last_ppb += 1'000'000'000 / instance.arrivals;
+      if (arrival.trace_rank != instance.last_trace_rank) continue;
+      ++rank.last_arrivals;
+      rank.caused_wait_ns += instance.caused_wait_ns;
+      if (arrival.own_lateness_ns * 2 < arrival.enter_ns - instance.first_enter_ns || arrival.own_lateness_ns == 0)
+        continue;
+      ++rank.own_last_arrivals;
+      rank.caused_lateness_ns += arrival.own_lateness_ns;
+      totals.spans[index].first_ns = std::min(totals.spans[index].first_ns, arrival.enter_ns);
+      totals.spans[index].last_ns = std::max(totals.spans[index].last_ns, arrival.enter_ns);
+    }
+  }
+}
+
+std::vector<OperationSummary> summarise_operations(std::span<const OperationTotals> totals) {
+  std::vector<OperationSummary> rows;
+  for (std::size_t o = 0; o < totals.size(); ++o) {
+    const OperationTotals& operation = totals[o];
+    if (operation.instances == 0) continue;
+    OperationSummary row;
+    row.operation = static_cast<Operation>(o);
+    row.instances = operation.instances;
+    row.wait_ns = operation.wait_ns;
+    row.transfer_ns = operation.transfer_ns;
+    if (operation.sized_instances > 0) row.bytes = operation.sized_bytes;
+    if (operation.sized_bytes > 0 && operation.sized_transfer_ns > 0) {
+      // bytes per nanosecond is GB/s with GB = 1e9.
+      const double transfer = static_cast<double>(operation.sized_transfer_ns);
+      row.algorithm_bandwidth_gbs = static_cast<double>(operation.sized_bytes) / transfer;
+      row.bus_bandwidth_gbs = static_cast<double>(operation.sized_bus_bytes) / transfer;
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,84 @@
+#include "nsys_explain/analysis/waits.hpp"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+namespace nsys_explain::analysis {
+namespace {
+
+Nanoseconds lower_median(std::vector<Nanoseconds>& values) {
+  const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Splits the lateness of each member; `scratch` is reused between instances.
+void split_lateness(const Instance& instance, std::span<InstanceArrival> members, std::vector<Nanoseconds>& scratch) {
+  scratch.clear();
+  for (const InstanceArrival& member : members) {
+    if (member.work_ns != no_time) scratch.push_back(member.work_ns);
+  }
+  if (scratch.size() < 2) return;
+  const Nanoseconds usual_work = lower_median(scratch);
+  for (InstanceArrival& member : members) {
+    if (member.work_ns == no_time) continue;
+    const Nanoseconds lateness = member.enter_ns - instance.first_enter_ns;
+    member.own_lateness_ns = std::clamp<Nanoseconds>(member.work_ns - usual_work, 0, lateness);
+    member.inherited_lateness_ns = lateness - member.own_lateness_ns;
+  }
+}
+
+}  // namespace
+
+void compute_waits(MatchedBlock& block, const PairUncertainty& uncertainty) {
+  std::vector<Nanoseconds> scratch;
+  for (Instance& instance : block.instances) {
+    const std::span<InstanceArrival> members =
+        std::span(block.arrivals)
+            .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+    // Last and second-last; ties go to the lower trace rank, which members are sorted by.
+    const InstanceArrival* last = &members[0];
+    const InstanceArrival* second = nullptr;
+    const InstanceArrival* first = &members[0];
+    for (const InstanceArrival& member : members.subspan(1)) {
+      if (member.enter_ns < first->enter_ns) first = &member;
+      if (member.enter_ns > last->enter_ns) {
+        second = last;
+        last = &member;
+      } else if (second == nullptr || member.enter_ns > second->enter_ns) {
+        second = &member;
+      }
+    }
+    instance.first_enter_ns = first->enter_ns;
+    instance.last_enter_ns = last->enter_ns;
+    instance.last_trace_rank = last->trace_rank;
+    const std::optional<Nanoseconds> u = uncertainty(last->trace_rank, second->trace_rank);
+    bool comparable = u.has_value();
+    for (const InstanceArrival& member : members) {
+      comparable = comparable && uncertainty(last->trace_rank, member.trace_rank).has_value();
+    }
+    instance.skew_uncertainty_ns = u.value_or(-1);
+    if (!comparable) continue;
+    instance.resolved = last->enter_ns - second->enter_ns > resolution_factor * *u;
+
+    scratch.clear();
+    Nanoseconds earliest_exit = members[0].exit_ns;
+    for (InstanceArrival& member : members) {
+      member.wait_ns = std::max<Nanoseconds>(0, std::min(instance.last_enter_ns, member.exit_ns) - member.enter_ns);
+      member.transfer_ns = std::max<Nanoseconds>(0, member.exit_ns - instance.last_enter_ns);
+      scratch.push_back(member.transfer_ns);
+      earliest_exit = std::min(earliest_exit, member.exit_ns);
+    }
+    instance.transfer_ns = lower_median(scratch);
+    split_lateness(instance, members, scratch);
+    instance.feasible = earliest_exit + resolution_factor * *u >= instance.last_enter_ns;
+    if (!instance.resolved) continue;
+    const Nanoseconds without = std::max(second->enter_ns, instance.last_enter_ns - last->own_lateness_ns);
+    for (const InstanceArrival& member : members) {
+      instance.caused_wait_ns += std::min(member.wait_ns, instance.last_enter_ns - without);
+    }
+  }
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "job_ranks.hpp"
+#include "local_traces.hpp"
+#include "nsys_explain/analysis/totals.hpp"
+#include "nsys_explain/collectives/matching.hpp"
+#include "nsys_explain/exchange/communicator.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// What the cross-rank phase works on: the plan is the same on every tool rank, the blocks are those this rank owns.
+struct CrossRank {
+  std::vector<collectives::PlannedCommunicator> communicators;
+  std::vector<collectives::MatchUnit> units;
+  std::vector<std::size_t> owned;    ///< indices of this tool rank's units, ascending
+  std::vector<MatchedBlock> blocks;  ///< parallel to owned
+};
+
+/// Collective: agrees on communicators, sends every arrival to the owner of its unit, and matches there.
+CrossRank match_collectives(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces);
+
+/// Turns the times of all owned blocks, and the windows of the local ranks, from u into job time.
+void apply_clock(const ClockReport& clock, const JobRanks& job, CrossRank& cross,
+                 std::vector<LocalTrace>& local_traces);
+
+/// Waits of every owned block; then, collective, the sums over all blocks of the run on every tool rank.
+analysis::Totals sum_waits(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+                           CrossRank& cross);
+
+/// Collective: one row per trace rank, on every tool rank, in the order of job.trace_ranks.
+std::vector<RankSummary> summarise_ranks(const exchange::Communicator& communicator, const JobRanks& job,
+                                         const std::vector<LocalTrace>& local_traces, const analysis::Totals& totals);
+
+}  // namespace nsys_explain::pipeline

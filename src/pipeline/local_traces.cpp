@@ -1,0 +1,81 @@
+#include "local_traces.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "nsys_explain/analysis/budget.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+void analyse_process(const Trace& trace, const ProcessTrace& process, const collectives::KernelClasses& classes,
+                     LocalTrace& local) {
+  const auto memberships = collectives::communicator_memberships(process);
+  std::vector<collectives::DeviceArrivals> arrivals = collectives::extract_arrivals(trace, process, classes);
+  std::int64_t without_call = 0, fused = 0, communication = 0;
+  for (std::size_t d = 0; d < process.devices.size(); ++d) {
+    LocalRank rank;
+    rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
+    rank.budget = analysis::compute_budget(process.devices[d],
+                                           [&](const Kernel& kernel) { return classes.is_communication(kernel); });
+    without_call += arrivals[d].without_call;
+    fused += arrivals[d].fused;
+    communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
+    rank.arrivals = std::move(arrivals[d].arrivals);
+    rank.memberships = memberships;
+    local.ranks.push_back(std::move(rank));
+  }
+  if (without_call > 0 && without_call < communication) {
+    local.facts.warnings.push_back(
+        {Severity::info, WarningSource::analysis, without_call,
+         "communication kernels without an NCCL range around their launch: their communicator "
+         "is concluded from stream and order"});
+  }
+  if (fused > 0) {
+    local.facts.warnings.push_back({Severity::info, WarningSource::analysis, fused,
+                                    "communication kernels carry several grouped collectives: they count as one "
+                                    "operation with the sum of the sizes"});
+  }
+}
+
+/// What the user should know about the input as a whole: the worst of the warnings.
+void judge_input(TraceFacts& facts) {
+  facts.input.status = InputStatus::ok;
+  for (const Warning& warning : facts.warnings) {
+    if (warning.severity == Severity::info) continue;
+    facts.input.status = InputStatus::degraded;
+    facts.input.message = warning.message;
+    if (warning.severity == Severity::error) break;
+  }
+}
+
+}  // namespace
+
+LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ingest::RankOverrides& overrides) {
+  LocalTrace local;
+  local.facts.input.path = assigned.name;
+  try {
+    Trace trace = ingest::read_trace(assigned.path);
+    trace.session.path = assigned.name;
+    local.facts.session = trace.session;
+    local.facts.warnings = std::move(trace.warnings);
+    local.facts.identities = ingest::identify_trace_ranks(trace, overrides);
+    const collectives::KernelClasses classes(trace);
+    for (const ProcessTrace& process : trace.processes) analyse_process(trace, process, classes, local);
+    local.facts.analysed = true;
+    judge_input(local.facts);
+  } catch (const std::bad_alloc&) {
+    local = {};
+    local.facts.input = {assigned.name, InputStatus::failed,
+                         "not enough memory to hold its events, so it is left out: use more tool ranks on more nodes"};
+  } catch (const std::exception& error) {
+    local = {};
+    local.facts.input = {assigned.name, InputStatus::failed, error.what()};
+  }
+  return local;
+}
+
+}  // namespace nsys_explain::pipeline

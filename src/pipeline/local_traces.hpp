@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nsys_explain/collectives/extraction.hpp"
+#include "nsys_explain/ingest/discovery.hpp"
+#include "nsys_explain/ingest/rank_resolution.hpp"
+#include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/trace.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// One trace rank whose events this tool rank holds.
+struct LocalRank {
+  TraceRankKey key;
+  std::int32_t trace_rank = -1;   ///< set once the ranks of the whole job are resolved
+  std::size_t session = 0;        ///< index into the run's sessions, set at the same time
+  Budget budget;                  ///< trace time until the clock is known
+  std::vector<Arrival> arrivals;  ///< trace time until then, too
+  std::vector<collectives::CommunicatorMembership> memberships;
+};
+
+/// What all tool ranks need to know about one input: small.
+struct TraceFacts {
+  InputReport input;
+  bool analysed = false;
+  Session session;
+  std::vector<TraceRankIdentity> identities;  ///< empty where the trace holds no GPU activity
+  std::vector<Warning> warnings;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(input, analysed, session, identities, warnings);
+  }
+};
+
+/// One input read by this tool rank.
+struct LocalTrace {
+  TraceFacts facts;
+  std::vector<LocalRank> ranks;
+};
+
+/// Reads one input and does everything that needs no other trace. Never throws for a bad trace: it becomes a failed
+/// input with a message.
+LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ingest::RankOverrides& overrides);
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,220 @@
+#include "outputs.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "nsys_explain/exchange/agree.hpp"
+#include "nsys_explain/report/report.hpp"
+#include "nsys_explain/store/store_writer.hpp"
+#include "tables.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Rows of arrivals that rank 0 holds at once while it writes: some tens of megabytes.
+constexpr std::int64_t arrivals_per_round = 1 << 18;
+
+std::runtime_error cannot_write(const fs::path& path, const std::string& why) {
+  return std::runtime_error(
+      fmt::format("cannot write {}: {}; without it there is no result; choose another --out or make room there",
+                  path.string(), why));
+}
+
+/// The same tables to the store and, where asked for, to CSV files.
+class TableSinks {
+ public:
+  TableSinks(const OutputDirectory& directory, bool csv)
+      : store_((directory.staging() / "store.h5").string()), csv_directory_(directory.staging() / "tables"), csv_(csv) {
+    if (csv_) fs::create_directories(csv_directory_);
+    store_.set_attribute("/", "schema_version", "1.0");
+    store_.set_attribute("/", "format", "nsys-explain-mpi store: one group per table, one dataset per column");
+  }
+
+  store::StoreWriter& store() { return store_; }
+
+  void create(const TableSchema& schema) {
+    store_.create_table(schema);
+    if (!csv_) return;
+    std::ofstream& file = files_[schema.name];
+    file.open(csv_directory_ / (schema.name + ".csv"), std::ios::binary);
+    file << report::csv_header(schema);
+  }
+  void append(const Table& chunk) {
+    store_.append(chunk);
+    if (csv_) files_[chunk.schema.name] << report::csv_rows(chunk);
+  }
+  void write(const Table& table) {
+    create(table.schema);
+    append(table);
+  }
+  void close() {
+    store_.close();
+    for (auto& [name, file] : files_) {
+      file.close();
+      if (!file) throw cannot_write(csv_directory_ / (name + ".csv"), "the disk did not take it");
+    }
+  }
+
+ private:
+  store::StoreWriter store_;
+  fs::path csv_directory_;
+  bool csv_;
+  std::map<std::string, std::ofstream> files_;
+};
+
+/// Units [first, end) whose arrivals travel to rank 0 together.
+struct Round {
+  std::size_t first = 0, end = 0;
+};
+
+std::vector<Round> plan_rounds(const CrossRank& cross) {
+  std::vector<Round> rounds;
+  std::int64_t rows = 0;
+  for (std::size_t u = 0; u < cross.units.size(); ++u) {
+    const collectives::MatchUnit& unit = cross.units[u];
+    const auto members = cross.communicators[static_cast<std::size_t>(unit.communicator)].trace_ranks.size();
+    if (rounds.empty() || rows > arrivals_per_round) {
+      rounds.push_back({u, u});
+      rows = 0;
+    }
+    rounds.back().end = u + 1;
+    rows += (unit.end_position - unit.first_position) * static_cast<std::int64_t>(members);
+  }
+  return rounds;
+}
+
+/// Number of the first instance of each communicator.
+std::vector<std::int64_t> first_instances(const JobReport& report) {
+  std::vector<std::int64_t> first;
+  std::int64_t next = 0;
+  for (const CommunicatorSummary& communicator : report.communicators) {
+    first.push_back(next);
+    next += communicator.instances;
+  }
+  return first;
+}
+
+void write_instances(const exchange::Communicator& communicator, const JobReport& report, const CrossRank& cross,
+                     TableSinks* sinks) {
+  const std::vector<std::int64_t> first_instance = first_instances(report);
+  exchange::run_agreed(communicator, "writing results", [&] {
+    if (sinks == nullptr) return;
+    sinks->create(instances_schema());
+    sinks->create(arrivals_schema());
+  });
+  std::size_t next_owned = 0;
+  for (const Round& round : plan_rounds(cross)) {
+    std::vector<InstanceRow> instances;
+    std::vector<ArrivalRow> arrivals;
+    for (; next_owned < cross.owned.size() && cross.owned[next_owned] < round.end; ++next_owned) {
+      const MatchedBlock& block = cross.blocks[next_owned];
+      for (const Instance& instance : block.instances) {
+        instances.push_back({block.communicator, 0, instance});
+        const std::int64_t number = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
+        for (std::int64_t a = 0; a < instance.arrivals; ++a) {
+          arrivals.push_back({number, block.arrivals[static_cast<std::size_t>(instance.first_arrival + a)]});
+        }
+      }
+    }
+    // Owners hold consecutive units in rank order, so what arrives is in order already.
+    const auto all_instances = communicator.gather(std::span<const InstanceRow>(instances));
+    const auto all_arrivals = communicator.gather(std::span<const ArrivalRow>(arrivals));
+    exchange::run_agreed(communicator, "writing results", [&] {
+      if (sinks == nullptr) return;
+      sinks->append(instances_chunk(all_instances.values, cross.communicators, first_instance));
+      sinks->append(arrivals_chunk(all_arrivals.values));
+    });
+  }
+}
+
+}  // namespace
+
+OutputDirectory::OutputDirectory(const std::string& final_path, bool overwrite) : final_(final_path) {
+  std::error_code error;
+  if (fs::exists(final_, error) && !fs::is_directory(final_, error)) {
+    throw cannot_write(final_, "it exists and is not a directory");
+  }
+  if (fs::is_directory(final_, error) && !fs::is_empty(final_, error) && !overwrite) {
+    throw std::runtime_error(fmt::format(
+        "{} is not empty; older results there would be replaced; give another --out, or --force to replace them",
+        final_.string()));
+  }
+  // Inside the final directory's parent, so that the last step is a rename on one file system.
+  fs::path parent = fs::absolute(final_).lexically_normal();
+  if (parent.filename().empty()) parent = parent.parent_path();
+  const std::string name = parent.filename().string();
+  parent = parent.parent_path();
+  fs::create_directories(parent, error);
+  if (error) throw cannot_write(final_, error.message());
+  const bool exists = fs::is_directory(final_);
+  std::string pattern =
+      ((exists ? fs::absolute(final_) : parent) / (exists ? ".nsys-explain-XXXXXX" : "." + name + "-XXXXXX")).string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw cannot_write(final_, std::strerror(errno));
+  staging_ = pattern;
+}
+
+OutputDirectory::~OutputDirectory() {
+  std::error_code ignored;
+  if (!staging_.empty()) fs::remove_all(staging_, ignored);
+}
+
+void OutputDirectory::write_text(const std::string& name, const std::string& text) const {
+  std::ofstream file(staging_ / name, std::ios::binary);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  if (!file) throw cannot_write(final_ / name, std::strerror(errno));
+}
+
+void OutputDirectory::publish() {
+  std::error_code error;
+  fs::permissions(staging_,
+                  fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read |
+                      fs::perms::others_exec,
+                  error);
+  if (!fs::exists(final_)) {
+    fs::rename(staging_, final_, error);
+    if (!error) {
+      staging_.clear();
+      return;
+    }
+    fs::create_directories(final_, error);
+    if (error) throw cannot_write(final_, error.message());
+  }
+  for (const auto& entry : fs::directory_iterator(staging_)) {
+    const fs::path target = final_ / entry.path().filename();
+    if (entry.is_directory()) fs::remove_all(target, error);
+    fs::rename(entry.path(), target, error);
+    if (error) throw cannot_write(target, error.message());
+  }
+}
+
+void write_results(const exchange::Communicator& communicator, const JobSpecification& job, const JobReport& report,
+                   const CrossRank& cross, OutputDirectory* directory) {
+  std::unique_ptr<TableSinks> sinks;
+  exchange::run_agreed(communicator, "writing results", [&] {
+    if (directory != nullptr) sinks = std::make_unique<TableSinks>(*directory, job.write_csv);
+  });
+  write_instances(communicator, report, cross, sinks.get());
+  exchange::run_agreed(communicator, "writing results", [&] {
+    if (directory == nullptr) return;
+    for (const Table& table : report.tables) sinks->write(table);
+    sinks->store().set_attribute("/", "epoch_utc_ns", report.epoch_utc_ns);
+    sinks->store().set_attribute("/run", "date_utc", report.run.date_utc);
+    sinks->store().set_attribute("/run", "tool_version", report.run.tool_version);
+    sinks->store().set_attribute("/run", "tool_ranks", std::int64_t{report.run.tool_ranks});
+    sinks->close();
+    directory->write_text("report.json", report::to_json(report));
+    directory->write_text("report.md", report::to_markdown(report));
+    directory->publish();
+  });
+}
+
+}  // namespace nsys_explain::pipeline

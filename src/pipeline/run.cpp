@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <memory>
+#include <ostream>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cross_rank.hpp"
+#include "job_clock.hpp"
+#include "job_ranks.hpp"
+#include "local_traces.hpp"
+#include "nsys_explain/analysis/findings.hpp"
+#include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/ingest/discovery.hpp"
+#include "nsys_explain/pipeline/job.hpp"
+#include "nsys_explain/report/report.hpp"
+#include "outputs.hpp"
+#include "pack.hpp"
+#include "phases.hpp"
+#include "tables.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown-host";
+}
+
+std::string now_utc() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32] = {};
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+ingest::RankOverrides read_overrides(const JobSpecification& job) {
+  ingest::RankOverrides overrides;
+  if (!job.rank_map_path.empty()) {
+    std::ifstream file(job.rank_map_path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (!file) throw std::runtime_error(fmt::format("cannot read the rank map {}; check the path", job.rank_map_path));
+    overrides = ingest::parse_rank_map(text.str());
+  }
+  overrides.regex = job.rank_regex;
+  return overrides;
+}
+
+ingest::MergedDiscovery merge(const std::vector<std::string>& hosts, std::vector<ingest::Discovery> discoveries) {
+  std::vector<ingest::HostDiscovery> by_tool_rank;
+  for (std::size_t r = 0; r < hosts.size(); ++r) by_tool_rank.push_back({hosts[r], std::move(discoveries[r])});
+  return ingest::merge_discoveries(by_tool_rank);
+}
+
+/// Sums equal warnings, orders them by severity, then source and message.
+std::vector<Warning> tidy_warnings(std::vector<Warning> warnings) {
+  const auto key = [](const Warning& w) {
+    return std::tuple(-static_cast<int>(w.severity), w.source, std::string_view(w.message));
+  };
+  std::sort(warnings.begin(), warnings.end(), [&](const Warning& a, const Warning& b) { return key(a) < key(b); });
+  std::vector<Warning> tidy;
+  for (Warning& warning : warnings) {
+    if (!tidy.empty() && key(tidy.back()) == key(warning)) {
+      tidy.back().count += warning.count;
+    } else {
+      tidy.push_back(std::move(warning));
+    }
+  }
+  return tidy;
+}
+
+std::vector<CommunicatorSummary> summarise_communicators(const CrossRank& cross, const analysis::Totals& totals) {
+  std::vector<CommunicatorSummary> rows;
+  for (std::size_t c = 0; c < cross.communicators.size(); ++c) {
+    const collectives::PlannedCommunicator& planned = cross.communicators[c];
+    const analysis::CommunicatorTotals& total = totals.communicators[c];
+    rows.push_back({planned.name, planned.source_key, planned.trace_ranks, planned.size, total.instances,
+                    total.complete, total.instances - total.complete, total.unmatched_arrivals, planned.evidence});
+  }
+  return rows;
+}
+
+void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& warnings) {
+  for (const CommunicatorSummary& communicator : report.communicators) {
+    const auto seen = static_cast<std::int32_t>(communicator.trace_ranks.size());
+    if (seen == communicator.size) continue;
+    warnings.push_back(
+        {Severity::data_loss, WarningSource::analysis, communicator.size - seen,
+         fmt::format("members of communicator {} have no trace ({} of {} seen): who they made wait, and whether "
+                     "they came last, cannot be told; add their traces",
+                     communicator.name, seen, communicator.size)});
+  }
+}
+
+JobReport make_report(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
+                      const analysis::Totals& totals, std::vector<RankSummary> ranks) {
+  JobReport report;
+  report.epoch_utc_ns = job.epoch_utc_ns;
+  report.inputs = job.inputs;
+  report.sessions = job.sessions;
+  report.trace_ranks = job.trace_ranks;
+  report.clock = clock;
+  report.communicators = summarise_communicators(cross, totals);
+  for (std::size_t c = 0; c < report.communicators.size(); ++c) {
+    report.instances += report.communicators[c].instances;
+    report.complete += report.communicators[c].complete;
+    report.partial += report.communicators[c].partial;
+    report.unmatched_arrivals += report.communicators[c].unmatched_arrivals;
+    report.clock.violations += totals.communicators[c].infeasible;
+  }
+  report.by_operation = analysis::summarise_operations(totals.operations);
+  report.ranks = std::move(ranks);
+  report.stragglers = analysis::find_stragglers(report.ranks, totals);
+  report.nvlink.message = "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
+  report.findings = analysis::find_problems(report);
+  report.warnings = job.warnings;
+  add_missing_rank_warnings(report, report.warnings);
+  report.warnings = tidy_warnings(std::move(report.warnings));
+  report.tables = {trace_ranks_table(report), ranks_table(report), communicators_table(report),
+                   operations_table(report), clock_table(report)};
+  return report;
+}
+
+int exit_code(const JobSpecification& job, const JobReport& report) {
+  const auto failed = std::count_if(report.inputs.begin(), report.inputs.end(),
+                                    [](const InputReport& input) { return input.status == InputStatus::failed; });
+  if (static_cast<std::size_t>(failed) == report.inputs.size()) return nothing_analysed;
+  const bool ranks_missing =
+      job.require_ranks && static_cast<std::int32_t>(report.trace_ranks.size()) < *job.require_ranks;
+  return failed > 0 || ranks_missing ? some_inputs_failed : all_analysed;
+}
+
+/// The run, phase by phase. Throws exchange::AgreedFailure on all tool ranks alike.
+int run_phases(const JobSpecification& job, const exchange::Communicator& communicator, std::ostream& out,
+               std::ostream& problems) {
+  Phases phases(communicator);
+  std::unique_ptr<OutputDirectory> directory;  // on rank 0 only
+  ingest::RankOverrides overrides;
+  phases.local("preparing", [&] {
+    overrides = read_overrides(job);
+    if (communicator.is_root()) directory = std::make_unique<OutputDirectory>(job.output_directory, job.overwrite);
+  });
+  ingest::Discovery found;
+  phases.local("discovering traces", [&] { found = ingest::discover(job.inputs); });
+  const std::vector<std::string> hosts = communicator.all_gather_text(host_name());
+  const ingest::MergedDiscovery discovery = merge(hosts, all_gather_packed(communicator, found));
+
+  std::vector<LocalTrace> local_traces;
+  phases.local("reading traces", [&] {
+    for (const ingest::AssignedTrace& assigned : discovery.traces) {
+      if (assigned.tool_rank == communicator.rank()) local_traces.push_back(read_local_trace(assigned, overrides));
+    }
+  });
+  JobRanks ranks;
+  phases.collective("resolving ranks", [&] {
+    ranks = resolve_job(communicator, local_traces, discovery.failed);
+    ranks.warnings.insert(ranks.warnings.end(), discovery.warnings.begin(), discovery.warnings.end());
+  });
+  CrossRank cross;
+  phases.collective("matching collectives", [&] { cross = match_collectives(communicator, local_traces); });
+  ClockReport clock;
+  phases.collective("aligning clocks", [&] {
+    clock = estimate_clock(communicator, ranks, cross);
+    apply_clock(clock, ranks, cross, local_traces);
+  });
+  JobReport report;
+  phases.collective("attributing waits", [&] {
+    const analysis::Totals totals = sum_waits(communicator, clock, ranks, cross);
+    report = make_report(ranks, clock, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
+  });
+
+  const std::set<std::string> distinct_hosts(hosts.begin(), hosts.end());
+  report.run = {now_utc(),
+                NSYS_EXPLAIN_VERSION,
+                communicator.size(),
+                {distinct_hosts.begin(), distinct_hosts.end()},
+                phases.finished()};
+  if (const int code = exit_code(job, report); code == nothing_analysed) {
+    if (communicator.is_root()) {
+      for (const InputReport& input : report.inputs) problems << fmt::format("{}: {}\n", input.path, input.message);
+      problems << "nsys-explain-mpi: no input could be analysed, so there is no report\n";
+    }
+    return code;
+  }
+  write_results(communicator, job, report, cross, directory.get());
+  if (communicator.is_root()) {
+    for (const InputReport& input : report.inputs) {
+      if (input.status == InputStatus::failed) problems << fmt::format("{}: {}\n", input.path, input.message);
+    }
+    if (!job.quiet) out << report::to_summary(report, job.output_directory);
+  }
+  return exit_code(job, report);
+}
+
+}  // namespace
+
+int run(const JobSpecification& job, const exchange::Communicator& communicator, std::ostream& out,
+        std::ostream& problems) {
+  try {
+    return run_phases(job, communicator, out, problems);
+  } catch (const exchange::AgreedFailure& failure) {
+    if (communicator.is_root()) problems << "nsys-explain-mpi: " << failure.what() << '\n';
+    return results_not_written;
+  } catch (const std::exception& failure) {
+    // Not agreed on: the others may be waiting for this rank, so it takes them along.
+    problems << fmt::format("nsys-explain-mpi: tool rank {}: {}\n", communicator.rank(), failure.what());
+    problems.flush();
+    communicator.abort(results_not_written);
+  }
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cross_rank.hpp"
+#include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/table.hpp"
+
+/// The tables of outputs.md as model tables; the store and the CSV files write what stands here.
+namespace nsys_explain::pipeline {
+
+/// One instance as it travels to rank 0. `instance` and `first_row` are set there.
+struct InstanceRow {
+  std::int32_t communicator = 0;
+  std::int32_t reserved = 0;
+  Instance instance;
+};
+
+struct ArrivalRow {
+  std::int64_t instance = 0;
+  InstanceArrival arrival;
+};
+
+TableSchema instances_schema();
+TableSchema arrivals_schema();
+
+/// `first_instance[c]` is the number of instance 0 of communicator c.
+Table instances_chunk(std::span<const InstanceRow> rows,
+                      const std::vector<collectives::PlannedCommunicator>& communicators,
+                      std::span<const std::int64_t> first_instance);
+Table arrivals_chunk(std::span<const ArrivalRow> rows);
+
+Table trace_ranks_table(const JobReport& report);
+Table ranks_table(const JobReport& report);
+Table communicators_table(const JobReport& report);
+Table operations_table(const JobReport& report);
+Table clock_table(const JobReport& report);
+
+}  // namespace nsys_explain::pipeline
