@@ -1,0 +1,177 @@
+#include "column.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+
+#include "nsys_explain/model/time.hpp"
+#include "utf8.hpp"
+
+namespace nsys_explain::store {
+
+namespace {
+
+constexpr unsigned deflate_level = 4;
+
+/// Fixed-length, null-padded UTF-8 of label_width bytes, or variable-length UTF-8.
+Object string_type(bool fixed) {
+  Object type = own(H5Tcopy(H5T_C_S1), H5Tclose, "create", "string type");
+  checked(H5Tset_size(type.id(), fixed ? label_width : H5T_VARIABLE), "size", "string type");
+  checked(H5Tset_cset(type.id(), H5T_CSET_UTF8), "mark as UTF-8", "string type");
+  if (fixed) checked(H5Tset_strpad(type.id(), H5T_STR_NULLPAD), "pad", "string type");
+  return type;
+}
+
+/// The type of a column in the file. Little-endian whatever the machine: files are equal bit for bit.
+Object file_type(ColumnKind kind) {
+  switch (kind) {
+    case ColumnKind::integer:
+      return own(H5Tcopy(H5T_STD_I64LE), H5Tclose, "create", "integer type");
+    case ColumnKind::real:
+      return own(H5Tcopy(H5T_IEEE_F64LE), H5Tclose, "create", "real type");
+    case ColumnKind::label:
+      return string_type(true);
+    case ColumnKind::text:
+      break;
+  }
+  return string_type(false);
+}
+
+Object creation_properties(std::size_t rows_per_chunk) {
+  Object properties = own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "create", "dataset properties");
+  const hsize_t chunk = rows_per_chunk;
+  checked(H5Pset_chunk(properties.id(), 1, &chunk), "set", "chunk size");
+  checked(H5Pset_shuffle(properties.id()), "set", "shuffle filter");
+  checked(H5Pset_deflate(properties.id(), deflate_level), "set", "deflate filter");
+  checked(H5Pset_obj_track_times(properties.id(), false), "switch off", "time stamps");  // reproducible files
+  return properties;
+}
+
+void write_attribute_of(hid_t object, std::string_view object_name, const std::string& name, hid_t type,
+                        const Object& space, const void* value) {
+  const std::string where = fmt::format("{}@{}", object_name, name);
+  if (checked(H5Aexists(object, name.c_str()), "look for", where) > 0) {
+    checked(H5Adelete(object, name.c_str()), "replace", where);
+  }
+  const Object attribute =
+      own(H5Acreate2(object, name.c_str(), type, space.id(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, "create", where);
+  checked(H5Awrite(attribute.id(), type, value), "write", where);
+}
+
+Object scalar() {
+  return own(H5Screate(H5S_SCALAR), H5Sclose, "create", "dataspace");
+}
+
+}  // namespace
+
+std::size_t chunk_rows(ColumnKind kind, std::size_t expected_rows) {
+  constexpr std::size_t text_reference_bytes = 16;  // what HDF5 stores in place of a variable-length value
+  std::size_t row_bytes = sizeof(std::int64_t);
+  if (kind == ColumnKind::label) row_bytes = label_width;
+  if (kind == ColumnKind::text) row_bytes = text_reference_bytes;
+  const std::size_t most = std::bit_floor(chunk_bytes / row_bytes);
+  if (expected_rows == 0 || expected_rows >= most) return most;
+  return std::bit_ceil(expected_rows);
+}
+
+void write_attribute(hid_t object, std::string_view object_name, std::string_view name, std::string_view value) {
+  const std::string text = storable_text(value);
+  const char* characters = text.c_str();
+  write_attribute_of(object, object_name, std::string(name), string_type(false).id(), scalar(), &characters);
+}
+
+void write_attribute(hid_t object, std::string_view object_name, std::string_view name, std::int64_t value) {
+  const Object type = file_type(ColumnKind::integer);
+  const std::string attribute(name);
+  write_attribute_of(object, object_name, attribute, H5T_NATIVE_INT64, scalar(), &value);
+}
+
+void write_attribute(hid_t object, std::string_view object_name, std::string_view name,
+                     std::span<const std::string> values) {
+  std::vector<const char*> pointers;
+  pointers.reserve(values.size());
+  for (const std::string& value : values) pointers.push_back(value.c_str());
+  const hsize_t count = values.size();
+  const Object space = own(H5Screate_simple(1, &count, nullptr), H5Sclose, "create", "dataspace");
+  write_attribute_of(object, object_name, std::string(name), string_type(false).id(), space, pointers.data());
+}
+
+Column::Column(hid_t group, const std::string& table, const ColumnSchema& schema, std::size_t expected_rows)
+    : name_(fmt::format("{}/{}", table, schema.name)), kind_(schema.kind) {
+  const hsize_t none = 0;
+  const hsize_t unlimited = H5S_UNLIMITED;
+  const Object space = own(H5Screate_simple(1, &none, &unlimited), H5Sclose, "create", name_);
+  const Object properties = creation_properties(chunk_rows(kind_, expected_rows));
+  dataset_ = own(H5Dcreate2(group, schema.name.c_str(), file_type(kind_).id(), space.id(), H5P_DEFAULT, properties.id(),
+                            H5P_DEFAULT),
+                 H5Dclose, "create", name_);
+  write_attribute(dataset_.id(), name_, "unit", schema.unit);
+  write_attribute(dataset_.id(), name_, "description", schema.description);
+  if (kind_ == ColumnKind::integer) write_attribute(dataset_.id(), name_, "missing_value", no_time);
+}
+
+void Column::check(const ColumnData& values) const {
+  const bool fits = kind_ == ColumnKind::integer ? std::holds_alternative<std::vector<std::int64_t>>(values)
+                    : kind_ == ColumnKind::real  ? std::holds_alternative<std::vector<double>>(values)
+                                                 : std::holds_alternative<std::vector<std::string>>(values);
+  if (!fits) {
+    throw std::invalid_argument(
+        fmt::format("column {} holds values of another type than its schema says, so they cannot be stored; make the "
+                    "chunk with make_table",
+                    name_));
+  }
+  if (kind_ != ColumnKind::label) return;
+  for (const std::string& label : std::get<std::vector<std::string>>(values)) {
+    if (label.size() <= label_width) continue;
+    throw std::invalid_argument(fmt::format(
+        "column {} holds a label of {} bytes, of which a fixed width of {} would cut the end; make it a text column",
+        name_, label.size(), label_width));
+  }
+}
+
+void Column::append(const ColumnData& values) {
+  if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&values)) {
+    write_rows(H5T_NATIVE_INT64, integers->data(), integers->size());
+  } else if (const auto* reals = std::get_if<std::vector<double>>(&values)) {
+    write_rows(H5T_NATIVE_DOUBLE, reals->data(), reals->size());
+  } else if (kind_ == ColumnKind::label) {
+    const auto& labels = std::get<std::vector<std::string>>(values);
+    std::vector<char> packed(labels.size() * label_width, '\0');
+    for (std::size_t row = 0; row < labels.size(); ++row) {
+      const std::string label = storable_text(labels[row]);
+      std::memcpy(packed.data() + row * label_width, label.data(), label.size());
+    }
+    write_rows(string_type(true).id(), packed.data(), labels.size());
+  } else {
+    const auto& texts = std::get<std::vector<std::string>>(values);
+    std::vector<std::string> storable;
+    std::vector<const char*> pointers;
+    storable.reserve(texts.size());  // pointers into it stay valid
+    pointers.reserve(texts.size());
+    for (const std::string& text : texts) pointers.push_back(storable.emplace_back(storable_text(text)).c_str());
+    write_rows(string_type(false).id(), pointers.data(), texts.size());
+  }
+}
+
+void Column::write_rows(hid_t memory_type, const void* rows, std::size_t count) {
+  if (count == 0) return;
+  const hsize_t start = rows_;
+  const hsize_t added = count;
+  const hsize_t total = start + added;
+  checked(H5Dset_extent(dataset_.id(), &total), "extend", name_);
+  const Object file_space = own(H5Dget_space(dataset_.id()), H5Sclose, "select rows of", name_);
+  checked(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, &start, nullptr, &added, nullptr), "select rows of",
+          name_);
+  const Object memory_space = own(H5Screate_simple(1, &added, nullptr), H5Sclose, "select rows of", name_);
+  checked(H5Dwrite(dataset_.id(), memory_type, memory_space.id(), file_space.id(), H5P_DEFAULT, rows), "write", name_);
+  rows_ = total;
+}
+
+void Column::close() {
+  checked(dataset_.close(), "write", name_);
+}
+
+}  // namespace nsys_explain::store
