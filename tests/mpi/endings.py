@@ -100,7 +100,7 @@ class TestMain(unittest.TestCase):
     """The main function of the MPI tests can fail."""
 
     def run_tests(self, gtest_filter):
-        return run([MPIEXEC, NUMPROC_FLAG, "3", FAILING_TEST, f"--gtest_filter={gtest_filter}"])
+        return run([MPIEXEC, NUMPROC_FLAG, "3", FAILING_TEST, "--gtest_color=no", f"--gtest_filter={gtest_filter}"])
 
     def test_a_failure_of_another_rank_is_reported(self):
         result = self.run_tests("*")

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Checks which module includes what: the architecture of this project, as a table.
+
+usage: include_rules.py [SOURCE_TREE]    check the tree (default: the one this script lies in)
+       include_rules.py --self-test      check that broken rules are found
+
+A file of src/M or include/nsys_explain/M may include the standard library, its own module, and what ALLOWED[M] names.
+"""
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+# Stage modules never include each other: only the pipeline composes them.
+ALLOWED = {
+    "model": {"modules": (), "libraries": ()},
+    "exchange": {"modules": (), "libraries": ("mpi", "fmt", "posix")},
+    "ingest": {"modules": ("model",), "libraries": ("sqlite", "fmt", "json", "posix")},
+    "clock": {"modules": ("model",), "libraries": ("fmt",)},
+    "collectives": {"modules": ("model",), "libraries": ("fmt",)},
+    "analysis": {"modules": ("model",), "libraries": ("fmt",)},
+    "store": {"modules": ("model",), "libraries": ("hdf5", "fmt", "posix")},
+    "report": {"modules": ("model",), "libraries": ("fmt", "json", "posix")},
+    "synth": {"modules": ("model",), "libraries": ("sqlite", "fmt", "json", "posix")},
+    "pipeline": {
+        "modules": ("model", "exchange", "ingest", "clock", "collectives", "analysis", "store", "report"),
+        "libraries": ("fmt", "cereal", "posix"),
+    },
+    # The programs: they read arguments and hand over.
+    "main.cpp": {"modules": ("pipeline", "exchange"), "libraries": ("cli11", "fmt")},
+    "synth_main.cpp": {"modules": ("synth",), "libraries": ("cli11", "fmt")},
+}
+
+LIBRARIES = {
+    "mpi": r"mpi\.h|mpi-ext\.h",
+    "sqlite": r"sqlite3(ext)?\.h",
+    "hdf5": r"hdf5\.h|hdf5_hl\.h|H5\w+\.h",
+    "fmt": r"fmt/.+",
+    "json": r"nlohmann/.+",
+    "cereal": r"cereal/.+",
+    "cli11": r"CLI/.+",
+    "posix": r"(fcntl|fnmatch|glob|signal|stdlib|time|unistd)\.h|sys/\w+\.h",
+    "standard": "|".join(
+        """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes
+        climits clocale cmath compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef
+        cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype deque exception execution filesystem forward_list
+        fstream functional future initializer_list iomanip ios iosfwd iostream istream iterator latch limits list
+        locale map memory memory_resource mutex new numbers numeric optional ostream queue random ranges ratio regex
+        scoped_allocator semaphore set shared_mutex source_location span sstream stack stdexcept stop_token streambuf
+        string string_view syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map
+        unordered_set utility valarray variant vector version""".split()
+    ),
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<mark>[<"])(?P<path>[^>"]+)[>"]')
+
+
+def library_of(path):
+    for library, pattern in LIBRARIES.items():
+        if re.fullmatch(pattern, path):
+            return library
+    return None
+
+
+def problem_of(include, mark, owner, file, tree):
+    """Why this include breaks a rule; None where it does not."""
+    rule = ALLOWED[owner]
+    own = re.fullmatch(r"nsys_explain/(\w+)/.+", include)
+    if own:
+        module = own.group(1)
+        if not (tree / "include" / include).is_file():
+            return "no such header"
+        return None if module == owner or module in rule["modules"] else f"{owner} must not use module {module}"
+    if mark == '"':
+        if (tree / "include") in file.parents:
+            return "a public header must not include an internal one"
+        same_folder = "/" not in include and (file.parent / include).is_file()
+        return None if same_folder else "neither a public header nor one of the same folder"
+    library = library_of(include)
+    if library == "standard" or library in rule["libraries"]:
+        return None
+    return f"{owner} must not use {library}" if library else "unknown header; add its library to tests/include_rules.py"
+
+
+def owner_of(file, tree):
+    """The key of ALLOWED that rules this file."""
+    src = tree / "src"
+    return file.relative_to(src if src in file.parents else tree / "include" / "nsys_explain").parts[0]
+
+
+def violations(tree):
+    found = []
+    files = sorted(f for top in ("src", "include/nsys_explain") for f in (tree / top).rglob("*") if f.is_file())
+    for file in files:
+        name = file.relative_to(tree)
+        owner = owner_of(file, tree)
+        if owner not in ALLOWED:
+            found.append(f"{name}: {owner} is not a known module or program")
+            continue
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            problem = problem_of(match["path"], match["mark"], owner, file, tree)
+            if problem:
+                found.append(f"{name}:{number}: {match['path']}: {problem}")
+    return found, len(files)
+
+
+# The made tree: each file's lines, with "!" before those that break a rule.
+MADE_TREE = {
+    "include/nsys_explain/model/time.hpp": ["#include <cstdint>", "!#include <fmt/format.h>", "!#include <unistd.h>"],
+    "include/nsys_explain/ingest/read.hpp": [
+        '#include "nsys_explain/model/time.hpp"',
+        "#include <sqlite3.h>",
+        '!#include "inner.hpp"',
+    ],
+    "src/ingest/inner.hpp": ["#pragma once"],
+    "src/ingest/read.cpp": [
+        '#include "nsys_explain/ingest/read.hpp"',
+        '#include "inner.hpp"',
+        '!#include "nsys_explain/clock/fit.hpp"',
+        '!#include "../clock/inner.hpp"',
+        '!#include "nsys_explain/ingest/absent.hpp"',
+        "!#include <hdf5.h>",
+        '// #include <mpi.h>',
+    ],
+    "include/nsys_explain/clock/fit.hpp": ["!  #  include <sqlite3.h>", "!#include <surprise.h>"],
+    "src/exchange/session.cpp": ["#include <mpi.h>", '!#include "nsys_explain/model/time.hpp"'],
+    "src/store/write.cpp": ["#include <hdf5.h>", "!#include <mpi.h>"],
+    "src/pipeline/run.cpp": ['#include "nsys_explain/ingest/read.hpp"', "!#include <mpi.h>", "!#include <sqlite3.h>"],
+    "src/main.cpp": ["#include <CLI/CLI.hpp>", '!#include "nsys_explain/ingest/read.hpp"'],
+    "src/stray.cpp": ["!"],
+}
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder)
+        expected = set()
+        for name, lines in MADE_TREE.items():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_text("\n".join(line.lstrip("!") for line in lines) + "\n", encoding="utf-8")
+            for number, line in enumerate(lines, start=1):
+                if line.startswith("!"):
+                    expected.add(name if line == "!" else f"{name}:{number}")
+        found, _ = violations(tree)
+        places = {re.match(r"[^:]+(:\d+)?", text).group(0) for text in found}
+    for place in sorted(expected - places):
+        print(f"self-test: the broken rule at {place} was not found")
+    for place in sorted(places - expected):
+        print(f"self-test: {place} breaks no rule, but was reported")
+    print(f"self-test: {len(expected & places)} of {len(expected)} broken rules found")
+    return 0 if expected == places else 1
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    tree = Path(arguments[0] if arguments else Path(__file__).parent.parent).resolve()
+    found, files = violations(tree)
+    for text in found:
+        print(text)
+    print(f"{files} files checked, {len(found)} includes break the rules")
+    return 1 if found or files == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
