@@ -1,0 +1,128 @@
+#include "nsys_explain/analysis/waits.hpp"
+
+#include <gtest/gtest.h>
+
+#include "nsys_explain/analysis/totals.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// One instance with these members.
+MatchedBlock block_of(std::vector<InstanceArrival> members) {
+  MatchedBlock block;
+  Instance instance;
+  instance.arrivals = static_cast<std::int32_t>(members.size());
+  instance.members = instance.arrivals;
+  instance.complete = true;
+  instance.operation = Operation::all_reduce;
+  instance.message_bytes = 4000;
+  block.arrivals = std::move(members);
+  block.instances = {instance};
+  return block;
+}
+
+InstanceArrival member(std::int32_t rank, Nanoseconds enter, Nanoseconds exit, Nanoseconds work = no_time) {
+  return {.enter_ns = enter, .exit_ns = exit, .work_ns = work, .trace_rank = rank};
+}
+
+std::optional<Nanoseconds> ten(std::int32_t, std::int32_t) {
+  return 10;
+}
+
+TEST(Waits, WorkedExample) {
+  // Rank 2 enters 300 after the first; it worked 250 longer than the median (100), so 50 of its lateness it inherited.
+  MatchedBlock block = block_of({member(0, 1000, 1420, 90), member(1, 1040, 1425, 100), member(2, 1300, 1410, 350)});
+  compute_waits(block, ten);
+  const Instance& instance = block.instances[0];
+  EXPECT_EQ(instance.first_enter_ns, 1000);
+  EXPECT_EQ(instance.last_enter_ns, 1300);
+  EXPECT_EQ(instance.last_trace_rank, 2);
+  EXPECT_TRUE(instance.resolved);
+  EXPECT_TRUE(instance.feasible);
+  EXPECT_EQ(instance.skew_uncertainty_ns, 10);
+  EXPECT_EQ(block.arrivals[0].wait_ns, 300);
+  EXPECT_EQ(block.arrivals[1].wait_ns, 260);
+  EXPECT_EQ(block.arrivals[2].wait_ns, 0);
+  EXPECT_EQ(block.arrivals[0].transfer_ns, 120);
+  EXPECT_EQ(instance.transfer_ns, 120);  // of 110, 120, 125
+  EXPECT_EQ(block.arrivals[2].own_lateness_ns, 250);
+  EXPECT_EQ(block.arrivals[2].inherited_lateness_ns, 50);
+  EXPECT_EQ(block.arrivals[1].own_lateness_ns, 0);
+  EXPECT_EQ(block.arrivals[1].inherited_lateness_ns, 40);
+  // Without its own 250 it had come at 1050: each of the others waits 250 less.
+  EXPECT_EQ(instance.caused_wait_ns, 500);
+}
+
+TEST(Waits, CausedWaitStopsAtTheSecondLast) {
+  MatchedBlock block = block_of({member(0, 0, 1100, 100), member(1, 900, 1100, 100), member(2, 1000, 1100, 900)});
+  compute_waits(block, ten);
+  // Own lateness is 800, but rank 1 came at 900 anyway: only 100 per waiting member can be saved.
+  EXPECT_EQ(block.arrivals[2].own_lateness_ns, 800);
+  EXPECT_EQ(block.instances[0].caused_wait_ns, 200);
+}
+
+TEST(Waits, LastArriverBelowThreeUncertaintiesIsNotResolved) {
+  MatchedBlock block = block_of({member(0, 0, 200, 50), member(1, 30, 200, 90)});
+  compute_waits(block, ten);
+  EXPECT_FALSE(block.instances[0].resolved);
+  EXPECT_EQ(block.instances[0].caused_wait_ns, 0);
+  EXPECT_EQ(block.arrivals[0].wait_ns, 30) << "the estimate stands, the verdict does not";
+}
+
+TEST(Waits, NothingIsClaimedBetweenUnrelatedClocks) {
+  MatchedBlock block = block_of({member(0, 0, 200, 50), member(1, 100000, 100200, 90)});
+  compute_waits(block, [](std::int32_t, std::int32_t) -> std::optional<Nanoseconds> { return std::nullopt; });
+  EXPECT_FALSE(block.instances[0].resolved);
+  EXPECT_EQ(block.instances[0].skew_uncertainty_ns, -1);
+  EXPECT_EQ(block.arrivals[0].wait_ns, 0);
+}
+
+TEST(Waits, AnExitBeforeTheLastEnterIsInfeasible) {
+  MatchedBlock block = block_of({member(0, 0, 100, 50), member(1, 500, 600, 90)});
+  compute_waits(block, ten);
+  EXPECT_FALSE(block.instances[0].feasible);
+  EXPECT_EQ(block.arrivals[0].wait_ns, 100) << "it cannot have waited after it left";
+}
+
+TEST(Waits, FirstArrivalClaimsNeitherOwnNorInherited) {
+  MatchedBlock block = block_of({member(0, 0, 1000), member(1, 500, 1000)});
+  compute_waits(block, ten);
+  EXPECT_EQ(block.arrivals[1].own_lateness_ns, 0);
+  EXPECT_EQ(block.arrivals[1].inherited_lateness_ns, 0);
+}
+
+TEST(Totals, SumsRanksOperationsAndCommunicators) {
+  MatchedBlock block = block_of({member(3, 1000, 1420, 90), member(5, 1040, 1425, 100), member(9, 1300, 1410, 350)});
+  block.communicator = 1;
+  block.unmatched_arrivals = 4;
+  compute_waits(block, ten);
+  Totals totals = make_totals(3, 2);
+  const std::vector<std::int32_t> ranks{3, 5, 9};
+  accumulate(totals, block, ranks);
+  accumulate(totals, block, ranks);
+  EXPECT_EQ(totals.ranks[0].wait_ns, 600);
+  EXPECT_EQ(totals.ranks[2].arrivals, 2);
+  EXPECT_EQ(totals.ranks[2].last_arrivals, 2);
+  EXPECT_EQ(totals.ranks[2].own_last_arrivals, 2);
+  EXPECT_EQ(totals.ranks[2].caused_wait_ns, 1000);
+  EXPECT_EQ(totals.ranks[2].expected_last_ppb, 2 * 333'333'333);
+  EXPECT_EQ(totals.spans[2].first_ns, 1300);
+  EXPECT_EQ(totals.communicators[1].instances, 2);
+  EXPECT_EQ(totals.communicators[1].complete, 2);
+  EXPECT_EQ(totals.communicators[1].unmatched_arrivals, 8);
+  EXPECT_EQ(totals.communicators[0].instances, 0);
+
+  const auto operations = summarise_operations(totals.operations);
+  ASSERT_EQ(operations.size(), 1U);
+  EXPECT_EQ(operations[0].operation, Operation::all_reduce);
+  EXPECT_EQ(operations[0].instances, 2);
+  EXPECT_EQ(operations[0].bytes, 8000);
+  EXPECT_EQ(operations[0].transfer_ns, 240);
+  EXPECT_EQ(operations[0].wait_ns, 2 * 560);
+  EXPECT_DOUBLE_EQ(*operations[0].algorithm_bandwidth_gbs, 8000.0 / 240);
+  // 2(n-1)/n with n = 3 of 4000 bytes is 5333.3 bytes, counted in whole bytes.
+  EXPECT_DOUBLE_EQ(*operations[0].bus_bandwidth_gbs, 2 * 5333.0 / 240);
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis

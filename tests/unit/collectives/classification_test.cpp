@@ -1,0 +1,85 @@
+#include "nsys_explain/collectives/classification.hpp"
+
+#include <gtest/gtest.h>
+
+namespace nsys_explain::collectives {
+namespace {
+
+struct Known {
+  const char* short_name;
+  const char* demangled_name;
+  Operation operation;
+};
+
+class CommunicationKernel : public testing::TestWithParam<Known> {};
+
+TEST_P(CommunicationKernel, IsRecognised) {
+  const KernelClass found = classify_kernel(GetParam().short_name, GetParam().demangled_name);
+  EXPECT_TRUE(found.communication);
+  EXPECT_EQ(operation_name(found.operation), operation_name(GetParam().operation));
+  EXPECT_FALSE(found.library.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Names, CommunicationKernel,
+    testing::Values(
+        Known{"ncclKernel_AllReduce_RING_LL_Sum_half", "", Operation::all_reduce},
+        Known{"ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "", Operation::send_recv},
+        Known{"ncclDevKernel_AllReduce_Sum_f32_RING_LL", "", Operation::all_reduce},
+        Known{"ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "", Operation::reduce_scatter},
+        Known{"ncclDevKernel_Reduce_Sum_bf16_RING_LL", "", Operation::reduce},
+        Known{"ncclDevKernel_AllGather_RING_LL", "", Operation::all_gather},
+        Known{"ncclDevKernel_Broadcast_RING_LL", "", Operation::broadcast},
+        Known{"ncclDevKernel_SendRecv", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)",
+              Operation::send_recv},
+        Known{"ncclDevKernel_Generic", "", Operation::unknown},
+        Known{"ncclSymDevKernel_AllGather_LL", "", Operation::all_gather},
+        Known{"ncclSymkDevKernel_AllReduce_RSxLD_AGxST_sum_f16", "", Operation::all_reduce},
+        Known{"cross_device_reduce_1stage", "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(...)",
+              Operation::all_reduce},
+        Known{"allreduce_fusion_kernel_oneshot_lamport", "", Operation::all_reduce},
+        Known{"twoShotAllReduceKernel", "", Operation::all_reduce},
+        Known{"multimem_all_reduce_kernel", "", Operation::all_reduce},
+        Known{"dispatch", "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)", Operation::all_to_all},
+        Known{"combine", "void deep_ep::internode_ll::combine<true, 7168>(void*)", Operation::all_to_all},
+        Known{"nvshmemi_barrier_all_kernel", "nvshmemi_barrier_all_kernel()", Operation::barrier},
+        Known{"userbuffers_fp16_sum_inplace_gpu_mc", "", Operation::all_reduce},
+        Known{"kuserbuffers_pushsend", "", Operation::send_recv}));
+
+class ComputeKernel : public testing::TestWithParam<Known> {};
+
+TEST_P(ComputeKernel, IsNot) {
+  EXPECT_FALSE(classify_kernel(GetParam().short_name, GetParam().demangled_name).communication);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Names, ComputeKernel,
+    testing::Values(
+        Known{"reduce_kernel", "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(T3)", {}},
+        Known{"dispatch", "void mine::dispatch<8>(int)", {}},  // DeepEP's short name in other code
+        Known{"combine", "combine(float*)", {}},
+        Known{"flash_fwd_kernel", "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128>>(flash::Params)", {}},
+        Known{"my_ncclDevKernel_like", "", {}},
+        Known{"scale", "void scale(deep_ep::Config)", {}},  // only an argument's type
+        Known{"", "", {}}));
+
+TEST(KernelClasses, FindsByDemangledNameElseByShortName) {
+  Trace trace;
+  trace.strings = {"", "dispatch", "void deep_ep::intranode::dispatch<8>()", "void mine::dispatch<8>()",
+                   "ncclDevKernel_SendRecv"};
+  trace.processes.resize(1);
+  trace.processes[0].devices.resize(1);
+  auto& kernels = trace.processes[0].devices[0].kernels;
+  kernels.resize(3);
+  kernels[0].short_name = kernels[1].short_name = 1;
+  kernels[0].demangled_name = 2;
+  kernels[1].demangled_name = 3;
+  kernels[2].short_name = 4;
+  const KernelClasses classes(trace);
+  EXPECT_TRUE(classes.is_communication(kernels[0]));
+  EXPECT_FALSE(classes.is_communication(kernels[1]));
+  EXPECT_EQ(classes.of(kernels[2]).operation, Operation::send_recv);
+}
+
+}  // namespace
+}  // namespace nsys_explain::collectives

@@ -1,0 +1,300 @@
+#include "nsys_explain/collectives/extraction.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// Writes one process by hand: calls on a host thread, kernels on devices, each launched at a given host time.
+class Builder {
+ public:
+  Builder() {
+    trace.strings = {""};
+    trace.processes.resize(1);
+  }
+  ProcessTrace& process() { return trace.processes[0]; }
+
+  void nccl(NcclFunction function, Nanoseconds start, Nanoseconds end, std::uint64_t communicator = 0,
+            std::int64_t bytes = -1, std::int32_t peer = -1, std::uint32_t thread = 1) {
+    NcclCall call;
+    call.function = function;
+    call.start_ns = start;
+    call.end_ns = end;
+    call.communicator = communicator;
+    call.bytes = bytes;
+    call.peer_or_root = peer;
+    call.thread_id = thread;
+    process().nccl_calls.push_back(call);
+  }
+
+  std::uint32_t launch(Nanoseconds host_time, std::uint32_t thread = 1) {
+    ApiCall call;
+    call.start_ns = host_time;
+    call.end_ns = host_time + 4;
+    call.thread_id = thread;
+    call.correlation_id = ++correlation_;
+    process().api_calls.push_back(call);
+    return correlation_;
+  }
+
+  DeviceTrace& device(std::size_t index) {
+    while (process().devices.size() <= index) {
+      process().devices.emplace_back();
+      process().devices.back().device_id = static_cast<std::int32_t>(process().devices.size()) - 1;
+    }
+    return process().devices[index];
+  }
+
+  void kernel(const std::string& name, Nanoseconds start, Nanoseconds end, std::uint32_t correlation,
+              std::uint32_t stream = 7, std::size_t on_device = 0) {
+    Kernel k;
+    k.start_ns = start;
+    k.end_ns = end;
+    k.correlation_id = correlation;
+    k.stream_id = stream;
+    k.short_name = k.demangled_name = intern(name);
+    device(on_device).kernels.push_back(k);
+  }
+
+  void range(const std::string& text, Nanoseconds start, Nanoseconds end, std::uint32_t thread = 1) {
+    NvtxRange r;
+    r.start_ns = start;
+    r.end_ns = end;
+    r.thread_id = thread;
+    r.text = intern(text);
+    process().nvtx_ranges.push_back(r);
+  }
+
+  std::vector<DeviceArrivals> extract() { return extract_arrivals(trace, process(), KernelClasses(trace)); }
+
+  Trace trace;
+
+ private:
+  StringIndex intern(const std::string& name) {
+    for (std::size_t i = 0; i < trace.strings.size(); ++i) {
+      if (trace.strings[i] == name) return static_cast<StringIndex>(i);
+    }
+    trace.strings.push_back(name);
+    return static_cast<StringIndex>(trace.strings.size() - 1);
+  }
+  std::uint32_t correlation_ = 0;
+};
+
+constexpr std::uint64_t world = 0xabcdef0123456789;
+constexpr std::uint64_t pair = 0x1111222233334444;
+constexpr const char* all_reduce_kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
+constexpr const char* send_recv_kernel = "ncclDevKernel_SendRecv";
+
+TEST(Extraction, SingleCallGivesItsPayloadToItsKernel) {
+  Builder b;
+  b.nccl(NcclFunction::all_reduce, 100, 120, world, 4096);
+  b.kernel(all_reduce_kernel, 200, 300, b.launch(110));
+  const auto devices = b.extract();
+  ASSERT_EQ(devices.size(), 1U);
+  ASSERT_EQ(devices[0].arrivals.size(), 1U);
+  const Arrival& arrival = devices[0].arrivals[0];
+  EXPECT_EQ(arrival.enter_ns, 200);
+  EXPECT_EQ(arrival.exit_ns, 300);
+  EXPECT_EQ(arrival.operation, Operation::all_reduce);
+  EXPECT_EQ(arrival.communicator, world);
+  EXPECT_EQ(arrival.call_bytes, 4096);
+  EXPECT_EQ(arrival.evidence, Evidence::nccl_payload);
+  EXPECT_EQ(arrival.work_ns, no_time);
+  EXPECT_EQ(devices[0].without_call, 0);
+}
+
+TEST(Extraction, CallDecidesTheOperationWhereTheNameCannot) {
+  Builder b;
+  b.nccl(NcclFunction::reduce_scatter, 100, 120, world, 4096);
+  b.kernel("ncclDevKernel_Generic", 200, 300, b.launch(110));
+  EXPECT_EQ(b.extract()[0].arrivals[0].operation, Operation::reduce_scatter);
+}
+
+TEST(Extraction, KernelLaunchedOnAnotherThreadIsNotInTheRange) {
+  Builder b;
+  b.nccl(NcclFunction::all_reduce, 100, 120, world, 4096);
+  b.kernel(all_reduce_kernel, 200, 300, b.launch(110, 2));
+  const auto devices = b.extract();
+  EXPECT_EQ(devices[0].without_call, 1);
+  EXPECT_EQ(devices[0].arrivals[0].evidence, Evidence::kernel_name);
+  EXPECT_EQ(devices[0].arrivals[0].communicator, 0U) << "lane 0";
+}
+
+TEST(Extraction, OrphanKernelIsKept) {
+  Builder b;
+  b.kernel(all_reduce_kernel, 200, 300, 77);
+  ASSERT_EQ(b.extract()[0].arrivals.size(), 1U);
+  EXPECT_EQ(b.extract()[0].arrivals[0].operation, Operation::all_reduce);
+}
+
+TEST(Extraction, GroupedSendsAndReceivesAreOneKernelPerCommunicator) {
+  Builder b;
+  b.nccl(NcclFunction::group_start, 100, 101);
+  b.nccl(NcclFunction::send, 102, 103, world, 1000, 1);
+  b.nccl(NcclFunction::recv, 104, 105, world, 1000, 1);
+  b.nccl(NcclFunction::send, 106, 107, pair, 50, 0);
+  b.nccl(NcclFunction::group_end, 110, 150);
+  b.kernel(send_recv_kernel, 200, 300, b.launch(120), 7);
+  b.kernel(send_recv_kernel, 201, 260, b.launch(130), 8);
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 2U);
+  EXPECT_EQ(arrivals[0].communicator, world);
+  EXPECT_EQ(arrivals[0].call_bytes, 1000);
+  EXPECT_EQ(arrivals[0].peer_or_root, 1);
+  EXPECT_EQ(arrivals[0].operation, Operation::send_recv);
+  EXPECT_EQ(arrivals[1].communicator, pair);
+  EXPECT_EQ(arrivals[1].call_bytes, 50);
+}
+
+TEST(Extraction, NestedGroupsLaunchAtTheOutermostEnd) {
+  Builder b;
+  b.nccl(NcclFunction::group_start, 100, 101);
+  b.nccl(NcclFunction::group_start, 102, 103);
+  b.nccl(NcclFunction::send, 104, 105, world, 10, 1);
+  b.nccl(NcclFunction::group_end, 106, 107);
+  b.nccl(NcclFunction::send, 108, 109, world, 20, 2);
+  b.nccl(NcclFunction::group_end, 110, 150);
+  b.kernel(send_recv_kernel, 200, 300, b.launch(120));
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 1U);
+  EXPECT_EQ(arrivals[0].call_bytes, 30);
+  EXPECT_EQ(arrivals[0].peer_or_root, -1) << "two peers";
+}
+
+TEST(Extraction, AllToAllOfPyTorchIsRecognisedByItsRange) {
+  Builder b;
+  b.range("nccl:all_to_all, op_id = 7", 90, 160);
+  b.nccl(NcclFunction::group_start, 100, 101);
+  for (int peer = 0; peer < 2; ++peer) {
+    b.nccl(NcclFunction::send, 102 + 4 * peer, 103 + 4 * peer, world, 500, peer);
+    b.nccl(NcclFunction::recv, 104 + 4 * peer, 105 + 4 * peer, world, 500, peer);
+  }
+  b.nccl(NcclFunction::group_end, 120, 150);
+  b.kernel(send_recv_kernel, 200, 300, b.launch(130));
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 1U);
+  EXPECT_EQ(arrivals[0].operation, Operation::all_to_all);
+  EXPECT_EQ(arrivals[0].call_bytes, 500) << "NCCL counts all-to-all per peer";
+}
+
+TEST(Extraction, GroupedCollectivesGoToTheirKernelsInLaunchOrder) {
+  Builder b;
+  b.nccl(NcclFunction::group_start, 100, 101);
+  b.nccl(NcclFunction::all_reduce, 102, 103, world, 1000);
+  b.nccl(NcclFunction::all_gather, 104, 105, pair, 50);
+  b.nccl(NcclFunction::group_end, 110, 150);
+  const auto first = b.launch(120), second = b.launch(130);
+  b.kernel("ncclDevKernel_AllGather_RING_LL", 200, 260, second, 8);
+  b.kernel(all_reduce_kernel, 205, 300, first, 7);
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 2U);
+  EXPECT_EQ(arrivals[0].operation, Operation::all_gather);
+  EXPECT_EQ(arrivals[0].communicator, pair);
+  EXPECT_EQ(arrivals[1].operation, Operation::all_reduce);
+  EXPECT_EQ(arrivals[1].call_bytes, 1000);
+}
+
+TEST(Extraction, FusedCollectivesOfOneCommunicatorAddUp) {
+  Builder b;
+  b.nccl(NcclFunction::group_start, 100, 101);
+  b.nccl(NcclFunction::all_reduce, 102, 103, world, 1000);
+  b.nccl(NcclFunction::all_reduce, 104, 105, world, 24);
+  b.nccl(NcclFunction::group_end, 110, 150);
+  b.kernel(all_reduce_kernel, 200, 300, b.launch(120));
+  const auto devices = b.extract();
+  EXPECT_EQ(devices[0].fused, 1);
+  EXPECT_EQ(devices[0].arrivals[0].call_bytes, 1024);
+  EXPECT_EQ(devices[0].arrivals[0].operation, Operation::all_reduce);
+}
+
+TEST(Extraction, SeveralDevicesOfOneProcess) {
+  Builder b;
+  b.nccl(NcclFunction::group_start, 100, 101);
+  b.nccl(NcclFunction::all_reduce, 102, 103, world, 1000);
+  b.nccl(NcclFunction::all_reduce, 104, 105, world, 1000);
+  b.nccl(NcclFunction::group_end, 110, 150);
+  b.kernel(all_reduce_kernel, 200, 300, b.launch(120), 7, 0);
+  b.kernel(all_reduce_kernel, 210, 301, b.launch(125), 7, 1);
+  const auto devices = b.extract();
+  ASSERT_EQ(devices.size(), 2U);
+  for (const DeviceArrivals& device : devices) {
+    ASSERT_EQ(device.arrivals.size(), 1U);
+    EXPECT_EQ(device.arrivals[0].communicator, world);
+    EXPECT_EQ(device.arrivals[0].call_bytes, 1000);
+  }
+}
+
+TEST(Extraction, CaptureThatBeginsInsideAGroup) {
+  Builder b;
+  b.nccl(NcclFunction::send, 102, 103, world, 1000, 1);
+  b.nccl(NcclFunction::group_end, 110, 150);
+  b.kernel(send_recv_kernel, 200, 300, b.launch(120));
+  const auto devices = b.extract();
+  ASSERT_EQ(devices[0].arrivals.size(), 1U);
+  EXPECT_EQ(devices[0].arrivals[0].evidence, Evidence::kernel_name);
+}
+
+TEST(Extraction, CopyEngineCollectiveIsProjectedFromItsCopies) {
+  Builder b;
+  b.nccl(NcclFunction::all_gather, 100, 150, world, 1000);
+  b.device(0).memory_operations = {
+      {.start_ns = 200, .end_ns = 250, .bytes = 1000, .correlation_id = b.launch(110), .stream_id = 9},
+      {.start_ns = 210, .end_ns = 280, .bytes = 1000, .correlation_id = b.launch(120), .stream_id = 9},
+      {.start_ns = 400, .end_ns = 500, .bytes = 1, .correlation_id = b.launch(300), .stream_id = 9}};
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 1U);
+  EXPECT_EQ(arrivals[0].timing_source, TimingSource::projection);
+  EXPECT_EQ(arrivals[0].enter_ns, 200);
+  EXPECT_EQ(arrivals[0].exit_ns, 280);
+  EXPECT_EQ(arrivals[0].communicator, world);
+}
+
+TEST(Extraction, WorkIsTimeSinceTheLatestExitAndPositionsCountPerCommunicator) {
+  Builder b;
+  for (int i = 0; i < 3; ++i) b.nccl(NcclFunction::all_reduce, 100 + 20 * i, 110 + 20 * i, i == 1 ? pair : world, 8);
+  b.kernel(all_reduce_kernel, 1000, 1500, b.launch(105), 7);
+  b.kernel(all_reduce_kernel, 1100, 1200, b.launch(125), 8);  // overlaps the first
+  b.kernel(all_reduce_kernel, 1700, 1800, b.launch(145), 7);
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 3U);
+  EXPECT_EQ(arrivals[0].work_ns, no_time);
+  EXPECT_EQ(arrivals[1].work_ns, no_time) << "nothing ended before it";
+  EXPECT_EQ(arrivals[2].work_ns, 200);
+  EXPECT_EQ(arrivals[0].position, 0);
+  EXPECT_EQ(arrivals[1].position, 0);
+  EXPECT_EQ(arrivals[2].position, 1);
+}
+
+TEST(Extraction, LanesFollowStreamsInOrderOfFirstUse) {
+  Builder b;
+  b.kernel(all_reduce_kernel, 100, 150, 0, 42);
+  b.kernel(all_reduce_kernel, 200, 250, 0, 13);
+  b.kernel(all_reduce_kernel, 300, 350, 0, 42);
+  const auto arrivals = b.extract()[0].arrivals;
+  EXPECT_EQ(arrivals[0].communicator, 0U);
+  EXPECT_EQ(arrivals[1].communicator, 1U);
+  EXPECT_EQ(arrivals[2].communicator, 0U);
+}
+
+TEST(Memberships, EachOnceAndOnlyWhereTheyTellSomething) {
+  Builder b;
+  const auto add = [&](NcclFunction function, std::uint64_t communicator, std::int32_t rank, std::int32_t count) {
+    b.nccl(function, 1, 2, communicator);
+    b.process().nccl_calls.back().rank = rank;
+    b.process().nccl_calls.back().rank_count = count;
+  };
+  add(NcclFunction::comm_init, world, 3, 8);
+  add(NcclFunction::comm_destroy, world, 3, 8);
+  add(NcclFunction::comm_init, 0, 1, 2);  // payload taken before the communicator existed
+  add(NcclFunction::comm_split, pair, 0, 2);
+  const auto memberships = communicator_memberships(b.process());
+  ASSERT_EQ(memberships.size(), 2U);
+  EXPECT_EQ(memberships[0].communicator, pair);
+  EXPECT_EQ(memberships[1].rank, 3);
+  EXPECT_EQ(memberships[1].rank_count, 8);
+}
+
+}  // namespace
+}  // namespace nsys_explain::collectives

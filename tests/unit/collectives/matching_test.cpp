@@ -1,0 +1,177 @@
+#include "nsys_explain/collectives/matching.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace nsys_explain::collectives {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::uint64_t world = 0xabcdef0123456789;
+
+Arrival arrival(std::int32_t rank, std::int32_t position, Nanoseconds enter,
+                Operation operation = Operation::all_reduce, std::int64_t bytes = 1024) {
+  Arrival a;
+  a.trace_rank = rank;
+  a.position = position;
+  a.enter_ns = enter;
+  a.exit_ns = enter + 100;
+  a.operation = operation;
+  a.call_bytes = bytes;
+  a.communicator = world;
+  a.evidence = Evidence::nccl_payload;
+  return a;
+}
+
+std::vector<SequenceSummary> summaries_of(const std::vector<std::vector<Arrival>>& ranks,
+                                          const std::vector<CommunicatorMembership>& memberships = {}) {
+  std::vector<SequenceSummary> all;
+  for (const auto& arrivals : ranks) {
+    const auto mine = summarise_sequences(arrivals, memberships);
+    all.insert(all.end(), mine.begin(), mine.end());
+  }
+  return all;
+}
+
+TEST(Plan, EqualSequencesShareOneCommunicator) {
+  const auto planned = plan_communicators(
+      summaries_of({{arrival(0, 0, 10), arrival(0, 1, 500)}, {arrival(4, 0, 20), arrival(4, 1, 510)}}));
+  ASSERT_EQ(planned.size(), 1U);
+  EXPECT_TRUE(planned[0].equal_sequences);
+  EXPECT_THAT(planned[0].trace_ranks, ElementsAre(0, 4));
+  EXPECT_EQ(planned[0].size, 2);
+  EXPECT_EQ(planned[0].name, "0xabcdef0123456789");
+  EXPECT_EQ(planned[0].evidence, Evidence::nccl_payload);
+}
+
+TEST(Plan, OrderBytesAndOperationMatterToEquality) {
+  const std::vector<Arrival> reference{arrival(0, 0, 10), arrival(0, 1, 500, Operation::all_gather)};
+  const auto equal_to = [&](std::vector<Arrival> other) {
+    return plan_communicators(summaries_of({reference, std::move(other)}))[0].equal_sequences;
+  };
+  EXPECT_TRUE(equal_to({arrival(1, 0, 10), arrival(1, 1, 500, Operation::all_gather)}));
+  EXPECT_FALSE(equal_to({arrival(1, 0, 10, Operation::all_gather), arrival(1, 1, 500)}));
+  EXPECT_FALSE(equal_to({arrival(1, 0, 10, Operation::all_reduce, 2048), arrival(1, 1, 500, Operation::all_gather)}));
+  EXPECT_FALSE(equal_to({arrival(1, 0, 10)}));
+}
+
+TEST(Plan, MembersOfAnAllToAllMayPassDifferentSizes) {
+  const auto planned = plan_communicators(
+      summaries_of({{arrival(0, 0, 10, Operation::all_to_all, 5)}, {arrival(1, 0, 10, Operation::all_to_all, 7)}}));
+  EXPECT_TRUE(planned[0].equal_sequences);
+}
+
+TEST(Plan, SizeComesFromNcclWhereItTells) {
+  const std::vector<CommunicatorMembership> memberships{{world, 0, 8, 0}};
+  const auto planned = plan_communicators(summaries_of({{arrival(0, 0, 10)}, {arrival(1, 0, 10)}}, memberships));
+  EXPECT_EQ(planned[0].size, 8);
+}
+
+TEST(Plan, DoesNotDependOnTheOrderOfSummaries) {
+  std::vector<std::vector<Arrival>> ranks;
+  for (std::int32_t r = 0; r < 8; ++r) {
+    ranks.push_back({arrival(r, 0, 10), arrival(r, 0, 20)});
+    ranks.back()[1].communicator = 0x5000'0000 + static_cast<std::uint64_t>(r / 2);
+  }
+  auto summaries = summaries_of(ranks);
+  const auto reference = plan_communicators(summaries);
+  ASSERT_EQ(reference.size(), 5U);
+  EXPECT_EQ(reference[0].trace_ranks.size(), 8U) << "the largest one of the first rank stands first";
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    std::shuffle(summaries.begin(), summaries.end(), std::mt19937(seed));
+    const auto planned = plan_communicators(summaries);
+    ASSERT_EQ(planned.size(), reference.size());
+    for (std::size_t c = 0; c < planned.size(); ++c) {
+      EXPECT_EQ(planned[c].name, reference[c].name);
+      EXPECT_EQ(planned[c].trace_ranks, reference[c].trace_ranks);
+    }
+  }
+}
+
+TEST(Units, CoverEveryPositionOnceForAnyNumberOfToolRanks) {
+  PlannedCommunicator large, small, uneven;
+  large.trace_ranks = {0, 1, 2, 3};
+  large.lengths = {5000, 5000, 5000, 5000};
+  small.trace_ranks = {0, 1};
+  small.lengths = {3, 3};
+  uneven.trace_ranks = {2, 3};
+  uneven.lengths = {4000, 3999};
+  uneven.equal_sequences = false;
+  const std::vector<PlannedCommunicator> communicators{large, small, uneven};
+  const auto reference = plan_units(communicators, 1);
+  for (std::int32_t tool_ranks : {1, 2, 3, 7, 100}) {
+    const auto units = plan_units(communicators, tool_ranks);
+    ASSERT_EQ(units.size(), reference.size());
+    std::int64_t next = 0;
+    std::int32_t communicator = 0, owner = 0;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      EXPECT_EQ(units[u].first_position, reference[u].first_position);
+      if (units[u].communicator != communicator) next = 0;
+      communicator = units[u].communicator;
+      EXPECT_EQ(units[u].first_position, next);
+      next = units[u].end_position;
+      EXPECT_GE(units[u].owner, owner) << "owners ascend, so that results can be gathered in order";
+      EXPECT_LT(units[u].owner, tool_ranks);
+      owner = units[u].owner;
+    }
+  }
+  EXPECT_EQ(reference.back().end_position, 4000) << "one unit for a communicator that needs alignment";
+  EXPECT_EQ(plan_units(communicators, 4).back().owner, 3) << "the last rank has work, too";
+}
+
+TEST(Match, KthWithKth) {
+  const auto communicator = plan_communicators(
+      summaries_of({{arrival(0, 0, 10), arrival(0, 1, 500)}, {arrival(4, 0, 20), arrival(4, 1, 510)}}))[0];
+  std::vector<Arrival> arrivals{arrival(4, 1, 510), arrival(0, 0, 10), arrival(0, 1, 500), arrival(4, 0, 20)};
+  const MatchedBlock block = match_unit({0, 0, 2, 0}, communicator, arrivals);
+  ASSERT_EQ(block.instances.size(), 2U);
+  EXPECT_EQ(block.unmatched_arrivals, 0);
+  EXPECT_EQ(block.instances[1].sequence, 1);
+  EXPECT_EQ(block.instances[1].operation, Operation::all_reduce);
+  EXPECT_EQ(block.instances[1].message_bytes, 1024);
+  EXPECT_TRUE(block.instances[1].complete);
+  const InstanceArrival& second = block.arrivals[static_cast<std::size_t>(block.instances[1].first_arrival) + 1];
+  EXPECT_EQ(second.trace_rank, 4);
+  EXPECT_EQ(second.enter_ns, 510);
+}
+
+TEST(Match, BlocksKeepTheSequenceOfTheWhole) {
+  PlannedCommunicator communicator;
+  communicator.trace_ranks = {0, 1};
+  communicator.lengths = {1500, 1500};
+  communicator.size = 2;
+  std::vector<Arrival> arrivals;
+  for (std::int32_t p = 1024; p < 1500; ++p) {
+    arrivals.push_back(arrival(0, p, 10 * p));
+    arrivals.push_back(arrival(1, p, 10 * p));
+  }
+  const MatchedBlock block = match_unit({0, 1024, 1500, 0}, communicator, arrivals);
+  ASSERT_EQ(block.instances.size(), 476U);
+  EXPECT_EQ(block.instances.front().sequence, 1024);
+  EXPECT_EQ(block.instances.back().sequence, 1499);
+}
+
+TEST(Match, ALonelyMemberHasNoInstances) {
+  const auto communicator = plan_communicators(summaries_of({{arrival(3, 0, 10), arrival(3, 1, 20)}}))[0];
+  const MatchedBlock block = match_unit({0, 0, 2, 0}, communicator, {arrival(3, 0, 10), arrival(3, 1, 20)});
+  EXPECT_TRUE(block.instances.empty());
+  EXPECT_EQ(block.unmatched_arrivals, 2);
+}
+
+TEST(Match, SizeOfAnAllGatherIsTheGatheredBuffer) {
+  const std::vector<CommunicatorMembership> memberships{{world, 0, 8, 0}};
+  const auto communicator = plan_communicators(summaries_of(
+      {{arrival(0, 0, 10, Operation::all_gather)}, {arrival(1, 0, 10, Operation::all_gather)}}, memberships))[0];
+  const MatchedBlock block = match_unit(
+      {0, 0, 1, 0}, communicator, {arrival(0, 0, 10, Operation::all_gather), arrival(1, 0, 10, Operation::all_gather)});
+  ASSERT_EQ(block.instances.size(), 1U);
+  EXPECT_EQ(block.instances[0].message_bytes, 8 * 1024);
+  EXPECT_FALSE(block.instances[0].complete);
+}
+
+}  // namespace
+}  // namespace nsys_explain::collectives
