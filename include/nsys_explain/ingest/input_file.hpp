@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace nsys_explain::ingest {
+
+/// A temporary directory that is removed with everything in it, also when an exception passes.
+class ScratchDirectory {
+ public:
+  /// Under $TMPDIR (or the system's place for temporary files), readable by this user only.
+  ScratchDirectory();
+  ~ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The user's file, looked at before SQLite touches it, and the path under which SQLite may open it.
+///
+/// Opening a database in WAL mode creates -wal and -shm files beside it, even read-only, and a hot rollback journal
+/// must be played back before the file means anything. Neither may happen to the user's file, and `immutable=1` would
+/// silently give wrong rows. Such a file is therefore copied with its sidecars and the copy is opened.
+class InputFile {
+ public:
+  /// Throws TraceError for what is not a whole SQLite database, and where a copy is needed but does not fit.
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& path_to_open() const { return path_to_open_; }
+  bool is_private_copy() const { return scratch_ != nullptr; }
+
+ private:
+  std::string path_to_open_;
+  std::unique_ptr<ScratchDirectory> scratch_;
+};
+
+}  // namespace nsys_explain::ingest

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "nsys_explain/model/trace.hpp"
+
+namespace nsys_explain::ingest {
+
+/// What NCCL attached to one of its NVTX ranges, whatever form the export gives it in. -1 (0): not told.
+struct NcclPayload {
+  std::uint64_t communicator = 0;
+  std::int64_t bytes = -1;
+  std::int64_t sequence = -1;
+  std::int64_t call_id = -1;  ///< advanced trace: links the ranges of one call
+  std::int32_t peer_or_root = -1;
+  std::int32_t rank = -1;
+  std::int32_t rank_count = -1;
+  std::int32_t device = -1;
+  bool is_one_channel = false;  ///< advanced trace: work of one channel on the GPU, not a call
+
+  friend bool operator==(const NcclPayload&, const NcclPayload&) = default;
+};
+
+/// Meaning of a payload entry, found by its label.
+enum class PayloadField : std::uint8_t {
+  none,
+  communicator,
+  bytes,
+  sequence,
+  call_id,
+  peer_or_root,
+  rank,
+  rank_count,
+  device,
+  channel,
+  element_count,
+  data_type
+};
+
+/// Looks up a label ("Message size [bytes]", "commHash", "NCCL_communicator_ID"): case and everything but letters and
+/// digits is ignored, because exports as JSON and as dynamic tables spell labels differently.
+PayloadField payload_field(std::string_view label);
+
+/// Puts a payload together field by field.
+class PayloadBuilder {
+ public:
+  void set(PayloadField field, std::int64_t value);
+  /// Numbers as decimal or 0x text, and names of NCCL's data types.
+  void set_text(PayloadField field, std::string_view value);
+
+  /// Empty where nothing known was set, or where a value is impossible: then the bytes mean something else.
+  std::optional<NcclPayload> finish() const;
+
+ private:
+  NcclPayload payload_;
+  std::int64_t element_count_ = -1;
+  std::int64_t element_bytes_ = 0;
+  bool known_ = false;
+  bool impossible_ = false;
+};
+
+/// Decodes the JSON form (`nsys export --include-json=true`) by its keys; objects may be nested.
+std::optional<NcclPayload> decode_json_payload(std::string_view json);
+
+/// How a range of NCCL's domain reads. Legacy ranges carry the name of the C function; the advanced trace
+/// (`nsys profile -t nccl`) drops the prefix and adds ranges of its own.
+struct NcclLabel {
+  NcclFunction function = NcclFunction::other;
+  bool is_legacy = true;
+};
+
+/// Empty where the text is no label of NCCL's.
+std::optional<NcclLabel> parse_nccl_label(std::string_view text);
+
+}  // namespace nsys_explain::ingest

@@ -1,0 +1,218 @@
+#include "nsys_explain/ingest/cuda_events.hpp"
+
+#include <array>
+#include <bitset>
+#include <memory>
+#include <unordered_map>
+
+#include "nsys_explain/ingest/table_scan.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+template <class Integer>
+Integer value_or(std::int64_t value, Integer fallback) {
+  return value == no_time ? fallback : static_cast<Integer>(value);
+}
+
+/// The columns that place any GPU activity: when, where, launched by what.
+struct ActivityColumns {
+  explicit ActivityColumns(TableScan& scan)
+      : start(scan.integer("start", Presence::required)),
+        end(scan.integer("end", Presence::required)),
+        device_id(scan.integer("deviceId", Presence::required)),
+        global_pid(scan.integer("globalPid", Presence::required)),
+        context_id(scan.integer("contextId")),
+        stream_id(scan.integer("streamId")),
+        correlation_id(scan.integer("correlationId")) {}
+
+  DeviceTrace& device(TraceBuilder& builder, std::size_t row) const {
+    return builder.device(process_of(value_or<std::int64_t>(global_pid[row], 0)),
+                          value_or<std::int32_t>(device_id[row], 0));
+  }
+  template <class Event>
+  void place(Event& event, const Interval& time, std::size_t row) const {
+    event.start_ns = time.start_ns;
+    event.end_ns = time.end_ns;
+    event.stream_id = value_or<std::uint32_t>(stream_id[row], 0);
+    event.correlation_id = value_or<std::uint32_t>(correlation_id[row], 0);
+  }
+
+  IntegerColumn start, end, device_id, global_pid, context_id, stream_id, correlation_id;
+};
+
+/// Scans one table of GPU activity: `use(time, row)` for each row whose time can be believed.
+template <class Use>
+void scan_activity(const Reading& reading, TableScan& scan, const ActivityColumns& columns, const char* table,
+                   const Use& use) {
+  TimeFilter filter(reading.time_base, table);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (const auto time = filter.accept(columns.start[row], columns.end[row])) use(*time, row);
+    }
+  });
+  filter.report(reading.warnings);
+}
+
+void read_kernels(const Reading& reading) {
+  constexpr const char* table = "CUPTI_ACTIVITY_KIND_KERNEL";
+  TableScan scan(reading.database, table);
+  const ActivityColumns activity(scan);
+  const auto short_name = scan.integer("shortName", Presence::required);
+  const auto demangled_name = scan.integer("demangledName", Presence::required);
+  const auto mangled_name = scan.integer("mangledName");
+  const auto graph_node_id = scan.integer("graphNodeId");
+  const auto grid_x = scan.integer("gridX"), grid_y = scan.integer("gridY"), grid_z = scan.integer("gridZ");
+  const auto block_x = scan.integer("blockX"), block_y = scan.integer("blockY"), block_z = scan.integer("blockZ");
+  const auto registers = scan.integer("registersPerThread");
+  const auto static_shared = scan.integer("staticSharedMemory");
+  const auto dynamic_shared = scan.integer("dynamicSharedMemory");
+  scan_activity(reading, scan, activity, table, [&](const Interval& time, std::size_t row) {
+    Kernel kernel;
+    activity.place(kernel, time, row);
+    kernel.context_id = value_or<std::uint32_t>(activity.context_id[row], 0);
+    kernel.graph_node_id = value_or<std::uint64_t>(graph_node_id[row], 0);
+    kernel.short_name = reading.strings.keep_id(short_name[row]);
+    kernel.demangled_name = reading.strings.keep_id(demangled_name[row]);
+    kernel.mangled_name = reading.strings.keep_id(mangled_name[row]);
+    kernel.grid_x = value_or<std::int32_t>(grid_x[row], 0);
+    kernel.grid_y = value_or<std::int32_t>(grid_y[row], 0);
+    kernel.grid_z = value_or<std::int32_t>(grid_z[row], 0);
+    kernel.block_x = value_or<std::int32_t>(block_x[row], 0);
+    kernel.block_y = value_or<std::int32_t>(block_y[row], 0);
+    kernel.block_z = value_or<std::int32_t>(block_z[row], 0);
+    kernel.registers_per_thread = value_or<std::int32_t>(registers[row], 0);
+    kernel.static_shared_bytes = value_or<std::int32_t>(static_shared[row], 0);
+    kernel.dynamic_shared_bytes = value_or<std::int32_t>(dynamic_shared[row], 0);
+    activity.device(reading.builder, row).kernels.push_back(kernel);
+  });
+}
+
+void read_copies(const Reading& reading) {
+  constexpr const char* table = "CUPTI_ACTIVITY_KIND_MEMCPY";
+  TableScan scan(reading.database, table);
+  const ActivityColumns activity(scan);
+  const auto bytes = scan.integer("bytes", Presence::required);
+  const auto copy_kind = scan.integer("copyKind");
+  const auto source_kind = scan.integer("srcKind");
+  const auto destination_kind = scan.integer("dstKind");
+  scan_activity(reading, scan, activity, table, [&](const Interval& time, std::size_t row) {
+    MemoryOperation copy;
+    activity.place(copy, time, row);
+    copy.context_id = value_or<std::uint32_t>(activity.context_id[row], 0);
+    copy.bytes = value_or<std::int64_t>(bytes[row], 0);
+    copy.copy_kind = value_or<std::int16_t>(copy_kind[row], -1);
+    copy.source_kind = value_or<std::int16_t>(source_kind[row], -1);
+    copy.destination_kind = value_or<std::int16_t>(destination_kind[row], -1);
+    activity.device(reading.builder, row).memory_operations.push_back(copy);
+  });
+}
+
+void read_sets(const Reading& reading) {
+  constexpr const char* table = "CUPTI_ACTIVITY_KIND_MEMSET";
+  TableScan scan(reading.database, table);
+  const ActivityColumns activity(scan);
+  const auto bytes = scan.integer("bytes", Presence::required);
+  const auto memory_kind = scan.integer("memKind");
+  scan_activity(reading, scan, activity, table, [&](const Interval& time, std::size_t row) {
+    MemoryOperation set;
+    activity.place(set, time, row);
+    set.context_id = value_or<std::uint32_t>(activity.context_id[row], 0);
+    set.bytes = value_or<std::int64_t>(bytes[row], 0);
+    set.destination_kind = value_or<std::int16_t>(memory_kind[row], -1);
+    set.is_set = true;
+    activity.device(reading.builder, row).memory_operations.push_back(set);
+  });
+}
+
+void read_graph_launches(const Reading& reading) {
+  constexpr const char* table = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
+  TableScan scan(reading.database, table);
+  const ActivityColumns activity(scan);
+  const auto graph_id = scan.integer("graphId");
+  const auto graph_exec_id = scan.integer("graphExecId");
+  scan_activity(reading, scan, activity, table, [&](const Interval& time, std::size_t row) {
+    GraphLaunch launch;
+    activity.place(launch, time, row);
+    launch.graph_id = value_or<std::uint32_t>(graph_id[row], 0);
+    launch.graph_exec_id = value_or<std::uint32_t>(graph_exec_id[row], 0);
+    activity.device(reading.builder, row).graph_launches.push_back(launch);
+  });
+}
+
+/// A set of 32-bit numbers that cluster, as correlation ids do: memory only for blocks of 65536 that occur.
+class CorrelationSet {
+ public:
+  void insert(std::uint32_t id) {
+    auto& block = blocks_[id >> 16];
+    if (!block) block = std::make_unique<Block>();
+    block->set(id & 0xFFFF);
+  }
+  bool contains(std::uint32_t id) const {
+    const auto& block = blocks_[id >> 16];
+    return block && block->test(id & 0xFFFF);
+  }
+
+ private:
+  using Block = std::bitset<65536>;
+  std::vector<std::unique_ptr<Block>> blocks_ = std::vector<std::unique_ptr<Block>>(65536);
+};
+
+}  // namespace
+
+std::string_view without_version_suffix(std::string_view api_name) {
+  const std::size_t mark = api_name.rfind("_v");
+  if (mark == std::string_view::npos || mark + 2 == api_name.size()) return api_name;
+  const bool only_digits = api_name.find_first_not_of("0123456789", mark + 2) == std::string_view::npos;
+  return only_digits ? api_name.substr(0, mark) : api_name;
+}
+
+void read_gpu_activity(const Reading& reading) {
+  read_kernels(reading);
+  read_copies(reading);
+  read_sets(reading);
+  read_graph_launches(reading);
+}
+
+void read_api_calls(const Reading& reading) {
+  constexpr const char* table = "CUPTI_ACTIVITY_KIND_RUNTIME";
+  TableScan scan(reading.database, table);
+  const auto start = scan.integer("start", Presence::required);
+  const auto end = scan.integer("end", Presence::required);
+  const auto global_tid = scan.integer("globalTid", Presence::required);
+  const auto name_id = scan.integer("nameId", Presence::required);
+  const auto correlation_id = scan.integer("correlationId");
+  const auto return_value = scan.integer("returnValue");
+  std::unordered_map<std::int64_t, StringIndex> names;  // few hundred distinct functions
+  TimeFilter filter(reading.time_base, table);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto time = filter.accept(start[row], end[row]);
+      if (!time) continue;
+      const auto [name, is_new] = names.try_emplace(name_id[row], 0);
+      if (is_new) name->second = reading.strings.keep(without_version_suffix(reading.strings.value(name_id[row])));
+      const std::int64_t tid = value_or<std::int64_t>(global_tid[row], 0);
+      reading.builder.process(process_of(tid))
+          .api_calls.push_back({time->start_ns, time->end_ns, thread_id_of(tid),
+                                value_or<std::uint32_t>(correlation_id[row], 0), name->second,
+                                value_or<std::int32_t>(return_value[row], 0)});
+    }
+  });
+  filter.report(reading.warnings);
+}
+
+std::int64_t count_orphan_kernels(const std::vector<ProcessTrace>& processes) {
+  std::int64_t orphans = 0;
+  for (const ProcessTrace& process : processes) {
+    CorrelationSet calls;
+    for (const ApiCall& call : process.api_calls) calls.insert(call.correlation_id);
+    for (const DeviceTrace& device : process.devices) {
+      for (const Kernel& kernel : device.kernels) {
+        if (kernel.correlation_id == 0 || !calls.contains(kernel.correlation_id)) ++orphans;
+      }
+    }
+  }
+  return orphans;
+}
+
+}  // namespace nsys_explain::ingest

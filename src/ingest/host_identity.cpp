@@ -1,0 +1,173 @@
+#include "nsys_explain/ingest/host_identity.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "nsys_explain/ingest/string_table.hpp"
+#include "nsys_explain/ingest/table_scan.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+std::string valid_utf8(std::string_view text) {
+  std::string repaired;
+  return repair_utf8(text, repaired) ? repaired : std::string(text);
+}
+
+/// UUID without "GPU-"; empty for the zeros of GPUs that are not NVIDIA's.
+std::string bare_uuid(std::string_view uuid) {
+  if (uuid.starts_with("GPU-")) uuid.remove_prefix(4);
+  return uuid.find_first_not_of("0-") == std::string_view::npos ? std::string() : valid_utf8(uuid);
+}
+
+/// One row of TARGET_INFO_GPU.
+struct Gpu {
+  std::int64_t id = -1;
+  std::int64_t cuda_ordinal = -1;  ///< as the profiler saw it
+  std::string name;
+  std::string uuid;
+};
+
+/// GPUs of the host in order of their ids, without other vendors' and software devices.
+std::vector<Gpu> read_gpus(const Database& database) {
+  std::vector<Gpu> gpus;
+  const bool tells_uuid = database.has_column("TARGET_INFO_GPU", "uuid");
+  TableScan scan(database, "TARGET_INFO_GPU");
+  const auto id = scan.integer("id"), ordinal = scan.integer("cuDevice");
+  const auto name = scan.text("name"), uuid = scan.text("uuid");
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      Gpu gpu{id[row], ordinal[row] == no_time ? id[row] : ordinal[row], valid_utf8(name[row]), bare_uuid(uuid[row])};
+      if (!tells_uuid || !gpu.uuid.empty()) gpus.push_back(std::move(gpu));
+    }
+  });
+  std::sort(gpus.begin(), gpus.end(),
+            [](const Gpu& a, const Gpu& b) { return std::tie(a.id, a.uuid) < std::tie(b.id, b.uuid); });
+  return gpus;
+}
+
+struct MappedGpu {
+  std::int64_t gpu_id = -1;
+  std::string uuid;  ///< empty before 2025.6
+};
+
+/// TARGET_INFO_CUDA_DEVICE by (plain process id, CUDA ordinal).
+std::map<std::pair<std::int64_t, std::int64_t>, MappedGpu> read_cuda_devices(const Database& database) {
+  std::map<std::pair<std::int64_t, std::int64_t>, MappedGpu> devices;
+  TableScan scan(database, "TARGET_INFO_CUDA_DEVICE");
+  const auto gpu_id = scan.integer("gpuId"), cuda_id = scan.integer("cudaId"), pid = scan.integer("pid");
+  const auto uuid = scan.text("uuid");
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      devices.try_emplace({pid[row], cuda_id[row]}, MappedGpu{gpu_id[row], bare_uuid(uuid[row])});
+    }
+  });
+  return devices;
+}
+
+std::vector<std::string> split(std::string_view list) {
+  std::vector<std::string> parts;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    parts.emplace_back(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return parts;
+}
+
+/// What a process sees as ordinal `device_id`, by the value of CUDA_VISIBLE_DEVICES: numbers or UUID prefixes.
+const Gpu* visible_gpu(const std::vector<Gpu>& gpus, const std::vector<std::string>& visible, std::int32_t device_id) {
+  if (device_id < 0 || static_cast<std::size_t>(device_id) >= visible.size()) return nullptr;
+  std::string_view entry = visible[static_cast<std::size_t>(device_id)];
+  if (entry.starts_with("GPU-")) {
+    entry.remove_prefix(4);
+    const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.uuid.starts_with(entry); });
+    return found == gpus.end() ? nullptr : &*found;
+  }
+  std::int64_t ordinal = -1;
+  std::from_chars(entry.data(), entry.data() + entry.size(), ordinal);
+  const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.cuda_ordinal == ordinal; });
+  return found == gpus.end() ? nullptr : &*found;
+}
+
+const Gpu* gpu_with_ordinal(const std::vector<Gpu>& gpus, std::int64_t ordinal) {
+  const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.cuda_ordinal == ordinal; });
+  return found == gpus.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::string read_host(const Database& database, const Metadata& metadata) {
+  std::string host;
+  TableScan scan(database, "TARGET_INFO_SYSTEM_ENV");
+  const auto name = scan.text("name"), value = scan.text("value");
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (host.empty() && name[row] == "Hostname") host = valid_utf8(value[row]);
+    }
+  });
+  return host.empty() ? valid_utf8(metadata.device_display_name) : host;
+}
+
+void name_processes(const Database& database, std::vector<ProcessTrace>& processes) {
+  TableScan scan(database, "PROCESSES");
+  const auto global_pid = scan.integer("globalPid");
+  const auto name = scan.text("name");
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto id = static_cast<std::uint64_t>(global_pid[row]);
+      const auto place =
+          std::lower_bound(processes.begin(), processes.end(), id,
+                           [](const ProcessTrace& p, std::uint64_t wanted) { return p.global_pid < wanted; });
+      if (place != processes.end() && place->global_pid == id && place->name.empty())
+        place->name = valid_utf8(name[row]);
+    }
+  });
+}
+
+void identify_gpus(const Database& database, const Metadata& metadata, std::vector<ProcessTrace>& processes,
+                   std::vector<Warning>& warnings) {
+  const std::vector<Gpu> gpus = read_gpus(database);
+  const auto cuda_devices = read_cuda_devices(database);
+  const auto visible_variable = metadata.environment.find("CUDA_VISIBLE_DEVICES");
+  const std::vector<std::string> visible =
+      visible_variable == metadata.environment.end() ? std::vector<std::string>() : split(visible_variable->second);
+  std::int64_t assumed = 0, unknown = 0;
+  for (ProcessTrace& process : processes) {
+    for (DeviceTrace& device : process.devices) {
+      const Gpu* gpu = nullptr;
+      const auto mapped = cuda_devices.find({process.process_id, device.device_id});
+      if (mapped != cuda_devices.end()) {
+        const auto found =
+            std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.id == mapped->second.gpu_id; });
+        if (found != gpus.end()) gpu = &*found;
+        device.gpu_uuid = mapped->second.uuid;
+      } else if (!gpus.empty()) {
+        gpu = visible_gpu(gpus, visible, device.device_id);
+        if (gpu == nullptr) gpu = gpu_with_ordinal(gpus, device.device_id);
+        if (gpu != nullptr) ++assumed;
+      }
+      if (gpu != nullptr) {
+        device.gpu_name = gpu->name;
+        if (device.gpu_uuid.empty()) device.gpu_uuid = gpu->uuid;
+      }
+      if (device.gpu_uuid.empty() && device.gpu_name.empty()) ++unknown;
+    }
+  }
+  if (assumed > 0) {
+    warnings.push_back({Severity::info, WarningSource::trace, assumed,
+                        "the export does not map CUDA ordinals to GPUs (nsys 2025.1 and later do): the GPU's name and "
+                        "UUID assume that the process saw the same GPUs as the profiler"});
+  }
+  if (unknown > 0) {
+    warnings.push_back({Severity::info, WarningSource::trace, unknown,
+                        "the export does not tell which GPU a device is: peaks of the hardware cannot be looked up; "
+                        "export the whole capture, not a part of it"});
+  }
+}
+
+}  // namespace nsys_explain::ingest

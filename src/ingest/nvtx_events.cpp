@@ -1,0 +1,350 @@
+#include "nsys_explain/ingest/nvtx_events.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "nsys_explain/ingest/dynamic_payloads.hpp"
+#include "nsys_explain/ingest/nccl_layouts.hpp"
+#include "nsys_explain/ingest/nccl_payload.hpp"
+#include "nsys_explain/ingest/table_scan.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+constexpr const char* table = "NVTX_EVENTS";
+
+/// Ids of ENUM_NSYS_EVENT_TYPE in NVTX_EVENTS; the same from 2020 to 2026. The nvtxt ones are imported text files.
+namespace event_type {
+constexpr std::int64_t mark = 34, thread_name = 39, push_pop = 59, start_end = 60, nvtxt_mark = 65, nvtxt_push_pop = 70,
+                       nvtxt_start_end = 71, domain_create = 75;
+}
+
+std::optional<NvtxKind> kind_of(std::int64_t type) {
+  switch (type) {
+    case event_type::mark:
+    case event_type::nvtxt_mark:
+      return NvtxKind::mark;
+    case event_type::push_pop:
+    case event_type::nvtxt_push_pop:
+      return NvtxKind::push_pop;
+    case event_type::start_end:
+    case event_type::nvtxt_start_end:
+      return NvtxKind::start_end;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// A domain of one process: numbers mean something within a process only.
+struct Domain {
+  std::uint64_t global_pid = 0;
+  std::int64_t number = 0;
+  StringIndex name = 0;
+  Nanoseconds named_at_ns = no_time;
+  bool has_legacy_labels = false, has_advanced_labels = false;
+};
+
+/// All domains, each with a slot number that a range carries until the names are known: the row that names a domain may
+/// come after its ranges, or never.
+class DomainTable {
+ public:
+  std::uint32_t slot(std::uint64_t global_pid, std::int64_t number) {
+    if (domains_.empty() || domains_[last_].global_pid != global_pid || domains_[last_].number != number) {
+      const auto [place, is_new] =
+          slots_.try_emplace({global_pid, number}, static_cast<std::uint32_t>(domains_.size()));
+      if (is_new) domains_.push_back({global_pid, number});
+      last_ = place->second;
+    }
+    return last_;
+  }
+  Domain& operator[](std::uint32_t slot) { return domains_[slot]; }
+  const Domain& operator[](std::uint32_t slot) const { return domains_[slot]; }
+  std::vector<Domain>& all() { return domains_; }
+
+ private:
+  std::map<std::pair<std::uint64_t, std::int64_t>, std::uint32_t> slots_;
+  std::vector<Domain> domains_;
+  std::uint32_t last_ = 0;
+};
+
+enum class PayloadState : std::uint8_t { absent, decoded, undecodable };
+
+/// A range that is a call into NCCL if its domain turns out to be NCCL's.
+struct PossibleCall {
+  NcclLabel label;
+  PayloadState state = PayloadState::absent;
+  NcclPayload payload;
+};
+
+struct Columns {
+  explicit Columns(TableScan& scan)
+      : start(scan.integer("start", Presence::required)),
+        end(scan.integer("end", Presence::required)),
+        type(scan.integer("eventType", Presence::required)),
+        global_tid(scan.integer("globalTid", Presence::required)),
+        end_global_tid(scan.integer("endGlobalTid")),
+        text_id(scan.integer("textId")),
+        domain(scan.integer("domainId")),
+        json_text_id(scan.integer("jsonTextId")),
+        event_id(scan.integer("eventId")),
+        text(scan.text("text")),
+        json_text(scan.text("jsonText")),
+        binary(scan.text("binaryData")) {}
+
+  IntegerColumn start, end, type, global_tid, end_global_tid, text_id, domain, json_text_id, event_id;
+  TextColumn text, json_text, binary;
+};
+
+/// Text of a row as kept in the trace, and what it would mean in NCCL's domain.
+struct Label {
+  StringIndex text = 0;
+  std::optional<NcclLabel> nccl;
+};
+
+struct CallCounts {
+  std::int64_t without_payload = 0, undecodable = 0;
+};
+
+class NvtxReader {
+ public:
+  explicit NvtxReader(const Reading& reading)
+      : reading_(reading),
+        schemas_(reading.database),
+        dynamic_payloads_(read_dynamic_payloads(reading.database)),
+        filter_(reading.time_base, table) {}
+
+  void read();
+  ThreadNameRanks take_thread_name_ranks() { return std::move(thread_name_ranks_); }
+
+ private:
+  void read_row(const Columns& columns, std::size_t row);
+  void name_domain(const Columns& columns, std::size_t row);
+  void see_thread_name(const Columns& columns, std::size_t row);
+  Label label(const Columns& columns, std::size_t row, bool may_be_nccl);
+  std::string_view raw_text(const Columns& columns, std::size_t row) const;
+  PossibleCall possible_call(const Columns& columns, std::size_t row, const NcclLabel& label) const;
+  void settle_domains();
+  void settle_process(ProcessTrace& process, std::vector<PossibleCall>& possible);
+  void report_calls() const;
+
+  const Reading& reading_;
+  PayloadSchemas schemas_;
+  std::unordered_map<std::int64_t, NcclPayload> dynamic_payloads_;
+  TimeFilter filter_;
+  DomainTable domains_;
+  std::unordered_map<std::int64_t, Label> registered_;  ///< by StringIds id
+  std::map<std::uint64_t, std::vector<PossibleCall>> possible_calls_;
+  ThreadNameRanks thread_name_ranks_;
+  CallCounts counts_;
+  std::int64_t open_ranges_ = 0;
+};
+
+std::int64_t zero_if_null(std::int64_t value) {
+  return value == no_time ? 0 : value;
+}
+
+void NvtxReader::read() {
+  TableScan scan(reading_.database, table);
+  const Columns columns(scan);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) read_row(columns, row);
+  });
+  filter_.report(reading_.warnings);
+  settle_domains();
+  for (auto& [global_pid, process] : reading_.builder.processes()) {
+    settle_process(process, possible_calls_[global_pid]);
+  }
+  report_calls();
+}
+
+void NvtxReader::read_row(const Columns& columns, std::size_t row) {
+  const std::int64_t type = columns.type[row];
+  if (type == event_type::domain_create) return name_domain(columns, row);
+  if (type == event_type::thread_name) return see_thread_name(columns, row);
+  const auto kind = kind_of(type);
+  if (!kind) return;
+  const auto time = filter_.accept_open(columns.start[row], *kind == NvtxKind::mark ? no_time : columns.end[row]);
+  if (!time) return;
+  if (*kind != NvtxKind::mark && time->end_ns == no_time) ++open_ranges_;
+
+  const std::int64_t tid = zero_if_null(columns.global_tid[row]);
+  const std::int64_t domain_number = zero_if_null(columns.domain[row]);
+  NvtxRange range;
+  range.start_ns = time->start_ns;
+  range.end_ns = time->end_ns;
+  range.thread_id = thread_id_of(tid);
+  range.end_thread_id =
+      columns.end_global_tid[row] == no_time ? range.thread_id : thread_id_of(columns.end_global_tid[row]);
+  range.kind = *kind;
+  range.domain = domains_.slot(process_of(tid), domain_number);
+
+  const bool may_be_nccl = domain_number != 0 && *kind != NvtxKind::mark;
+  const Label text = label(columns, row, may_be_nccl);
+  range.text = text.text;
+  if (may_be_nccl && text.nccl) {
+    Domain& domain = domains_[range.domain];
+    (text.nccl->is_legacy ? domain.has_legacy_labels : domain.has_advanced_labels) = true;
+    auto& possible = possible_calls_[process_of(tid)];
+    range.nccl_call = static_cast<std::int32_t>(possible.size());
+    possible.push_back(possible_call(columns, row, *text.nccl));
+  }
+  reading_.builder.process(process_of(tid)).nvtx_ranges.push_back(range);
+}
+
+std::string_view NvtxReader::raw_text(const Columns& columns, std::size_t row) const {
+  return is_null(columns.text[row]) ? reading_.strings.value(columns.text_id[row]) : columns.text[row];
+}
+
+void NvtxReader::name_domain(const Columns& columns, std::size_t row) {
+  const std::int64_t tid = zero_if_null(columns.global_tid[row]);
+  Domain& domain = domains_[domains_.slot(process_of(tid), zero_if_null(columns.domain[row]))];
+  // Of several names for one number the first in time counts.
+  if (domain.name != 0 && columns.start[row] >= domain.named_at_ns) return;
+  domain.name = reading_.strings.keep(raw_text(columns, row));
+  domain.named_at_ns = columns.start[row];
+}
+
+void NvtxReader::see_thread_name(const Columns& columns, std::size_t row) {
+  constexpr std::string_view prefix = "MPI Rank ";
+  const std::string_view name = raw_text(columns, row);
+  if (!name.starts_with(prefix)) return;
+  std::int32_t rank = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, problem] = std::from_chars(name.data() + prefix.size(), end, rank);
+  if (problem == std::errc() && rest == end && rank >= 0) {
+    thread_name_ranks_[process_of(zero_if_null(columns.global_tid[row]))].insert(rank);
+  }
+}
+
+Label NvtxReader::label(const Columns& columns, std::size_t row, bool may_be_nccl) {
+  if (!is_null(columns.text[row])) {
+    const std::string_view text = columns.text[row];
+    return {reading_.strings.keep(text), may_be_nccl ? parse_nccl_label(text) : std::nullopt};
+  }
+  const auto [place, is_new] = registered_.try_emplace(columns.text_id[row]);
+  if (is_new) {
+    place->second.text = reading_.strings.keep_id(columns.text_id[row]);
+    place->second.nccl = parse_nccl_label(reading_.strings.value(columns.text_id[row]));
+  }
+  return place->second;
+}
+
+/// Dynamic tables are the exporter's own decoding and know the process; bytes come next; JSON repeats them as text.
+PossibleCall NvtxReader::possible_call(const Columns& columns, std::size_t row, const NcclLabel& label) const {
+  PossibleCall call;
+  call.label = label;
+  std::optional<NcclPayload> payload;
+  if (const auto found = dynamic_payloads_.find(columns.event_id[row]); found != dynamic_payloads_.end()) {
+    payload = found->second;
+  }
+  const std::string_view bytes = columns.binary[row];
+  const std::string_view json =
+      is_null(columns.json_text[row]) ? reading_.strings.value(columns.json_text_id[row]) : columns.json_text[row];
+  if (!payload && !bytes.empty()) payload = decode_binary_payload(bytes, schemas_);
+  if (!payload && !json.empty()) payload = decode_json_payload(json);
+  if (payload) {
+    call.state = PayloadState::decoded;
+    call.payload = *payload;
+  } else if (!bytes.empty() || !json.empty()) {
+    call.state = PayloadState::undecodable;
+  }
+  return call;
+}
+
+/// Windowed exports lose the rows that name domains. NCCL's own is then known by its labels, those of the advanced
+/// trace only together with a payload schema that NCCL alone has.
+void NvtxReader::settle_domains() {
+  std::int64_t recognised = 0;
+  for (Domain& domain : domains_.all()) {
+    if (domain.name != 0 || domain.number == 0) continue;
+    if (domain.has_legacy_labels || (domain.has_advanced_labels && schemas_.is_nccl_domain(domain.number))) {
+      domain.name = reading_.strings.keep("NCCL");
+      ++recognised;
+    }
+  }
+  if (recognised > 0) {
+    reading_.warnings.push_back({Severity::info, WarningSource::trace, recognised,
+                                 "the export does not name the NVTX domain of NCCL: it was recognised by its labels; "
+                                 "an export of the whole capture names it"});
+  }
+}
+
+bool carries_payload(NcclFunction function) {
+  return function != NcclFunction::group_start && function != NcclFunction::group_end &&
+         function != NcclFunction::other;
+}
+
+NcclCall make_call(const NvtxRange& range, const PossibleCall& possible) {
+  NcclCall call;
+  call.start_ns = range.start_ns;
+  call.end_ns = range.end_ns;
+  call.thread_id = range.thread_id;
+  call.function = possible.payload.is_one_channel ? NcclFunction::other : possible.label.function;
+  call.communicator = possible.payload.communicator;
+  call.bytes = possible.payload.bytes;
+  call.sequence = possible.payload.sequence;
+  call.peer_or_root = possible.payload.peer_or_root;
+  call.rank = possible.payload.rank;
+  call.rank_count = possible.payload.rank_count;
+  call.device = possible.payload.device;
+  return call;
+}
+
+void NvtxReader::settle_process(ProcessTrace& process, std::vector<PossibleCall>& possible) {
+  const auto key = [](const NvtxRange& r) {
+    return std::tie(r.start_ns, r.end_ns, r.thread_id, r.end_thread_id, r.kind, r.text);
+  };
+  const auto earlier = [&](const NvtxRange& a, const NvtxRange& b) { return key(a) < key(b); };
+  auto& ranges = process.nvtx_ranges;
+  if (!std::is_sorted(ranges.begin(), ranges.end(), earlier)) std::stable_sort(ranges.begin(), ranges.end(), earlier);
+
+  // The advanced trace shows one call several times: as called, as run, and on the GPU. The first is the call.
+  std::set<std::pair<std::int64_t, NcclFunction>> seen_calls;
+  for (NvtxRange& range : ranges) {
+    range.domain = domains_[range.domain].name;
+    if (range.nccl_call < 0) continue;
+    const PossibleCall& candidate = possible[static_cast<std::size_t>(range.nccl_call)];
+    range.nccl_call = -1;
+    if (reading_.strings.kept(range.domain) != "NCCL") continue;
+    NcclCall call = make_call(range, candidate);
+    const std::int64_t call_id = candidate.payload.call_id;
+    if (call_id >= 0 && carries_payload(call.function) && !seen_calls.emplace(call_id, call.function).second) {
+      call.function = NcclFunction::other;
+    }
+    if (candidate.state == PayloadState::undecodable) ++counts_.undecodable;
+    if (candidate.state == PayloadState::absent && carries_payload(call.function)) ++counts_.without_payload;
+    range.nccl_call = static_cast<std::int32_t>(process.nccl_calls.size());
+    process.nccl_calls.push_back(call);
+  }
+}
+
+void NvtxReader::report_calls() const {
+  const auto warn = [&](Severity severity, std::int64_t count, std::string message) {
+    if (count > 0) reading_.warnings.push_back({severity, WarningSource::trace, count, std::move(message)});
+  };
+  warn(Severity::data_loss, counts_.undecodable,
+       "NCCL calls carry payload bytes in a layout that is not known (NCCL 2.16 to 2.30 are): communicator and message "
+       "size of these calls are missing; export with --include-json=true");
+  warn(Severity::info, counts_.without_payload,
+       "NCCL calls have no payload in this export, so communicators and message sizes are inferred or missing; export "
+       "with --include-blobs=true (NCCL 2.16 or later; communicators 2.25 or later)");
+  warn(Severity::info, open_ranges_,
+       "NVTX ranges were still open when the capture stopped: they have no end and no duration; end the capture after "
+       "the ranges");
+}
+
+}  // namespace
+
+ThreadNameRanks read_nvtx_events(const Reading& reading) {
+  NvtxReader reader(reading);
+  reader.read();
+  return reader.take_thread_name_ranks();
+}
+
+}  // namespace nsys_explain::ingest

@@ -1,0 +1,57 @@
+#include "nsys_explain/ingest/cuda_events.hpp"
+#include "nsys_explain/ingest/database.hpp"
+#include "nsys_explain/ingest/host_identity.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
+#include "nsys_explain/ingest/input_file.hpp"
+#include "nsys_explain/ingest/metadata.hpp"
+#include "nsys_explain/ingest/nvtx_events.hpp"
+#include "nsys_explain/ingest/rank_claims.hpp"
+#include "nsys_explain/ingest/string_table.hpp"
+#include "nsys_explain/ingest/trace_builder.hpp"
+#include "nsys_explain/ingest/trace_time.hpp"
+#include "nsys_explain/ingest/trace_warnings.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+Session make_session(const std::string& path, const Database& database, const Metadata& metadata) {
+  Session session;
+  session.path = path;
+  session.uuid = metadata.session_uuid;
+  session.host = read_host(database, metadata);
+  session.nsys_version = metadata.product_version;
+  // An export tells nothing about boots. Two sessions of one host share a boot if their host clocks agree with their
+  // UTC starts, which is the clock module's to judge; a rounded difference of the two would break at its edges.
+  session.boot_key = session.host;
+  return session;
+}
+
+}  // namespace
+
+Trace read_trace(const std::string& path) {
+  const InputFile file(path);
+  const Database database(file.path_to_open(), file.is_private_copy() ? OpenMode::private_copy : OpenMode::read_only);
+  const Metadata metadata = read_metadata(database);
+  Trace trace;
+  trace.session = make_session(path, database, metadata);
+  trace.has_kernel_table = database.has_table("CUPTI_ACTIVITY_KIND_KERNEL");
+  read_diagnostics(database, trace.warnings);
+
+  const TimeBase time_base = read_time_base(database, metadata, trace.session, trace.warnings);
+  StringTable strings(database);
+  TraceBuilder builder;
+  const Reading reading{database, time_base, strings, builder, trace.warnings};
+  read_gpu_activity(reading);
+  read_api_calls(reading);
+  const ThreadNameRanks thread_name_ranks = read_nvtx_events(reading);
+
+  trace.processes = builder.finish();
+  name_processes(database, trace.processes);
+  identify_gpus(database, metadata, trace.processes, trace.warnings);
+  claim_ranks(database, metadata, thread_name_ranks, trace.processes, trace.warnings);
+  warn_about_gaps(database, metadata, strings, trace);
+  trace.strings = strings.release();
+  return trace;
+}
+
+}  // namespace nsys_explain::ingest

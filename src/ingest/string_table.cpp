@@ -1,0 +1,130 @@
+#include "nsys_explain/ingest/string_table.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "nsys_explain/ingest/table_scan.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+/// Length of the well-formed UTF-8 sequence at the start of `text`, 0 if there is none (Unicode 3.9, table 3-7).
+std::size_t well_formed_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto continuation = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
+    return i < text.size() && byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return continuation(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    const unsigned low = first == 0xE0 ? 0xA0 : 0x80;   // no overlong forms
+    const unsigned high = first == 0xED ? 0x9F : 0xBF;  // no surrogates
+    return continuation(1, low, high) && continuation(2) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const unsigned low = first == 0xF0 ? 0x90 : 0x80;
+    const unsigned high = first == 0xF4 ? 0x8F : 0xBF;  // nothing beyond U+10FFFF
+    return continuation(1, low, high) && continuation(2) && continuation(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool repair_utf8(std::string_view text, std::string& repaired) {
+  std::size_t valid = 0;
+  while (valid < text.size()) {
+    const std::size_t length = well_formed_length(text.substr(valid));
+    if (length == 0) break;
+    valid += length;
+  }
+  if (valid == text.size()) return false;
+  repaired.assign(text.substr(0, valid));
+  while (valid < text.size()) {
+    const std::size_t length = well_formed_length(text.substr(valid));
+    repaired += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(valid, length);
+    valid += std::max<std::size_t>(length, 1);
+  }
+  return true;
+}
+
+StringTable::StringTable(const Database& database) {
+  TableScan scan(database, "StringIds");
+  const auto id = scan.integer("id", Presence::required);
+  const auto value = scan.text("value", Presence::required);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      entries_.push_back({id[row], bytes_.size(), value[row].size(), unkept});
+      bytes_ += value[row];
+    }
+  });
+  const auto by_id = [](const Entry& a, const Entry& b) { return a.id < b.id; };
+  if (!std::is_sorted(entries_.begin(), entries_.end(), by_id)) {
+    std::stable_sort(entries_.begin(), entries_.end(), by_id);
+  }
+  slots_.resize(1024);
+}
+
+std::size_t StringTable::find(std::int64_t id) const {
+  if (entries_.empty()) return not_found;
+  // Ids usually count up without gaps, so the distance from the first one is the place; else search.
+  const auto guess = static_cast<std::uint64_t>(id) - static_cast<std::uint64_t>(entries_.front().id);
+  if (guess < entries_.size() && entries_[guess].id == id) return guess;
+  const auto found = std::lower_bound(entries_.begin(), entries_.end(), id,
+                                      [](const Entry& entry, std::int64_t wanted) { return entry.id < wanted; });
+  if (found == entries_.end() || found->id != id) return not_found;
+  return static_cast<std::size_t>(found - entries_.begin());
+}
+
+std::string_view StringTable::value(std::int64_t id) const {
+  const std::size_t place = find(id);
+  if (place == not_found) return {};
+  return std::string_view(bytes_).substr(entries_[place].offset, entries_[place].length);
+}
+
+StringIndex StringTable::keep_id(std::int64_t id) {
+  if (id == no_time) return 0;
+  const std::size_t place = find(id);
+  if (place == not_found) {
+    ++unknown_ids_;
+    return 0;
+  }
+  Entry& entry = entries_[place];
+  if (entry.kept == unkept) entry.kept = keep(std::string_view(bytes_).substr(entry.offset, entry.length));
+  return entry.kept;
+}
+
+StringIndex StringTable::keep(std::string_view text) {
+  if (text.empty()) return 0;
+  std::string repaired;
+  if (repair_utf8(text, repaired)) {
+    ++repaired_texts_;
+    text = repaired;
+  }
+  const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t place = hash & mask;
+  for (; slots_[place].index != 0; place = (place + 1) & mask) {
+    if (slots_[place].hash == hash && kept_[slots_[place].index] == text) return slots_[place].index;
+  }
+  const auto index = static_cast<StringIndex>(kept_.size());
+  kept_.emplace_back(text);
+  slots_[place] = {hash, index};
+  if (2 * kept_.size() > slots_.size()) grow();
+  return index;
+}
+
+void StringTable::grow() {
+  std::vector<Slot> larger(2 * slots_.size());
+  const std::size_t mask = larger.size() - 1;
+  for (const Slot& slot : slots_) {
+    if (slot.index == 0) continue;
+    std::size_t place = slot.hash & mask;
+    while (larger[place].index != 0) place = (place + 1) & mask;
+    larger[place] = slot;
+  }
+  slots_ = std::move(larger);
+}
+
+}  // namespace nsys_explain::ingest

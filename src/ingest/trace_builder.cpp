@@ -1,0 +1,70 @@
+#include "nsys_explain/ingest/trace_builder.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace nsys_explain::ingest {
+namespace {
+
+/// Rows come in order from most versions of nsys, so looking first is worth it.
+template <class Event, class Key>
+void sort_by(std::vector<Event>& events, const Key& key) {
+  const auto less = [&](const Event& a, const Event& b) { return key(a) < key(b); };
+  if (!std::is_sorted(events.begin(), events.end(), less)) std::stable_sort(events.begin(), events.end(), less);
+}
+
+void sort_device(DeviceTrace& device) {
+  sort_by(device.kernels, [](const Kernel& k) {
+    return std::tie(k.start_ns, k.end_ns, k.context_id, k.stream_id, k.correlation_id, k.graph_node_id);
+  });
+  sort_by(device.memory_operations, [](const MemoryOperation& m) {
+    return std::tie(m.start_ns, m.end_ns, m.context_id, m.stream_id, m.correlation_id, m.is_set, m.bytes, m.copy_kind);
+  });
+  sort_by(device.graph_launches, [](const GraphLaunch& g) {
+    return std::tie(g.start_ns, g.end_ns, g.stream_id, g.correlation_id, g.graph_id, g.graph_exec_id);
+  });
+}
+
+}  // namespace
+
+ProcessTrace& TraceBuilder::process(std::uint64_t global_pid) {
+  if (last_process_ == nullptr || last_process_->global_pid != global_pid) {
+    const auto [place, is_new] = processes_.try_emplace(global_pid);
+    last_process_ = &place->second;
+    if (is_new) {
+      last_process_->global_pid = global_pid;
+      last_process_->process_id = process_id_of(global_pid);
+    }
+  }
+  return *last_process_;
+}
+
+DeviceTrace& TraceBuilder::device(std::uint64_t global_pid, std::int32_t device_id) {
+  if (last_device_ == nullptr || last_device_pid_ != global_pid || last_device_->device_id != device_id) {
+    process(global_pid);
+    last_device_ = &devices_[{global_pid, device_id}];
+    last_device_->device_id = device_id;
+    last_device_pid_ = global_pid;
+  }
+  return *last_device_;
+}
+
+std::vector<ProcessTrace> TraceBuilder::finish() {
+  for (auto& [key, device] : devices_) {
+    sort_device(device);
+    processes_.at(key.first).devices.push_back(std::move(device));
+  }
+  std::vector<ProcessTrace> result;
+  for (auto& [global_pid, process] : processes_) {
+    sort_by(process.api_calls,
+            [](const ApiCall& c) { return std::tie(c.start_ns, c.end_ns, c.thread_id, c.correlation_id); });
+    result.push_back(std::move(process));
+  }
+  processes_.clear();
+  devices_.clear();
+  last_process_ = nullptr;
+  last_device_ = nullptr;
+  return result;
+}
+
+}  // namespace nsys_explain::ingest
