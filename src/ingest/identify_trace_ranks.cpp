@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "nsys_explain/ingest/export_advice.hpp"
+#include "nsys_explain/ingest/glob.hpp"
+#include "nsys_explain/ingest/rank_resolution.hpp"
+#include "override_match.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+std::string file_name(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+/// Sum of durations: enough to tell a device that is worked on from one that is only touched.
+Nanoseconds gpu_time_ns(const DeviceTrace& device) {
+  Nanoseconds sum = 0;
+  for (const auto& kernel : device.kernels) sum += kernel.end_ns - kernel.start_ns;
+  for (const auto& launch : device.graph_launches) sum += launch.end_ns - launch.start_ns;
+  return sum;
+}
+
+/// A call that tells its process' rank in a communicator: ranges around making and destroying one.
+bool tells_rank(const NcclCall& call) {
+  return call.rank >= 0 && call.rank < call.rank_count;
+}
+
+/// The devices of a process that are trace ranks (see identify_trace_ranks).
+std::vector<const DeviceTrace*> working_devices(const ProcessTrace& process) {
+  std::vector<Nanoseconds> times;
+  Nanoseconds longest = 0;
+  for (const auto& device : process.devices) {
+    times.push_back(gpu_time_ns(device));
+    longest = std::max(longest, times.back());
+  }
+  std::vector<const DeviceTrace*> result;
+  for (std::size_t i = 0; i < process.devices.size(); ++i) {
+    const DeviceTrace& device = process.devices[i];
+    const bool named = std::any_of(process.nccl_calls.begin(), process.nccl_calls.end(), [&](const NcclCall& call) {
+      return tells_rank(call) && call.device == device.device_id;
+    });
+    // Where no device ran a kernel, copies are all there is: then every device counts.
+    const bool works = longest == 0 || (times[i] > 0 && times[i] >= longest / 100);
+    if (named || works) result.push_back(&device);
+  }
+  return result;
+}
+
+/// Rank in the largest communicator this device is a member of; nothing where several of that size disagree.
+std::optional<RankClaim> nccl_claim(const ProcessTrace& process, std::int32_t device_id, bool only_device) {
+  std::int32_t size = 0, rank = -1;
+  bool ambiguous = false;
+  for (const auto& call : process.nccl_calls) {
+    const bool of_device = call.device == device_id || (only_device && call.device < 0);
+    if (!tells_rank(call) || !of_device || call.rank_count < size) continue;
+    ambiguous = call.rank_count == size && (ambiguous || call.rank != rank);
+    size = call.rank_count;
+    rank = call.rank;
+  }
+  if (size == 0 || ambiguous) return std::nullopt;
+  return RankClaim{RankSource::nccl_payload, rank, fmt::format("communicator of {} ranks", size)};
+}
+
+std::optional<RankClaim> user_claim(const RankOverrides& overrides, const std::optional<std::regex>& regex,
+                                    const TraceRankIdentity& identity) {
+  for (const auto& entry : overrides.entries) {
+    if (entry_matches(entry, identity.key.path, identity.process_id, identity.key.device_id)) {
+      return RankClaim{RankSource::user, entry.rank, "rank map"};
+    }
+  }
+  std::smatch match;
+  if (regex && std::regex_search(identity.key.path, match, *regex) && match.size() > 1) {
+    if (const auto rank = parse_rank_number(match[1].str())) return RankClaim{RankSource::user, *rank, "rank regex"};
+  }
+  return std::nullopt;
+}
+
+TraceRankIdentity describe(const Trace& trace, const ProcessTrace& process, const DeviceTrace& device) {
+  TraceRankIdentity identity;
+  identity.key = {trace.session.path, process.global_pid, device.device_id};
+  identity.process_id = process.process_id;
+  identity.process_name = process.name;
+  identity.host = trace.session.host;
+  identity.gpu_name = device.gpu_name;
+  identity.gpu_uuid = device.gpu_uuid;
+  return identity;
+}
+
+}  // namespace
+
+bool entry_matches(const RankOverrides::Entry& entry, const std::string& path, std::int32_t process_id,
+                   std::int32_t device_id) {
+  if (entry.process_id && *entry.process_id != process_id) return false;
+  if (entry.device_id && *entry.device_id != device_id) return false;
+  const std::string name = file_name(path);
+  return entry.pattern == path || entry.pattern == name || matches_pattern(entry.pattern, path) ||
+         matches_pattern(entry.pattern, name);
+}
+
+std::vector<TraceRankIdentity> identify_trace_ranks(const Trace& trace, const RankOverrides& overrides) {
+  check_rank_regex(overrides.regex);
+  std::optional<std::regex> regex;
+  if (!overrides.regex.empty()) regex.emplace(overrides.regex);
+
+  std::vector<TraceRankIdentity> identities;
+  for (const auto& process : trace.processes) {
+    const auto devices = working_devices(process);
+    for (const DeviceTrace* device : devices) {
+      TraceRankIdentity identity = describe(trace, process, *device);
+      if (const auto claim = user_claim(overrides, regex, identity)) identity.claims.push_back(*claim);
+      const bool only_device = devices.size() == 1;
+      const auto nccl = nccl_claim(process, device->device_id, only_device);
+      if (nccl) identity.claims.push_back(*nccl);
+      for (const auto& claim : process.claims) {
+        const bool known_better = claim.source == RankSource::nccl_payload && nccl;
+        if (only_device && !known_better) identity.claims.push_back(claim);
+      }
+      identities.push_back(std::move(identity));
+    }
+  }
+  if (identities.size() > 1) {
+    for (auto& identity : identities) {
+      std::erase_if(identity.claims, [](const RankClaim& claim) { return claim.source == RankSource::environment; });
+    }
+  }
+  return identities;
+}
+
+std::vector<Warning> side_device_warnings(const Trace& trace) {
+  std::int64_t count = 0;
+  std::string first;
+  for (const auto& process : trace.processes) {
+    const auto working = working_devices(process);
+    for (const auto& device : process.devices) {
+      if (std::find(working.begin(), working.end(), &device) != working.end()) continue;
+      if (++count == 1) first = fmt::format("device {} of process {}", device.device_id, process.process_id);
+    }
+  }
+  if (count == 0) return {};
+  return {{Severity::info, WarningSource::analysis, count,
+           fmt::format("{} in {} did less than 1 % of the GPU work of its process' main device{}: it is taken for a "
+                       "stray context, not for a rank, and left out; bind each process to its GPU "
+                       "(CUDA_VISIBLE_DEVICES, cudaSetDevice) before its first CUDA call",
+                       first, shell_quoted(trace.session.path),
+                       count == 1 ? "" : fmt::format(" (and {} more like this)", count - 1))}};
+}
+
+}  // namespace nsys_explain::ingest
