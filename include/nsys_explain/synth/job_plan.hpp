@@ -1,0 +1,199 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/model/time.hpp"
+
+/// Exports of a simulated multi-GPU job with planted faults, and the truth about them.
+///
+///   JobPlan --simulate()--> SimulatedJob (true time) --write_exports()--> SQLite files as nsys writes them
+///                                                    --write_truth()----> truth.json
+///
+/// A plan is plain data; the same plan gives the same events on every machine.
+namespace nsys_explain::synth {
+
+/// A plan that cannot be simulated. The message says problem, why it matters, what to do.
+class PlanError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Ranks = nodes x gpus_per_node = tensor x pipeline x data; tensor-parallel neighbours are adjacent ranks, then data,
+/// then pipeline (Megatron's order).
+struct Layout {
+  std::int32_t nodes = 2;
+  std::int32_t gpus_per_node = 4;
+  std::int32_t tensor_parallel = 1;
+  std::int32_t pipeline_parallel = 1;
+  std::int32_t data_parallel = 0;  ///< 0: what the others leave over
+
+  std::int32_t ranks() const { return nodes * gpus_per_node; }
+};
+
+/// How gradients (and weights) travel between data-parallel ranks.
+enum class DataParallelStyle : std::uint8_t {
+  all_reduce,  ///< one gradient bucket per layer, overlapped with backward (DDP)
+  fully_sharded,  ///< all-gather before each layer, reduce-scatter after its backward (FSDP)
+};
+
+/// How tensor-parallel ranks combine activations.
+enum class TensorParallelStyle : std::uint8_t {
+  all_reduce,
+  sequence_parallel  ///< all-gather before, reduce-scatter after
+};
+
+enum class GraphMode : std::uint8_t {
+  none,
+  whole,  ///< one opaque row per graph launch (nsys' default)
+  node    ///< one row per kernel; all share the correlation id of the launch
+};
+
+struct Workload {
+  std::int32_t steps = 30;
+  std::int32_t layers = 8;         ///< per pipeline stage
+  std::int32_t micro_batches = 0;  ///< per step; 0: twice the stages with pipeline parallelism, else 1
+  double compute_scale = 1;        ///< multiplies every kernel's nominal duration
+  std::int64_t gradient_bytes_per_layer = 32 << 20;
+  std::int64_t activation_bytes = 16 << 20;
+  DataParallelStyle data_parallel_style = DataParallelStyle::all_reduce;
+  TensorParallelStyle tensor_parallel_style = TensorParallelStyle::all_reduce;
+  bool mixture_of_experts = false;       ///< an all-to-all before and after each layer's second half
+  bool nccl_on_compute_stream = false;   ///< collectives and compute share one stream
+  bool shared_nccl_stream = false;       ///< all communicators share one stream instead of one stream each
+  std::int32_t synchronise_every = 1;    ///< steps between the host's waits for the GPU; 0: only at the end
+  std::int32_t launch_queue_depth = 1024;  ///< launches the host can be ahead of the GPU
+  std::int32_t reduce_every = 10;        ///< steps between loss reductions to rank 0 (ncclReduce); 0: never
+  std::int32_t restart_at_step = -1;     ///< communicators are destroyed and made anew before this step; -1: never
+  GraphMode graph_mode = GraphMode::none;  ///< forward and backward replayed from a CUDA graph
+};
+
+/// Transfer time = latency + bytes on the wire per GPU / bus bandwidth. GB = 1e9 bytes.
+struct Network {
+  Nanoseconds latency_intra_ns = 8'000;
+  Nanoseconds latency_inter_ns = 25'000;
+  double bandwidth_intra_gbs = 200;
+  double bandwidth_inter_gbs = 45;
+  double transfer_noise = 0.01;  ///< relative standard deviation per instance
+  double end_jitter_scale = 1;   ///< multiplies the jitter of ends (see end_jitter in the simulator); 0: ends coincide
+};
+
+struct Noise {
+  double kernel_noise = 0.005;        ///< relative standard deviation of each kernel's duration
+  double pause_probability = 0;       ///< of a host pause, per rank and step
+  Nanoseconds pause_mean_ns = 1'000'000;
+};
+
+/// What each session's clock says. UTC by the report = true UTC + offset + drift x (time since session start).
+/// The offset is drawn per session; the drift per node, because the sessions of a node share its oscillator.
+struct Clocks {
+  Nanoseconds utc_offset_max_ns = 20'000'000;       ///< uniform in +-
+  double drift_max_ppm = 2;                         ///< uniform in +-
+  Nanoseconds session_start_spread_ns = 500'000'000;  ///< sessions start within this span
+  Nanoseconds gpu_tick_ns = 32;                     ///< GPU times are multiples of this; 1: exact
+};
+
+enum class FaultKind : std::uint8_t {
+  slow_gpu,
+  slow_node,
+  late_host,
+  extra_work,
+  sync_stall,
+  blocking_copy,
+  allocation,
+  slow_link,
+  profiler_overhead,
+  rotating_jitter
+};
+
+enum class HostPause : std::uint8_t { sleep, garbage_collection, data_loading };
+
+/// One planted fault. Fields that a kind does not use are ignored; see fault_help().
+struct Fault {
+  FaultKind kind = FaultKind::slow_gpu;
+  std::vector<std::int32_t> ranks;  ///< slow_link: transfers of groups that contain all of these
+  std::vector<std::int32_t> nodes;  ///< slow_node; slow_link: groups with members on all of these nodes
+  double factor = 1.3;
+  Nanoseconds pause_ns = 3'000'000;
+  std::int64_t bytes = 24 << 20;
+  std::int32_t count = 1;
+  HostPause pause = HostPause::sleep;
+  bool larger_kernels = true;  ///< extra_work: larger grids; false: more kernels of the same size
+  std::int32_t first_step = 0;
+  std::int32_t last_step = -1;  ///< -1: the last step of the job
+  std::int32_t period = 1;
+
+  bool active(std::int32_t step) const {
+    return step >= first_step && (last_step < 0 || step <= last_step) && (step - first_step) % period == 0;
+  }
+};
+
+struct Capture {
+  double drop_share = 0;    ///< device activities lost at random
+  double ragged_share = 0;  ///< each rank's window loses up to this share of the run at either end
+  std::vector<std::int32_t> missing_ranks;  ///< never captured
+  bool nvtx = true;
+  double orphan_share = 0;  ///< API rows lost, so that their kernels have no launch
+};
+
+enum class FileLayout : std::uint8_t { per_rank, per_node };
+
+/// Where NCCL's NVTX payload is found; `none` is nsys' default export.
+enum class PayloadStyle : std::uint8_t { none, blob, hex_text, json, dynamic_tables };
+
+/// What tells a process's rank besides NCCL's payload.
+enum class RankHint : std::uint8_t { file_name, mpi_ranks, slurm, open_mpi, torchrun, nothing };
+
+struct ExportStyle {
+  FileLayout files = FileLayout::per_rank;
+  PayloadStyle payload = PayloadStyle::blob;
+  RankHint rank_hint = RankHint::file_name;
+  std::string nsys_version = "2026.2";  ///< 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4
+  std::string nccl_version = "2.27";    ///< 2.16 .. 2.30; decides payload layouts and kernel names
+  bool nccl_domain_row = true;          ///< the NVTX row that names domain 1 "NCCL"
+  bool shuffled_rows = false;           ///< rows not in time order
+  bool isolated_devices = false;        ///< every process sees one GPU, as device 0
+  bool single_process_per_node = false;  ///< one process drives all GPUs of a node, one thread each
+  bool device_tables = true;            ///< TARGET_INFO_GPU and TARGET_INFO_CUDA_DEVICE
+  bool gpu_metrics = false;             ///< NVLink throughput samples
+  Nanoseconds gpu_metrics_period_ns = 100'000;
+  Nanoseconds gpu_metrics_lag_ns = 0;  ///< samples show the traffic this much later
+};
+
+struct JobPlan {
+  std::uint64_t seed = 1;
+  Layout layout;
+  Workload workload;
+  Network network;
+  Noise noise;
+  Clocks clocks;
+  Capture capture;
+  ExportStyle export_style;
+  std::vector<Fault> faults;
+};
+
+/// The plan with derived values filled in (data_parallel, micro_batches). Throws PlanError where it makes no sense.
+JobPlan complete_plan(JobPlan plan);
+
+/// Reads "KIND:key=value,key=value", e.g. "slow_gpu:rank=5,factor=1.3" or "late_host:rank=3,pause=2ms,period=5".
+/// Throws PlanError.
+Fault parse_fault(const std::string& text);
+
+/// One line per kind: what it does, its keys and their defaults.
+std::string fault_help();
+
+std::string fault_kind_name(FaultKind kind);
+
+/// The cause an analysis should report (names of outputs.md): "slow_kernel", "launch_starved", ...
+std::string expected_cause(const Fault& fault);
+
+/// "persistent", "transient", "periodic" or "rotating" for a job of `steps` steps.
+std::string expected_pattern(const Fault& fault, std::int32_t steps);
+
+/// Ranks in which the fault is planted, ascending; empty for rotating_jitter (every rank in turn).
+std::vector<std::int32_t> faulty_ranks(const Fault& fault, const Layout& layout);
+
+}  // namespace nsys_explain::synth

@@ -1,0 +1,235 @@
+#include "nsys_explain/synth/job_plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "kernel_catalogue.hpp"
+
+namespace nsys_explain::synth {
+namespace {
+
+struct FaultType {
+  FaultKind kind;
+  const char* name;
+  const char* cause;
+  const char* help;
+};
+
+constexpr std::array<FaultType, 10> fault_types{{
+    {FaultKind::slow_gpu, "slow_gpu", "slow_kernel", "rank=R,factor=1.3: every kernel of the rank takes longer"},
+    {FaultKind::slow_node, "slow_node", "slow_kernel", "node=N,factor=1.3: every kernel of the node takes longer"},
+    {FaultKind::late_host, "late_host", "launch_starved",
+     "rank=R,pause=3ms,kind=sleep|gc|data_loading: the host pauses before the step's first launch"},
+    {FaultKind::extra_work, "extra_work", "extra_work",
+     "rank=R,factor=1.3,mode=larger|more: larger GEMMs (more blocks), or more of them"},
+    {FaultKind::sync_stall, "sync_stall", "sync_stall",
+     "rank=R,pause=3ms,count=1: cudaDeviceSynchronize in the forward pass returns late"},
+    {FaultKind::blocking_copy, "blocking_copy", "blocking_copy",
+     "rank=R,bytes=24MB,count=1: cudaMemcpy from pageable memory in the forward pass"},
+    {FaultKind::allocation, "allocation", "allocation",
+     "rank=R,pause=3ms,count=1: cudaFree and cudaMalloc in the forward pass"},
+    {FaultKind::slow_link, "slow_link", "slow_link",
+     "rank=R | ranks=A+B | nodes=A+B,factor=1.3: transfers of groups that contain all of them take longer"},
+    {FaultKind::profiler_overhead, "profiler_overhead", "profiler_overhead",
+     "rank=R,pause=3ms: the profiler flushes its buffers before the step's first launch"},
+    {FaultKind::rotating_jitter, "rotating_jitter", "launch_starved",
+     "pause=3ms: in each step another rank, at random, pauses before its first launch"},
+}};
+
+const FaultType& type_of(FaultKind kind) { return fault_types[static_cast<std::size_t>(kind)]; }
+
+[[noreturn]] void bad_value(const std::string& key, const std::string& value, const char* expected) {
+  throw PlanError(fmt::format("'{}={}' in --fault is not understood, so the fault cannot be planted; expected {}", key,
+                              value, expected));
+}
+
+double number_with_unit(const std::string& key, const std::string& value,
+                        std::initializer_list<std::pair<const char*, double>> units, const char* expected) {
+  double number = 0;
+  const char* end = value.data() + value.size();
+  const auto parsed = std::from_chars(value.data(), end, number);
+  if (parsed.ec != std::errc{} || number < 0) bad_value(key, value, expected);
+  const std::string unit(parsed.ptr, end);
+  for (const auto& [name, factor] : units)
+    if (unit == name) return number * factor;
+  bad_value(key, value, expected);
+}
+
+std::int32_t integer(const std::string& key, const std::string& value) {
+  std::int32_t number = 0;
+  const char* end = value.data() + value.size();
+  const auto parsed = std::from_chars(value.data(), end, number);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || number < 0) bad_value(key, value, "a whole number, 0 or more");
+  return number;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == std::string::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+std::vector<std::int32_t> integers(const std::string& key, const std::string& value) {
+  std::vector<std::int32_t> numbers;
+  for (const std::string& part : split(value, '+')) numbers.push_back(integer(key, part));
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+void set_fault_value(Fault& fault, const std::string& key, const std::string& value) {
+  if (key == "rank" || key == "ranks") {
+    fault.ranks = integers(key, value);
+  } else if (key == "node" || key == "nodes") {
+    fault.nodes = integers(key, value);
+  } else if (key == "factor") {
+    fault.factor = number_with_unit(key, value, {{"", 1}}, "a factor such as 1.3");
+  } else if (key == "pause") {
+    fault.pause_ns = static_cast<Nanoseconds>(number_with_unit(
+        key, value, {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}, "a duration with unit, such as 3ms or 500us"));
+  } else if (key == "bytes") {
+    fault.bytes = static_cast<std::int64_t>(number_with_unit(
+        key, value, {{"", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}},
+        "a size such as 24MB"));
+  } else if (key == "count") {
+    fault.count = integer(key, value);
+  } else if (key == "kind") {
+    if (value == "sleep")
+      fault.pause = HostPause::sleep;
+    else if (value == "gc")
+      fault.pause = HostPause::garbage_collection;
+    else if (value == "data_loading")
+      fault.pause = HostPause::data_loading;
+    else
+      bad_value(key, value, "sleep, gc or data_loading");
+  } else if (key == "mode") {
+    if (value != "larger" && value != "more") bad_value(key, value, "larger or more");
+    fault.larger_kernels = value == "larger";
+  } else if (key == "first_step") {
+    fault.first_step = integer(key, value);
+  } else if (key == "last_step") {
+    fault.last_step = integer(key, value);
+  } else if (key == "period") {
+    fault.period = integer(key, value);
+    if (fault.period == 0) bad_value(key, value, "a number of steps, 1 or more");
+  } else {
+    throw PlanError(fmt::format("unknown key '{}' in --fault, so the fault cannot be planted; see --help for the keys of "
+                                "each kind",
+                                key));
+  }
+}
+
+void check_fault(const Fault& fault, const JobPlan& plan) {
+  const std::string name = fault_kind_name(fault.kind);
+  for (const std::int32_t rank : fault.ranks)
+    if (rank >= plan.layout.ranks())
+      throw PlanError(fmt::format("fault {} names rank {}, but the job has ranks 0 to {}; name one of these", name, rank,
+                                  plan.layout.ranks() - 1));
+  for (const std::int32_t node : fault.nodes)
+    if (node >= plan.layout.nodes)
+      throw PlanError(fmt::format("fault {} names node {}, but the job has nodes 0 to {}; name one of these", name, node,
+                                  plan.layout.nodes - 1));
+  const bool needs_place = fault.kind != FaultKind::rotating_jitter;
+  if (needs_place && fault.ranks.empty() && fault.nodes.empty())
+    throw PlanError(fmt::format("fault {} names no rank and no node, so nothing would be planted; add rank=R or node=N",
+                                name));
+  if (fault.factor <= 0)
+    throw PlanError(fmt::format("fault {} has factor 0, and nothing takes no time; use a factor above 0", name));
+}
+
+}  // namespace
+
+std::string fault_kind_name(FaultKind kind) { return type_of(kind).name; }
+
+Fault parse_fault(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  const auto type = std::find_if(fault_types.begin(), fault_types.end(), [&](const FaultType& t) { return kind == t.name; });
+  if (type == fault_types.end()) {
+    std::vector<std::string> names;
+    for (const FaultType& t : fault_types) names.emplace_back(t.name);
+    throw PlanError(
+        fmt::format("unknown fault '{}', so it cannot be planted; known are {}", kind, fmt::join(names, ", ")));
+  }
+  Fault fault;
+  fault.kind = type->kind;
+  if (colon == std::string::npos) return fault;
+  for (const std::string& part : split(text.substr(colon + 1), ',')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) bad_value(part, "", "KEY=VALUE pairs separated by commas");
+    set_fault_value(fault, part.substr(0, equals), part.substr(equals + 1));
+  }
+  return fault;
+}
+
+std::string fault_help() {
+  std::string text;
+  for (const FaultType& type : fault_types) text += fmt::format("  {}:{}\n", type.name, type.help);
+  text += "  Every kind also takes first_step=S, last_step=S and period=N (every N-th step).\n";
+  return text;
+}
+
+std::string expected_cause(const Fault& fault) { return type_of(fault.kind).cause; }
+
+std::string expected_pattern(const Fault& fault, std::int32_t steps) {
+  if (fault.kind == FaultKind::rotating_jitter) return "rotating";
+  if (fault.period > 1) return "periodic";
+  const bool whole_run = fault.first_step == 0 && (fault.last_step < 0 || fault.last_step + 1 >= steps);
+  return whole_run ? "persistent" : "transient";
+}
+
+std::vector<std::int32_t> faulty_ranks(const Fault& fault, const Layout& layout) {
+  std::vector<std::int32_t> ranks;
+  if (fault.kind == FaultKind::rotating_jitter) return ranks;
+  ranks = fault.ranks;
+  for (const std::int32_t node : fault.nodes)
+    for (std::int32_t local = 0; local < layout.gpus_per_node; ++local)
+      ranks.push_back(node * layout.gpus_per_node + local);
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+JobPlan complete_plan(JobPlan plan) {
+  Layout& layout = plan.layout;
+  Workload& work = plan.workload;
+  if (layout.nodes < 1 || layout.gpus_per_node < 1 || layout.tensor_parallel < 1 || layout.pipeline_parallel < 1 ||
+      layout.data_parallel < 0)
+    throw PlanError("a job needs at least one node, one GPU per node and one rank per group; use positive numbers");
+  const std::int32_t model = layout.tensor_parallel * layout.pipeline_parallel;
+  if (layout.data_parallel == 0) layout.data_parallel = std::max(1, layout.ranks() / model);
+  if (model * layout.data_parallel != layout.ranks())
+    throw PlanError(fmt::format("tp {} x pp {} x dp {} = {} does not equal {} nodes x {} GPUs = {}, so ranks have no place; "
+                                "change one of them, or leave out --dp to have it worked out",
+                                layout.tensor_parallel, layout.pipeline_parallel, layout.data_parallel,
+                                model * layout.data_parallel, layout.nodes, layout.gpus_per_node, layout.ranks()));
+  if (work.steps < 1 || work.layers < 1 || work.micro_batches < 0 || work.launch_queue_depth < 1 ||
+      work.compute_scale <= 0 || work.synchronise_every < 0)
+    throw PlanError("steps, layers, queue depth and compute scale must be positive, or there is no job; raise them");
+  if (work.micro_batches == 0) work.micro_batches = layout.pipeline_parallel > 1 ? 2 * layout.pipeline_parallel : 1;
+  if (work.restart_at_step == 0 || work.restart_at_step >= work.steps)
+    throw PlanError("communicators cannot restart before the first or after the last step; choose a step in between");
+  if (plan.clocks.gpu_tick_ns < 1) throw PlanError("a GPU tick is at least 1 ns; use 1 for exact times");
+  ExportStyle& style = plan.export_style;
+  if (style.single_process_per_node && style.files != FileLayout::per_node)
+    throw PlanError("one process that drives a whole node is in one file; use one file per node");
+  if (style.single_process_per_node && style.isolated_devices)
+    throw PlanError("one process that drives several GPUs sees all of them; leave out isolated devices");
+  const int nccl = version_number(style.nccl_version);
+  if (nccl < 216 || nccl > 230)
+    throw PlanError(fmt::format("NCCL {} has no payload layout here; use 2.16 to 2.30", style.nccl_version));
+  for (const Fault& fault : plan.faults) check_fault(fault, plan);
+  return plan;
+}
+
+}  // namespace nsys_explain::synth

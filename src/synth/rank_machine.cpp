@@ -1,0 +1,371 @@
+#include "rank_machine.hpp"
+
+#include <algorithm>
+
+namespace nsys_explain::synth {
+namespace {
+
+constexpr Nanoseconds launch_latency_ns = 4'500;  // launch call to kernel start on an idle GPU
+constexpr Nanoseconds wake_up_ns = 12'000;        // GPU idle to return of a synchronising call
+constexpr Nanoseconds first_event_ns = 20'000'000;  // set-up between the last session's start and the job's first call
+
+/// NCCL's NVTX range for an ungrouped operation.
+NcclFunction function_of(Operation operation) {
+  switch (operation) {
+    case Operation::all_reduce:
+      return NcclFunction::all_reduce;
+    case Operation::all_gather:
+      return NcclFunction::all_gather;
+    case Operation::reduce_scatter:
+      return NcclFunction::reduce_scatter;
+    case Operation::broadcast:
+      return NcclFunction::broadcast;
+    case Operation::reduce:
+      return NcclFunction::reduce;
+    case Operation::all_to_all:
+      return NcclFunction::all_to_all;
+    default:
+      return NcclFunction::other;
+  }
+}
+
+}  // namespace
+
+RankMachine::RankMachine(const JobPlan& plan, const Topology& topology, const RankPlace& place, std::int32_t rank,
+                         RankEvents& events)
+    : plan_(plan), topology_(topology), place_(place), events_(events), rank_(rank) {
+  Draw draw(plan.seed, Purpose::host_gap, static_cast<std::uint64_t>(rank));
+  now_ns_ = plan.clocks.session_start_spread_ns + first_event_ns + draw.integer(0, 2'000'000);
+  events_.stream_count = 1;
+  for (const TrueCommunicator& communicator : topology.communicators)
+    events_.stream_count = std::max<std::uint8_t>(events_.stream_count, communicator.stream + 1);
+}
+
+Nanoseconds RankMachine::cost(Purpose purpose, Nanoseconds low_ns, Nanoseconds high_ns) {
+  Draw draw(plan_.seed, purpose, static_cast<std::uint64_t>(rank_),
+            (static_cast<std::uint64_t>(step_) << 32) | op_key_, costs_drawn_++);
+  return draw.integer(low_ns, high_ns);
+}
+
+const Op* RankMachine::run_to_collective() {
+  while (true) {
+    if (cursor_ == program_.size()) {
+      if (step_ + 1 == plan_.workload.steps) return nullptr;
+      program_ = step_program(plan_, topology_, rank_, ++step_);
+      cursor_ = 0;
+      event_slots_.clear();
+    }
+    const Op& op = program_[cursor_++];
+    op_key_ = op.key;
+    costs_drawn_ = 0;
+    if (op.kind == OpKind::collective) {
+      launch_collective(op);
+      return &op;
+    }
+    execute(op);
+  }
+}
+
+void RankMachine::execute(const Op& op) {
+  switch (op.kind) {
+    case OpKind::kernel: {
+      Draw noise(plan_.seed, Purpose::kernel_noise, static_cast<std::uint64_t>(rank_), static_cast<std::uint64_t>(step_),
+                 op.key);
+      const double factor = std::max(0.5, 1 + plan_.noise.kernel_noise * noise.normal());
+      const auto duration = std::max<Nanoseconds>(1'000, static_cast<Nanoseconds>(static_cast<double>(op.duration_ns) * factor));
+      finish_activity(op, launch(op, ApiFunction::launch_kernel, cost(Purpose::api_cost, 3'000, 6'000)).start_ns + duration);
+      break;
+    }
+    case OpKind::copy:
+      finish_activity(op, launch(op, ApiFunction::memcpy_async, cost(Purpose::api_cost, 4'000, 8'000)).start_ns + op.duration_ns);
+      break;
+    case OpKind::set:
+      finish_activity(op, launch(op, ApiFunction::memset_async, cost(Purpose::api_cost, 3'000, 6'000)).start_ns + op.duration_ns);
+      break;
+    case OpKind::blocking_copy:
+      copy_blocking(op);
+      break;
+    case OpKind::record_event:
+      record_event(op);
+      break;
+    case OpKind::wait_event:
+      wait_event(op);
+      break;
+    case OpKind::stream_synchronize:
+    case OpKind::device_synchronize:
+      synchronise(op, op.kind == OpKind::device_synchronize);
+      break;
+    case OpKind::host_pause:
+      now_ns_ += op.duration_ns;
+      break;
+    case OpKind::free: {
+      // cudaFree waits for the device.
+      const Nanoseconds idle = std::max(now_ns_, device_idle_ns());
+      call(ApiFunction::free, idle - now_ns_ + op.duration_ns, op.thread);
+      break;
+    }
+    case OpKind::allocate:
+      call(ApiFunction::malloc, op.duration_ns, op.thread);
+      break;
+    case OpKind::profiler_pause:
+      events_.overheads.push_back({now_ns_, now_ns_ + op.duration_ns});
+      now_ns_ += op.duration_ns;
+      break;
+    case OpKind::push_range:
+      open_ranges_.push_back(static_cast<std::uint32_t>(events_.ranges.size()));
+      events_.ranges.push_back({now_ns_, now_ns_, no_index, static_cast<std::uint16_t>(op.label), op.number, op.thread});
+      now_ns_ += 300;
+      break;
+    case OpKind::pop_range:
+      now_ns_ += 300;
+      events_.ranges[open_ranges_.back()].end_ns = now_ns_;
+      open_ranges_.pop_back();
+      break;
+    case OpKind::graph_begin:
+      begin_graph();
+      break;
+    case OpKind::graph_end:
+      end_graph();
+      break;
+    case OpKind::make_communicators:
+    case OpKind::destroy_communicators:
+      communicator_calls(op);
+      break;
+    case OpKind::collective:
+      break;  // run_to_collective() stops there
+  }
+}
+
+std::uint32_t RankMachine::call(ApiFunction function, Nanoseconds duration_ns, std::uint8_t thread) {
+  events_.calls.push_back({now_ns_, now_ns_ + duration_ns, function, thread});
+  now_ns_ += duration_ns;
+  return static_cast<std::uint32_t>(events_.calls.size() - 1);
+}
+
+/// Appends an activity with its start; the end is not known yet.
+DeviceActivity& RankMachine::launch(const Op& op, ApiFunction function, Nanoseconds duration_ns) {
+  DeviceActivity activity;
+  if (in_graph_) {
+    activity.call = graph_call_;
+    activity.graph_node = 1 + static_cast<std::uint32_t>(events_.activities.size()) - graph_first_activity_;
+  } else {
+    now_ns_ += cost(Purpose::host_gap, 2'000, 6'000);
+    // The launch queue is bounded: with it full, the launch call waits until the GPU has taken one entry.
+    const std::size_t depth = static_cast<std::size_t>(plan_.workload.launch_queue_depth);
+    const Nanoseconds room_ns =
+        events_.activities.size() >= depth ? events_.activities[events_.activities.size() - depth].start_ns : 0;
+    activity.call = call(function, std::max(duration_ns, room_ns - now_ns_), op.thread);
+  }
+  const HostCall& launching = events_.calls[activity.call];
+  // Launched when the call hands over to the driver: near its end, but not after a wait for room began.
+  const Nanoseconds handed_over = std::max(launching.start_ns, launching.end_ns - std::min<Nanoseconds>(duration_ns, 3'000));
+  activity.start_ns = std::max(handed_over + launch_latency_ns, stream_free_ns_[op.stream]);
+  activity.stream = op.stream;
+  activity.kernel = static_cast<std::uint16_t>(op.kernel);
+  activity.grid_x = op.grid_x;
+  activity.step = step_;
+  activity.bytes = op.bytes;
+  activity.pageable = op.pageable;
+  activity.to_device = op.to_device;
+  if (op.kind == OpKind::copy || op.kind == OpKind::blocking_copy) activity.kind = ActivityKind::copy;
+  if (op.kind == OpKind::set) activity.kind = ActivityKind::set;
+  events_.activities.push_back(activity);
+  return events_.activities.back();
+}
+
+void RankMachine::finish_activity(const Op& op, Nanoseconds end_ns) {
+  events_.activities.back().end_ns = end_ns;
+  stream_free_ns_[op.stream] = end_ns + 800;  // the front end needs about a microsecond between kernels
+}
+
+std::uint32_t RankMachine::finish_collective(Nanoseconds exit_ns, std::uint32_t arrival) {
+  finish_activity(program_[cursor_ - 1], exit_ns);
+  events_.activities.back().arrival = arrival;
+  return static_cast<std::uint32_t>(events_.activities.size() - 1);
+}
+
+NcclCallRecord RankMachine::payload_of(const Op& op) const {
+  const Channel& channel = topology_.channels[static_cast<std::size_t>(op.channel)];
+  NcclCallRecord record;
+  record.function = function_of(op.operation);
+  record.communicator = topology_.communicators[channel.communicator].hash;
+  record.bytes = op.bytes;
+  record.peer_or_root = op.root;
+  return record;
+}
+
+void RankMachine::nccl_range(const NcclCallRecord& record, Nanoseconds start_ns, Nanoseconds end_ns, std::uint8_t thread) {
+  events_.ranges.push_back({start_ns, end_ns, static_cast<std::uint32_t>(events_.nccl_calls.size()), 0, -1, thread});
+  events_.nccl_calls.push_back(record);
+}
+
+/// ncclGroupStart and the sends and receives of a group; ncclGroupEnd, which launches, is the caller's.
+void RankMachine::grouped_calls(const Op& op) {
+  NcclCallRecord start;
+  start.function = NcclFunction::group_start;
+  nccl_range(start, now_ns_, now_ns_ + 400, op.thread);
+  now_ns_ += 600;
+  const auto peer_call = [&](NcclFunction function, std::int32_t peer) {
+    NcclCallRecord record = payload_of(op);
+    record.function = function;
+    record.peer_or_root = peer;
+    nccl_range(record, now_ns_, now_ns_ + 900, op.thread);
+    now_ns_ += 1'200;
+  };
+  if (op.operation == Operation::all_to_all) {
+    const std::uint32_t communicator = topology_.channels[static_cast<std::size_t>(op.channel)].communicator;
+    const auto members = static_cast<std::int32_t>(topology_.communicators[communicator].ranks.size());
+    for (std::int32_t peer = 0; peer < members; ++peer) {
+      peer_call(NcclFunction::send, peer);
+      peer_call(NcclFunction::recv, peer);
+    }
+  } else {
+    if (op.sends) peer_call(NcclFunction::send, op.root);
+    if (op.receives) peer_call(NcclFunction::recv, op.root);
+  }
+}
+
+void RankMachine::launch_collective(const Op& op) {
+  if (in_graph_) {
+    launch(op, ApiFunction::graph_launch, 0);
+    return;
+  }
+  now_ns_ += cost(Purpose::host_gap, 3'000, 8'000);
+  if (op.grouped) grouped_calls(op);
+  // The range is a push/pop range on the calling thread; it covers the launch, not the transfer.
+  const Nanoseconds start = now_ns_;
+  const std::size_t range = events_.ranges.size();
+  NcclCallRecord record = payload_of(op);
+  if (op.grouped) {
+    record = {};
+    record.function = NcclFunction::group_end;
+  }
+  nccl_range(record, start, start, op.thread);
+  now_ns_ += 1'500;
+  launch(op, ApiFunction::launch_kernel_ex, cost(Purpose::api_cost, 4'000, 7'000));
+  now_ns_ += 1'000;
+  events_.ranges[range].end_ns = now_ns_;
+}
+
+void RankMachine::copy_blocking(const Op& op) {
+  // cudaMemcpy on the default stream: earlier work first, then the copy, and the host waits for both.
+  const DeviceActivity& activity = launch(op, ApiFunction::memcpy, 5'000);
+  const Nanoseconds end = activity.start_ns + op.duration_ns;
+  HostCall& blocked = events_.calls[activity.call];
+  finish_activity(op, end);
+  blocked.end_ns = end + wake_up_ns;
+  now_ns_ = blocked.end_ns;
+}
+
+Nanoseconds RankMachine::device_idle_ns() const {
+  return *std::max_element(stream_free_ns_.begin(), stream_free_ns_.end());
+}
+
+/// Returns when the stream or device is idle; op.duration_ns later with a stalled wake-up.
+void RankMachine::synchronise(const Op& op, bool device) {
+  const Nanoseconds start = now_ns_;
+  const Nanoseconds idle = device ? device_idle_ns() : stream_free_ns_[op.stream];
+  const Nanoseconds end = std::max(start + 2'000, idle + wake_up_ns) + op.duration_ns;
+  Synchronisation record;
+  record.start_ns = start + 500;
+  record.end_ns = end - 500;
+  record.call = call(device ? ApiFunction::device_synchronize : ApiFunction::stream_synchronize, end - start, op.thread);
+  record.type = device ? 4 : 3;
+  record.stream = op.stream;
+  events_.synchronisations.push_back(record);
+}
+
+void RankMachine::record_event(const Op& op) {
+  if (event_slots_.size() <= op.event) event_slots_.resize(op.event + 1);
+  EventSlot& slot = event_slots_[op.event];
+  if (in_graph_) {
+    slot = {no_index, stream_free_ns_[op.stream]};
+    return;
+  }
+  EventRecord record;
+  record.call = call(ApiFunction::event_record, cost(Purpose::api_cost, 800, 1'600), op.thread);
+  record.stream = op.stream;
+  record.completed_ns = std::max(now_ns_, stream_free_ns_[op.stream]);
+  slot = {static_cast<std::uint32_t>(events_.event_records.size()), record.completed_ns};
+  events_.event_records.push_back(record);
+}
+
+void RankMachine::wait_event(const Op& op) {
+  const EventSlot& slot = event_slots_[op.event];
+  stream_free_ns_[op.stream] = std::max(stream_free_ns_[op.stream], slot.done_ns);
+  if (in_graph_) return;
+  Synchronisation record;
+  record.start_ns = now_ns_ + 200;
+  record.call = call(ApiFunction::stream_wait_event, cost(Purpose::api_cost, 800, 1'600), op.thread);
+  record.end_ns = now_ns_ - 200;
+  record.type = 2;
+  record.stream = op.stream;
+  record.event_record = slot.record;
+  events_.synchronisations.push_back(record);
+}
+
+void RankMachine::begin_graph() {
+  if (events_.graph_captured_ns == no_time) {
+    // Capture: NCCL's ranges appear once, here, and no kernel runs.
+    events_.graph_captured_ns = now_ns_;
+    for (std::size_t i = cursor_; program_[i].kind != OpKind::graph_end; ++i) {
+      const Op& op = program_[i];
+      if (op.kind != OpKind::collective) continue;
+      if (op.grouped) grouped_calls(op);
+      NcclCallRecord record = payload_of(op);
+      if (op.grouped) {
+        record = {};
+        record.function = NcclFunction::group_end;
+      }
+      nccl_range(record, now_ns_, now_ns_ + 4'000, op.thread);
+      now_ns_ += 6'000;
+    }
+  }
+  graph_call_ = call(ApiFunction::graph_launch, cost(Purpose::api_cost, 15'000, 30'000), 0);
+  graph_first_activity_ = static_cast<std::uint32_t>(events_.activities.size());
+  in_graph_ = true;
+}
+
+void RankMachine::end_graph() {
+  in_graph_ = false;
+  GraphReplay replay;
+  replay.call = graph_call_;
+  replay.first_activity = graph_first_activity_;
+  replay.activities = static_cast<std::uint32_t>(events_.activities.size()) - graph_first_activity_;
+  if (replay.activities == 0) return;
+  replay.start_ns = events_.activities[graph_first_activity_].start_ns;
+  for (std::size_t i = graph_first_activity_; i < events_.activities.size(); ++i) {
+    replay.start_ns = std::min(replay.start_ns, events_.activities[i].start_ns);
+    replay.end_ns = std::max(replay.end_ns, events_.activities[i].end_ns);
+  }
+  // Work after the launch waits for the whole graph.
+  for (Nanoseconds& free_ns : stream_free_ns_) free_ns = std::max(free_ns, replay.end_ns);
+  events_.graph_replays.push_back(replay);
+}
+
+/// ncclCommInitRankConfig (2.23 and later, else ncclCommInitRank) or ncclCommDestroy for every communicator of the rank.
+void RankMachine::communicator_calls(const Op& op) {
+  const bool make = op.kind == OpKind::make_communicators;
+  const bool restarted = plan_.workload.restart_at_step >= 0 && step_ >= plan_.workload.restart_at_step;
+  const std::int32_t generation = restarted && make ? 1 : 0;
+  if (!make) now_ns_ = std::max(now_ns_, device_idle_ns());
+  std::vector<std::int32_t> done;
+  for (std::size_t role = 0; role < role_count; ++role) {
+    const std::int32_t index = topology_.communicator(static_cast<Role>(role), rank_, generation);
+    if (index < 0 || std::find(done.begin(), done.end(), index) != done.end()) continue;
+    done.push_back(index);
+    const TrueCommunicator& communicator = topology_.communicators[static_cast<std::size_t>(index)];
+    NcclCallRecord record;
+    record.function = make ? NcclFunction::comm_init : NcclFunction::comm_destroy;
+    record.communicator = communicator.hash;
+    record.rank_count = static_cast<std::int32_t>(communicator.ranks.size());
+    record.rank = static_cast<std::int32_t>(
+        std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_) - communicator.ranks.begin());
+    record.device = place_.device_id;
+    const Nanoseconds duration = make ? 3'000'000 : 200'000;
+    nccl_range(record, now_ns_, now_ns_ + duration, op.thread);
+    now_ns_ += duration + 50'000;
+  }
+}
+
+}  // namespace nsys_explain::synth

@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "export_context.hpp"
+#include "nsys_explain/synth/exports.hpp"
+#include "random.hpp"
+
+namespace nsys_explain::synth {
+namespace {
+
+bool is_captured(const JobPlan& plan, std::int32_t rank) {
+  const std::vector<std::int32_t>& missing = plan.capture.missing_ranks;
+  return std::find(missing.begin(), missing.end(), rank) == missing.end();
+}
+
+RankIdentity identity_of(const SimulatedJob& job, const JobPlan& plan, std::int32_t rank) {
+  const RankPlace& place = job.places[static_cast<std::size_t>(rank)];
+  const bool shared_process = plan.export_style.single_process_per_node;
+  RankIdentity identity;
+  identity.rank = rank;
+  identity.global_pid = global_vm_id | (static_cast<std::int64_t>(place.process_id) << 24);
+  const std::int64_t main_thread = place.process_id + (shared_process ? place.local_rank : 0);
+  identity.threads = {identity.global_pid | main_thread, identity.global_pid | (main_thread + 50)};
+  identity.device = place.device_id;
+  // CUPTI numbers contexts within a process.
+  identity.context = shared_process ? 1 + place.local_rank : 1;
+  identity.first_correlation = 100 + (shared_process ? place.local_rank : 0);
+  identity.correlation_stride = shared_process ? plan.layout.gpus_per_node : 1;
+  identity.window = capture_window(job, plan, rank);
+  return identity;
+}
+
+WrittenExport write_session(const SimulatedJob& job, const JobPlan& plan, const TrueSession& session,
+                            const std::vector<std::int32_t>& ranks, const std::filesystem::path& path) {
+  WrittenExport written;
+  written.path = path.string();
+  std::filesystem::remove(path);
+  {
+    Database database(written.path);
+    ExportContext context{job,
+                          plan,
+                          session,
+                          nsys_release(plan.export_style.nsys_version),
+                          version_number(plan.export_style.nccl_version),
+                          kernel_catalogue(plan.export_style.nccl_version),
+                          {},
+                          database,
+                          {}};
+    for (const std::int32_t rank : ranks) context.ranks.push_back(identity_of(job, plan, rank));
+    written.kernels = write_activity_rows(context);
+    if (plan.capture.nvtx) write_nvtx_rows(context);
+    write_session_facts(context);
+    database.finish();
+  }
+  written.bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  return written;
+}
+
+}  // namespace
+
+CaptureWindow capture_window(const SimulatedJob& job, const JobPlan& plan, std::int32_t rank) {
+  const Nanoseconds start = job.ranks[static_cast<std::size_t>(rank)].calls.front().start_ns;
+  const double span = plan.capture.ragged_share * static_cast<double>(job.end_ns - start);
+  if (span <= 0) return {0, job.end_ns};
+  Draw draw(plan.seed, Purpose::capture, 1, static_cast<std::uint64_t>(rank));
+  return {start + static_cast<Nanoseconds>(draw.uniform() * span),
+          job.end_ns - static_cast<Nanoseconds>(draw.uniform() * span)};
+}
+
+std::vector<std::uint32_t> ExportContext::row_order(std::size_t rows, std::uint64_t salt) const {
+  std::vector<std::uint32_t> order(rows);
+  for (std::uint32_t i = 0; i < rows; ++i) order[i] = i;
+  if (!plan.export_style.shuffled_rows) return order;
+  Draw draw(plan.seed, Purpose::shuffle, salt, static_cast<std::uint64_t>(session.start_ns));
+  for (std::size_t i = rows; i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<std::size_t>(draw.integer(0, static_cast<std::int64_t>(i) - 1))]);
+  return order;
+}
+
+bool is_exported(const SimulatedJob& job, const JobPlan& plan, std::int32_t rank, std::uint32_t index) {
+  if (!is_captured(plan, rank)) return false;
+  const DeviceActivity& activity = job.ranks[static_cast<std::size_t>(rank)].activities[index];
+  if (activity.graph_node != 0 && plan.workload.graph_mode == GraphMode::whole) return false;
+  if (plan.capture.ragged_share > 0 &&
+      !capture_window(job, plan, rank).covers(activity.start_ns, activity.end_ns))
+    return false;
+  if (plan.capture.drop_share <= 0) return true;
+  Draw draw(plan.seed, Purpose::capture, 2, static_cast<std::uint64_t>(rank), index);
+  return draw.uniform() >= plan.capture.drop_share;
+}
+
+std::vector<WrittenExport> write_exports(const SimulatedJob& job, const JobPlan& plan, const std::string& directory) {
+  std::filesystem::create_directories(directory);
+  std::vector<WrittenExport> written;
+  for (const TrueSession& session : job.sessions) {
+    std::vector<std::int32_t> ranks;
+    for (const std::int32_t rank : session.ranks)
+      if (is_captured(plan, rank)) ranks.push_back(rank);
+    if (ranks.empty()) continue;
+    written.push_back(write_session(job, plan, session, ranks, std::filesystem::path(directory) / session.file_name));
+  }
+  return written;
+}
+
+}  // namespace nsys_explain::synth

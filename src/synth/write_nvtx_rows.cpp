@@ -1,0 +1,191 @@
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "export_context.hpp"
+#include "nccl_payload.hpp"
+
+namespace nsys_explain::synth {
+namespace {
+
+constexpr std::int64_t nccl_domain = 1;
+constexpr std::int64_t push_pop_range = 59, domain_create = 75;  // ENUM_NSYS_EVENT_TYPE
+
+struct NvtxColumns {
+  explicit NvtxColumns(const Table& table)
+      : start(table.column("start")),
+        end(table.column("end")),
+        type(table.column("eventType")),
+        text(table.column("text")),
+        thread(table.column("globalTid")),
+        text_id(table.column("textId")),
+        domain(table.column("domainId")),
+        json(table.column("jsonText")),
+        binary(table.column("binaryData")),
+        event_id(table.column("eventId")) {}
+  int start, end, type, text, thread, text_id, domain, json, binary, event_id;
+};
+
+/// Writes the rows of NVTX_EVENTS and, per payload style, where the payloads go.
+class NvtxWriter {
+ public:
+  explicit NvtxWriter(ExportContext& context)
+      : context_(context), style_(context.plan.export_style), table_(context.table("NVTX_EVENTS")), columns_(table_) {}
+
+  void write() {
+    for (const RankIdentity& identity : context_.ranks) {
+      const RankEvents& events = context_.events(identity);
+      domain_row(identity, events);
+      for (const std::uint32_t i : context_.row_order(events.ranges.size(), 4)) {
+        const HostRange& range = events.ranges[i];
+        if (!identity.window.covers(range.start_ns, range.end_ns)) continue;
+        range_row(identity, events, range);
+      }
+      schema_rows();
+    }
+  }
+
+ private:
+  void begin_row(std::int64_t type, std::int64_t thread, std::int64_t domain) {
+    table_.set(columns_.event_id, 1 + table_.rows());
+    table_.set(columns_.type, type);
+    table_.set(columns_.thread, thread);
+    table_.set(columns_.domain, domain);
+    table_.set_null(columns_.text);
+    table_.set_null(columns_.text_id);
+    table_.set_null(columns_.json);
+    table_.set_null(columns_.binary);
+  }
+
+  void domain_row(const RankIdentity& identity, const RankEvents& events) {
+    if (!style_.nccl_domain_row || events.nccl_calls.empty()) return;
+    if (identity.global_pid == last_domain_pid_) return;  // one row per process
+    last_domain_pid_ = identity.global_pid;
+    begin_row(domain_create, identity.threads[0], nccl_domain);
+    table_.set(columns_.start, context_.host_time(events.ranges.front().start_ns) - 1'000'000);
+    table_.set_null(columns_.end);
+    table_.set_text(columns_.text, "NCCL");
+    table_.insert();
+  }
+
+  void range_row(const RankIdentity& identity, const RankEvents& events, const HostRange& range) {
+    const bool is_nccl = range.nccl_call != no_index;
+    begin_row(push_pop_range, identity.threads[range.thread], is_nccl ? nccl_domain : 0);
+    table_.set(columns_.start, context_.host_time(range.start_ns));
+    table_.set(columns_.end, context_.host_time(range.end_ns));
+    if (is_nccl) {
+      const NcclCallRecord& call = events.nccl_calls[range.nccl_call];
+      // NCCL registers its strings.
+      table_.set(columns_.text_id, context_.strings.id(nccl_function_name(call.function, context_.nccl_version)));
+      payload(identity, nccl_payload(call, context_.nccl_version));
+    } else {
+      std::string label = range_labels[range.label];
+      if (range.number >= 0) label += fmt::format(" {}", range.number);
+      table_.set_text(columns_.text, label);
+    }
+    table_.insert();
+  }
+
+  void payload(const RankIdentity& identity, const NcclPayload& payload) {
+    if (payload.fields.empty()) return;
+    schemas_.emplace(payload.schema_id, payload);
+    switch (style_.payload) {
+      case PayloadStyle::none:
+        break;
+      case PayloadStyle::blob:
+        table_.set_blob(columns_.binary, payload_blob(payload, nccl_domain));
+        break;
+      case PayloadStyle::hex_text:
+        table_.set_text(columns_.binary, hex_text(payload_blob(payload, nccl_domain)));
+        break;
+      case PayloadStyle::json:
+        table_.set_text(columns_.json, payload_json(payload));
+        break;
+      case PayloadStyle::dynamic_tables:
+        dynamic_row(identity, payload);
+        break;
+    }
+  }
+
+  static std::string sanitized(const std::string& label) {
+    std::string name;
+    for (const char c : label) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+    return name;
+  }
+
+  /// One table per process, domain and schema, with one column per field, joined on NVTX_EVENTS.eventId.
+  void dynamic_row(const RankIdentity& identity, const NcclPayload& payload) {
+    const std::string name = fmt::format("DYNAMIC_NVTXPAYLOAD_DATATYPE_{}_{}_{}", identity.global_pid, nccl_domain,
+                                         payload.schema_id);
+    std::unique_ptr<Table>& table = dynamic_[name];
+    if (table == nullptr) {
+      std::vector<Column> columns{{"eventId", "INTEGER", true, false}};
+      for (const PayloadField& field : payload.fields) {
+        columns.push_back({sanitized(field.label), "INTEGER", false, false});
+        translations_.emplace(field.label, columns.back().name);
+      }
+      table = std::make_unique<Table>(context_.database, name, std::move(columns));
+    }
+    table->set(1, 1 + table_.rows());
+    for (std::size_t i = 0; i < payload.fields.size(); ++i)
+      table->set(static_cast<int>(i) + 2, static_cast<std::int64_t>(payload.fields[i].value));
+    table->insert();
+    links_.set(links_.column("eventId"), 1 + table_.rows());
+    links_.set(links_.column("globalPid"), identity.global_pid);
+    links_.set(links_.column("domainId"), nccl_domain);
+    links_.set(links_.column("payloadSchemaID"), payload.schema_id);
+    links_.insert();
+  }
+
+  /// Every process repeats the schemas it used; nothing in these tables tells processes apart.
+  void schema_rows() {
+    for (const auto& [id, payload] : schemas_) {
+      schema_table_.set(schema_table_.column("domainId"), nccl_domain);
+      schema_table_.set(schema_table_.column("schemaId"), id);
+      schema_table_.set(schema_table_.column("type"), 1);
+      schema_table_.set(schema_table_.column("numEntries"), static_cast<std::int64_t>(payload.fields.size()));
+      schema_table_.set(schema_table_.column("payloadSize"), payload.size);
+      schema_table_.insert();
+      for (std::size_t i = 0; i < payload.fields.size(); ++i) {
+        const PayloadField& field = payload.fields[i];
+        entry_table_.set(entry_table_.column("domainId"), nccl_domain);
+        entry_table_.set(entry_table_.column("schemaId"), id);
+        entry_table_.set(entry_table_.column("idx"), static_cast<std::int64_t>(i));
+        entry_table_.set(entry_table_.column("type"), field.type);
+        entry_table_.set_text(entry_table_.column("name"), field.label);
+        if (field.offset == 0)
+          entry_table_.set_null(entry_table_.column("offset"));  // as nsys writes 0
+        else
+          entry_table_.set(entry_table_.column("offset"), field.offset);
+        entry_table_.insert();
+      }
+    }
+    schemas_.clear();
+    for (const auto& [original, name] : translations_) {
+      translation_table_.set_text(1, original);
+      translation_table_.set_text(2, name);
+      translation_table_.insert();
+    }
+    translations_.clear();
+  }
+
+  ExportContext& context_;
+  const ExportStyle& style_;
+  Table table_;
+  NvtxColumns columns_;
+  Table schema_table_ = context_.table("NVTX_PAYLOAD_SCHEMAS");
+  Table entry_table_ = context_.table("NVTX_PAYLOAD_SCHEMA_ENTRIES");
+  Table links_ = context_.table("NVTX_EVENTS_PAYLOAD_SCHEMAS");
+  Table translation_table_ = context_.table("NVTX_EXPORT_TRANSLATION");
+  std::int64_t last_domain_pid_ = 0;
+  std::map<std::int64_t, NcclPayload> schemas_;  ///< used by the rank being written
+  std::map<std::string, std::unique_ptr<Table>> dynamic_;
+  std::map<std::string, std::string> translations_;
+};
+
+}  // namespace
+
+void write_nvtx_rows(ExportContext& context) { NvtxWriter(context).write(); }
+
+}  // namespace nsys_explain::synth
