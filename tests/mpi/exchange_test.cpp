@@ -33,6 +33,7 @@ struct Parcel {
 
 std::vector<Parcel> parcels(int sender, int receiver, int count) {
   std::vector<Parcel> result;
+  result.reserve(static_cast<std::size_t>(count));
   for (int number = 0; number < count; ++number) result.push_back({sender, receiver, number});
   return result;
 }
@@ -108,8 +109,8 @@ TEST_P(ExchangeTest, GatherOfNothing) {
 TEST_P(ExchangeTest, AllToAllDeliversToTheRightRank) {
   // Sender s sends (3 s + r) % 4 parcels to r: uneven, and 0 for some pairs, different in both directions.
   const auto count = [](int sender, int receiver) { return (3 * sender + receiver) % 4; };
-  std::vector<std::vector<Parcel>> outgoing;
-  for (int r = 0; r < size; ++r) outgoing.push_back(parcels(rank, r, count(rank, r)));
+  std::vector<std::vector<Parcel>> outgoing(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r) outgoing[r] = parcels(rank, r, count(rank, r));
   const auto incoming = communicator.all_to_all(outgoing);
   for (int s = 0; s < size; ++s) EXPECT_THAT(incoming.of(s), ElementsAreArray(parcels(s, rank, count(s, rank))));
 }
@@ -141,8 +142,8 @@ TEST_P(ExchangeTest, SumIsElementWise) {
   std::vector<std::int64_t> mine(20);
   std::iota(mine.begin(), mine.end(), std::int64_t{1000} * rank);
   // Element i: sum over r of (1000 r + i) = 500 size (size - 1) + size i.
-  std::vector<std::int64_t> expected;
-  for (int i = 0; i < 20; ++i) expected.push_back(std::int64_t{500} * size * (size - 1) + std::int64_t{size} * i);
+  std::vector<std::int64_t> expected(20);
+  for (int i = 0; i < 20; ++i) expected[i] = std::int64_t{500} * size * (size - 1) + std::int64_t{size} * i;
   EXPECT_EQ(communicator.sum(mine), expected);
   EXPECT_EQ(communicator.sum(std::int64_t{rank}), std::int64_t{size} * (size - 1) / 2);
   EXPECT_THAT(communicator.sum(std::span<const std::int64_t>()), IsEmpty());
@@ -163,8 +164,8 @@ TEST_P(ExchangeTest, TextOfEveryRank) {
   // Rank r says r times "ab": rank 0 nothing.
   std::string mine;
   for (int i = 0; i < rank; ++i) mine += "ab";
-  std::vector<std::string> expected;
-  for (int r = 0; r < size; ++r) expected.push_back(r == 0 ? "" : expected.back() + "ab");
+  std::vector<std::string> expected(static_cast<std::size_t>(size));
+  for (int r = 1; r < size; ++r) expected[r] = expected[r - 1] + "ab";
   EXPECT_EQ(communicator.all_gather_text(mine), expected);
 }
 

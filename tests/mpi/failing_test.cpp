@@ -6,7 +6,9 @@
 namespace nsys_explain {
 namespace {
 
-TEST(Failing, OnRankOneOnly) { EXPECT_NE(mpi_test::world().rank(), 1) << "a planted failure"; }
+TEST(Failing, OnRankOneOnly) {
+  EXPECT_NE(mpi_test::world().rank(), 1) << "a planted failure";
+}
 
 TEST(Failing, Nowhere) {}
 

@@ -10,7 +10,6 @@ namespace nsys_explain::exchange {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 using testing::Optional;
 
 // What srun --mpi=none puts into the environment of the third of four tasks.

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Installs the Debian 12 packages that this project needs:
+#   jobs/install-packages.sh build    to build it (default)
+#   jobs/install-packages.sh test     to build and test it
+# Needs neither network nor root where everything is installed already.
+set -euo pipefail
+
+purpose=${1:-build}
+packages=(build-essential cmake ninja-build libopenmpi-dev openmpi-bin libhdf5-dev libsqlite3-dev libcli11-dev
+          libfmt-dev nlohmann-json3-dev libcereal-dev)
+case $purpose in
+  build) ;;
+  test) packages+=(libgtest-dev libgmock-dev clang-format clang-tidy python3-h5py python3-pandas hdf5-tools git) ;;
+  *)
+    echo "usage: $0 [build|test]" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  {
+    echo "This system has no apt-get, so packages are not installed. Needed, by their Debian 12 names:"
+    printf '  %s\n' "${packages[@]}"
+    echo "Install their counterparts (a C++20 compiler, CMake 3.22, an MPI-3 library, HDF5, SQLite 3, CLI11, fmt,"
+    echo "nlohmann-json, cereal), then build with: cmake --preset release && cmake --build --preset release"
+  } >&2
+  exit 1
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $status == installed ]] || missing+=("$package")
+done
+if ((${#missing[@]} == 0)); then
+  echo "All ${#packages[@]} packages needed to $purpose are installed."
+  exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    echo "Packages are missing and cannot be installed without root or sudo; install them: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+echo "Installing: ${missing[*]}"
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 -q)
+"${apt[@]}" update
+"${apt[@]}" install --yes --no-install-recommends "${missing[@]}"

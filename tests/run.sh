@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs what is needed, then builds and checks everything:
+#   tests/run.sh           format, build without warnings, tests, clang-tidy, tests with sanitizers
+#   tests/run.sh --fast    without clang-tidy and sanitizers
+# Runs from any directory, any number of times. JOBS=N limits the parallel work (default: the available cores).
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+jobs=${JOBS:-$(nproc)}
+fast=no
+case ${1:-} in
+  '') ;;
+  --fast) fast=yes ;;
+  *)
+    echo "usage: $0 [--fast]" >&2
+    exit 2
+    ;;
+esac
+
+stage() { printf '\n=== %s (after %d s)\n' "$*" "$SECONDS"; }
+
+warn_without_traces() {
+  if [[ ! -d $root/../shared/traces ]]; then
+    echo "WARNING: ../shared/traces is absent: every test on real traces was SKIPPED, only made traces were tested."
+  fi
+}
+
+# configure PRESET: with ccache where it is installed.
+configure() {
+  local launcher=()
+  if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  cmake --preset "$1" "${launcher[@]}"
+}
+
+stage packages
+jobs/install-packages.sh test
+
+stage "format: clang-format"
+find include src tests \( -name '*.cpp' -o -name '*.hpp' \) -print0 |
+  xargs -0 -P "$jobs" -n 32 clang-format --dry-run --Werror
+
+stage "build: warnings are errors"
+configure ci
+cmake --build --preset ci --parallel "$jobs"
+
+stage tests
+warn_without_traces
+test_log=$root/build/ci/tests.log
+ctest --preset ci --parallel "$jobs" | tee "$test_log"
+
+if [[ $fast == no ]]; then
+  stage "lint: clang-tidy"
+  # GCC's warning options are not clang's business; the analyzer's shallow mode takes a quarter of the time.
+  tidy_arguments=(-extra-arg=-Wno-unknown-warning-option)
+  for argument in -Xclang -analyzer-config -Xclang mode=shallow; do tidy_arguments+=(-extra-arg="$argument"); done
+  if ! run-clang-tidy -quiet -j "$jobs" -p build/ci "${tidy_arguments[@]}" "$root/(src|tests)/.*" \
+      >build/ci/tidy.log 2>&1; then
+    grep -vE '^(clang-tidy|[0-9]+ warnings? generated)' build/ci/tidy.log
+    exit 1
+  fi
+  echo "no findings in $(grep -c '^clang-tidy' build/ci/tidy.log) files"
+
+  stage "sanitizers: build"
+  configure sanitize
+  cmake --build --preset sanitize --parallel "$jobs"
+  stage "sanitizers: tests"
+  ctest --preset sanitize --parallel "$jobs" --label-regex '^(unit|mpi)$'
+fi
+
+stage "all passed"
+warn_without_traces
+echo "Summary of the tests of the ci build:"
+sed -n '/tests passed,/,$p' "$test_log"
