@@ -1,0 +1,173 @@
+#include "time_pairing.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// How closely the exits of each symbol agree: nine in ten of the pairs of nearest exits lie within.
+class ExitSpread {
+ public:
+  ExitSpread(const MemberSequence& member, std::span<const Nanoseconds> mapped_exit_ns, const MemberSequence& reference,
+             const PairingTolerance& tolerance)
+      : least_ns_(std::max<Nanoseconds>(tolerance.clock_ns, 2'000)) {
+    constexpr std::size_t fewest = 16;
+    std::vector<std::pair<std::uint64_t, Nanoseconds>> distances;
+    distances.reserve(member.symbols.size());
+    PartnerFinder partners(reference);
+    for (std::size_t i = 0; i < member.symbols.size(); ++i) {
+      const std::ptrdiff_t j = partners.nearest(member.symbols[i], mapped_exit_ns[i], tolerance.reach_ns);
+      if (j < 0) continue;
+      distances.emplace_back(member.symbols[i],
+                             std::abs(reference.exit_ns[static_cast<std::size_t>(j)] - mapped_exit_ns[i]));
+    }
+    std::sort(distances.begin(), distances.end());
+    for (std::size_t first = 0; first < distances.size();) {
+      std::size_t end = first;
+      while (end < distances.size() && distances[end].first == distances[first].first) ++end;
+      if (end - first >= fewest) {
+        const Nanoseconds ninth_ns = distances[first + (end - first) * 9 / 10].second;
+        of_symbol_.emplace_back(distances[first].first, std::max(least_ns_, ninth_ns));
+      }
+      first = end;
+    }
+  }
+
+  Nanoseconds of(std::uint64_t symbol) const {
+    const auto found = std::lower_bound(of_symbol_.begin(), of_symbol_.end(), symbol,
+                                        [](const auto& entry, std::uint64_t s) { return entry.first < s; });
+    return found != of_symbol_.end() && found->first == symbol ? found->second : least_ns_;
+  }
+
+ private:
+  Nanoseconds least_ns_;
+  std::vector<std::pair<std::uint64_t, Nanoseconds>> of_symbol_;  ///< sorted
+};
+
+/// Two operations that may be one, and what pairing them saves against leaving both alone.
+struct PossiblePair {
+  std::size_t i = 0, j = 0;
+  std::int64_t gain = 0;
+};
+
+constexpr std::int64_t gap_cost = 1'000'000;
+
+/// Decides which pairs are possible, and finds them.
+class PairFinder {
+ public:
+  PairFinder(const MemberSequence& member, const MemberSequence& reference,
+             std::span<const Nanoseconds> earliest_exit_ns, const ClockMap& map, const PairingTolerance& tolerance)
+      : member_(member),
+        reference_(reference),
+        earliest_exit_ns_(earliest_exit_ns),
+        tolerance_(tolerance),
+        enter_ns_(mapped(member.enter_ns, map)),
+        exit_ns_(mapped(member.exit_ns, map)),
+        spread_(member, exit_ns_, reference, tolerance) {}
+
+  /// Sorted by (i, j).
+  std::vector<PossiblePair> find() const {
+    constexpr std::size_t most_per_operation = 512;
+    const Nanoseconds slack_ns = tolerance_.rough ? tolerance_.reach_ns : tolerance_.clock_ns;
+    const std::size_t size = reference_.symbols.size();
+    std::vector<PossiblePair> pairs;
+    pairs.reserve(member_.symbols.size());
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < member_.symbols.size(); ++i) {
+      while (first < size && reference_.exit_ns[first] < enter_ns_[i] - slack_ns) ++first;
+      const std::size_t limit = std::min(size, first + most_per_operation);
+      for (std::size_t j = first; j < limit && reference_.enter_ns[j] <= exit_ns_[i] + slack_ns; ++j) {
+        if (reference_.symbols[j] == member_.symbols[i] && is_possible(i, j)) pairs.push_back({i, j, gain(i, j)});
+      }
+    }
+    return pairs;
+  }
+
+ private:
+  static std::vector<Nanoseconds> mapped(const std::vector<Nanoseconds>& times, const ClockMap& map) {
+    std::vector<Nanoseconds> result(times.size());
+    std::transform(times.begin(), times.end(), result.begin(), [&](Nanoseconds t) { return map.to_reference(t); });
+    return result;
+  }
+
+  Nanoseconds exit_distance(std::size_t i, std::size_t j) const {
+    return std::abs(exit_ns_[i] - reference_.exit_ns[j]);
+  }
+
+  bool is_possible(std::size_t i, std::size_t j) const {
+    if (tolerance_.rough && exit_distance(i, j) <= tolerance_.reach_ns) return true;
+    const Nanoseconds common_ns =
+        std::min(exit_ns_[i], earliest_exit_ns_[j]) - std::max(enter_ns_[i], reference_.enter_ns[j]);
+    if (common_ns < -tolerance_.clock_ns) return false;
+    if (exit_distance(i, j) <= spread_.of(member_.symbols[i])) return true;
+    // The last to arrive is inside together with all others for as long as it is inside at all.
+    const Nanoseconds shorter_ns = std::min(exit_ns_[i] - enter_ns_[i], earliest_exit_ns_[j] - reference_.enter_ns[j]);
+    return common_ns > 0 && 2 * common_ns >= shorter_ns;
+  }
+
+  std::int64_t gain(std::size_t i, std::size_t j) const {
+    const Nanoseconds scale_ns =
+        std::max<Nanoseconds>(1, tolerance_.rough ? tolerance_.reach_ns : 4 * spread_.of(member_.symbols[i]));
+    const Nanoseconds distance_ns = std::min(exit_distance(i, j), scale_ns);
+    return 2 * gap_cost - distance_ns * gap_cost / scale_ns;
+  }
+
+  const MemberSequence& member_;
+  const MemberSequence& reference_;
+  std::span<const Nanoseconds> earliest_exit_ns_;
+  PairingTolerance tolerance_;
+  std::vector<Nanoseconds> enter_ns_, exit_ns_;
+  ExitSpread spread_;
+};
+
+/// The chain of pairs, ascending in i and j, with the greatest gain: edit alignment with only the possible pairs looked
+/// at. O(pairs x log reference) by a binary indexed tree of the best chain that ends at or before each j.
+std::vector<std::ptrdiff_t> best_chain(std::span<const PossiblePair> pairs, std::size_t member_size,
+                                       std::size_t reference_size) {
+  struct Best {
+    std::int64_t gain = 0;
+    std::ptrdiff_t pair = -1;
+  };
+  std::vector<Best> tree(reference_size + 1);
+  std::vector<std::int64_t> chain_gain(pairs.size());
+  std::vector<std::ptrdiff_t> previous(pairs.size());
+  Best overall;
+  for (std::size_t first = 0; first < pairs.size();) {
+    std::size_t end = first;
+    for (; end < pairs.size() && pairs[end].i == pairs[first].i; ++end) {
+      Best before;
+      for (std::size_t node = pairs[end].j; node > 0; node &= node - 1) {
+        if (tree[node].gain > before.gain) before = tree[node];
+      }
+      chain_gain[end] = before.gain + pairs[end].gain;
+      previous[end] = before.pair;
+    }
+    // Only now, so that no chain uses two pairs of one operation.
+    for (std::size_t p = first; p < end; ++p) {
+      const Best best{chain_gain[p], static_cast<std::ptrdiff_t>(p)};
+      if (best.gain > overall.gain) overall = best;
+      for (std::size_t node = pairs[p].j + 1; node <= reference_size; node += node & (~node + 1)) {
+        if (best.gain > tree[node].gain) tree[node] = best;
+      }
+    }
+    first = end;
+  }
+  std::vector<std::ptrdiff_t> partner(member_size, -1);
+  for (std::ptrdiff_t p = overall.pair; p >= 0; p = previous[static_cast<std::size_t>(p)]) {
+    const PossiblePair& pair = pairs[static_cast<std::size_t>(p)];
+    partner[pair.i] = static_cast<std::ptrdiff_t>(pair.j);
+  }
+  return partner;
+}
+
+}  // namespace
+
+std::vector<std::ptrdiff_t> pair_by_time(const MemberSequence& member, const MemberSequence& reference,
+                                         std::span<const Nanoseconds> earliest_exit_ns, const ClockMap& map,
+                                         const PairingTolerance& tolerance) {
+  const PairFinder finder(member, reference, earliest_exit_ns, map, tolerance);
+  return best_chain(finder.find(), member.symbols.size(), reference.symbols.size());
+}
+
+}  // namespace nsys_explain::collectives

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "clock_map.hpp"
+
+namespace nsys_explain::collectives {
+
+/// What two operations may differ by in time and still be one.
+struct PairingTolerance {
+  /// Uncertainty of the mapped clock: none leaves an operation earlier than this before another has entered it.
+  Nanoseconds clock_ns = 0;
+  /// Exits further apart than this are not compared when the typical agreement of a symbol's exits is measured.
+  Nanoseconds reach_ns = 0;
+  /// Whether exits within reach_ns are enough, because the operations do not synchronise their members.
+  bool rough = false;
+};
+
+/// Pairs the operations of a member with those of the reference once its clock is known: the order-preserving set of
+/// pairs with the least cost, where leaving an operation alone costs 1 and a pair between 0 and 1 by the distance of
+/// its exits. Only operations of equal symbols whose intervals [enter, exit] overlap are paired: all members are inside
+/// a synchronising operation at once, and out of the one before. result[i] = index in the reference or -1.
+/// `earliest_exit_ns`: per operation of the reference, the earliest exit of the members merged so far (its enters are
+/// the latest).
+std::vector<std::ptrdiff_t> pair_by_time(const MemberSequence& member, const MemberSequence& reference,
+                                         std::span<const Nanoseconds> earliest_exit_ns, const ClockMap& map,
+                                         const PairingTolerance& tolerance);
+
+}  // namespace nsys_explain::collectives
