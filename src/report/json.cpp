@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "names.hpp"
+#include "nsys_explain/report/report.hpp"
+
+// Keys appear in the order of outputs.md. Non-finite numbers become null and invalid UTF-8 becomes U+FFFD when the
+// document is written.
+namespace nsys_explain::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json nullable(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+/// A point in time, or null where there is none.
+Json point_in_time(Nanoseconds time_ns) {
+  return time_ns == no_time ? Json(nullptr) : Json(time_ns);
+}
+
+/// One object per element, in order. Never null: an empty vector is an empty array.
+template <class T, class ToObject>
+Json array_of(const std::vector<T>& elements, const ToObject& to_object) {
+  Json array = Json::array();
+  for (const T& element : elements) array.push_back(to_object(element));
+  return array;
+}
+
+Json input(const InputReport& input) {
+  return {{"path", input.path}, {"status", status_name(input.status)}, {"message", input.message}};
+}
+
+Json session(const Session& session) {
+  return {{"path", session.path},
+          {"host", session.host},
+          {"uuid", session.uuid},
+          {"nsys_version", session.nsys_version},
+          {"utc_start_ns", point_in_time(session.utc_start_ns)}};
+}
+
+Json trace_rank(const TraceRankIdentity& rank) {
+  return {{"trace_rank", rank.trace_rank},
+          {"rank_source", rank_source_name(rank.rank_source)},
+          {"path", rank.key.path},
+          {"process_id", rank.process_id},
+          {"process_name", rank.process_name},
+          {"device_id", rank.key.device_id},
+          {"host", rank.host},
+          {"gpu_name", rank.gpu_name},
+          {"gpu_uuid", rank.gpu_uuid}};
+}
+
+Json session_clock(const SessionClock& session) {
+  return {{"path", session.path},
+          {"host", session.host},
+          {"method", clock_method_name(session.method)},
+          {"offset_ns", session.offset_ns},
+          {"drift_ppb", session.drift_ppb},
+          {"uncertainty_ns", nullable(session.uncertainty_ns)},
+          {"component", session.component}};
+}
+
+Json clock(const ClockReport& clock) {
+  return {{"sessions", array_of(clock.sessions, session_clock)},
+          {"pivot_ns", clock.pivot_ns},
+          {"residual",
+           {{"held_out_p50_ns", nullable(clock.residual.held_out_p50_ns)},
+            {"held_out_p90_ns", nullable(clock.residual.held_out_p90_ns)},
+            {"held_out_max_ns", nullable(clock.residual.held_out_max_ns)},
+            {"samples", clock.residual.samples}}},
+          {"violations", clock.violations}};
+}
+
+Json communicator(const CommunicatorSummary& communicator) {
+  return {{"communicator", communicator.name},
+          {"trace_ranks", communicator.trace_ranks},
+          {"size", communicator.size},
+          {"instances", communicator.instances},
+          {"complete", communicator.complete},
+          {"partial", communicator.partial},
+          {"unmatched_arrivals", communicator.unmatched_arrivals},
+          {"evidence", evidence_name(communicator.evidence)}};
+}
+
+Json operation(const OperationSummary& summary) {
+  return {{"operation", operation_name(summary.operation)},
+          {"instances", summary.instances},
+          {"bytes", nullable(summary.bytes)},
+          {"wait_ns", summary.wait_ns},
+          {"transfer_ns", summary.transfer_ns},
+          {"algorithm_bandwidth_gbs", nullable(summary.algorithm_bandwidth_gbs)},
+          {"bus_bandwidth_gbs", nullable(summary.bus_bandwidth_gbs)}};
+}
+
+Json rank(const RankSummary& rank) {
+  const Budget& budget = rank.budget;
+  return {{"trace_rank", rank.trace_rank},
+          {"window_start_ns", point_in_time(budget.window_start_ns)},
+          {"window_ns", budget.window_ns},
+          {"compute_ns", budget.compute_ns},
+          {"communication_ns", budget.communication_ns},
+          {"overlapped_ns", budget.overlapped_ns},
+          {"exposed_communication_ns", budget.exposed_communication_ns},
+          {"copy_ns", budget.copy_ns},
+          {"opaque_graph_ns", budget.opaque_graph_ns},
+          {"idle_ns", budget.idle_ns},
+          {"arrivals", rank.arrivals},
+          {"last_arrivals", rank.last_arrivals},
+          {"wait_ns", rank.wait_ns},
+          {"caused_wait_ns", rank.caused_wait_ns},
+          {"own_lateness_ns", rank.own_lateness_ns},
+          {"inherited_lateness_ns", rank.inherited_lateness_ns}};
+}
+
+Json straggler(const Straggler& straggler) {
+  return {{"trace_rank", straggler.trace_rank},
+          {"pattern", pattern_name(straggler.pattern)},
+          {"cause", cause_name(straggler.cause)},
+          {"own_lateness_ns", straggler.own_lateness_ns},
+          {"caused_wait_ns", straggler.caused_wait_ns},
+          {"last_share", straggler.last_share},
+          {"p_value", straggler.p_value},
+          {"first_ns", point_in_time(straggler.first_ns)},
+          {"last_ns", point_in_time(straggler.last_ns)},
+          {"evidence", straggler.evidence}};
+}
+
+Json finding(const Finding& finding) {
+  return {{"id", finding.id},
+          {"severity", severity_name(finding.severity)},
+          {"title", finding.title},
+          {"evidence", finding.evidence},
+          {"recommendation", finding.recommendation}};
+}
+
+Json warning(const Warning& warning) {
+  return {{"severity", severity_name(warning.severity)},
+          {"source", warning_source_name(warning.source)},
+          {"count", warning.count},
+          {"message", warning.message}};
+}
+
+Json phase(const RunFacts::Phase& phase) {
+  return {{"name", phase.name}, {"seconds", phase.seconds}};
+}
+
+Json run(const RunFacts& run) {
+  return {{"date_utc", run.date_utc},
+          {"tool_version", run.tool_version},
+          {"tool_ranks", run.tool_ranks},
+          {"hosts", run.hosts},
+          {"phases", array_of(run.phases, phase)}};
+}
+
+}  // namespace
+
+std::string to_json(const JobReport& report) {
+  Json document;
+  document["schema_version"] = "1.0";
+  document["epoch_utc_ns"] = point_in_time(report.epoch_utc_ns);
+  document["inputs"] = array_of(report.inputs, input);
+  document["sessions"] = array_of(report.sessions, session);
+  document["trace_ranks"] = array_of(report.trace_ranks, trace_rank);
+  document["clock"] = clock(report.clock);
+  document["communicators"] = array_of(report.communicators, communicator);
+  document["collectives"] = {{"instances", report.instances},
+                             {"complete", report.complete},
+                             {"partial", report.partial},
+                             {"unmatched_arrivals", report.unmatched_arrivals}};
+  document["by_operation"] = array_of(report.by_operation, operation);
+  document["ranks"] = array_of(report.ranks, rank);
+  document["stragglers"] = array_of(report.stragglers, straggler);
+  document["nvlink"] = {
+      {"available", report.nvlink.available}, {"message", report.nvlink.message}, {"gpus", Json::array()}};
+  document["findings"] = array_of(report.findings, finding);
+  document["warnings"] = array_of(report.warnings, warning);
+  document["run"] = run(report.run);
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace nsys_explain::report

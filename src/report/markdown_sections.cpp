@@ -1,0 +1,357 @@
+#include "markdown_sections.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "markdown_table.hpp"
+#include "names.hpp"
+#include "nsys_explain/report/capture_advice.hpp"
+#include "nsys_explain/report/report.hpp"
+#include "text.hpp"
+
+namespace nsys_explain::report {
+
+namespace {
+
+using Align = MarkdownTable::Align;
+
+constexpr std::size_t sentence_width = 600;  ///< characters of a finding, an evidence line or a message
+constexpr std::size_t shown_evidence = 8;
+
+std::string heading(std::string_view title, std::string_view derivation) {
+  return fmt::format("\n## {}\n\n{}\n", title, wrap(derivation, "", ""));
+}
+
+/// What a table leaves out, and where it is.
+std::string rest_note(std::size_t all, std::size_t shown, std::string_view where) {
+  if (all <= shown) return {};
+  return wrap(fmt::format("... and {} more ({}).", format_count(static_cast<std::int64_t>(all - shown)), where), "\n",
+              "");
+}
+
+/// The first `shown_rows` of the elements in the order that `comes_before` gives; all of them, in their own order,
+/// where they are few.
+template <class T, class Before>
+std::vector<T> most_telling(const std::vector<T>& elements, const Before& comes_before) {
+  std::vector<T> chosen = elements;
+  if (chosen.size() <= shown_rows) return chosen;
+  std::stable_sort(chosen.begin(), chosen.end(), comes_before);
+  chosen.erase(chosen.begin() + shown_rows, chosen.end());
+  return chosen;
+}
+
+/// Ranks that cost or lose the most time, most first.
+std::vector<RankSummary> telling_ranks(const JobReport& report) {
+  return most_telling(report.ranks, [](const RankSummary& a, const RankSummary& b) {
+    return std::pair(-a.caused_wait_ns, -a.wait_ns) < std::pair(-b.caused_wait_ns, -b.wait_ns);
+  });
+}
+
+std::string rank_order_note(const JobReport& report) {
+  return report.ranks.size() > shown_rows ? " Shown are those that cause the most waiting." : "";
+}
+
+std::string time_and_share(Nanoseconds part_ns, Nanoseconds whole_ns) {
+  return fmt::format("{} {:>6}", format_duration(part_ns), format_share(part_ns, whole_ns));
+}
+
+std::string bandwidth(const std::optional<double>& gbs) {
+  return gbs ? fmt::format("{:.3g} GB/s", *gbs) : "-";
+}
+
+/// A command that can be copied though it spans lines.
+std::string shell_lines(const std::string& command) {
+  std::string lines = wrap(command, "  ", "    ", 96);
+  for (std::size_t end = lines.find('\n'); end + 1 < lines.size(); end = lines.find('\n', end + 3)) {
+    lines.insert(end, " \\");
+  }
+  return lines;
+}
+
+std::string rank_list(const std::vector<std::int32_t>& ranks) {
+  // Runs as "0-7": a communicator of neighbours stays short.
+  std::string result;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (!result.empty()) result += ' ';
+    result += end - i > 1 ? fmt::format("{}-{}", ranks[i], ranks[end - 1]) : fmt::format("{}", ranks[i]);
+    i = end;
+  }
+  return plain_text(result, 30);
+}
+
+}  // namespace
+
+std::string findings_section(const JobReport& report) {
+  if (report.findings.empty()) return {};
+  std::string out = heading("Findings", "Most severe first; limits that decide what is a finding are in the README.");
+  std::vector<Finding> findings = report.findings;
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  const std::size_t shown = std::min(findings.size(), shown_rows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Finding& finding = findings[i];
+    const std::string number = fmt::format("{}. ", i + 1);
+    const std::string indent(number.size(), ' ');
+    out +=
+        wrap(fmt::format("**[{}]** {}", severity_name(finding.severity), markdown_text(finding.title, sentence_width)),
+             number, indent);
+    const std::size_t evidence_lines = std::min(finding.evidence.size(), shown_evidence);
+    for (std::size_t e = 0; e < evidence_lines; ++e) {
+      out += wrap(markdown_text(finding.evidence[e], sentence_width), indent + "- ", indent + "  ");
+    }
+    if (finding.evidence.size() > evidence_lines) {
+      out += wrap(fmt::format("... and {} more (`findings` in report.json)", finding.evidence.size() - evidence_lines),
+                  indent + "- ", indent + "  ");
+    }
+    if (!finding.recommendation.empty()) {
+      out += wrap("**Next:** " + markdown_text(finding.recommendation, sentence_width), indent + "- ", indent + "  ");
+    }
+  }
+  return out + rest_note(findings.size(), shown, "`findings` in report.json");
+}
+
+std::string stragglers_section(const Overview& overview) {
+  if (overview.stragglers.empty()) return {};
+  std::string out = heading(
+      "Late trace ranks",
+      "Own lateness is the part of a late arrival that is not waiting passed on from others; the p-value is the chance "
+      "to be last this often if everybody were alike. First and last are job time.");
+  MarkdownTable table;
+  table.columns = {{"rank"},
+                   {"pattern", Align::left},
+                   {"cause", Align::left},
+                   {"caused wait"},
+                   {"own lateness"},
+                   {"last in"},
+                   {"p-value"},
+                   {"first"},
+                   {"last"}};
+  const std::size_t shown = std::min(overview.stragglers.size(), shown_rows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Straggler& s = overview.stragglers[i];
+    table.rows.push_back({fmt::format("{}", s.trace_rank), std::string(pattern_name(s.pattern)),
+                          std::string(cause_name(s.cause)), format_duration(s.caused_wait_ns),
+                          format_duration(s.own_lateness_ns), fmt::format("{:.1f}%", 100 * s.last_share),
+                          fmt::format("{:.1e}", s.p_value), format_duration(s.first_ns), format_duration(s.last_ns)});
+  }
+  return out + table.to_string() + rest_note(overview.stragglers.size(), shown, "`stragglers` in report.json");
+}
+
+std::string budget_section(const JobReport& report) {
+  if (report.ranks.empty()) return {};
+  std::string out = heading(
+      "Where the time of each trace rank went",
+      "Unions of GPU activity from the first start to the last end; compute, exposed communication, copies, graphs and "
+      "idle add up to the window. Exposed is communication without compute at the same time, waiting included." +
+          rank_order_note(report));
+  const bool graphs = std::any_of(report.ranks.begin(), report.ranks.end(),
+                                  [](const RankSummary& rank) { return rank.budget.opaque_graph_ns != 0; });
+  MarkdownTable table;
+  table.columns = {{"rank"}, {"window"}, {"compute"}, {"exposed comm."}, {"copies"}, {"idle"}, {"overlapped"}};
+  if (graphs) table.columns.insert(table.columns.begin() + 5, {"opaque graphs"});
+  const std::vector<RankSummary> ranks = telling_ranks(report);
+  for (const RankSummary& rank : ranks) {
+    const Budget& b = rank.budget;
+    std::vector<std::string> row{
+        fmt::format("{}", rank.trace_rank),        format_duration(b.window_ns),
+        time_and_share(b.compute_ns, b.window_ns), time_and_share(b.exposed_communication_ns, b.window_ns),
+        time_and_share(b.copy_ns, b.window_ns),    time_and_share(b.idle_ns, b.window_ns),
+        format_duration(b.overlapped_ns)};
+    if (graphs) row.insert(row.begin() + 5, time_and_share(b.opaque_graph_ns, b.window_ns));
+    table.rows.push_back(std::move(row));
+  }
+  return out + table.to_string() + rest_note(report.ranks.size(), ranks.size(), "table `ranks` of store.h5");
+}
+
+std::string waits_section(const JobReport& report) {
+  if (report.ranks.empty() || report.instances == 0) return {};
+  std::string out = heading(
+      "Who waits for whom",
+      "Wait: from a rank's own enter to the latest enter of each collective. Caused wait: what the others would not "
+      "have waited without its own lateness. Inherited: late only because it had waited for somebody else. Last counts "
+      "collectives in which the clock can tell." +
+          rank_order_note(report));
+  MarkdownTable table;
+  table.columns = {{"rank"}, {"arrivals"}, {"last"}, {"wait"}, {"caused wait"}, {"own lateness"}, {"inherited"}};
+  const std::vector<RankSummary> ranks = telling_ranks(report);
+  for (const RankSummary& rank : ranks) {
+    table.rows.push_back({fmt::format("{}", rank.trace_rank), format_count(rank.arrivals),
+                          format_count(rank.last_arrivals), time_and_share(rank.wait_ns, rank.budget.window_ns),
+                          format_duration(rank.caused_wait_ns), format_duration(rank.own_lateness_ns),
+                          format_duration(rank.inherited_lateness_ns)});
+  }
+  return out + table.to_string() + rest_note(report.ranks.size(), ranks.size(), "table `ranks` of store.h5");
+}
+
+std::string operations_section(const JobReport& report) {
+  if (report.by_operation.empty()) return {};
+  std::string out = heading(
+      "Collectives by operation",
+      "Wait is summed over members, transfer (from the latest enter to the exit) counts once per collective. "
+      "Bandwidths "
+      "are total bytes over total transfer time (GB = 1e9, bus bandwidth as in nccl-tests); without recorded message "
+      "sizes they are left out.");
+  MarkdownTable table;
+  table.columns = {{"operation", Align::left}, {"instances"}, {"bytes"}, {"wait"}, {"transfer"},
+                   {"algorithm bw"},           {"bus bw"}};
+  for (const OperationSummary& o : report.by_operation) {
+    table.rows.push_back({std::string(operation_name(o.operation)), format_count(o.instances),
+                          o.bytes ? format_bytes(*o.bytes) : "-", format_duration(o.wait_ns),
+                          format_duration(o.transfer_ns), bandwidth(o.algorithm_bandwidth_gbs),
+                          bandwidth(o.bus_bandwidth_gbs)});
+  }
+  return out + table.to_string();
+}
+
+std::string communicators_section(const JobReport& report) {
+  if (report.communicators.empty()) return {};
+  std::string out = heading(
+      "Communicators",
+      "Evidence says what brought the members together: nccl_payload (recorded identity and size) is certain, order "
+      "and "
+      "kernel_name rest on equal sequences. Partial collectives lack members and are not used for lateness of those.");
+  MarkdownTable table;
+  table.columns = {{"communicator", Align::left},
+                   {"seen/size"},
+                   {"trace ranks", Align::left},
+                   {"complete"},
+                   {"partial"},
+                   {"unmatched"},
+                   {"evidence", Align::left}};
+  const std::vector<CommunicatorSummary> communicators = most_telling(
+      report.communicators,
+      [](const CommunicatorSummary& a, const CommunicatorSummary& b) { return a.instances > b.instances; });
+  for (const CommunicatorSummary& c : communicators) {
+    table.rows.push_back({markdown_code(c.name, 20), fmt::format("{}/{}", c.trace_ranks.size(), c.size),
+                          rank_list(c.trace_ranks), format_count(c.complete), format_count(c.partial),
+                          format_count(c.unmatched_arrivals), std::string(evidence_name(c.evidence))});
+  }
+  return out + table.to_string() +
+         rest_note(report.communicators.size(), communicators.size(), "table `communicators` of store.h5");
+}
+
+std::string clock_section(const JobReport& report) {
+  const ClockReport& clock = report.clock;
+  if (clock.sessions.size() < 2) return {};
+  std::string out = heading(
+      "Clocks",
+      "One correction per session (report file): by matched ends of collectives, by a clock that sessions of one host "
+      "share, or by UTC alone. Uncertainty is one standard uncertainty; only sessions of one group can be compared.");
+  MarkdownTable table;
+  table.columns = {{"session", Align::left},
+                   {"host", Align::left},
+                   {"method", Align::left},
+                   {"offset"},
+                   {"drift"},
+                   {"uncertainty"},
+                   {"group"}};
+  const std::vector<SessionClock> sessions =
+      most_telling(clock.sessions, [](const SessionClock& a, const SessionClock& b) {
+        if (a.uncertainty_ns.has_value() != b.uncertainty_ns.has_value()) return !a.uncertainty_ns.has_value();
+        return a.uncertainty_ns > b.uncertainty_ns;
+      });
+  for (const SessionClock& s : sessions) {
+    table.rows.push_back(
+        {markdown_code(s.path, 32), markdown_code(s.host, 16), std::string(clock_method_name(s.method)),
+         format_duration(s.offset_ns), fmt::format("{:.4g} ppb", s.drift_ppb),
+         s.uncertainty_ns ? format_duration(*s.uncertainty_ns) : "unknown", fmt::format("{}", s.component)});
+  }
+  out += table.to_string() + rest_note(clock.sessions.size(), sessions.size(), "table `clock_sessions` of store.h5");
+  const ClockResidual& residual = clock.residual;
+  if (residual.held_out_p50_ns && residual.held_out_p90_ns && residual.held_out_max_ns) {
+    out += wrap(fmt::format("Ends of collectives held out of the fit disagree by {} (half of them less), {} (90% less) "
+                            "and {} (most), over {}.",
+                            format_duration(*residual.held_out_p50_ns), format_duration(*residual.held_out_p90_ns),
+                            format_duration(*residual.held_out_max_ns), counted(residual.samples, "sample")),
+                "\n", "");
+  }
+  return out;
+}
+
+std::string nvlink_section(const JobReport& report) {
+  if (!report.nvlink.available || report.nvlink.message.empty()) return {};
+  return heading("NVLink", "NVLink counters of the GPU metrics during and outside of collectives.") +
+         wrap(markdown_text(report.nvlink.message, sentence_width), "", "");
+}
+
+std::string trace_ranks_section(const JobReport& report) {
+  if (report.trace_ranks.empty()) return {};
+  std::string out = heading("Trace ranks",
+                            "A trace rank is one GPU of one process in one file. Known by says what told its number, "
+                            "best first: user, mpi_ranks, nccl_payload, environment, file_name, file_order (a guess).");
+  MarkdownTable table;
+  table.columns = {{"rank"}, {"known by", Align::left}, {"host", Align::left}, {"process"},
+                   {"GPU"},  {"model", Align::left},    {"file", Align::left}};
+  const std::size_t shown = std::min(report.trace_ranks.size(), shown_rows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const TraceRankIdentity& r = report.trace_ranks[i];
+    table.rows.push_back({fmt::format("{}", r.trace_rank), std::string(rank_source_name(r.rank_source)),
+                          markdown_code(r.host, 16), fmt::format("{}", r.process_id),
+                          fmt::format("{}", r.key.device_id), markdown_code(r.gpu_name, 22),
+                          markdown_code(r.key.path, 28)});
+  }
+  return out + table.to_string() + rest_note(report.trace_ranks.size(), shown, "table `trace_ranks` of store.h5");
+}
+
+std::string inputs_section(const JobReport& report) {
+  std::vector<InputReport> problems;
+  for (const InputReport& input : report.inputs) {
+    if (input.status != InputStatus::ok) problems.push_back(input);
+  }
+  if (problems.empty()) return {};
+  std::stable_sort(problems.begin(), problems.end(),
+                   [](const InputReport& a, const InputReport& b) { return a.status > b.status; });
+  std::string out = heading("Inputs with problems",
+                            "Failed inputs are not part of any number here; degraded ones are, as far as they go.");
+  const std::size_t shown = std::min(problems.size(), shown_rows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    out += wrap(fmt::format("**{}** {}: {}", status_name(problems[i].status), markdown_code(problems[i].path, 80),
+                            markdown_text(problems[i].message, sentence_width)),
+                "- ", "  ");
+  }
+  return out + rest_note(problems.size(), shown, "`inputs` in report.json");
+}
+
+std::string warnings_section(const JobReport& report) {
+  if (report.warnings.empty()) return {};
+  std::vector<Warning> warnings = report.warnings;
+  std::stable_sort(warnings.begin(), warnings.end(), [](const Warning& a, const Warning& b) {
+    return a.severity != b.severity ? a.severity > b.severity : a.count > b.count;
+  });
+  std::string out =
+      heading("Warnings",
+              "Recorded in the traces, or met by the analysis; counted, worst first. data_loss means that "
+              "events are missing and totals are short.");
+  const std::size_t shown = std::min(warnings.size(), shown_rows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Warning& warning = warnings[i];
+    const std::string times = warning.count > 1 ? ", " + format_count(warning.count) + " times" : "";
+    out += wrap(fmt::format("**{}** ({}{}) {}", severity_name(warning.severity), warning_source_name(warning.source),
+                            times, markdown_text(warning.message, sentence_width)),
+                "- ", "  ");
+  }
+  return out + rest_note(warnings.size(), shown, "`warnings` in report.json");
+}
+
+std::string capture_section(const JobReport& report) {
+  const std::vector<CaptureAdvice> advice = capture_advice(report);
+  if (advice.empty()) return {};
+  std::string out =
+      heading("What to capture next time",
+              "Commands for what these traces do not hold; PROGRAM and REPORT.nsys-rep are yours to fill in.");
+  for (const CaptureAdvice& item : advice) {
+    out += wrap(item.missing, "- ", "  ");
+    out += "\n  ```sh\n";
+    for (const std::string& command : item.commands) out += shell_lines(command);
+    out += "  ```\n\n";
+  }
+  out.pop_back();
+  return out;
+}
+
+}  // namespace nsys_explain::report

@@ -1,0 +1,145 @@
+#include "names.hpp"
+
+namespace nsys_explain::report {
+
+std::string_view status_name(InputStatus status) {
+  switch (status) {
+    case InputStatus::ok:
+      return "ok";
+    case InputStatus::degraded:
+      return "degraded";
+    case InputStatus::failed:
+      break;
+  }
+  return "failed";
+}
+
+std::string_view rank_source_name(RankSource source) {
+  switch (source) {
+    case RankSource::user:
+      return "user";
+    case RankSource::mpi_ranks:
+      return "mpi_ranks";
+    case RankSource::nccl_payload:
+      return "nccl_payload";
+    case RankSource::environment:
+      return "environment";
+    case RankSource::file_name:
+      return "file_name";
+    case RankSource::file_order:
+      break;
+  }
+  return "file_order";
+}
+
+std::string_view clock_method_name(ClockMethod method) {
+  switch (method) {
+    case ClockMethod::collectives:
+      return "collectives";
+    case ClockMethod::host_clock:
+      return "host_clock";
+    case ClockMethod::utc:
+      break;
+  }
+  return "utc";
+}
+
+std::string_view pattern_name(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::persistent:
+      return "persistent";
+    case Pattern::transient:
+      return "transient";
+    case Pattern::periodic:
+      return "periodic";
+    case Pattern::rotating:
+      break;
+  }
+  return "rotating";
+}
+
+std::string_view cause_name(Cause cause) {
+  switch (cause) {
+    case Cause::slow_kernel:
+      return "slow_kernel";
+    case Cause::extra_work:
+      return "extra_work";
+    case Cause::launch_starved:
+      return "launch_starved";
+    case Cause::sync_stall:
+      return "sync_stall";
+    case Cause::blocking_copy:
+      return "blocking_copy";
+    case Cause::allocation:
+      return "allocation";
+    case Cause::slow_link:
+      return "slow_link";
+    case Cause::profiler_overhead:
+      return "profiler_overhead";
+    case Cause::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string_view severity_name(FindingSeverity severity) {
+  switch (severity) {
+    case FindingSeverity::high:
+      return "high";
+    case FindingSeverity::medium:
+      return "medium";
+    case FindingSeverity::low:
+      return "low";
+    case FindingSeverity::info:
+      break;
+  }
+  return "info";
+}
+
+std::string_view severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::info:
+      return "info";
+    case Severity::data_loss:
+      return "data_loss";
+    case Severity::error:
+      break;
+  }
+  return "error";
+}
+
+std::string_view warning_source_name(WarningSource source) {
+  switch (source) {
+    case WarningSource::trace:
+      return "trace";
+    case WarningSource::analysis:
+      break;
+  }
+  return "analysis";
+}
+
+std::string_view cause_meaning(Cause cause) {
+  switch (cause) {
+    case Cause::slow_kernel:
+      return "same work, but slower";
+    case Cause::extra_work:
+      return "more or larger kernels than its peers";
+    case Cause::launch_starved:
+      return "the GPU sat idle because the host launched late";
+    case Cause::sync_stall:
+      return "the host was blocked in a synchronising call";
+    case Cause::blocking_copy:
+      return "the host was blocked in a copy";
+    case Cause::allocation:
+      return "the host allocated or freed GPU memory";
+    case Cause::slow_link:
+      return "its own transfers are slow";
+    case Cause::profiler_overhead:
+      return "the profiler itself delayed it";
+    case Cause::unknown:
+      break;
+  }
+  return "the traces do not tell why";
+}
+
+}  // namespace nsys_explain::report

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string_view>
+
+#include "nsys_explain/model/job_report.hpp"
+
+/// The words of outputs.md for the model's enumerations: in report.json, and where report.md shows them.
+namespace nsys_explain::report {
+
+std::string_view status_name(InputStatus status);
+std::string_view rank_source_name(RankSource source);
+std::string_view clock_method_name(ClockMethod method);
+std::string_view pattern_name(Pattern pattern);
+std::string_view cause_name(Cause cause);
+std::string_view severity_name(FindingSeverity severity);
+std::string_view severity_name(Severity severity);
+std::string_view warning_source_name(WarningSource source);
+
+/// What a cause means, in a few words.
+std::string_view cause_meaning(Cause cause);
+
+}  // namespace nsys_explain::report

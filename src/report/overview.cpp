@@ -1,0 +1,203 @@
+#include "overview.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "names.hpp"
+#include "nsys_explain/report/report.hpp"
+#include "text.hpp"
+
+namespace nsys_explain::report {
+
+namespace {
+
+constexpr std::size_t explained_stragglers = 3;
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string result;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) result += i + 1 == parts.size() ? " and " : ", ";
+    result += parts[i];
+  }
+  return result;
+}
+
+const RankSummary* find_rank(const JobReport& report, std::int32_t trace_rank) {
+  const auto found = std::find_if(report.ranks.begin(), report.ranks.end(),
+                                  [&](const RankSummary& rank) { return rank.trace_rank == trace_rank; });
+  return found == report.ranks.end() ? nullptr : &*found;
+}
+
+std::string explain(const JobReport& report, const Straggler& straggler) {
+  std::string sentence = fmt::format(
+      "Trace rank {} ({}): last in {:.1f}% of the collectives whose last arriver the clock can tell; its own "
+      "lateness adds up to {}",
+      straggler.trace_rank, pattern_name(straggler.pattern), 100 * straggler.last_share,
+      format_duration(straggler.own_lateness_ns));
+  const RankSummary* rank = find_rank(report, straggler.trace_rank);
+  if (rank != nullptr && rank->arrivals > 0) {
+    sentence += fmt::format(", {} per collective", format_duration(straggler.own_lateness_ns / rank->arrivals));
+  }
+  return sentence + fmt::format("; cause: {} ({}).", cause_name(straggler.cause), cause_meaning(straggler.cause));
+}
+
+/// Why waiting has no culprit.
+std::string why_not_attributed(const JobReport& report, const Overview& overview) {
+  if (overview.resolved == 0) {
+    return fmt::format(
+        "in none of the {} is the last arriver later than the one before it by more than three times the clock's "
+        "uncertainty",
+        counted(report.instances, "collective"));
+  }
+  const auto most =
+      std::max_element(report.ranks.begin(), report.ranks.end(),
+                       [](const RankSummary& a, const RankSummary& b) { return a.last_arrivals < b.last_arrivals; });
+  return fmt::format(
+      "the clock can tell the last arriver in {} of {} collectives, but no trace rank is last by its own work there "
+      "more "
+      "often than chance allows and at a cost that matters (most often: trace rank {}, {} times)",
+      format_count(overview.resolved), format_count(report.instances), most->trace_rank,
+      format_count(most->last_arrivals));
+}
+
+}  // namespace
+
+Overview overview_of(const JobReport& report) {
+  Overview overview;
+  for (const RankSummary& rank : report.ranks) {
+    overview.window_ns += rank.budget.window_ns;
+    overview.wait_ns += rank.wait_ns;
+    overview.resolved += rank.last_arrivals;
+  }
+  for (const Straggler& straggler : report.stragglers) overview.caused_wait_ns += straggler.caused_wait_ns;
+  for (const InputReport& input : report.inputs) {
+    overview.inputs_ok += input.status == InputStatus::ok ? 1 : 0;
+    overview.inputs_degraded += input.status == InputStatus::degraded ? 1 : 0;
+    overview.inputs_failed += input.status == InputStatus::failed ? 1 : 0;
+  }
+  for (const Warning& warning : report.warnings) ++overview.warnings.at(static_cast<std::size_t>(warning.severity));
+  for (const Finding& finding : report.findings) ++overview.findings.at(static_cast<std::size_t>(finding.severity));
+  overview.stragglers = report.stragglers;
+  std::sort(overview.stragglers.begin(), overview.stragglers.end(), [](const Straggler& a, const Straggler& b) {
+    return a.caused_wait_ns != b.caused_wait_ns ? a.caused_wait_ns > b.caused_wait_ns : a.trace_rank < b.trace_rank;
+  });
+  return overview;
+}
+
+std::string verdict(const JobReport& report, const Overview& overview) {
+  if (report.ranks.empty())
+    return "Nothing could be analysed: the inputs hold no GPU activity that this run could read.";
+  if (overview.stragglers.empty()) {
+    if (report.instances > 0) return "No trace rank is significantly late.";
+    if (report.ranks.size() == 1) return "There is only one trace rank: nobody to be late for.";
+    return "Lateness cannot be judged: no collective was matched across trace ranks.";
+  }
+  const std::string cost = fmt::format("{}, {} of the GPU time of all {}", format_gpu_time(overview.caused_wait_ns),
+                                       format_share(overview.caused_wait_ns, overview.window_ns),
+                                       counted(static_cast<std::int64_t>(report.ranks.size()), "trace rank"));
+  if (overview.stragglers.size() == 1) {
+    return fmt::format("Trace rank {} is late: the others waited {}.", overview.stragglers.front().trace_rank, cost);
+  }
+  return fmt::format("{} trace ranks are late: the others waited {}.",
+                     format_count(static_cast<std::int64_t>(overview.stragglers.size())), cost);
+}
+
+std::vector<std::string> explanation(const JobReport& report, const Overview& overview) {
+  std::vector<std::string> sentences;
+  for (const Straggler& straggler : overview.stragglers) {
+    if (sentences.size() == explained_stragglers) break;
+    sentences.push_back(explain(report, straggler));
+  }
+  if (report.instances == 0 || report.ranks.empty()) return sentences;
+  const std::string waiting =
+      fmt::format("Waiting in collectives adds up to {}, {} of all GPU time", format_gpu_time(overview.wait_ns),
+                  format_share(overview.wait_ns, overview.window_ns));
+  if (overview.stragglers.empty()) {
+    sentences.push_back(
+        fmt::format("{}. It is not attributed to anybody: {}.", waiting, why_not_attributed(report, overview)));
+  } else {
+    sentences.push_back(fmt::format("{}; the trace ranks named here caused {} of it.", waiting,
+                                    format_share(overview.caused_wait_ns, overview.wait_ns)));
+  }
+  return sentences;
+}
+
+std::string input_quality(const JobReport& report, const Overview& overview) {
+  return fmt::format(
+      "{}: {} ok, {} degraded, {} failed.", counted(static_cast<std::int64_t>(report.inputs.size()), "input"),
+      format_count(overview.inputs_ok), format_count(overview.inputs_degraded), format_count(overview.inputs_failed));
+}
+
+std::string matching_quality(const JobReport& report) {
+  std::string sentence = fmt::format("{} matched: {} complete, {} partial", counted(report.instances, "collective"),
+                                     format_count(report.complete), format_count(report.partial));
+  if (report.unmatched_arrivals > 0) {
+    sentence += fmt::format("; {} without counterpart", counted(report.unmatched_arrivals, "arrival"));
+  }
+  return sentence + ".";
+}
+
+std::string clock_quality(const JobReport& report) {
+  const ClockReport& clock = report.clock;
+  if (clock.sessions.empty()) return "Clock: no session was read.";
+  if (clock.sessions.size() == 1) return "Clock: one session, so all times share one clock.";
+  std::map<ClockMethod, std::int64_t> methods;
+  std::int64_t unrelated = 0;
+  for (const SessionClock& session : clock.sessions) {
+    ++methods[session.method];
+    unrelated += session.uncertainty_ns ? 0 : 1;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [method, sessions] : methods) {
+    parts.push_back(fmt::format("{} by {}", format_count(sessions), clock_method_name(method)));
+  }
+  std::string text =
+      fmt::format("Clock: {}, {}", counted(static_cast<std::int64_t>(clock.sessions.size()), "session"), joined(parts));
+  if (clock.residual.held_out_p90_ns) {
+    text += fmt::format("; on {} held out of the fit 90% of the matched ends agree within {}",
+                        counted(clock.residual.samples, "sample"), format_duration(*clock.residual.held_out_p90_ns));
+  }
+  if (const Nanoseconds difference = smallest_difference_ns(clock); difference > 0) {
+    text += fmt::format("; skews below {} are not distinguishable", format_duration(difference));
+  }
+  if (unrelated > 0) {
+    text += fmt::format("; {} related to no other: no lateness is claimed for {}",
+                        unrelated == 1 ? "1 session is" : format_count(unrelated) + " sessions are",
+                        unrelated == 1 ? "it" : "them");
+  }
+  if (clock.violations > 0) {
+    text += fmt::format("; in {} a member left before the last one entered, which a correct clock never shows",
+                        counted(clock.violations, "collective"));
+  }
+  return text + ".";
+}
+
+Nanoseconds smallest_difference_ns(const ClockReport& clock) {
+  std::map<std::int32_t, std::vector<Nanoseconds>> by_component;
+  for (const SessionClock& session : clock.sessions) {
+    if (session.uncertainty_ns) by_component[session.component].push_back(*session.uncertainty_ns);
+  }
+  double worst = 0;
+  for (auto& [component, uncertainties] : by_component) {
+    if (uncertainties.size() < 2) continue;
+    std::sort(uncertainties.rbegin(), uncertainties.rend());
+    worst = std::max(worst, std::hypot(static_cast<double>(uncertainties[0]), static_cast<double>(uncertainties[1])));
+  }
+  return std::llround(3 * worst);
+}
+
+std::string format_gpu_time(Nanoseconds duration_ns) {
+  const double seconds = static_cast<double>(duration_ns) * 1e-9;
+  constexpr double hour = 3600;
+  if (std::abs(seconds) < 1) return format_duration(duration_ns) + " of GPU time";
+  const bool hours = std::abs(seconds) >= hour;
+  const double value = hours ? seconds / hour : seconds;
+  const bool large = std::abs(value) >= 999.5;
+  return fmt::format("{} GPU-{}", large ? format_count(std::llround(value)) : fmt::format("{:.3g}", value),
+                     hours ? "hours" : "seconds");
+}
+
+}  // namespace nsys_explain::report

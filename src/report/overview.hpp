@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/model/job_report.hpp"
+
+/// What every kind of report says first: who is late, what it costs, how good the data are. Sentences are plain text
+/// without foreign names, so that each report can mark them up.
+namespace nsys_explain::report {
+
+/// Sums over the whole job.
+struct Overview {
+  Nanoseconds window_ns = 0;       ///< of all trace ranks: the GPU time of the job
+  Nanoseconds wait_ns = 0;         ///< of all trace ranks in collectives
+  Nanoseconds caused_wait_ns = 0;  ///< by stragglers
+  std::int64_t resolved = 0;       ///< instances whose last arriver the clock can tell
+  std::int64_t inputs_ok = 0, inputs_degraded = 0, inputs_failed = 0;
+  std::array<std::int64_t, 3> warnings{};  ///< kinds of warnings by Severity
+  std::array<std::int64_t, 4> findings{};  ///< by FindingSeverity
+  std::vector<Straggler> stragglers;       ///< most caused wait first
+};
+
+Overview overview_of(const JobReport& report);
+
+/// "Trace rank 3 is late: the others waited 1.23 GPU-seconds for it, 4.5% of the GPU time of all 8 trace ranks."
+std::string verdict(const JobReport& report, const Overview& overview);
+
+/// By how much and why each of the worst stragglers is late; without stragglers, how much waiting there is and why it
+/// is not attributed. One sentence per element.
+std::vector<std::string> explanation(const JobReport& report, const Overview& overview);
+
+/// "8 inputs: 7 ok, 0 degraded, 1 failed."
+std::string input_quality(const JobReport& report, const Overview& overview);
+
+/// "1,200 collectives matched: 1,150 complete, 50 partial; 3 arrivals without counterpart."
+std::string matching_quality(const JobReport& report);
+
+/// How sessions were brought to one clock, how well, and which differences that makes indistinguishable.
+std::string clock_quality(const JobReport& report);
+
+/// The difference of arrival below which two trace ranks of one clock component cannot be told apart: three standard
+/// uncertainties of the difference between the two least certain sessions. 0 where no two sessions are related.
+Nanoseconds smallest_difference_ns(const ClockReport& clock);
+
+/// "12.3 GPU-seconds", "4.56 GPU-hours", three significant digits; below a second "7.890 ms of GPU time".
+std::string format_gpu_time(Nanoseconds duration_ns);
+
+}  // namespace nsys_explain::report

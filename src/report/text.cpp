@@ -1,0 +1,242 @@
+#include "text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+namespace nsys_explain::report {
+
+namespace {
+
+constexpr std::string_view replacement = "\uFFFD";
+
+bool is_continuation(std::string_view text, std::size_t at) {
+  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+}
+
+/// Bytes of the well-formed UTF-8 sequence that starts at `at` (Unicode 15, table 3-7); 0 where there is none.
+std::size_t sequence_length(std::string_view text, std::size_t at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4 || !is_continuation(text, at + 1)) return 0;
+  if (lead < 0xE0) return 2;
+  const auto second = static_cast<unsigned char>(text[at + 1]);
+  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
+  const bool surrogate = lead == 0xED && second > 0x9F;
+  const bool too_large = lead == 0xF4 && second > 0x8F;
+  if (overlong || surrogate || too_large || !is_continuation(text, at + 2)) return 0;
+  if (lead < 0xF0) return 3;
+  return is_continuation(text, at + 3) ? 4 : 0;
+}
+
+char32_t decode(std::string_view sequence) {
+  if (sequence.size() == 1) return static_cast<unsigned char>(sequence[0]);
+  auto value = static_cast<char32_t>(static_cast<unsigned char>(sequence[0]) & (0xFFU >> (sequence.size() + 1)));
+  for (const char c : sequence.substr(1)) value = (value << 6) | (static_cast<unsigned char>(c) & 0x3FU);
+  return value;
+}
+
+/// Characters that move the cursor, change the direction of text, or cannot be seen.
+bool is_unsafe(char32_t c) {
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xAD || c == 0x61C || (c >= 0x200B && c <= 0x200F) ||
+         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF || (c >= 0xFFF9 && c <= 0xFFFB) ||
+         (c >= 0xE0000 && c <= 0xE0FFF);
+}
+
+/// The characters of valid UTF-8, each as its bytes.
+std::vector<std::string_view> characters(std::string_view text) {
+  std::vector<std::string_view> result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = std::max<std::size_t>(sequence_length(text, at), 1);
+    result.push_back(text.substr(at, length));
+    at += length;
+  }
+  return result;
+}
+
+bool is_alphanumeric(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || (static_cast<unsigned char>(c) & 0x80U) != 0;
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// Would this word at the start of a line begin a list, a heading, a quotation, a rule or a table?
+bool starts_a_block(std::string_view word) {
+  if (word.empty()) return false;
+  if (word.front() == '>') return true;
+  if (word.find_first_not_of("#+-*=_|:~") == std::string_view::npos) return true;
+  return word.size() > 1 && std::all_of(word.begin(), word.end() - 1, is_digit) &&
+         (word.back() == '.' || word.back() == ')');
+}
+
+bool has_meaning_in_markdown(std::string_view text, std::size_t at) {
+  const char before = at > 0 ? text[at - 1] : ' ';
+  const char after = at + 1 < text.size() ? text[at + 1] : ' ';
+  switch (text[at]) {
+    case '\\':
+    case '*':
+    case '<':
+    case '[':
+    case ']':
+    case '|':
+    case '~':
+    case '$':
+      return true;
+    case '_':  // inside a word it has none
+      return !(is_alphanumeric(before) && is_alphanumeric(after));
+    case '&':  // an entity
+      return is_alphanumeric(after) || after == '#';
+    default:
+      return false;
+  }
+}
+
+/// Backticks that mark code come in pairs; runs of several, and the last of an odd number, become quotes.
+std::string balanced_backticks(std::string text) {
+  std::size_t singles = 0;
+  std::size_t last_single = 0;
+  for (std::size_t at = text.find('`'); at < text.size(); at = text.find('`', at)) {
+    const std::size_t end = std::min(text.find_first_not_of('`', at), text.size());
+    if (end == at + 1) {
+      ++singles;
+      last_single = at;
+    } else {
+      text.replace(at, end - at, end - at, '\'');
+    }
+    at = end;
+  }
+  if (singles % 2 == 1) text[last_single] = '\'';
+  return text;
+}
+
+std::string in_code(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|') {
+      result += "\u00A6";  // a code span cannot hold a bar inside a table whatever precedes it
+    } else {
+      result += c == '`' ? '\'' : c;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string valid_utf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = text[at] == '\0' ? 0 : sequence_length(text, at);
+    result += length == 0 ? replacement : text.substr(at, length);
+    at += std::max<std::size_t>(length, 1);
+  }
+  return result;
+}
+
+std::size_t text_width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string plain_text(std::string_view text, std::size_t width) {
+  std::string valid = valid_utf8(text);
+  std::vector<std::string_view> line;
+  for (const std::string_view character : characters(valid)) {
+    const bool space = character == " " || character == "\t" || character == "\n" || character == "\r";
+    if (space) {
+      if (!line.empty() && line.back() != " ") line.emplace_back(" ");
+    } else {
+      line.push_back(is_unsafe(decode(character)) ? replacement : character);
+    }
+  }
+  if (!line.empty() && line.back() == " ") line.pop_back();
+  if (line.size() > width) {
+    const std::size_t kept = std::max<std::size_t>(width, 5) - 3;
+    const std::size_t tail = kept / 2;
+    line.erase(line.begin() + static_cast<std::ptrdiff_t>(kept - tail), line.end() - static_cast<std::ptrdiff_t>(tail));
+    line.insert(line.begin() + static_cast<std::ptrdiff_t>(kept - tail), "...");
+  }
+  std::string result;
+  for (const std::string_view character : line) result += character;
+  return result;
+}
+
+std::string markdown_text(std::string_view text, std::size_t width) {
+  const std::string plain = balanced_backticks(plain_text(text, width));
+  std::string result;
+  bool code = false;
+  for (std::size_t at = 0; at < plain.size(); ++at) {
+    if (plain[at] == '`') {
+      code = !code;
+      result += '`';
+    } else if (code) {
+      result += in_code(plain.substr(at, 1));
+    } else {
+      if (has_meaning_in_markdown(plain, at)) result += '\\';
+      result += plain[at];
+    }
+  }
+  if (starts_a_block(std::string_view(plain).substr(0, plain.find(' '))) && result.front() != '\\') {
+    // Of a number, the character after it makes it a list.
+    result.insert(is_digit(result.front()) ? result.find_first_not_of("0123456789") : 0, "\\");
+  }
+  return result;
+}
+
+std::string markdown_code(std::string_view text, std::size_t width) {
+  const std::string code = in_code(plain_text(text, width));
+  return code.empty() ? "-" : "`" + code + "`";
+}
+
+std::string wrap(std::string_view text, std::string_view first, std::string_view others, std::size_t width) {
+  std::string result(first);
+  std::size_t column = text_width(first);
+  bool line_is_empty = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t word_width = text_width(word);
+    if (!line_is_empty && column + 1 + word_width > width && !starts_a_block(word)) {
+      result += '\n';
+      result += others;
+      column = text_width(others);
+      line_is_empty = true;
+    }
+    if (!line_is_empty) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word_width;
+    line_is_empty = false;
+  }
+  result += '\n';
+  return result;
+}
+
+std::string format_count(std::int64_t count) {
+  std::string digits = fmt::format("{}", count);
+  const std::size_t sign = count < 0 ? 1 : 0;
+  for (std::size_t at = digits.size(); at > sign + 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string format_share(std::int64_t part, std::int64_t whole) {
+  if (whole <= 0) return "-";
+  return fmt::format("{:.1f}%", 100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
+}  // namespace nsys_explain::report
