@@ -69,7 +69,10 @@ class Walk {
       entries.push_back({it->path().filename().string(), is_real_directory});
     }
     const bool gone = error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
-    if (error && !gone) found_.unreadable.push_back(base.empty() ? "." : base);
+    if (error && !gone) {
+      const bool is_root = base == "/";
+      found_.unreadable.push_back(base.empty() ? "." : base.substr(0, base.size() - (is_root ? 0 : 1)));
+    }
     return entries;
   }
 

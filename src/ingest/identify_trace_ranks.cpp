@@ -112,11 +112,10 @@ std::vector<TraceRankIdentity> identify_trace_ranks(const Trace& trace, const Ra
       TraceRankIdentity identity = describe(trace, process, *device);
       if (const auto claim = user_claim(overrides, regex, identity)) identity.claims.push_back(*claim);
       const bool only_device = devices.size() == 1;
-      const auto nccl = nccl_claim(process, device->device_id, only_device);
-      if (nccl) identity.claims.push_back(*nccl);
+      if (const auto claim = nccl_claim(process, device->device_id, only_device)) identity.claims.push_back(*claim);
       for (const auto& claim : process.claims) {
-        const bool known_better = claim.source == RankSource::nccl_payload && nccl;
-        if (only_device && !known_better) identity.claims.push_back(claim);
+        // NCCL's calls were asked for this very device above.
+        if (only_device && claim.source != RankSource::nccl_payload) identity.claims.push_back(claim);
       }
       identities.push_back(std::move(identity));
     }

@@ -1,0 +1,148 @@
+#include "nsys_explain/ingest/session_checks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace nsys_explain::ingest {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr Nanoseconds second = 1'000'000'000, hour = 3600 * second;
+constexpr Nanoseconds day_0 = 1'700'000'000 * second;
+
+Session session(const std::string& path, const std::string& uuid, Nanoseconds utc_start_ns = day_0) {
+  Session result;
+  result.path = path;
+  result.uuid = uuid;
+  result.utc_start_ns = utc_start_ns;
+  return result;
+}
+
+TEST(SessionChecks, SessionsOfOneJobPass) {
+  const auto checks = check_sessions({session("a", "1"), session("b", "2", day_0 + 5 * second), session("c", "3")});
+  EXPECT_THAT(checks.duplicates, IsEmpty());
+  EXPECT_THAT(checks.warnings, IsEmpty());
+  EXPECT_EQ(checks.world_size, std::nullopt);
+  EXPECT_THAT(check_sessions({}).warnings, IsEmpty());
+}
+
+TEST(SessionChecks, CopyOfATraceIsLeftOut) {
+  const auto checks = check_sessions({session("b", "1"), session("a", "1"), session("c", "2")});
+  ASSERT_THAT(checks.duplicates, SizeIs(1));
+  EXPECT_EQ(checks.duplicates[0].path, "b");
+  EXPECT_EQ(checks.duplicates[0].status, InputStatus::failed);
+  EXPECT_THAT(checks.duplicates[0].message, HasSubstr("another copy of the profiling session in a:"));
+}
+
+TEST(SessionChecks, SessionsWithoutUuidAreNeverCopies) {
+  EXPECT_THAT(check_sessions({session("a", ""), session("b", "")}).duplicates, IsEmpty());
+}
+
+TEST(SessionChecks, OfTwoPartsOfASessionTheLongerIsKept) {
+  const auto checks = check_sessions({session("a", "1"), session("b", "1")}, {{{0, 10}, 0}, {{10, 30}, 0}});
+  ASSERT_THAT(checks.duplicates, SizeIs(1));
+  EXPECT_EQ(checks.duplicates[0].path, "a");
+  EXPECT_THAT(checks.duplicates[0].message, HasSubstr("a different part of the profiling session in b:"));
+}
+
+TEST(SessionChecks, TracesFarApartInTimeAreSuspicious) {
+  const auto checks = check_sessions({session("a", "1", day_0 - 2 * hour), session("b", "2"), session("c", "3")});
+  ASSERT_THAT(checks.warnings, SizeIs(1));
+  EXPECT_EQ(checks.warnings[0].severity, Severity::data_loss);
+  EXPECT_EQ(checks.warnings[0].count, 1);
+  EXPECT_THAT(checks.warnings[0].message, HasSubstr("1 of 3 traces (first: a)"));
+}
+
+TEST(SessionChecks, AnHourCountsFromTheEndOfTheEarlierSession) {
+  const std::vector<Session> sessions = {session("a", "1"), session("b", "2", day_0 + 3 * hour)};
+  EXPECT_THAT(check_sessions(sessions).warnings, SizeIs(1));
+  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour}, 0}, {{0, second}, 0}}).warnings, IsEmpty());
+  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour - 1}, 0}, {{0, second}, 0}}).warnings, SizeIs(1));
+  // chains of overlapping sessions are one group
+  EXPECT_THAT(check_sessions({session("a", "1"), session("b", "2", day_0 + hour), session("c", "3", day_0 + 2 * hour)})
+                  .warnings,
+              IsEmpty());
+}
+
+TEST(SessionChecks, UnknownStartSaysNothing) {
+  EXPECT_THAT(check_sessions({session("a", "1", no_time), session("b", "2")}).warnings, IsEmpty());
+}
+
+TEST(SessionChecks, WorldSizeIsWhatMostSee) {
+  const std::vector<Session> sessions = {session("a", "1"), session("b", "2"), session("c", "3"), session("d", "4")};
+  const auto agreeing = check_sessions(sessions, {{{}, 64}, {{}, 64}, {{}, 0}, {{}, 64}});
+  EXPECT_EQ(agreeing.world_size, 64);
+  EXPECT_THAT(agreeing.warnings, IsEmpty());
+  const auto mixed = check_sessions(sessions, {{{}, 64}, {{}, 8}, {{}, 64}, {{}, 0}});
+  EXPECT_EQ(mixed.world_size, 64);
+  ASSERT_THAT(mixed.warnings, SizeIs(1));
+  EXPECT_THAT(mixed.warnings[0].message, HasSubstr("(first: b, 8 ranks)"));
+  EXPECT_EQ(check_sessions(sessions, {{{}, 64}, {{}, 8}, {}, {}}).world_size, 64);  // a tie: the larger
+}
+
+TEST(SessionChecks, ExtentCoversAllKindsOfEvents) {
+  Trace trace;
+  EXPECT_EQ(session_extent(trace).recorded, (Interval{0, 0}));
+  ProcessTrace process;
+  DeviceTrace device;
+  Kernel kernel;
+  kernel.start_ns = 50;
+  kernel.end_ns = 60;
+  device.kernels.push_back(kernel);
+  process.devices.push_back(device);
+  ApiCall call;
+  call.start_ns = -5;
+  call.end_ns = 40;
+  process.api_calls.push_back(call);
+  NvtxRange open;
+  open.start_ns = 70;
+  process.nvtx_ranges.push_back(open);
+  NcclCall init;
+  init.rank_count = 16;
+  process.nccl_calls.push_back(init);
+  trace.processes.push_back(process);
+  EXPECT_EQ(session_extent(trace).recorded, (Interval{-5, 70}));
+  EXPECT_EQ(session_extent(trace).largest_communicator, 16);
+}
+
+TEST(SessionChecks, OrderDoesNotMatter) {
+  std::mt19937 random(5);
+  std::vector<Session> sessions;
+  std::vector<SessionExtent> extents;
+  for (int i = 0; i < 12; ++i) {
+    sessions.push_back(session("t" + std::to_string(i), "u" + std::to_string(random() % 8),
+                               day_0 + static_cast<Nanoseconds>(random() % 6) * hour / 2));
+    extents.push_back({{0, static_cast<Nanoseconds>(random() % 3)}, static_cast<std::int32_t>(random() % 3)});
+  }
+  const auto first = check_sessions(sessions, extents);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::size_t> order(sessions.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::shuffle(order.begin(), order.end(), random);
+    std::vector<Session> shuffled;
+    std::vector<SessionExtent> shuffled_extents;
+    for (const std::size_t i : order) {
+      shuffled.push_back(sessions[i]);
+      shuffled_extents.push_back(extents[i]);
+    }
+    const auto other = check_sessions(shuffled, shuffled_extents);
+    EXPECT_EQ(first.warnings, other.warnings);
+    EXPECT_EQ(first.world_size, other.world_size);
+    ASSERT_EQ(first.duplicates.size(), other.duplicates.size());
+    for (std::size_t i = 0; i < first.duplicates.size(); ++i) {
+      EXPECT_EQ(first.duplicates[i].path, other.duplicates[i].path);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nsys_explain::ingest
