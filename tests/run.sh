@@ -37,8 +37,11 @@ stage packages
 jobs/install-packages.sh test
 
 stage "format: clang-format"
-find include src tests \( -name '*.cpp' -o -name '*.hpp' \) -print0 |
-  xargs -0 -P "$jobs" -n 32 clang-format --dry-run --Werror
+if ! find include src tests \( -name '*.cpp' -o -name '*.hpp' \) -print0 |
+  xargs -0 -P "$jobs" -n 32 clang-format --dry-run --Werror; then
+  echo "The files named above are not formatted; run clang-format -i on them." >&2
+  exit 1
+fi
 
 stage "build: warnings are errors"
 configure ci
