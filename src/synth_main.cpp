@@ -4,47 +4,244 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "nsys_explain/synth/exports.hpp"
 #include "nsys_explain/synth/job_plan.hpp"
 #include "nsys_explain/synth/simulated_job.hpp"
 
 namespace synth = nsys_explain::synth;
+using nsys_explain::Nanoseconds;
 
 namespace {
+
+enum class Truth { full, summary, none };
 
 struct Arguments {
   synth::JobPlan plan;
   std::string directory;
   std::vector<std::string> faults;
-  double utc_offset_ms = 20, start_spread_ms = 500, pause_mean_ms = 1, metrics_lag_us = 0;
-  synth::TruthDetail truth = synth::TruthDetail::full;
-  bool force = false, no_nvtx = false, no_domain_row = false, no_device_tables = false;
+  Truth truth = Truth::full;
+  bool force = false;
+  // Options whose unit or sense differs from the plan's.
+  double utc_offset_ms = 20, start_spread_ms = 500, pause_mean_ms = 1, metrics_period_us = 100, metrics_lag_us = 0;
+  double gradient_mib = 32, activation_mib = 16;
+  bool no_nvtx = false, no_domain_row = false, no_device_tables = false, eager_tables = false;
 };
 
 template <typename T>
-void add_choice(CLI::App& app, const std::string& name, T& value, const std::map<std::string, T>& choices,
-                const std::string& help) {
-  std::string names;
-  for (const auto& [text, unused] : choices) names += (names.empty() ? "" : "|") + text;
-  app.add_option(name, value, help)->transform(CLI::CheckedTransformer(choices, CLI::ignore_case))->type_name(names);
+CLI::Option* add_choice(CLI::App& app, const std::string& name, T& value, const std::map<std::string, T>& choices,
+                        const std::string& help) {
+  std::string names, chosen;
+  for (const auto& [text, meaning] : choices) {
+    names += (names.empty() ? "" : "|") + text;
+    if (meaning == value) chosen = text;
+  }
+  return app.add_option(name, value, help)
+      ->transform(CLI::CheckedTransformer(choices, CLI::ignore_case).description(""))
+      ->type_name(names)
+      ->default_str(chosen);
 }
 
-void add_layout_options(CLI::App& app, synth::JobPlan& plan) {
-  const std::string group = "Job";
-  app.add_option("--nodes", plan.layout.nodes, "Nodes")->capture_default_str()->group(group);
-  app.add_option("--gpus-per-node", plan.layout.gpus_per_node, "GPUs, and ranks, per node")->capture_default_str()->group(group);
-  app.add_option("--tp", plan.layout.tensor_parallel, "Tensor-parallel ranks")->capture_default_str()->group(group);
-  app.add_option("--pp", plan.layout.pipeline_parallel, "Pipeline stages")->capture_default_str()->group(group);
-  app.add_option("--dp", plan.layout.data_parallel, "Data-parallel ranks; 0: what is left")->capture_default_str()->group(group);
-  app.add_option("--steps", plan.workload.steps, "Training steps")->capture_default_str()->group(group);
-  app.add_option("--layers", plan.workload.layers, "Layers per pipeline stage")->capture_default_str()->group(group);
-  app.add_option("--seed", plan.seed, "Same seed, same job")->capture_default_str()->group(group);
+/// Options added by the last function of a group get that group's heading.
+class Group {
+ public:
+  Group(CLI::App& app, std::string name) : app_(app), name_(std::move(name)) {}
+  template <typename T>
+  void option(const std::string& name, T& value, const std::string& help) {
+    app_.add_option(name, value, help)->capture_default_str()->group(name_);
+  }
+  void flag(const std::string& name, bool& value, const std::string& help) {
+    app_.add_flag(name, value, help)->group(name_);
+  }
+  template <typename T>
+  void choice(const std::string& name, T& value, const std::map<std::string, T>& choices, const std::string& help) {
+    add_choice(app_, name, value, choices, help)->group(name_);
+  }
+
+ private:
+  CLI::App& app_;
+  std::string name_;
+};
+
+void add_output_options(CLI::App& app, Arguments& arguments) {
+  app.add_option("--out", arguments.directory, "Directory to write into; created if missing")
+      ->required()
+      ->type_name("DIR")
+      ->group("Output");
+  Group group(app, "Output");
+  group.flag("--force", arguments.force,
+             "Write into a directory that is not empty; files of the same name are replaced");
+  group.choice<Truth>("--truth", arguments.truth,
+                      {{"full", Truth::full}, {"summary", Truth::summary}, {"none", Truth::none}},
+                      "truth.json: everything, without the instances (big jobs), or none");
+}
+
+void add_job_options(CLI::App& app, Arguments& arguments) {
+  synth::Layout& layout = arguments.plan.layout;
+  synth::Workload& work = arguments.plan.workload;
+  Group group(app, "Job (ranks = nodes x GPUs per node = tp x pp x dp)");
+  group.option("--nodes", layout.nodes, "Nodes");
+  group.option("--gpus-per-node", layout.gpus_per_node, "GPUs, and ranks, per node");
+  group.option("--tp", layout.tensor_parallel, "Tensor-parallel ranks");
+  group.option("--pp", layout.pipeline_parallel, "Pipeline stages (1F1B schedule)");
+  group.option("--dp", layout.data_parallel, "Data-parallel ranks; 0: what tp and pp leave over");
+  group.option("--seed", arguments.plan.seed, "Same plan and seed, same job");
+  group.option("--steps", work.steps, "Training steps");
+  group.option("--layers", work.layers, "Layers per pipeline stage");
+  group.option("--micro-batches", work.micro_batches,
+               "Per step; 0: twice the stages with pipeline parallelism, else 1");
+  group.option("--compute-scale", work.compute_scale, "Multiplies every kernel's nominal duration");
+  group.option("--gradient-mib", arguments.gradient_mib, "Gradients per layer, MiB");
+  group.option("--activation-mib", arguments.activation_mib, "Activations per exchange, MiB");
+  group.choice<synth::DataParallelStyle>(
+      "--dp-style", work.data_parallel_style,
+      {{"all_reduce", synth::DataParallelStyle::all_reduce},
+       {"fully_sharded", synth::DataParallelStyle::fully_sharded}},
+      "Gradient buckets overlapped with backward (DDP), or gathered weights and scattered gradients (FSDP)");
+  group.choice<synth::TensorParallelStyle>("--tp-style", work.tensor_parallel_style,
+                                           {{"all_reduce", synth::TensorParallelStyle::all_reduce},
+                                            {"sequence_parallel", synth::TensorParallelStyle::sequence_parallel}},
+                                           "All-reduce of activations, or all-gather and reduce-scatter");
+  group.flag("--moe", work.mixture_of_experts, "All-to-all among data-parallel ranks in every layer");
+  group.flag("--nccl-on-compute-stream", work.nccl_on_compute_stream, "Collectives run on the compute stream");
+  group.flag("--shared-nccl-stream", work.shared_nccl_stream, "All communicators share one stream");
+  group.option("--sync-every", work.synchronise_every,
+               "Steps between the host's waits for the GPU; 0: only at the end");
+  group.option("--queue-depth", work.launch_queue_depth, "Launches the host can be ahead of the GPU");
+  group.option("--reduce-every", work.reduce_every, "Steps between loss reductions to rank 0; 0: never");
+  group.option("--restart-at", work.restart_at_step, "Step before which communicators are made anew; -1: never");
+  group.choice<synth::GraphMode>(
+      "--graph", work.graph_mode,
+      {{"none", synth::GraphMode::none}, {"whole", synth::GraphMode::whole}, {"node", synth::GraphMode::node}},
+      "Replay forward and backward from a CUDA graph, traced as a whole (opaque) or by node");
+}
+
+void add_machine_options(CLI::App& app, Arguments& arguments) {
+  synth::JobPlan& plan = arguments.plan;
+  Group network(app, "Network and noise");
+  network.option("--latency-intra-ns", plan.network.latency_intra_ns, "Latency of a collective within a node");
+  network.option("--latency-inter-ns", plan.network.latency_inter_ns, "Latency of a collective between nodes");
+  network.option("--bandwidth-intra", plan.network.bandwidth_intra_gbs, "Bus bandwidth within a node, GB/s");
+  network.option("--bandwidth-inter", plan.network.bandwidth_inter_gbs, "Bus bandwidth between nodes per GPU, GB/s");
+  network.option("--transfer-noise", plan.network.transfer_noise, "Relative noise of transfer times");
+  network.option("--end-jitter", plan.network.end_jitter_scale,
+                 "Scale of the measured jitter of ends; 0: ends coincide");
+  network.option("--kernel-noise", plan.noise.kernel_noise, "Relative noise of kernel durations");
+  network.option("--pause-probability", plan.noise.pause_probability, "Of a random host pause, per rank and step");
+  network.option("--pause-mean-ms", arguments.pause_mean_ms, "Mean length of these pauses");
+  Group clocks(app, "Clocks");
+  clocks.option("--utc-offset-ms", arguments.utc_offset_ms, "Each session's UTC is off by up to this, either way");
+  clocks.option("--drift-ppm", plan.clocks.drift_max_ppm, "Each node's clock drifts by up to this, either way");
+  clocks.option("--start-spread-ms", arguments.start_spread_ms, "Sessions start within this span");
+  clocks.option("--gpu-tick-ns", plan.clocks.gpu_tick_ns, "GPU times are multiples of this; 1: exact");
+}
+
+void add_capture_options(CLI::App& app, Arguments& arguments) {
+  synth::Capture& capture = arguments.plan.capture;
+  Group group(app, "Capture");
+  group.option("--drop", capture.drop_share, "Share of kernels and copies lost at random");
+  group.option("--ragged", capture.ragged_share, "Each rank's window loses up to this share of the run at either end");
+  app.add_option("--missing-rank", capture.missing_ranks, "Rank that was never captured; may be repeated")
+      ->type_name("INT")
+      ->allow_extra_args(false)
+      ->group("Capture");
+  group.option("--orphans", capture.orphan_share, "Share of launch calls lost, so that their kernels have none");
+  group.flag("--no-nvtx", arguments.no_nvtx, "No NVTX was captured");
+}
+
+void add_export_options(CLI::App& app, Arguments& arguments) {
+  synth::ExportStyle& style = arguments.plan.export_style;
+  Group group(app, "Export");
+  group.choice<synth::FileLayout>(
+      "--files", style.files, {{"per_rank", synth::FileLayout::per_rank}, {"per_node", synth::FileLayout::per_node}},
+      "One report per rank, or per node with one process per rank in it");
+  group.choice<synth::PayloadStyle>("--payload", style.payload,
+                                    {{"none", synth::PayloadStyle::none},
+                                     {"blob", synth::PayloadStyle::blob},
+                                     {"hex", synth::PayloadStyle::hex_text},
+                                     {"json", synth::PayloadStyle::json},
+                                     {"dynamic", synth::PayloadStyle::dynamic_tables}},
+                                    "Where NCCL's payloads are; blob and hex need nsys 2024.5, dynamic 2026.4");
+  group.choice<synth::RankHint>("--rank-hint", style.rank_hint,
+                                {{"file_name", synth::RankHint::file_name},
+                                 {"mpi_ranks", synth::RankHint::mpi_ranks},
+                                 {"slurm", synth::RankHint::slurm},
+                                 {"open_mpi", synth::RankHint::open_mpi},
+                                 {"torchrun", synth::RankHint::torchrun},
+                                 {"nothing", synth::RankHint::nothing}},
+                                "What tells ranks apart besides NCCL's payload");
+  group.option("--nsys", style.nsys_version, "nsys release: 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4");
+  group.option("--nccl", style.nccl_version, "NCCL release, 2.16 to 2.30: payload layouts and kernel names");
+  group.flag("--isolated-devices", style.isolated_devices, "Every process sees one GPU, as device 0");
+  group.flag("--single-process", style.single_process_per_node, "One process drives all GPUs of a node");
+  group.flag("--shuffled-rows", style.shuffled_rows, "Rows in no order of time");
+  group.flag("--eager-tables", arguments.eager_tables, "Empty tables exist, too (nsys export --lazy=false)");
+  group.flag("--utc-timestamps", style.utc_timestamps, "Times are UTC (nsys export --ts-normalize=true)");
+  group.flag("--no-domain-row", arguments.no_domain_row, "The NVTX row that names NCCL's domain is missing");
+  group.flag("--no-device-tables", arguments.no_device_tables,
+             "TARGET_INFO_GPU and TARGET_INFO_CUDA_DEVICE are missing");
+  group.flag("--gpu-metrics", style.gpu_metrics, "NVLink throughput samples");
+  group.option("--gpu-metrics-period-us", arguments.metrics_period_us, "Sampling period");
+  group.option("--gpu-metrics-lag-us", arguments.metrics_lag_us, "Samples show the traffic this much later");
+}
+
+/// The plan with the options whose unit or sense differs folded in.
+synth::JobPlan plan_of(const Arguments& arguments) {
+  synth::JobPlan plan = arguments.plan;
+  const auto ms = [](double value) { return static_cast<Nanoseconds>(value * 1e6); };
+  plan.clocks.utc_offset_max_ns = ms(arguments.utc_offset_ms);
+  plan.clocks.session_start_spread_ns = ms(arguments.start_spread_ms);
+  plan.noise.pause_mean_ns = ms(arguments.pause_mean_ms);
+  plan.workload.gradient_bytes_per_layer = static_cast<std::int64_t>(arguments.gradient_mib * 0x1p20);
+  plan.workload.activation_bytes = static_cast<std::int64_t>(arguments.activation_mib * 0x1p20);
+  plan.capture.nvtx = !arguments.no_nvtx;
+  plan.export_style.nccl_domain_row = !arguments.no_domain_row;
+  plan.export_style.device_tables = !arguments.no_device_tables;
+  plan.export_style.lazy = !arguments.eager_tables;
+  plan.export_style.gpu_metrics_period_ns = static_cast<Nanoseconds>(arguments.metrics_period_us * 1e3);
+  plan.export_style.gpu_metrics_lag_ns = static_cast<Nanoseconds>(arguments.metrics_lag_us * 1e3);
+  for (const std::string& text : arguments.faults) plan.faults.push_back(synth::parse_fault(text));
+  return synth::complete_plan(plan);
+}
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    throw std::runtime_error(
+        fmt::format("{} cannot be written, so the job has no truth; check the disk and rerun", path.string()));
+}
+
+void run(const Arguments& arguments) {
+  const synth::JobPlan plan = plan_of(arguments);
+  const std::filesystem::path directory = arguments.directory;
+  if (std::filesystem::exists(directory) && !arguments.force &&
+      (!std::filesystem::is_directory(directory) || !std::filesystem::is_empty(directory)))
+    throw synth::PlanError(
+        fmt::format("{} exists and is not an empty directory, so files of two jobs could mix; name "
+                    "another directory or add --force",
+                    arguments.directory));
+  const synth::SimulatedJob job = synth::simulate(plan);
+  const std::vector<synth::WrittenExport> files = synth::write_exports(job, plan, arguments.directory);
+  if (arguments.truth != Truth::none)
+    write_text(directory / "truth.json",
+               synth::truth_json(
+                   job, plan, arguments.truth == Truth::full ? synth::TruthDetail::full : synth::TruthDetail::summary));
+  std::int64_t kernels = 0, bytes = 0;
+  for (const synth::WrittenExport& file : files) {
+    kernels += file.kernels;
+    bytes += file.bytes;
+  }
+  fmt::print("{}: {} ranks in {} files ({:.1f} MB), {} kernels, {} collectives, {} faults, {:.2f} s of job time\n",
+             arguments.directory, plan.layout.ranks(), files.size(), static_cast<double>(bytes) / 1e6, kernels,
+             job.instances.size(), plan.faults.size(), static_cast<double>(job.end_ns) / 1e9);
 }
 
 }  // namespace
@@ -52,39 +249,33 @@ void add_layout_options(CLI::App& app, synth::JobPlan& plan) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{
-      "Writes Nsight Systems SQLite exports of a simulated multi-GPU training job with planted faults, and truth.json\n"
-      "beside them: when every rank entered and left every collective, how each clock ran, and which faults there are."};
+      "Writes Nsight Systems SQLite exports of a simulated multi-GPU training job with planted faults, and beside "
+      "them\n"
+      "truth.json: when every rank entered and left every collective, how each clock ran, which faults there are.\n"};
   app.set_version_flag("--version", NSYS_EXPLAIN_VERSION);
-  app.add_option("--out", arguments.directory, "Directory to write into; created if missing")->required();
-  app.add_flag("--force", arguments.force, "Write into a directory that is not empty");
-  add_layout_options(app, arguments.plan);
-  add_choice<synth::PayloadStyle>(app, "--payload", arguments.plan.export_style.payload,
-                                  {{"none", synth::PayloadStyle::none},
-                                   {"blob", synth::PayloadStyle::blob},
-                                   {"hex", synth::PayloadStyle::hex_text},
-                                   {"json", synth::PayloadStyle::json},
-                                   {"dynamic", synth::PayloadStyle::dynamic_tables}},
-                                  "How NCCL's payloads are exported");
-  app.add_option("--fault", arguments.faults, "Plant KIND:key=value,...; may be repeated");
-  app.footer("Faults:\n" + synth::fault_help());
-  CLI11_PARSE(app, argc, argv);
-
+  app.get_formatter()->column_width(34);
+  add_output_options(app, arguments);
+  add_job_options(app, arguments);
+  app.add_option("--fault", arguments.faults, "Plant a fault (see below); may be repeated")
+      ->type_name("KIND:key=value,...")
+      ->allow_extra_args(false)
+      ->group("Faults");
+  add_machine_options(app, arguments);
+  add_capture_options(app, arguments);
+  add_export_options(app, arguments);
+  app.footer("Faults:\n" + synth::fault_help() +
+             "\nExamples:\n"
+             "  nsys-explain-synth --out job --fault slow_gpu:rank=5,factor=1.3\n"
+             "  nsys-explain-synth --out job --nodes 4 --tp 4 --pp 2 --files per_node --rank-hint slurm\n"
+             "  nsys-explain-synth --out job --payload none --fault late_host:rank=2,pause=2ms,kind=gc,period=5\n"
+             "\nExit status: 0 written, 2 wrong usage or a plan that makes no sense, 5 a file could not be written.");
   try {
-    for (const std::string& text : arguments.faults) arguments.plan.faults.push_back(synth::parse_fault(text));
-    const std::filesystem::path directory = arguments.directory;
-    if (std::filesystem::exists(directory) && !std::filesystem::is_empty(directory) && !arguments.force)
-      throw synth::PlanError(fmt::format("{} is not empty, so files could be mixed up; name another directory or add "
-                                         "--force",
-                                         arguments.directory));
-    const synth::JobPlan plan = synth::complete_plan(arguments.plan);
-    const synth::SimulatedJob job = synth::simulate(plan);
-    const std::vector<synth::WrittenExport> files = synth::write_exports(job, plan, arguments.directory);
-    std::ofstream(directory / "truth.json") << synth::truth_json(job, plan, arguments.truth);
-    std::int64_t kernels = 0, bytes = 0;
-    for (const synth::WrittenExport& file : files) kernels += file.kernels, bytes += file.bytes;
-    fmt::print("{} ranks in {} files, {} kernels, {} collectives, {:.1f} MB, {:.2f} s simulated: {}\n", plan.layout.ranks(),
-               files.size(), kernels, job.instances.size(), static_cast<double>(bytes) / 1e6,
-               static_cast<double>(job.end_ns) / 1e9, arguments.directory);
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    run(arguments);
   } catch (const synth::PlanError& error) {
     fmt::print(stderr, "nsys-explain-synth: {}\n", error.what());
     return 2;

@@ -10,14 +10,18 @@ namespace nsys_explain::synth {
 Database::Database(const std::string& path) : path_(path) {
   if (sqlite3_open_v2(path.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
     fail("be created");
-  execute("PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; BEGIN");
+  execute(
+      "PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; BEGIN");
 }
 
-Database::~Database() { sqlite3_close(handle_); }
+Database::~Database() {
+  sqlite3_close(handle_);
+}
 
 void Database::fail(const char* action) const {
-  throw std::runtime_error(fmt::format("{} cannot {} ({}), so the simulated job is incomplete; check the disk and rerun",
-                                       path_, action, handle_ == nullptr ? "no memory" : sqlite3_errmsg(handle_)));
+  throw std::runtime_error(
+      fmt::format("{} cannot {} ({}), so the simulated job is incomplete; check the disk and rerun", path_, action,
+                  handle_ == nullptr ? "no memory" : sqlite3_errmsg(handle_)));
 }
 
 void Database::execute(const std::string& sql) {
@@ -30,12 +34,16 @@ sqlite3_stmt* Database::prepare(const std::string& sql) {
   return statement;
 }
 
-void Database::finish() { execute("COMMIT"); }
+void Database::finish() {
+  execute("COMMIT");
+}
 
 Table::Table(Database& database, std::string name, std::vector<Column> columns)
     : database_(database), name_(std::move(name)), columns_(std::move(columns)) {}
 
-Table::~Table() { sqlite3_finalize(statement_); }
+Table::~Table() {
+  sqlite3_finalize(statement_);
+}
 
 int Table::column(std::string_view name) const {
   for (std::size_t i = 0; i < columns_.size(); ++i)
@@ -48,11 +56,11 @@ void Table::create() {
   std::string definition, values;
   for (const Column& column : columns_) {
     const char* separator = definition.empty() ? "" : ", ";
-    definition += fmt::format("{}\"{}\" {}{}{}", separator, column.name, column.type, column.not_null ? " NOT NULL" : "",
-                              column.primary_key ? " PRIMARY KEY" : "");
+    definition += fmt::format("{}\"{}\" {}{}{}", separator, column.name, column.type,
+                              column.not_null ? " NOT NULL" : "", column.primary_key ? " PRIMARY KEY" : "");
     values += fmt::format("{}?", separator);
   }
-  database_.execute(fmt::format("CREATE TABLE \"{}\" ({})", name_, definition));
+  database_.execute(fmt::format("CREATE TABLE IF NOT EXISTS \"{}\" ({})", name_, definition));
   statement_ = database_.prepare(fmt::format("INSERT INTO \"{}\" VALUES ({})", name_, values));
 }
 
@@ -80,9 +88,10 @@ void Table::insert() {
   create();
   if (sqlite3_step(statement_) != SQLITE_DONE) {
     sqlite3_reset(statement_);
-    throw std::runtime_error(fmt::format("a row of {} cannot be written, so the export is incomplete; check the disk "
-                                         "and rerun",
-                                         name_));
+    throw std::runtime_error(
+        fmt::format("a row of {} cannot be written, so the export is incomplete; check the disk "
+                    "and rerun",
+                    name_));
   }
   sqlite3_reset(statement_);
   ++rows_;

@@ -38,7 +38,7 @@ struct Column {
   bool primary_key = false;
 };
 
-/// A table that comes into being with its first row, as in nsys' lazy export. Values stay bound from row to row: set
+/// A table that comes into being with its first row, as in nsys' lazy exports. Values stay bound from row to row: set
 /// what changes, then insert(). Columns that the version lacks have index 0 and are ignored.
 class Table {
  public:
@@ -56,7 +56,7 @@ class Table {
   void set_null(int column);
   void insert();
 
-  /// Creates the table even if it stays empty.
+  /// Creates the table even if it stays empty; no effect where it exists.
   void create();
 
   std::int64_t rows() const { return rows_; }

@@ -65,29 +65,33 @@ struct ExportContext {
   Database& database;
   StringPool strings;
 
-  Table table(std::string_view name) const {
-    return {database, std::string(name), columns_of(name, release.number)};
-  }
+  Table table(std::string_view name) const { return {database, std::string(name), columns_of(name, release.number)}; }
   bool has_table(std::string_view name) const { return !columns_of(name, release.number).empty(); }
   const RankEvents& events(const RankIdentity& identity) const {
     return job.ranks[static_cast<std::size_t>(identity.rank)];
   }
-  Nanoseconds host_time(Nanoseconds true_ns) const { return trace_time_ns(session, true_ns); }
+  /// Times as exported: trace time, or UTC by this session's clock where the plan asks for normalised timestamps.
+  Nanoseconds host_time(Nanoseconds true_ns) const { return origin_ns() + trace_time_ns(session, true_ns); }
   /// GPU times are multiples of the GPU's tick.
   Nanoseconds gpu_time(Nanoseconds true_ns) const {
     const Nanoseconds exact = trace_time_ns(session, true_ns);
-    return exact - exact % plan.clocks.gpu_tick_ns;
+    return origin_ns() + exact - exact % plan.clocks.gpu_tick_ns;
   }
+  Nanoseconds origin_ns() const { return plan.export_style.utc_timestamps ? reported_utc_start_ns(session) : 0; }
   std::int64_t stream_id(std::uint8_t stream) const { return stream_ids[stream]; }
   /// Order in which `rows` rows are written: as recorded, or shuffled where the plan says so.
   std::vector<std::uint32_t> row_order(std::size_t rows, std::uint64_t salt) const;
 };
 
-/// Calls, kernels, copies, sets, synchronisations, events, graphs, profiler overhead. Returns the number of kernel rows.
+/// Calls, kernels, copies, sets, synchronisations, events, graphs, profiler overhead. Returns the number of kernel
+/// rows.
 std::int64_t write_activity_rows(ExportContext& context);
 
 /// NVTX ranges and NCCL's payloads.
 void write_nvtx_rows(ExportContext& context);
+
+/// NVLink throughput samples of the GPUs of this session's ranks.
+void write_gpu_metric_rows(ExportContext& context);
 
 /// What nsys says about the session, the machine, processes and capture. Last: it also writes the strings.
 void write_session_facts(ExportContext& context);

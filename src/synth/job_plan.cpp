@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "kernel_catalogue.hpp"
+#include "schema.hpp"
 
 namespace nsys_explain::synth {
 namespace {
@@ -41,7 +42,9 @@ constexpr std::array<FaultType, 10> fault_types{{
      "pause=3ms: in each step another rank, at random, pauses before its first launch"},
 }};
 
-const FaultType& type_of(FaultKind kind) { return fault_types[static_cast<std::size_t>(kind)]; }
+const FaultType& type_of(FaultKind kind) {
+  return fault_types[static_cast<std::size_t>(kind)];
+}
 
 [[noreturn]] void bad_value(const std::string& key, const std::string& value, const char* expected) {
   throw PlanError(fmt::format("'{}={}' in --fault is not understood, so the fault cannot be planted; expected {}", key,
@@ -123,9 +126,10 @@ void set_fault_value(Fault& fault, const std::string& key, const std::string& va
     fault.period = integer(key, value);
     if (fault.period == 0) bad_value(key, value, "a number of steps, 1 or more");
   } else {
-    throw PlanError(fmt::format("unknown key '{}' in --fault, so the fault cannot be planted; see --help for the keys of "
-                                "each kind",
-                                key));
+    throw PlanError(
+        fmt::format("unknown key '{}' in --fault, so the fault cannot be planted; see --help for the keys of "
+                    "each kind",
+                    key));
   }
 }
 
@@ -133,28 +137,31 @@ void check_fault(const Fault& fault, const JobPlan& plan) {
   const std::string name = fault_kind_name(fault.kind);
   for (const std::int32_t rank : fault.ranks)
     if (rank >= plan.layout.ranks())
-      throw PlanError(fmt::format("fault {} names rank {}, but the job has ranks 0 to {}; name one of these", name, rank,
-                                  plan.layout.ranks() - 1));
+      throw PlanError(fmt::format("fault {} names rank {}, but the job has ranks 0 to {}; name one of these", name,
+                                  rank, plan.layout.ranks() - 1));
   for (const std::int32_t node : fault.nodes)
     if (node >= plan.layout.nodes)
-      throw PlanError(fmt::format("fault {} names node {}, but the job has nodes 0 to {}; name one of these", name, node,
-                                  plan.layout.nodes - 1));
+      throw PlanError(fmt::format("fault {} names node {}, but the job has nodes 0 to {}; name one of these", name,
+                                  node, plan.layout.nodes - 1));
   const bool needs_place = fault.kind != FaultKind::rotating_jitter;
   if (needs_place && fault.ranks.empty() && fault.nodes.empty())
-    throw PlanError(fmt::format("fault {} names no rank and no node, so nothing would be planted; add rank=R or node=N",
-                                name));
+    throw PlanError(
+        fmt::format("fault {} names no rank and no node, so nothing would be planted; add rank=R or node=N", name));
   if (fault.factor <= 0)
     throw PlanError(fmt::format("fault {} has factor 0, and nothing takes no time; use a factor above 0", name));
 }
 
 }  // namespace
 
-std::string fault_kind_name(FaultKind kind) { return type_of(kind).name; }
+std::string fault_kind_name(FaultKind kind) {
+  return type_of(kind).name;
+}
 
 Fault parse_fault(const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
-  const auto type = std::find_if(fault_types.begin(), fault_types.end(), [&](const FaultType& t) { return kind == t.name; });
+  const auto type =
+      std::find_if(fault_types.begin(), fault_types.end(), [&](const FaultType& t) { return kind == t.name; });
   if (type == fault_types.end()) {
     std::vector<std::string> names;
     for (const FaultType& t : fault_types) names.emplace_back(t.name);
@@ -179,7 +186,9 @@ std::string fault_help() {
   return text;
 }
 
-std::string expected_cause(const Fault& fault) { return type_of(fault.kind).cause; }
+std::string expected_cause(const Fault& fault) {
+  return type_of(fault.kind).cause;
+}
 
 std::string expected_pattern(const Fault& fault, std::int32_t steps) {
   if (fault.kind == FaultKind::rotating_jitter) return "rotating";
@@ -206,13 +215,25 @@ JobPlan complete_plan(JobPlan plan) {
   if (layout.nodes < 1 || layout.gpus_per_node < 1 || layout.tensor_parallel < 1 || layout.pipeline_parallel < 1 ||
       layout.data_parallel < 0)
     throw PlanError("a job needs at least one node, one GPU per node and one rank per group; use positive numbers");
+  for (const double share :
+       {plan.capture.drop_share, plan.capture.ragged_share, plan.capture.orphan_share, plan.noise.pause_probability})
+    if (share < 0 || share > 1)
+      throw PlanError(
+          fmt::format("a share of {} is not between 0 and 1, so it means nothing; write 0.1 for 10 %", share));
+  if (plan.clocks.utc_offset_max_ns < 0 || plan.clocks.drift_max_ppm < 0 || plan.clocks.session_start_spread_ns < 0)
+    throw PlanError("clock ranges are given as the positive end of +-range; leave out the minus sign");
+  for (const std::int32_t rank : plan.capture.missing_ranks)
+    if (rank < 0 || rank >= layout.ranks())
+      throw PlanError(fmt::format("rank {} cannot be missing, the job has ranks 0 to {}; name one of these", rank,
+                                  layout.ranks() - 1));
   const std::int32_t model = layout.tensor_parallel * layout.pipeline_parallel;
   if (layout.data_parallel == 0) layout.data_parallel = std::max(1, layout.ranks() / model);
   if (model * layout.data_parallel != layout.ranks())
-    throw PlanError(fmt::format("tp {} x pp {} x dp {} = {} does not equal {} nodes x {} GPUs = {}, so ranks have no place; "
-                                "change one of them, or leave out --dp to have it worked out",
-                                layout.tensor_parallel, layout.pipeline_parallel, layout.data_parallel,
-                                model * layout.data_parallel, layout.nodes, layout.gpus_per_node, layout.ranks()));
+    throw PlanError(
+        fmt::format("tp {} x pp {} x dp {} = {} does not equal {} nodes x {} GPUs = {}, so ranks have no place; "
+                    "change one of them, or leave out --dp to have it worked out",
+                    layout.tensor_parallel, layout.pipeline_parallel, layout.data_parallel,
+                    model * layout.data_parallel, layout.nodes, layout.gpus_per_node, layout.ranks()));
   if (work.steps < 1 || work.layers < 1 || work.micro_batches < 0 || work.launch_queue_depth < 1 ||
       work.compute_scale <= 0 || work.synchronise_every < 0)
     throw PlanError("steps, layers, queue depth and compute scale must be positive, or there is no job; raise them");
@@ -225,6 +246,11 @@ JobPlan complete_plan(JobPlan plan) {
     throw PlanError("one process that drives a whole node is in one file; use one file per node");
   if (style.single_process_per_node && style.isolated_devices)
     throw PlanError("one process that drives several GPUs sees all of them; leave out isolated devices");
+  const int release = nsys_release(style.nsys_version).number;
+  if (style.payload == PayloadStyle::dynamic_tables && release < 20264)
+    throw PlanError(
+        fmt::format("nsys {} cannot write one table per payload schema; choose 2026.4 or another payload style",
+                    style.nsys_version));
   const int nccl = version_number(style.nccl_version);
   if (nccl < 216 || nccl > 230)
     throw PlanError(fmt::format("NCCL {} has no payload layout here; use 2.16 to 2.30", style.nccl_version));

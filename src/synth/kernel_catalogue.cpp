@@ -19,7 +19,8 @@ KernelType nccl_type(int version, const std::string& modern, const std::string& 
     mangled_argument = "P11ncclDevCommmP8ncclWork";
   } else {
     type.short_name = "ncclDevKernel_" + modern;
-    argument = version < 222 ? "ncclDevComm *, unsigned long, ncclWork *" : "ncclDevKernelArgsStorage<(unsigned long)4096>";
+    argument =
+        version < 222 ? "ncclDevComm *, unsigned long, ncclWork *" : "ncclDevKernelArgsStorage<(unsigned long)4096>";
     mangled_argument = version < 222 ? "P11ncclDevCommmP8ncclWork" : "24ncclDevKernelArgsStorageILm4096EE";
   }
   type.demangled_name = fmt::format("{}({})", type.short_name, argument);
@@ -68,12 +69,14 @@ std::vector<KernelType> kernel_catalogue(const std::string& nccl_version) {
       {"unrolled_elementwise_kernel",
        "void at::native::unrolled_elementwise_kernel<at::native::GeluCUDAKernelImpl(at::TensorIteratorBase "
        "&)::[lambda(float) (instance 1)], std::array<char *, (unsigned long)2>, (int)4>(int, T1, T2)",
-       "_ZN2at6native27unrolled_elementwise_kernelIZNS0_18GeluCUDAKernelImplERNS_18TensorIteratorBaseEEUlfE_St5arrayIPcLm"
+       "_ZN2at6native27unrolled_elementwise_kernelIZNS0_18GeluCUDAKernelImplERNS_18TensorIteratorBaseEEUlfE_"
+       "St5arrayIPcLm"
        "2EELi4EEEviT_T0_",
        25'000, 16384, 128, 34, 0, 0},
       gemm("nvjet_tst_192x208_64x4_1x1_h_bz_coopB_bias_TNT", 210'000, 264),
       {"layer_norm_grad_input_kernel_vectorized",
-       "void at::native::<unnamed>::layer_norm_grad_input_kernel_vectorized<float, float, (bool)0>(const T1 *, const T1 "
+       "void at::native::<unnamed>::layer_norm_grad_input_kernel_vectorized<float, float, (bool)0>(const T1 *, const "
+       "T1 "
        "*, const T2 *, const T2 *, const T1 *, T1 *, int)",
        "_ZN2at6native12_GLOBAL__N_139layer_norm_grad_input_kernel_vectorizedIffLb0EEEvPKT_S5_PKT0_S8_S5_PS3_i", 35'000,
        4096, 256, 40, 0, 0},
@@ -92,9 +95,11 @@ std::vector<KernelType> kernel_catalogue(const std::string& nccl_version) {
        "St5arrayIPcLm3EELi4EEEviT_T0_",
        30'000, 16384, 128, 36, 0, 0},
       {"elementwise_kernel",
-       "void at::native::elementwise_kernel<(int)128, (int)2, at::native::direct_copy_kernel_cuda(at::TensorIteratorBase "
+       "void at::native::elementwise_kernel<(int)128, (int)2, "
+       "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase "
        "&)::[lambda(float) (instance 1)]>(int, T3)",
-       "_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEEUlfE_EEviT1_",
+       "_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEEUlfE_"
+       "EEviT1_",
        12'000, 4096, 128, 18, 0, 0},
       {"cunn_SoftMaxForward",
        "void at::native::<unnamed>::cunn_SoftMaxForward<(int)4, float, float, float, "
@@ -147,7 +152,8 @@ int version_number(const std::string& version) {
   const bool dotted = first.ec == std::errc{} && first.ptr != end && *first.ptr == '.';
   const auto second = dotted ? std::from_chars(first.ptr + 1, end, minor) : first;
   if (!dotted || second.ec != std::errc{} || second.ptr != end || minor > 99)
-    throw PlanError(fmt::format("version '{}' is not MAJOR.MINOR, so no layout can be chosen; write e.g. 2.27", version));
+    throw PlanError(
+        fmt::format("version '{}' is not MAJOR.MINOR, so no layout can be chosen; write e.g. 2.27", version));
   return major * 100 + minor;
 }
 

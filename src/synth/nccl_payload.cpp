@@ -98,8 +98,8 @@ NcclPayload nccl_payload(const NcclCallRecord& call, int version) {
       layout.integer("Rank", call.rank).integer("No. of ranks", call.rank_count);
     return layout.integer("CUDA device", call.device).finish();
   }
-  const bool short_label = !hashed && (call.function == NcclFunction::broadcast || call.function == NcclFunction::send ||
-                                       call.function == NcclFunction::recv);
+  const bool short_label = !hashed && (call.function == NcclFunction::broadcast ||
+                                       call.function == NcclFunction::send || call.function == NcclFunction::recv);
   layout.bytes(short_label ? "Bytes" : "Message size [bytes]", call.bytes);
   if (call.function == NcclFunction::broadcast || call.function == NcclFunction::reduce)
     layout.integer("Root", call.peer_or_root);
@@ -181,7 +181,8 @@ std::string payload_json(const NcclPayload& payload) {
   std::string text = "{";
   for (const PayloadField& field : payload.fields) {
     text += fmt::format("{}\"{}\":", text.size() > 1 ? "," : "", field.label);
-    text += field.type == type_int ? std::to_string(static_cast<std::int32_t>(field.value)) : std::to_string(field.value);
+    text +=
+        field.type == type_int ? std::to_string(static_cast<std::int32_t>(field.value)) : std::to_string(field.value);
   }
   return text + "}";
 }

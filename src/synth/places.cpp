@@ -13,7 +13,7 @@ std::string uuid_text(Draw draw) {
                      low & 0xFFFFFFFFFFFF);
 }
 
-/// Without a hint, names hold letters only, in the order of the sessions: "trace_aab.sqlite".
+/// Unless the file name is the hint, it holds letters only, in the order of the sessions: "trace_aab.sqlite".
 std::string letters(std::uint32_t number) {
   std::string text(3, 'a');
   for (std::size_t i = text.size(); i-- > 0; number /= 26) text[i] = static_cast<char>('a' + number % 26);
@@ -21,9 +21,9 @@ std::string letters(std::uint32_t number) {
 }
 
 std::string file_name(const JobPlan& plan, std::uint32_t session) {
-  const bool silent = plan.export_style.rank_hint != RankHint::file_name;
-  if (plan.export_style.files == FileLayout::per_node) return fmt::format("node_{:03}.sqlite", session);
-  return silent ? fmt::format("trace_{}.sqlite", letters(session)) : fmt::format("rank_{:05}.sqlite", session);
+  if (plan.export_style.rank_hint != RankHint::file_name) return fmt::format("trace_{}.sqlite", letters(session));
+  const bool per_node = plan.export_style.files == FileLayout::per_node;
+  return per_node ? fmt::format("node_{:03}.sqlite", session) : fmt::format("rank_{:05}.sqlite", session);
 }
 
 TrueSession make_session(const JobPlan& plan, std::uint32_t index, std::int32_t node) {
@@ -53,7 +53,8 @@ void make_places(const JobPlan& plan, SimulatedJob& job) {
     place.node = rank / layout.gpus_per_node;
     place.local_rank = rank % layout.gpus_per_node;
     place.session = static_cast<std::uint32_t>(per_node ? place.node : rank);
-    place.process_id = 4242 + 100 * place.node + (style.single_process_per_node ? 0 : place.local_rank);
+    // Every node gives the same process ids, as containers do: they are no key across files.
+    place.process_id = 4242 + (style.single_process_per_node ? 0 : 7 * place.local_rank);
     place.device_id = style.isolated_devices ? 0 : place.local_rank;
     place.gpu_uuid = uuid_text(Draw(plan.seed, Purpose::identity, 2, static_cast<std::uint64_t>(rank)));
     if (place.session == job.sessions.size()) job.sessions.push_back(make_session(plan, place.session, place.node));

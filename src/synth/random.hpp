@@ -30,7 +30,8 @@ class Draw {
  public:
   Draw(std::uint64_t seed, Purpose purpose, std::uint64_t a = 0, std::uint64_t b = 0, std::uint64_t c = 0) {
     state_ = seed;
-    for (const std::uint64_t part : {static_cast<std::uint64_t>(purpose), a, b, c}) state_ = mix(state_ + part * golden);
+    for (const std::uint64_t part : {static_cast<std::uint64_t>(purpose), a, b, c})
+      state_ = mix(state_ + part * golden);
   }
 
   std::uint64_t bits() { return mix(state_ += golden); }
@@ -45,7 +46,8 @@ class Draw {
     return low + static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(high - low + 1));
   }
 
-  /// Standard normal to within 1 % (Irwin-Hall of 12 uniforms): only additions, so equal on every platform. Bounded by 6.
+  /// Standard normal to within 1 % (Irwin-Hall of 12 uniforms): only additions, so equal on every platform. Bounded
+  /// by 6.
   double normal() {
     double sum = -6;
     for (int i = 0; i < 12; ++i) sum += uniform();

@@ -5,8 +5,8 @@
 namespace nsys_explain::synth {
 namespace {
 
-constexpr Nanoseconds launch_latency_ns = 4'500;  // launch call to kernel start on an idle GPU
-constexpr Nanoseconds wake_up_ns = 12'000;        // GPU idle to return of a synchronising call
+constexpr Nanoseconds launch_latency_ns = 4'500;    // launch call to kernel start on an idle GPU
+constexpr Nanoseconds wake_up_ns = 12'000;          // GPU idle to return of a synchronising call
 constexpr Nanoseconds first_event_ns = 20'000'000;  // set-up between the last session's start and the job's first call
 
 /// NCCL's NVTX range for an ungrouped operation.
@@ -42,8 +42,8 @@ RankMachine::RankMachine(const JobPlan& plan, const Topology& topology, const Ra
 }
 
 Nanoseconds RankMachine::cost(Purpose purpose, Nanoseconds low_ns, Nanoseconds high_ns) {
-  Draw draw(plan_.seed, purpose, static_cast<std::uint64_t>(rank_),
-            (static_cast<std::uint64_t>(step_) << 32) | op_key_, costs_drawn_++);
+  Draw draw(plan_.seed, purpose, static_cast<std::uint64_t>(rank_), (static_cast<std::uint64_t>(step_) << 32) | op_key_,
+            costs_drawn_++);
   return draw.integer(low_ns, high_ns);
 }
 
@@ -69,18 +69,22 @@ const Op* RankMachine::run_to_collective() {
 void RankMachine::execute(const Op& op) {
   switch (op.kind) {
     case OpKind::kernel: {
-      Draw noise(plan_.seed, Purpose::kernel_noise, static_cast<std::uint64_t>(rank_), static_cast<std::uint64_t>(step_),
-                 op.key);
+      Draw noise(plan_.seed, Purpose::kernel_noise, static_cast<std::uint64_t>(rank_),
+                 static_cast<std::uint64_t>(step_), op.key);
       const double factor = std::max(0.5, 1 + plan_.noise.kernel_noise * noise.normal());
-      const auto duration = std::max<Nanoseconds>(1'000, static_cast<Nanoseconds>(static_cast<double>(op.duration_ns) * factor));
-      finish_activity(op, launch(op, ApiFunction::launch_kernel, cost(Purpose::api_cost, 3'000, 6'000)).start_ns + duration);
+      const auto duration =
+          std::max<Nanoseconds>(1'000, static_cast<Nanoseconds>(static_cast<double>(op.duration_ns) * factor));
+      finish_activity(
+          op, launch(op, ApiFunction::launch_kernel, cost(Purpose::api_cost, 3'000, 6'000)).start_ns + duration);
       break;
     }
     case OpKind::copy:
-      finish_activity(op, launch(op, ApiFunction::memcpy_async, cost(Purpose::api_cost, 4'000, 8'000)).start_ns + op.duration_ns);
+      finish_activity(
+          op, launch(op, ApiFunction::memcpy_async, cost(Purpose::api_cost, 4'000, 8'000)).start_ns + op.duration_ns);
       break;
     case OpKind::set:
-      finish_activity(op, launch(op, ApiFunction::memset_async, cost(Purpose::api_cost, 3'000, 6'000)).start_ns + op.duration_ns);
+      finish_activity(
+          op, launch(op, ApiFunction::memset_async, cost(Purpose::api_cost, 3'000, 6'000)).start_ns + op.duration_ns);
       break;
     case OpKind::blocking_copy:
       copy_blocking(op);
@@ -112,11 +116,14 @@ void RankMachine::execute(const Op& op) {
       now_ns_ += op.duration_ns;
       break;
     case OpKind::push_range:
+      if (in_graph_) break;  // a replay runs no host code
       open_ranges_.push_back(static_cast<std::uint32_t>(events_.ranges.size()));
-      events_.ranges.push_back({now_ns_, now_ns_, no_index, static_cast<std::uint16_t>(op.label), op.number, op.thread});
+      events_.ranges.push_back(
+          {now_ns_, now_ns_, no_index, static_cast<std::uint16_t>(op.label), op.number, op.thread});
       now_ns_ += 300;
       break;
     case OpKind::pop_range:
+      if (in_graph_) break;
       now_ns_ += 300;
       events_.ranges[open_ranges_.back()].end_ns = now_ns_;
       open_ranges_.pop_back();
@@ -158,7 +165,8 @@ DeviceActivity& RankMachine::launch(const Op& op, ApiFunction function, Nanoseco
   }
   const HostCall& launching = events_.calls[activity.call];
   // Launched when the call hands over to the driver: near its end, but not after a wait for room began.
-  const Nanoseconds handed_over = std::max(launching.start_ns, launching.end_ns - std::min<Nanoseconds>(duration_ns, 3'000));
+  const Nanoseconds handed_over =
+      std::max(launching.start_ns, launching.end_ns - std::min<Nanoseconds>(duration_ns, 3'000));
   activity.start_ns = std::max(handed_over + launch_latency_ns, stream_free_ns_[op.stream]);
   activity.stream = op.stream;
   activity.kernel = static_cast<std::uint16_t>(op.kernel);
@@ -194,7 +202,8 @@ NcclCallRecord RankMachine::payload_of(const Op& op) const {
   return record;
 }
 
-void RankMachine::nccl_range(const NcclCallRecord& record, Nanoseconds start_ns, Nanoseconds end_ns, std::uint8_t thread) {
+void RankMachine::nccl_range(const NcclCallRecord& record, Nanoseconds start_ns, Nanoseconds end_ns,
+                             std::uint8_t thread) {
   events_.ranges.push_back({start_ns, end_ns, static_cast<std::uint32_t>(events_.nccl_calls.size()), 0, -1, thread});
   events_.nccl_calls.push_back(record);
 }
@@ -269,7 +278,8 @@ void RankMachine::synchronise(const Op& op, bool device) {
   Synchronisation record;
   record.start_ns = start + 500;
   record.end_ns = end - 500;
-  record.call = call(device ? ApiFunction::device_synchronize : ApiFunction::stream_synchronize, end - start, op.thread);
+  record.call =
+      call(device ? ApiFunction::device_synchronize : ApiFunction::stream_synchronize, end - start, op.thread);
   record.type = device ? 4 : 3;
   record.stream = op.stream;
   events_.synchronisations.push_back(record);
@@ -343,7 +353,8 @@ void RankMachine::end_graph() {
   events_.graph_replays.push_back(replay);
 }
 
-/// ncclCommInitRankConfig (2.23 and later, else ncclCommInitRank) or ncclCommDestroy for every communicator of the rank.
+/// ncclCommInitRankConfig (2.23 and later, else ncclCommInitRank) or ncclCommDestroy for every communicator of the
+/// rank.
 void RankMachine::communicator_calls(const Op& op) {
   const bool make = op.kind == OpKind::make_communicators;
   const bool restarted = plan_.workload.restart_at_step >= 0 && step_ >= plan_.workload.restart_at_step;
@@ -359,8 +370,8 @@ void RankMachine::communicator_calls(const Op& op) {
     record.function = make ? NcclFunction::comm_init : NcclFunction::comm_destroy;
     record.communicator = communicator.hash;
     record.rank_count = static_cast<std::int32_t>(communicator.ranks.size());
-    record.rank = static_cast<std::int32_t>(
-        std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_) - communicator.ranks.begin());
+    record.rank = static_cast<std::int32_t>(std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_) -
+                                            communicator.ranks.begin());
     record.device = place_.device_id;
     const Nanoseconds duration = make ? 3'000'000 : 200'000;
     nccl_range(record, now_ns_, now_ns_ + duration, op.thread);

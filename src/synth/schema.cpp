@@ -42,8 +42,7 @@ const std::map<std::string_view, TableText>& tables() {
         "maxRegistersPerSm:I threadsPerWarp:I asyncEngines:I maxWarpsPerSm:I maxBlocksPerSm:I maxThreadsPerBlock:I "
         "maxBlockDimX:I maxBlockDimY:I maxBlockDimZ:I maxGridDimX:I maxGridDimY:I maxGridDimZ:I computeMajor:I "
         "computeMinor:I smMajor:I smMinor:I numaNodeId:I@20264"}},
-      {"TARGET_INFO_CUDA_DEVICE",
-       {"gpuId:I cudaId:I! pid:I! uuid:T@20256 numMultiprocessors:I@20256", 20251}},
+      {"TARGET_INFO_CUDA_DEVICE", {"gpuId:I cudaId:I! pid:I! uuid:T@20256 numMultiprocessors:I@20256", 20251}},
       {"TARGET_INFO_CUDA_NULL_STREAM", {"streamId:I! hwId:I! vmId:I! processId:I! deviceId:I! contextId:I!", 0, 20239}},
       {"TARGET_INFO_CUDA_CONTEXT_INFO",
        {"nullStreamId:I! hwId:I! vmId:I! processId:I! deviceId:I! contextId:I! parentContextId:I isGreenContext:I",
@@ -51,25 +50,28 @@ const std::map<std::string_view, TableText>& tables() {
       {"TARGET_INFO_CUDA_STREAM", {"streamId:I! hwId:I! vmId:I! processId:I! contextId:I! priority:I! flag:I!"}},
       {"PROCESSES", {"globalPid:I pid:I name:T"}},
       {"ThreadNames", {"nameId:I! priority:I globalTid:I"}},
-      {"MPI_RANKS", {"globalTid:I rank:I"}},
+      {"MPI_RANKS", {"globalTid:I! rank:I!"}},
       {"DIAGNOSTIC_EVENT", {"timestamp:I! timestampType:I! source:I! severity:I! text:T! globalPid:I", 20240}},
       {"PROFILER_OVERHEAD", {"start:I! end:I! globalTid:I nameId:I! returnValue:I!^20254 overheadType:I!@20255"}},
       {"CUPTI_ACTIVITY_KIND_RUNTIME",
        {"start:I! end:I! eventClass:I! globalTid:I correlationId:I nameId:I! returnValue:I! callchainId:I"}},
       {"CUPTI_ACTIVITY_KIND_KERNEL",
        {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I "
-        "demangledName:I! shortName:I! mangledName:I launchType:I cacheConfig:I registersPerThread:I! gridX:I! gridY:I! "
+        "demangledName:I! shortName:I! mangledName:I launchType:I cacheConfig:I registersPerThread:I! gridX:I! "
+        "gridY:I! "
         "gridZ:I! blockX:I! blockY:I! blockZ:I! staticSharedMemory:I! dynamicSharedMemory:I! localMemoryPerThread:I! "
         "localMemoryTotal:I! gridId:I! sharedMemoryExecuted:I graphNodeId:I sharedMemoryLimitConfig:I "
         "qmdBulkReleaseDone:I@20255 qmdPreexitDone:I@20255 qmdLastCtaDone:I@20255 graphId:I@20255 clusterX:I@20255 "
         "clusterY:I@20255 clusterZ:I@20255 clusterSchedulingPolicy:I@20255 maxPotentialClusterSize:I@20255 "
         "maxActiveClusters:I@20255 sharedMemoryRequestedPercentage:I@20256 tensorSizeMinusOneElements:T!@20262"}},
       {"CUPTI_ACTIVITY_KIND_MEMCPY",
-       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I bytes:I! "
+       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I "
+        "bytes:I! "
         "copyKind:I! deprecatedSrcId:I srcKind:I dstKind:I srcDeviceId:I srcContextId:I dstDeviceId:I dstContextId:I "
         "migrationCause:I graphNodeId:I virtualAddress:I copyCount:I@20255"}},
       {"CUPTI_ACTIVITY_KIND_MEMSET",
-       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20240 streamId:I! correlationId:I globalPid:I value:I! "
+       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20240 streamId:I! correlationId:I globalPid:I "
+        "value:I! "
         "bytes:I! graphNodeId:I memKind:I"}},
       {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
        {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I "
@@ -83,17 +85,18 @@ const std::map<std::string_view, TableText>& tables() {
       {"CUDA_GRAPH_EVENTS",
        {"start:I! end:I! eventClass:I! globalTid:I nameId:I! graphId:I originalGraphId:I graphExecId:I"}},
       {"NVTX_EVENTS",
-       {"start:I! end:I eventType:I! rangeId:I category:I color:I text:T globalTid:I endGlobalTid:I textId:I domainId:I "
+       {"start:I! end:I eventType:I! rangeId:I category:I color:I text:T globalTid:I endGlobalTid:I textId:I "
+        "domainId:I "
         "uint64Value:I int64Value:I doubleValue:R uint32Value:I int32Value:I floatValue:R jsonTextId:I jsonText:T "
         "binaryData:T@20240 eventId:I!*@20264"}},
       {"NVTX_PAYLOAD_SCHEMAS",
-       {"domainId:I schemaId:I name:T type:I flags:I numEntries:I payloadSize:I alignTo:I"}},
+       {"domainId:I schemaId:I name:T type:I flags:I numEntries:I payloadSize:I alignTo:I", 20240}},
       {"NVTX_PAYLOAD_SCHEMA_ENTRIES",
-       {"domainId:I! schemaId:I! idx:I! flags:I type:I name:T description:T arrayOrUnionDetail:I offset:I"}},
+       {"domainId:I! schemaId:I! idx:I! flags:I type:I name:T description:T arrayOrUnionDetail:I offset:I", 20240}},
       {"NVTX_EVENTS_PAYLOAD_SCHEMAS", {"eventId:I! globalPid:I! domainId:I! payloadSchemaID:I!", 20264}},
       {"NVTX_EXPORT_TRANSLATION", {"originalName:T! sanitizedName:T!", 20264}},
-      {"GPU_METRICS", {"rawTimestamp:I@20240 timestamp:I typeId:I! metricId:I! value:I!"}},
-      {"TARGET_INFO_GPU_METRICS", {"typeId:I! sourceId:I! typeName:T! metricId:I! metricName:T!"}},
+      {"GPU_METRICS", {"rawTimestamp:I!@20240 timestamp:I! typeId:I! metricId:I! value:I!", 20233}},
+      {"TARGET_INFO_GPU_METRICS", {"typeId:I! sourceId:I! typeName:T! metricId:I! metricName:T!", 20233}},
   };
   return all;
 }
@@ -105,9 +108,17 @@ const NsysRelease& nsys_release(const std::string& name) {
     if (name == release.name) return release;
   std::string known;
   for (const NsysRelease& release : releases) known += fmt::format(" {}", release.name);
-  throw PlanError(fmt::format("nsys {} is not among the releases whose tables are known, so no export can be written; "
-                              "choose one of{}",
-                              name, known));
+  throw PlanError(
+      fmt::format("nsys {} is not among the releases whose tables are known, so no export can be written; "
+                  "choose one of{}",
+                  name, known));
+}
+
+std::vector<std::string_view> table_names(int release_number) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, text] : tables())
+    if (release_number >= text.since && release_number <= text.until) names.push_back(name);
+  return names;
 }
 
 std::vector<Column> columns_of(std::string_view table, int release_number) {

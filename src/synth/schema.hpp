@@ -22,6 +22,9 @@ const NsysRelease& nsys_release(const std::string& name);
 /// Columns of a table as this release exports it; empty where the release has no such table.
 std::vector<Column> columns_of(std::string_view table, int release_number);
 
+/// Names of the tables this release can hold, in alphabetical order.
+std::vector<std::string_view> table_names(int release_number);
+
 struct EnumTable {
   const char* name;
   struct Value {

@@ -88,9 +88,10 @@ class JobSimulator {
       if (post(rank, *op)) resolve(static_cast<std::uint32_t>(op->channel), runnable);
     }
     if (finished != plan_.layout.ranks())
-      throw std::logic_error(fmt::format("{} of {} simulated ranks wait for each other for ever; this is a fault of the "
-                                         "step program, please report the plan",
-                                         plan_.layout.ranks() - finished, plan_.layout.ranks()));
+      throw std::logic_error(
+          fmt::format("{} of {} simulated ranks wait for each other for ever; this is a fault of the "
+                      "step program, please report the plan",
+                      plan_.layout.ranks() - finished, plan_.layout.ranks()));
     return finish();
   }
 
@@ -110,8 +111,7 @@ class JobSimulator {
     const double latency =
         static_cast<double>(channel.crosses_nodes ? network.latency_inter_ns : network.latency_intra_ns);
     // GB/s is bytes per nanosecond.
-    double time =
-        latency + static_cast<double>(op.bytes) * wire_factor(op.operation, channel.ranks.size()) / bandwidth;
+    double time = latency + static_cast<double>(op.bytes) * wire_factor(op.operation, channel.ranks.size()) / bandwidth;
     Draw draw(plan_.seed, Purpose::transfer, index, static_cast<std::uint64_t>(position));
     time *= std::max(0.5, 1 + network.transfer_noise * draw.normal());
     for (const Fault& fault : plan_.faults)
@@ -124,7 +124,8 @@ class JobSimulator {
       return std::binary_search(channel.ranks.begin(), channel.ranks.end(), rank);
     };
     const auto has_node = [&](std::int32_t node) {
-      const auto first = std::lower_bound(channel.ranks.begin(), channel.ranks.end(), node * plan_.layout.gpus_per_node);
+      const auto first =
+          std::lower_bound(channel.ranks.begin(), channel.ranks.end(), node * plan_.layout.gpus_per_node);
       return first != channel.ranks.end() && *first / plan_.layout.gpus_per_node == node;
     };
     return std::all_of(fault.ranks.begin(), fault.ranks.end(), has_rank) &&
@@ -151,9 +152,11 @@ class JobSimulator {
 
     std::vector<std::size_t> by_rank(open.ranks.size());
     for (std::size_t i = 0; i < by_rank.size(); ++i) by_rank[i] = i;
-    std::sort(by_rank.begin(), by_rank.end(), [&](std::size_t a, std::size_t b) { return open.ranks[a] < open.ranks[b]; });
+    std::sort(by_rank.begin(), by_rank.end(),
+              [&](std::size_t a, std::size_t b) { return open.ranks[a] < open.ranks[b]; });
     Nanoseconds root_enter_ns = 0;
-    const std::int32_t root = op.root >= 0 ? topology_.communicators[channel.communicator].ranks[static_cast<std::size_t>(op.root)] : -1;
+    const std::int32_t root =
+        op.root >= 0 ? topology_.communicators[channel.communicator].ranks[static_cast<std::size_t>(op.root)] : -1;
     for (const std::size_t i : by_rank)
       if (open.ranks[i] == root) root_enter_ns = open.enters[i];
 
@@ -192,7 +195,10 @@ class JobSimulator {
     std::int64_t sequence = 0;
     for (std::size_t i = 0; i < job_.instances.size(); ++i) {
       if (i > 0 && job_.instances[i].communicator != job_.instances[i - 1].communicator) sequence = 0;
-      job_.instances[i].sequence = sequence++;
+      TrueInstance& instance = job_.instances[i];
+      instance.sequence = sequence++;
+      for (std::uint32_t k = 0; k < instance.arrivals; ++k)
+        job_.arrivals[instance.first_arrival + k].instance = static_cast<std::uint32_t>(i);
     }
     for (const RankEvents& events : job_.ranks) {
       for (const DeviceActivity& activity : events.activities) job_.end_ns = std::max(job_.end_ns, activity.end_ns);
@@ -211,6 +217,8 @@ class JobSimulator {
 
 }  // namespace
 
-SimulatedJob simulate(const JobPlan& plan) { return JobSimulator(plan).run(); }
+SimulatedJob simulate(const JobPlan& plan) {
+  return JobSimulator(plan).run();
+}
 
 }  // namespace nsys_explain::synth

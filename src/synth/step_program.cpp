@@ -113,8 +113,8 @@ class StepBuilder {
     op.bytes = bytes;
     op.to_device = to_device;
     op.pageable = pageable;
-    op.duration_ns =
-        1'500 + static_cast<Nanoseconds>(static_cast<double>(bytes) / (pageable ? pageable_bytes_per_ns : pinned_bytes_per_ns));
+    op.duration_ns = 1'500 + static_cast<Nanoseconds>(static_cast<double>(bytes) /
+                                                      (pageable ? pageable_bytes_per_ns : pinned_bytes_per_ns));
   }
 
   void set(std::int64_t bytes) {

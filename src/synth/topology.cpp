@@ -111,7 +111,8 @@ Topology make_topology(const JobPlan& plan) {
     add_communicators(topology, plan, generation);
 
   for (std::uint32_t i = 0; i < topology.communicators.size(); ++i) {
-    Channel channel{i, topology.communicators[i].ranks, false, crosses_nodes(topology.communicators[i].ranks, plan.layout)};
+    Channel channel{i, topology.communicators[i].ranks, false,
+                    crosses_nodes(topology.communicators[i].ranks, plan.layout)};
     std::sort(channel.ranks.begin(), channel.ranks.end());
     topology.channels.push_back(std::move(channel));
   }
@@ -122,9 +123,8 @@ Topology make_topology(const JobPlan& plan) {
       if (++at.pipeline >= plan.layout.pipeline_parallel) continue;
       next[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(topology.channels.size());
       const std::vector<std::int32_t> pair{rank, rank_at(plan.layout, at)};
-      topology.channels.push_back(
-          {static_cast<std::uint32_t>(topology.communicator(Role::pipeline, rank, generation)), pair, true,
-           crosses_nodes(pair, plan.layout)});
+      topology.channels.push_back({static_cast<std::uint32_t>(topology.communicator(Role::pipeline, rank, generation)),
+                                   pair, true, crosses_nodes(pair, plan.layout)});
     }
   }
   return topology;

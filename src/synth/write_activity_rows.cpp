@@ -37,7 +37,9 @@ const char* api_name(ApiFunction function) {
 }
 
 /// Driver calls are class 1, runtime calls class 0 (ENUM_NSYS_EVENT_CLASS).
-std::int64_t event_class(ApiFunction function) { return function == ApiFunction::launch_kernel_ex ? 1 : 0; }
+std::int64_t event_class(ApiFunction function) {
+  return function == ApiFunction::launch_kernel_ex ? 1 : 0;
+}
 
 bool launches_kernel(ApiFunction function) {
   return function == ApiFunction::launch_kernel || function == ApiFunction::launch_kernel_ex;
@@ -113,12 +115,21 @@ std::vector<KernelNames> kernel_names(ExportContext& context) {
 
 /// Columns whose values do not vary between our kernels.
 void set_constant_kernel_columns(Table& table) {
-  static constexpr std::pair<const char*, std::int64_t> constants[] = {
-      {"launchType", 1},   {"cacheConfig", 1},      {"gridY", 1},
-      {"gridZ", 1},        {"blockY", 1},           {"blockZ", 1},
-      {"localMemoryPerThread", 0}, {"localMemoryTotal", 250871808}, {"sharedMemoryLimitConfig", 0},
-      {"clusterX", 0},     {"clusterY", 0},         {"clusterZ", 0},
-      {"clusterSchedulingPolicy", 1}, {"maxPotentialClusterSize", 0}, {"maxActiveClusters", 0}};
+  static constexpr std::pair<const char*, std::int64_t> constants[] = {{"launchType", 1},
+                                                                       {"cacheConfig", 1},
+                                                                       {"gridY", 1},
+                                                                       {"gridZ", 1},
+                                                                       {"blockY", 1},
+                                                                       {"blockZ", 1},
+                                                                       {"localMemoryPerThread", 0},
+                                                                       {"localMemoryTotal", 250871808},
+                                                                       {"sharedMemoryLimitConfig", 0},
+                                                                       {"clusterX", 0},
+                                                                       {"clusterY", 0},
+                                                                       {"clusterZ", 0},
+                                                                       {"clusterSchedulingPolicy", 1},
+                                                                       {"maxPotentialClusterSize", 0},
+                                                                       {"maxActiveClusters", 0}};
   for (const auto& [name, value] : constants) table.set(table.column(name), value);
   table.set_text(table.column("tensorSizeMinusOneElements"), "[]");
 }

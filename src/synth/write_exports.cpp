@@ -49,7 +49,10 @@ WrittenExport write_session(const SimulatedJob& job, const JobPlan& plan, const 
     for (const std::int32_t rank : ranks) context.ranks.push_back(identity_of(job, plan, rank));
     written.kernels = write_activity_rows(context);
     if (plan.capture.nvtx) write_nvtx_rows(context);
+    if (plan.export_style.gpu_metrics) write_gpu_metric_rows(context);
     write_session_facts(context);
+    if (!plan.export_style.lazy)
+      for (const std::string_view name : table_names(context.release.number)) context.table(name).create();
     database.finish();
   }
   written.bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
@@ -81,8 +84,7 @@ bool is_exported(const SimulatedJob& job, const JobPlan& plan, std::int32_t rank
   if (!is_captured(plan, rank)) return false;
   const DeviceActivity& activity = job.ranks[static_cast<std::size_t>(rank)].activities[index];
   if (activity.graph_node != 0 && plan.workload.graph_mode == GraphMode::whole) return false;
-  if (plan.capture.ragged_share > 0 &&
-      !capture_window(job, plan, rank).covers(activity.start_ns, activity.end_ns))
+  if (plan.capture.ragged_share > 0 && !capture_window(job, plan, rank).covers(activity.start_ns, activity.end_ns))
     return false;
   if (plan.capture.drop_share <= 0) return true;
   Draw draw(plan.seed, Purpose::capture, 2, static_cast<std::uint64_t>(rank), index);

@@ -1,3 +1,4 @@
+#include <cctype>
 #include <map>
 #include <memory>
 
@@ -36,13 +37,18 @@ class NvtxWriter {
   void write() {
     for (const RankIdentity& identity : context_.ranks) {
       const RankEvents& events = context_.events(identity);
-      domain_row(identity, events);
+      if (identity.global_pid != process_) begin_process(identity, events);
       for (const std::uint32_t i : context_.row_order(events.ranges.size(), 4)) {
         const HostRange& range = events.ranges[i];
         if (!identity.window.covers(range.start_ns, range.end_ns)) continue;
         range_row(identity, events, range);
       }
-      schema_rows();
+    }
+    schema_rows();
+    for (const auto& [original, name] : translations_) {
+      translation_table_.set_text(1, original);
+      translation_table_.set_text(2, name);
+      translation_table_.insert();
     }
   }
 
@@ -58,10 +64,11 @@ class NvtxWriter {
     table_.set_null(columns_.binary);
   }
 
-  void domain_row(const RankIdentity& identity, const RankEvents& events) {
+  /// Each process names NCCL's domain and registers the schemas that it uses.
+  void begin_process(const RankIdentity& identity, const RankEvents& events) {
+    schema_rows();
+    process_ = identity.global_pid;
     if (!style_.nccl_domain_row || events.nccl_calls.empty()) return;
-    if (identity.global_pid == last_domain_pid_) return;  // one row per process
-    last_domain_pid_ = identity.global_pid;
     begin_row(domain_create, identity.threads[0], nccl_domain);
     table_.set(columns_.start, context_.host_time(events.ranges.front().start_ns) - 1'000'000);
     table_.set_null(columns_.end);
@@ -88,7 +95,7 @@ class NvtxWriter {
   }
 
   void payload(const RankIdentity& identity, const NcclPayload& payload) {
-    if (payload.fields.empty()) return;
+    if (payload.fields.empty() || !context_.has_table("NVTX_PAYLOAD_SCHEMAS")) return;
     schemas_.emplace(payload.schema_id, payload);
     switch (style_.payload) {
       case PayloadStyle::none:
@@ -116,8 +123,8 @@ class NvtxWriter {
 
   /// One table per process, domain and schema, with one column per field, joined on NVTX_EVENTS.eventId.
   void dynamic_row(const RankIdentity& identity, const NcclPayload& payload) {
-    const std::string name = fmt::format("DYNAMIC_NVTXPAYLOAD_DATATYPE_{}_{}_{}", identity.global_pid, nccl_domain,
-                                         payload.schema_id);
+    const std::string name =
+        fmt::format("DYNAMIC_NVTXPAYLOAD_DATATYPE_{}_{}_{}", identity.global_pid, nccl_domain, payload.schema_id);
     std::unique_ptr<Table>& table = dynamic_[name];
     if (table == nullptr) {
       std::vector<Column> columns{{"eventId", "INTEGER", true, false}};
@@ -138,7 +145,7 @@ class NvtxWriter {
     links_.insert();
   }
 
-  /// Every process repeats the schemas it used; nothing in these tables tells processes apart.
+  /// Nothing in these tables tells processes apart: every process repeats its schemas.
   void schema_rows() {
     for (const auto& [id, payload] : schemas_) {
       schema_table_.set(schema_table_.column("domainId"), nccl_domain);
@@ -162,12 +169,6 @@ class NvtxWriter {
       }
     }
     schemas_.clear();
-    for (const auto& [original, name] : translations_) {
-      translation_table_.set_text(1, original);
-      translation_table_.set_text(2, name);
-      translation_table_.insert();
-    }
-    translations_.clear();
   }
 
   ExportContext& context_;
@@ -178,14 +179,16 @@ class NvtxWriter {
   Table entry_table_ = context_.table("NVTX_PAYLOAD_SCHEMA_ENTRIES");
   Table links_ = context_.table("NVTX_EVENTS_PAYLOAD_SCHEMAS");
   Table translation_table_ = context_.table("NVTX_EXPORT_TRANSLATION");
-  std::int64_t last_domain_pid_ = 0;
-  std::map<std::int64_t, NcclPayload> schemas_;  ///< used by the rank being written
+  std::int64_t process_ = 0;                     ///< globalPid being written
+  std::map<std::int64_t, NcclPayload> schemas_;  ///< used by that process
   std::map<std::string, std::unique_ptr<Table>> dynamic_;
   std::map<std::string, std::string> translations_;
 };
 
 }  // namespace
 
-void write_nvtx_rows(ExportContext& context) { NvtxWriter(context).write(); }
+void write_nvtx_rows(ExportContext& context) {
+  NvtxWriter(context).write();
+}
 
 }  // namespace nsys_explain::synth

@@ -21,7 +21,9 @@ std::string utc_text(Nanoseconds utc_ns) {
   return text;
 }
 
-std::string node_name(std::int32_t node) { return fmt::format("node{:03}", node); }
+std::string node_name(std::int32_t node) {
+  return fmt::format("node{:03}", node);
+}
 
 void add_pair(Table& table, const std::string& name, const std::string& value) {
   table.set_text(1, name);
@@ -39,7 +41,7 @@ void write_session_clock(ExportContext& context) {
   start.set(start.column("systemClockNs"), session.system_clock_ns);
   start.insert();
 
-  const Nanoseconds duration = context.host_time(context.job.end_ns) + 50'000'000;
+  const Nanoseconds duration = trace_time_ns(session, context.job.end_ns) + 50'000'000;
   // Old releases count from about zero, 2025.5 and later from the node's boot.
   const Nanoseconds from = context.release.number >= 20255 ? session.system_clock_ns : 1'000'000;
   Table details = context.table("ANALYSIS_DETAILS");
@@ -66,10 +68,10 @@ void write_export_metadata(ExportContext& context) {
   add_pair(table, "EXPORT_HOST", "export-host");
   add_pair(table, "EXPORT_USER", "export-user");
   add_pair(table, "EXPORT_PARAM_INPUT_FILE", report);
-  add_pair(table, "EXPORT_PARAM_LAZY", "true");
+  add_pair(table, "EXPORT_PARAM_LAZY", context.plan.export_style.lazy ? "true" : "false");
   add_pair(table, "EXPORT_PARAM_INCLUDE_JSON", payload == PayloadStyle::json ? "true" : "false");
   add_pair(table, "EXPORT_PARAM_INCLUDE_BLOBS", blobs ? "true" : "false");
-  add_pair(table, "EXPORT_PARAM_TIME_NORMALIZE", "false");
+  add_pair(table, "EXPORT_PARAM_TIME_NORMALIZE", context.plan.export_style.utc_timestamps ? "true" : "false");
   add_pair(table, "EXPORT_PARAM_TIME_SHIFT", "0");
   add_pair(table, "EXPORT_PARAM_TABLES_TO_EXPORT", "");
   add_pair(table, "EXPORT_PARAM_TIMES_TO_EXPORT", "");
@@ -82,8 +84,7 @@ std::vector<std::pair<std::string, std::string>> environment(const ExportContext
   std::vector<std::pair<std::string, std::string>> all{
       {"PATH", "/usr/local/cuda/bin:/usr/bin:/bin"},
       {"NCCL_DEBUG", "WARN"},
-      {"AWS_SECRET_ACCESS_KEY",
-       fmt::format("{}{:016x}", secret_prefix, Draw(plan.seed, Purpose::identity, 3).bits())}};
+      {"AWS_SECRET_ACCESS_KEY", fmt::format("{}{:016x}", secret_prefix, Draw(plan.seed, Purpose::identity, 3).bits())}};
   const bool one_rank = plan.export_style.files == FileLayout::per_rank;
   const std::int32_t rank = context.session.ranks.front();
   const std::int32_t local = context.job.places[static_cast<std::size_t>(rank)].local_rank;
@@ -149,11 +150,24 @@ void write_capture_metadata(ExportContext& context) {
 }
 
 void write_gpu(Table& table, const RankPlace& place) {
-  static constexpr std::pair<const char*, std::int64_t> facts[] = {
-      {"vmId", global_vm_id}, {"isDiscrete", 1}, {"l2CacheSize", 52428800}, {"totalMemory", 85029158912},
-      {"memoryBandwidth", 3352320000000}, {"clockRate", 1980000000}, {"smCount", 132}, {"luid", 0}, {"revision", 161},
-      {"threadsPerWarp", 32}, {"asyncEngines", 3}, {"maxWarpsPerSm", 64}, {"maxBlocksPerSm", 32},
-      {"maxThreadsPerBlock", 1024}, {"computeMajor", 9}, {"computeMinor", 0}, {"smMajor", 9}, {"smMinor", 0}};
+  static constexpr std::pair<const char*, std::int64_t> facts[] = {{"vmId", global_vm_id},
+                                                                   {"isDiscrete", 1},
+                                                                   {"l2CacheSize", 52428800},
+                                                                   {"totalMemory", 85029158912},
+                                                                   {"memoryBandwidth", 3352320000000},
+                                                                   {"clockRate", 1980000000},
+                                                                   {"smCount", 132},
+                                                                   {"luid", 0},
+                                                                   {"revision", 161},
+                                                                   {"threadsPerWarp", 32},
+                                                                   {"asyncEngines", 3},
+                                                                   {"maxWarpsPerSm", 64},
+                                                                   {"maxBlocksPerSm", 32},
+                                                                   {"maxThreadsPerBlock", 1024},
+                                                                   {"computeMajor", 9},
+                                                                   {"computeMinor", 0},
+                                                                   {"smMajor", 9},
+                                                                   {"smMinor", 0}};
   for (const auto& [name, value] : facts) table.set(table.column(name), value);
   table.set(table.column("id"), place.local_rank);
   table.set_text(table.column("name"), "NVIDIA H100 80GB HBM3");
@@ -253,8 +267,7 @@ void write_diagnostics(ExportContext& context) {
     table.insert();
   };
   add(info, "Profiling has started.");
-  if (context.plan.capture.drop_share > 0)
-    add(warning, "Not all CUDA events might have been collected.");
+  if (context.plan.capture.drop_share > 0) add(warning, "Not all CUDA events might have been collected.");
 }
 
 void write_enums(ExportContext& context) {

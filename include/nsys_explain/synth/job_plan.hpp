@@ -36,7 +36,7 @@ struct Layout {
 
 /// How gradients (and weights) travel between data-parallel ranks.
 enum class DataParallelStyle : std::uint8_t {
-  all_reduce,  ///< one gradient bucket per layer, overlapped with backward (DDP)
+  all_reduce,     ///< one gradient bucket per layer, overlapped with backward (DDP)
   fully_sharded,  ///< all-gather before each layer, reduce-scatter after its backward (FSDP)
 };
 
@@ -61,13 +61,13 @@ struct Workload {
   std::int64_t activation_bytes = 16 << 20;
   DataParallelStyle data_parallel_style = DataParallelStyle::all_reduce;
   TensorParallelStyle tensor_parallel_style = TensorParallelStyle::all_reduce;
-  bool mixture_of_experts = false;       ///< an all-to-all before and after each layer's second half
-  bool nccl_on_compute_stream = false;   ///< collectives and compute share one stream
-  bool shared_nccl_stream = false;       ///< all communicators share one stream instead of one stream each
-  std::int32_t synchronise_every = 1;    ///< steps between the host's waits for the GPU; 0: only at the end
+  bool mixture_of_experts = false;         ///< an all-to-all before and after each layer's second half
+  bool nccl_on_compute_stream = false;     ///< collectives and compute share one stream
+  bool shared_nccl_stream = false;         ///< all communicators share one stream instead of one stream each
+  std::int32_t synchronise_every = 1;      ///< steps between the host's waits for the GPU; 0: only at the end
   std::int32_t launch_queue_depth = 1024;  ///< launches the host can be ahead of the GPU
-  std::int32_t reduce_every = 10;        ///< steps between loss reductions to rank 0 (ncclReduce); 0: never
-  std::int32_t restart_at_step = -1;     ///< communicators are destroyed and made anew before this step; -1: never
+  std::int32_t reduce_every = 10;          ///< steps between loss reductions to rank 0 (ncclReduce); 0: never
+  std::int32_t restart_at_step = -1;       ///< communicators are destroyed and made anew before this step; -1: never
   GraphMode graph_mode = GraphMode::none;  ///< forward and backward replayed from a CUDA graph
 };
 
@@ -82,18 +82,18 @@ struct Network {
 };
 
 struct Noise {
-  double kernel_noise = 0.005;        ///< relative standard deviation of each kernel's duration
-  double pause_probability = 0;       ///< of a host pause, per rank and step
+  double kernel_noise = 0.005;   ///< relative standard deviation of each kernel's duration
+  double pause_probability = 0;  ///< of a host pause, per rank and step
   Nanoseconds pause_mean_ns = 1'000'000;
 };
 
 /// What each session's clock says. UTC by the report = true UTC + offset + drift x (time since session start).
 /// The offset is drawn per session; the drift per node, because the sessions of a node share its oscillator.
 struct Clocks {
-  Nanoseconds utc_offset_max_ns = 20'000'000;       ///< uniform in +-
-  double drift_max_ppm = 2;                         ///< uniform in +-
+  Nanoseconds utc_offset_max_ns = 20'000'000;         ///< uniform in +-
+  double drift_max_ppm = 2;                           ///< uniform in +-
   Nanoseconds session_start_spread_ns = 500'000'000;  ///< sessions start within this span
-  Nanoseconds gpu_tick_ns = 32;                     ///< GPU times are multiples of this; 1: exact
+  Nanoseconds gpu_tick_ns = 32;                       ///< GPU times are multiples of this; 1: exact
 };
 
 enum class FaultKind : std::uint8_t {
@@ -132,8 +132,8 @@ struct Fault {
 };
 
 struct Capture {
-  double drop_share = 0;    ///< device activities lost at random
-  double ragged_share = 0;  ///< each rank's window loses up to this share of the run at either end
+  double drop_share = 0;                    ///< device activities lost at random
+  double ragged_share = 0;                  ///< each rank's window loses up to this share of the run at either end
   std::vector<std::int32_t> missing_ranks;  ///< never captured
   bool nvtx = true;
   double orphan_share = 0;  ///< API rows lost, so that their kernels have no launch
@@ -149,16 +149,18 @@ enum class RankHint : std::uint8_t { file_name, mpi_ranks, slurm, open_mpi, torc
 
 struct ExportStyle {
   FileLayout files = FileLayout::per_rank;
-  PayloadStyle payload = PayloadStyle::blob;
+  PayloadStyle payload = PayloadStyle::blob;  ///< blob and hex_text need nsys 2024.5, dynamic_tables 2026.4
   RankHint rank_hint = RankHint::file_name;
-  std::string nsys_version = "2026.2";  ///< 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4
-  std::string nccl_version = "2.27";    ///< 2.16 .. 2.30; decides payload layouts and kernel names
-  bool nccl_domain_row = true;          ///< the NVTX row that names domain 1 "NCCL"
-  bool shuffled_rows = false;           ///< rows not in time order
-  bool isolated_devices = false;        ///< every process sees one GPU, as device 0
+  std::string nsys_version = "2026.2";   ///< 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4
+  std::string nccl_version = "2.27";     ///< 2.16 .. 2.30; decides payload layouts and kernel names
+  bool nccl_domain_row = true;           ///< the NVTX row that names domain 1 "NCCL"
+  bool shuffled_rows = false;            ///< rows not in time order
+  bool lazy = true;                      ///< tables without rows are not created (nsys' default)
+  bool utc_timestamps = false;           ///< exported with --ts-normalize=true: times are UTC instead of session time
+  bool isolated_devices = false;         ///< every process sees one GPU, as device 0
   bool single_process_per_node = false;  ///< one process drives all GPUs of a node, one thread each
-  bool device_tables = true;            ///< TARGET_INFO_GPU and TARGET_INFO_CUDA_DEVICE
-  bool gpu_metrics = false;             ///< NVLink throughput samples
+  bool device_tables = true;             ///< TARGET_INFO_GPU and TARGET_INFO_CUDA_DEVICE
+  bool gpu_metrics = false;              ///< NVLink throughput samples
   Nanoseconds gpu_metrics_period_ns = 100'000;
   Nanoseconds gpu_metrics_lag_ns = 0;  ///< samples show the traffic this much later
 };

@@ -44,8 +44,8 @@ enum class ActivityKind : std::uint8_t { kernel, copy, set };
 struct DeviceActivity {
   Nanoseconds start_ns = 0;
   Nanoseconds end_ns = 0;
-  std::int64_t bytes = 0;          ///< copies and sets
-  std::uint32_t call = no_index;   ///< index into RankEvents::calls: what launched it
+  std::int64_t bytes = 0;            ///< copies and sets
+  std::uint32_t call = no_index;     ///< index into RankEvents::calls: what launched it
   std::uint32_t arrival = no_index;  ///< index into SimulatedJob::arrivals; no_index: not communication
   std::uint32_t grid_x = 1;
   std::int32_t step = 0;
@@ -83,8 +83,8 @@ struct Synchronisation {
   Nanoseconds start_ns = 0;
   Nanoseconds end_ns = 0;
   std::uint32_t call = no_index;
-  std::int32_t type = 3;          ///< ENUM_CUPTI_SYNC_TYPE: 2 stream waits for event, 3 stream, 4 context
-  std::uint8_t stream = 0;        ///< the stream waited for, or that waits
+  std::int32_t type = 3;                  ///< ENUM_CUPTI_SYNC_TYPE: 2 stream waits for event, 3 stream, 4 context
+  std::uint8_t stream = 0;                ///< the stream waited for, or that waits
   std::uint32_t event_record = no_index;  ///< type 2: index into RankEvents::event_records
 };
 
@@ -132,6 +132,7 @@ struct TrueCommunicator {
 struct TrueArrival {
   std::int32_t rank = -1;
   std::uint32_t activity = no_index;  ///< index into the rank's activities
+  std::uint32_t instance = no_index;  ///< index into SimulatedJob::instances
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
   Nanoseconds wait_ns = 0;  ///< min(latest enter, exit) - enter
@@ -146,8 +147,8 @@ struct TrueInstance {
   std::int64_t call_bytes = 0;
   std::int32_t step = 0;
   Nanoseconds last_enter_ns = 0;
-  std::int32_t last_rank = -1;    ///< the last to enter (lowest rank of those that tie)
-  Nanoseconds transfer_ns = 0;    ///< planned transfer time, before end jitter
+  std::int32_t last_rank = -1;  ///< the last to enter (lowest rank of those that tie)
+  Nanoseconds transfer_ns = 0;  ///< planned transfer time, before end jitter
   std::uint32_t first_arrival = 0;
   std::uint32_t arrivals = 0;
 };
@@ -157,8 +158,8 @@ struct RankPlace {
   std::int32_t node = 0;
   std::int32_t local_rank = 0;
   std::int32_t process_id = 0;
-  std::int32_t device_id = 0;   ///< ordinal as the process saw it
-  std::uint32_t session = 0;    ///< index into SimulatedJob::sessions
+  std::int32_t device_id = 0;  ///< ordinal as the process saw it
+  std::uint32_t session = 0;   ///< index into SimulatedJob::sessions
   std::string gpu_uuid;
 };
 
@@ -167,9 +168,9 @@ struct TrueSession {
   std::string file_name;
   std::int32_t node = 0;
   std::vector<std::int32_t> ranks;
-  Nanoseconds start_ns = 0;        ///< true time at trace time 0
-  Nanoseconds utc_offset_ns = 0;   ///< UTC by the report - true UTC, at trace time 0
-  std::int64_t drift_ppb = 0;      ///< trace time runs faster than true time by this
+  Nanoseconds start_ns = 0;         ///< true time at trace time 0
+  Nanoseconds utc_offset_ns = 0;    ///< UTC by the report - true UTC, at trace time 0
+  std::int64_t drift_ppb = 0;       ///< trace time runs faster than true time by this
   Nanoseconds system_clock_ns = 0;  ///< the node's monotonic clock at trace time 0
 };
 
