@@ -40,10 +40,13 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
   JobRanks job;
   job.inputs = failed_discoveries;
   std::vector<Session> analysed;
+  std::vector<ingest::SessionExtent> extents;
   for (const TraceFacts& trace : facts) {
-    if (trace.analysed) analysed.push_back(trace.session);
+    if (!trace.analysed) continue;
+    analysed.push_back(trace.session);
+    extents.push_back(trace.extent);
   }
-  const ingest::SessionChecks checks = ingest::check_sessions(analysed);
+  const ingest::SessionChecks checks = ingest::check_sessions(analysed, extents);
   job.warnings = checks.warnings;
 
   std::vector<TraceRankIdentity> identities;

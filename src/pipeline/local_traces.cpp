@@ -61,6 +61,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ingest:
     Trace trace = ingest::read_trace(assigned.path);
     trace.session.path = assigned.name;
     local.facts.session = trace.session;
+    local.facts.extent = ingest::session_extent(trace);
     local.facts.warnings = std::move(trace.warnings);
     local.facts.identities = ingest::identify_trace_ranks(trace, overrides);
     const collectives::KernelClasses classes(trace);

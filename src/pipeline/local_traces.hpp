@@ -6,6 +6,7 @@
 #include "nsys_explain/collectives/extraction.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/ingest/rank_resolution.hpp"
+#include "nsys_explain/ingest/session_checks.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/trace.hpp"
 
@@ -26,12 +27,13 @@ struct TraceFacts {
   InputReport input;
   bool analysed = false;
   Session session;
+  ingest::SessionExtent extent;
   std::vector<TraceRankIdentity> identities;  ///< empty where the trace holds no GPU activity
   std::vector<Warning> warnings;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(input, analysed, session, identities, warnings);
+    archive(input, analysed, session, extent, identities, warnings);
   }
 };
 

@@ -137,15 +137,19 @@ void write_instances(const exchange::Communicator& communicator, const JobReport
 
 }  // namespace
 
-OutputDirectory::OutputDirectory(const std::string& final_path, bool overwrite) : final_(final_path) {
+void check_output_directory(const std::string& path, bool overwrite) {
+  std::error_code error;
+  if (!overwrite && fs::is_directory(path, error) && !fs::is_empty(path, error)) {
+    throw std::runtime_error(fmt::format(
+        "{} is not empty; older results there would be replaced; give another --out, or --force to replace them",
+        path));
+  }
+}
+
+OutputDirectory::OutputDirectory(const std::string& final_path) : final_(final_path) {
   std::error_code error;
   if (fs::exists(final_, error) && !fs::is_directory(final_, error)) {
     throw cannot_write(final_, "it exists and is not a directory");
-  }
-  if (fs::is_directory(final_, error) && !fs::is_empty(final_, error) && !overwrite) {
-    throw std::runtime_error(fmt::format(
-        "{} is not empty; older results there would be replaced; give another --out, or --force to replace them",
-        final_.string()));
   }
   // Inside the final directory's parent, so that the last step is a rename on one file system.
   fs::path parent = fs::absolute(final_).lexically_normal();

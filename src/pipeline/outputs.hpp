@@ -11,13 +11,15 @@
 
 namespace nsys_explain::pipeline {
 
+/// Throws std::runtime_error where the directory holds older results that the user did not allow to replace.
+void check_output_directory(const std::string& path, bool overwrite);
+
 /// Where rank 0 writes. Results are made in a directory beside the final one and moved there when all are complete, so
 /// nothing half-written replaces an older result. The destructor removes what was not published.
 class OutputDirectory {
  public:
-  /// Creates the staging directory. Throws std::runtime_error: problem, why it matters, what to do; existing non-empty
-  /// directories need `overwrite`.
-  OutputDirectory(const std::string& final_path, bool overwrite);
+  /// Creates the staging directory. Throws std::runtime_error: problem, why it matters, what to do.
+  explicit OutputDirectory(const std::string& final_path);
   ~OutputDirectory();
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;

@@ -138,15 +138,21 @@ int exit_code(const JobSpecification& job, const JobReport& report) {
   return failed > 0 || ranks_missing ? some_inputs_failed : all_analysed;
 }
 
-/// The run, phase by phase. Throws exchange::AgreedFailure on all tool ranks alike.
+/// The run, phase by phase. Throws exchange::AgreedFailure on all tool ranks alike; `failure_code` is the exit code
+/// that a failure means at that point.
 int run_phases(const JobSpecification& job, const exchange::Communicator& communicator, std::ostream& out,
-               std::ostream& problems) {
+               std::ostream& problems, int& failure_code) {
+  failure_code = wrong_usage;
   Phases phases(communicator);
   std::unique_ptr<OutputDirectory> directory;  // on rank 0 only
   ingest::RankOverrides overrides;
-  phases.local("preparing", [&] {
+  phases.local("checking the options", [&] {
     overrides = read_overrides(job);
-    if (communicator.is_root()) directory = std::make_unique<OutputDirectory>(job.output_directory, job.overwrite);
+    if (communicator.is_root()) check_output_directory(job.output_directory, job.overwrite);
+  });
+  failure_code = results_not_written;
+  phases.local("preparing the output", [&] {
+    if (communicator.is_root()) directory = std::make_unique<OutputDirectory>(job.output_directory);
   });
   ingest::Discovery found;
   phases.local("discovering traces", [&] { found = ingest::discover(job.inputs); });
@@ -204,11 +210,12 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
 
 int run(const JobSpecification& job, const exchange::Communicator& communicator, std::ostream& out,
         std::ostream& problems) {
+  int failure_code = results_not_written;
   try {
-    return run_phases(job, communicator, out, problems);
+    return run_phases(job, communicator, out, problems, failure_code);
   } catch (const exchange::AgreedFailure& failure) {
     if (communicator.is_root()) problems << "nsys-explain-mpi: " << failure.what() << '\n';
-    return results_not_written;
+    return failure_code;
   } catch (const std::exception& failure) {
     // Not agreed on: the others may be waiting for this rank, so it takes them along.
     problems << fmt::format("nsys-explain-mpi: tool rank {}: {}\n", communicator.rank(), failure.what());

@@ -1,0 +1,66 @@
+"""What the end-to-end tests share: they run the built programs as a user would, each in a directory of its own."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = os.environ["NSYS_EXPLAIN_TOOL"]
+SYNTH = os.environ["NSYS_EXPLAIN_SYNTH"]
+MPIEXEC = os.environ.get("NSYS_EXPLAIN_MPIEXEC", "mpiexec")
+SHARED_TRACES = pathlib.Path(os.environ.get("NSYS_EXPLAIN_SHARED_TRACES", "/nonexistent"))
+TIMEOUT_SECONDS = 120  # far above what a run takes: a run that reaches it hangs
+
+
+class EndToEndTest(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="nsys-explain-test-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def synth(self, name, *options):
+        """Traces of a simulated job in a new directory below the test's."""
+        target = self.directory / name
+        run([SYNTH, "--out", target, *options], check=True)
+        return target
+
+    def explain(self, inputs, out, *options, ranks=None):
+        """Runs the tool, without a launcher where ranks is None; returns the finished process."""
+        launcher = [] if ranks is None else [MPIEXEC, "-n", str(ranks)]
+        inputs = [inputs] if isinstance(inputs, (str, pathlib.Path)) else inputs
+        return run([*launcher, TOOL, *inputs, "--out", self.directory / out, *options])
+
+    def report(self, out):
+        return json.loads((self.directory / out / "report.json").read_text())
+
+    def analyse(self, inputs, out, *options, ranks=None):
+        """A run that must succeed; its report."""
+        done = self.explain(inputs, out, *options, ranks=ranks)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return self.report(out)
+
+
+def run(command, check=False, **options):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, errors="replace",
+                          timeout=TIMEOUT_SECONDS, stdin=subprocess.DEVNULL, **options)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done
+
+
+def main():
+    """Fails where no test ran; says loudly what was skipped."""
+    program = unittest.main(exit=False, verbosity=1)
+    for test, reason in program.result.skipped:
+        print(f"SKIPPED {test}: {reason}", file=sys.stderr)
+    ran = program.result.testsRun - len(program.result.skipped)
+    if not program.result.wasSuccessful():
+        sys.exit(1)
+    if ran == 0:
+        print("no test ran", file=sys.stderr)
+        sys.exit(77 if program.result.skipped else 1)

@@ -1,0 +1,129 @@
+"""Bad input: a message that says what to do, the right exit code, the rest analysed, and never a hang."""
+
+import os
+import pathlib
+import shutil
+import sqlite3
+import unittest
+
+from support import EndToEndTest, main
+
+
+class BadInput(EndToEndTest):
+    def setUp(self):
+        super().setUp()
+        self.traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "3")
+        self.good = sorted(self.traces.glob("*.sqlite"))
+
+    def bad_files(self):
+        content = self.good[0].read_bytes()
+        made = {
+            "zero.sqlite": b"",
+            "truncated.sqlite": content[: len(content) // 2],
+            "short.sqlite": content[:50],
+            "text.sqlite": b"this is not a database, but it is long enough to look like a file\n" * 20,
+            "corrupt.sqlite": content[:8192] + b"\xff" * (len(content) - 8192),
+            "report.nsys-rep": b"\x00report",
+        }
+        for name, data in made.items():
+            (self.directory / name).write_bytes(data)
+        empty = self.directory / "empty.sqlite"
+        sqlite3.connect(empty).execute("CREATE TABLE other (x INTEGER)").connection.close()
+        directory = self.directory / "directory.sqlite"
+        directory.mkdir()
+        return [self.directory / name for name in made] + [empty, directory, self.directory / "missing.sqlite"]
+
+    def test_each_bad_input_fails_alone_and_the_others_are_analysed(self):
+        for ranks in (None, 3):
+            for bad in self.bad_files() if ranks is None else [self.directory / "zero.sqlite", self.directory / "missing.sqlite"]:
+                with self.subTest(bad=bad.name, ranks=ranks):
+                    done = self.explain([*self.good, bad], "out", "--force", ranks=ranks)
+                    self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
+                    report = self.report("out")
+                    failed = [i for i in report["inputs"] if i["status"] == "failed"]
+                    self.assertEqual([pathlib.Path(i["path"]).name for i in failed], [bad.name])
+                    self.assertNotIn("\n", failed[0]["message"])
+                    self.assertIn(failed[0]["message"][:40], done.stderr)
+                    self.assertEqual(len(report["trace_ranks"]), 2)
+                    self.assertGreater(report["collectives"]["complete"], 0)
+
+    def test_nothing_to_analyse(self):
+        for ranks in (None, 2):
+            done = self.explain([self.directory / "missing.sqlite"], "none", ranks=ranks)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertFalse((self.directory / "none").exists(), "no result, no directory")
+
+    def test_usage(self):
+        self.assertEqual(self.explain(self.good, "out", "--no-such-option").returncode, 2)
+        (self.directory / "map.txt").write_text("nonsense\n")
+        done = self.explain(self.good, "out", "--rank-map", self.directory / "map.txt")
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_results_of_others_are_kept(self):
+        out = self.directory / "out"
+        out.mkdir()
+        (out / "precious.txt").write_text("older result")
+        for ranks in (None, 2):
+            done = self.explain(self.good, "out", ranks=ranks)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("--force", done.stderr)
+        self.assertEqual([p.name for p in out.iterdir()], ["precious.txt"])
+        self.analyse(self.good, "out", "--force")
+        self.assertEqual((out / "precious.txt").read_text(), "older result")
+        self.assertEqual(sorted(p.name for p in out.iterdir()), ["precious.txt", "report.json", "report.md", "store.h5"])
+
+    def test_a_failing_run_keeps_older_results(self):
+        self.analyse(self.good, "out")
+        before = (self.directory / "out" / "report.json").read_bytes()
+        self.assertEqual(self.explain(self.directory / "missing.sqlite", "out", "--force").returncode, 3)
+        self.assertEqual((self.directory / "out" / "report.json").read_bytes(), before)
+
+    def test_output_that_cannot_be_written(self):
+        (self.directory / "file").write_text("")
+        for ranks in (None, 2):
+            done = self.explain(self.good, "file/below", ranks=ranks)
+            self.assertEqual(done.returncode, 5, done.stderr)
+            self.assertIn("cannot write", done.stderr)
+
+    @unittest.skipUnless(pathlib.Path("/dev/full").exists() and os.geteuid() == 0, "needs root to mount a small disk")
+    def test_full_disk(self):
+        small = self.directory / "small"
+        small.mkdir()
+        if os.system(f"mount -t tmpfs -o size=64k tmpfs '{small}' 2>/dev/null") != 0:
+            self.skipTest("cannot mount a small disk here")
+        try:
+            done = self.explain(self.good, "small/out", ranks=2)
+            self.assertEqual(done.returncode, 5, done.stdout + done.stderr)
+            self.assertFalse((small / "out").exists())
+        finally:
+            os.system(f"umount '{small}'")
+
+    def test_inputs_stay_as_they_are(self):
+        kept = self.directory / "kept"
+        shutil.copytree(self.traces, kept)
+        before = {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in kept.iterdir()}
+        self.analyse(kept, "out", ranks=2)
+        self.assertEqual(before, {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in kept.iterdir()})
+
+    def test_require_ranks(self):
+        self.assertEqual(self.explain(self.good, "two", "--require-ranks", "2").returncode, 0)
+        done = self.explain(self.good, "three", "--require-ranks", "3")
+        self.assertEqual(done.returncode, 4)
+
+    def test_the_same_trace_twice(self):
+        copy = self.directory / "copy.sqlite"
+        shutil.copy(self.good[0], copy)
+        done = self.explain([*self.good, copy], "out")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        report = self.report("out")
+        self.assertEqual(len(report["trace_ranks"]), 2)
+
+    def test_secrets_reach_no_output(self):
+        self.analyse(self.traces, "out", "--csv")
+        for path in (self.directory / "out").rglob("*"):
+            if path.is_file():
+                self.assertNotIn(b"synthetic-secret", path.read_bytes(), path)
+
+
+if __name__ == "__main__":
+    main()
