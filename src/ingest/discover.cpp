@@ -296,6 +296,7 @@ class Discoverer {
 
   static std::vector<InputReport> reports(const std::map<std::string, std::string>& messages) {
     std::vector<InputReport> result;
+    result.reserve(messages.size());
     for (const auto& [path, message] : messages) result.push_back({path, InputStatus::failed, message});
     return result;
   }

@@ -17,7 +17,10 @@ struct Fingerprint {
   Nanoseconds modified_ns = 0;
   std::int64_t bytes = 0;
   std::uint64_t sample_hash = 0;
-  friend auto operator<=>(const Fingerprint&, const Fingerprint&) = default;
+
+  friend bool operator<(const Fingerprint& a, const Fingerprint& b) {
+    return std::tie(a.modified_ns, a.bytes, a.sample_hash) < std::tie(b.modified_ns, b.bytes, b.sample_hash);
+  }
 };
 
 /// One file and who can read it.
@@ -83,7 +86,8 @@ std::vector<AssignedTrace> assign(const std::vector<SharedFile>& files,
   });
   struct Load {
     std::int64_t bytes = 0, files = 0;
-    auto operator<=>(const Load&) const = default;
+    bool operator<(const Load& other) const { return std::tie(bytes, files) < std::tie(other.bytes, other.files); }
+    bool operator==(const Load&) const = default;
   };
   std::vector<Load> rank_load(by_tool_rank.size());
   std::map<std::string, Load> host_load;

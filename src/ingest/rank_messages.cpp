@@ -191,48 +191,48 @@ Warning file_order_warning(const Identities& identities, const Choices& choices)
 }
 
 std::vector<Warning> disagreement_warnings(const Identities& identities, const Choices& choices) {
-  struct Example {
+  struct Disagreement {
     std::size_t count = 0, first = 0;
     std::int32_t rank = 0;
+    Severity severity = Severity::info;
   };
-  std::map<std::pair<std::string, std::string>, Example> examples;  // (chosen source, other source)
-  std::map<std::pair<std::string, std::string>, Severity> severities;
-  std::map<RankSource, std::size_t> users;
+  std::map<std::pair<std::string, std::string>, Disagreement> disagreements;  // (chosen source, other source)
   for (std::size_t i = 0; i < identities.size(); ++i) {
     const RankClaim& chosen = *choices[i];
-    ++users[chosen.source];
     if (chosen.source == RankSource::file_order) continue;  // said once, by file_order_warning or rest_warning
     for (const auto& claim : identities[i].claims) {
       if (claim.rank == chosen.rank) continue;
-      const auto key = std::make_pair(source_name(chosen), source_name(claim));
-      Example& example = examples.try_emplace(key, Example{0, i, claim.rank}).first->second;
-      ++example.count;
       // A user who overrides knows; a file name is the weakest hint.
       const bool harmless = chosen.source == RankSource::user || claim.source == RankSource::file_name;
-      severities[key] = harmless ? Severity::info : Severity::data_loss;
+      const Disagreement fresh{0, i, claim.rank, harmless ? Severity::info : Severity::data_loss};
+      ++disagreements.try_emplace({source_name(chosen), source_name(claim)}, fresh).first->second.count;
     }
   }
   std::vector<Warning> warnings;
-  for (const auto& [sources, example] : examples) {
+  warnings.reserve(disagreements.size());
+  for (const auto& [sources, found] : disagreements) {
     warnings.push_back(analysis_warning(
-        severities.at(sources), example.count,
+        found.severity, found.count,
         fmt::format("{} and {} disagree on the rank of {} (first: {}: {} against {}): one of them is wrong, and {} "
                     "is followed; if that is the wrong one, {}",
-                    sources.first, sources.second, trace_ranks(example.count), name_of(identities[example.first]),
-                    choices[example.first]->rank, example.rank, sources.first, what_to_do)));
-  }
-  if (users.size() > 1) {
-    std::string parts;
-    for (const auto& [source, count] : users) {
-      parts += fmt::format("{}{} from {}", parts.empty() ? "" : ", ", count, kind_name(source));
-    }
-    warnings.push_back(analysis_warning(Severity::info, users.size(),
-                                        fmt::format("the numbers of the trace ranks come from several sources ({}): a "
-                                                    "mixture is weaker than one source; check rank_source in "
-                                                    "report.json",
-                                                    parts)));
+                    sources.first, sources.second, trace_ranks(found.count), name_of(identities[found.first]),
+                    choices[found.first]->rank, found.rank, sources.first, what_to_do)));
   }
   return warnings;
+}
+
+std::vector<Warning> mixture_warnings(const Choices& choices) {
+  std::map<RankSource, std::size_t> counts;
+  for (const auto& choice : choices) ++counts[choice->source];
+  if (counts.size() < 2) return {};
+  std::string parts;
+  for (const auto& [source, count] : counts) {
+    parts += fmt::format("{}{} from {}", parts.empty() ? "" : ", ", count, kind_name(source));
+  }
+  return {analysis_warning(Severity::info, counts.size(),
+                           fmt::format("the numbers of the trace ranks come from several sources ({}): a mixture is "
+                                       "weaker than one source; check rank_source in report.json",
+                                       parts))};
 }
 
 std::vector<Warning> coverage_warnings(const Choices& choices, std::optional<std::int32_t> world_size) {

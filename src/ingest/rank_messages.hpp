@@ -30,9 +30,12 @@ Warning rest_warning(const std::vector<TraceRankIdentity>& identities,
 Warning file_order_warning(const std::vector<TraceRankIdentity>& identities,
                            const std::vector<std::optional<RankClaim>>& choices);
 
-/// Claims that say something else than the choice, one warning per pair of sources; and a mixture of sources.
+/// Claims that say something else than the choice, one warning per pair of sources.
 std::vector<Warning> disagreement_warnings(const std::vector<TraceRankIdentity>& identities,
                                            const std::vector<std::optional<RankClaim>>& choices);
+
+/// Numbers that come from several sources.
+std::vector<Warning> mixture_warnings(const std::vector<std::optional<RankClaim>>& choices);
 
 /// Ranks of the job without a trace.
 std::vector<Warning> coverage_warnings(const std::vector<std::optional<RankClaim>>& choices,

@@ -29,7 +29,11 @@ struct Source {
   RankSource kind = RankSource::file_order;
   std::size_t order = 0;
   std::string detail;
-  friend auto operator<=>(const Source&, const Source&) = default;
+
+  friend bool operator<(const Source& a, const Source& b) {
+    return std::tie(a.kind, a.order, a.detail) < std::tie(b.kind, b.order, b.detail);
+  }
+  friend bool operator==(const Source&, const Source&) = default;
 };
 
 Source source_of(const RankClaim& claim) {
@@ -227,6 +231,7 @@ Resolution resolve_trace_ranks(std::vector<TraceRankIdentity> identities, std::o
   drop_subgroup_claims(identities, resolution.warnings);
   const std::vector<Choice> choices = choose(identities, resolution.warnings);
   for (auto& warning : disagreement_warnings(identities, choices)) resolution.warnings.push_back(std::move(warning));
+  for (auto& warning : mixture_warnings(choices)) resolution.warnings.push_back(std::move(warning));
   for (auto& warning : coverage_warnings(choices, world_size)) resolution.warnings.push_back(std::move(warning));
   for (std::size_t i = 0; i < identities.size(); ++i) {
     identities[i].trace_rank = choices[i]->rank;

@@ -24,7 +24,6 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 using testing::SizeIs;
 
 /// Each test has a directory of its own, empty at the start and removed at the end.
@@ -57,6 +56,7 @@ class Discover : public testing::Test {
 
   static std::vector<std::string> paths(const std::vector<FoundTrace>& traces) {
     std::vector<std::string> result;
+    result.reserve(traces.size());
     for (const auto& trace : traces) result.push_back(trace.path);
     return result;
   }
@@ -67,6 +67,7 @@ class Discover : public testing::Test {
 template <class T>
 std::vector<std::string> paths_of(const std::vector<T>& reports) {
   std::vector<std::string> result;
+  result.reserve(reports.size());
   for (const auto& report : reports) result.push_back(report.path);
   return result;
 }
