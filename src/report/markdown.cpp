@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "markdown_sections.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "overview.hpp"
@@ -13,12 +15,25 @@ std::string list_item(std::string_view text) {
   return wrap(text, "- ", "  ");
 }
 
+std::string whereabouts(const JobReport& report, const Overview& overview) {
+  std::string text = "Where:";
+  for (std::size_t i = 0; i < std::min(overview.stragglers.size(), explained_stragglers); ++i) {
+    const TraceRankIdentity* rank = find_identity(report, overview.stragglers[i].trace_rank);
+    if (rank == nullptr) continue;
+    text += fmt::format("{} trace rank {} is GPU {} of process {} on {} ({})", i > 0 ? "," : "", rank->trace_rank,
+                        rank->key.device_id, rank->process_id, markdown_code(rank->host, 40),
+                        markdown_code(rank->key.path, 60));
+  }
+  return text + '.';
+}
+
 std::string first_screen(const JobReport& report, const Overview& overview) {
   std::string out = "# Why is this job slow?\n\n";
   out += wrap("**" + verdict(report, overview) + "**", "", "") + '\n';
   for (const std::string& sentence : explanation(report, overview)) out += list_item(sentence);
-  out += list_item("Data quality: " + input_quality(report, overview) + ' ' + matching_quality(report) + ' ' +
-                   clock_quality(report));
+  if (!overview.stragglers.empty()) out += list_item(whereabouts(report, overview));
+  out += list_item("Data quality: " + input_quality(report, overview) + ' ' + matching_quality(report));
+  out += list_item(clock_quality(report));
   return out;
 }
 

@@ -88,7 +88,8 @@ std::string rank_list(const std::vector<std::int32_t>& ranks) {
 
 std::string findings_section(const JobReport& report) {
   if (report.findings.empty()) return {};
-  std::string out = heading("Findings", "Most severe first; limits that decide what is a finding are in the README.");
+  std::string out =
+      heading("Findings", "Most severe first; severity follows the share of the job's GPU time that is at stake.");
   std::vector<Finding> findings = report.findings;
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
@@ -214,7 +215,7 @@ std::string communicators_section(const JobReport& report) {
       "Communicators",
       "Evidence says what brought the members together: nccl_payload (recorded identity and size) is certain, order "
       "and "
-      "kernel_name rest on equal sequences. Partial collectives lack members and are not used for lateness of those.");
+      "kernel_name rest on equal sequences. A partial collective lacks members: who of them was late cannot be seen.");
   MarkdownTable table;
   table.columns = {{"communicator", Align::left},
                    {"seen/size"},
@@ -237,7 +238,7 @@ std::string communicators_section(const JobReport& report) {
 
 std::string clock_section(const JobReport& report) {
   const ClockReport& clock = report.clock;
-  if (clock.sessions.size() < 2) return {};
+  if (clock.sessions.size() < 2 && clock.violations == 0) return {};
   std::string out = heading(
       "Clocks",
       "One correction per session (report file): by matched ends of collectives, by a clock that sessions of one host "
@@ -264,19 +265,27 @@ std::string clock_section(const JobReport& report) {
   out += table.to_string() + rest_note(clock.sessions.size(), sessions.size(), "table `clock_sessions` of store.h5");
   const ClockResidual& residual = clock.residual;
   if (residual.held_out_p50_ns && residual.held_out_p90_ns && residual.held_out_max_ns) {
-    out += wrap(fmt::format("Ends of collectives held out of the fit disagree by {} (half of them less), {} (90% less) "
-                            "and {} (most), over {}.",
-                            format_duration(*residual.held_out_p50_ns), format_duration(*residual.held_out_p90_ns),
-                            format_duration(*residual.held_out_max_ns), counted(residual.samples, "sample")),
+    out +=
+        wrap(fmt::format("Ends of collectives held out of the fit differ by {} (median), {} (90% of them less) and {} "
+                         "(most), over {}.",
+                         format_duration(*residual.held_out_p50_ns), format_duration(*residual.held_out_p90_ns),
+                         format_duration(*residual.held_out_max_ns), counted(residual.samples, "sample")),
+             "\n", "");
+  }
+  if (clock.violations > 0) {
+    out += wrap(fmt::format("In {} a member left before the last one entered, which a correct clock and match never "
+                            "show; nothing about lateness is drawn from them.",
+                            counted(clock.violations, "collective")),
                 "\n", "");
   }
   return out;
 }
 
 std::string nvlink_section(const JobReport& report) {
-  if (!report.nvlink.available || report.nvlink.message.empty()) return {};
-  return heading("NVLink", "NVLink counters of the GPU metrics during and outside of collectives.") +
-         wrap(markdown_text(report.nvlink.message, sentence_width), "", "");
+  if (report.nvlink.message.empty()) return {};
+  return heading("NVLink", "From the NVLink counters of nsys' GPU metrics, during and outside of collectives.") +
+         wrap((report.nvlink.available ? "" : "Not available: ") + markdown_text(report.nvlink.message, sentence_width),
+              "", "");
 }
 
 std::string trace_ranks_section(const JobReport& report) {

@@ -14,8 +14,6 @@ namespace nsys_explain::report {
 
 namespace {
 
-constexpr std::size_t explained_stragglers = 3;
-
 std::string joined(const std::vector<std::string>& parts) {
   std::string result;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -157,8 +155,8 @@ std::string clock_quality(const JobReport& report) {
   std::string text =
       fmt::format("Clock: {}, {}", counted(static_cast<std::int64_t>(clock.sessions.size()), "session"), joined(parts));
   if (clock.residual.held_out_p90_ns) {
-    text += fmt::format("; on {} held out of the fit 90% of the matched ends agree within {}",
-                        counted(clock.residual.samples, "sample"), format_duration(*clock.residual.held_out_p90_ns));
+    text += fmt::format("; ends held out of the fit agree within {} (90% of them)",
+                        format_duration(*clock.residual.held_out_p90_ns));
   }
   if (const Nanoseconds difference = smallest_difference_ns(clock); difference > 0) {
     text += fmt::format("; skews below {} are not distinguishable", format_duration(difference));
@@ -168,11 +166,13 @@ std::string clock_quality(const JobReport& report) {
                         unrelated == 1 ? "1 session is" : format_count(unrelated) + " sessions are",
                         unrelated == 1 ? "it" : "them");
   }
-  if (clock.violations > 0) {
-    text += fmt::format("; in {} a member left before the last one entered, which a correct clock never shows",
-                        counted(clock.violations, "collective"));
-  }
   return text + ".";
+}
+
+const TraceRankIdentity* find_identity(const JobReport& report, std::int32_t trace_rank) {
+  const auto found = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
+                                  [&](const TraceRankIdentity& rank) { return rank.trace_rank == trace_rank; });
+  return found == report.trace_ranks.end() ? nullptr : &*found;
 }
 
 Nanoseconds smallest_difference_ns(const ClockReport& clock) {

@@ -23,6 +23,9 @@ struct Overview {
   std::vector<Straggler> stragglers;       ///< most caused wait first
 };
 
+/// Stragglers that explanation() and the first screen name.
+inline constexpr std::size_t explained_stragglers = 3;
+
 Overview overview_of(const JobReport& report);
 
 /// "Trace rank 3 is late: the others waited 1.23 GPU-seconds for it, 4.5% of the GPU time of all 8 trace ranks."
@@ -38,8 +41,11 @@ std::string input_quality(const JobReport& report, const Overview& overview);
 /// "1,200 collectives matched: 1,150 complete, 50 partial; 3 arrivals without counterpart."
 std::string matching_quality(const JobReport& report);
 
-/// How sessions were brought to one clock, how well, and which differences that makes indistinguishable.
+/// How sessions were brought to one clock, how well, and which differences nobody can tell therefore.
 std::string clock_quality(const JobReport& report);
+
+/// Where the trace rank ran; nullptr where it is not known.
+const TraceRankIdentity* find_identity(const JobReport& report, std::int32_t trace_rank);
 
 /// The difference of arrival below which two trace ranks of one clock component cannot be told apart: three standard
 /// uncertainties of the difference between the two least certain sessions. 0 where no two sessions are related.

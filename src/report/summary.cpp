@@ -9,10 +9,14 @@ namespace nsys_explain::report {
 std::string to_summary(const JobReport& report, std::string_view output_directory) {
   const Overview overview = overview_of(report);
   std::string out = verdict(report, overview) + '\n';
-  // The worst straggler and the total are enough here; the others are in the report.
+  // The worst straggler, or why there is none, is enough here; the rest is in the report.
   const std::vector<std::string> sentences = explanation(report, overview);
   if (!sentences.empty()) out += wrap(sentences.front(), "  ", "    ");
-  if (sentences.size() > 1) out += wrap(sentences.back(), "  ", "    ");
+  if (const TraceRankIdentity* rank =
+          overview.stragglers.empty() ? nullptr : find_identity(report, overview.stragglers.front().trace_rank)) {
+    out += fmt::format("  It is GPU {} of process {} on {}.\n", rank->key.device_id, rank->process_id,
+                       plain_text(rank->host, 60));
+  }
   out += wrap(input_quality(report, overview) + ' ' + matching_quality(report), "  ", "    ");
   out += wrap(clock_quality(report), "  ", "    ");
   const auto& [info, data_loss, error] = overview.warnings;

@@ -1,0 +1,197 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nsys_explain/report/report.hpp"
+#include "sample_report.hpp"
+
+namespace nsys_explain::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The keys of outputs.md with the type each must have: i integer, n number, s string, b bool, a array, o object.
+/// '?' after the type: null is allowed.
+using Keys = std::vector<std::pair<std::string, std::string>>;
+
+bool has_type(const Json& value, const std::string& type) {
+  if (type.size() == 2 && value.is_null()) return true;
+  switch (type[0]) {
+    case 'i':
+      return value.is_number_integer();
+    case 'n':
+      return value.is_number();
+    case 's':
+      return value.is_string();
+    case 'b':
+      return value.is_boolean();
+    case 'a':
+      return value.is_array();
+    default:
+      return value.is_object();
+  }
+}
+
+void expect_keys(const Json& object, const Keys& keys, const std::string& where) {
+  for (const auto& [key, type] : keys) {
+    ASSERT_TRUE(object.contains(key)) << where << "." << key;
+    EXPECT_TRUE(has_type(object[key], type)) << where << "." << key << " is " << object[key];
+  }
+}
+
+void expect_elements(const Json& array, const Keys& keys, const std::string& where) {
+  ASSERT_FALSE(array.empty()) << where;
+  for (const Json& element : array) expect_keys(element, keys, where);
+}
+
+TEST(Json, HoldsEveryKeyOfTheContract) {
+  const Json document = Json::parse(to_json(small_report()));
+  expect_keys(document,
+              {{"schema_version", "s"},
+               {"epoch_utc_ns", "i"},
+               {"inputs", "a"},
+               {"trace_ranks", "a"},
+               {"clock", "o"},
+               {"communicators", "a"},
+               {"collectives", "o"},
+               {"by_operation", "a"},
+               {"ranks", "a"},
+               {"stragglers", "a"},
+               {"nvlink", "o"},
+               {"findings", "a"},
+               {"warnings", "a"},
+               {"run", "o"}},
+              "");
+  EXPECT_EQ(document["schema_version"], "1.0");
+  EXPECT_EQ(document.items().begin().key(), "schema_version");
+  EXPECT_EQ(std::prev(document.end()).key(), "run");
+  expect_elements(document["inputs"], {{"path", "s"}, {"status", "s"}, {"message", "s"}}, "inputs");
+  expect_elements(document["trace_ranks"],
+                  {{"trace_rank", "i"},
+                   {"rank_source", "s"},
+                   {"path", "s"},
+                   {"process_id", "i"},
+                   {"device_id", "i"},
+                   {"host", "s"},
+                   {"gpu_name", "s"},
+                   {"gpu_uuid", "s"}},
+                  "trace_ranks");
+  expect_keys(document["clock"], {{"sessions", "a"}, {"pivot_ns", "i"}, {"residual", "o"}}, "clock");
+  expect_elements(document["clock"]["sessions"],
+                  {{"path", "s"},
+                   {"host", "s"},
+                   {"method", "s"},
+                   {"offset_ns", "i"},
+                   {"drift_ppb", "n"},
+                   {"uncertainty_ns", "i?"},
+                   {"component", "i"}},
+                  "clock.sessions");
+  expect_keys(document["clock"]["residual"],
+              {{"held_out_p50_ns", "i?"}, {"held_out_p90_ns", "i?"}, {"held_out_max_ns", "i?"}, {"samples", "i"}},
+              "clock.residual");
+  expect_elements(document["communicators"],
+                  {{"communicator", "s"},
+                   {"trace_ranks", "a"},
+                   {"instances", "i"},
+                   {"complete", "i"},
+                   {"partial", "i"},
+                   {"evidence", "s"}},
+                  "communicators");
+  expect_keys(document["collectives"],
+              {{"instances", "i"}, {"complete", "i"}, {"partial", "i"}, {"unmatched_arrivals", "i"}}, "collectives");
+  expect_elements(document["by_operation"],
+                  {{"operation", "s"},
+                   {"instances", "i"},
+                   {"bytes", "i?"},
+                   {"wait_ns", "i"},
+                   {"transfer_ns", "i"},
+                   {"algorithm_bandwidth_gbs", "n?"},
+                   {"bus_bandwidth_gbs", "n?"}},
+                  "by_operation");
+  expect_elements(document["ranks"],
+                  {{"trace_rank", "i"},
+                   {"window_ns", "i"},
+                   {"compute_ns", "i"},
+                   {"communication_ns", "i"},
+                   {"overlapped_ns", "i"},
+                   {"exposed_communication_ns", "i"},
+                   {"copy_ns", "i"},
+                   {"idle_ns", "i"},
+                   {"arrivals", "i"},
+                   {"last_arrivals", "i"},
+                   {"wait_ns", "i"},
+                   {"caused_wait_ns", "i"},
+                   {"own_lateness_ns", "i"},
+                   {"inherited_lateness_ns", "i"}},
+                  "ranks");
+  expect_elements(document["stragglers"],
+                  {{"trace_rank", "i"},
+                   {"pattern", "s"},
+                   {"cause", "s"},
+                   {"own_lateness_ns", "i"},
+                   {"caused_wait_ns", "i"},
+                   {"last_share", "n"},
+                   {"p_value", "n"},
+                   {"first_ns", "i"},
+                   {"last_ns", "i"},
+                   {"evidence", "a"}},
+                  "stragglers");
+  expect_keys(document["nvlink"], {{"available", "b"}, {"message", "s"}, {"gpus", "a"}}, "nvlink");
+  expect_elements(document["findings"],
+                  {{"id", "s"}, {"severity", "s"}, {"title", "s"}, {"evidence", "a"}, {"recommendation", "s"}},
+                  "findings");
+  expect_elements(document["warnings"], {{"severity", "s"}, {"source", "s"}, {"count", "i"}, {"message", "s"}},
+                  "warnings");
+}
+
+TEST(Json, HoldsTheValuesOfTheReport) {
+  const Json document = Json::parse(to_json(small_report()));
+  EXPECT_EQ(document["epoch_utc_ns"], 1'700'000'000'000'000'000);
+  EXPECT_EQ(document["inputs"][4]["status"], "failed");
+  EXPECT_EQ(document["trace_ranks"][3]["path"], "traces/rank_3.sqlite");
+  EXPECT_EQ(document["trace_ranks"][3]["rank_source"], "environment");
+  EXPECT_EQ(document["clock"]["sessions"][2]["offset_ns"], -480'000'123);
+  EXPECT_EQ(document["clock"]["sessions"][2]["drift_ppb"], -12.5);
+  EXPECT_TRUE(document["clock"]["sessions"][3]["uncertainty_ns"].is_null());
+  EXPECT_EQ(document["communicators"][1]["communicator"], "inferred-0");
+  EXPECT_EQ(document["communicators"][1]["trace_ranks"], Json({0, 2}));
+  EXPECT_EQ(document["by_operation"][0]["operation"], "all_reduce");
+  EXPECT_TRUE(document["by_operation"][1]["bytes"].is_null());
+  EXPECT_EQ(document["ranks"][2]["idle_ns"], 100'000'000);
+  EXPECT_EQ(document["stragglers"][0]["cause"], "slow_kernel");
+  EXPECT_EQ(document["warnings"][1]["severity"], "data_loss");
+  EXPECT_EQ(document["run"]["phases"][0]["seconds"], 1.5);
+  EXPECT_EQ(to_json(small_report()).back(), '\n');
+}
+
+TEST(Json, OfAnEmptyReportHasEmptyArrays) {
+  const Json document = Json::parse(to_json(JobReport{}));
+  for (const char* key :
+       {"inputs", "trace_ranks", "communicators", "by_operation", "ranks", "stragglers", "findings", "warnings"}) {
+    EXPECT_EQ(document[key], Json::array()) << key;
+  }
+  EXPECT_TRUE(document["clock"]["residual"]["held_out_p50_ns"].is_null());
+}
+
+TEST(Json, NeverHoldsWhatJsonCannot) {
+  JobReport report = small_report();
+  report.clock.sessions[0].drift_ppb = std::nan("");
+  report.stragglers[0].p_value = std::numeric_limits<double>::infinity();
+  report.stragglers[0].first_ns = no_time;
+  report.inputs[0].path = "bad \xff\xc3( \x01 \"quoted\"\n";
+  const std::string text = to_json(report);
+  const Json document = Json::parse(text);
+  EXPECT_TRUE(document["clock"]["sessions"][0]["drift_ppb"].is_null());
+  EXPECT_TRUE(document["stragglers"][0]["p_value"].is_null());
+  EXPECT_TRUE(document["stragglers"][0]["first_ns"].is_null());
+  EXPECT_EQ(document["inputs"][0]["path"], "bad \uFFFD\uFFFD( \x01 \"quoted\"\n");
+  EXPECT_EQ(text, to_json(report));
+}
+
+}  // namespace
+}  // namespace nsys_explain::report

@@ -1,0 +1,214 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/report/capture_advice.hpp"
+#include "nsys_explain/report/report.hpp"
+#include "report/text.hpp"
+#include "sample_report.hpp"
+
+namespace nsys_explain::report {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Cells of a table row as GitHub splits them: at bars that no backslash escapes.
+std::size_t cell_count(const std::string& line) {
+  std::size_t bars = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\\') {
+      ++i;
+    } else if (line[i] == '|') {
+      ++bars;
+    }
+  }
+  return bars - 1;
+}
+
+/// Every table must have as many cells in each row as in its header.
+void expect_whole_tables(const std::string& markdown) {
+  std::size_t cells = 0;
+  for (const std::string& line : lines_of(markdown)) {
+    if (line.empty() || line[0] != '|') {
+      cells = 0;
+      continue;
+    }
+    if (cells == 0) cells = cell_count(line);
+    EXPECT_EQ(cell_count(line), cells) << line;
+  }
+}
+
+std::string everything(const JobReport& report) {
+  return to_markdown(report) + to_summary(report, "results");
+}
+
+/// Line breaks are spaces to a reader.
+std::string unwrapped(const std::string& text) {
+  std::string result;
+  for (const std::string& line : lines_of(text)) {
+    const std::size_t start = std::min(line.find_first_not_of(' '), line.size());
+    result += line.substr(start) + ' ';
+  }
+  return result;
+}
+
+TEST(Markdown, SaysFirstWhoIsLateAndWhatItCosts) {
+  const std::string text = unwrapped(to_markdown(small_report()));
+  // 320 ms of 4 ranks x 1 s
+  EXPECT_THAT(text,
+              StartsWith("# Why is this job slow?  **Trace rank 2 is late: the others waited 320.0 ms of GPU time, "
+                         "8.0% of the GPU time of all 4 trace ranks.**"));
+  EXPECT_THAT(text, HasSubstr("last in 90.0% of the collectives"));
+  EXPECT_THAT(text, HasSubstr("1.100 ms per collective"));  // 110 ms own lateness / 100 arrivals
+  EXPECT_THAT(text, HasSubstr("slow_kernel (same work, but slower)"));
+  EXPECT_THAT(text, HasSubstr("trace rank 2 is GPU 0 of process 4002 on `node02` (`traces/rank_2.sqlite`)"));
+}
+
+TEST(Markdown, TellsHowGoodTheDataAre) {
+  const std::string text = unwrapped(to_markdown(small_report()));
+  EXPECT_THAT(text, HasSubstr("5 inputs: 3 ok, 1 degraded, 1 failed."));
+  EXPECT_THAT(text, HasSubstr("100 collectives matched: 10 complete, 90 partial; 2 arrivals without counterpart."));
+  EXPECT_THAT(text, HasSubstr("4 sessions, 2 by collectives, 1 by host_clock and 1 by utc"));
+  EXPECT_THAT(text, HasSubstr("ends held out of the fit agree within 2.500 us (90% of them)"));
+  EXPECT_THAT(text, HasSubstr("skews below 1.500 us are not distinguishable"));  // 3 * hypot(300, 400)
+  EXPECT_THAT(text, HasSubstr("1 session is related to no other"));
+}
+
+TEST(Markdown, OfAJobWithoutStragglersSaysWhyWaitingHasNoCulprit) {
+  JobReport report = small_report();
+  report.stragglers.clear();
+  EXPECT_THAT(unwrapped(to_markdown(report)),
+              AllOf(HasSubstr("**No trace rank is significantly late.**"),
+                    HasSubstr("Waiting in collectives adds up to 350.0 ms of GPU time, 8.8% of all GPU time."),
+                    HasSubstr("the last arriver in 90 of 100 collectives"), HasSubstr("trace rank 2, 81 times")));
+  for (RankSummary& rank : report.ranks) rank.last_arrivals = 0;
+  EXPECT_THAT(unwrapped(to_markdown(report)), HasSubstr("in none of the 100 collectives is the last arriver later"));
+  report.instances = 0;
+  EXPECT_THAT(to_markdown(report), HasSubstr("Lateness cannot be judged"));
+  report.ranks.resize(1);
+  EXPECT_THAT(to_markdown(report), HasSubstr("only one trace rank"));
+}
+
+TEST(Markdown, OfAnEmptyReportSaysSo) {
+  const std::string text = to_markdown(JobReport{});
+  EXPECT_THAT(text, AllOf(HasSubstr("Nothing could be analysed"), HasSubstr("0 inputs")));
+  EXPECT_THAT(text, Not(HasSubstr("nan")));
+}
+
+TEST(Markdown, FailedInputsAndWarningsAreShownWithTheirMessages) {
+  const std::string text = unwrapped(to_markdown(small_report()));
+  EXPECT_THAT(text, HasSubstr("**failed** `traces/rank_4.sqlite`: the file is not an SQLite database"));
+  EXPECT_THAT(text, HasSubstr("**data_loss** (trace, 1,234 times) CUPTI dropped events"));
+  EXPECT_LT(text.find("**data_loss**"), text.find("trace rank 4 was never captured"));
+  EXPECT_LT(text.find("**[high]**"), text.find("**[info]**"));
+}
+
+TEST(Markdown, FitsATerminal) {
+  for (const std::string& line : lines_of(everything(small_report()))) EXPECT_LE(text_width(line), 112u) << line;
+}
+
+TEST(Markdown, OfAThousandRanksStaysShort) {
+  const std::string text = to_markdown(large_report(1000));
+  EXPECT_LT(lines_of(text).size(), 500u);
+  EXPECT_LT(text.size(), 60'000u);
+  EXPECT_THAT(text, HasSubstr("... and 980 more (table `ranks` of store.h5)."));
+  EXPECT_THAT(text, HasSubstr("... and 992 more (`findings` in report.json)"));
+  EXPECT_THAT(text, HasSubstr("1,000 trace ranks are late"));
+  // The most telling ranks come first, whatever their number.
+  EXPECT_THAT(lines_of(text), Contains(StartsWith("|  999 | 1.000 s |")));
+  expect_whole_tables(text);
+}
+
+TEST(Markdown, SurvivesHostileText) {
+  const std::vector<std::string> hostile{"a|b||c\\|",
+                                         "`tick` ``` ```` `",
+                                         "<script>alert(1)</script><img src=x onerror=y>",
+                                         "line\nbreak\r\n# heading\n\n| a | b |\n|---|---|\n",
+                                         std::string(5000, 'x'),
+                                         "\x1b[2J\x1b]0;title\x07 \x9b \xff\xfe \u202E",
+                                         "![i](javascript:alert(1)) [l](x) &lt;b&gt; $x$"};
+  for (const std::string& text : hostile) {
+    JobReport report = small_report();
+    for (TraceRankIdentity& rank : report.trace_ranks) rank.host = rank.gpu_name = rank.key.path = text;
+    for (SessionClock& session : report.clock.sessions) session.host = session.path = text;
+    for (InputReport& input : report.inputs) {
+      input.path = input.message = text;
+      input.status = InputStatus::failed;
+    }
+    for (CommunicatorSummary& communicator : report.communicators) communicator.name = text;
+    for (Finding& finding : report.findings) finding = {text, finding.severity, text, {text, text}, text};
+    for (Warning& warning : report.warnings) warning.message = text;
+    report.nvlink = {true, text};
+    const std::string summary = to_summary(report, text);
+    EXPECT_LE(lines_of(summary).size(), 12u);
+    const std::string markdown = to_markdown(report);
+    const std::string out = markdown + summary;
+    expect_whole_tables(out);
+    EXPECT_EQ(valid_utf8(out), out);
+    for (const char c : out) {
+      EXPECT_TRUE(c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F)) << static_cast<int>(c);
+    }
+    EXPECT_THAT(lines_of(out), Not(Contains(StartsWith("# heading"))));
+    for (const std::string& line : lines_of(out)) EXPECT_LE(text_width(line), 5000u);
+    // Outside of code spans no tag may start.
+    bool code = false;
+    for (std::size_t i = 0; i < markdown.size(); ++i) {
+      if (markdown[i] == '`') code = !code;
+      if (!code && markdown[i] == '<') {
+        EXPECT_EQ(markdown[i - 1], '\\') << markdown.substr(i, 40);
+      }
+    }
+  }
+}
+
+TEST(Summary, IsAFewLines) {
+  const std::string text = to_summary(small_report(), "results/today");
+  EXPECT_LE(lines_of(text).size(), 12u);
+  EXPECT_THAT(text, StartsWith("Trace rank 2 is late: the others waited 320.0 ms of GPU time, 8.0%"));
+  EXPECT_THAT(text, HasSubstr("Findings: 1 high, 0 medium, 0 low, 1 info. Warnings: 0 error, 1 data loss, 1 info."));
+  EXPECT_THAT(text, HasSubstr("Reports: results/today/report.md"));
+  EXPECT_LE(lines_of(to_summary(large_report(1000), "x")).size(), 12u);
+  EXPECT_LE(lines_of(to_summary(JobReport{}, "x")).size(), 12u);
+}
+
+TEST(CaptureAdvice, NamesTheCommandForEachGap) {
+  JobReport report = small_report();
+  report.ranks[0].budget.opaque_graph_ns = 1;
+  std::vector<std::string> commands;
+  for (const CaptureAdvice& advice : capture_advice(report)) {
+    commands.insert(commands.end(), advice.commands.begin(), advice.commands.end());
+  }
+  EXPECT_THAT(commands, Contains(HasSubstr("--cuda-graph-trace=node")));
+  EXPECT_THAT(commands, Contains(HasSubstr("--gpu-metrics-devices=cuda-visible")));
+  EXPECT_THAT(commands, Contains(HasSubstr("--include-blobs=true --include-json=true")));
+  EXPECT_THAT(commands, Contains(HasSubstr("--enable vclock")));
+  EXPECT_THAT(commands, Contains(HasSubstr("-t cuda,nvtx,nccl")));
+}
+
+TEST(CaptureAdvice, IsEmptyWhereNothingIsMissing) {
+  JobReport report = small_report();
+  report.nvlink.available = true;
+  report.clock.sessions[3].uncertainty_ns = 1;
+  report.communicators[0].size = 4;
+  report.communicators[1].evidence = Evidence::nccl_payload;
+  EXPECT_TRUE(capture_advice(report).empty());
+  EXPECT_THAT(to_markdown(report), Not(HasSubstr("What to capture next time")));
+}
+
+}  // namespace
+}  // namespace nsys_explain::report

@@ -1,0 +1,87 @@
+#include "report/text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+namespace nsys_explain::report {
+namespace {
+
+TEST(ValidUtf8, ReplacesOnlyWhatIsWrong) {
+  EXPECT_EQ(valid_utf8("größe \xf0\x9f\x9a\x80"), "größe \xf0\x9f\x9a\x80");
+  EXPECT_EQ(valid_utf8("a\xff\x62"), "a\uFFFD\x62");
+  EXPECT_EQ(valid_utf8("\xc0\x80"), "\uFFFD\uFFFD");            // overlong
+  EXPECT_EQ(valid_utf8("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD");  // surrogate
+  EXPECT_EQ(valid_utf8("\xf4\x90\x80\x80").size(), 12u);        // beyond U+10FFFF: four replacements
+  EXPECT_EQ(valid_utf8("end \xe2\x82"), "end \uFFFD\uFFFD");
+  EXPECT_EQ(valid_utf8(std::string("a\0b", 3)), "a\uFFFD\x62");
+}
+
+TEST(PlainText, IsOneSafeLine) {
+  EXPECT_EQ(plain_text("  two\r\n\tlines \n", 80), "two lines");
+  EXPECT_EQ(plain_text("\x1b[31mred\x07", 80), "\uFFFD[31mred\uFFFD");
+  EXPECT_EQ(plain_text("\u202Egnp.exe", 80), "\uFFFDgnp.exe");       // right-to-left override
+  EXPECT_EQ(plain_text("a\u0085\u200Bb", 80), "a\uFFFD\uFFFD\x62");  // next line, zero-width space
+  EXPECT_EQ(plain_text("", 80), "");
+}
+
+TEST(PlainText, LosesTheMiddleBeyondItsWidth) {
+  EXPECT_EQ(plain_text("0123456789", 10), "0123456789");
+  EXPECT_EQ(plain_text("0123456789x", 10), "0123...89x");
+  EXPECT_EQ(plain_text("ääääääääääää", 7), "ää...ää");
+  EXPECT_EQ(plain_text("0123456789", 1), "0...9");
+  EXPECT_EQ(text_width(plain_text(std::string(5000, 'x'), 40)), 40u);
+}
+
+TEST(MarkdownText, EscapesWhatHasAMeaning) {
+  EXPECT_EQ(markdown_text("a|b <script>x</script> *b* [l](u) $m$ ~~s~~ \\", 200),
+            "a\\|b \\<script>x\\</script> \\*b\\* \\[l\\](u) \\$m\\$ \\~\\~s\\~\\~ \\\\");
+  EXPECT_EQ(markdown_text("slow_kernel _it_ is &amp; AT&T & co", 200), "slow_kernel \\_it\\_ is \\&amp; AT\\&T & co");
+  EXPECT_EQ(markdown_text("# no heading", 200), "\\# no heading");
+  EXPECT_EQ(markdown_text("- no item", 200), "\\- no item");
+  EXPECT_EQ(markdown_text("12. no number", 200), "12\\. no number");
+  EXPECT_EQ(markdown_text("> no quote", 200), "\\> no quote");
+  EXPECT_EQ(markdown_text("1.5 ms --flag", 200), "1.5 ms --flag");
+  EXPECT_EQ(markdown_text("", 200), "");
+}
+
+TEST(MarkdownText, KeepsPairsOfBackticksAndDefusesOthers) {
+  EXPECT_EQ(markdown_text("use `--a_b=*` now", 200), "use `--a_b=*` now");
+  EXPECT_EQ(markdown_text("`a|b` and | ", 200), "`a\u00A6\x62` and \\|");
+  EXPECT_EQ(markdown_text("one ` only <b>", 200), "one ' only \\<b>");
+  EXPECT_EQ(markdown_text("```js <b>``` x", 200), "'''js \\<b>''' x");
+}
+
+TEST(MarkdownCode, CannotBeLeft) {
+  EXPECT_EQ(markdown_code("a`b|<script>", 80), "`a'b\u00A6<script>`");
+  EXPECT_EQ(markdown_code("  ", 80), "-");
+}
+
+TEST(Wrap, BreaksAtSpacesOnly) {
+  EXPECT_EQ(wrap("one two three", "- ", "  ", 9), "- one two\n  three\n");
+  EXPECT_EQ(wrap("averyveryverylongword x", "", "", 5), "averyveryverylongword\nx\n");
+  EXPECT_EQ(wrap("", "- ", "  ", 9), "- \n");
+}
+
+TEST(Wrap, NeverStartsALineThatMarkdownMisreads) {
+  EXPECT_EQ(wrap("1234567 - b", "", "", 8), "1234567 -\nb\n");
+  EXPECT_EQ(wrap("1234567 2. b", "", "", 8), "1234567 2.\nb\n");
+  EXPECT_EQ(wrap("1234567 --- b", "", "", 8), "1234567 ---\nb\n");
+  EXPECT_EQ(wrap("1234567 --flag", "", "", 8), "1234567\n--flag\n");
+}
+
+TEST(Counts, AreGrouped) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(1'000), "1,000");
+  EXPECT_EQ(format_count(-123'456), "-123,456");
+  EXPECT_EQ(format_count(std::numeric_limits<std::int64_t>::min()), "-9,223,372,036,854,775,808");
+  EXPECT_EQ(counted(1, "input"), "1 input");
+  EXPECT_EQ(counted(2'000, "input"), "2,000 inputs");
+  EXPECT_EQ(format_share(1, 8), "12.5%");
+  EXPECT_EQ(format_share(1, 0), "-");
+}
+
+}  // namespace
+}  // namespace nsys_explain::report
