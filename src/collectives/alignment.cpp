@@ -43,6 +43,8 @@ bool is_better_reference(const MemberSequence& a, const MemberSequence& b) {
   return a.enter_ns < b.enter_ns;
 }
 
+constexpr std::size_t fewest_for_further_group = 64;
+
 /// Brings members together, group by group: a group is a consensus and the members whose clocks were found to fit it.
 class Aligner {
  public:
@@ -64,8 +66,14 @@ class Aligner {
       const std::vector<std::ptrdiff_t> none(first.symbols.size(), -1);
       identifiers_[waiting.front()] = group.merge(first, {}, none, next_identifier_);
       waiting.erase(waiting.begin());
+      // Beside a longer group a short stretch of a loop looks like any other of its kind; only long ones form further
+      // groups.
+      const bool is_further = groups_.size() > 1;
+      if (is_further && first.symbols.size() < fewest_for_further_group) continue;
       // A member that fits nothing yet may fit once others have made the consensus longer.
-      while (std::erase_if(waiting, [&](std::size_t m) { return try_merge(group, m); }) > 0) {
+      while (std::erase_if(waiting, [&](std::size_t m) {
+               return !(is_further && members_[m].symbols.size() < fewest_for_further_group) && try_merge(group, m);
+             }) > 0) {
       }
     }
     return numbered();

@@ -35,7 +35,7 @@ class ClockFollower {
       y_.push_back(static_cast<double>(reference_.exit_ns[static_cast<std::size_t>(j)] - exit_ns - base_ns) -
                    line_.slope * static_cast<double>(exit_ns - middle_ns));
     }
-    if (4 * x_.size() < end - first || x_.size() < 3) return;
+    if (2 * x_.size() < end - first || x_.size() < 3) return;
     ClockLine knot = fit_line(x_, y_, middle_ns, false);
     knot.offset_ns += static_cast<double>(base_ns);
     knot.slope = line_.slope;

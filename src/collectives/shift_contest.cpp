@@ -1,0 +1,235 @@
+#include "shift_contest.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// A winner is only trusted with this many operations, if there are as many.
+constexpr std::size_t decisive_sample = 512;
+/// Shifts that no longer sample has told apart are taken as equal.
+constexpr std::size_t largest_sample = 8192;
+/// With fewer operations than this a repeated pattern fits by chance too easily.
+constexpr std::size_t fewest_for_times = 8;
+/// Shifts that fit alike over this many operations, and more closely than this, do so because the loop is regular, not
+/// for want of operations or of the right shift.
+constexpr std::size_t fewest_for_regularity = 256;
+constexpr double regular_ns = 2'000;
+/// Exits that agree less than this (mean log of reach / residual) do not agree.
+constexpr double least_sharpness = 1.5;
+/// Advantage in mean evidence below which one shift does not count as better than another.
+constexpr double least_advantage = 0.15;
+
+/// A shift under test: its line, and per operation of the sample the partner and how well it agrees.
+struct Candidate {
+  ClockLine line;
+  std::vector<std::ptrdiff_t> partner;  ///< -1 none
+  std::vector<double> evidence;  ///< log(reach / residual), 0 without partner, negative outside the reference's window
+  std::size_t covered = 0;
+  std::size_t matched = 0;
+  double mean_evidence = 0;  ///< over covered operations
+};
+
+constexpr double not_covered = -1;
+
+/// Pairs the sample at the candidate's line, fits the line anew and weighs how sharply the pairs agree.
+void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSequence& reference, Sample sample,
+              Nanoseconds reach_ns) {
+  constexpr std::size_t fewest_for_slope = 24;
+  candidate.partner.assign(sample.size(), -1);
+  candidate.evidence.assign(sample.size(), not_covered);
+  std::vector<double> x, y;
+  PartnerFinder partners(reference);
+  const Nanoseconds base_ns = std::llround(candidate.line.offset_ns);  // keeps the doubles of the fit small
+  for (std::size_t i = sample.first; i < sample.end; ++i) {
+    const Nanoseconds exit_ns = member.exit_ns[i];
+    const Nanoseconds expected_ns = exit_ns + candidate.line.offset_at(exit_ns);
+    if (expected_ns < reference.exit_ns.front() - reach_ns || expected_ns > reference.exit_ns.back() + reach_ns)
+      continue;
+    candidate.evidence[i - sample.first] = 0;
+    const std::ptrdiff_t j = partners.nearest(member.symbols[i], expected_ns, reach_ns);
+    candidate.partner[i - sample.first] = j;
+    if (j < 0) continue;
+    x.push_back(static_cast<double>(exit_ns - candidate.line.origin_ns));
+    y.push_back(static_cast<double>(reference.exit_ns[static_cast<std::size_t>(j)] - exit_ns - base_ns));
+  }
+  candidate.matched = x.size();
+  if (!x.empty()) {
+    candidate.line = fit_line(x, y, candidate.line.origin_ns, x.size() >= fewest_for_slope);
+    candidate.line.offset_ns += static_cast<double>(base_ns);
+  }
+  double sum = 0;
+  candidate.covered = 0;
+  for (std::size_t k = 0, pair = 0; k < sample.size(); ++k) {
+    if (candidate.evidence[k] == not_covered) continue;
+    ++candidate.covered;
+    if (candidate.partner[k] < 0) continue;
+    const double residual_ns =
+        y[pair] + static_cast<double>(base_ns) - candidate.line.offset_ns - candidate.line.slope * x[pair];
+    ++pair;
+    const double agreement =
+        (static_cast<double>(reach_ns) + residual_floor_ns) / (std::abs(residual_ns) + residual_floor_ns);
+    candidate.evidence[k] = std::max(0.0, std::log(agreement));
+    sum += candidate.evidence[k];
+  }
+  candidate.mean_evidence = candidate.covered > 0 ? sum / static_cast<double>(candidate.covered) : 0;
+}
+
+/// True where the sample shows that `best` is right and `rival` is not: the mean advantage in evidence is beyond
+/// chance. Block means tell how much chance there is, because the residuals of neighbouring operations are alike.
+bool is_beaten(const Candidate& rival, const Candidate& best) {
+  constexpr std::size_t blocks = 16;
+  constexpr double standard_errors = 6;
+  std::vector<double> advantages;
+  for (std::size_t k = 0; k < best.evidence.size(); ++k) {
+    if (best.evidence[k] == not_covered || rival.evidence[k] == not_covered) continue;
+    advantages.push_back(best.evidence[k] - rival.evidence[k]);
+  }
+  const std::size_t size = advantages.size(), used = std::min(blocks, size);
+  if (used < blocks / 2) return false;
+  double sum = 0, squares = 0;
+  for (std::size_t b = 0; b < used; ++b) {
+    const std::size_t first = b * size / used, end = (b + 1) * size / used;
+    const double mean = std::accumulate(advantages.begin() + static_cast<std::ptrdiff_t>(first),
+                                        advantages.begin() + static_cast<std::ptrdiff_t>(end), 0.0) /
+                        static_cast<double>(end - first);
+    sum += mean;
+    squares += mean * mean;
+  }
+  const auto n = static_cast<double>(used);
+  const double mean = sum / n;
+  const double variance = std::max(0.0, squares / n - mean * mean) * n / (n - 1);
+  return mean > least_advantage && mean > standard_errors * std::sqrt(variance / n);
+}
+
+/// Two candidates that have run into the same shift.
+bool is_same_shift(const Candidate& a, const Candidate& b) {
+  std::size_t both = 0, equal = 0;
+  for (std::size_t k = 0; k < a.partner.size(); ++k) {
+    if (a.partner[k] < 0 || b.partner[k] < 0) continue;
+    ++both;
+    equal += a.partner[k] == b.partner[k] ? 1 : 0;
+  }
+  return 2 * equal > both;
+}
+
+/// Evaluates candidates on a sample; best first, without those that cover or match too little and those that have
+/// become another.
+void rank(std::vector<Candidate>& candidates, const MemberSequence& member, const MemberSequence& reference,
+          Sample sample, Nanoseconds reach_ns) {
+  for (Candidate& candidate : candidates) evaluate(candidate, member, reference, sample, reach_ns);
+  std::erase_if(candidates, [&](const Candidate& c) {
+    return c.covered < std::min(first_sample, sample.size()) / 2 || 2 * c.matched < c.covered;
+  });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.mean_evidence > b.mean_evidence; });
+  std::vector<Candidate> distinct;
+  for (Candidate& candidate : candidates) {
+    const bool known =
+        std::any_of(distinct.begin(), distinct.end(), [&](const Candidate& d) { return is_same_shift(d, candidate); });
+    if (!known) distinct.push_back(std::move(candidate));
+  }
+  candidates = std::move(distinct);
+}
+
+std::vector<Candidate> candidates_at(std::span<const Nanoseconds> offsets, Nanoseconds origin_ns) {
+  std::vector<Candidate> candidates(offsets.size());
+  for (std::size_t c = 0; c < offsets.size(); ++c) candidates[c].line = {origin_ns, static_cast<double>(offsets[c]), 0};
+  return candidates;
+}
+
+/// How well wrong shifts fit: the reference against itself by one period and more, where `best` says that the sample
+/// lies. Those that `best` does not beat, with their evidence at the operations of the sample; best first.
+///
+/// Without this the best of wrong shifts would win where the right one is not among the candidates, for instance
+/// because the reference lacks the whole sample.
+std::vector<Candidate> unbeaten_wrong_shifts(const Candidate& best, const MemberSequence& reference,
+                                             Nanoseconds reach_ns) {
+  Sample stretch{reference.symbols.size(), 0};
+  for (const std::ptrdiff_t partner : best.partner) {
+    if (partner < 0) continue;
+    stretch.first = std::min(stretch.first, static_cast<std::size_t>(partner));
+    stretch.end = std::max(stretch.end, static_cast<std::size_t>(partner) + 1);
+  }
+  const std::size_t centre = stretch.first + stretch.size() / 2;
+  const Sample voters = sample_around(centre, first_sample, reference.symbols.size());
+  std::vector<Candidate> wrong =
+      candidates_at(offsets_near(reference, reference, voters, 0, reach_ns), reference.exit_ns[centre]);
+  rank(wrong, reference, reference, stretch, reach_ns);
+  std::erase_if(wrong, [&](Candidate& candidate) {
+    std::size_t at_itself = 0;
+    std::vector<double> evidence(best.evidence.size(), not_covered);
+    for (std::size_t k = 0; k < evidence.size(); ++k) {
+      if (best.partner[k] < 0) continue;
+      const std::size_t place = static_cast<std::size_t>(best.partner[k]) - stretch.first;
+      evidence[k] = candidate.evidence[place];
+      at_itself += candidate.partner[place] == best.partner[k] ? 1 : 0;
+    }
+    candidate.evidence = std::move(evidence);
+    const bool is_no_shift = 2 * at_itself > best.matched;
+    return is_no_shift || is_beaten(candidate, best);
+  });
+  return wrong;
+}
+
+/// True if all symbols of the sample occur once: then symbols alone decide, however few there are.
+bool symbols_are_unique(const MemberSequence& member, const MemberSequence& reference, Sample sample) {
+  for (std::size_t i = sample.first; i < sample.end; ++i) {
+    for (const MemberSequence* sequence : {&member, &reference}) {
+      if (std::count(sequence->symbols.begin(), sequence->symbols.end(), member.symbols[i]) > 1) return false;
+    }
+  }
+  return true;
+}
+
+/// The verdict on what the last sample left. `wrong`: wrong shifts that fit as well as the best survivor, or better.
+Verdict judge(std::span<const Candidate> survivors, std::span<const Candidate> wrong, const MemberSequence& member,
+              const MemberSequence& reference, Sample sample, Nanoseconds reach_ns) {
+  const Candidate& best = survivors.front();
+  if (best.matched < fewest_for_times) {
+    const bool told_by_symbols = survivors.size() == 1 && best.matched == sample.size() &&
+                                 best.matched >= fewest_operations && symbols_are_unique(member, reference, sample);
+    return told_by_symbols ? Verdict::decided : Verdict::nothing;
+  }
+  if (best.mean_evidence < least_sharpness) return Verdict::nothing;
+  if (survivors.size() == 1 && wrong.empty()) return Verdict::decided;
+  if (wrong.empty() || sample.size() < fewest_for_regularity) return Verdict::nothing;
+  const double regular = std::log(static_cast<double>(reach_ns) / regular_ns);
+  return std::min(best.mean_evidence, wrong.front().mean_evidence) > regular ? Verdict::ambiguous : Verdict::nothing;
+}
+
+/// Of shifts that fit alike, the one nearest to UTC.
+const Candidate& nearest_to_utc(std::span<const Candidate> survivors) {
+  return *std::min_element(survivors.begin(), survivors.end(), [](const Candidate& a, const Candidate& b) {
+    return std::abs(a.line.offset_ns) < std::abs(b.line.offset_ns);
+  });
+}
+
+}  // namespace
+
+Shift compete(const MemberSequence& member, const MemberSequence& reference, std::size_t centre,
+              std::span<const Nanoseconds> offsets, Nanoseconds reach_ns) {
+  const std::size_t available = member.symbols.size();
+  std::vector<Candidate> survivors = candidates_at(offsets, member.exit_ns[centre]);
+  for (std::size_t wanted = first_sample;; wanted *= 2) {
+    const Sample sample = sample_around(centre, wanted, available);
+    rank(survivors, member, reference, sample, reach_ns);
+    if (survivors.empty()) return {};
+    const Candidate best = survivors.front();
+    std::erase_if(survivors, [&](const Candidate& c) { return is_beaten(c, best); });
+    const bool is_last = sample.size() == available || wanted >= largest_sample;
+    if (!is_last && (survivors.size() > 1 || wanted < decisive_sample)) continue;
+    const std::vector<Candidate> wrong = unbeaten_wrong_shifts(survivors.front(), reference, reach_ns);
+    if (!wrong.empty() && !is_last) continue;
+    return {.verdict = judge(survivors, wrong, member, reference, sample, reach_ns),
+            .line = nearest_to_utc(survivors).line,
+            .best_offset_ns = std::llround(survivors.front().line.offset_ns),
+            .sample = sample,
+            .sharpness = survivors.front().mean_evidence};
+  }
+}
+
+}  // namespace nsys_explain::collectives
