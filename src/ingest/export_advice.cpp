@@ -7,30 +7,10 @@
 #include <cstdlib>
 #include <string>
 
+#include "nsys_explain/ingest/utf8.hpp"
+
 namespace nsys_explain::ingest {
 namespace {
-
-/// Length of the well-formed UTF-8 sequence at the start of `text` (RFC 3629), 0 if there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned lead = byte(0);
-  if (text.empty()) return 0;
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    // The second byte excludes overlong forms and surrogates.
-    const bool second = continues(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF);
-    return second && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const bool second = continues(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF);
-    return second && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 bool is_printable_utf8(std::string_view text) {
   while (!text.empty()) {
@@ -42,7 +22,7 @@ bool is_printable_utf8(std::string_view text) {
   return true;
 }
 
-/// bash's $'...': everything outside printable ASCII as \xHH.
+/// bash's $'...': everything outside printable ASCII as three octal digits.
 std::string ansi_c_quoted(std::string_view name) {
   std::string result = "$'";
   for (const char letter : name) {

@@ -7,16 +7,11 @@
 #include <string_view>
 #include <utility>
 
-#include "nsys_explain/ingest/string_table.hpp"
 #include "nsys_explain/ingest/table_scan.hpp"
+#include "nsys_explain/ingest/utf8.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
-
-std::string valid_utf8(std::string_view text) {
-  std::string repaired;
-  return repair_utf8(text, repaired) ? repaired : std::string(text);
-}
 
 /// UUID without "GPU-"; empty for the zeros of GPUs that are not NVIDIA's.
 std::string bare_uuid(std::string_view uuid) {
@@ -79,8 +74,16 @@ std::vector<std::string> split(std::string_view list) {
   return parts;
 }
 
-/// What a process sees as ordinal `device_id`, by the value of CUDA_VISIBLE_DEVICES: numbers or UUID prefixes.
-const Gpu* visible_gpu(const std::vector<Gpu>& gpus, const std::vector<std::string>& visible, std::int32_t device_id) {
+const Gpu* gpu_with_ordinal(const std::vector<Gpu>& gpus, std::int64_t ordinal) {
+  const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.cuda_ordinal == ordinal; });
+  return found == gpus.end() ? nullptr : &*found;
+}
+
+/// The GPU that a process saw as `device_id` if it had the value of CUDA_VISIBLE_DEVICES given as `visible`: a list of
+/// ordinals or prefixes of UUIDs; empty: all GPUs. nullptr where that does not tell.
+const Gpu* presumed_gpu(const std::vector<Gpu>& gpus, const std::vector<std::string>& visible, std::int32_t device_id) {
+  if (visible.empty()) return gpu_with_ordinal(gpus, device_id);
+  if (gpus.size() == 1) return &gpus.front();
   if (device_id < 0 || static_cast<std::size_t>(device_id) >= visible.size()) return nullptr;
   std::string_view entry = visible[static_cast<std::size_t>(device_id)];
   if (entry.starts_with("GPU-")) {
@@ -89,14 +92,9 @@ const Gpu* visible_gpu(const std::vector<Gpu>& gpus, const std::vector<std::stri
     return found == gpus.end() ? nullptr : &*found;
   }
   std::int64_t ordinal = -1;
-  std::from_chars(entry.data(), entry.data() + entry.size(), ordinal);
-  const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.cuda_ordinal == ordinal; });
-  return found == gpus.end() ? nullptr : &*found;
-}
-
-const Gpu* gpu_with_ordinal(const std::vector<Gpu>& gpus, std::int64_t ordinal) {
-  const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.cuda_ordinal == ordinal; });
-  return found == gpus.end() ? nullptr : &*found;
+  const auto [end, problem] = std::from_chars(entry.data(), entry.data() + entry.size(), ordinal);
+  const bool is_number = problem == std::errc() && end == entry.data() + entry.size();
+  return is_number ? gpu_with_ordinal(gpus, ordinal) : nullptr;
 }
 
 }  // namespace
@@ -147,8 +145,7 @@ void identify_gpus(const Database& database, const Metadata& metadata, std::vect
         if (found != gpus.end()) gpu = &*found;
         device.gpu_uuid = mapped->second.uuid;
       } else if (!gpus.empty()) {
-        gpu = visible_gpu(gpus, visible, device.device_id);
-        if (gpu == nullptr) gpu = gpu_with_ordinal(gpus, device.device_id);
+        gpu = presumed_gpu(gpus, visible, device.device_id);
         if (gpu != nullptr) ++assumed;
       }
       if (gpu != nullptr) {

@@ -5,14 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <string_view>
 #include <system_error>
 
+#include "nsys_explain/ingest/export_advice.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {
@@ -20,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view export_command =
-    "nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep";
 constexpr std::string_view repair_command =
     "sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode=DELETE'";
 
@@ -42,23 +41,6 @@ struct DatabaseHeader {
     return big_endian(24) == big_endian(92) ? page_bytes * big_endian(28) : 0;
   }
 };
-
-bool nsys_is_on_path() {
-  const char* path = std::getenv("PATH");
-  std::istringstream directories(path != nullptr ? path : "");
-  for (std::string directory; std::getline(directories, directory, ':');) {
-    if (!directory.empty() && ::access((fs::path(directory) / "nsys").c_str(), X_OK) == 0) return true;
-  }
-  return false;
-}
-
-[[noreturn]] void refuse_report_file() {
-  throw TraceError(fmt::format(
-      "this is an Nsight Systems report, not its SQLite export: its format is not public and cannot be read; export "
-      "it with: {} ({})",
-      export_command,
-      nsys_is_on_path() ? "nsys is installed here" : "on a machine that has nsys; it is not on PATH here"));
-}
 
 bool is_report_name(const fs::path& path) {
   const std::string extension = path.extension().string();
@@ -93,13 +75,17 @@ DatabaseHeader read_header(const std::string& path) {
   if (count == 0) {
     throw TraceError(fmt::format(
         "the file is empty: nothing can be read; the export was interrupted or the disk was full, repeat it: {}",
-        export_command));
+        export_advice(path)));
+  }
+  if (!header.is_sqlite() && is_report_name(path)) {
+    throw TraceError(fmt::format(
+        "this is a report of Nsight Systems, not its SQLite export: the format of reports is not public; {}",
+        export_advice(path)));
   }
   if (!header.is_sqlite()) {
-    if (is_report_name(path)) refuse_report_file();
-    throw TraceError(fmt::format(
-        "the file is not a SQLite database: only SQLite exports of Nsight Systems can be read; make one with: {}",
-        export_command));
+    throw TraceError(
+        fmt::format("the file is not a SQLite database: only SQLite exports of Nsight Systems can be read; {}",
+                    export_advice(path)));
   }
   return header;
 }
@@ -160,22 +146,23 @@ ScratchDirectory::~ScratchDirectory() {
 InputFile::InputFile(const std::string& path) {
   require_regular_file(path);
   const DatabaseHeader header = read_header(path);
-  // Absolute, because a name that starts with "file:" would be taken for a URI.
-  path_to_open_ = fs::absolute(path).string();
-  if (!header.is_wal() && !has_sidecar(path)) {
+  // SQLite follows links and looks for sidecars beside the file itself, so this must look there too. And a relative
+  // name that starts with "file:" would be taken for a URI.
+  path_to_open_ = fs::canonical(path).string();
+  if (!header.is_wal() && !has_sidecar(path_to_open_)) {
     refuse_truncated(header, path);
     return;
   }
   try {
     scratch_ = std::make_unique<ScratchDirectory>();
     // Finishing the log may need as much again as the log itself; asking first spares filling up somebody's disk.
-    const std::uint64_t needed = 2 * bytes_with_sidecars(path);
+    const std::uint64_t needed = 2 * bytes_with_sidecars(path_to_open_);
     const std::uint64_t available = fs::space(scratch_->path()).available;
     if (available < needed) {
       throw fs::filesystem_error(fmt::format("{} bytes needed, {} available", needed, available),
                                  std::make_error_code(std::errc::no_space_on_device));
     }
-    path_to_open_ = copy_with_sidecars(path, scratch_->path());
+    path_to_open_ = copy_with_sidecars(path_to_open_, scratch_->path());
   } catch (const std::system_error& error) {
     throw TraceError(fmt::format(
         "the database has an unfinished write-ahead log or journal and cannot be copied to the temporary directory "

@@ -9,15 +9,15 @@
 
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/ingest/table_scan.hpp"
+#include "nsys_explain/ingest/utf8.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
 
-/// Variables seen so far; the profiler may have started several processes with different environments.
+/// Collects the allowed variables of one source. Several processes may have been started with different values: a
+/// variable that they do not agree on says nothing.
 class EnvironmentAllowList {
  public:
-  explicit EnvironmentAllowList(std::map<std::string, std::string>& values) : values_(values) {}
-
   void see(std::string_view name, std::string_view value) {
     const auto& allowed = environment_variables();
     if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) return;
@@ -25,12 +25,15 @@ class EnvironmentAllowList {
     if (!is_new && place->second != value) contradicted_.emplace(name);
   }
 
-  void drop_contradicted() {
-    for (const std::string& name : contradicted_) values_.erase(name);
+  /// Adds what is not known yet.
+  void add_to(std::map<std::string, std::string>& environment) const {
+    for (const auto& [name, value] : values_) {
+      if (contradicted_.count(name) == 0) environment.emplace(name, value);
+    }
   }
 
  private:
-  std::map<std::string, std::string>& values_;
+  std::map<std::string, std::string> values_;
   std::set<std::string> contradicted_;
 };
 
@@ -51,7 +54,7 @@ std::int64_t number_or_zero(std::string_view text) {
 }
 
 void take_export_pair(std::string_view name, std::string_view value, Metadata& metadata) {
-  if (name == "EXPORT_PRODUCT_VERSION") metadata.product_version = value;
+  if (name == "EXPORT_PRODUCT_VERSION") metadata.product_version = valid_utf8(value);
   if (name == "EXPORT_SCHEMA_VERSION_MAJOR") metadata.schema_major = static_cast<int>(number_or_zero(value));
   if (name == "EXPORT_SCHEMA_VERSION" && metadata.schema_major == 0) {
     metadata.schema_major = static_cast<int>(number_or_zero(value));
@@ -63,8 +66,6 @@ void take_export_pair(std::string_view name, std::string_view value, Metadata& m
   if (name == "EXPORT_PARAM_TABLES_TO_EXPORT" || name == "EXPORT_PARAM_TIMES_TO_EXPORT") {
     metadata.partial_export = metadata.partial_export || !value.empty();
   }
-  if (name == "EXPORT_PARAM_INCLUDE_BLOBS") metadata.blobs_included = value == "true";
-  if (name == "EXPORT_PARAM_INCLUDE_JSON") metadata.json_included = value == "true";
 }
 
 /// `NAME="value"`; the quotes may be missing.
@@ -79,8 +80,8 @@ void take_environment_pair(std::string_view pair, EnvironmentAllowList& environm
 void read_capture(const Database& database, Metadata& metadata, EnvironmentAllowList& environment) {
   bool include_mode = false, names_nccl = false, has_filter = false;
   for_each_pair(database, "META_DATA_CAPTURE", [&](std::string_view name, std::string_view value) {
-    if (name == "PROFILING_SESSION_UUID") metadata.session_uuid = value;
-    if (name == "DEVICE_DISPLAY_NAME") metadata.device_display_name = value;
+    if (name == "PROFILING_SESSION_UUID") metadata.session_uuid = valid_utf8(value);
+    if (name == "DEVICE_DISPLAY_NAME") metadata.device_display_name = valid_utf8(value);
     if (name.ends_with(":ENVIRONMENT_VARIABLE") && name.starts_with("PROCESS_")) {
       take_environment_pair(value, environment);
     }
@@ -147,11 +148,12 @@ Metadata read_metadata(const Database& database) {
         "something else; use a newer version of this tool or another nsys for the export",
         metadata.schema_major));
   }
-  EnvironmentAllowList environment(metadata.environment);
-  read_capture(database, metadata, environment);
   // What the profiled process was started with is closer to it than the profiler's own environment.
-  if (metadata.environment.empty()) read_system_environment(database, environment);
-  environment.drop_contradicted();
+  EnvironmentAllowList of_process, of_profiler;
+  read_capture(database, metadata, of_process);
+  read_system_environment(database, of_profiler);
+  of_process.add_to(metadata.environment);
+  of_profiler.add_to(metadata.environment);
   return metadata;
 }
 

@@ -4,51 +4,9 @@
 #include <functional>
 
 #include "nsys_explain/ingest/table_scan.hpp"
+#include "nsys_explain/ingest/utf8.hpp"
 
 namespace nsys_explain::ingest {
-namespace {
-
-/// Length of the well-formed UTF-8 sequence at the start of `text`, 0 if there is none (Unicode 3.9, table 3-7).
-std::size_t well_formed_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto continuation = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return i < text.size() && byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return continuation(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const unsigned low = first == 0xE0 ? 0xA0 : 0x80;   // no overlong forms
-    const unsigned high = first == 0xED ? 0x9F : 0xBF;  // no surrogates
-    return continuation(1, low, high) && continuation(2) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const unsigned low = first == 0xF0 ? 0x90 : 0x80;
-    const unsigned high = first == 0xF4 ? 0x8F : 0xBF;  // nothing beyond U+10FFFF
-    return continuation(1, low, high) && continuation(2) && continuation(3) ? 4 : 0;
-  }
-  return 0;
-}
-
-}  // namespace
-
-bool repair_utf8(std::string_view text, std::string& repaired) {
-  std::size_t valid = 0;
-  while (valid < text.size()) {
-    const std::size_t length = well_formed_length(text.substr(valid));
-    if (length == 0) break;
-    valid += length;
-  }
-  if (valid == text.size()) return false;
-  repaired.assign(text.substr(0, valid));
-  while (valid < text.size()) {
-    const std::size_t length = well_formed_length(text.substr(valid));
-    repaired += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(valid, length);
-    valid += std::max<std::size_t>(length, 1);
-  }
-  return true;
-}
-
 StringTable::StringTable(const Database& database) {
   TableScan scan(database, "StringIds");
   const auto id = scan.integer("id", Presence::required);

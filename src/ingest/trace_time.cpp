@@ -20,7 +20,7 @@ constexpr Nanoseconds last_utc_ns = 4'102'444'800 * second_ns;
 struct SessionStart {
   Nanoseconds utc_ns = no_time;
   Nanoseconds system_clock_ns = no_time;
-  std::int64_t rows = 0;
+  bool is_contradicted = false;
 };
 
 /// One row is expected; of several the earliest counts.
@@ -31,7 +31,7 @@ SessionStart read_session_start(const Database& database) {
   const auto system_clock = scan.integer("systemClockNs");
   scan.for_each_batch([&](std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row) {
-      ++start.rows;
+      if (start.utc_ns != no_time && utc[row] != no_time && utc[row] != start.utc_ns) start.is_contradicted = true;
       if (start.utc_ns != no_time && (utc[row] == no_time || utc[row] >= start.utc_ns)) continue;
       start.utc_ns = utc[row];
       start.system_clock_ns = system_clock[row];
@@ -59,11 +59,10 @@ void warn(std::vector<Warning>& warnings, Severity severity, std::string message
 TimeBase read_time_base(const Database& database, const Metadata& metadata, Session& session,
                         std::vector<Warning>& warnings) {
   const SessionStart start = read_session_start(database);
-  if (start.rows > 1) {
+  if (start.is_contradicted) {
     warn(warnings, Severity::info,
-         fmt::format("the export tells {} session starts: the earliest is used, so times may be off by a constant; "
-                     "export one report at a time",
-                     start.rows));
+         "the export tells several session starts: the earliest is used, so times may be off by a constant; export one "
+         "report at a time");
   }
   const bool believable = start.utc_ns >= first_utc_ns && start.utc_ns <= last_utc_ns;
   if (believable) {

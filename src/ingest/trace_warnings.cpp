@@ -10,6 +10,7 @@
 
 #include "nsys_explain/ingest/cuda_events.hpp"
 #include "nsys_explain/ingest/table_scan.hpp"
+#include "nsys_explain/ingest/utf8.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -21,10 +22,8 @@ constexpr std::size_t most_texts = 50;
 
 /// One line of valid UTF-8 of at most 500 bytes: white space of any kind becomes one space.
 std::string tidy(std::string_view text) {
-  std::string valid;
-  if (!repair_utf8(text, valid)) valid = text;
   std::string line;
-  for (const char c : valid) {
+  for (const char c : valid_utf8(text)) {
     const bool is_space = static_cast<unsigned char>(c) <= ' ';
     if (is_space && (line.empty() || line.back() == ' ')) continue;
     line += is_space ? ' ' : c;

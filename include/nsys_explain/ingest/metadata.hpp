@@ -20,7 +20,6 @@ struct Metadata {
   bool times_are_utc = false;      ///< exported with --ts-normalize=true
   std::int64_t time_shift_ns = 0;  ///< exported with --ts-shift
   bool partial_export = false;     ///< only some tables or a span of time were exported
-  bool blobs_included = false, json_included = false;
   std::string session_uuid;
   std::string device_display_name;
   bool nccl_domain_filtered = false;  ///< the capture asked for NVTX domains and NCCL's was not among them

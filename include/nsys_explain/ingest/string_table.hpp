@@ -10,10 +10,6 @@
 
 namespace nsys_explain::ingest {
 
-/// `text` as valid UTF-8: every byte that is not part of a well-formed sequence becomes U+FFFD (Unicode 3.9, table
-/// 3-7). Returns false where `text` was valid already; `repaired` is then left alone.
-bool repair_utf8(std::string_view text, std::string& repaired);
-
 /// The values of StringIds, and the dense strings that a Trace keeps of them.
 /// StringIds also holds captured output, file contents and paths of the user; only what an event refers to is kept.
 class StringTable {

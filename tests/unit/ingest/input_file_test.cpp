@@ -1,0 +1,257 @@
+#include "nsys_explain/ingest/input_file.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "unit/ingest/export_fixture.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::error_of;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::snapshot;
+
+class InputFileTest : public testing::ScratchTest {
+ protected:
+  /// One kernel of one process.
+  void write_export(testing::Writer& sql) {
+    testing::add_basics(sql);
+    testing::add_kernel_table(sql);
+    sql("INSERT INTO StringIds VALUES (1, 'kernel')");
+    testing::add_kernel(sql, {.start = 10, .end = 20, .name = 1});
+  }
+  void write_export(const std::string& path) {
+    testing::Writer sql(path);
+    write_export(sql);
+  }
+  static std::size_t kernels_of(const std::string& path) {
+    const Trace trace = read_trace(path);
+    return trace.processes.at(0).devices.at(0).kernels.size();
+  }
+  void write_text(const std::string& name, const std::string& text) { std::ofstream(file(name)) << text; }
+};
+
+/// TMPDIR for the time of a test.
+class TemporaryTmpdir {
+ public:
+  explicit TemporaryTmpdir(const std::string& value) {
+    if (const char* old = std::getenv("TMPDIR")) old_ = old;
+    ::setenv("TMPDIR", value.c_str(), 1);
+  }
+  ~TemporaryTmpdir() { old_.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", old_.c_str(), 1); }
+  TemporaryTmpdir(const TemporaryTmpdir&) = delete;
+  TemporaryTmpdir& operator=(const TemporaryTmpdir&) = delete;
+
+ private:
+  std::string old_;
+};
+
+TEST_F(InputFileTest, NothingChangesBesideAPlainExport) {
+  write_export(file());
+  const auto before = snapshot(directory());
+  EXPECT_EQ(kernels_of(file()), 1);
+  EXPECT_EQ(snapshot(directory()), before);
+  EXPECT_FALSE(InputFile(file()).is_private_copy());
+}
+
+TEST_F(InputFileTest, AnEmptyFileIsRefused) {
+  write_text("trace.sqlite", "");
+  EXPECT_THAT(error_of(file()), HasSubstr("the file is empty"));
+}
+
+TEST_F(InputFileTest, JunkIsRefused) {
+  write_text("trace.sqlite", std::string(5000, 'j'));
+  EXPECT_THAT(error_of(file()), HasSubstr("not a SQLite database"));
+  write_text("short.sqlite", "SQLite");
+  EXPECT_THAT(error_of(file("short.sqlite")), HasSubstr("not a SQLite database"));
+}
+
+TEST_F(InputFileTest, AReportGetsTheExportCommand) {
+  write_text("job.nsys-rep", "NVIDIA report");
+  EXPECT_THAT(error_of(file("job.nsys-rep")), HasSubstr("report of Nsight Systems"));
+  EXPECT_THAT(error_of(file("job.nsys-rep")), HasSubstr("nsys export --type sqlite"));
+}
+
+TEST_F(InputFileTest, ADirectoryAndAMissingFileAreRefused) {
+  EXPECT_THAT(error_of(directory().string()), HasSubstr("directory"));
+  EXPECT_THAT(error_of(file("nothing.sqlite")), HasSubstr("cannot be found"));
+}
+
+TEST_F(InputFileTest, APipeIsRefusedWithoutWaiting) {
+  ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(error_of(file("pipe")), HasSubstr("not a regular file"));
+}
+
+TEST_F(InputFileTest, ATruncatedExportIsRefusedEvenIfOnlyTheLastBytesAreMissing) {
+  write_export(file());
+  const auto size = fs::file_size(file());
+  for (const auto kept : {size - 100, size / 2, std::uintmax_t{50}}) {
+    fs::copy_file(file(), file("cut.sqlite"), fs::copy_options::overwrite_existing);
+    fs::resize_file(file("cut.sqlite"), kept);
+    EXPECT_THAT(error_of(file("cut.sqlite")), HasSubstr("cut short")) << kept;
+  }
+}
+
+TEST_F(InputFileTest, ADamagedSchemaIsRefused) {
+  write_export(file());
+  std::fstream stream(file(), std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekp(100);
+  stream << std::string(200, '\x77');
+  stream.close();
+  EXPECT_THAT(error_of(file()), HasSubstr("damaged"));
+}
+
+TEST_F(InputFileTest, AFileWithoutPermissionIsRefused) {
+  write_export(file());
+  fs::permissions(directory(), fs::perms::all);
+  fs::permissions(file(), fs::perms::none);
+  // In a child, because root may read everything and tests often run as root.
+  const auto run = [&] {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(3);
+    ::_exit(error_of(file()).find("may not be read") != std::string::npos ? 0 : 1);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(InputFileTest, AReadOnlyDirectoryOfAnotherUserIsNoObstacle) {
+  write_export(file());
+  {
+    testing::Writer sql(file("wal.sqlite"));
+    sql("PRAGMA journal_mode = WAL");
+    write_export(sql);
+  }
+  const fs::perms read_only = fs::perms::owner_read | fs::perms::owner_exec | fs::perms::group_read |
+                              fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec;
+  fs::permissions(file(), read_only);
+  fs::permissions(file("wal.sqlite"), read_only);
+  fs::permissions(directory(), read_only);
+  const auto before = snapshot(directory());
+  const auto run = [&] {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(3);
+    ::_exit(kernels_of(file()) == 1 && kernels_of(file("wal.sqlite")) == 1 ? 0 : 1);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+  EXPECT_EQ(snapshot(directory()), before);
+}
+
+TEST_F(InputFileTest, AWalModeFileWithoutSidecarsIsReadThroughACopy) {
+  {
+    testing::Writer sql(file());
+    sql("PRAGMA journal_mode = WAL");
+    write_export(sql);
+  }
+  ASSERT_FALSE(fs::exists(file() + "-wal"));
+  const testing::TestDirectory copies;
+  const auto before = snapshot(directory());
+  const TemporaryTmpdir tmpdir(copies.path().string());
+  EXPECT_EQ(kernels_of(file()), 1);
+  EXPECT_EQ(snapshot(directory()), before);
+  EXPECT_TRUE(fs::is_empty(copies.path()));
+}
+
+TEST_F(InputFileTest, RowsThatAreOnlyInTheWalAreRead) {
+  testing::Writer sql(file());  // stays open, so the log stays unmerged
+  sql("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0");
+  write_export(sql);
+  sql("PRAGMA wal_checkpoint(TRUNCATE)");
+  testing::add_kernel(sql, {.start = 30, .end = 40, .name = 1});
+  ASSERT_GT(fs::file_size(file() + "-wal"), 0);
+  const testing::TestDirectory copies;
+  const auto before = snapshot(directory());
+  const TemporaryTmpdir tmpdir(copies.path().string());
+  EXPECT_EQ(kernels_of(file()), 2);
+  EXPECT_EQ(snapshot(directory()), before);
+  EXPECT_TRUE(fs::is_empty(copies.path()));
+}
+
+TEST_F(InputFileTest, AHotJournalIsRolledBackInACopyOnly) {
+  constexpr std::size_t kernels = 20'001;
+  {
+    testing::Writer sql(file("source.sqlite"));
+    write_export(sql);
+    sql("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT k.* FROM CUPTI_ACTIVITY_KIND_KERNEL k, c");
+    // A crash in the middle of a transaction that had spilled into the file: both files as they were then.
+    sql("PRAGMA synchronous = FULL; PRAGMA cache_size = 5; BEGIN; UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 15");
+    fs::copy_file(file("source.sqlite"), file());
+    fs::copy_file(file("source.sqlite-journal"), file() + "-journal");
+    sql("ROLLBACK");
+  }
+  const auto kernels_from_10 = [](const std::string& path) {
+    const Trace trace = read_trace(path);
+    const auto& all = trace.processes.at(0).devices.at(0).kernels;
+    return std::count_if(all.begin(), all.end(), [](const Kernel& kernel) { return kernel.start_ns == 10; });
+  };
+  fs::copy_file(file(), file("without_journal.sqlite"));
+  ASSERT_LT(kernels_from_10(file("without_journal.sqlite")), kernels) << "the journal must matter in this test";
+  const testing::TestDirectory copies;
+  const auto before = snapshot(directory());
+  const TemporaryTmpdir tmpdir(copies.path().string());
+  EXPECT_EQ(kernels_from_10(file()), kernels);
+  EXPECT_EQ(snapshot(directory()), before);
+  EXPECT_TRUE(fs::is_empty(copies.path()));
+}
+
+TEST_F(InputFileTest, SidecarsAreFoundBehindASymbolicLink) {
+  testing::Writer sql(file("real.sqlite"));
+  sql("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0");
+  write_export(sql);
+  fs::create_directory(file("links"));
+  fs::create_symlink(file("real.sqlite"), file("links/trace.sqlite"));
+  EXPECT_EQ(kernels_of(file("links/trace.sqlite")), 1);
+  EXPECT_TRUE(InputFile(file("links/trace.sqlite")).is_private_copy());
+}
+
+TEST_F(InputFileTest, ACopyThatCannotBeMadeIsRefusedWithTheCommandThatMendsTheFile) {
+  {
+    testing::Writer sql(file());
+    sql("PRAGMA journal_mode = WAL");
+    write_export(sql);
+  }
+  const auto before = snapshot(directory());
+  const TemporaryTmpdir tmpdir(file("no/such/directory"));
+  EXPECT_THAT(error_of(file()), HasSubstr("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode=DELETE"));
+  EXPECT_EQ(snapshot(directory()), before);
+}
+
+TEST_F(InputFileTest, TheCopyIsRemovedAfterAFailureToo) {
+  {
+    testing::Writer sql(file());
+    sql("PRAGMA journal_mode = WAL; CREATE TABLE NotFromNsys (a)");
+  }
+  const testing::TestDirectory copies;
+  const TemporaryTmpdir tmpdir(copies.path().string());
+  EXPECT_THAT(error_of(file()), HasSubstr("not an export of Nsight Systems"));
+  EXPECT_TRUE(fs::is_empty(copies.path()));
+}
+
+TEST_F(InputFileTest, ANameThatLooksLikeAUriIsJustAName) {
+  const fs::path old = fs::current_path();
+  fs::current_path(directory());
+  write_export(file("file:trace.sqlite?mode=rwc"));
+  EXPECT_EQ(kernels_of("file:trace.sqlite?mode=rwc"), 1);
+  fs::current_path(old);
+}
+
+TEST_F(InputFileTest, AnExportThatIsBeingWrittenIsRefused) {
+  write_export(file());
+  testing::Writer sql(file());
+  sql("BEGIN EXCLUSIVE");
+  EXPECT_THAT(error_of(file()), HasSubstr("being written"));
+  sql("ROLLBACK");
+}
+
+TEST_F(InputFileTest, ErrorsAreOneLine) {
+  write_text("trace.sqlite", "junk");
+  EXPECT_THAT(error_of(file()), Not(HasSubstr("\n")));
+}
+
+}  // namespace
+}  // namespace nsys_explain::ingest

@@ -1,0 +1,153 @@
+#include "nsys_explain/ingest/table_scan.hpp"
+
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+#include "nsys_explain/model/time.hpp"
+#include "unit/ingest/export_fixture.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class TableScanTest : public testing::ScratchTest {};
+
+TEST_F(TableScanTest, DeliversColumnsByNameWhateverTheirPlaceAndType) {
+  testing::Writer{file()}(
+      "CREATE TABLE T (added_by_a_tool TEXT, b TEXT, a INTEGER);"
+      "INSERT INTO T VALUES ('x', 'one', 1), ('x', NULL, NULL), ('x', x'00ff', -3), ('x', '', 2.75), ('x', 5, 'text')");
+  const Database database(file(), OpenMode::read_only);
+  TableScan scan(database, "T");
+  const auto a = scan.integer("a", Presence::required);
+  const auto b = scan.text("b");
+  const auto absent = scan.integer("not_in_this_version");
+  const auto absent_text = scan.text("nor_this");
+  std::vector<std::int64_t> numbers, nulls;
+  std::vector<std::string> texts;
+  std::vector<bool> null_texts;
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      numbers.push_back(a[row]);
+      nulls.push_back(absent[row]);
+      texts.emplace_back(b[row]);
+      null_texts.push_back(is_null(b[row]));
+      EXPECT_TRUE(is_null(absent_text[row]));
+    }
+  });
+  EXPECT_THAT(numbers, ElementsAre(1, no_time, -3, 2, no_time));
+  EXPECT_THAT(nulls, ElementsAre(no_time, no_time, no_time, no_time, no_time));
+  EXPECT_THAT(texts, ElementsAre("one", "", std::string("\x00\xff", 2), "", "5"));
+  EXPECT_THAT(null_texts, ElementsAre(false, true, false, false, false));
+}
+
+TEST_F(TableScanTest, SplitsLongTablesIntoBatchesWithoutLosingRows) {
+  const std::size_t count = TableScan::batch_rows + 5;
+  testing::Writer{file()}(
+      "CREATE TABLE T (n INTEGER, t TEXT);"
+      "WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n + 1 < " +
+      std::to_string(count) + ") INSERT INTO T SELECT n, 'text ' || n FROM c");
+  const Database database(file(), OpenMode::read_only);
+  TableScan scan(database, "T");
+  const auto n = scan.integer("n");
+  const auto t = scan.text("t");
+  std::vector<std::size_t> batches;
+  std::int64_t next = 0;
+  scan.for_each_batch([&](std::size_t rows) {
+    batches.push_back(rows);
+    for (std::size_t row = 0; row < rows; ++row, ++next) {
+      ASSERT_EQ(n[row], next);
+      ASSERT_EQ(t[row], "text " + std::to_string(next));
+    }
+  });
+  EXPECT_THAT(batches, ElementsAre(TableScan::batch_rows, 5));
+}
+
+TEST_F(TableScanTest, ATableThatDoesNotExistHasNoRows) {
+  testing::Writer{file()}("CREATE TABLE Other (a)");
+  const Database database(file(), OpenMode::read_only);
+  TableScan scan(database, "T");
+  scan.integer("a", Presence::required);
+  scan.for_each_batch([](std::size_t) { FAIL(); });
+}
+
+TEST_F(TableScanTest, AMissingRequiredColumnIsAnErrorThatNamesIt) {
+  testing::Writer{file()}("CREATE TABLE T (b INTEGER)");
+  const Database database(file(), OpenMode::read_only);
+  TableScan scan(database, "T");
+  try {
+    scan.integer("a", Presence::required);
+    FAIL() << "no error";
+  } catch (const TraceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("table T has no column a"));
+  }
+}
+
+TEST_F(TableScanTest, WhatTheSinkThrowsArrivesAndTheNextScanWorks) {
+  testing::Writer{file()}(
+      "CREATE TABLE T (n INTEGER);"
+      "WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n < 40000) INSERT INTO T SELECT n FROM c");
+  const Database database(file(), OpenMode::read_only);
+  TableScan broken(database, "T");
+  broken.integer("n");
+  int calls = 0;
+  EXPECT_THROW(broken.for_each_batch([&](std::size_t) {
+    ++calls;
+    throw std::out_of_range("stop");
+  }),
+               std::out_of_range);
+  EXPECT_EQ(calls, 1);
+  TableScan scan(database, "T");
+  scan.integer("n");
+  std::size_t total = 0;
+  scan.for_each_batch([&](std::size_t rows) { total += rows; });
+  EXPECT_EQ(total, 40001);
+}
+
+TEST_F(TableScanTest, ViewsAndVirtualTablesAreNotTables) {
+  testing::Writer{file()}("CREATE TABLE T (a INTEGER); CREATE VIEW V AS SELECT a FROM T");
+  const Database database(file(), OpenMode::read_only);
+  EXPECT_TRUE(database.has_table("T"));
+  EXPECT_FALSE(database.has_table("V"));
+  EXPECT_TRUE(database.has_column("T", "a"));
+  EXPECT_FALSE(database.has_column("T", "b"));
+}
+
+TEST_F(TableScanTest, QuotesNamesThatAreNoPlainIdentifiers) {
+  testing::Writer{file()}("CREATE TABLE \"odd \"\"name\" (\"end\" INTEGER); INSERT INTO \"odd \"\"name\" VALUES (7)");
+  const Database database(file(), OpenMode::read_only);
+  TableScan scan(database, "odd \"name");
+  const auto end = scan.integer("end", Presence::required);
+  std::int64_t value = 0;
+  scan.for_each_batch([&](std::size_t) { value = end[0]; });
+  EXPECT_EQ(value, 7);
+}
+
+TEST_F(TableScanTest, ADamagedPageInTheMiddleIsAnErrorThatNamesTheTable) {
+  testing::Writer{file()}(
+      "PRAGMA page_size = 4096; CREATE TABLE Damaged (n INTEGER, t TEXT);"
+      "WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n < 60000)"
+      "INSERT INTO Damaged SELECT n, 'some text to fill pages' FROM c");
+  const auto size = std::filesystem::file_size(file());
+  ASSERT_GT(size, 100 * 4096);
+  {
+    std::fstream stream(file(), std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(size / 2 / 4096 * 4096));
+    stream << std::string(4096, '\x5a');
+  }
+  const Database database(file(), OpenMode::read_only);
+  TableScan scan(database, "Damaged");
+  scan.integer("n");
+  try {
+    scan.for_each_batch([](std::size_t) {});
+    FAIL() << "no error";
+  } catch (const TraceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("table Damaged"));
+    EXPECT_THAT(error.what(), HasSubstr("malformed"));
+  }
+}
+
+}  // namespace
+}  // namespace nsys_explain::ingest
