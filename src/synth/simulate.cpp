@@ -49,7 +49,7 @@ double end_jitter_ns(std::uint64_t seed, Operation operation, std::uint32_t chan
   constexpr double median_of_half_normal = 0.6745;
   switch (operation) {
     case Operation::all_gather:
-      return 2'700 * std::exp(1.2 * bias.normal() + 1.25 * draw.normal());
+      return std::min(200'000.0, 2'700 * std::exp(1.2 * bias.normal() + 1.25 * draw.normal()));
     case Operation::reduce_scatter:
       return 1'000 / median_of_half_normal * std::abs(draw.normal());
     case Operation::send_recv:
