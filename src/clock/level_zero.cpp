@@ -14,8 +14,9 @@ constexpr Nanoseconds same_boot_tolerance_ns = 1'000'000'000;
 
 bool share_clock(const Session& a, const Session& b) {
   if (a.system_clock_ns == no_time || b.system_clock_ns == no_time) return false;
-  if (!a.boot_key.empty() && !b.boot_key.empty()) return a.boot_key == b.boot_key;
-  if (a.host.empty() || a.host != b.host || a.utc_start_ns == no_time || b.utc_start_ns == no_time) return false;
+  const bool keys_known = !a.boot_key.empty() && !b.boot_key.empty();
+  if (keys_known ? a.boot_key != b.boot_key : a.host.empty() || a.host != b.host) return false;
+  if (a.utc_start_ns == no_time || b.utc_start_ns == no_time) return keys_known;
   const Nanoseconds boot_a = a.utc_start_ns - a.system_clock_ns;
   const Nanoseconds boot_b = b.utc_start_ns - b.system_clock_ns;
   return std::max(boot_a, boot_b) - std::min(boot_a, boot_b) <= same_boot_tolerance_ns;
@@ -69,8 +70,8 @@ Nanoseconds session_start_ns(const Session& session, Nanoseconds epoch_utc_ns) {
 
 LevelZero level_zero(std::span<const Session> sessions, const ClockOptions& options) {
   LevelZero result;
-  const bool only_utc = options.method == ClockMethod::utc;
-  const std::vector<std::size_t> first_of_unit = assign_units(sessions, !only_utc, result.units);
+  const bool host_clocks = options.method != ClockMethod::utc && options.method != ClockMethod::collectives;
+  const std::vector<std::size_t> first_of_unit = assign_units(sessions, host_clocks, result.units);
   std::vector<std::int32_t> sessions_of_unit(first_of_unit.size(), 0);
   for (const std::int32_t unit : result.units) ++sessions_of_unit[unit];
 

@@ -11,7 +11,7 @@
 namespace nsys_explain::clock {
 
 struct ClockOptions {
-  /// What may relate sessions: nothing but UTC; the hosts' own clocks; or (empty, or `collectives`) everything known.
+  /// What may relate sessions: UTC only, the hosts' own clocks only, collectives only; empty: everything known.
   std::optional<ClockMethod> method;
   /// One standard uncertainty of UTC between hosts where the user vouches for it (PTP): relates what nothing else does.
   std::optional<Nanoseconds> utc_uncertainty_ns;
@@ -22,7 +22,7 @@ inline constexpr Nanoseconds ntp_uncertainty_ns = 10'000'000;
 
 /// Between sessions of one host: their host clocks agree to nanoseconds, but each session converts GPU to host time by
 /// its own fit, and those differ by microseconds.
-inline constexpr Nanoseconds host_clock_uncertainty_ns = 2'000;
+inline constexpr Nanoseconds host_clock_uncertainty_ns = 5'000;
 
 /// Earliest UTC start of all sessions; 0 where none recorded one.
 Nanoseconds job_epoch_utc_ns(std::span<const Session> sessions);
@@ -41,8 +41,8 @@ struct LevelZero {
   std::vector<std::int32_t> units;
 };
 
-/// Two sessions run on one clock if both recorded the system clock, on one host, in one boot: equal boot keys, or,
-/// where those are unknown, an equal host name and boot instants (UTC - system clock) within one second.
+/// Two sessions run on one clock if both recorded the system clock, on one host (equal boot keys, or, where those are
+/// unknown, equal host names), in one boot: boot instants (UTC - system clock) within one second.
 /// The result does not depend on the order of the sessions.
 LevelZero level_zero(std::span<const Session> sessions, const ClockOptions& options = {});
 

@@ -64,6 +64,9 @@ TEST(LevelZero, BootKeysDecideWhereKnown) {
   sessions[0].boot_key = "one";
   sessions[1].boot_key = "two";
   EXPECT_EQ(level_zero(sessions).units, (std::vector<std::int32_t>{0, 1}));
+  sessions[1] = session("b", "h", utc, 20 * second);  // rebooted: an equal key does not outweigh that
+  sessions[1].boot_key = "one";
+  EXPECT_EQ(level_zero(sessions).units, (std::vector<std::int32_t>{0, 1}));
   sessions[1] = session("b", "h", no_time, 101 * second);  // needs no UTC
   sessions[1].boot_key = "one";
   const LevelZero level = level_zero(sessions);

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "nsys_explain/clock/level_zero.hpp"
+#include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/diagnostic.hpp"
+#include "nsys_explain/model/identity.hpp"
+#include "nsys_explain/model/job_report.hpp"
+
+namespace nsys_explain::clock {
+
+/// One member's part in a matched instance, in session time (UTC by its report - epoch).
+struct ObservedMember {
+  Nanoseconds enter_ns = 0;
+  Nanoseconds exit_ns = 0;
+  std::int32_t session = 0;  ///< index into the sessions given to fit_clocks; several members may share one
+};
+
+/// One matched instance: members [first_member, first_member + members) of Observations.
+struct ObservedInstance {
+  Operation operation = Operation::unknown;
+  std::uint32_t kernel_name_hash = 0;  ///< tells algorithm and protocol apart; 0 where unknown
+  std::int64_t message_bytes = -1;     ///< -1 unknown
+  std::int64_t first_member = 0;
+  std::int32_t members = 0;
+};
+
+/// What one tool rank owns. Every instance is whole, and on one tool rank only; which one does not matter.
+struct Observations {
+  std::vector<ObservedInstance> instances;
+  std::vector<ObservedMember> members;
+};
+
+/// Element-wise over the tool ranks' vectors of equal length, result on every rank. Every rank calls both equally
+/// often.
+struct Reduction {
+  using Combine = std::function<std::vector<std::int64_t>(std::span<const std::int64_t>)>;
+  Combine sum;
+  Combine maximum;
+
+  static Reduction serial();
+};
+
+struct ClockFit {
+  ClockReport report;  ///< sessions in the order given
+  std::vector<Warning> warnings;
+};
+
+/// Offset and drift of every session from the exits of matched synchronising collectives, which all members leave at
+/// nearly the same true time (algorithms.md 1). The model, with session s and instance c of class k:
+///
+///     exit(c, s) = m(c) + offset(s) + drift(s) * (m(c) - pivot) + bias(s, operation) + noise of scale(k)
+///
+/// m(c) is eliminated exactly; scales and weights are robust (Huber, then Tukey), so wrong matches do not count. The
+/// bias of an operation's exits is a random effect with a spread of known size: all-reduce has none and so decides the
+/// offsets where it relates two sessions, while biased operations still help with the drift. Host clocks of one boot
+/// enter as one more, coarser observation. Operations that do not synchronise, and all-to-all, are used only between
+/// sessions that nothing better relates, with a warning.
+///
+/// Collective over the tool ranks of `reduction`. The result is equal bit for bit on every rank and for every
+/// distribution and order of observations: whatever is summed across instances is summed in integers. Memory is
+/// O(own observations + sessions); nothing of size sessions squared exists.
+///
+/// `uncertainty_ns` is one standard uncertainty of the offset to the component's reference at the pivot: the
+/// M-estimator's sandwich covariance propagated through the graph, including what biases may contribute. Drifts of a
+/// component are reported only if one of them is significant; otherwise they are 0.
+ClockFit fit_clocks(std::span<const Session> sessions, const Observations& observations, const Reduction& reduction,
+                    const ClockOptions& options = {});
+
+}  // namespace nsys_explain::clock

@@ -1,0 +1,350 @@
+#include "estimator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "fixed_point.hpp"
+#include "magnitude_histogram.hpp"
+
+namespace nsys_explain::clock {
+namespace {
+
+constexpr double huber_limit = 1.345;        // 95 % efficiency on normal noise
+constexpr double tukey_limit = 4.685;        // the same
+constexpr double least_tukey_weight = 1e-6;  // keeps a session whose exits all disagree determined, if badly
+constexpr double median_to_deviation = 1.4826;
+constexpr double prior_samples = 4;       // weight of what is known beforehand about a class's scale
+constexpr double drift_deviation = 1e-4;  // oscillators differ by less than 100 ppm; matters for a handful of instances
+constexpr double frozen_precision = 1e6;  // 1 / ns^2: no data come near it
+constexpr double solve_tolerance = 1e-6;  // the next iteration solves for what is left
+constexpr double spread_tolerance = 1e-3;
+constexpr double still_ns = 0.1;
+
+/// Residuals of few members are small because their common exit was fitted to them.
+double inflation(const SampleGroup& group) {
+  const auto n = static_cast<double>(group.count);
+  return std::sqrt(n / (n - 1));
+}
+
+double tukey_weight(double ratio) {
+  const double u = ratio / tukey_limit;
+  const double inside = 1 - u * u;
+  return inside > 0 ? std::max(inside * inside, least_tukey_weight) : least_tukey_weight;
+}
+
+double median(std::vector<double>& values) {
+  const std::size_t middle = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
+  const double upper = values[middle];
+  if (values.size() % 2 == 1) return upper;
+  return (upper + *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle))) / 2;
+}
+
+/// Where the weighted members of an instance agree; their median where they have no weights yet.
+double centre(std::span<const Sample> members, bool by_median, std::vector<double>& scratch) {
+  double total = 0, sum = 0;
+  for (const Sample& sample : members) {
+    total += sample.weight;
+    sum += sample.weight * sample.residual;
+  }
+  if (!by_median && total > 0) return sum / total;
+  scratch.clear();
+  for (const Sample& sample : members) scratch.push_back(sample.residual);
+  return median(scratch);
+}
+
+double sign_of(std::uint64_t bits, std::size_t side) {
+  return ((bits >> side) & 1U) != 0 ? 1.0 : -1.0;
+}
+
+}  // namespace
+
+Estimator::Estimator(SampleSet& set, const Reduction& reduction)
+    : set_(set),
+      reduction_(reduction),
+      unknowns_{set.component.size(), 2 + set.bias_ns.size()},
+      frozen_(set.component.size(), true) {
+  const std::size_t sessions = set.component.size();
+  state.base_ns.assign(sessions, 0);
+  state.offset_ns.assign(sessions, 0.0);
+  state.drift.assign(sessions, 0.0);
+  state.bias_ns.assign(sessions * set.bias_ns.size(), 0.0);
+}
+
+void Estimator::estimate() {
+  iterate(Loss::squares);
+  iterate_until_still(Loss::huber, 6);
+  find_pivot();
+  frozen_.assign(frozen_.size(), false);
+  iterate_until_still(Loss::huber, 25);
+  refine();
+}
+
+void Estimator::refine() {
+  iterate_until_still(Loss::tukey, 15);
+}
+
+void Estimator::update_residuals() {
+  place_ties();
+  compute_residuals(set_.own, true);
+  compute_residuals(set_.ties, true);
+}
+
+void Estimator::freeze_drift(const std::vector<bool>& frozen) {
+  frozen_ = frozen;
+  for (std::size_t s = 0; s < frozen.size(); ++s) {
+    if (frozen[s]) state.drift[s] = 0;
+  }
+}
+
+void Estimator::iterate_until_still(Loss loss, int most) {
+  for (int i = 0; i < most; ++i) {
+    if (iterate(loss) < still_ns) break;
+  }
+}
+
+/// One step; returns the largest change of any clock within the run, ns.
+double Estimator::iterate(Loss loss) {
+  place_ties();
+  const bool by_median = loss != Loss::tukey;  // weights are not to be trusted yet
+  compute_residuals(set_.own, by_median);
+  compute_residuals(set_.ties, by_median);
+  if (loss != Loss::squares) estimate_scales();
+  weigh(set_.own, loss);
+  weigh(set_.ties, loss);
+
+  double largest = 0;
+  const auto see = [&](const Samples& samples) {
+    for (const Sample& sample : samples.samples) largest = std::max(largest, std::abs(sample.residual));
+  };
+  see(set_.own);
+  see(set_.ties);
+  const std::vector<std::int64_t> exponent = {FixedPoint::exponent_above(largest)};
+  const double bound = std::ldexp(1.0, static_cast<int>(reduction_.maximum(exponent).front()));
+
+  const std::vector<double> known = precision();
+  const NormalEquations equations(set_, unknowns_, known, reduction_);
+  Block rhs = equations.right_hand_side(
+      1, bound, [](const SampleGroup&, std::size_t, const Sample& sample, double* out) { *out = sample.residual; });
+  const std::size_t biases = set_.bias_ns.size();
+  const std::vector<double> mean_drift = mean_drift_of_components();
+  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
+    const std::size_t first = s * unknowns_.columns;
+    // Drawn to the component's mean, not to the reference: that would be a common change, which says nothing.
+    const double drift = state.drift[s] - mean_drift[static_cast<std::size_t>(set_.component[s])];
+    if (!frozen_[s]) rhs.values[first + 1] -= known[first + 1] * drift * span_ns;
+    for (std::size_t b = 0; b < biases; ++b) {
+      rhs.values[first + 2 + b] -= known[first + 2 + b] * state.bias_ns[s * biases + b];
+    }
+  }
+  return advance(equations.solve(rhs, solve_tolerance));
+}
+
+void Estimator::compute_residuals(Samples& samples, bool by_median) const {
+  const std::size_t biases = set_.bias_ns.size();
+  std::vector<double> scratch;
+  for (const SampleGroup& group : samples.groups) {
+    const std::span<Sample> members = samples.of(group);
+    const int bias = set_.classes[group.scale_class].bias;
+    const Nanoseconds reference = members.front().exit_ns - state.base_ns[members.front().session];
+    for (Sample& sample : members) {
+      const auto s = static_cast<std::size_t>(sample.session);
+      const Nanoseconds x = sample.exit_ns - state.base_ns[s];
+      const double since_pivot = static_cast<double>(x - pivot_ns) - state.offset_ns[s];
+      sample.residual = static_cast<double>(x - reference) - state.offset_ns[s] - state.drift[s] * since_pivot;
+      if (bias >= 0) sample.residual -= state.bias_ns[s * biases + static_cast<std::size_t>(bias)];
+      sample.spans = std::clamp(since_pivot / span_ns, -largest_spans, largest_spans);
+    }
+    const double common = centre(members, by_median, scratch);
+    for (Sample& sample : members) sample.residual -= common;
+  }
+}
+
+/// Median residual of every class, freed of what the fit took out of it, and drawn to what is known beforehand where
+/// there are but a few.
+void Estimator::estimate_scales() {
+  namespace histogram = magnitude_histogram;
+  const std::size_t classes = set_.classes.size();
+  std::vector<std::int64_t> counts(classes * histogram::bins + 1, 0);
+  for (const SampleGroup& group : set_.own.groups) {
+    if (!group.active) continue;
+    const double inflate = inflation(group);
+    std::int64_t* const bins = &counts[static_cast<std::size_t>(group.scale_class) * histogram::bins];
+    for (const Sample& sample : set_.own.of(group)) ++bins[histogram::bin_of(sample.residual * inflate)];
+    counts.back() += group.count - 1;
+  }
+  counts = reduction_.sum(counts);
+  double parameters = 0;
+  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
+    const bool fitted = set_.observed[s] > 0 && set_.component[s] != static_cast<std::int32_t>(s);
+    parameters += fitted ? (frozen_[s] ? 1 : 2) : 0;
+  }
+  const auto equations = static_cast<double>(counts.back());
+  freedom_ = equations > parameters ? (equations - parameters) / equations : 0.0;
+  for (std::size_t k = 0; k < classes; ++k) {
+    ScaleClass& scale_class = set_.classes[k];
+    if (scale_class.fixed) continue;
+    const std::span<const std::int64_t> bins(&counts[k * histogram::bins], histogram::bins);
+    std::int64_t samples = 0;
+    for (const std::int64_t count : bins) samples += count;
+    const double seen = median_to_deviation * histogram::quantile(bins, 0.5);
+    const auto n = static_cast<double>(samples);
+    const double variance = (n * seen * seen + prior_samples * scale_class.prior_ns * scale_class.prior_ns) /
+                            (n * freedom_ + prior_samples);
+    scale_class.scale_ns = std::max(std::sqrt(variance), smallest_scale_ns);
+  }
+}
+
+void Estimator::weigh(Samples& samples, Loss loss) const {
+  for (const SampleGroup& group : samples.groups) {
+    const double scale = set_.classes[group.scale_class].scale_ns;
+    const double inflate = inflation(group) / scale;
+    for (Sample& sample : samples.of(group)) {
+      const double ratio = std::abs(sample.residual) * inflate;
+      double weight = 1;
+      if (loss == Loss::huber && ratio > huber_limit) weight = huber_limit / ratio;
+      if (loss == Loss::tukey) weight = tukey_weight(ratio);
+      sample.weight = weight / (scale * scale);
+    }
+  }
+}
+
+/// Middle and length of the run on the clocks known so far.
+void Estimator::find_pivot() {
+  Nanoseconds earliest = std::numeric_limits<Nanoseconds>::max();
+  Nanoseconds latest = std::numeric_limits<Nanoseconds>::lowest() + 1;
+  for (const SampleGroup& group : set_.own.groups) {
+    if (!group.usable) continue;
+    for (const Sample& sample : set_.own.of(group)) {
+      const Nanoseconds x = sample.exit_ns - state.base_ns[sample.session];
+      earliest = std::min(earliest, x);
+      latest = std::max(latest, x);
+    }
+  }
+  const std::vector<std::int64_t> mine = {-earliest, latest};
+  const std::vector<std::int64_t> ends = reduction_.maximum(mine);
+  span_ns = std::max(1.0, static_cast<double>(ends[1] + ends[0]));
+  pivot_ns = -ends[0] + (ends[1] + ends[0]) / 2;
+}
+
+/// Ties hold at any time; theirs are the two ends of the run, on the clock of their first session.
+void Estimator::place_ties() {
+  for (std::size_t g = 0; g < set_.ties.groups.size(); ++g) {
+    const std::span<Sample> members = set_.ties.of(set_.ties.groups[g]);
+    const auto half = static_cast<Nanoseconds>(span_ns / 2);
+    const Nanoseconds at = pivot_ns + state.base_ns[members.front().session] + (g % 2 == 0 ? -half : half);
+    for (Sample& sample : members) sample.exit_ns = at;
+  }
+}
+
+std::vector<double> Estimator::precision() const {
+  std::vector<double> result(unknowns_.size(), 0.0);
+  const double drift = 1 / std::pow(drift_deviation * span_ns, 2);
+  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
+    double* const known = &result[s * unknowns_.columns];
+    known[1] = frozen_[s] ? frozen_precision : drift;
+    for (std::size_t b = 0; b < set_.bias_ns.size(); ++b) known[2 + b] = 1 / (set_.bias_ns[b] * set_.bias_ns[b]);
+  }
+  return result;
+}
+
+std::vector<double> Estimator::mean_drift_of_components() const {
+  std::vector<double> sum(unknowns_.sessions, 0.0), members(unknowns_.sessions, 0.0);
+  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
+    sum[static_cast<std::size_t>(set_.component[s])] += state.drift[s];
+    members[static_cast<std::size_t>(set_.component[s])] += 1;
+  }
+  for (std::size_t s = 0; s < unknowns_.sessions; ++s) sum[s] = members[s] > 0 ? sum[s] / members[s] : 0.0;
+  return sum;
+}
+
+double Estimator::advance(const Block& step) {
+  double largest = 0;
+  const std::size_t biases = set_.bias_ns.size();
+  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
+    const double* const mine = &step.values[s * unknowns_.columns];
+    const double* const reference = &step.values[static_cast<std::size_t>(set_.component[s]) * unknowns_.columns];
+    const double offset = mine[0] - reference[0];
+    const double drift = frozen_[s] ? 0.0 : mine[1] - reference[1];
+    state.offset_ns[s] += offset;
+    const Nanoseconds whole = std::llround(state.offset_ns[s]);
+    state.base_ns[s] += whole;
+    state.offset_ns[s] -= static_cast<double>(whole);
+    state.drift[s] += drift / span_ns;
+    for (std::size_t b = 0; b < biases; ++b) state.bias_ns[s * biases + b] += mine[2 + b];
+    largest = std::max({largest, std::abs(offset), std::abs(drift)});
+  }
+  return largest;
+}
+
+/// Variance of the weighted noise of every class relative to what its weights claim: for an M-estimator the sandwich
+/// covariance is E[psi^2] / E[psi']^2 * scale^2 (X'X)^-1, while the weights stand for A = E[w] / scale^2 X'X.
+void Estimator::measure_efficiency() {
+  const std::size_t classes = set_.classes.size();
+  const FixedPoint fixed(tukey_limit * tukey_limit, set_.total_samples + 1);
+  std::vector<std::int64_t> sums(classes * 4, 0);
+  for (const SampleGroup& group : set_.own.groups) {
+    if (!group.active) continue;
+    const double inflate = inflation(group) / set_.classes[group.scale_class].scale_ns;
+    std::int64_t* const sum = &sums[static_cast<std::size_t>(group.scale_class) * 4];
+    for (const Sample& sample : set_.own.of(group)) {
+      const double ratio = sample.residual * inflate;
+      const double weight = tukey_weight(ratio);
+      const double square = ratio * ratio / (tukey_limit * tukey_limit);
+      sum[0] += 1;
+      sum[1] += fixed.quantise(std::min(weight * ratio * weight * ratio, tukey_limit * tukey_limit));
+      sum[2] += fixed.quantise(square < 1 ? (1 - square) * (1 - 5 * square) : 0.0);
+      sum[3] += fixed.quantise(weight);
+    }
+  }
+  sums = reduction_.sum(sums);
+  for (std::size_t k = 0; k < classes; ++k) {
+    const auto n = static_cast<double>(sums[4 * k]);
+    if (set_.classes[k].fixed || n == 0) continue;
+    const double square = fixed.restore(sums[4 * k + 1]) / n;
+    const double slope = std::max(fixed.restore(sums[4 * k + 2]) / n, 0.2);
+    const double weight = fixed.restore(sums[4 * k + 3]) / n;
+    set_.classes[k].variance = (n * square * weight / (slope * slope) + prior_samples) / (n * freedom_ + prior_samples);
+  }
+}
+
+Spread Estimator::spread() {
+  measure_efficiency();
+  // One bit of a hash per side: 64 sides know a standard deviation to 9 %, fewer are enough where passes are long.
+  const std::size_t sides = set_.total_samples <= (1 << 20) ? 64 : set_.total_samples <= (1 << 22) ? 32 : 16;
+  double most = 0;
+  for (const ScaleClass& scale_class : set_.classes) {
+    most = std::max(most, scale_class.scale_ns * std::sqrt(scale_class.variance / least_tukey_weight));
+  }
+  const std::vector<double> known = precision();
+  const NormalEquations equations(set_, unknowns_, known, reduction_);
+  Block rhs = equations.right_hand_side(
+      sides, most, [&](const SampleGroup& group, std::size_t member, const Sample& sample, double* out) {
+        const double deviation = std::sqrt(set_.classes[group.scale_class].variance / sample.weight);
+        const std::uint64_t bits = mix(group.hash + member);
+        for (std::size_t p = 0; p < sides; ++p) out[p] = deviation * sign_of(bits, p);
+      });
+  for (std::size_t u = 0; u < known.size(); ++u) {
+    const std::uint64_t bits = mix(~static_cast<std::uint64_t>(u));
+    for (std::size_t p = 0; p < sides; ++p) rhs.values[u * sides + p] += std::sqrt(known[u]) * sign_of(bits, p);
+  }
+  const Block drawn = equations.solve(rhs, spread_tolerance);
+
+  Spread result;
+  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
+    const std::size_t mine = s * unknowns_.columns * sides;
+    const std::size_t reference = static_cast<std::size_t>(set_.component[s]) * unknowns_.columns * sides;
+    double offset = 0, drift = 0;
+    for (std::size_t p = 0; p < sides; ++p) {
+      offset += std::pow(drawn.values[mine + p] - drawn.values[reference + p], 2);
+      drift += std::pow(drawn.values[mine + sides + p] - drawn.values[reference + sides + p], 2);
+    }
+    result.offset_ns.push_back(std::sqrt(offset / static_cast<double>(sides)));
+    result.drift.push_back(std::sqrt(drift / static_cast<double>(sides)) / span_ns);
+  }
+  return result;
+}
+
+}  // namespace nsys_explain::clock

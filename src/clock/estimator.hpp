@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "normal_equations.hpp"
+#include "samples.hpp"
+
+namespace nsys_explain::clock {
+
+/// The clocks as the estimator knows them, in path order. Relative to their component's reference, whose offset and
+/// drift are 0.
+struct ClockState {
+  std::vector<Nanoseconds> base_ns;  ///< integer part of the offsets: keeps doubles small
+  std::vector<double> offset_ns;     ///< the rest
+  std::vector<double> drift;         ///< dimensionless
+  std::vector<double> bias_ns;       ///< [session * bias columns + column]
+};
+
+struct Spread {
+  std::vector<double> offset_ns;  ///< standard uncertainty to the component's reference, at the pivot
+  std::vector<double> drift;
+};
+
+/// Iteratively reweighted least squares for all clocks at once. Member functions are collective.
+class Estimator {
+ public:
+  Estimator(SampleSet& set, const Reduction& reduction);
+
+  /// From nothing: offsets first, which also gives pivot and span of the run, then everything.
+  void estimate();
+  /// From where it stands, with the groups that are active now.
+  void refine();
+  /// Keeps the drift of these sessions at 0.
+  void freeze_drift(const std::vector<bool>& frozen);
+  /// By solving for random right-hand sides that have the covariance of the noise.
+  Spread spread();
+  /// Residuals of all groups, active or not, to the median of their instance.
+  void update_residuals();
+
+  ClockState state;
+  Nanoseconds pivot_ns = 0;
+  double span_ns = 1;
+
+ private:
+  enum class Loss : std::uint8_t { squares, huber, tukey };
+
+  void iterate_until_still(Loss loss, int most);
+  double iterate(Loss loss);
+  void compute_residuals(Samples& samples, bool by_median) const;
+  void estimate_scales();
+  void weigh(Samples& samples, Loss loss) const;
+  void find_pivot();
+  void place_ties();
+  double advance(const Block& step);
+  std::vector<double> precision() const;
+  std::vector<double> mean_drift_of_components() const;
+  void measure_efficiency();
+
+  SampleSet& set_;
+  const Reduction& reduction_;
+  Unknowns unknowns_;
+  std::vector<bool> frozen_;
+  double freedom_ = 1;  ///< share of the residuals' variance that the fit left in them
+};
+
+}  // namespace nsys_explain::clock

@@ -1,0 +1,198 @@
+#include "nsys_explain/clock/fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "estimator.hpp"
+#include "nsys_explain/clock/job_time.hpp"
+#include "quality.hpp"
+#include "samples.hpp"
+
+namespace nsys_explain::clock {
+namespace {
+
+/// Exits carry steps of 32 ns and an unknown share of systematic error: no offset is known better than this.
+constexpr double least_uncertainty_ns = 5;
+/// Host clocks of one boot that disagree with the exits by more are not one clock.
+constexpr double broken_tie_ns = 50'000;
+constexpr double rejected_weight = 0.01;
+
+/// number[i]: place of session i in the order of paths.
+std::vector<std::int32_t> path_numbers(std::span<const Session> sessions) {
+  std::vector<std::size_t> order(sessions.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return sessions[a].path < sessions[b].path; });
+  std::vector<std::int32_t> number(sessions.size());
+  for (std::size_t i = 0; i < order.size(); ++i) number[order[i]] = static_cast<std::int32_t>(i);
+  return number;
+}
+
+/// Per session: whether its component shows no drift at all. The limit grows with the number of clocks looked at, so
+/// that a job on one common clock shows none by chance; where one drifts, all fitted drifts are kept.
+std::vector<bool> without_drift(const SampleSet& set, const ClockState& state, const Spread& spread) {
+  const std::size_t sessions = set.component.size();
+  std::vector<int> members(sessions, 0);
+  for (const std::int32_t component : set.component) ++members[component];
+  std::vector<bool> still(sessions, true);
+  for (std::size_t s = 0; s < sessions; ++s) {
+    const auto component = static_cast<std::size_t>(set.component[s]);
+    const double limit = std::sqrt(9 + 2 * std::log(static_cast<double>(members[component])));
+    if (std::abs(state.drift[s]) > limit * spread.drift[s]) still[component] = false;
+  }
+  for (std::size_t s = 0; s < sessions; ++s) still[s] = still[static_cast<std::size_t>(set.component[s])];
+  return still;
+}
+
+SampleClocks make_clocks(const SampleSet& set, const ClockState& state, const Spread& spread) {
+  SampleClocks clocks(set.component.size());
+  for (std::size_t s = 0; s < clocks.size(); ++s) {
+    const bool is_reference = set.component[s] == static_cast<std::int32_t>(s);
+    clocks[s].method = set.observed[s] > 0 ? ClockMethod::collectives : ClockMethod::host_clock;
+    clocks[s].component = set.component[s];
+    clocks[s].offset_ns = state.base_ns[s] + std::llround(state.offset_ns[s]);
+    clocks[s].drift_ppb = std::round(state.drift[s] * 1e9 * drift_steps_per_ppb) / drift_steps_per_ppb;
+    clocks[s].uncertainty_ns =
+        is_reference ? 0 : static_cast<Nanoseconds>(std::ceil(std::max(spread.offset_ns[s], least_uncertainty_ns)));
+  }
+  return clocks;
+}
+
+Warning warn(Severity severity, std::int64_t count, std::string message) {
+  return {severity, WarningSource::analysis, count, std::move(message)};
+}
+
+/// Sessions related to their component's reference only by operations that do not synchronise.
+void warn_of_weak_bridges(const SampleSet& set, std::vector<Warning>& warnings) {
+  std::int64_t count = 0;
+  for (std::size_t s = 0; s < set.component.size(); ++s) count += set.bridged[s] != set.component[s] ? 1 : 0;
+  if (count == 0) return;
+  warnings.push_back(warn(Severity::info, count,
+                          "clocks of sessions are related by operations that do not synchronise their members only: "
+                          "offsets are uncertain by tens of microseconds; capture an all-reduce of these sessions"));
+}
+
+void warn_of_broken_ties(const SampleSet& set, std::vector<Warning>& warnings) {
+  std::int64_t count = 0;
+  for (const SampleGroup& group : set.ties.groups) {
+    const std::span<const Sample> members = set.ties.of(group);
+    count += std::any_of(members.begin(), members.end(),
+                         [](const Sample& sample) { return std::abs(sample.residual) > broken_tie_ns; })
+                 ? 1
+                 : 0;
+  }
+  if (count == 0) return;
+  warnings.push_back(warn(Severity::info, (count + 1) / 2,
+                          fmt::format("sessions of one host disagree by more than {:.0f} us between its system clock "
+                                      "and matched collectives: the host clock is not used for them; check whether "
+                                      "the traces come from one machine and one boot",
+                                      broken_tie_ns / 1'000)));
+}
+
+/// Sessions most of whose exits do not fit what the others say.
+void warn_of_outliers(const SampleSet& set, const Reduction& reduction, std::vector<Warning>& warnings) {
+  std::vector<std::int64_t> rejected(set.component.size(), 0);
+  for (const SampleGroup& group : set.own.groups) {
+    if (!group.active) continue;
+    const double scale = set.classes[group.scale_class].scale_ns;
+    for (const Sample& sample : set.own.of(group)) {
+      rejected[sample.session] += sample.weight * scale * scale < rejected_weight ? 1 : 0;
+    }
+  }
+  rejected = reduction.sum(rejected);
+  std::int64_t count = 0;
+  for (std::size_t s = 0; s < rejected.size(); ++s) count += 2 * rejected[s] > set.observed[s] ? 1 : 0;
+  if (count == 0) return;
+  warnings.push_back(warn(Severity::error, count,
+                          "clocks of sessions do not follow one line: more than half of their matched exits disagree "
+                          "with the clock found, so lateness of these sessions is doubtful; check that the traces "
+                          "belong to one run, or analyse a shorter part of it"));
+}
+
+void warn_of_components(std::span<const SessionClock> clocks, std::vector<Warning>& warnings) {
+  std::int32_t components = 0;
+  for (const SessionClock& clock : clocks) components = std::max(components, clock.component + 1);
+  if (components < 2) return;
+  warnings.push_back(warn(Severity::info, components,
+                          "groups of sessions are not related to each other by any matched collective or host clock: "
+                          "times can be compared within a group only; capture a collective that spans them, or state "
+                          "how well their UTC is synchronised"));
+}
+
+/// Everything that collectives say, put into `clocks` (level zero, in the order given).
+void fit_collectives(std::span<const Session> sessions, const LevelZero& level, const Observations& observations,
+                     const Reduction& reduction, const ClockOptions& options, ClockFit& fit) {
+  const std::vector<std::int32_t> number = path_numbers(sessions);
+  SampleSet set =
+      make_samples(sessions, number, level, observations, reduction, options.method != ClockMethod::collectives);
+  if (std::all_of(set.observed.begin(), set.observed.end(), [](std::int64_t n) { return n == 0; })) return;
+  Estimator estimator(set, reduction);
+  estimator.estimate();
+  const Spread spread = estimator.spread();
+  const std::vector<bool> still = without_drift(set, estimator.state, spread);
+  if (std::find(still.begin(), still.end(), true) != still.end()) {
+    estimator.freeze_drift(still);
+    estimator.refine();
+  }
+  fit.report.pivot_ns = estimator.pivot_ns;
+  warn_of_weak_bridges(set, fit.warnings);
+  warn_of_broken_ties(set, fit.warnings);
+  warn_of_outliers(set, reduction, fit.warnings);
+  SampleClocks clocks = make_clocks(set, estimator.state, spread);
+  const std::int64_t moved = move_into_bounds(set, clocks, fit.report.pivot_ns, reduction);
+  if (moved > 0) {
+    fit.warnings.push_back(warn(Severity::info, moved,
+                                "clock offsets let members leave a collective before the last one entered: moved to "
+                                "the nearest possible value, so small skews of these sessions mean little"));
+  }
+  fit.report.violations = count_violations(set, clocks, fit.report.pivot_ns, reduction);
+  fit.report.residual = held_out_residual(estimator, set, reduction);
+
+  std::vector<bool> has_collectives(sessions.size(), false);
+  for (std::size_t s = 0; s < sessions.size(); ++s) {
+    if (set.observed[s] > 0) has_collectives[static_cast<std::size_t>(set.component[s])] = true;
+  }
+  for (std::size_t i = 0; i < sessions.size(); ++i) {
+    const SessionClock& found = clocks[number[i]];
+    SessionClock& clock = fit.report.sessions[i];
+    clock.component = found.component;
+    if (!has_collectives[static_cast<std::size_t>(found.component)]) continue;  // level zero is exact
+    clock.method = found.method;
+    clock.offset_ns += found.offset_ns;
+    clock.drift_ppb = found.drift_ppb;
+    clock.uncertainty_ns = found.uncertainty_ns;
+  }
+}
+
+}  // namespace
+
+Reduction Reduction::serial() {
+  const auto same = [](std::span<const std::int64_t> mine) {
+    return std::vector<std::int64_t>(mine.begin(), mine.end());
+  };
+  return {same, same};
+}
+
+ClockFit fit_clocks(std::span<const Session> sessions, const Observations& observations, const Reduction& reduction,
+                    const ClockOptions& options) {
+  ClockFit fit;
+  if (options.method == ClockMethod::utc || options.method == ClockMethod::host_clock) {
+    fit.report.sessions = level_zero(sessions, options).clocks;
+    return fit;
+  }
+  ClockOptions without_utc = options;  // UTC comes last: it relates only what nothing better does
+  without_utc.utc_uncertainty_ns.reset();
+  const LevelZero level = level_zero(sessions, without_utc);
+  fit.report.sessions = level.clocks;
+  if (!sessions.empty()) fit_collectives(sessions, level, observations, reduction, options, fit);
+  if (options.utc_uncertainty_ns) relate_by_utc(sessions, *options.utc_uncertainty_ns, fit.report.sessions);
+  renumber_components(sessions, fit.report.sessions);
+  warn_of_components(fit.report.sessions, fit.warnings);
+  return fit;
+}
+
+}  // namespace nsys_explain::clock

@@ -1,0 +1,225 @@
+#include "normal_equations.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace nsys_explain::clock {
+namespace {
+
+constexpr int most_iterations = 2'000;
+/// Squared error, in standard uncertainties, that is not worth another pass (A is an inverse covariance).
+constexpr double negligible_energy = 1e-7;
+
+/// Column of the bias in the unknowns of a session, or -1.
+int bias_column(const SampleSet& set, const SampleGroup& group) {
+  const int bias = set.classes[group.scale_class].bias;
+  return bias < 0 ? -1 : 2 + bias;
+}
+
+/// Adds, for every active group, weight * (value - weighted mean of the values) to the unknowns the member's exit
+/// depends on.
+template <class ValueOf>
+void add_centred(const SampleSet& set, const Samples& samples, const Unknowns& unknowns, std::size_t width,
+                 const FixedPoint& fixed, ValueOf&& value_of, std::vector<std::int64_t>& sums) {
+  std::vector<double> values, mean(width);
+  for (const SampleGroup& group : samples.groups) {
+    if (!group.active) continue;
+    const std::span<const Sample> members = samples.of(group);
+    const int bias = bias_column(set, group);
+    values.resize(members.size() * width);
+    std::fill(mean.begin(), mean.end(), 0.0);
+    double total = 0;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      value_of(group, i, members[i], &values[i * width]);
+      total += members[i].weight;
+      for (std::size_t p = 0; p < width; ++p) mean[p] += members[i].weight * values[i * width + p];
+    }
+    if (total <= 0) continue;
+    for (double& m : mean) m /= total;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const Sample& sample = members[i];
+      std::int64_t* const out = &sums[static_cast<std::size_t>(sample.session) * unknowns.columns * width];
+      for (std::size_t p = 0; p < width; ++p) {
+        const double pull = sample.weight * (values[i * width + p] - mean[p]);
+        const std::int64_t quantised = fixed.quantise(pull);
+        out[p] += quantised;
+        out[width + p] += fixed.quantise(pull * sample.spans);
+        if (bias >= 0) out[static_cast<std::size_t>(bias) * width + p] += quantised;
+      }
+    }
+  }
+}
+
+/// Sums of all tool ranks and of the ties, which every rank holds, as real numbers.
+std::vector<double> total(const std::vector<std::int64_t>& own, const std::vector<std::int64_t>& ties,
+                          const FixedPoint& fixed, const Reduction& reduction) {
+  const std::vector<std::int64_t> sums = reduction.sum(own);
+  std::vector<double> result(sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) result[i] = fixed.restore(sums[i]) + fixed.restore(ties[i]);
+  return result;
+}
+
+double largest(std::span<const double> values) {
+  double result = 0;
+  for (const double value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
+std::vector<double> dot(const Block& a, const Block& b) {
+  std::vector<double> result(a.width, 0.0);
+  for (std::size_t i = 0; i < a.values.size(); ++i) result[i % a.width] += a.values[i] * b.values[i];
+  return result;
+}
+
+}  // namespace
+
+NormalEquations::NormalEquations(const SampleSet& set, Unknowns unknowns, std::vector<double> precision,
+                                 const Reduction& reduction)
+    : set_(set), unknowns_(unknowns), precision_(std::move(precision)), reduction_(reduction) {
+  for (const ScaleClass& scale_class : set.classes) {
+    most_weight_ = std::max(most_weight_, 1 / (scale_class.scale_ns * scale_class.scale_ns));
+  }
+  factor_diagonal();
+}
+
+FixedPoint NormalEquations::sums_of(double bound) const {
+  return {bound * most_weight_, set_.total_samples + static_cast<std::int64_t>(set_.ties.samples.size())};
+}
+
+Block NormalEquations::right_hand_side(std::size_t width, double bound, const Values& values) const {
+  const FixedPoint fixed = sums_of(2 * bound * largest_spans);
+  std::vector<std::int64_t> own_sums(unknowns_.size() * width, 0), tie_sums(own_sums.size(), 0);
+  add_centred(set_, set_.own, unknowns_, width, fixed, values, own_sums);
+  add_centred(set_, set_.ties, unknowns_, width, fixed, values, tie_sums);
+  return {width, total(own_sums, tie_sums, fixed, reduction_)};
+}
+
+Block NormalEquations::multiply(const Block& x) const {
+  const std::size_t width = x.width;
+  const FixedPoint fixed = sums_of(2 * (2 + largest_spans) * largest(x.values) * largest_spans);
+  std::vector<std::int64_t> own_sums(x.values.size(), 0), tie_sums(x.values.size(), 0);
+  const auto model = [&](const SampleGroup& group, std::size_t, const Sample& sample, double* out) {
+    const int bias = bias_column(set_, group);
+    const double* const unknown = &x.values[static_cast<std::size_t>(sample.session) * unknowns_.columns * width];
+    for (std::size_t p = 0; p < width; ++p) {
+      out[p] = unknown[p] + sample.spans * unknown[width + p] +
+               (bias < 0 ? 0.0 : unknown[static_cast<std::size_t>(bias) * width + p]);
+    }
+  };
+  add_centred(set_, set_.own, unknowns_, width, fixed, model, own_sums);
+  add_centred(set_, set_.ties, unknowns_, width, fixed, model, tie_sums);
+  Block result{width, total(own_sums, tie_sums, fixed, reduction_)};
+  for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] += precision_[i / width] * x.values[i];
+  return result;
+}
+
+void NormalEquations::factor_diagonal() {
+  const std::size_t columns = unknowns_.columns;
+  const std::size_t cells = columns * columns;
+  const FixedPoint fixed = sums_of(largest_spans * largest_spans);
+  const auto add = [&](const Samples& samples, std::vector<std::int64_t>& sums) {
+    for (const SampleGroup& group : samples.groups) {
+      if (!group.active) continue;
+      const int bias = bias_column(set_, group);
+      double weight = 0;
+      for (const Sample& sample : samples.of(group)) weight += sample.weight;
+      for (const Sample& sample : samples.of(group)) {
+        const double own = weight > 0 ? sample.weight * (1 - sample.weight / weight) : 0.0;
+        std::int64_t* const block = &sums[static_cast<std::size_t>(sample.session) * cells];
+        const auto at = [&](std::size_t row, std::size_t column, double value) {
+          block[row * columns + column] += fixed.quantise(value);
+        };
+        at(0, 0, own);
+        at(1, 0, own * sample.spans);
+        at(1, 1, own * sample.spans * sample.spans);
+        if (bias < 0) continue;
+        const auto b = static_cast<std::size_t>(bias);
+        at(b, 0, own);
+        at(b, 1, own * sample.spans);
+        at(b, b, own);
+      }
+    }
+  };
+  std::vector<std::int64_t> own_sums(unknowns_.sessions * cells, 0), tie_sums(own_sums.size(), 0);
+  add(set_.own, own_sums);
+  add(set_.ties, tie_sums);
+  factors_ = total(own_sums, tie_sums, fixed, reduction_);
+  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
+    double* const block = &factors_[s * cells];
+    for (std::size_t i = 0; i < columns; ++i) block[i * columns + i] += precision_[s * columns + i];
+    for (std::size_t j = 0; j < columns; ++j) {
+      double pivot = block[j * columns + j];
+      const double before = pivot;
+      for (std::size_t k = 0; k < j; ++k) pivot -= block[j * columns + k] * block[j * columns + k];
+      // Nothing known about this unknown by itself: 0 marks it, and the preconditioner leaves it alone.
+      const double root = pivot > 1e-12 * before ? std::sqrt(pivot) : 0.0;
+      block[j * columns + j] = root;
+      for (std::size_t i = j + 1; i < columns; ++i) {
+        double value = block[i * columns + j];
+        for (std::size_t k = 0; k < j; ++k) value -= block[i * columns + k] * block[j * columns + k];
+        block[i * columns + j] = root > 0 ? value / root : 0.0;
+      }
+    }
+  }
+}
+
+Block NormalEquations::precondition(const Block& r) const {
+  const std::size_t columns = unknowns_.columns;
+  const std::size_t width = r.width;
+  Block z = r;
+  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
+    const double* const block = &factors_[s * columns * columns];
+    double* const out = &z.values[s * columns * width];
+    for (std::size_t p = 0; p < width; ++p) {
+      for (std::size_t i = 0; i < columns; ++i) {
+        double value = out[i * width + p];
+        for (std::size_t k = 0; k < i; ++k) value -= block[i * columns + k] * out[k * width + p];
+        out[i * width + p] = block[i * columns + i] > 0 ? value / block[i * columns + i] : 0.0;
+      }
+      for (std::size_t i = columns; i-- > 0;) {
+        double value = out[i * width + p];
+        for (std::size_t k = i + 1; k < columns; ++k) value -= block[k * columns + i] * out[k * width + p];
+        out[i * width + p] = block[i * columns + i] > 0 ? value / block[i * columns + i] : 0.0;
+      }
+    }
+  }
+  return z;
+}
+
+Block NormalEquations::solve(const Block& rhs, double tolerance) const {
+  const std::size_t width = rhs.width;
+  Block x{width, std::vector<double>(rhs.values.size(), 0.0)};
+  Block r = rhs;
+  Block z = precondition(r);
+  Block direction = z;
+  std::vector<double> rz = dot(r, z);
+  std::vector<double> enough;
+  for (const double energy : rz) enough.push_back(std::max(tolerance * tolerance * energy, negligible_energy));
+  for (int iteration = 0; iteration < most_iterations; ++iteration) {
+    bool done = true;
+    for (std::size_t p = 0; p < width; ++p) done = done && rz[p] <= enough[p];
+    if (done) break;
+    const Block product = multiply(direction);
+    const std::vector<double> curvature = dot(direction, product);
+    for (std::size_t p = 0; p < width; ++p) {
+      const bool moving = curvature[p] > 0 && rz[p] > enough[p];
+      const double step = moving ? rz[p] / curvature[p] : 0.0;
+      for (std::size_t i = p; i < x.values.size(); i += width) {
+        x.values[i] += step * direction.values[i];
+        r.values[i] -= step * product.values[i];
+      }
+    }
+    z = precondition(r);
+    const std::vector<double> next = dot(r, z);
+    for (std::size_t p = 0; p < width; ++p) {
+      const double keep = rz[p] > 0 ? next[p] / rz[p] : 0.0;
+      for (std::size_t i = p; i < x.values.size(); i += width) {
+        direction.values[i] = z.values[i] + keep * direction.values[i];
+      }
+    }
+    rz = next;
+  }
+  return x;
+}
+
+}  // namespace nsys_explain::clock

@@ -1,0 +1,192 @@
+#include "quality.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "magnitude_histogram.hpp"
+#include "nsys_explain/clock/job_time.hpp"
+
+namespace nsys_explain::clock {
+namespace {
+
+constexpr int most_moves = 64;
+constexpr double noise_margin = 6;  // scales: the shortest of many transfers meets the worst of many exits
+constexpr double trusted_weight = 0.1;
+constexpr Nanoseconds unbounded = std::numeric_limits<Nanoseconds>::max() / 4;
+
+bool in_half(const SampleGroup& group, std::uint64_t half) {
+  return (mix(group.hash) & 1U) == half;
+}
+
+struct Residuals {
+  std::vector<std::int64_t> counts = std::vector<std::int64_t>(magnitude_histogram::bins, 0);
+  Nanoseconds largest = -1;
+};
+
+/// Fits to the instances outside `half` and collects the residuals of those inside whose sessions the fit knows.
+void look_at_half(Estimator& estimator, SampleSet& set, std::uint64_t half, bool unbiased_only,
+                  const Reduction& reduction, Residuals& residuals) {
+  std::vector<std::int64_t> fitted(set.component.size(), 0);
+  for (SampleGroup& group : set.own.groups) {
+    group.active = group.usable && !in_half(group, half);
+    if (!group.active) continue;
+    for (const Sample& sample : set.own.of(group)) ++fitted[sample.session];
+  }
+  fitted = reduction.sum(fitted);
+  estimator.refine();
+  estimator.update_residuals();
+  for (const SampleGroup& group : set.own.groups) {
+    if (!group.usable || group.active) continue;
+    if (unbiased_only && set.classes[group.scale_class].bias >= 0) continue;
+    const std::span<const Sample> members = set.own.of(group);
+    if (!std::all_of(members.begin(), members.end(), [&](const Sample& s) { return fitted[s.session] > 0; })) continue;
+    for (const Sample& sample : members) {
+      ++residuals.counts[magnitude_histogram::bin_of(sample.residual)];
+      residuals.largest = std::max<Nanoseconds>(residuals.largest, std::llround(std::abs(sample.residual)));
+    }
+  }
+}
+
+/// Enters and exits of one instance on the job clock, with what the other sessions did.
+struct JobTimes {
+  std::vector<Nanoseconds> enter, exit;
+
+  JobTimes(std::span<const Sample> members, const SampleClocks& clocks, Nanoseconds pivot_ns) {
+    for (const Sample& sample : members) {
+      enter.push_back(to_job_time(clocks[sample.session], pivot_ns, sample.enter_ns));
+      exit.push_back(to_job_time(clocks[sample.session], pivot_ns, sample.exit_ns));
+    }
+  }
+};
+
+bool synchronises(const SampleSet& set, const SampleGroup& group) {
+  return operation_noise(set.classes[group.scale_class].operation)->synchronises;
+}
+
+/// By how much the offset of every session may still grow (`up`) and shrink (`down`), given the others.
+struct Slack {
+  std::vector<std::int64_t> up, down;
+};
+
+/// Latest enter, or earliest exit negated, over the sessions other than one: the best two of different sessions.
+struct BestOfOthers {
+  Nanoseconds best = -unbounded, second = -unbounded;
+  std::int32_t session = -1;
+
+  void see(Nanoseconds value, std::int32_t of) {
+    if (of == session) {
+      best = std::max(best, value);
+    } else if (value > best) {
+      second = best;
+      best = value;
+      session = of;
+    } else {
+      second = std::max(second, value);
+    }
+  }
+  Nanoseconds without(std::int32_t other) const { return other == session ? second : best; }
+};
+
+Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds pivot_ns, const Reduction& reduction) {
+  std::vector<std::int64_t> up(clocks.size(), -unbounded), down(clocks.size(), -unbounded);  // negated: maxima
+  for (const SampleGroup& group : set.own.groups) {
+    if (!group.active || !synchronises(set, group)) continue;
+    const std::span<const Sample> members = set.own.of(group);
+    const double scale = set.classes[group.scale_class].scale_ns;
+    const double enough = trusted_weight / (scale * scale);
+    if (std::any_of(members.begin(), members.end(), [&](const Sample& s) { return s.weight < enough; })) continue;
+    const JobTimes times(members, clocks, pivot_ns);
+    BestOfOthers latest_enter, earliest_exit;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      latest_enter.see(times.enter[i], members[i].session);
+      earliest_exit.see(-times.exit[i], members[i].session);
+    }
+    const auto margin = static_cast<Nanoseconds>(noise_margin * scale);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::int32_t s = members[i].session;
+      up[s] = std::max(up[s], latest_enter.without(s) - times.exit[i] - margin);
+      down[s] = std::max(down[s], times.enter[i] + earliest_exit.without(s) - margin);
+    }
+  }
+  Slack slack{reduction.maximum(up), reduction.maximum(down)};
+  for (std::int64_t& value : slack.up) value = -value;
+  for (std::int64_t& value : slack.down) value = -value;
+  return slack;
+}
+
+}  // namespace
+
+ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Reduction& reduction) {
+  std::vector<std::int64_t> groups(3, 0);  // per half; unbiased
+  for (const SampleGroup& group : set.own.groups) {
+    if (!group.usable) continue;
+    ++groups[in_half(group, 1) ? 1 : 0];
+    if (set.classes[group.scale_class].bias < 0) ++groups[2];
+  }
+  groups = reduction.sum(groups);
+  if (groups[0] == 0 || groups[1] == 0) return {};
+
+  const ClockState fitted = estimator.state;
+  const std::vector<ScaleClass> classes = set.classes;
+  std::vector<double> weights;
+  for (const Sample& sample : set.own.samples) weights.push_back(sample.weight);
+  Residuals residuals;
+  for (const std::uint64_t half : {0U, 1U}) {
+    look_at_half(estimator, set, half, groups[2] > 0, reduction, residuals);
+    estimator.state = fitted;
+    set.classes = classes;
+    for (std::size_t i = 0; i < weights.size(); ++i) set.own.samples[i].weight = weights[i];
+  }
+  for (SampleGroup& group : set.own.groups) group.active = group.usable;
+
+  const std::vector<std::int64_t> counts = reduction.sum(residuals.counts);
+  ClockResidual result;
+  for (const std::int64_t count : counts) result.samples += count;
+  const Nanoseconds largest = reduction.maximum(std::vector<std::int64_t>{residuals.largest}).front();
+  if (result.samples == 0) return {};
+  result.held_out_p50_ns = std::llround(magnitude_histogram::quantile(counts, 0.5));
+  result.held_out_p90_ns = std::min<Nanoseconds>(std::llround(magnitude_histogram::quantile(counts, 0.9)), largest);
+  result.held_out_max_ns = largest;
+  return result;
+}
+
+std::int64_t count_violations(const SampleSet& set, const SampleClocks& clocks, Nanoseconds pivot_ns,
+                              const Reduction& reduction) {
+  std::int64_t violations = 0;
+  for (const SampleGroup& group : set.own.groups) {
+    if (!synchronises(set, group)) continue;
+    const JobTimes times(set.own.of(group), clocks, pivot_ns);
+    const Nanoseconds latest_enter = *std::max_element(times.enter.begin(), times.enter.end());
+    if (*std::min_element(times.exit.begin(), times.exit.end()) < latest_enter) ++violations;
+  }
+  return reduction.sum(std::vector<std::int64_t>{violations}).front();
+}
+
+std::int64_t move_into_bounds(const SampleSet& set, SampleClocks& clocks, Nanoseconds pivot_ns,
+                              const Reduction& reduction) {
+  std::int64_t moved = 0;
+  // One clock at a time, the worst first: two that miss their bounds against each other must not both move.
+  for (; moved < most_moves; ++moved) {
+    const Slack slack = find_slack(set, clocks, pivot_ns, reduction);
+    std::size_t worst = clocks.size();
+    Nanoseconds shift = 0;
+    for (std::size_t s = 0; s < clocks.size(); ++s) {
+      if (set.component[s] == static_cast<std::int32_t>(s)) continue;  // the reference does not move
+      const Nanoseconds noise = 3 * clocks[s].uncertainty_ns.value_or(0);
+      Nanoseconds wanted = 0;
+      if (slack.up[s] < -noise) wanted = std::max(slack.up[s], -slack.down[s]);
+      if (slack.down[s] < -noise) wanted = std::min(-slack.down[s], slack.up[s]);
+      const bool feasible = slack.up[s] >= -slack.down[s];
+      if (feasible && std::abs(wanted) > std::abs(shift)) {
+        shift = wanted;
+        worst = s;
+      }
+    }
+    if (worst == clocks.size()) break;
+    clocks[worst].offset_ns += shift;
+  }
+  return moved;
+}
+
+}  // namespace nsys_explain::clock

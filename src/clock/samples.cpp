@@ -1,0 +1,262 @@
+#include "samples.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <string>
+#include <tuple>
+
+namespace nsys_explain::clock {
+namespace {
+
+constexpr std::int64_t operations = static_cast<std::int64_t>(Operation::barrier) + 1;
+constexpr std::int64_t sizes = 42;  // log2 of bytes + 1; 0: unknown
+constexpr std::int64_t scopes = 2;
+constexpr std::int64_t kernel_buckets = 16;  // kernel names that fall into one bucket share a scale: coarser, not wrong
+constexpr std::int64_t class_codes = operations * sizes * scopes * kernel_buckets;
+
+std::int64_t class_code(const ObservedInstance& instance, bool one_host) {
+  const std::int64_t size =
+      instance.message_bytes < 0
+          ? 0
+          : std::min<std::int64_t>(1 + std::bit_width(static_cast<std::uint64_t>(instance.message_bytes)), sizes - 1);
+  const auto bucket = static_cast<std::int64_t>(mix(instance.kernel_name_hash) % kernel_buckets);
+  return ((static_cast<std::int64_t>(instance.operation) * sizes + size) * scopes + (one_host ? 1 : 0)) *
+             kernel_buckets +
+         bucket;
+}
+
+/// Sessions of one host by name; sessions without a host name are each on their own.
+std::vector<std::int32_t> host_numbers(std::span<const Session> sessions) {
+  std::map<std::string, std::int32_t> known;
+  std::vector<std::int32_t> result;
+  for (std::size_t s = 0; s < sessions.size(); ++s) {
+    const auto fresh = static_cast<std::int32_t>(s);
+    result.push_back(sessions[s].host.empty() ? fresh : known.try_emplace(sessions[s].host, fresh).first->second);
+  }
+  return result;
+}
+
+std::uint64_t content_hash(std::span<const Sample> samples) {
+  std::uint64_t hash = 0;
+  for (const Sample& sample : samples) {
+    hash = mix(hash ^ static_cast<std::uint64_t>(sample.session));
+    hash = mix(hash ^ static_cast<std::uint64_t>(sample.exit_ns));
+  }
+  return hash;
+}
+
+/// Connected components over tool ranks: every rank joins what it knows; the smallest label travels until none changes.
+class Components {
+ public:
+  explicit Components(std::size_t sessions) : parent_(sessions) {
+    std::iota(parent_.begin(), parent_.end(), std::int32_t{0});
+  }
+
+  void join(const Samples& samples, const std::function<bool(const SampleGroup&)>& accept) {
+    for (const SampleGroup& group : samples.groups) {
+      if (!accept(group)) continue;
+      const std::span<const Sample> members = samples.of(group);
+      for (const Sample& member : members) join(members.front().session, member.session);
+    }
+  }
+
+  std::vector<std::int32_t> agree(const Reduction& reduction) {
+    std::vector<std::int64_t> agreed;
+    while (true) {
+      std::vector<std::int64_t> mine;
+      mine.reserve(parent_.size());
+      for (std::size_t s = 0; s < parent_.size(); ++s) mine.push_back(-find(static_cast<std::int32_t>(s)));
+      std::vector<std::int64_t> smallest = reduction.maximum(mine);
+      if (smallest == agreed) break;
+      agreed = std::move(smallest);
+      for (std::size_t s = 0; s < parent_.size(); ++s) {
+        join(static_cast<std::int32_t>(s), static_cast<std::int32_t>(-agreed[s]));
+      }
+    }
+    std::vector<std::int32_t> labels;
+    labels.reserve(agreed.size());
+    for (const std::int64_t label : agreed) labels.push_back(static_cast<std::int32_t>(-label));
+    return labels;
+  }
+
+ private:
+  std::int32_t find(std::int32_t s) {
+    while (parent_[s] != s) s = parent_[s] = parent_[parent_[s]];
+    return s;
+  }
+  void join(std::int32_t a, std::int32_t b) {
+    a = find(a);
+    b = find(b);
+    parent_[std::max(a, b)] = std::min(a, b);
+  }
+  std::vector<std::int32_t> parent_;
+};
+
+Samples own_samples(std::span<const Session> sessions, std::span<const std::int32_t> number, const LevelZero& level,
+                    const Observations& observations) {
+  const std::vector<std::int32_t> hosts = host_numbers(sessions);
+  Samples result;
+  for (const ObservedInstance& instance : observations.instances) {
+    if (operation_noise(instance.operation) == nullptr || instance.members < 2) continue;
+    const std::size_t first = result.samples.size();
+    bool one_host = true;
+    const std::span<const ObservedMember> members(&observations.members[instance.first_member],
+                                                  static_cast<std::size_t>(instance.members));
+    for (const ObservedMember& member : members) {
+      const Nanoseconds offset = level.clocks[member.session].offset_ns;
+      Sample sample;
+      sample.exit_ns = member.exit_ns - offset;
+      sample.enter_ns = member.enter_ns - offset;
+      sample.session = number[member.session];
+      one_host = one_host && hosts[member.session] == hosts[members.front().session];
+      result.samples.push_back(sample);
+    }
+    std::sort(result.samples.begin() + static_cast<std::ptrdiff_t>(first), result.samples.end(),
+              [](const Sample& a, const Sample& b) {
+                return std::tie(a.session, a.exit_ns, a.enter_ns) < std::tie(b.session, b.exit_ns, b.enter_ns);
+              });
+    if (result.samples[first].session == result.samples.back().session) {
+      result.samples.resize(first);
+      continue;
+    }
+    SampleGroup group;
+    group.first = first;
+    group.count = instance.members;
+    group.scale_class = static_cast<std::int32_t>(class_code(instance, one_host));
+    group.hash = content_hash(result.of(group));
+    result.groups.push_back(group);
+  }
+  return result;
+}
+
+/// Replaces class codes by indices of the classes that occur on any tool rank.
+void agree_on_classes(SampleSet& set, const Reduction& reduction) {
+  std::vector<std::int64_t> counts(class_codes, 0);
+  for (const SampleGroup& group : set.own.groups) counts[group.scale_class] += group.count;
+  counts = reduction.sum(counts);
+  std::vector<std::int32_t> index(class_codes, -1);
+  std::array<int, operations> bias_column;
+  bias_column.fill(-1);
+  for (std::int64_t code = 0; code < class_codes; ++code) {
+    if (counts[code] == 0) continue;
+    set.total_samples += counts[code];
+    index[code] = static_cast<std::int32_t>(set.classes.size());
+    ScaleClass scale_class;
+    scale_class.operation = static_cast<Operation>(code / (sizes * scopes * kernel_buckets));
+    const OperationNoise& noise = *operation_noise(scale_class.operation);
+    scale_class.prior_ns = scale_class.scale_ns = noise.scale_ns;
+    if (noise.bias_ns > 0) {
+      int& column = bias_column[static_cast<std::size_t>(scale_class.operation)];
+      if (column < 0) {
+        column = static_cast<int>(set.bias_ns.size());
+        set.bias_ns.push_back(noise.bias_ns);
+      }
+      scale_class.bias = column;
+    }
+    set.classes.push_back(scale_class);
+  }
+  for (SampleGroup& group : set.own.groups) group.scale_class = index[group.scale_class];
+}
+
+/// Two groups per shared host clock, for the beginning and the end of the run: they tie offset and drift.
+void add_ties(SampleSet& set, std::span<const std::int32_t> number, const LevelZero& level) {
+  std::map<std::int32_t, std::vector<std::int32_t>> sessions_of_unit;
+  for (std::size_t s = 0; s < number.size(); ++s) sessions_of_unit[level.units[s]].push_back(number[s]);
+  ScaleClass tie;
+  tie.prior_ns = tie.scale_ns = static_cast<double>(host_clock_uncertainty_ns);
+  tie.fixed = true;
+  set.classes.push_back(tie);
+  for (auto& [unit, sessions] : sessions_of_unit) {
+    if (sessions.size() < 2) continue;
+    std::sort(sessions.begin(), sessions.end());
+    for (const std::uint64_t end : {0U, 1U}) {
+      SampleGroup group;
+      group.first = set.ties.samples.size();
+      group.count = static_cast<std::int32_t>(sessions.size());
+      group.scale_class = static_cast<std::int32_t>(set.classes.size()) - 1;
+      group.hash = mix(2 * static_cast<std::uint64_t>(unit) + end);
+      set.ties.groups.push_back(group);
+      for (const std::int32_t session : sessions) {
+        Sample sample;
+        sample.session = session;
+        set.ties.samples.push_back(sample);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+const OperationNoise* operation_noise(Operation operation) {
+  // Scales: robust spread of exits on real runs (algorithms.md 1). Biases: what is left of an all-gather's measured
+  // spread (median 2.7 us, p90 25 us) when its jitter averages out, so wide that three of it hold for 95 %; for
+  // reduce-scatter no bias was seen, and this is what would not have been. The rest do not wait for each other: their
+  // exits may differ by what one has to do alone.
+  static const OperationNoise all_reduce{420, 0, true};
+  static const OperationNoise reduce_scatter{1'500, 50, true};
+  static const OperationNoise all_gather{4'000, 20'000, true};
+  static const OperationNoise all_to_all{4'000, 10'000, false};
+  static const OperationNoise send_recv{10'000, 20'000, false};
+  static const OperationNoise one_sided{50'000, 100'000, false};
+  switch (operation) {
+    case Operation::all_reduce:
+    case Operation::barrier:
+      return &all_reduce;
+    case Operation::reduce_scatter:
+      return &reduce_scatter;
+    case Operation::all_gather:
+      return &all_gather;
+    case Operation::all_to_all:
+      return &all_to_all;
+    case Operation::send_recv:
+      return &send_recv;
+    case Operation::broadcast:
+    case Operation::reduce:
+    case Operation::gather:
+    case Operation::scatter:
+      return &one_sided;
+    case Operation::unknown:
+      break;
+  }
+  return nullptr;
+}
+
+SampleSet make_samples(std::span<const Session> sessions, std::span<const std::int32_t> number, const LevelZero& level,
+                       const Observations& observations, const Reduction& reduction, bool host_ties) {
+  SampleSet set;
+  set.own = own_samples(sessions, number, level, observations);
+  agree_on_classes(set, reduction);
+  if (host_ties) add_ties(set, number, level);
+
+  const auto synchronises = [&](const SampleGroup& group) {
+    const ScaleClass& scale_class = set.classes[group.scale_class];
+    return scale_class.fixed || operation_noise(scale_class.operation)->synchronises;
+  };
+  Components components(sessions.size());
+  components.join(set.ties, synchronises);
+  components.join(set.own, synchronises);
+  set.bridged = components.agree(reduction);
+  for (SampleGroup& group : set.own.groups) {
+    bool bridges = false;
+    for (const Sample& sample : set.own.of(group)) {
+      bridges = bridges || set.bridged[sample.session] != set.bridged[set.own.samples[group.first].session];
+    }
+    group.usable = group.active = synchronises(group) || bridges;
+  }
+  components.join(set.own, [](const SampleGroup& group) { return group.usable; });
+  set.component = components.agree(reduction);
+
+  set.observed.assign(sessions.size(), 0);
+  for (const SampleGroup& group : set.own.groups) {
+    if (!group.usable) continue;
+    for (const Sample& sample : set.own.of(group)) ++set.observed[sample.session];
+  }
+  set.observed = reduction.sum(set.observed);
+  return set;
+}
+
+}  // namespace nsys_explain::clock

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nsys_explain/clock/fit.hpp"
+
+/// The observations as the estimator sees them. Sessions are numbered in order of their paths here, so that the
+/// reference of a component is its smallest number.
+namespace nsys_explain::clock {
+
+/// Exits are recorded in steps of 32 ns: no class is trusted to agree better than this.
+inline constexpr double smallest_scale_ns = 10;
+
+/// Times count in spans of the run from its middle; beyond this they are cut (a wrong match far outside the run).
+inline constexpr double largest_spans = 4;
+
+/// What is known beforehand about the exits of an operation's members.
+struct OperationNoise {
+  double scale_ns = 0;       ///< typical standard deviation of one exit; only a start, data decide
+  double bias_ns = 0;        ///< standard deviation of a member's lasting bias; 0: exits are unbiased
+  bool synchronises = true;  /// false: used only between sessions that nothing better relates
+};
+
+/// nullptr for operations that relate nothing.
+const OperationNoise* operation_noise(Operation operation);
+
+/// Instances that share a noise scale: operation, log2 size, kernel name, within one host or across.
+struct ScaleClass {
+  Operation operation = Operation::unknown;
+  double prior_ns = 0;
+  double scale_ns = 0;
+  int bias = -1;        ///< column of the operation's bias; -1: none
+  double variance = 1;  ///< of the weighted noise, relative to what the weights say (see estimator.cpp)
+  bool fixed = false;   ///< a tie by host clocks: its scale is not estimated
+};
+
+/// One member of one instance.
+struct Sample {
+  Nanoseconds exit_ns = 0;  ///< level-zero time: session time - level-zero offset
+  Nanoseconds enter_ns = 0;
+  std::int32_t session = 0;
+  double spans = 0;     ///< time since the pivot, in spans
+  double residual = 0;  ///< ns
+  double weight = 0;    ///< 1 / ns^2
+};
+
+struct SampleGroup {
+  std::size_t first = 0;
+  std::int32_t count = 0;
+  std::int32_t scale_class = 0;
+  std::uint64_t hash = 0;  ///< of the contents: the same wherever the instance lies
+  bool usable = true;      ///< relates sessions that nothing better relates, or belongs to a synchronising operation
+  bool active = true;      ///< counts in the fit at hand (held-out groups do not)
+};
+
+struct Samples {
+  std::vector<Sample> samples;
+  std::vector<SampleGroup> groups;
+
+  std::span<Sample> of(const SampleGroup& group) {
+    return {&samples[group.first], static_cast<std::size_t>(group.count)};
+  }
+  std::span<const Sample> of(const SampleGroup& group) const {
+    return {&samples[group.first], static_cast<std::size_t>(group.count)};
+  }
+};
+
+struct SampleSet {
+  Samples own;   ///< of this tool rank
+  Samples ties;  ///< two groups per host clock shared by several sessions; the same on every tool rank
+  std::vector<ScaleClass> classes;
+  std::int64_t total_samples = 0;       ///< of all tool ranks
+  std::vector<std::int32_t> component;  ///< smallest session reachable by usable groups and ties
+  std::vector<std::int32_t> bridged;    ///< the same by synchronising operations and ties only
+  std::vector<std::int64_t> observed;   ///< usable samples per session, all tool ranks
+  std::vector<double> bias_ns;          ///< spread per bias column
+};
+
+/// Instances of one session only relate nothing and are left out. `number[i]` is the path-order number of session i.
+SampleSet make_samples(std::span<const Session> sessions, std::span<const std::int32_t> number, const LevelZero& level,
+                       const Observations& observations, const Reduction& reduction, bool host_ties);
+
+/// Hash that spreads well (splitmix64's finaliser).
+inline std::uint64_t mix(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15U;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
+  return value ^ (value >> 31);
+}
+
+}  // namespace nsys_explain::clock

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/clock/fit.hpp"
+
+/// Sessions with known clocks and the collectives they would record. Independent of the code under test: clocks run by
+/// u = true + offset + drift * (true - mid-run), in the simulator's own arithmetic.
+namespace nsys_explain::clock::testing {
+
+/// Standard deviation of an exit whose lateness is |N| with a median of 0.3 us: N has sigma = 0.3 / 0.6745 us, and |N|
+/// has sigma * sqrt(1 - 2 / pi) = 0.268 us. The difference of two members has sqrt(2) of that, 0.379 us; the demand
+/// counts 0.42 us per pair.
+inline constexpr double all_reduce_floor_ns = 420;
+
+struct TrueClock {
+  double offset_ns = 0;
+  double drift = 0;
+};
+
+class SimulatedClocks {
+ public:
+  SimulatedClocks(std::uint64_t seed, int nodes, double seconds, double offset_spread_ns = 20e6,
+                  double drift_spread = 50e-6)
+      : random_(seed), length_ns_(seconds * 1e9) {
+    for (int n = 0; n < nodes; ++n) {
+      Session session;
+      char name[32];
+      std::snprintf(name, sizeof(name), "rank%05d", n);
+      session.path = name;
+      session.host = "host" + std::to_string(n);
+      session.utc_start_ns = 1'700'000'000'000'000'000;
+      sessions.push_back(session);
+      clocks.push_back({uniform(-offset_spread_ns, offset_spread_ns), uniform(-drift_spread, drift_spread)});
+      gather_bias_.push_back(2'700 * std::exp(1.737 * normal()));  // median 2.7 us, p90 25 us
+    }
+  }
+
+  std::vector<int> everybody() const {
+    std::vector<int> members;
+    for (std::size_t n = 0; n < sessions.size(); ++n) members.push_back(static_cast<int>(n));
+    return members;
+  }
+
+  double mid_run_ns() const { return start_ns_ + length_ns_ / 2; }
+
+  /// `count` instances, evenly spread over the part [from, to) of the run.
+  void add(Operation operation, const std::vector<int>& members, int count, double from = 0, double to = 1) {
+    for (int i = 0; i < count; ++i) {
+      const double share = from + (to - from) * (i + uniform(0, 1)) / count;
+      add_instance(operation, members, start_ns_ + length_ns_ * share);
+    }
+  }
+
+  void add_instance(Operation operation, const std::vector<int>& members, double begin_ns) {
+    ObservedInstance instance;
+    instance.operation = operation;
+    instance.kernel_name_hash = 17 + static_cast<std::uint32_t>(operation);
+    instance.message_bytes = 1 << 20;
+    instance.first_member = static_cast<std::int64_t>(observations.members.size());
+    instance.members = static_cast<std::int32_t>(members.size());
+    std::vector<double> enters;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      // Mostly microseconds late, now and then milliseconds: must not matter.
+      enters.push_back(begin_ns + std::abs(normal()) * 5e3 + (uniform(0, 1) < 0.1 ? uniform(0, 3e6) : 0));
+    }
+    const double end = *std::max_element(enters.begin(), enters.end()) + 200e3;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      ObservedMember member;
+      member.session = members[i];
+      member.enter_ns = local(members[i], enters[i]);
+      member.exit_ns = local(members[i], end + lateness(operation, members[i]));
+      observations.members.push_back(member);
+    }
+    observations.instances.push_back(instance);
+  }
+
+  /// Offset that a perfect fit reports for `session` against `reference` at the job time `pivot` of the reference.
+  double true_offset(int session, int reference, double pivot_ns) const {
+    const TrueClock& r = clocks[reference];
+    const double at = mid_run_ns() + (pivot_ns - mid_run_ns() - r.offset_ns) / (1 + r.drift);
+    const TrueClock& s = clocks[session];
+    return (s.offset_ns - r.offset_ns) + (s.drift - r.drift) * (at - mid_run_ns());
+  }
+
+  /// The same for the drift: job time runs as the reference does.
+  double true_drift(int session, int reference) const {
+    return 1 - (1 + clocks[reference].drift) / (1 + clocks[session].drift);
+  }
+
+  double uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(random_); }
+  double normal() { return std::normal_distribution<double>()(random_); }
+
+  std::vector<Session> sessions;
+  std::vector<TrueClock> clocks;
+  Observations observations;
+
+ private:
+  Nanoseconds local(int session, double true_ns) const {
+    const TrueClock& c = clocks[session];
+    const double u = true_ns + c.offset_ns + c.drift * (true_ns - mid_run_ns());
+    return static_cast<Nanoseconds>(std::llround(u / 32)) * 32;  // GPU timers tick in 32 ns
+  }
+
+  double lateness(Operation operation, int session) {
+    switch (operation) {
+      case Operation::all_reduce:
+        return 300 / 0.6745 * std::abs(normal());
+      case Operation::reduce_scatter:
+        return 1'000 / 0.6745 * std::abs(normal());
+      case Operation::all_gather:
+        return gather_bias_[session] + 1'000 * std::abs(normal());
+      default:
+        return 10'000 * std::abs(normal());
+    }
+  }
+
+  std::mt19937_64 random_;
+  double start_ns_ = 2e9;
+  double length_ns_ = 0;
+  std::vector<double> gather_bias_;
+};
+
+}  // namespace nsys_explain::clock::testing
