@@ -88,7 +88,7 @@ class Aligner {
       const std::optional<ClockEstimate> estimate = estimate_clock(member, group.timeline());
       if (!estimate) return false;
       map = estimate->map;
-      tolerance = {.clock_ns = 5'000, .reach_ns = estimate->reach_ns, .rough = estimate->reach_ns > 1'000'000};
+      tolerance = {.clock_ns = estimate->reach_ns / 50, .reach_ns = estimate->reach_ns};
     } else {
       const Nanoseconds scale_ns = std::max<Nanoseconds>(1, options_.time_scale_ns);
       tolerance = {.clock_ns = 4 * scale_ns, .reach_ns = 8 * scale_ns};

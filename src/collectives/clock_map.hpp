@@ -23,13 +23,17 @@ struct ClockLine {
 class ClockMap {
  public:
   ClockMap() = default;
-  /// Knots ascending in origin; the slope of the first and last one holds beyond them.
-  explicit ClockMap(std::vector<ClockLine> knots) : knots_(std::move(knots)) {}
+  /// Knots ascending in origin; the slope of the first and last one holds beyond them. `unknown`: per operation of the
+  /// member, true where its clock could not be followed; empty: known everywhere.
+  explicit ClockMap(std::vector<ClockLine> knots, std::vector<bool> unknown = {})
+      : knots_(std::move(knots)), unknown_(std::move(unknown)) {}
 
   Nanoseconds to_reference(Nanoseconds member_ns) const;
+  bool is_known(std::size_t operation) const { return unknown_.empty() || !unknown_[operation]; }
 
  private:
   std::vector<ClockLine> knots_;
+  std::vector<bool> unknown_;
 };
 
 /// Finds, for operations asked in any order, the operation of a sequence with the same symbol whose exit lies nearest

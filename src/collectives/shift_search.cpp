@@ -30,11 +30,6 @@ class LocalSearch {
     return far.verdict == Verdict::decided && far.sharpness > near.sharpness ? far : near;
   }
 
- private:
-  Shift compete_at(const std::vector<Nanoseconds>& offsets) const {
-    return compete(member_, reference_, centre_, offsets, reach_ns_);
-  }
-
   /// A winner near the window's edge may have rivals beyond it, so the window follows until it holds them.
   Shift find_near(Nanoseconds prior_ns) const {
     constexpr int most_moves = 8;
@@ -46,6 +41,11 @@ class LocalSearch {
       prior_ns = shift.best_offset_ns;
     }
     return {};
+  }
+
+ private:
+  Shift compete_at(const std::vector<Nanoseconds>& offsets) const {
+    return compete(member_, reference_, centre_, offsets, reach_ns_);
   }
 
   const MemberSequence& member_;
@@ -70,8 +70,13 @@ std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const 
       if (chosen.verdict == Verdict::decided || size <= first_sample) break;
     }
     if (chosen.verdict == Verdict::nothing) continue;
-    return ClockEstimate{follow_clock(member, reference, chosen.line, chosen.sample.first, chosen.sample.end, reach_ns),
-                         reach_ns};
+    const auto relocate = [&](std::size_t operation, Nanoseconds expected_offset_ns) -> std::optional<ClockLine> {
+      const Shift shift = LocalSearch(member, reference, operation, reach_ns).find_near(expected_offset_ns);
+      if (shift.verdict != Verdict::decided) return std::nullopt;
+      return shift.line;
+    };
+    const std::size_t start = chosen.sample.first + chosen.sample.size() / 2;
+    return ClockEstimate{follow_clock(member, reference, chosen.line, start, reach_ns, relocate), reach_ns};
   }
   return std::nullopt;
 }

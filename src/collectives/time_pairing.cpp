@@ -61,6 +61,7 @@ class PairFinder {
       : member_(member),
         reference_(reference),
         earliest_exit_ns_(earliest_exit_ns),
+        map_(map),
         tolerance_(tolerance),
         enter_ns_(mapped(member.enter_ns, map)),
         exit_ns_(mapped(member.exit_ns, map)),
@@ -69,12 +70,13 @@ class PairFinder {
   /// Sorted by (i, j).
   std::vector<PossiblePair> find() const {
     constexpr std::size_t most_per_operation = 512;
-    const Nanoseconds slack_ns = tolerance_.rough ? tolerance_.reach_ns : tolerance_.clock_ns;
+    const Nanoseconds slack_ns = tolerance_.clock_ns;
     const std::size_t size = reference_.symbols.size();
     std::vector<PossiblePair> pairs;
     pairs.reserve(member_.symbols.size());
     std::size_t first = 0;
     for (std::size_t i = 0; i < member_.symbols.size(); ++i) {
+      if (!map_.is_known(i)) continue;
       while (first < size && reference_.exit_ns[first] < enter_ns_[i] - slack_ns) ++first;
       const std::size_t limit = std::min(size, first + most_per_operation);
       for (std::size_t j = first; j < limit && reference_.enter_ns[j] <= exit_ns_[i] + slack_ns; ++j) {
@@ -95,27 +97,35 @@ class PairFinder {
     return std::abs(exit_ns_[i] - reference_.exit_ns[j]);
   }
 
-  bool is_possible(std::size_t i, std::size_t j) const {
-    if (tolerance_.rough && exit_distance(i, j) <= tolerance_.reach_ns) return true;
-    const Nanoseconds common_ns =
-        std::min(exit_ns_[i], earliest_exit_ns_[j]) - std::max(enter_ns_[i], reference_.enter_ns[j]);
-    if (common_ns < -tolerance_.clock_ns) return false;
-    if (exit_distance(i, j) <= spread_.of(member_.symbols[i])) return true;
-    // The last to arrive is inside together with all others for as long as it is inside at all.
-    const Nanoseconds shorter_ns = std::min(exit_ns_[i] - enter_ns_[i], earliest_exit_ns_[j] - reference_.enter_ns[j]);
-    return common_ns > 0 && 2 * common_ns >= shorter_ns;
+  Nanoseconds common_ns(std::size_t i, std::size_t j) const {
+    return std::min(exit_ns_[i], earliest_exit_ns_[j]) - std::max(enter_ns_[i], reference_.enter_ns[j]);
+  }
+  Nanoseconds shorter_ns(std::size_t i, std::size_t j) const {
+    return std::min(exit_ns_[i] - enter_ns_[i], earliest_exit_ns_[j] - reference_.enter_ns[j]);
   }
 
+  bool is_possible(std::size_t i, std::size_t j) const {
+    const Nanoseconds distance_ns = exit_distance(i, j);
+    const Nanoseconds common = common_ns(i, j);
+    if (common < -tolerance_.clock_ns) return false;
+    if (distance_ns <= spread_.of(member_.symbols[i])) return true;
+    // The last to arrive is inside together with all others for as long as it is inside at all.
+    return common > 0 && 2 * common >= shorter_ns(i, j);
+  }
+
+  /// Half the cost is the distance of the exits, half the part of the shorter interval not spent together.
   std::int64_t gain(std::size_t i, std::size_t j) const {
-    const Nanoseconds scale_ns =
-        std::max<Nanoseconds>(1, tolerance_.rough ? tolerance_.reach_ns : 4 * spread_.of(member_.symbols[i]));
+    const Nanoseconds scale_ns = std::max<Nanoseconds>(1, 4 * spread_.of(member_.symbols[i]));
     const Nanoseconds distance_ns = std::min(exit_distance(i, j), scale_ns);
-    return 2 * gap_cost - distance_ns * gap_cost / scale_ns;
+    const Nanoseconds shorter = std::max<Nanoseconds>(1, shorter_ns(i, j));
+    const Nanoseconds apart_ns = shorter - std::clamp<Nanoseconds>(common_ns(i, j), 0, shorter);
+    return 2 * gap_cost - distance_ns * (gap_cost / 2) / scale_ns - apart_ns * (gap_cost / 2) / shorter;
   }
 
   const MemberSequence& member_;
   const MemberSequence& reference_;
   std::span<const Nanoseconds> earliest_exit_ns_;
+  const ClockMap& map_;
   PairingTolerance tolerance_;
   std::vector<Nanoseconds> enter_ns_, exit_ns_;
   ExitSpread spread_;

@@ -10,12 +10,10 @@ namespace nsys_explain::collectives {
 
 /// What two operations may differ by in time and still be one.
 struct PairingTolerance {
-  /// Uncertainty of the mapped clock: none leaves an operation earlier than this before another has entered it.
+  /// Uncertainty of the mapped clock: nobody leaves an operation earlier than this before another has entered it.
   Nanoseconds clock_ns = 0;
   /// Exits further apart than this are not compared when the typical agreement of a symbol's exits is measured.
   Nanoseconds reach_ns = 0;
-  /// Whether exits within reach_ns are enough, because the operations do not synchronise their members.
-  bool rough = false;
 };
 
 /// Pairs the operations of a member with those of the reference once its clock is known: the order-preserving set of

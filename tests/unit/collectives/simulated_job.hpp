@@ -43,7 +43,9 @@ struct JobShape {
   std::size_t members = 8;
   std::size_t operations = 2'000;
   double dropped = 0.01;
-  double ragged = 0.2;  ///< up to this share missing at either end
+  double ragged = 0.2;          ///< up to this share missing at either end
+  std::size_t pause_every = 0;  ///< operations between pauses (checkpoints); 0: none
+  double pause_ns = 30e9;
   double largest_offset_ns = 20e6;
   double largest_drift = 50e-6;
 };
@@ -71,9 +73,10 @@ inline RecordedJob run_job(const JobShape& shape, std::mt19937_64& random) {
   for (std::size_t k = 0; k < shape.operations; ++k) {
     const Kind& kind = shape.step[k % length];
     double last_enter = 0;
+    const double pause = shape.pause_every != 0 && k % shape.pause_every == shape.pause_every - 1 ? shape.pause_ns : 0;
     for (std::size_t m = 0; m < shape.members; ++m) {
       if (k % length == 0) pace[m] = 1 + shape.step_noise * normal(random);
-      now[m] += std::max(2'000.0, piece[k % length] * pace[m] + shape.noise_ns * normal(random));
+      now[m] += pause + std::max(2'000.0, piece[k % length] * pace[m] + shape.noise_ns * normal(random));
       last_enter = std::max(last_enter, now[m]);
     }
     for (std::size_t m = 0; m < shape.members; ++m) {
