@@ -164,6 +164,7 @@ Fault parse_fault(const std::string& text) {
       std::find_if(fault_types.begin(), fault_types.end(), [&](const FaultType& t) { return kind == t.name; });
   if (type == fault_types.end()) {
     std::vector<std::string> names;
+    names.reserve(fault_types.size());
     for (const FaultType& t : fault_types) names.emplace_back(t.name);
     throw PlanError(
         fmt::format("unknown fault '{}', so it cannot be planted; known are {}", kind, fmt::join(names, ", ")));

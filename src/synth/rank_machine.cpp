@@ -68,79 +68,76 @@ const Op* RankMachine::run_to_collective() {
 
 void RankMachine::execute(const Op& op) {
   switch (op.kind) {
-    case OpKind::kernel: {
-      Draw noise(plan_.seed, Purpose::kernel_noise, static_cast<std::uint64_t>(rank_),
-                 static_cast<std::uint64_t>(step_), op.key);
-      const double factor = std::max(0.5, 1 + plan_.noise.kernel_noise * noise.normal());
-      const auto duration =
-          std::max<Nanoseconds>(1'000, static_cast<Nanoseconds>(static_cast<double>(op.duration_ns) * factor));
-      finish_activity(
-          op, launch(op, ApiFunction::launch_kernel, cost(Purpose::api_cost, 3'000, 6'000)).start_ns + duration);
-      break;
-    }
+    case OpKind::kernel:
     case OpKind::copy:
-      finish_activity(
-          op, launch(op, ApiFunction::memcpy_async, cost(Purpose::api_cost, 4'000, 8'000)).start_ns + op.duration_ns);
-      break;
     case OpKind::set:
-      finish_activity(
-          op, launch(op, ApiFunction::memset_async, cost(Purpose::api_cost, 3'000, 6'000)).start_ns + op.duration_ns);
-      break;
+      return run_on_device(op);
     case OpKind::blocking_copy:
-      copy_blocking(op);
-      break;
+      return copy_blocking(op);
     case OpKind::record_event:
-      record_event(op);
-      break;
+      return record_event(op);
     case OpKind::wait_event:
-      wait_event(op);
-      break;
+      return wait_event(op);
     case OpKind::stream_synchronize:
+      return synchronise(op, false);
     case OpKind::device_synchronize:
-      synchronise(op, op.kind == OpKind::device_synchronize);
-      break;
+      return synchronise(op, true);
     case OpKind::host_pause:
       now_ns_ += op.duration_ns;
-      break;
-    case OpKind::free: {
-      // cudaFree waits for the device.
-      const Nanoseconds idle = std::max(now_ns_, device_idle_ns());
-      call(ApiFunction::free, idle - now_ns_ + op.duration_ns, op.thread);
-      break;
-    }
+      return;
+    case OpKind::free:  // cudaFree waits for the device
+      call(ApiFunction::free, std::max<Nanoseconds>(0, device_idle_ns() - now_ns_) + op.duration_ns, op.thread);
+      return;
     case OpKind::allocate:
       call(ApiFunction::malloc, op.duration_ns, op.thread);
-      break;
+      return;
     case OpKind::profiler_pause:
       events_.overheads.push_back({now_ns_, now_ns_ + op.duration_ns});
       now_ns_ += op.duration_ns;
-      break;
+      return;
     case OpKind::push_range:
-      if (in_graph_) break;  // a replay runs no host code
-      open_ranges_.push_back(static_cast<std::uint32_t>(events_.ranges.size()));
-      events_.ranges.push_back(
-          {now_ns_, now_ns_, no_index, static_cast<std::uint16_t>(op.label), op.number, op.thread});
-      now_ns_ += 300;
-      break;
+      return push_range(op);
     case OpKind::pop_range:
-      if (in_graph_) break;
-      now_ns_ += 300;
-      events_.ranges[open_ranges_.back()].end_ns = now_ns_;
-      open_ranges_.pop_back();
-      break;
+      return pop_range();
     case OpKind::graph_begin:
-      begin_graph();
-      break;
+      return begin_graph();
     case OpKind::graph_end:
-      end_graph();
-      break;
+      return end_graph();
     case OpKind::make_communicators:
     case OpKind::destroy_communicators:
-      communicator_calls(op);
-      break;
+      return communicator_calls(op);
     case OpKind::collective:
-      break;  // run_to_collective() stops there
+      return;  // run_to_collective() stops there
   }
+}
+
+void RankMachine::run_on_device(const Op& op) {
+  Nanoseconds duration = op.duration_ns;
+  ApiFunction function = ApiFunction::memcpy_async;
+  if (op.kind == OpKind::set) function = ApiFunction::memset_async;
+  if (op.kind == OpKind::kernel) {
+    function = ApiFunction::launch_kernel;
+    Draw noise(plan_.seed, Purpose::kernel_noise, static_cast<std::uint64_t>(rank_), static_cast<std::uint64_t>(step_),
+               op.key);
+    const double factor = std::max(0.5, 1 + plan_.noise.kernel_noise * noise.normal());
+    duration = std::max<Nanoseconds>(1'000, static_cast<Nanoseconds>(static_cast<double>(duration) * factor));
+  }
+  const DeviceActivity& activity = launch(op, function, cost(Purpose::api_cost, 3'000, 6'000));
+  finish_activity(op, activity.start_ns + duration);
+}
+
+void RankMachine::push_range(const Op& op) {
+  if (in_graph_) return;  // a replay runs no host code
+  open_ranges_.push_back(static_cast<std::uint32_t>(events_.ranges.size()));
+  events_.ranges.push_back({now_ns_, now_ns_, no_index, static_cast<std::uint16_t>(op.label), op.number, op.thread});
+  now_ns_ += 300;
+}
+
+void RankMachine::pop_range() {
+  if (in_graph_) return;
+  now_ns_ += 300;
+  events_.ranges[open_ranges_.back()].end_ns = now_ns_;
+  open_ranges_.pop_back();
 }
 
 std::uint32_t RankMachine::call(ApiFunction function, Nanoseconds duration_ns, std::uint8_t thread) {

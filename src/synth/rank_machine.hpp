@@ -33,6 +33,9 @@ class RankMachine {
 
  private:
   void execute(const Op& op);
+  void run_on_device(const Op& op);
+  void push_range(const Op& op);
+  void pop_range();
   std::uint32_t call(ApiFunction function, Nanoseconds duration_ns, std::uint8_t thread);
   DeviceActivity& launch(const Op& op, ApiFunction function, Nanoseconds duration_ns);
   void finish_activity(const Op& op, Nanoseconds end_ns);

@@ -1,6 +1,7 @@
 #include "step_program.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "random.hpp"
@@ -249,7 +250,7 @@ class StepBuilder {
     for (const Fault* fault : faults_) {
       if (fault->kind != FaultKind::extra_work || fault->larger_kernels) continue;
       // One more GEMM per started fraction of the layer's 10 forward kernels.
-      const int extra = std::max(1, static_cast<int>((fault->factor - 1) * 10 + 0.5));
+      const int extra = std::max(1, static_cast<int>(std::lround((fault->factor - 1) * 10)));
       planting_ = true;
       for (int i = 0; i < extra; ++i) kernel(KernelId::gemm_up);
       planting_ = false;

@@ -134,6 +134,12 @@ void set_constant_kernel_columns(Table& table) {
   table.set_text(table.column("tensorSizeMinusOneElements"), "[]");
 }
 
+/// The driver sets shared memory aside in steps of 32 KiB.
+std::int64_t carve_out(std::int64_t bytes) {
+  constexpr std::int64_t granule = 32768;
+  return (bytes + granule - 1) / granule * granule;
+}
+
 std::int64_t write_kernels(ExportContext& context) {
   Table table = context.table("CUPTI_ACTIVITY_KIND_KERNEL");
   const PlaceColumns place(table);
@@ -162,7 +168,7 @@ std::int64_t write_kernels(ExportContext& context) {
       table.set(block_x, type.block_x);
       table.set(static_shared, type.static_shared_bytes);
       table.set(dynamic_shared, type.dynamic_shared_bytes);
-      table.set(executed, (type.static_shared_bytes + type.dynamic_shared_bytes + 32767) / 32768 * 32768);
+      table.set(executed, carve_out(type.static_shared_bytes + type.dynamic_shared_bytes));
       table.set(grid_id, 1 + i);
       if (kernel.graph_node != 0) {
         table.set(graph_node, kernel.graph_node);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "export_context.hpp"
 #include "random.hpp"
@@ -93,7 +94,7 @@ void write_gpu_metric_rows(ExportContext& context) {
       Draw draw(context.plan.seed, Purpose::metrics, static_cast<std::uint64_t>(identity.rank),
                 static_cast<std::uint64_t>(at));
       const double noisy = percent * (1 + 0.02 * draw.normal());
-      const std::int64_t data = std::clamp<std::int64_t>(static_cast<std::int64_t>(noisy + 0.5), 0, 100);
+      const std::int64_t data = std::clamp<std::int64_t>(std::llround(noisy), 0, 100);
       for (const auto& [id, name] : metrics) {
         const bool requests = id == 20 || id == 22;
         samples.set(raw, context.host_time(at));
