@@ -27,7 +27,7 @@ std::string kind_name(RankSource source) {
     case RankSource::user:
       return "the user's rank map or regex";
     case RankSource::mpi_ranks:
-      return "MPI_RANKS of the trace";
+      return "the MPI ranks in the trace";
     case RankSource::nccl_payload:
       return "NCCL's payloads";
     case RankSource::environment:

@@ -92,7 +92,7 @@ std::vector<Warning> far_apart_warnings(std::vector<Covered> sessions) {
   }
   const std::string first = *std::min_element(outside.begin(), outside.end());
   return {{Severity::data_loss, WarningSource::analysis, static_cast<std::int64_t>(outside.size()),
-           fmt::format("{} of {} traces (first: {}) were recorded more than an hour before or after the others: they "
+           fmt::format("{} of {} traces (first: {}) were recorded more than an hour apart from the largest group: they "
                        "are probably of another job, and collectives between them mean nothing; analyse one job at a "
                        "time",
                        outside.size(), sessions.size(), shell_quoted(first))}};

@@ -522,8 +522,15 @@ TEST(Resolve, RanksInASubCommunicatorAreNotRanksOfTheJob) {
   EXPECT_THAT(sources(resolution), Each(RankSource::environment));
   EXPECT_THAT(resolution.warnings, Contains(warning(Severity::info, "not the whole job")));
   // but a variable that says the same everywhere proves nothing
-  EXPECT_THAT(numbers(resolve_trace_ranks({identity("a", {nccl(0), slurm(9)}), identity("b", {nccl(1), slurm(9)})})),
-              ElementsAre(0, 1));
+  const Resolution constant =
+      resolve_trace_ranks({identity("a", {nccl(1), slurm(9)}), identity("b", {nccl(0), slurm(9)})});
+  EXPECT_THAT(order(constant), ElementsAre("b:1:0", "a:1:0"));
+  EXPECT_THAT(sources(constant), Each(RankSource::nccl_payload));
+  // and a member of a sub-communicator cannot have a higher rank in it than in the job
+  const Resolution crossed =
+      resolve_trace_ranks({identity("a", {nccl(1), slurm(0)}), identity("b", {nccl(0), slurm(1)})});
+  EXPECT_THAT(order(crossed), ElementsAre("b:1:0", "a:1:0"));
+  EXPECT_THAT(sources(crossed), Each(RankSource::nccl_payload));
 }
 
 TEST(Resolve, RanksInCommunicatorsOfDifferentSizesDoNotMix) {
