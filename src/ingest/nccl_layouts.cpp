@@ -115,33 +115,31 @@ std::optional<NcclPayload> decode_entries(std::string_view payload, const std::v
   return builder.finish();
 }
 
-/// Size and sign of the entry types of NVTX's payload extension (nvToolsExtPayload.h) that NCCL uses for its numbers.
-std::optional<std::pair<std::uint32_t, bool>> integer_type(std::int64_t type) {
+struct IntegerType {
+  std::uint32_t bytes = 0;  ///< 0: not an integer that NCCL's numbers use
+  bool is_signed = false;
+};
+
+/// Entry types of NVTX's payload extension (nvToolsExtPayload.h).
+IntegerType integer_type(std::int64_t type) {
   switch (type) {
-    case 5:
-      return std::pair{4U, true};  // int
-    case 6:
-      return std::pair{4U, false};  // unsigned int
-    case 7:
-      return std::pair{8U, true};  // long
-    case 8:
-      return std::pair{8U, false};  // unsigned long
-    case 9:
-      return std::pair{8U, true};  // long long
-    case 10:
-      return std::pair{8U, false};  // unsigned long long
-    case 15:
-      return std::pair{4U, true};  // int32
-    case 16:
-      return std::pair{4U, false};  // uint32
-    case 17:
-      return std::pair{8U, true};  // int64
-    case 18:
-      return std::pair{8U, false};  // uint64
-    case 22:
-      return std::pair{8U, false};  // size_t
+    case 5:   // int
+    case 15:  // int32
+      return {4, true};
+    case 6:   // unsigned int
+    case 16:  // uint32
+      return {4, false};
+    case 7:   // long
+    case 9:   // long long
+    case 17:  // int64
+      return {8, true};
+    case 8:   // unsigned long
+    case 10:  // unsigned long long
+    case 18:  // uint64
+    case 22:  // size_t
+      return {8, false};
     default:
-      return std::nullopt;
+      return {};
   }
 }
 
@@ -199,11 +197,9 @@ PayloadSchemas::PayloadSchemas(const Database& database) {
       const std::pair key(static_cast<std::uint64_t>(zero_if_null(domain[row])),
                           static_cast<std::uint64_t>(zero_if_null(schema[row])));
       if (name[row] == "NCCL communicator ID") nccl_domains.insert(zero_if_null(domain[row]));
-      PayloadEntry entry{payload_field(name[row]), static_cast<std::uint32_t>(zero_if_null(offset[row])), 0, false};
-      if (const auto number = integer_type(zero_if_null(type[row]))) {
-        entry.bytes = number->first;
-        entry.is_signed = number->second;
-      }
+      const IntegerType number = integer_type(zero_if_null(type[row]));
+      const PayloadEntry entry{payload_field(name[row]), static_cast<std::uint32_t>(zero_if_null(offset[row])),
+                               number.bytes, number.is_signed};
       const std::pair definition(zero_if_null(type[row]), entry);
       const auto [place, is_new] = seen[key].try_emplace(zero_if_null(index[row]), definition);
       if (!is_new && place->second != definition) schemas_[key].is_ambiguous = true;

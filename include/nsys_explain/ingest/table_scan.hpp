@@ -61,7 +61,7 @@ inline bool is_null(std::string_view text) {
 /// A table that does not exist has no rows: nsys creates tables only for events that happened.
 class TableScan {
  public:
-  static constexpr std::size_t batch_rows = 16 * 1024;
+  static constexpr std::size_t batch_rows = 16384;
 
   TableScan(const Database& database, std::string_view table);
 
