@@ -30,6 +30,7 @@ std::string bytes_of(const std::string& path) {
 TEST_F(Exports, EqualPlansGiveEqualFilesAndNothingElseIsLeft) {
   const std::vector<std::string> paths = write(small_plan());
   std::vector<std::string> first;
+  first.reserve(paths.size());
   for (const std::string& path : paths) first.push_back(bytes_of(path));
   EXPECT_EQ(write(small_plan()), paths);
   for (std::size_t i = 0; i < paths.size(); ++i) EXPECT_EQ(bytes_of(paths[i]), first[i]);

@@ -57,7 +57,7 @@ TEST_P(RankFault, MakesItsRankLateAndLeavesTheOthersTheirWork) {
     EXPECT_EQ(own_work(faulty.ranks[rank]), own_work(clean.ranks[rank])) << rank;
   EXPECT_LT(last_share(clean, 2), 0.7);
   EXPECT_EQ(last_share(faulty, 2), 1.0);
-  EXPECT_GT(faulty.end_ns, clean.end_ns + 6 * 500'000);
+  EXPECT_GT(faulty.end_ns, clean.end_ns + Nanoseconds{6} * 500'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RankFault,
@@ -88,7 +88,8 @@ TEST(Fault, ExtraWorkHasLargerGridsOrMoreKernels) {
   ASSERT_EQ(larger.grids.size(), clean.grids.size());
   EXPECT_NE(larger.grids, clean.grids);
   const OwnWork more = own_work(simulate(plan_with("extra_work:rank=2,factor=1.5,mode=more")).ranks[2]);
-  EXPECT_EQ(more.durations.size(), clean.durations.size() + 6 * 2 * 5);  // steps x layers x half of 10 kernels
+  EXPECT_EQ(more.durations.size(),
+            clean.durations.size() + std::size_t{6} * 2 * 5);  // steps x layers x half of 10 kernels
 }
 
 TEST(Fault, LeavesItsOwnMark) {
