@@ -19,8 +19,9 @@ constexpr double prior_samples = 4;       // weight of what is known beforehand 
 constexpr double drift_deviation = 1e-4;  // oscillators differ by less than 100 ppm; matters for a handful of instances
 constexpr double frozen_precision = 1e6;  // 1 / ns^2: no data come near it
 constexpr double solve_tolerance = 1e-6;  // the next iteration solves for what is left
-constexpr double spread_tolerance = 1e-3;
+constexpr double spread_tolerance = 1e-6;
 constexpr double still_ns = 0.1;
+constexpr double least_slope = 0.2;  // of psi: below it the linearised sandwich means nothing
 
 /// Residuals of few members are small because their common exit was fitted to them.
 double inflation(const SampleGroup& group) {
@@ -43,13 +44,13 @@ double median(std::vector<double>& values) {
 }
 
 /// Where the weighted members of an instance agree; their median where they have no weights yet.
-double centre(std::span<const Sample> members, bool by_median, std::vector<double>& scratch) {
+double common_exit(std::span<const Sample> members, Estimator::Centre by, std::vector<double>& scratch) {
   double total = 0, sum = 0;
   for (const Sample& sample : members) {
     total += sample.weight;
     sum += sample.weight * sample.residual;
   }
-  if (!by_median && total > 0) return sum / total;
+  if (by == Estimator::Centre::weighted && total > 0) return sum / total;
   scratch.clear();
   for (const Sample& sample : members) scratch.push_back(sample.residual);
   return median(scratch);
@@ -74,22 +75,25 @@ Estimator::Estimator(SampleSet& set, const Reduction& reduction)
 }
 
 void Estimator::estimate() {
-  iterate(Loss::squares);
-  iterate_until_still(Loss::huber, 6);
+  iterate(Loss::squares, Centre::median);
+  iterate_until_still(Loss::huber, Centre::median, 6);
   find_pivot();
   frozen_.assign(frozen_.size(), false);
-  iterate_until_still(Loss::huber, 25);
+  // The median of an instance stands a wrong match from the start, but of few members it is one of them: its residual
+  // of 0 would make the scale too small.
+  iterate_until_still(Loss::huber, Centre::median, 10);
+  iterate_until_still(Loss::huber, Centre::weighted, 15);
   refine();
 }
 
 void Estimator::refine() {
-  iterate_until_still(Loss::tukey, 15);
+  iterate_until_still(Loss::tukey, Centre::weighted, 15);
 }
 
 void Estimator::update_residuals() {
   place_ties();
-  compute_residuals(set_.own, true);
-  compute_residuals(set_.ties, true);
+  compute_residuals(set_.own, Centre::median);
+  compute_residuals(set_.ties, Centre::median);
 }
 
 void Estimator::freeze_drift(const std::vector<bool>& frozen) {
@@ -99,18 +103,17 @@ void Estimator::freeze_drift(const std::vector<bool>& frozen) {
   }
 }
 
-void Estimator::iterate_until_still(Loss loss, int most) {
+void Estimator::iterate_until_still(Loss loss, Centre centre, int most) {
   for (int i = 0; i < most; ++i) {
-    if (iterate(loss) < still_ns) break;
+    if (iterate(loss, centre) < still_ns) break;
   }
 }
 
 /// One step; returns the largest change of any clock within the run, ns.
-double Estimator::iterate(Loss loss) {
+double Estimator::iterate(Loss loss, Centre centre) {
   place_ties();
-  const bool by_median = loss != Loss::tukey;  // weights are not to be trusted yet
-  compute_residuals(set_.own, by_median);
-  compute_residuals(set_.ties, by_median);
+  compute_residuals(set_.own, centre);
+  compute_residuals(set_.ties, centre);
   if (loss != Loss::squares) estimate_scales();
   weigh(set_.own, loss);
   weigh(set_.ties, loss);
@@ -129,12 +132,9 @@ double Estimator::iterate(Loss loss) {
   Block rhs = equations.right_hand_side(
       1, bound, [](const SampleGroup&, std::size_t, const Sample& sample, double* out) { *out = sample.residual; });
   const std::size_t biases = set_.bias_ns.size();
-  const std::vector<double> mean_drift = mean_drift_of_components();
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const std::size_t first = s * unknowns_.columns;
-    // Drawn to the component's mean, not to the reference: that would be a common change, which says nothing.
-    const double drift = state.drift[s] - mean_drift[static_cast<std::size_t>(set_.component[s])];
-    if (!frozen_[s]) rhs.values[first + 1] -= known[first + 1] * drift * span_ns;
+    if (!frozen_[s]) rhs.values[first + 1] -= known[first + 1] * state.drift[s] * span_ns;
     for (std::size_t b = 0; b < biases; ++b) {
       rhs.values[first + 2 + b] -= known[first + 2 + b] * state.bias_ns[s * biases + b];
     }
@@ -142,7 +142,7 @@ double Estimator::iterate(Loss loss) {
   return advance(equations.solve(rhs, solve_tolerance));
 }
 
-void Estimator::compute_residuals(Samples& samples, bool by_median) const {
+void Estimator::compute_residuals(Samples& samples, Centre centre) const {
   const std::size_t biases = set_.bias_ns.size();
   std::vector<double> scratch;
   for (const SampleGroup& group : samples.groups) {
@@ -157,7 +157,7 @@ void Estimator::compute_residuals(Samples& samples, bool by_median) const {
       if (bias >= 0) sample.residual -= state.bias_ns[s * biases + static_cast<std::size_t>(bias)];
       sample.spans = std::clamp(since_pivot / span_ns, -largest_spans, largest_spans);
     }
-    const double common = centre(members, by_median, scratch);
+    const double common = common_exit(members, centre, scratch);
     for (Sample& sample : members) sample.residual -= common;
   }
 }
@@ -250,24 +250,13 @@ std::vector<double> Estimator::precision() const {
   return result;
 }
 
-std::vector<double> Estimator::mean_drift_of_components() const {
-  std::vector<double> sum(unknowns_.sessions, 0.0), members(unknowns_.sessions, 0.0);
-  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
-    sum[static_cast<std::size_t>(set_.component[s])] += state.drift[s];
-    members[static_cast<std::size_t>(set_.component[s])] += 1;
-  }
-  for (std::size_t s = 0; s < unknowns_.sessions; ++s) sum[s] = members[s] > 0 ? sum[s] / members[s] : 0.0;
-  return sum;
-}
-
 double Estimator::advance(const Block& step) {
   double largest = 0;
   const std::size_t biases = set_.bias_ns.size();
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const double* const mine = &step.values[s * unknowns_.columns];
-    const double* const reference = &step.values[static_cast<std::size_t>(set_.component[s]) * unknowns_.columns];
-    const double offset = mine[0] - reference[0];
-    const double drift = frozen_[s] ? 0.0 : mine[1] - reference[1];
+    const double offset = mine[0];
+    const double drift = frozen_[s] ? 0.0 : mine[1];
     state.offset_ns[s] += offset;
     const Nanoseconds whole = std::llround(state.offset_ns[s]);
     state.base_ns[s] += whole;
@@ -279,34 +268,47 @@ double Estimator::advance(const Block& step) {
   return largest;
 }
 
-/// Variance of the weighted noise of every class relative to what its weights claim: for an M-estimator the sandwich
-/// covariance is E[psi^2] / E[psi']^2 * scale^2 (X'X)^-1, while the weights stand for A = E[w] / scale^2 X'X.
+/// Variance of every class's weighted noise relative to what its weights claim, from the sandwich covariance
+/// H^-1 M H^-1 of an M-estimator. Per instance, with the common exit eliminated: M is the square of the scores w e,
+/// H has psi' where A, which the weights make, has w. What eliminating takes away (1 - w / sum w) matters for small n.
 void Estimator::measure_efficiency() {
   const std::size_t classes = set_.classes.size();
   const FixedPoint fixed(tukey_limit * tukey_limit, set_.total_samples + 1);
   std::vector<std::int64_t> sums(classes * 4, 0);
+  std::vector<double> slopes;
   for (const SampleGroup& group : set_.own.groups) {
     if (!group.active) continue;
-    const double inflate = inflation(group) / set_.classes[group.scale_class].scale_ns;
+    const double scale = set_.classes[group.scale_class].scale_ns;
+    const std::span<const Sample> members = set_.own.of(group);
+    double weights = 0, all_slopes = 0;
+    slopes.clear();
+    for (const Sample& sample : members) {
+      const double u = sample.residual * inflation(group) / (scale * tukey_limit);
+      slopes.push_back(u * u < 1 ? (1 - u * u) * (1 - 5 * u * u) : 0.0);
+      all_slopes += slopes.back();
+      weights += sample.weight * scale * scale;
+    }
     std::int64_t* const sum = &sums[static_cast<std::size_t>(group.scale_class) * 4];
-    for (const Sample& sample : set_.own.of(group)) {
-      const double ratio = sample.residual * inflate;
-      const double weight = tukey_weight(ratio);
-      const double square = ratio * ratio / (tukey_limit * tukey_limit);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const double weight = members[i].weight * scale * scale;
+      const double score = weight * members[i].residual / scale;
       sum[0] += 1;
-      sum[1] += fixed.quantise(std::min(weight * ratio * weight * ratio, tukey_limit * tukey_limit));
-      sum[2] += fixed.quantise(square < 1 ? (1 - square) * (1 - 5 * square) : 0.0);
-      sum[3] += fixed.quantise(weight);
+      sum[1] += fixed.quantise(std::min(score * score, tukey_limit * tukey_limit));
+      sum[2] += fixed.quantise(weight * (1 - weight / weights));
+      if (all_slopes > least_slope) {
+        sum[3] += fixed.quantise(std::max(slopes[i] * (1 - slopes[i] / all_slopes), -1.0));
+      }
     }
   }
   sums = reduction_.sum(sums);
   for (std::size_t k = 0; k < classes; ++k) {
     const auto n = static_cast<double>(sums[4 * k]);
     if (set_.classes[k].fixed || n == 0) continue;
-    const double square = fixed.restore(sums[4 * k + 1]) / n;
-    const double slope = std::max(fixed.restore(sums[4 * k + 2]) / n, 0.2);
-    const double weight = fixed.restore(sums[4 * k + 3]) / n;
-    set_.classes[k].variance = (n * square * weight / (slope * slope) + prior_samples) / (n * freedom_ + prior_samples);
+    const double square = fixed.restore(sums[4 * k + 1]);
+    const double weight = fixed.restore(sums[4 * k + 2]);
+    const double slope = std::max(fixed.restore(sums[4 * k + 3]), least_slope * weight);
+    const double variance = square / weight * (weight * weight) / (slope * slope);
+    set_.classes[k].variance = (n * variance + prior_samples) / (n * freedom_ + prior_samples);
   }
 }
 
@@ -335,11 +337,10 @@ Spread Estimator::spread() {
   Spread result;
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const std::size_t mine = s * unknowns_.columns * sides;
-    const std::size_t reference = static_cast<std::size_t>(set_.component[s]) * unknowns_.columns * sides;
     double offset = 0, drift = 0;
     for (std::size_t p = 0; p < sides; ++p) {
-      offset += std::pow(drawn.values[mine + p] - drawn.values[reference + p], 2);
-      drift += std::pow(drawn.values[mine + sides + p] - drawn.values[reference + sides + p], 2);
+      offset += std::pow(drawn.values[mine + p], 2);
+      drift += std::pow(drawn.values[mine + sides + p], 2);
     }
     result.offset_ns.push_back(std::sqrt(offset / static_cast<double>(sides)));
     result.drift.push_back(std::sqrt(drift / static_cast<double>(sides)) / span_ns);

@@ -25,6 +25,10 @@ struct Spread {
 /// Iteratively reweighted least squares for all clocks at once. Member functions are collective.
 class Estimator {
  public:
+  enum class Loss : std::uint8_t { squares, huber, tukey };
+  /// What stands for the common exit of an instance: the mean by the weights so far, or the median.
+  enum class Centre : std::uint8_t { weighted, median };
+
   Estimator(SampleSet& set, const Reduction& reduction);
 
   /// From nothing: offsets first, which also gives pivot and span of the run, then everything.
@@ -43,18 +47,15 @@ class Estimator {
   double span_ns = 1;
 
  private:
-  enum class Loss : std::uint8_t { squares, huber, tukey };
-
-  void iterate_until_still(Loss loss, int most);
-  double iterate(Loss loss);
-  void compute_residuals(Samples& samples, bool by_median) const;
+  void iterate_until_still(Loss loss, Centre centre, int most);
+  double iterate(Loss loss, Centre centre);
+  void compute_residuals(Samples& samples, Centre centre) const;
   void estimate_scales();
   void weigh(Samples& samples, Loss loss) const;
   void find_pivot();
   void place_ties();
   double advance(const Block& step);
   std::vector<double> precision() const;
-  std::vector<double> mean_drift_of_components() const;
   void measure_efficiency();
 
   SampleSet& set_;

@@ -32,8 +32,8 @@ class NormalEquations {
   /// diagonal blocks for the preconditioner. Uses the weights and times in the samples as they are now.
   NormalEquations(const SampleSet& set, Unknowns unknowns, std::vector<double> precision, const Reduction& reduction);
 
-  /// Collective: x with A x = rhs, to `tolerance` relative to the right-hand side. Directions that nothing determines
-  /// (a common offset of a component) are left as they are.
+  /// Collective: x with A x = rhs, to `tolerance` relative to the right-hand side. Offset and drift of every
+  /// component's reference are 0: only differences to it are determined.
   Block solve(const Block& rhs, double tolerance) const;
 
   /// Writes the `width` values (ns) of one member of a group.
@@ -48,6 +48,7 @@ class NormalEquations {
   void factor_diagonal();
   Block precondition(const Block& r) const;
 
+  void ground(Block& block) const;
   FixedPoint sums_of(double bound) const;
 
   const SampleSet& set_;

@@ -102,7 +102,9 @@ Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds p
       latest_enter.see(times.enter[i], members[i].session);
       earliest_exit.see(-times.exit[i], members[i].session);
     }
-    const auto margin = static_cast<Nanoseconds>(noise_margin * scale);
+    // A class whose exits are at odds with the fit shall not excuse itself by its large scale.
+    const double noise = std::min(scale, set.classes[group.scale_class].prior_ns);
+    const auto margin = static_cast<Nanoseconds>(noise_margin * noise);
     for (std::size_t i = 0; i < members.size(); ++i) {
       const std::int32_t s = members[i].session;
       up[s] = std::max(up[s], latest_enter.without(s) - times.exit[i] - margin);
