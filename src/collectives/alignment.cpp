@@ -43,7 +43,11 @@ bool is_better_reference(const MemberSequence& a, const MemberSequence& b) {
   return a.enter_ns < b.enter_ns;
 }
 
+/// Beside a longer group a short stretch of a loop looks like any other of its kind; only long ones form further
+/// groups.
 constexpr std::size_t fewest_for_further_group = 64;
+/// What fits none of so many groups is left alone: trying all against all would take quadratic time.
+constexpr std::size_t most_groups = 8;
 
 /// Brings members together, group by group: a group is a consensus and the members whose clocks were found to fit it.
 class Aligner {
@@ -66,14 +70,13 @@ class Aligner {
       const std::vector<std::ptrdiff_t> none(first.symbols.size(), -1);
       identifiers_[waiting.front()] = group.merge(first, {}, none, next_identifier_);
       waiting.erase(waiting.begin());
-      // Beside a longer group a short stretch of a loop looks like any other of its kind; only long ones form further
-      // groups.
-      const bool is_further = groups_.size() > 1;
-      if (is_further && first.symbols.size() < fewest_for_further_group) continue;
+      if (groups_.size() > most_groups) continue;
+      const std::size_t fewest = groups_.size() > 1 ? fewest_for_further_group : 0;
+      const auto joins = [&](std::size_t m) {
+        return std::min(first.symbols.size(), members_[m].symbols.size()) >= fewest && try_merge(group, m);
+      };
       // A member that fits nothing yet may fit once others have made the consensus longer.
-      while (std::erase_if(waiting, [&](std::size_t m) {
-               return !(is_further && members_[m].symbols.size() < fewest_for_further_group) && try_merge(group, m);
-             }) > 0) {
+      while (std::erase_if(waiting, joins) > 0) {
       }
     }
     return numbered();
@@ -94,8 +97,8 @@ class Aligner {
       tolerance = {.clock_ns = 4 * scale_ns, .reach_ns = 8 * scale_ns};
     }
     const auto partner = pair_by_time(member, group.timeline(), group.earliest_exit_ns(), map, tolerance);
-    if (options_.time_scale_ns == no_time && std::all_of(partner.begin(), partner.end(), [](auto p) { return p < 0; }))
-      return false;
+    const bool is_alone = std::all_of(partner.begin(), partner.end(), [](std::ptrdiff_t p) { return p < 0; });
+    if (is_alone && options_.time_scale_ns == no_time) return false;
     identifiers_[m] = group.merge(member, map, partner, next_identifier_);
     return true;
   }

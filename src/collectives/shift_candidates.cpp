@@ -60,11 +60,18 @@ class OffsetVotes {
 };
 
 /// Differences of exits that belong together spread by noise of the exits and by drift over the sample. Sharp:
-/// all-reduces.
+/// all-reduces. Typical intervals count, not the span: over a long pause the clocks move apart, but before and after it
+/// votes still agree.
 Nanoseconds sharp_spread(const MemberSequence& member, Sample sample) {
-  constexpr Nanoseconds noise_ns = 4'000;
-  const Nanoseconds span_ns = member.exit_ns[sample.end - 1] - member.exit_ns[sample.first];
-  return std::clamp(span_ns / 5000, noise_ns, utc_window_ns / 16);
+  constexpr Nanoseconds noise_ns = 4'000, intervals_per_spread = 5'000;  // 200 ppm
+  std::vector<Nanoseconds> intervals;
+  for (std::size_t i = sample.first + 1; i < sample.end; ++i)
+    intervals.push_back(member.exit_ns[i] - member.exit_ns[i - 1]);
+  if (intervals.empty()) return noise_ns;
+  const auto middle = intervals.begin() + static_cast<std::ptrdiff_t>(intervals.size() / 2);
+  std::nth_element(intervals.begin(), middle, intervals.end());
+  const Nanoseconds usual_span_ns = 2 * *middle * static_cast<Nanoseconds>(intervals.size());
+  return std::clamp(usual_span_ns / intervals_per_spread, noise_ns, utc_window_ns / 16);
 }
 
 Nanoseconds broad_spread(const MemberSequence& member, Sample sample, Nanoseconds reach_ns) {

@@ -10,8 +10,6 @@ namespace {
 
 /// A winner is only trusted with this many operations, if there are as many.
 constexpr std::size_t decisive_sample = 512;
-/// Shifts that no longer sample has told apart are taken as equal.
-constexpr std::size_t largest_sample = 8192;
 /// With fewer operations than this a repeated pattern fits by chance too easily.
 constexpr std::size_t fewest_for_times = 8;
 /// Shifts that fit alike over this many operations, and more closely than this, do so because the loop is regular, not

@@ -26,6 +26,9 @@ struct Shift {
   double sharpness = 0;  ///< mean log(reach / residual) of the sharpest shift
 };
 
+/// Shifts that no longer sample than this has told apart are taken as equal.
+inline constexpr std::size_t largest_sample = 8192;
+
 /// Lets offsets compete by how sharply a sample of the member around operation `centre` agrees with the reference, and
 /// doubles the sample until one is left.
 ///

@@ -1,5 +1,6 @@
 #include "shift_search.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "clock_tracking.hpp"
@@ -67,7 +68,9 @@ std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const 
     for (const std::size_t eighth : {4, 2, 6, 1, 7, 3, 5}) {
       const Shift shift = LocalSearch(member, reference, size * eighth / 8, reach_ns).find();
       if (shift.verdict > chosen.verdict) chosen = shift;
-      if (chosen.verdict == Verdict::decided || size <= first_sample) break;
+      // Where as many operations as ever count left the matter open, other places hold no more.
+      const bool is_exhausted = shift.sample.size() == std::min(size, largest_sample);
+      if (chosen.verdict == Verdict::decided || is_exhausted || size <= first_sample) break;
     }
     if (chosen.verdict == Verdict::nothing) continue;
     const auto relocate = [&](std::size_t operation, Nanoseconds expected_offset_ns) -> std::optional<ClockLine> {
