@@ -62,6 +62,7 @@ TEST_F(RealTraceIdentity, RankMapNumbersProcessesOfOneFile) {
 }
 
 TEST_F(RealTraceIdentity, ProcessWithoutGpuActivityIsNoTraceRank) {
+  ASSERT_THAT(discover({traces_ + "/gemm"}).traces, SizeIs(1));
   EXPECT_THAT(resolve({traces_ + "/gemm"}).trace_ranks, IsEmpty());
 }
 
