@@ -103,6 +103,21 @@ Sample sample_around(std::size_t centre, std::size_t wanted, std::size_t availab
   return {first, first + wanted};
 }
 
+Sample compact_sample(const MemberSequence& member, std::size_t centre) {
+  const std::size_t size = member.symbols.size();
+  const Sample middle = sample_around(centre, first_sample, size);
+  const auto span_ns = [&](std::size_t first) {
+    return member.exit_ns[first + middle.size() - 1] - member.exit_ns[first];
+  };
+  Sample best = middle;
+  const std::size_t earliest = middle.first - std::min(middle.first, first_sample);
+  const std::size_t latest = std::min(middle.first + first_sample, size - middle.size());
+  for (std::size_t first = earliest; first <= latest; ++first) {
+    if (span_ns(first) < span_ns(best.first)) best = {first, first + middle.size()};
+  }
+  return best;
+}
+
 std::vector<Nanoseconds> offsets_near(const MemberSequence& member, const MemberSequence& reference, Sample sample,
                                       Nanoseconds prior_ns, Nanoseconds reach_ns) {
   // Dense operations need narrow bins, or all bins hold votes; noisy ones need broad bins, or none holds enough.

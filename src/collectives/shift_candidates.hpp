@@ -24,6 +24,10 @@ inline constexpr std::size_t first_sample = 64;
 /// Fewer than this are never brought together by time alone.
 inline constexpr std::size_t fewest_operations = 3;
 
+/// first_sample operations, or as many as there are, near `centre` that lie close together in time: over a pause
+/// between them clocks move apart by an unknown amount.
+Sample compact_sample(const MemberSequence& member, std::size_t centre);
+
 /// Offsets (reference - member) within utc_window_ns of `prior_ns` by which many operations of the sample come to lie
 /// on one of equal symbol. Best first, at most about a hundred.
 std::vector<Nanoseconds> offsets_near(const MemberSequence& member, const MemberSequence& reference, Sample sample,

@@ -152,10 +152,11 @@ std::vector<Candidate> unbeaten_wrong_shifts(const Candidate& best, const Member
     stretch.first = std::min(stretch.first, static_cast<std::size_t>(partner));
     stretch.end = std::max(stretch.end, static_cast<std::size_t>(partner) + 1);
   }
-  const std::size_t centre = stretch.first + stretch.size() / 2;
-  const Sample voters = sample_around(centre, first_sample, reference.symbols.size());
+  const Sample voters = compact_sample(reference, stretch.first + stretch.size() / 2);
+  const std::size_t centre = voters.first + voters.size() / 2;
   std::vector<Candidate> wrong =
       candidates_at(offsets_near(reference, reference, voters, 0, reach_ns), reference.exit_ns[centre]);
+  rank(wrong, reference, reference, voters, reach_ns);
   rank(wrong, reference, reference, stretch, reach_ns);
   std::erase_if(wrong, [&](Candidate& candidate) {
     std::size_t at_itself = 0;

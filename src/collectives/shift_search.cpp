@@ -16,9 +16,9 @@ class LocalSearch {
   LocalSearch(const MemberSequence& member, const MemberSequence& reference, std::size_t centre, Nanoseconds reach_ns)
       : member_(member),
         reference_(reference),
-        centre_(centre),
         reach_ns_(reach_ns),
-        sample_(sample_around(centre, first_sample, member.symbols.size())) {}
+        sample_(compact_sample(member, centre)),
+        centre_(sample_.first + sample_.size() / 2) {}
 
   Shift find() const {
     const Shift near = find_near(0);
@@ -51,9 +51,9 @@ class LocalSearch {
 
   const MemberSequence& member_;
   const MemberSequence& reference_;
-  std::size_t centre_;
   Nanoseconds reach_ns_;
   Sample sample_;
+  std::size_t centre_;
 };
 
 }  // namespace
@@ -69,7 +69,7 @@ std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const 
       const Shift shift = LocalSearch(member, reference, size * eighth / 8, reach_ns).find();
       if (shift.verdict > chosen.verdict) chosen = shift;
       // Where as many operations as ever count left the matter open, other places hold no more.
-      const bool is_exhausted = shift.sample.size() == std::min(size, largest_sample);
+      const bool is_exhausted = size > 1024 && shift.sample.size() == std::min(size, largest_sample);
       if (chosen.verdict == Verdict::decided || is_exhausted || size <= first_sample) break;
     }
     if (chosen.verdict == Verdict::nothing) continue;

@@ -205,6 +205,40 @@ TEST(AlignSequences, AMemberMayLackAStretchInTheMiddle) {
   }
 }
 
+TEST(AlignSequences, TheClockIsFollowedAcrossLongPauses) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    for (const std::size_t pause_every : {100, 600}) {
+      const RecordedJob job = record_job({.step = repeated({all_reduce(1)}, 20), .pause_every = pause_every}, seed);
+      const Score result = score(job, align_sequences(job.members, {}));
+      EXPECT_TRUE(result.well_formed) << seed;
+      EXPECT_EQ(result.wrong_pairs, 0) << seed;
+      EXPECT_GE(result.matched_share(), 0.995) << seed;
+    }
+  }
+}
+
+TEST(AlignSequences, HalvesWithoutOverlapComeTogetherThroughMembersThatSpanThem) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    RecordedJob job = record_job({.step = realistic_step(), .step_ns = 45e6, .ragged = 0}, seed);
+    for (std::size_t m = 0; m < 4; ++m) keep_only(job, m, [](std::int64_t k) { return k < 700; });
+    for (std::size_t m = 4; m < 7; ++m) keep_only(job, m, [](std::int64_t k) { return k >= 1'200; });
+    const Score result = score(job, align_sequences(job.members, {}));
+    EXPECT_EQ(result.wrong_pairs, 0) << seed;
+    EXPECT_GE(result.matched_share(), 0.995) << seed;
+  }
+}
+
+TEST(AlignSequences, DecodingDenselyWithOneSymbolIsToldApart) {
+  Kind small = all_reduce(1);
+  small.transfer_ns = 12'000;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const RecordedJob job = record_job({.step = repeated({small}, 50), .step_ns = 1e6, .noise_ns = 100}, seed);
+    const Score result = score(job, align_sequences(job.members, {}));
+    EXPECT_EQ(result.wrong_pairs, 0) << seed;
+    EXPECT_GE(result.matched_share(), 0.995) << seed;
+  }
+}
+
 TEST(AlignSequences, ASessionWithoutUtcIsFound) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     RecordedJob job = record_job({.step = repeated({all_reduce(1)}, 20), .operations = 4'000}, seed);
