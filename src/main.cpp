@@ -1,4 +1,5 @@
 #include <iostream>
+#include <map>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -67,6 +68,15 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
   app.add_option("--require-ranks", job.require_ranks, "Exit with 4 where fewer trace ranks than this are seen")
       ->check(CLI::PositiveNumber);
+  const std::map<std::string, nsys_explain::ClockMethod> methods{
+      {"utc", nsys_explain::ClockMethod::utc},
+      {"host", nsys_explain::ClockMethod::host_clock},
+      {"collectives", nsys_explain::ClockMethod::collectives}};
+  app.add_option("--clock", job.clock_method, "What may relate the clocks of different traces (default: whatever does)")
+      ->transform(CLI::CheckedTransformer(methods, CLI::ignore_case).description("utc|host|collectives"));
+  app.add_option("--ptp-uncertainty-ns", job.ptp_uncertainty_ns,
+                 "One standard uncertainty of UTC between the nodes, where PTP keeps it")
+      ->check(CLI::NonNegativeNumber);
   app.set_config("--job", "", "Read options from a file (TOML or INI)");
 }
 

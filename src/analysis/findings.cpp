@@ -49,13 +49,14 @@ std::string_view cause_name(Cause cause) {
 }
 
 struct JobTotals {
-  Nanoseconds window = 0, exposed = 0, idle = 0, opaque = 0, wait = 0;
+  Nanoseconds window = 0, communication = 0, exposed = 0, idle = 0, opaque = 0, wait = 0;
 };
 
 JobTotals add_up(const JobReport& report) {
   JobTotals totals;
   for (const RankSummary& rank : report.ranks) {
     totals.window += rank.budget.window_ns;
+    totals.communication += rank.budget.communication_ns;
     totals.exposed += rank.budget.exposed_communication_ns;
     totals.idle += rank.budget.idle_ns;
     totals.opaque += rank.budget.opaque_graph_ns;
@@ -92,15 +93,16 @@ void add_stragglers(const JobReport& report, const JobTotals& totals, std::vecto
 
 void add_budget_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
   if (const double part = share(totals.exposed, totals.window); part >= worth_telling) {
-    const double waiting = share(std::min(totals.wait, totals.exposed), totals.exposed);
+    const double waiting = share(totals.wait, totals.communication);
     findings.push_back(
         {"exposed-communication",
          severity_of(part),
          fmt::format("{:.1f}% of GPU time is communication that no compute hides", 100 * part),
          {fmt::format("{:.3f} of {:.3f} GPU-seconds, summed over {} trace ranks", seconds(totals.exposed),
                       seconds(totals.window), report.ranks.size()),
-          fmt::format("waiting for late members is at most {:.0f}% of it", 100 * waiting)},
-         waiting > 0.5 ? "most of it may be waiting: see who is late before tuning the network"
+          fmt::format("of {:.3f} GPU-seconds of communication, hidden or not, {:.0f}% are waiting for late members",
+                      seconds(totals.communication), 100 * waiting)},
+         waiting > 0.5 ? "most communication is waiting: see who is late before tuning the network"
                        : "overlap it with compute (bucket sizes, prefetching, separate streams), or move fewer bytes"});
   }
   if (const double part = share(totals.idle, totals.window); part >= worth_telling) {

@@ -26,6 +26,23 @@ double binomial_upper_tail(std::int64_t trials, std::int64_t successes, double c
   return std::min(1.0, sum);
 }
 
+double independent_draws(std::int64_t trials, std::int64_t successes, std::span<const LagTotals> lags) {
+  const double mean = static_cast<double>(successes) / static_cast<double>(trials);
+  const double variance = mean * (1 - mean);
+  if (variance <= 0) return static_cast<double>(trials);
+  double inflation = 1;
+  for (const LagTotals& lag : lags) {
+    if (lag.pairs == 0) break;
+    // The sum of (x - mean)(x' - mean) over the pairs, so that the ends of the series count as what they are.
+    const double covariance = static_cast<double>(lag.both_last) -
+                              mean * static_cast<double>(lag.earlier_last + lag.later_last) +
+                              mean * mean * static_cast<double>(lag.pairs);
+    if (covariance <= 0) break;
+    inflation += 2 * covariance / (variance * static_cast<double>(trials));
+  }
+  return static_cast<double>(trials) / inflation;
+}
+
 std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const Totals& totals,
                                        const StragglerCriteria& criteria) {
   Nanoseconds all_windows = 0;
@@ -37,7 +54,10 @@ std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const
     const RankTotals& t = totals.ranks[r];
     if (t.resolved == 0) continue;
     const double chance = static_cast<double>(t.expected_last_ppb) * 1e-9 / static_cast<double>(t.resolved);
-    p_values[r] = binomial_upper_tail(t.resolved, t.own_last_arrivals, chance);
+    const double draws =
+        independent_draws(t.resolved, t.own_last_arrivals, std::span(totals.lags).subspan(r * lag_count, lag_count));
+    const double share = static_cast<double>(t.own_last_arrivals) / static_cast<double>(t.resolved);
+    p_values[r] = binomial_upper_tail(std::llround(draws), static_cast<std::int64_t>(share * draws), chance);
   }
   std::vector<std::size_t> by_p(ranks.size());
   std::iota(by_p.begin(), by_p.end(), 0);

@@ -1,11 +1,14 @@
 #include "nsys_explain/analysis/totals.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 namespace nsys_explain::analysis {
 
 Totals make_totals(std::size_t trace_ranks, std::size_t communicators) {
   Totals totals;
+  totals.lags.resize(trace_ranks * lag_count);
   totals.ranks.resize(trace_ranks);
   totals.spans.resize(trace_ranks);
   totals.operations.resize(operation_count);
@@ -13,9 +16,57 @@ Totals make_totals(std::size_t trace_ranks, std::size_t communicators) {
   return totals;
 }
 
+namespace {
+
+bool is_own_last(const Instance& instance, const InstanceArrival& arrival) {
+  return arrival.trace_rank == instance.last_trace_rank && arrival.own_lateness_ns > 0 &&
+         arrival.own_lateness_ns * 2 >= arrival.enter_ns - instance.first_enter_ns;
+}
+
+std::size_t index_of(std::int32_t trace_rank, std::span<const std::int32_t> trace_ranks) {
+  return static_cast<std::size_t>(std::lower_bound(trace_ranks.begin(), trace_ranks.end(), trace_rank) -
+                                  trace_ranks.begin());
+}
+
+/// Pairs of resolved instances of the block, by distance.
+void accumulate_lags(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks) {
+  constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> own_last;  // of each resolved instance
+  std::map<std::int32_t, std::int64_t> resolved_of;
+  for (const Instance& instance : block.instances) {
+    if (!instance.resolved) continue;
+    own_last.push_back(nobody);
+    for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
+      const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(a)];
+      ++resolved_of[arrival.trace_rank];
+      if (is_own_last(instance, arrival)) own_last.back() = index_of(arrival.trace_rank, trace_ranks);
+    }
+  }
+  for (const auto& [trace_rank, resolved] : resolved_of) {
+    LagTotals* lags = &totals.lags[index_of(trace_rank, trace_ranks) * lag_count];
+    for (std::size_t lag = 0; lag < lag_count; ++lag) {
+      lags[lag].pairs += std::max<std::int64_t>(0, resolved - static_cast<std::int64_t>(lag) - 1);
+    }
+  }
+  for (std::size_t i = 0; i < own_last.size(); ++i) {
+    if (own_last[i] == nobody) continue;
+    LagTotals* lags = &totals.lags[own_last[i] * lag_count];
+    for (std::size_t lag = 0; lag < lag_count; ++lag) {
+      const std::size_t distance = lag + 1;
+      if (i >= distance) ++lags[lag].later_last;
+      if (i + distance >= own_last.size()) continue;
+      ++lags[lag].earlier_last;
+      if (own_last[i + distance] == own_last[i]) ++lags[lag].both_last;
+    }
+  }
+}
+
+}  // namespace
+
 void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks) {
   CommunicatorTotals& communicator = totals.communicators[static_cast<std::size_t>(block.communicator)];
   communicator.unmatched_arrivals += block.unmatched_arrivals;
+  accumulate_lags(totals, block, trace_ranks);
   for (const Instance& instance : block.instances) {
     ++communicator.instances;
     communicator.complete += instance.complete ? 1 : 0;
@@ -34,8 +85,7 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
 
     for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
       const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(a)];
-      const auto index = static_cast<std::size_t>(
-          std::lower_bound(trace_ranks.begin(), trace_ranks.end(), arrival.trace_rank) - trace_ranks.begin());
+      const std::size_t index = index_of(arrival.trace_rank, trace_ranks);
       RankTotals& rank = totals.ranks[index];
       ++rank.arrivals;
       rank.wait_ns += arrival.wait_ns;
@@ -48,8 +98,7 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       if (arrival.trace_rank != instance.last_trace_rank) continue;
       ++rank.last_arrivals;
       rank.caused_wait_ns += instance.caused_wait_ns;
-      if (arrival.own_lateness_ns * 2 < arrival.enter_ns - instance.first_enter_ns || arrival.own_lateness_ns == 0)
-        continue;
+      if (!is_own_last(instance, arrival)) continue;
       ++rank.own_last_arrivals;
       rank.caused_lateness_ns += arrival.own_lateness_ns;
       totals.spans[index].first_ns = std::min(totals.spans[index].first_ns, arrival.enter_ns);

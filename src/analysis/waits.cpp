@@ -72,7 +72,8 @@ void compute_waits(MatchedBlock& block, const PairUncertainty& uncertainty) {
     }
     instance.transfer_ns = lower_median(scratch);
     split_lateness(instance, members, scratch);
-    instance.feasible = earliest_exit + resolution_factor * *u >= instance.last_enter_ns;
+    instance.feasible =
+        !is_synchronising(instance.operation) || earliest_exit + resolution_factor * *u >= instance.last_enter_ns;
     if (!instance.resolved) continue;
     const Nanoseconds without = std::max(second->enter_ns, instance.last_enter_ns - last->own_lateness_ns);
     for (const InstanceArrival& member : members) {

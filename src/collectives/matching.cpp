@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/collectives/alignment.hpp"
-
 namespace nsys_explain::collectives {
 namespace {
 
@@ -54,7 +52,8 @@ PlannedCommunicator make_communicator(std::uint64_t key, std::span<const Sequenc
 }
 
 /// Sequence number of every arrival of a unit whose members hold different sequences.
-std::vector<std::int64_t> aligned_sequence(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals) {
+std::vector<std::int64_t> aligned_sequence(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
+                                           const AlignmentOptions& alignment) {
   std::vector<MemberSequence> members(communicator.trace_ranks.size());
   std::vector<std::pair<std::size_t, std::size_t>> place(arrivals.size());
   for (std::size_t a = 0; a < arrivals.size(); ++a) {
@@ -66,7 +65,7 @@ std::vector<std::int64_t> aligned_sequence(const PlannedCommunicator& communicat
     members[m].enter_ns.push_back(arrivals[a].enter_ns);
     members[m].exit_ns.push_back(arrivals[a].exit_ns);
   }
-  const auto numbers = align_sequences(members, {});
+  const auto numbers = align_sequences(members, alignment);
   std::vector<std::int64_t> sequence(arrivals.size());
   for (std::size_t a = 0; a < arrivals.size(); ++a) sequence[a] = numbers[place[a].first][place[a].second];
   return sequence;
@@ -80,6 +79,7 @@ Instance make_instance(const PlannedCommunicator& communicator, std::int64_t seq
   instance.arrivals = static_cast<std::int32_t>(members.size());
   instance.complete = instance.arrivals == communicator.size;
   instance.operation = members.front().operation;
+  instance.kernel_name_hash = members.front().kernel_name_hash;
   std::vector<Nanoseconds> call_bytes;
   for (const Arrival& member : members) {
     if (member.call_bytes >= 0) call_bytes.push_back(member.call_bytes);
@@ -177,7 +177,8 @@ std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communica
   return units;
 }
 
-MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator, std::vector<Arrival> arrivals) {
+MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator, std::vector<Arrival> arrivals,
+                        const AlignmentOptions& alignment) {
   MatchedBlock block;
   block.communicator = unit.communicator;
   std::sort(arrivals.begin(), arrivals.end(), [](const Arrival& a, const Arrival& b) {
@@ -187,7 +188,7 @@ MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& commun
   if (communicator.equal_sequences) {
     for (std::size_t a = 0; a < arrivals.size(); ++a) sequence[a] = arrivals[a].position;
   } else {
-    sequence = aligned_sequence(communicator, arrivals);
+    sequence = aligned_sequence(communicator, arrivals, alignment);
   }
   std::vector<std::size_t> order(arrivals.size());
   std::iota(order.begin(), order.end(), 0);

@@ -55,6 +55,9 @@ struct RoutedBudget {
   Budget budget;
 };
 
+/// Ends of one operation agree to microseconds, those of sends and receives to some tens of them.
+constexpr Nanoseconds smallest_time_scale_ns = 10'000;
+
 /// Two devices of one session share its clock but not the conversion of GPU to host time, which is good to about this.
 constexpr Nanoseconds same_session_uncertainty_ns = 1'000;
 
@@ -67,6 +70,19 @@ std::optional<Nanoseconds> difference_uncertainty(const ClockReport& clock, std:
   const double sum =
       std::hypot(static_cast<double>(*first.uncertainty_ns), static_cast<double>(*second.uncertainty_ns));
   return std::max(same_session_uncertainty_ns, static_cast<Nanoseconds>(std::ceil(sum)));
+}
+
+/// How far apart ends of one operation may lie on the job clock; no_time where the members' clocks cannot be compared.
+Nanoseconds time_scale(const ClockReport& clock, const JobRanks& job, const std::vector<std::int32_t>& trace_ranks) {
+  Nanoseconds scale = std::max(smallest_time_scale_ns, clock.residual.held_out_p90_ns.value_or(0));
+  const std::size_t first = job.session_of_rank[job.index_of(trace_ranks.front())];
+  for (const std::int32_t trace_rank : trace_ranks) {
+    const std::size_t session = job.session_of_rank[job.index_of(trace_rank)];
+    const std::optional<Nanoseconds> uncertainty = difference_uncertainty(clock, first, session);
+    if (!uncertainty) return no_time;
+    scale = std::max(scale, analysis::resolution_factor * *uncertainty);
+  }
+  return scale;
 }
 
 template <class Fields>
@@ -120,19 +136,30 @@ CrossRank match_collectives(const exchange::Communicator& communicator, std::vec
     const MatchUnit& match_unit = cross.units[unit];
     const auto& planned = cross.communicators[static_cast<std::size_t>(match_unit.communicator)];
     cross.owned.push_back(unit);
-    cross.blocks.push_back(collectives::match_unit(match_unit, planned, std::move(arrivals)));
+    cross.blocks.push_back(collectives::match_unit(match_unit, planned, arrivals));
+    cross.uneven.push_back(planned.equal_sequences ? std::vector<Arrival>{} : std::move(arrivals));
   }
   return cross;
 }
 
 void apply_clock(const ClockReport& clock, const JobRanks& job, CrossRank& cross,
                  std::vector<LocalTrace>& local_traces) {
-  for (MatchedBlock& block : cross.blocks) {
-    for (InstanceArrival& arrival : block.arrivals) {
-      const SessionClock& session = clock.sessions[job.session_of_rank[job.index_of(arrival.trace_rank)]];
-      arrival.enter_ns = clock::to_job_time(session, clock.pivot_ns, arrival.enter_ns);
-      arrival.exit_ns = clock::to_job_time(session, clock.pivot_ns, arrival.exit_ns);
+  const auto correct = [&](auto& arrival) {
+    const SessionClock& session = clock.sessions[job.session_of_rank[job.index_of(arrival.trace_rank)]];
+    arrival.enter_ns = clock::to_job_time(session, clock.pivot_ns, arrival.enter_ns);
+    arrival.exit_ns = clock::to_job_time(session, clock.pivot_ns, arrival.exit_ns);
+  };
+  for (std::size_t b = 0; b < cross.blocks.size(); ++b) {
+    if (cross.uneven[b].empty()) {
+      for (InstanceArrival& arrival : cross.blocks[b].arrivals) correct(arrival);
+      continue;
     }
+    for (Arrival& arrival : cross.uneven[b]) correct(arrival);
+    const MatchUnit& unit = cross.units[cross.owned[b]];
+    const PlannedCommunicator& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
+    cross.blocks[b] = collectives::match_unit(unit, planned, std::move(cross.uneven[b]),
+                                              {time_scale(clock, job, planned.trace_ranks)});
+    cross.uneven[b] = {};
   }
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
@@ -155,6 +182,7 @@ analysis::Totals sum_waits(const exchange::Communicator& communicator, const Clo
     analysis::accumulate(totals, block, job.numbers);
   }
   totals.ranks = sum_fields(communicator, totals.ranks);
+  totals.lags = sum_fields(communicator, totals.lags);
   totals.operations = sum_fields(communicator, totals.operations);
   totals.communicators = sum_fields(communicator, totals.communicators);
   // Minimum as the maximum of the negated values (max(), not min(), so that negation cannot overflow).

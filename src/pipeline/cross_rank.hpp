@@ -16,12 +16,15 @@ struct CrossRank {
   std::vector<collectives::MatchUnit> units;
   std::vector<std::size_t> owned;    ///< indices of this tool rank's units, ascending
   std::vector<MatchedBlock> blocks;  ///< parallel to owned
+  std::vector<std::vector<Arrival>>
+      uneven;  ///< parallel to owned: arrivals of units whose sequences differ, for the second pass
 };
 
 /// Collective: agrees on communicators, sends every arrival to the owner of its unit, and matches there.
 CrossRank match_collectives(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces);
 
-/// Turns the times of all owned blocks, and the windows of the local ranks, from u into job time.
+/// Turns the times of all owned blocks, and the windows of the local ranks, from u into job time. Units whose sequences
+/// differ are matched anew: on a common clock times tell which operations belong together.
 void apply_clock(const ClockReport& clock, const JobRanks& job, CrossRank& cross,
                  std::vector<LocalTrace>& local_traces);
 

@@ -1,15 +1,15 @@
 #pragma once
 
-#include <optional>
-
 #include "cross_rank.hpp"
 #include "job_ranks.hpp"
+#include "nsys_explain/clock/fit.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::pipeline {
 
 /// Collective: the clock of every session from what the files say and from the ends of matched collectives.
-ClockReport estimate_clock(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross);
+clock::ClockFit estimate_clock(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross,
+                               const clock::ClockOptions& options);
 
 }  // namespace nsys_explain::pipeline

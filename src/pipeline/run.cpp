@@ -174,7 +174,9 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   phases.collective("matching collectives", [&] { cross = match_collectives(communicator, local_traces); });
   ClockReport clock;
   phases.collective("aligning clocks", [&] {
-    clock = estimate_clock(communicator, ranks, cross);
+    clock::ClockFit fit = estimate_clock(communicator, ranks, cross, {job.clock_method, job.ptp_uncertainty_ns});
+    clock = std::move(fit.report);
+    ranks.warnings.insert(ranks.warnings.end(), fit.warnings.begin(), fit.warnings.end());
     apply_clock(clock, ranks, cross, local_traces);
   });
   JobReport report;

@@ -55,7 +55,7 @@ def run(command, check=False, **options):
 
 def main():
     """Fails where no test ran; says loudly what was skipped."""
-    program = unittest.main(exit=False, verbosity=1)
+    program = unittest.main(exit=False, verbosity=1, argv=sys.argv[:1] + [a for a in sys.argv[1:] if a != "--write"])
     for test, reason in program.result.skipped:
         print(f"SKIPPED {test}: {reason}", file=sys.stderr)
     ran = program.result.testsRun - len(program.result.skipped)

@@ -52,8 +52,8 @@ class Invariance(EndToEndTest):
         self.assertGreater(report["collectives"]["complete"], 0)
 
     def test_one_file_per_node_in_a_tensor_parallel_job(self):
-        self.check(self.synth("job", "--nodes", "2", "--gpus-per-node", "2", "--tp", "2", "--steps", "4", "--layout",
-                              "node", "--seed", "4"))
+        self.check(self.synth("job", "--nodes", "2", "--gpus-per-node", "2", "--tp", "2", "--steps", "4", "--files",
+                              "per_node", "--seed", "4"))
 
     def test_directory_and_pattern_name_the_same_inputs(self):
         traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "3")

@@ -13,6 +13,11 @@ namespace nsys_explain::analysis {
 /// summation of terms in log space. 1 for successes <= 0.
 double binomial_upper_tail(std::int64_t trials, std::int64_t successes, double chance);
 
+/// To how many independent draws a series of `trials` with `successes` amounts, given how often successes come `lag`
+/// apart: trials over the variance inflation 1 + 2 sum of the autocorrelations up to the first that is not positive
+/// (Geyer 1992, initial positive sequence). A series without variance counts in full.
+double independent_draws(std::int64_t trials, std::int64_t successes, std::span<const LagTotals> lags);
+
 struct StragglerCriteria {
   double false_discovery_rate = 1e-3;  ///< of the verdicts "last more often than chance" (Benjamini-Hochberg)
   double smallest_cost_share = 0.002;  ///< caused wait as a share of all trace ranks' window time

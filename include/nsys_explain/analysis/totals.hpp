@@ -48,7 +48,20 @@ struct RankSpan {
 
 inline constexpr std::size_t operation_count = 11;
 
+/// How far along a communicator's sequence late arrivals are looked at for their dependence on each other.
+inline constexpr std::size_t lag_count = 128;
+
+/// One delay makes a rank last in several collectives in a row (all gradient buckets of a step), so they are not as
+/// many independent draws as they count. Counts of pairs of resolved instances of one communicator, lag + 1 apart.
+struct LagTotals {
+  std::int64_t pairs = 0;         ///< the rank takes part in both
+  std::int64_t earlier_last = 0;  ///< and is last by its own lateness in the earlier one
+  std::int64_t later_last = 0;    ///< in the later one
+  std::int64_t both_last = 0;     ///< in both
+};
+
 struct Totals {
+  std::vector<LagTotals> lags;    ///< lag_count entries per trace rank, ranks one after another
   std::vector<RankTotals> ranks;  ///< by index of the trace rank in `trace_ranks`
   std::vector<RankSpan> spans;
   std::vector<OperationTotals> operations;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nsys_explain/collectives/alignment.hpp"
 #include "nsys_explain/collectives/extraction.hpp"
 #include "nsys_explain/model/collective.hpp"
 
@@ -60,6 +61,7 @@ std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communica
 
 /// Matches the arrivals of one unit (any order; times on one clock). Instances of fewer than two arrivals are
 /// not instances: their arrivals count as unmatched.
-MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator, std::vector<Arrival> arrivals);
+MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator, std::vector<Arrival> arrivals,
+                        const AlignmentOptions& alignment = {});
 
 }  // namespace nsys_explain::collectives

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nsys_explain/exchange/communicator.hpp"
+#include "nsys_explain/model/job_report.hpp"
 
 /// The whole run: from files to reports.
 namespace nsys_explain::pipeline {
@@ -21,6 +22,8 @@ struct JobSpecification {
   std::string rank_map_path;
   std::string rank_regex;
   std::optional<std::int32_t> require_ranks;
+  std::optional<ClockMethod> clock_method;        ///< --clock: what may relate sessions; empty: whatever does
+  std::optional<Nanoseconds> ptp_uncertainty_ns;  ///< the user vouches for UTC to within this
 };
 
 /// outputs.md, "Exit codes". The same on every tool rank.

@@ -17,6 +17,41 @@ TEST(BinomialUpperTail, KnownValues) {
   EXPECT_NEAR(binomial_upper_tail(100'000, 50'000, 0.5), 0.5013, 1e-3);
 }
 
+/// Lag totals of a series of zeros and ones, counted pair by pair.
+std::vector<LagTotals> lags_of(const std::vector<int>& series) {
+  std::vector<LagTotals> lags(lag_count);
+  for (std::size_t lag = 0; lag < lag_count; ++lag) {
+    for (std::size_t i = 0; i + lag + 1 < series.size(); ++i) {
+      ++lags[lag].pairs;
+      lags[lag].earlier_last += series[i];
+      lags[lag].later_last += series[i + lag + 1];
+      lags[lag].both_last += series[i] * series[i + lag + 1];
+    }
+  }
+  return lags;
+}
+
+TEST(IndependentDraws, RunsAreWorthAboutOneDrawEach) {
+  std::vector<int> series;
+  for (int step : {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}) series.insert(series.end(), 8, step);
+  const double draws = independent_draws(128, 24, lags_of(series));
+  EXPECT_GT(draws, 16 * 0.6);
+  EXPECT_LT(draws, 16 * 1.6);
+}
+
+TEST(IndependentDraws, ASeriesThatHardlyVariesCountsInFull) {
+  EXPECT_DOUBLE_EQ(independent_draws(100, 100, lags_of(std::vector<int>(100, 1))), 100);
+  std::vector<int> first_missed(100, 1);
+  first_missed[0] = 0;
+  EXPECT_DOUBLE_EQ(independent_draws(100, 99, lags_of(first_missed)), 100);
+}
+
+TEST(IndependentDraws, AlternationIsNotDependenceThatInflates) {
+  std::vector<int> series;
+  for (int i = 0; i < 100; ++i) series.push_back(i % 2);
+  EXPECT_DOUBLE_EQ(independent_draws(100, 50, lags_of(series)), 100);
+}
+
 struct Case {
   std::vector<RankSummary> ranks;
   Totals totals;

@@ -84,6 +84,13 @@ TEST(Waits, AnExitBeforeTheLastEnterIsInfeasible) {
   EXPECT_EQ(block.arrivals[0].wait_ns, 100) << "it cannot have waited after it left";
 }
 
+TEST(Waits, ASenderMayLeaveBeforeItsReceiverEnters) {
+  MatchedBlock block = block_of({member(0, 0, 100, 50), member(1, 500, 600, 90)});
+  block.instances[0].operation = Operation::broadcast;
+  compute_waits(block, ten);
+  EXPECT_TRUE(block.instances[0].feasible);
+}
+
 TEST(Waits, FirstArrivalClaimsNeitherOwnNorInherited) {
   MatchedBlock block = block_of({member(0, 0, 1000), member(1, 500, 1000)});
   compute_waits(block, ten);
