@@ -123,13 +123,12 @@ std::vector<Warning> conflict_warnings(const Identities& identities, const Choic
   if (!contested.empty()) warnings.push_back(contested_warning(identities, best_claims, contested));
 
   std::set<std::string> sizes;
-  std::size_t silent = 0;
-  const TraceRankIdentity* first_silent = nullptr;
+  std::size_t silent = 0, first_silent = 0;
   for (std::size_t i = 0; i < identities.size(); ++i) {
     const auto& claim = best_claims[i];
     if (claim && claim->source == RankSource::nccl_payload) sizes.insert(claim->detail);
     if (claim) continue;
-    if (++silent == 1) first_silent = &identities[i];
+    if (++silent == 1) first_silent = i;
   }
   if (sizes.size() > 1) {
     warnings.push_back(analysis_warning(
@@ -143,7 +142,7 @@ std::vector<Warning> conflict_warnings(const Identities& identities, const Choic
         Severity::data_loss, silent,
         fmt::format("nothing tells the rank of {} of {} trace ranks (first: {}): their numbers may not be those of "
                     "the job; {}",
-                    silent, identities.size(), name_of(*first_silent), what_to_do)));
+                    silent, identities.size(), name_of(identities[first_silent]), what_to_do)));
   }
   return warnings;
 }
@@ -161,16 +160,16 @@ Warning fallback_warning(const Choices& choices) {
 
 Warning rest_warning(const Identities& identities, const Choices& choices) {
   std::vector<std::int32_t> numbers;
-  const TraceRankIdentity* first = nullptr;
+  std::size_t first = 0;
   for (std::size_t i = 0; i < identities.size(); ++i) {
     if (choices[i]->source != RankSource::file_order) continue;
-    if (numbers.empty()) first = &identities[i];
+    if (numbers.empty()) first = i;
     numbers.push_back(choices[i]->rank);
   }
   return analysis_warning(
       Severity::data_loss, numbers.size(),
       fmt::format("{} got numbers after the largest known rank ({}; first: {}): these are not the ranks of the job; {}",
-                  trace_ranks(numbers.size()), ranges(numbers), name_of(*first), what_to_do));
+                  trace_ranks(numbers.size()), ranges(numbers), name_of(identities[first]), what_to_do));
 }
 
 Warning file_order_warning(const Identities& identities, const Choices& choices) {
