@@ -26,7 +26,7 @@ std::size_t JobRanks::index_of(std::int32_t trace_rank) const {
 }
 
 JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
-                     const std::vector<InputReport>& failed_discoveries) {
+                     const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides) {
   std::vector<TraceFacts> mine;
   mine.reserve(local_traces.size());
   for (const LocalTrace& trace : local_traces) mine.push_back(trace.facts);
@@ -65,7 +65,9 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
   }
   std::sort(job.inputs.begin(), job.inputs.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
 
-  ingest::Resolution resolution = ingest::resolve_trace_ranks(std::move(identities));
+  for (Warning& warning : ingest::unused_entry_warnings(overrides, identities))
+    job.warnings.push_back(std::move(warning));
+  ingest::Resolution resolution = ingest::resolve_trace_ranks(std::move(identities), checks.world_size);
   job.trace_ranks = std::move(resolution.trace_ranks);
   for (Warning& warning : resolution.warnings) job.warnings.push_back(std::move(warning));
   job.epoch_utc_ns = clock::job_epoch_utc_ns(job.sessions);

@@ -26,6 +26,6 @@ struct JobRanks {
 /// numbers, moves their times from trace time to u (UTC by the report minus the job epoch), and drops those of inputs
 /// that turned out to be copies of others.
 JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
-                     const std::vector<InputReport>& failed_discoveries);
+                     const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides);
 
 }  // namespace nsys_explain::pipeline

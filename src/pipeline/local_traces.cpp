@@ -63,6 +63,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ingest:
     local.facts.session = trace.session;
     local.facts.extent = ingest::session_extent(trace);
     local.facts.warnings = std::move(trace.warnings);
+    for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
     local.facts.identities = ingest::identify_trace_ranks(trace, overrides);
     const collectives::KernelClasses classes(trace);
     for (const ProcessTrace& process : trace.processes) analyse_process(trace, process, classes, local);

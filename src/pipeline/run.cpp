@@ -50,6 +50,7 @@ ingest::RankOverrides read_overrides(const JobSpecification& job) {
     if (!file) throw std::runtime_error(fmt::format("cannot read the rank map {}; check the path", job.rank_map_path));
     overrides = ingest::parse_rank_map(text.str());
   }
+  ingest::check_rank_regex(job.rank_regex);
   overrides.regex = job.rank_regex;
   return overrides;
 }
@@ -167,7 +168,7 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   });
   JobRanks ranks;
   phases.collective("resolving ranks", [&] {
-    ranks = resolve_job(communicator, local_traces, discovery.failed);
+    ranks = resolve_job(communicator, local_traces, discovery.failed, overrides);
     ranks.warnings.insert(ranks.warnings.end(), discovery.warnings.begin(), discovery.warnings.end());
   });
   CrossRank cross;

@@ -59,6 +59,9 @@ class BadInput(EndToEndTest):
         done = self.explain(self.good, "out", "--rank-map", self.directory / "map.txt")
         self.assertEqual(done.returncode, 2, done.stderr)
 
+    def test_bad_rank_regex(self):
+        self.assertEqual(self.explain(self.good, "out", "--rank-regex", "no group").returncode, 2)
+
     def test_results_of_others_are_kept(self):
         out = self.directory / "out"
         out.mkdir()
