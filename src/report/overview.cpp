@@ -149,6 +149,7 @@ std::string clock_quality(const JobReport& report) {
     unrelated += session.uncertainty_ns ? 0 : 1;
   }
   std::vector<std::string> parts;
+  parts.reserve(methods.size());
   for (const auto& [method, sessions] : methods) {
     parts.push_back(fmt::format("{} by {}", format_count(sessions), clock_method_name(method)));
   }

@@ -12,7 +12,7 @@ namespace nsys_explain::store {
 
 /// Bytes of an uncompressed chunk. Half of HDF5's default chunk cache (1 MiB per dataset): a chunk that is filled by
 /// several appends stays in memory and is compressed once.
-inline constexpr std::size_t chunk_bytes = 512 * 1024;
+inline constexpr std::size_t chunk_bytes = std::size_t{512} * 1024;
 
 /// Chunk length for a column: a power of two of at most chunk_bytes, and no longer than a table of `expected_rows`
 /// needs (0: unknown, the table may grow).
