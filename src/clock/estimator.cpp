@@ -314,8 +314,8 @@ void Estimator::measure_efficiency() {
 
 Spread Estimator::spread() {
   measure_efficiency();
-  // One bit of a hash per side: 64 sides know a standard deviation to 9 %, fewer are enough where passes are long.
-  const std::size_t sides = set_.total_samples <= (1 << 20) ? 64 : set_.total_samples <= (1 << 22) ? 32 : 16;
+  // One bit of a hash per side: 64 sides know a standard deviation to 9 %, 16 to 18 %: enough where passes are long.
+  const std::size_t sides = set_.total_samples <= (1 << 17) ? 64 : set_.total_samples <= (1 << 21) ? 32 : 16;
   double most = 0;
   for (const ScaleClass& scale_class : set_.classes) {
     most = std::max(most, scale_class.scale_ns * std::sqrt(scale_class.variance / least_tukey_weight));

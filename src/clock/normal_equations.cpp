@@ -212,6 +212,7 @@ Block NormalEquations::solve(const Block& rhs, double tolerance) const {
   Block direction = z;
   std::vector<double> rz = dot(r, z);
   std::vector<double> enough;
+  enough.reserve(width);
   for (const double energy : rz) enough.push_back(std::max(tolerance * tolerance * energy, negligible_energy));
   double best = std::numeric_limits<double>::max();
   int best_at = 0;
