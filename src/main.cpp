@@ -64,6 +64,7 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.add_flag("-f,--force", job.overwrite, "Replace older results in a directory that is not empty");
   app.add_flag("--csv", job.write_csv, "Write the tables as CSV, too");
   app.add_flag("-q,--quiet", job.quiet, "Print problems only");
+  app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
   app.add_option("--rank-map", job.rank_map_path, "File that says which trace is which rank");
   app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
   app.add_option("--require-ranks", job.require_ranks, "Exit with 4 where fewer trace ranks than this are seen")

@@ -87,6 +87,8 @@ int sample(int descriptor, std::int64_t bytes, std::uint64_t& hash) {
 
 class Discoverer {
  public:
+  explicit Discoverer(bool take_reports) : take_reports_(take_reports) {}
+
   void add_argument(const std::string& argument) {
     struct stat status {};
     if (argument.empty()) {
@@ -182,6 +184,10 @@ class Discoverer {
   void add_report(const std::string& report, const std::string& exported, const struct stat& report_status) {
     struct stat status {};
     if (::stat(exported.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      if (take_reports_) {
+        add_file(report);
+        return;
+      }
       fail(report, "is a report, not an export: only exports can be read, so its ranks would be missing; " +
                        export_advice(report));
       return;
@@ -301,6 +307,7 @@ class Discoverer {
     return result;
   }
 
+  bool take_reports_;
   std::map<std::string, FoundTrace> found_;
   std::map<std::string, std::string> failed_, absent_;  // path -> message
   std::vector<std::string> named_;                      // every time a file was reached
@@ -312,8 +319,8 @@ class Discoverer {
 
 }  // namespace
 
-Discovery discover(const std::vector<std::string>& arguments) {
-  Discoverer discoverer;
+Discovery discover(const std::vector<std::string>& arguments, bool take_reports) {
+  Discoverer discoverer(take_reports);
   // Sorted, so that messages do not depend on the order of the arguments.
   std::vector<std::string> sorted = arguments;
   std::sort(sorted.begin(), sorted.end());

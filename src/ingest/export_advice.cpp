@@ -88,9 +88,10 @@ std::string export_advice(const std::string& path) {
     overwrite = "--force-overwrite=true ";  // without it nsys keeps the export that is there
   }
   if (report.starts_with('-')) report.insert(0, "./");
-  return fmt::format("run `nsys export --type sqlite --include-blobs=true --include-json=true {}{}`{}", overwrite,
-                     shell_quoted(report),
-                     nsys_is_on_path() ? "" : " where Nsight Systems is installed (nsys is not on the PATH here)");
+  return fmt::format(
+      "run `nsys export --type sqlite --include-blobs=true --include-json=true {}{}`{}", overwrite,
+      shell_quoted(report),
+      nsys_is_on_path() ? ", or add --export" : " where Nsight Systems is installed (nsys is not on the PATH here)");
 }
 
 }  // namespace nsys_explain::ingest

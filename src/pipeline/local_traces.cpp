@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "nsys_explain/analysis/budget.hpp"
+#include "nsys_explain/ingest/export_report.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
+#include "nsys_explain/ingest/input_file.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -41,6 +43,13 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
   }
 }
 
+/// Reports come here only where the user asked for their export.
+Trace read(const std::string& path) {
+  if (!ingest::is_report_name(path)) return ingest::read_trace(path);
+  const ingest::ScratchDirectory scratch;
+  return ingest::read_trace(ingest::export_report(path, scratch.path().string()));
+}
+
 /// What the user should know about the input as a whole: the worst of the warnings.
 void judge_input(TraceFacts& facts) {
   facts.input.status = InputStatus::ok;
@@ -58,7 +67,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ingest:
   LocalTrace local;
   local.facts.input.path = assigned.name;
   try {
-    Trace trace = ingest::read_trace(assigned.path);
+    Trace trace = read(assigned.path);
     trace.session.path = assigned.name;
     local.facts.session = trace.session;
     local.facts.extent = ingest::session_extent(trace);

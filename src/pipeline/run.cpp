@@ -156,7 +156,7 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     if (communicator.is_root()) directory = std::make_unique<OutputDirectory>(job.output_directory);
   });
   ingest::Discovery found;
-  phases.local("discovering traces", [&] { found = ingest::discover(job.inputs); });
+  phases.local("discovering traces", [&] { found = ingest::discover(job.inputs, job.export_reports); });
   const std::vector<std::string> hosts = communicator.all_gather_text(host_name());
   const ingest::MergedDiscovery discovery = merge(hosts, all_gather_packed(communicator, found));
 

@@ -53,6 +53,30 @@ class BadInput(EndToEndTest):
             self.assertEqual(done.returncode, 3, done.stderr)
             self.assertFalse((self.directory / "none").exists(), "no result, no directory")
 
+    def test_reports_are_exported_where_asked_for(self):
+        # A stand-in for nsys: "exports" by copying the file named in the report.
+        program = self.directory / "bin" / "nsys"
+        program.parent.mkdir()
+        program.write_text('#!/bin/sh\nwhile [ $# -gt 1 ]; do [ "$1" = --output ] && out=$2; shift; done\ncp "$(cat "$1")" "$out"\n')
+        program.chmod(0o755)
+        report = self.directory / "rank 9.nsys-rep"
+        report.write_text(str(self.good[1]))
+        broken = self.directory / "broken.nsys-rep"
+        broken.write_text("/nonexistent")
+        path = os.environ["PATH"]
+        self.addCleanup(os.environ.__setitem__, "PATH", path)
+        os.environ["PATH"] = f"{program.parent}:{path}"
+        done = self.explain([self.good[0], report, broken], "out", "--export", ranks=2)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        report_json = self.report("out")
+        self.assertEqual(len(report_json["trace_ranks"]), 2)
+        self.assertGreater(report_json["collectives"]["complete"], 0)
+        self.assertIn("could not export", done.stderr)
+        self.assertEqual(sorted(p.name for p in self.directory.glob("*.sqlite")), [], "nothing beside the reports")
+        done = self.explain([self.good[0], report], "without")
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("--export", done.stderr)
+
     def test_usage(self):
         self.assertEqual(self.explain(self.good, "out", "--no-such-option").returncode, 2)
         (self.directory / "map.txt").write_text("nonsense\n")

@@ -19,6 +19,7 @@ struct JobSpecification {
   bool overwrite = false;  ///< --force: replace results in a directory that is not empty
   bool write_csv = false;
   bool quiet = false;  ///< no progress and no summary, only problems
+  bool export_reports = false;  ///< --export: let nsys export reports that have no export beside them
   std::string rank_map_path;
   std::string rank_regex;
   std::optional<std::int32_t> require_ranks;

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace nsys_explain::ingest {
+
+/// True for the names of reports that only nsys itself can read (.nsys-rep, .qdrep).
+bool is_report_name(std::string_view path);
+
+/// Exports a report with the nsys on this host's PATH into `directory` and returns the export's path. Blobs and JSON
+/// are included, nothing is written beside the report. Throws TraceError where nsys is missing or fails.
+std::string export_report(const std::string& report, const std::string& directory);
+
+}  // namespace nsys_explain::ingest

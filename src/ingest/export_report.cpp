@@ -1,0 +1,81 @@
+#include "nsys_explain/ingest/export_report.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "nsys_explain/ingest/export_advice.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
+
+extern char** environ;
+
+namespace nsys_explain::ingest {
+namespace {
+
+/// Runs a program found on PATH without a shell; its output goes to `log`. Returns its wait status.
+int run_program(std::vector<std::string> arguments, const std::string& log) {
+  std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, pointers[0], &actions, nullptr, pointers.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw std::system_error(error, std::generic_category());
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category());
+  }
+  return status;
+}
+
+std::string last_line(const std::string& log) {
+  std::ifstream file(log);
+  std::string line, last;
+  while (std::getline(file, line)) {
+    if (!line.empty()) last = line;
+  }
+  return last.substr(0, 200);
+}
+
+}  // namespace
+
+bool is_report_name(std::string_view path) {
+  return path.ends_with(".nsys-rep") || path.ends_with(".qdrep");
+}
+
+std::string export_report(const std::string& report, const std::string& directory) {
+  const std::string exported = directory + "/export.sqlite";
+  const std::string log = directory + "/nsys.log";
+  int status = 0;
+  try {
+    status = run_program({"nsys", "export", "--type", "sqlite", "--include-blobs=true", "--include-json=true",
+                          "--output", exported, std::filesystem::absolute(report).string()},
+                         log);
+  } catch (const std::system_error& error) {
+    throw TraceError(
+        fmt::format("is a report, and nsys, which alone can read it, did not start ({}), so its ranks are "
+                    "missing; {}",
+                    error.code().message(), export_advice(report)));
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !std::filesystem::exists(exported)) {
+    throw TraceError(fmt::format("is a report that nsys could not export (it said: {}), so its ranks are missing; {}",
+                                 shell_quoted(last_line(log)), export_advice(report)));
+  }
+  return exported;
+}
+
+}  // namespace nsys_explain::ingest
