@@ -275,6 +275,7 @@ TEST(AlignSequences, DoesNotDependOnTheOrderOfMembers) {
   for (int trial = 0; trial < 5; ++trial) {
     std::shuffle(order.begin(), order.end(), random);
     std::vector<MemberSequence> permuted;
+    permuted.reserve(order.size());
     for (const std::size_t m : order) permuted.push_back(job.members[m]);
     const Numbers permuted_numbers = align_sequences(permuted, {});
     for (std::size_t p = 0; p < order.size(); ++p) ASSERT_EQ(permuted_numbers[p], numbers[order[p]]) << p;
