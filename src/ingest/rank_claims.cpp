@@ -38,17 +38,15 @@ struct NcclClaim {
 
 NcclClaim largest_communicator(const ProcessTrace& process) {
   NcclClaim claim;
-  Nanoseconds first_start = 0;
   std::uint64_t communicator = 0;
   for (const NcclCall& call : process.nccl_calls) {  // sorted by start: of equally large ones the first is the world
     if (call.rank < 0 || call.rank_count <= 0 || call.rank_count < claim.rank_count) continue;
     if (call.rank_count > claim.rank_count) {
       claim = {{}, call.rank_count};
       communicator = call.communicator;
-      first_start = call.start_ns;
     }
-    const bool same = call.communicator == communicator && (communicator != 0 || call.start_ns == first_start);
-    if (same) claim.ranks.insert(call.rank);
+    // Before NCCL 2.25 all communicators look alike (0): then those of one size must agree.
+    if (call.communicator == communicator) claim.ranks.insert(call.rank);
   }
   return claim;
 }

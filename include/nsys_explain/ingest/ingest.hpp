@@ -14,7 +14,8 @@
 /// for its own files.
 namespace nsys_explain::ingest {
 
-/// A trace that cannot be analysed at all. The message says problem, why it matters, what to do; it names no path.
+/// A trace that cannot be analysed at all. The message says problem, why it matters, what to do in
+/// one line; it names the file only in commands to copy.
 class TraceError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

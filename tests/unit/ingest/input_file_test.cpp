@@ -248,6 +248,47 @@ TEST_F(InputFileTest, AnExportThatIsBeingWrittenIsRefused) {
   sql("ROLLBACK");
 }
 
+/// A default VFS on which locking fails, as on a parallel file system that is mounted without locks.
+class FileSystemWithoutLocks {
+ public:
+  FileSystemWithoutLocks() {
+    original_ = sqlite3_vfs_find(nullptr);
+    shim_ = *original_;
+    shim_.zName = "no-locks";
+    shim_.xOpen = open;
+    sqlite3_vfs_register(&shim_, 1);
+  }
+  ~FileSystemWithoutLocks() {
+    sqlite3_vfs_unregister(&shim_);
+    sqlite3_vfs_register(original_, 1);
+  }
+  FileSystemWithoutLocks(const FileSystemWithoutLocks&) = delete;
+  FileSystemWithoutLocks& operator=(const FileSystemWithoutLocks&) = delete;
+
+ private:
+  static int open(sqlite3_vfs*, const char* name, sqlite3_file* opened, int flags, int* out_flags) {
+    const int code = original_->xOpen(original_, name, opened, flags, out_flags);
+    if (code != SQLITE_OK) return code;
+    methods_ = *opened->pMethods;
+    methods_.xLock = [](sqlite3_file*, int) { return SQLITE_IOERR_LOCK; };
+    opened->pMethods = &methods_;
+    return SQLITE_OK;
+  }
+  inline static sqlite3_vfs* original_ = nullptr;
+  inline static sqlite3_io_methods methods_{};
+  sqlite3_vfs shim_{};
+};
+
+TEST_F(InputFileTest, AFileSystemWithoutLocksIsNoObstacle) {
+  write_export(file());
+  const FileSystemWithoutLocks no_locks;
+  sqlite3* handle = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(file().c_str(), &handle, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  ASSERT_NE(sqlite3_exec(handle, "SELECT count(*) FROM StringIds", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(handle);
+  EXPECT_EQ(kernels_of(file()), 1);
+}
+
 TEST_F(InputFileTest, ErrorsAreOneLine) {
   write_text("trace.sqlite", "junk");
   EXPECT_THAT(error_of(file()), Not(HasSubstr("\n")));

@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <random>
+
 #include "unit/ingest/export_fixture.hpp"
 
 namespace nsys_explain::ingest {
@@ -332,6 +335,40 @@ TEST_F(ReadTraceTest, WarningsOfNsysAreShownOnceWithTheirCount) {
   EXPECT_EQ(severity_of("It broke"), Severity::error);
   EXPECT_TRUE(has_warning(trace, std::string(500, 'x') + " ..."));
   EXPECT_FALSE(has_warning(trace, std::string(501, 'x')));
+}
+
+TEST_F(ReadTraceTest, ADamagedFileIsReadOrRefusedButNeverMore) {
+  add_basics(sql_);
+  add_kernel_table(sql_);
+  add_runtime_table(sql_);
+  testing::add_nvtx_table(sql_);
+  sql_("INSERT INTO StringIds VALUES (1, 'kernel'), (2, 'cudaLaunchKernel_v7000'), (3, 'ncclAllReduce')");
+  for (int i = 0; i < 200; ++i) {
+    add_kernel(sql_, {.start = 10 * i, .end = 10 * i + 5, .correlation = i, .name = 1});
+    sql_("INSERT INTO NVTX_EVENTS (start, end, eventType, globalTid, textId, domainId, binaryData) VALUES (" +
+         text_of(i) + "," + text_of(i + 5) + ", 59, " + text_of(tid_101) +
+         ", 3, 1, x'0100000000000000040000010000000010000000000000003000000000000000" +
+         "05000000000000000001000000000000')");
+  }
+  const std::string intact = testing::bytes_of(file());
+  std::mt19937 random(20240229);  // a fixed seed: the same damage each time
+  int read = 0, refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = intact;
+    for (int change = 0; change <= i % 8; ++change) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    std::ofstream(file("damaged.sqlite"), std::ios::binary) << damaged;
+    try {
+      read_trace(file("damaged.sqlite"));
+      ++read;
+    } catch (const TraceError&) {
+      ++refused;
+    }
+  }
+  EXPECT_EQ(read + refused, 300);
+  EXPECT_GT(read, 0);
+  EXPECT_GT(refused, 0);
 }
 
 TEST_F(ReadTraceTest, PartialExportsAndFilteredDomainsAreSaid) {
