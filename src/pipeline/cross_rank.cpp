@@ -58,27 +58,34 @@ struct RoutedBudget {
 /// Ends of one operation agree to microseconds, those of sends and receives to some tens of them.
 constexpr Nanoseconds smallest_time_scale_ns = 10'000;
 
-/// Two devices of one session share its clock but not the conversion of GPU to host time, which is good to about this.
-constexpr Nanoseconds same_session_uncertainty_ns = 1'000;
+/// Kernel times are multiples of this on many GPUs: no difference is known better.
+constexpr Nanoseconds gpu_tick_ns = 32;
 
-/// One standard uncertainty of the difference of two times of these sessions; empty where nothing relates them.
-std::optional<Nanoseconds> difference_uncertainty(const ClockReport& clock, std::size_t a, std::size_t b) {
-  if (a == b) return same_session_uncertainty_ns;
+/// Devices of one session share its clock but not the conversion of GPU to host time, which is good to about this.
+constexpr Nanoseconds device_conversion_uncertainty_ns = 1'000;
+
+/// One standard uncertainty of the difference of two times of these trace ranks; empty where nothing relates them.
+/// A session with one trace rank was fitted by that rank's own ends, so nothing is left for its conversion.
+std::optional<Nanoseconds> difference_uncertainty(const ClockReport& clock, const JobRanks& job, std::size_t rank_a,
+                                                  std::size_t rank_b) {
+  const std::size_t a = job.session_of_rank[rank_a];
+  const std::size_t b = job.session_of_rank[rank_b];
+  if (a == b) return device_conversion_uncertainty_ns;
   const SessionClock& first = clock.sessions[a];
   const SessionClock& second = clock.sessions[b];
   if (first.component != second.component || !first.uncertainty_ns || !second.uncertainty_ns) return std::nullopt;
+  const bool single = job.ranks_of_session[a] == 1 && job.ranks_of_session[b] == 1;
   const double sum =
       std::hypot(static_cast<double>(*first.uncertainty_ns), static_cast<double>(*second.uncertainty_ns));
-  return std::max(same_session_uncertainty_ns, static_cast<Nanoseconds>(std::ceil(sum)));
+  return std::max(single ? gpu_tick_ns : device_conversion_uncertainty_ns, static_cast<Nanoseconds>(std::ceil(sum)));
 }
 
 /// How far apart ends of one operation may lie on the job clock; no_time where the members' clocks cannot be compared.
 Nanoseconds time_scale(const ClockReport& clock, const JobRanks& job, const std::vector<std::int32_t>& trace_ranks) {
   Nanoseconds scale = std::max(smallest_time_scale_ns, clock.residual.held_out_p90_ns.value_or(0));
-  const std::size_t first = job.session_of_rank[job.index_of(trace_ranks.front())];
+  const std::size_t first = job.index_of(trace_ranks.front());
   for (const std::int32_t trace_rank : trace_ranks) {
-    const std::size_t session = job.session_of_rank[job.index_of(trace_rank)];
-    const std::optional<Nanoseconds> uncertainty = difference_uncertainty(clock, first, session);
+    const std::optional<Nanoseconds> uncertainty = difference_uncertainty(clock, job, first, job.index_of(trace_rank));
     if (!uncertainty) return no_time;
     scale = std::max(scale, analysis::resolution_factor * *uncertainty);
   }
@@ -172,9 +179,7 @@ void apply_clock(const ClockReport& clock, const JobRanks& job, CrossRank& cross
 analysis::Totals sum_waits(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                            CrossRank& cross) {
   const analysis::PairUncertainty uncertainty = [&](std::int32_t a, std::int32_t b) -> std::optional<Nanoseconds> {
-    const std::size_t session_a = job.session_of_rank[job.index_of(a)];
-    const std::size_t session_b = job.session_of_rank[job.index_of(b)];
-    return difference_uncertainty(clock, session_a, session_b);
+    return difference_uncertainty(clock, job, job.index_of(a), job.index_of(b));
   };
   analysis::Totals totals = analysis::make_totals(job.trace_ranks.size(), cross.communicators.size());
   for (MatchedBlock& block : cross.blocks) {

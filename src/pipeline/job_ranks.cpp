@@ -72,6 +72,7 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
   for (Warning& warning : resolution.warnings) job.warnings.push_back(std::move(warning));
   job.epoch_utc_ns = clock::job_epoch_utc_ns(job.sessions);
 
+  job.ranks_of_session.assign(job.sessions.size(), 0);
   std::map<TraceRankKey, std::size_t> rank_of_key;
   for (std::size_t r = 0; r < job.trace_ranks.size(); ++r) {
     const TraceRankIdentity& identity = job.trace_ranks[r];
@@ -79,6 +80,7 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
     const auto session = std::lower_bound(job.sessions.begin(), job.sessions.end(), identity.key.path,
                                           [](const Session& s, const std::string& path) { return s.path < path; });
     job.session_of_rank.push_back(static_cast<std::size_t>(session - job.sessions.begin()));
+    ++job.ranks_of_session[job.session_of_rank.back()];
     rank_of_key[identity.key] = r;
   }
   for (LocalTrace& trace : local_traces) {

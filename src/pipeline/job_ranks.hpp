@@ -17,6 +17,7 @@ struct JobRanks {
   std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank
   std::vector<std::int32_t> numbers;           ///< trace_ranks[i].trace_rank
   std::vector<std::size_t> session_of_rank;    ///< parallel to trace_ranks
+  std::vector<std::int32_t> ranks_of_session;  ///< how many trace ranks each session holds
   std::vector<Warning> warnings;
 
   std::size_t index_of(std::int32_t trace_rank) const;
