@@ -22,7 +22,7 @@ std::string whereabouts(const JobReport& report, const Overview& overview) {
     if (rank == nullptr) continue;
     text += fmt::format("{} trace rank {} is GPU {} of process {} on {} ({})", i > 0 ? "," : "", rank->trace_rank,
                         rank->key.device_id, rank->process_id, markdown_code(rank->host, 40),
-                        markdown_code(rank->key.path, 60));
+                        markdown_path(rank->key.path, 60));
   }
   return text + '.';
 }

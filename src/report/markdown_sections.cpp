@@ -258,7 +258,7 @@ std::string clock_section(const JobReport& report) {
       });
   for (const SessionClock& s : sessions) {
     table.rows.push_back(
-        {markdown_code(s.path, 32), markdown_code(s.host, 16), std::string(clock_method_name(s.method)),
+        {markdown_path(s.path, 32), markdown_code(s.host, 16), std::string(clock_method_name(s.method)),
          format_duration(s.offset_ns), fmt::format("{:.4g} ppb", s.drift_ppb),
          s.uncertainty_ns ? format_duration(*s.uncertainty_ns) : "unknown", fmt::format("{}", s.component)});
   }
@@ -302,7 +302,7 @@ std::string trace_ranks_section(const JobReport& report) {
     table.rows.push_back({fmt::format("{}", r.trace_rank), std::string(rank_source_name(r.rank_source)),
                           markdown_code(r.host, 16), fmt::format("{}", r.process_id),
                           fmt::format("{}", r.key.device_id), markdown_code(r.gpu_name, 22),
-                          markdown_code(r.key.path, 28)});
+                          markdown_path(r.key.path, 28)});
   }
   return out + table.to_string() + rest_note(report.trace_ranks.size(), shown, "table `trace_ranks` of store.h5");
 }
@@ -319,7 +319,7 @@ std::string inputs_section(const JobReport& report) {
                             "Failed inputs are not part of any number here; degraded ones are, as far as they go.");
   const std::size_t shown = std::min(problems.size(), shown_rows);
   for (std::size_t i = 0; i < shown; ++i) {
-    out += wrap(fmt::format("**{}** {}: {}", status_name(problems[i].status), markdown_code(problems[i].path, 80),
+    out += wrap(fmt::format("**{}** {}: {}", status_name(problems[i].status), markdown_path(problems[i].path, 80),
                             markdown_text(problems[i].message, sentence_width)),
                 "- ", "  ");
   }

@@ -141,7 +141,11 @@ std::string matching_quality(const JobReport& report) {
 std::string clock_quality(const JobReport& report) {
   const ClockReport& clock = report.clock;
   if (clock.sessions.empty()) return "Clock: no session was read.";
-  if (clock.sessions.size() == 1) return "Clock: one session, so all times share one clock.";
+  const std::string limit = format_duration(smallest_difference_ns(clock));
+  if (clock.sessions.size() == 1) {
+    return fmt::format("Clock: one session, so all times share one clock; skews below {} are not distinguishable.",
+                       limit);
+  }
   std::map<ClockMethod, std::int64_t> methods;
   std::int64_t unrelated = 0;
   for (const SessionClock& session : clock.sessions) {
@@ -159,8 +163,8 @@ std::string clock_quality(const JobReport& report) {
     text += fmt::format("; ends held out of the fit agree within {} (90% of them)",
                         format_duration(*clock.residual.held_out_p90_ns));
   }
-  if (const Nanoseconds difference = smallest_difference_ns(clock); difference > 0) {
-    text += fmt::format("; skews below {} are not distinguishable", format_duration(difference));
+  if (unrelated < static_cast<std::int64_t>(clock.sessions.size())) {
+    text += fmt::format("; skews below {} are not distinguishable", limit);
   }
   if (unrelated > 0) {
     text += fmt::format("; {} related to no other: no lateness is claimed for {}",
@@ -181,7 +185,8 @@ Nanoseconds smallest_difference_ns(const ClockReport& clock) {
   for (const SessionClock& session : clock.sessions) {
     if (session.uncertainty_ns) by_component[session.component].push_back(*session.uncertainty_ns);
   }
-  double worst = 0;
+  constexpr double same_session_uncertainty_ns = 1'000;
+  double worst = same_session_uncertainty_ns;
   for (auto& [component, uncertainties] : by_component) {
     if (uncertainties.size() < 2) continue;
     std::sort(uncertainties.rbegin(), uncertainties.rend());

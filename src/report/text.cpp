@@ -56,10 +56,6 @@ std::vector<std::string_view> characters(std::string_view text) {
   return result;
 }
 
-bool is_alphanumeric(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || (static_cast<unsigned char>(c) & 0x80U) != 0;
-}
-
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -74,7 +70,7 @@ bool starts_a_block(std::string_view word) {
 }
 
 bool has_meaning_in_markdown(std::string_view text, std::size_t at) {
-  const char before = at > 0 ? text[at - 1] : ' ';
+  const bool in_word = at > 0 && std::isalnum(static_cast<unsigned char>(text[at - 1])) != 0;
   const char after = at + 1 < text.size() ? text[at + 1] : ' ';
   switch (text[at]) {
     case '\\':
@@ -86,10 +82,10 @@ bool has_meaning_in_markdown(std::string_view text, std::size_t at) {
     case '~':
     case '$':
       return true;
-    case '_':  // inside a word it has none
-      return !(is_alphanumeric(before) && is_alphanumeric(after));
+    case '_':  // after a letter or digit it cannot open emphasis
+      return !in_word;
     case '&':  // an entity
-      return is_alphanumeric(after) || after == '#';
+      return std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '#';
     default:
       return false;
   }
@@ -191,6 +187,16 @@ std::string markdown_text(std::string_view text, std::size_t width) {
 std::string markdown_code(std::string_view text, std::size_t width) {
   const std::string code = in_code(plain_text(text, width));
   return code.empty() ? "-" : "`" + code + "`";
+}
+
+std::string markdown_path(std::string_view path, std::size_t width) {
+  const std::string plain = plain_text(path, std::string::npos);
+  const std::vector<std::string_view> all = characters(plain);
+  if (all.size() <= width) return markdown_code(plain, width);
+  std::string tail = "...";
+  const std::size_t kept = std::max<std::size_t>(width, 5) - 3;
+  for (std::size_t i = all.size() - kept; i < all.size(); ++i) tail += all[i];
+  return markdown_code(tail, width);
 }
 
 std::string wrap(std::string_view text, std::string_view first, std::string_view others, std::size_t width) {

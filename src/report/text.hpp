@@ -26,6 +26,9 @@ std::string markdown_text(std::string_view text, std::size_t width);
 /// plain_text as a code span, safe in table cells; inside, ` is shown as ' and | as ¦. Empty text becomes "-".
 std::string markdown_code(std::string_view text, std::size_t width);
 
+/// As markdown_code, but a long path loses its beginning: the end tells files apart ("...job7/rank_0.sqlite").
+std::string markdown_path(std::string_view path, std::size_t width);
+
 /// Breaks at spaces so that no line is longer than `width`, where words allow. Never breaks before a word that would
 /// start a list, heading or quotation in Markdown. `first` and `others` start the lines. Ends with a newline.
 std::string wrap(std::string_view text, std::string_view first, std::string_view others, std::size_t width = 98);

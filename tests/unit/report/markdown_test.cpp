@@ -85,8 +85,15 @@ TEST(Markdown, TellsHowGoodTheDataAre) {
   EXPECT_THAT(text, HasSubstr("100 collectives matched: 10 complete, 90 partial; 2 arrivals without counterpart."));
   EXPECT_THAT(text, HasSubstr("4 sessions, 2 by collectives, 1 by host_clock and 1 by utc"));
   EXPECT_THAT(text, HasSubstr("ends held out of the fit agree within 2.500 us (90% of them)"));
-  EXPECT_THAT(text, HasSubstr("skews below 1.500 us are not distinguishable"));  // 3 * hypot(300, 400)
+  EXPECT_THAT(text, HasSubstr("skews below 15.00 us are not distinguishable"));  // 3 * hypot(3, 4) us
   EXPECT_THAT(text, HasSubstr("1 session is related to no other"));
+}
+
+TEST(Markdown, OfOneSessionStillHasALimit) {
+  JobReport report = small_report();
+  report.clock.sessions.resize(1);
+  EXPECT_THAT(unwrapped(to_markdown(report)),
+              HasSubstr("one session, so all times share one clock; skews below 3.000 us are not distinguishable."));
 }
 
 TEST(Markdown, OfAJobWithoutStragglersSaysWhyWaitingHasNoCulprit) {

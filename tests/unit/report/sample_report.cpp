@@ -41,8 +41,8 @@ void add_rank(JobReport& report, std::int32_t rank, Nanoseconds idle_ns, RankSum
 void add_clock(JobReport& report) {
   report.clock.sessions = {
       {"traces/rank_0.sqlite", "node01", ClockMethod::collectives, 0, 0, 0, 0},
-      {"traces/rank_1.sqlite", "node01", ClockMethod::host_clock, 12'000, 0, 300, 0},
-      {"traces/rank_2.sqlite", "node02", ClockMethod::collectives, -480'000'123, -12.5, 400, 0},
+      {"traces/rank_1.sqlite", "node01", ClockMethod::host_clock, 12'000, 0, 3'000, 0},
+      {"traces/rank_2.sqlite", "node02", ClockMethod::collectives, -480'000'123, -12.5, 4'000, 0},
       {"traces/rank_3.sqlite", "node02", ClockMethod::utc, 0, 0, std::nullopt, 1},
   };
   report.clock.pivot_ns = 505 * ms;

@@ -37,7 +37,8 @@ TEST(PlainText, LosesTheMiddleBeyondItsWidth) {
 TEST(MarkdownText, EscapesWhatHasAMeaning) {
   EXPECT_EQ(markdown_text("a|b <script>x</script> *b* [l](u) $m$ ~~s~~ \\", 200),
             "a\\|b \\<script>x\\</script> \\*b\\* \\[l\\](u) \\$m\\$ \\~\\~s\\~\\~ \\\\");
-  EXPECT_EQ(markdown_text("slow_kernel _it_ is &amp; AT&T & co", 200), "slow_kernel \\_it\\_ is \\&amp; AT\\&T & co");
+  EXPECT_EQ(markdown_text("slow_kernel rank_%q _it_ is &amp; AT&T & co", 200),
+            "slow_kernel rank_%q \\_it_ is \\&amp; AT\\&T & co");
   EXPECT_EQ(markdown_text("# no heading", 200), "\\# no heading");
   EXPECT_EQ(markdown_text("- no item", 200), "\\- no item");
   EXPECT_EQ(markdown_text("12. no number", 200), "12\\. no number");
@@ -56,6 +57,13 @@ TEST(MarkdownText, KeepsPairsOfBackticksAndDefusesOthers) {
 TEST(MarkdownCode, CannotBeLeft) {
   EXPECT_EQ(markdown_code("a`b|<script>", 80), "`a'b\u00A6<script>`");
   EXPECT_EQ(markdown_code("  ", 80), "-");
+}
+
+TEST(MarkdownPath, KeepsItsEnd) {
+  EXPECT_EQ(markdown_path("traces/rank_0.sqlite", 20), "`traces/rank_0.sqlite`");
+  EXPECT_EQ(markdown_path("/a/traces/rank_0.sqlite", 16), "`...rank_0.sqlite`");
+  EXPECT_EQ(markdown_path("\xff`|", 9), "`\uFFFD'\u00A6`");
+  EXPECT_EQ(markdown_path("", 9), "-");
 }
 
 TEST(Wrap, BreaksAtSpacesOnly) {
