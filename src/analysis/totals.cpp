@@ -1,16 +1,20 @@
 #include "nsys_explain/analysis/totals.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 
 namespace nsys_explain::analysis {
 
+std::size_t TimeBins::of(Nanoseconds time_ns) const {
+  if (time_ns <= start_ns || end_ns <= start_ns) return 0;
+  const double share = static_cast<double>(time_ns - start_ns) / static_cast<double>(end_ns - start_ns);
+  return std::min(static_cast<std::size_t>(share * static_cast<double>(bin_count)), bin_count - 1);
+}
+
 Totals make_totals(std::size_t trace_ranks, std::size_t communicators) {
   Totals totals;
-  totals.lags.resize(trace_ranks * lag_count);
   totals.ranks.resize(trace_ranks);
   totals.spans.resize(trace_ranks);
+  totals.caused_wait_ns.resize(trace_ranks * bin_count);
   totals.operations.resize(operation_count);
   totals.communicators.resize(communicators);
   return totals;
@@ -28,45 +32,12 @@ std::size_t index_of(std::int32_t trace_rank, std::span<const std::int32_t> trac
                                   trace_ranks.begin());
 }
 
-/// Pairs of resolved instances of the block, by distance.
-void accumulate_lags(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks) {
-  constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
-  std::vector<std::size_t> own_last;  // of each resolved instance
-  std::map<std::int32_t, std::int64_t> resolved_of;
-  for (const Instance& instance : block.instances) {
-    if (!instance.resolved) continue;
-    own_last.push_back(nobody);
-    for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
-      const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(a)];
-      ++resolved_of[arrival.trace_rank];
-      if (is_own_last(instance, arrival)) own_last.back() = index_of(arrival.trace_rank, trace_ranks);
-    }
-  }
-  for (const auto& [trace_rank, resolved] : resolved_of) {
-    LagTotals* lags = &totals.lags[index_of(trace_rank, trace_ranks) * lag_count];
-    for (std::size_t lag = 0; lag < lag_count; ++lag) {
-      lags[lag].pairs += std::max<std::int64_t>(0, resolved - static_cast<std::int64_t>(lag) - 1);
-    }
-  }
-  for (std::size_t i = 0; i < own_last.size(); ++i) {
-    if (own_last[i] == nobody) continue;
-    LagTotals* lags = &totals.lags[own_last[i] * lag_count];
-    for (std::size_t lag = 0; lag < lag_count; ++lag) {
-      const std::size_t distance = lag + 1;
-      if (i >= distance) ++lags[lag].later_last;
-      if (i + distance >= own_last.size()) continue;
-      ++lags[lag].earlier_last;
-      if (own_last[i + distance] == own_last[i]) ++lags[lag].both_last;
-    }
-  }
-}
-
 }  // namespace
 
-void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks) {
+void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks,
+                const TimeBins& bins) {
   CommunicatorTotals& communicator = totals.communicators[static_cast<std::size_t>(block.communicator)];
   communicator.unmatched_arrivals += block.unmatched_arrivals;
-  accumulate_lags(totals, block, trace_ranks);
   for (const Instance& instance : block.instances) {
     ++communicator.instances;
     communicator.complete += instance.complete ? 1 : 0;
@@ -98,6 +69,7 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       if (arrival.trace_rank != instance.last_trace_rank) continue;
       ++rank.last_arrivals;
       rank.caused_wait_ns += instance.caused_wait_ns;
+      totals.caused_wait_ns[index * bin_count + bins.of(instance.last_enter_ns)] += instance.caused_wait_ns;
       if (!is_own_last(instance, arrival)) continue;
       ++rank.own_last_arrivals;
       rank.caused_lateness_ns += arrival.own_lateness_ns;

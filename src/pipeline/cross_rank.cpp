@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -90,6 +91,20 @@ Nanoseconds time_scale(const ClockReport& clock, const JobRanks& job, const std:
     scale = std::max(scale, analysis::resolution_factor * *uncertainty);
   }
   return scale;
+}
+
+/// Collective: the span of job time that all instances of the run cover.
+analysis::TimeBins time_bins(const exchange::Communicator& communicator, const std::vector<MatchedBlock>& blocks) {
+  // Minimum as the maximum of the negated values, which max() (not min()) can be without overflow.
+  std::vector<std::int64_t> range{-std::numeric_limits<std::int64_t>::max(), -std::numeric_limits<std::int64_t>::max()};
+  for (const MatchedBlock& block : blocks) {
+    for (const Instance& instance : block.instances) {
+      range[0] = std::max(range[0], -instance.last_enter_ns);
+      range[1] = std::max(range[1], instance.last_enter_ns);
+    }
+  }
+  range = communicator.maximum(range);
+  return {-range[0], range[1]};
 }
 
 template <class Fields>
@@ -182,12 +197,11 @@ analysis::Totals sum_waits(const exchange::Communicator& communicator, const Clo
     return difference_uncertainty(clock, job, job.index_of(a), job.index_of(b));
   };
   analysis::Totals totals = analysis::make_totals(job.trace_ranks.size(), cross.communicators.size());
-  for (MatchedBlock& block : cross.blocks) {
-    analysis::compute_waits(block, uncertainty);
-    analysis::accumulate(totals, block, job.numbers);
-  }
+  for (MatchedBlock& block : cross.blocks) analysis::compute_waits(block, uncertainty);
+  const analysis::TimeBins bins = time_bins(communicator, cross.blocks);
+  for (const MatchedBlock& block : cross.blocks) analysis::accumulate(totals, block, job.numbers, bins);
   totals.ranks = sum_fields(communicator, totals.ranks);
-  totals.lags = sum_fields(communicator, totals.lags);
+  totals.caused_wait_ns = communicator.sum(totals.caused_wait_ns);
   totals.operations = sum_fields(communicator, totals.operations);
   totals.communicators = sum_fields(communicator, totals.communicators);
   // Minimum as the maximum of the negated values (max(), not min(), so that negation cannot overflow).

@@ -9,22 +9,26 @@
 
 namespace nsys_explain::analysis {
 
-/// Probability of at least `successes` in `trials` trials of probability `chance` each: the upper binomial tail, by
-/// summation of terms in log space. 1 for successes <= 0.
-double binomial_upper_tail(std::int64_t trials, std::int64_t successes, double chance);
+/// For each rank a bound on the probability that it causes as much waiting as it does if all ranks were alike, that is,
+/// if in every time bin the ranks' shares were dealt out at random. `caused[r * bins + b]` is what rank r caused in bin
+/// b.
+///
+/// Chernoff's bound for the sum T_r over independent bins: P(T >= T_r) <= min over L > 0 of
+/// exp(-L T_r) * product over b of (mean over s of exp(L x_sb)), taken over a grid of L. Free of assumptions on the
+/// distribution: a single long pause cannot be significant (1/ranks at best), a delay that recurs can.
+std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins);
 
-/// To how many independent draws a series of `trials` with `successes` amounts, given how often successes come `lag`
-/// apart: trials over the variance inflation 1 + 2 sum of the autocorrelations up to the first that is not positive
-/// (Geyer 1992, initial positive sequence). A series without variance counts in full.
-double independent_draws(std::int64_t trials, std::int64_t successes, std::span<const LagTotals> lags);
+/// Adds up neighbouring bins until what happens in one says nothing about the next (mean lag-1 autocorrelation
+/// about each rank's own mean below 0.1), but not below 16 bins. Returns the number of bins left.
+std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std::size_t bins);
 
 struct StragglerCriteria {
-  double false_discovery_rate = 1e-3;  ///< of the verdicts "last more often than chance" (Benjamini-Hochberg)
+  double false_discovery_rate = 1e-3;  ///< of the verdicts "causes more waiting than chance" (Benjamini-Hochberg)
   double smallest_cost_share = 0.002;  ///< caused wait as a share of all trace ranks' window time
 };
 
-/// Names the trace ranks whose own lateness delays the others: last by their own lateness more often than chance
-/// among the members allows, and at a cost that matters. Ordered by caused wait. `ranks` and `totals` are parallel.
+/// Names the trace ranks whose own lateness delays the others: more than chance among all trace ranks allows, and at
+/// a cost that matters. Ordered by caused wait. `ranks` and `totals` are parallel.
 std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const Totals& totals,
                                        const StragglerCriteria& criteria = {});
 

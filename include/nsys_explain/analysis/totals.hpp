@@ -48,22 +48,19 @@ struct RankSpan {
 
 inline constexpr std::size_t operation_count = 11;
 
-/// How far along a communicator's sequence late arrivals are looked at for their dependence on each other.
-inline constexpr std::size_t lag_count = 128;
+/// The run cut into equal spans of job time, so that delays at different times count as independent draws.
+inline constexpr std::size_t bin_count = 64;
 
-/// One delay makes a rank last in several collectives in a row (all gradient buckets of a step), so they are not as
-/// many independent draws as they count. Counts of pairs of resolved instances of one communicator, lag + 1 apart.
-struct LagTotals {
-  std::int64_t pairs = 0;         ///< the rank takes part in both
-  std::int64_t earlier_last = 0;  ///< and is last by its own lateness in the earlier one
-  std::int64_t later_last = 0;    ///< in the later one
-  std::int64_t both_last = 0;     ///< in both
+struct TimeBins {
+  Nanoseconds start_ns = 0;  ///< earliest of all last enters
+  Nanoseconds end_ns = 0;    ///< latest of all last enters
+  std::size_t of(Nanoseconds time_ns) const;
 };
 
 struct Totals {
-  std::vector<LagTotals> lags;    ///< lag_count entries per trace rank, ranks one after another
   std::vector<RankTotals> ranks;  ///< by index of the trace rank in `trace_ranks`
   std::vector<RankSpan> spans;
+  std::vector<std::int64_t> caused_wait_ns;  ///< by rank, then bin: bin_count entries per trace rank
   std::vector<OperationTotals> operations;
   std::vector<CommunicatorTotals> communicators;
 };
@@ -71,7 +68,8 @@ struct Totals {
 Totals make_totals(std::size_t trace_ranks, std::size_t communicators);
 
 /// Adds a block whose waits were computed. `trace_ranks` is ascending.
-void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks);
+void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks,
+                const TimeBins& bins);
 
 /// Rows of report.json `by_operation`, in the order of the enumeration, operations without instances left out.
 std::vector<OperationSummary> summarise_operations(std::span<const OperationTotals> totals);

@@ -2,54 +2,53 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
 #include "nsys_explain/analysis/findings.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
-TEST(BinomialUpperTail, KnownValues) {
-  EXPECT_DOUBLE_EQ(binomial_upper_tail(10, 0, 0.5), 1);
-  EXPECT_NEAR(binomial_upper_tail(10, 10, 0.5), 1.0 / 1024, 1e-15);
-  EXPECT_NEAR(binomial_upper_tail(10, 8, 0.5), 56.0 / 1024, 1e-14);  // 45 + 10 + 1 of 1024
-  EXPECT_NEAR(binomial_upper_tail(4, 1, 0.25), 1 - 81.0 / 256, 1e-14);
-  EXPECT_EQ(binomial_upper_tail(3, 4, 0.5), 0);
-  EXPECT_LT(binomial_upper_tail(100'000, 30'000, 0.125), 1e-300);
-  EXPECT_NEAR(binomial_upper_tail(100'000, 50'000, 0.5), 0.5013, 1e-3);
+TEST(CausedWait, ARankThatCausesItInEveryBinIsOneInRanksToTheBins) {
+  // 4 ranks, 10 bins, all of it by rank 2: the bound tends to (1/4)^10.
+  std::vector<std::int64_t> caused(40, 0);
+  for (std::size_t b = 0; b < 10; ++b) caused[2 * 10 + b] = 1000;
+  const auto p = caused_wait_p_values(caused, 4, 10);
+  EXPECT_NEAR(p[2] / std::pow(0.25, 10), 1, 1e-6);
+  EXPECT_DOUBLE_EQ(p[0], 1);
 }
 
-/// Lag totals of a series of zeros and ones, counted pair by pair.
-std::vector<LagTotals> lags_of(const std::vector<int>& series) {
-  std::vector<LagTotals> lags(lag_count);
-  for (std::size_t lag = 0; lag < lag_count; ++lag) {
-    for (std::size_t i = 0; i + lag + 1 < series.size(); ++i) {
-      ++lags[lag].pairs;
-      lags[lag].earlier_last += series[i];
-      lags[lag].later_last += series[i + lag + 1];
-      lags[lag].both_last += series[i] * series[i + lag + 1];
-    }
-  }
-  return lags;
+TEST(CausedWait, OneLongPauseIsNoMoreThanOneInRanks) {
+  std::vector<std::int64_t> caused(8 * 16, 10);
+  caused[5 * 16 + 3] = 1'000'000'000;
+  EXPECT_GE(caused_wait_p_values(caused, 8, 16)[5], 1.0 / 8 - 1e-12);
 }
 
-TEST(IndependentDraws, RunsAreWorthAboutOneDrawEach) {
-  std::vector<int> series;
-  for (int step : {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}) series.insert(series.end(), 8, step);
-  const double draws = independent_draws(128, 24, lags_of(series));
-  EXPECT_GT(draws, 16 * 0.6);
-  EXPECT_LT(draws, 16 * 1.6);
+TEST(CausedWait, BoundsTheTrueProbability) {
+  // One unit per bin goes to one of 4 ranks at random: the sum is binomial(16, 1/4).
+  // P(at least 10) = 0.001644..., by summation of the binomial.
+  std::vector<std::int64_t> caused(4 * 16, 0);
+  for (std::size_t b = 0; b < 16; ++b) caused[(b < 10 ? 0 : 1 + b % 3) * 16 + b] = 1;
+  const double p = caused_wait_p_values(caused, 4, 16)[0];
+  EXPECT_GE(p, 0.001644);
+  EXPECT_LE(p, 0.02);
 }
 
-TEST(IndependentDraws, ASeriesThatHardlyVariesCountsInFull) {
-  EXPECT_DOUBLE_EQ(independent_draws(100, 100, lags_of(std::vector<int>(100, 1))), 100);
-  std::vector<int> first_missed(100, 1);
-  first_missed[0] = 0;
-  EXPECT_DOUBLE_EQ(independent_draws(100, 99, lags_of(first_missed)), 100);
+TEST(CausedWait, NothingCausedNothingClaimed) {
+  for (const double p : caused_wait_p_values(std::vector<std::int64_t>(32, 0), 2, 16)) EXPECT_DOUBLE_EQ(p, 1);
 }
 
-TEST(IndependentDraws, AlternationIsNotDependenceThatInflates) {
-  std::vector<int> series;
-  for (int i = 0; i < 100; ++i) series.push_back(i % 2);
-  EXPECT_DOUBLE_EQ(independent_draws(100, 50, lags_of(series)), 100);
+TEST(PoolBins, JoinsBinsThatDependOnEachOther) {
+  // Delays four bins long, at no fixed distance.
+  std::vector<std::int64_t> caused(2 * 64, 0);
+  for (std::size_t start : {0, 12, 20, 40}) std::fill_n(caused.begin() + static_cast<std::ptrdiff_t>(start), 4, 100);
+  EXPECT_EQ(pool_bins(caused, 2, 64), 16U);
+  EXPECT_EQ(caused[0], 400);
+  EXPECT_EQ(caused.size(), 32U);
+  std::vector<std::int64_t> steady(2 * 64, 7);
+  EXPECT_EQ(pool_bins(steady, 2, 64), 64U) << "a constant lateness is no dependence in time";
 }
 
 struct Case {
@@ -57,46 +56,57 @@ struct Case {
   Totals totals;
 };
 
-/// `last[r]` own last arrivals of 800 resolved instances among 8 ranks, each costing the others `cost` in total.
-Case made(const std::vector<std::int64_t>& last, Nanoseconds cost) {
+/// In bin b the rank culprit(b) of 8 costs the others `cost`.
+Case made(const std::function<std::size_t(std::size_t)>& culprit, Nanoseconds cost) {
   Case c;
-  c.ranks.resize(last.size());
-  c.totals = make_totals(last.size(), 1);
-  for (std::size_t r = 0; r < last.size(); ++r) {
+  c.ranks.resize(8);
+  c.totals = make_totals(8, 1);
+  for (std::size_t r = 0; r < 8; ++r) {
     c.ranks[r].trace_rank = static_cast<std::int32_t>(r);
     c.ranks[r].budget.window_ns = 1'000'000'000;
+    c.totals.ranks[r].resolved = bin_count;
+    c.totals.ranks[r].expected_last_ppb = bin_count * 125'000'000;
+  }
+  for (std::size_t b = 0; b < bin_count; ++b) {
+    const std::size_t r = culprit(b);
+    c.totals.caused_wait_ns[r * bin_count + b] = cost;
     RankTotals& t = c.totals.ranks[r];
-    t.resolved = 800;
-    t.expected_last_ppb = 800 * (1'000'000'000 / static_cast<std::int64_t>(last.size()));
-    t.last_arrivals = t.own_last_arrivals = last[r];
-    t.caused_wait_ns = cost * last[r];
-    t.caused_lateness_ns = t.own_lateness_ns = cost / 8 * last[r];
+    ++t.last_arrivals;
+    ++t.own_last_arrivals;
+    t.caused_wait_ns += cost;
+    t.caused_lateness_ns += cost / 7;
+    t.own_lateness_ns += cost / 7;
   }
   return c;
 }
 
+/// Somebody else each time, in no order.
+std::size_t anybody(std::size_t bin) {
+  return (bin * 2654435761U >> 7) % 8;
+}
+
 TEST(Stragglers, NamesTheRankThatIsLastTooOften) {
-  const Case c = made({50, 60, 40, 50, 50, 450, 50, 50}, 1'000'000);
+  const Case c = made([](std::size_t b) { return b % 4 == 3 ? anybody(b) : 5; }, 10'000'000);
   const auto stragglers = find_stragglers(c.ranks, c.totals);
   ASSERT_EQ(stragglers.size(), 1U);
   EXPECT_EQ(stragglers[0].trace_rank, 5);
-  EXPECT_NEAR(stragglers[0].last_share, 450.0 / 800, 1e-12);
-  EXPECT_LT(stragglers[0].p_value, 1e-50);
+  EXPECT_GE(stragglers[0].last_share, 0.75);
+  EXPECT_LT(stragglers[0].p_value, 1e-15);
   EXPECT_FALSE(stragglers[0].evidence.empty());
 }
 
 TEST(Stragglers, ChanceNamesNobody) {
-  const Case c = made({100, 112, 95, 88, 103, 121, 90, 91}, 1'000'000);
+  const Case c = made(anybody, 10'000'000);
   EXPECT_TRUE(find_stragglers(c.ranks, c.totals).empty());
 }
 
 TEST(Stragglers, ALatenessThatCostsNothingIsNotAVerdict) {
-  const Case c = made({50, 60, 40, 50, 50, 450, 50, 50}, 100);
+  const Case c = made([](std::size_t) { return 5; }, 100);
   EXPECT_TRUE(find_stragglers(c.ranks, c.totals).empty());
 }
 
 TEST(Stragglers, TwoCulpritsInOrderOfCost) {
-  const Case c = made({20, 500, 20, 20, 20, 20, 180, 20}, 1'000'000);
+  const Case c = made([](std::size_t b) { return b % 3 == 0 ? 6 : 1; }, 10'000'000);
   const auto stragglers = find_stragglers(c.ranks, c.totals);
   ASSERT_EQ(stragglers.size(), 2U);
   EXPECT_EQ(stragglers[0].trace_rank, 1);
@@ -104,7 +114,7 @@ TEST(Stragglers, TwoCulpritsInOrderOfCost) {
 }
 
 TEST(Stragglers, NoResolvedInstanceNoVerdict) {
-  Case c = made({0, 0}, 0);
+  Case c = made(anybody, 0);
   for (RankTotals& t : c.totals.ranks) t = {};
   EXPECT_TRUE(find_stragglers(c.ranks, c.totals).empty());
 }

@@ -105,8 +105,9 @@ TEST(Totals, SumsRanksOperationsAndCommunicators) {
   compute_waits(block, ten);
   Totals totals = make_totals(3, 2);
   const std::vector<std::int32_t> ranks{3, 5, 9};
-  accumulate(totals, block, ranks);
-  accumulate(totals, block, ranks);
+  const TimeBins bins{1200, 1328};
+  accumulate(totals, block, ranks, bins);
+  accumulate(totals, block, ranks, bins);
   EXPECT_EQ(totals.ranks[0].wait_ns, 600);
   EXPECT_EQ(totals.ranks[2].arrivals, 2);
   EXPECT_EQ(totals.ranks[2].last_arrivals, 2);
@@ -114,6 +115,7 @@ TEST(Totals, SumsRanksOperationsAndCommunicators) {
   EXPECT_EQ(totals.ranks[2].caused_wait_ns, 1000);
   EXPECT_EQ(totals.ranks[2].expected_last_ppb, 2 * 333'333'333);
   EXPECT_EQ(totals.spans[2].first_ns, 1300);
+  EXPECT_EQ(totals.caused_wait_ns[2 * bin_count + 50], 1000);  // (1300 - 1200) / 128 of 64 bins
   EXPECT_EQ(totals.communicators[1].instances, 2);
   EXPECT_EQ(totals.communicators[1].complete, 2);
   EXPECT_EQ(totals.communicators[1].unmatched_arrivals, 8);
