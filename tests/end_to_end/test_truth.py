@@ -1,0 +1,76 @@
+"""Matching, clocks and waits against the truth of simulated jobs: many seeds, and what must hold for each."""
+
+import json
+
+import h5py
+import numpy
+
+from support import EndToEndTest, main
+
+
+def load(directory):
+    """Truth and result of one job as dictionaries (communicator, sequence) -> {trace rank: (enter, exit, wait)}."""
+    truth = json.loads((directory / "job" / "truth.json").read_text())
+    names = ["0x" + c["hash"].zfill(16) for c in truth["communicators"]]
+    true = {(names[i["communicator"]], i["sequence"]): {m[0]: (m[1], m[2], m[3]) for m in i["members"]}
+            for i in truth["instances"]}
+    found = {}
+    with h5py.File(directory / "out" / "store.h5") as store:
+        instances, arrivals = store["collective_instances"], store["collective_arrivals"]
+        key = {}
+        for number, communicator, sequence, last, resolved, uncertainty in zip(
+                instances["instance"][()], instances["communicator"].asstr()[()], instances["sequence"][()],
+                instances["last_trace_rank"][()], instances["resolved"][()], instances["skew_uncertainty_ns"][()]):
+            key[number] = (communicator, int(sequence))
+            found[key[number]] = {"last": last, "resolved": resolved, "uncertainty": uncertainty, "members": {}}
+        for number, rank, enter, leave, wait in zip(arrivals["instance"][()], arrivals["trace_rank"][()],
+                                                    arrivals["enter_ns"][()], arrivals["exit_ns"][()],
+                                                    arrivals["wait_ns"][()]):
+            found[key[number]]["members"][int(rank)] = (enter, leave, wait)
+    return truth, true, found
+
+
+class Truth(EndToEndTest):
+    def compare(self, *options):
+        self.synth("job", *options, "--force")
+        report = self.analyse(self.directory / "job", "out", "--force")
+        truth, true, found = load(self.directory)
+        self.assertEqual(found.keys(), true.keys(), "an instance is missing or invented")
+        errors, bounds = [], []
+        for key, instance in found.items():
+            self.assertEqual(instance["members"].keys(), true[key].keys(), f"members of {key}")
+            # Waits are differences of enters, quantised to the tick of the GPU's clock, and end at the own exit.
+            for rank, (_, _, wait) in instance["members"].items():
+                errors.append(abs(int(wait) - true[key][rank][2]))
+                bounds.append(3 * instance["uncertainty"] + 64)
+            if instance["resolved"]:
+                latest = max(true[key], key=lambda rank: true[key][rank][0])
+                self.assertEqual(instance["last"], latest, f"last arriver of {key}")
+        self.assertGreater(numpy.mean(numpy.array(errors) <= numpy.array(bounds)), 0.95)
+        return report
+
+    def test_data_parallel_with_large_offsets_and_drifts(self):
+        for seed in range(5):
+            with self.subTest(seed=seed):
+                self.compare("--seed", str(seed), "--steps", "20", "--drift-ppm", "50", "--utc-offset-ms", "20")
+
+    def test_fully_sharded(self):
+        for seed in range(3):
+            with self.subTest(seed=seed):
+                self.compare("--seed", str(seed), "--steps", "10", "--dp-style", "fully_sharded", "--drift-ppm", "50")
+
+    def test_tensor_and_pipeline_groups(self):
+        for seed in range(3):
+            with self.subTest(seed=seed):
+                self.compare("--seed", str(seed), "--steps", "5", "--nodes", "2", "--gpus-per-node", "4", "--tp", "2",
+                             "--pp", "2", "--drift-ppm", "20")
+
+    def test_restart_and_one_file_per_node(self):
+        self.compare("--seed", "1", "--steps", "10", "--restart-at", "5", "--files", "per_node", "--shuffled-rows")
+
+    def test_sequence_of_a_job_with_one_stream_for_everything(self):
+        self.compare("--seed", "2", "--steps", "8", "--nccl-on-compute-stream", "--moe")
+
+
+if __name__ == "__main__":
+    main()
