@@ -37,16 +37,17 @@ void compute_waits(MatchedBlock& block, const PairUncertainty& uncertainty) {
     const std::span<InstanceArrival> members =
         std::span(block.arrivals)
             .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
-    // Last and second-last; ties go to the lower trace rank, which members are sorted by.
-    const InstanceArrival* last = &members[0];
-    const InstanceArrival* second = nullptr;
+    // Last and second-last; ties go to the lower trace rank, which members are sorted by. An instance has two at least.
     const InstanceArrival* first = &members[0];
-    for (const InstanceArrival& member : members.subspan(1)) {
+    const InstanceArrival* second = &members[members[1].enter_ns > members[0].enter_ns ? 0 : 1];
+    const InstanceArrival* last = &members[members[1].enter_ns > members[0].enter_ns ? 1 : 0];
+    if (members[1].enter_ns < members[0].enter_ns) first = &members[1];
+    for (const InstanceArrival& member : members.subspan(2)) {
       if (member.enter_ns < first->enter_ns) first = &member;
       if (member.enter_ns > last->enter_ns) {
         second = last;
         last = &member;
-      } else if (second == nullptr || member.enter_ns > second->enter_ns) {
+      } else if (member.enter_ns > second->enter_ns) {
         second = &member;
       }
     }

@@ -81,17 +81,18 @@ std::string shell_quoted(std::string_view name) {
 std::string export_advice(const std::string& path) {
   std::string report = path;
   std::string overwrite;
+  std::string_view instead = ", or add --export";
   constexpr std::string_view sqlite = ".sqlite";
   if (report.ends_with(sqlite)) {
     const std::string stem = report.substr(0, report.size() - sqlite.size());
     report = stem + (!exists(stem + ".nsys-rep") && exists(stem + ".qdrep") ? ".qdrep" : ".nsys-rep");
     overwrite = "--force-overwrite=true ";  // without it nsys keeps the export that is there
+    instead = "";                           // an export that exists is what the tool reads
   }
   if (report.starts_with('-')) report.insert(0, "./");
-  return fmt::format(
-      "run `nsys export --type sqlite --include-blobs=true --include-json=true {}{}`{}", overwrite,
-      shell_quoted(report),
-      nsys_is_on_path() ? ", or add --export" : " where Nsight Systems is installed (nsys is not on the PATH here)");
+  return fmt::format("run `nsys export --type sqlite --include-blobs=true --include-json=true {}{}`{}", overwrite,
+                     shell_quoted(report),
+                     nsys_is_on_path() ? instead : " where Nsight Systems is installed (nsys is not on the PATH here)");
 }
 
 }  // namespace nsys_explain::ingest

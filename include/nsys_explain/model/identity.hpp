@@ -1,8 +1,8 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "nsys_explain/model/time.hpp"
@@ -30,7 +30,10 @@ struct TraceRankKey {
   std::uint64_t global_pid = 0;  ///< nsys' serialized id: unique within the file
   std::int32_t device_id = 0;    ///< CUDA ordinal as the process saw it
 
-  friend auto operator<=>(const TraceRankKey&, const TraceRankKey&) = default;
+  friend bool operator==(const TraceRankKey&, const TraceRankKey&) = default;
+  friend bool operator<(const TraceRankKey& a, const TraceRankKey& b) {
+    return std::tie(a.path, a.global_pid, a.device_id) < std::tie(b.path, b.global_pid, b.device_id);
+  }
   template <class Archive>
   void serialize(Archive& archive) {
     archive(path, global_pid, device_id);
@@ -45,7 +48,8 @@ struct Session {
   std::string nsys_version;               ///< product version that exported the file; may be empty
   Nanoseconds utc_start_ns = no_time;     ///< UTC epoch at trace time 0; no_time where not recorded
   Nanoseconds system_clock_ns = no_time;  ///< the host's monotonic clock at trace time 0 (nsys 2025.6 and later)
-  std::string boot_key;                   ///< equal for sessions of one host and one boot; empty where unknown
+  std::string
+      boot_key;  ///< equal for sessions of one host, as far as exports tell one from another; empty where unknown
 
   template <class Archive>
   void serialize(Archive& archive) {

@@ -358,7 +358,7 @@ TEST_F(Discover, AdviceSaysWhetherNsysIsHere) {
   EXPECT_THAT(export_advice("a.nsys-rep"), HasSubstr("not on the PATH"));  // not executable
   fs::permissions(at("nsys"), fs::perms::owner_exec, fs::perm_options::add);
   EXPECT_EQ(export_advice("a.nsys-rep"),
-            "run `nsys export --type sqlite --include-blobs=true --include-json=true a.nsys-rep`");
+            "run `nsys export --type sqlite --include-blobs=true --include-json=true a.nsys-rep`, or add --export");
   EXPECT_EQ(export_advice("-a.sqlite"),
             "run `nsys export --type sqlite --include-blobs=true --include-json=true "
             "--force-overwrite=true ./-a.nsys-rep`");
