@@ -92,8 +92,9 @@ struct Instance {
   Operation operation = Operation::unknown;
   bool complete = false;  ///< every member of the communicator is present
   bool resolved = false;  ///< the last arriver is later than the second-last by more than three times the uncertainty
-  bool feasible = true;   ///< synchronising operations: no member left before the last one entered, within the uncertainty
-  std::int64_t message_bytes = -1;  ///< see message_size_bytes
+  bool feasible =
+      true;  ///< synchronising operations: no member left before the last one entered, within the uncertainty
+  std::int64_t message_bytes = -1;     ///< see message_size_bytes
   std::uint32_t kernel_name_hash = 0;  ///< of the first member's kernel: tells algorithms apart
   Nanoseconds first_enter_ns = 0;
   Nanoseconds last_enter_ns = 0;

@@ -18,7 +18,7 @@ struct JobSpecification {
   std::string output_directory;
   bool overwrite = false;  ///< --force: replace results in a directory that is not empty
   bool write_csv = false;
-  bool quiet = false;  ///< no progress and no summary, only problems
+  bool quiet = false;           ///< no progress and no summary, only problems
   bool export_reports = false;  ///< --export: let nsys export reports that have no export beside them
   std::string rank_map_path;
   std::string rank_regex;
