@@ -1,7 +1,8 @@
 """Results do not depend on the number of tool ranks, on the order of the arguments, or on the launcher."""
 
 import random
-import unittest
+import shutil
+import sqlite3
 
 import h5py
 
@@ -62,6 +63,52 @@ class Invariance(EndToEndTest):
         self.assert_same("files", "directory")
         self.analyse(f"{traces}/rank_*.sqlite", "pattern", "--csv", ranks=2)
         self.assert_same("files", "pattern")
+
+
+class Invariants(EndToEndTest):
+    """What may change the representation of a job, but no verdict (the clock fit absorbs it)."""
+
+    FAULT = ("--nodes", "2", "--gpus-per-node", "2", "--steps", "12", "--fault", "slow_gpu:rank=2,factor=1.3")
+
+    def assert_same_verdict(self, one, other):
+        self.assertEqual([s["trace_rank"] for s in one["stragglers"]], [2])
+        self.assertEqual([s["trace_rank"] for s in other["stragglers"]], [2])
+        self.assertEqual(one["collectives"], other["collectives"])
+        for a, b in zip(one["ranks"], other["ranks"]):
+            # Merging moves times against the 32 ns tick of the GPU's clock.
+            self.assertLessEqual(abs(a["window_ns"] - b["window_ns"]), 64)
+            self.assertLess(abs(a["compute_ns"] - b["compute_ns"]), 50_000)
+            # Sums of up to 111 waits, each known to about 0.1 us.
+            self.assertLess(abs(a["wait_ns"] - b["wait_ns"]), 50_000)
+
+    def test_a_constant_added_to_all_times_of_one_report(self):
+        traces = self.synth("job", *self.FAULT)
+        expected = self.analyse(traces, "expected")
+        for name, statements in {
+            "utc": ["UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + 7000000"],
+            "events": [f"UPDATE {table} SET start = start + 3000000, end = end + 3000000" for table in
+                       ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
+                        "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS")],
+        }.items():
+            with self.subTest(shifted=name):
+                shifted = self.directory / name
+                shutil.copytree(traces, shifted)
+                connection = sqlite3.connect(shifted / "rank_00001.sqlite")
+                for statement in statements:
+                    connection.execute(statement)
+                connection.commit()
+                connection.close()
+                self.assert_same_verdict(expected, self.analyse(shifted, f"{name}-out"))
+
+    def test_rows_in_no_order(self):
+        ordered = self.synth("ordered", *self.FAULT)
+        shuffled = self.synth("shuffled", *self.FAULT, "--shuffled-rows")
+        self.assert_same_verdict(self.analyse(ordered, "a"), self.analyse(shuffled, "b"))
+
+    def test_reports_of_one_node_merged_into_one_file(self):
+        per_rank = self.synth("per_rank", *self.FAULT)
+        per_node = self.synth("per_node", *self.FAULT, "--files", "per_node")
+        self.assert_same_verdict(self.analyse(per_rank, "a"), self.analyse(per_node, "b"))
 
 
 if __name__ == "__main__":
