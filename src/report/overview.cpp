@@ -141,11 +141,7 @@ std::string matching_quality(const JobReport& report) {
 std::string clock_quality(const JobReport& report) {
   const ClockReport& clock = report.clock;
   if (clock.sessions.empty()) return "Clock: no session was read.";
-  const std::string limit = format_duration(smallest_difference_ns(clock));
-  if (clock.sessions.size() == 1) {
-    return fmt::format("Clock: one session, so all times share one clock; skews below {} are not distinguishable.",
-                       limit);
-  }
+  if (clock.sessions.size() == 1) return "Clock: one session, so all times share one clock.";
   std::map<ClockMethod, std::int64_t> methods;
   std::int64_t unrelated = 0;
   for (const SessionClock& session : clock.sessions) {
@@ -163,8 +159,8 @@ std::string clock_quality(const JobReport& report) {
     text += fmt::format("; ends held out of the fit agree within {} (90% of them)",
                         format_duration(*clock.residual.held_out_p90_ns));
   }
-  if (unrelated < static_cast<std::int64_t>(clock.sessions.size())) {
-    text += fmt::format("; skews below {} are not distinguishable", limit);
+  if (const Nanoseconds limit = smallest_difference_ns(clock); limit > 0) {
+    text += fmt::format("; skews below {} are not distinguishable", format_duration(limit));
   }
   if (unrelated > 0) {
     text += fmt::format("; {} related to no other: no lateness is claimed for {}",
@@ -185,8 +181,7 @@ Nanoseconds smallest_difference_ns(const ClockReport& clock) {
   for (const SessionClock& session : clock.sessions) {
     if (session.uncertainty_ns) by_component[session.component].push_back(*session.uncertainty_ns);
   }
-  constexpr double same_session_uncertainty_ns = 1'000;
-  double worst = same_session_uncertainty_ns;
+  double worst = 0;
   for (auto& [component, uncertainties] : by_component) {
     if (uncertainties.size() < 2) continue;
     std::sort(uncertainties.rbegin(), uncertainties.rend());

@@ -47,9 +47,9 @@ std::string clock_quality(const JobReport& report);
 /// Where the trace rank ran; nullptr where it is not known.
 const TraceRankIdentity* find_identity(const JobReport& report, std::int32_t trace_rank);
 
-/// The difference of arrival below which some two trace ranks of one clock component cannot be told apart: three
-/// standard uncertainties of the difference between the two least certain sessions, of which each is at least one
-/// microsecond (two devices of one session). This is the rule by which an instance is `resolved`.
+/// The difference of arrival below which trace ranks of the two least certain sessions of one clock component cannot be
+/// told apart: three standard uncertainties of the difference of their clocks. Other limits (devices of one session)
+/// may be larger. 0 where no two sessions are related.
 Nanoseconds smallest_difference_ns(const ClockReport& clock);
 
 /// "12.3 GPU-seconds", "4.56 GPU-hours", three significant digits; below a second "7.890 ms of GPU time".

@@ -89,11 +89,10 @@ TEST(Markdown, TellsHowGoodTheDataAre) {
   EXPECT_THAT(text, HasSubstr("1 session is related to no other"));
 }
 
-TEST(Markdown, OfOneSessionStillHasALimit) {
+TEST(Markdown, OfOneSessionNeedsNoCorrection) {
   JobReport report = small_report();
   report.clock.sessions.resize(1);
-  EXPECT_THAT(unwrapped(to_markdown(report)),
-              HasSubstr("one session, so all times share one clock; skews below 3.000 us are not distinguishable."));
+  EXPECT_THAT(unwrapped(to_markdown(report)), HasSubstr("Clock: one session, so all times share one clock."));
 }
 
 TEST(Markdown, OfAJobWithoutStragglersSaysWhyWaitingHasNoCulprit) {
