@@ -1,9 +1,10 @@
 #include "nsys_explain/analysis/findings.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include <fmt/format.h>
+
+#include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -22,30 +23,6 @@ double seconds(Nanoseconds duration_ns) {
 
 FindingSeverity severity_of(double part) {
   return part >= severe ? FindingSeverity::high : FindingSeverity::medium;
-}
-
-std::string_view cause_name(Cause cause) {
-  switch (cause) {
-    case Cause::slow_kernel:
-      return "the same kernels run slower than on its peers";
-    case Cause::extra_work:
-      return "it runs more or larger kernels than its peers";
-    case Cause::launch_starved:
-      return "its GPU waits for late launches of its host";
-    case Cause::sync_stall:
-      return "its host is blocked in a synchronising call";
-    case Cause::blocking_copy:
-      return "its host is blocked in a copy";
-    case Cause::allocation:
-      return "its host allocates or frees GPU memory";
-    case Cause::slow_link:
-      return "its own transfers are slow";
-    case Cause::profiler_overhead:
-      return "the profiler itself delays it";
-    case Cause::unknown:
-      break;
-  }
-  return "the traces do not tell why";
 }
 
 struct JobTotals {
@@ -73,9 +50,9 @@ void add_stragglers(const JobReport& report, const JobTotals& totals, std::vecto
     finding.id = "straggler";
     const double cost = share(straggler.caused_wait_ns, totals.window);
     finding.severity = severity_of(cost * 4);  // others' time lost: 5% of the whole job's GPUs is much
-    finding.title =
-        fmt::format("trace rank {} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
-                    straggler.trace_rank, seconds(straggler.caused_wait_ns), 100 * cost, cause_name(straggler.cause));
+    finding.title = fmt::format("trace rank {} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
+                                straggler.trace_rank, seconds(straggler.caused_wait_ns), 100 * cost,
+                                cause_meaning(straggler.cause));
     finding.evidence = straggler.evidence;
     if (identity != report.trace_ranks.end()) {
       finding.evidence.push_back(fmt::format("it is device {} of process {} on host '{}' ({})", identity->key.device_id,
@@ -144,6 +121,20 @@ void add_quality_findings(const JobReport& report, std::vector<Finding>& finding
          {"sequences are equal on all members, or aligned; bandwidths need sizes and are left out"},
          "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep "
          "(NCCL 2.25 or later records communicators)"});
+  }
+  if (report.clock.violations * 10 > report.instances) {
+    findings.push_back(
+        {"infeasible-matches",
+         FindingSeverity::high,
+         fmt::format("{} of {} matched collectives are impossible: a member left before the last one entered",
+                     report.clock.violations, report.instances),
+         {"operations of different groups were probably taken for one: without NCCL's payload the traces do not say "
+          "who "
+          "belongs to a communicator",
+          "nothing about lateness is drawn from them; waits, bandwidths and verdicts leave them out"},
+         "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 "
+         "or "
+         "later records communicators)"});
   }
   const bool unrelated = std::any_of(report.clock.sessions.begin(), report.clock.sessions.end(),
                                      [](const SessionClock& session) { return !session.uncertainty_ns; });

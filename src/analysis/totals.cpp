@@ -42,6 +42,7 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
     ++communicator.instances;
     communicator.complete += instance.complete ? 1 : 0;
     communicator.infeasible += instance.feasible ? 0 : 1;
+    communicator.unjudged += instance.feasible && instance.comparable ? 0 : 1;
 
     OperationTotals& operation = totals.operations[static_cast<std::size_t>(instance.operation)];
     ++operation.instances;

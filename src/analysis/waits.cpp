@@ -29,6 +29,15 @@ void split_lateness(const Instance& instance, std::span<InstanceArrival> members
   }
 }
 
+/// A wrong match, or a wrong clock: whichever it is, its numbers mean nothing.
+void withdraw_claims(Instance& instance, std::span<InstanceArrival> members) {
+  instance.resolved = false;
+  instance.transfer_ns = 0;
+  for (InstanceArrival& member : members) {
+    member.wait_ns = member.transfer_ns = member.own_lateness_ns = member.inherited_lateness_ns = 0;
+  }
+}
+
 }  // namespace
 
 void compute_waits(MatchedBlock& block, const PairUncertainty& uncertainty) {
@@ -60,6 +69,7 @@ void compute_waits(MatchedBlock& block, const PairUncertainty& uncertainty) {
       comparable = comparable && uncertainty(last->trace_rank, member.trace_rank).has_value();
     }
     instance.skew_uncertainty_ns = u.value_or(-1);
+    instance.comparable = comparable;
     if (!comparable) continue;
     instance.resolved = last->enter_ns - second->enter_ns > resolution_factor * *u;
 
@@ -75,6 +85,10 @@ void compute_waits(MatchedBlock& block, const PairUncertainty& uncertainty) {
     split_lateness(instance, members, scratch);
     instance.feasible =
         !is_synchronising(instance.operation) || earliest_exit + resolution_factor * *u >= instance.last_enter_ns;
+    if (!instance.feasible) {
+      withdraw_claims(instance, members);
+      continue;
+    }
     if (!instance.resolved) continue;
     const Nanoseconds without = std::max(second->enter_ns, instance.last_enter_ns - last->own_lateness_ns);
     for (const InstanceArrival& member : members) {

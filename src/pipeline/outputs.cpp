@@ -42,18 +42,16 @@ class TableSinks {
 
   void create(const TableSchema& schema) {
     store_.create_table(schema);
-    if (!csv_) return;
-    std::ofstream& file = files_[schema.name];
-    file.open(csv_directory_ / (schema.name + ".csv"), std::ios::binary);
-    file << report::csv_header(schema);
+    write_csv_header(schema);
   }
   void append(const Table& chunk) {
     store_.append(chunk);
-    if (csv_) files_[chunk.schema.name] << report::csv_rows(chunk);
+    write_csv_rows(chunk);
   }
   void write(const Table& table) {
-    create(table.schema);
-    append(table);
+    store_.write(table);
+    write_csv_header(table.schema);
+    write_csv_rows(table);
   }
   void close() {
     store_.close();
@@ -64,6 +62,17 @@ class TableSinks {
   }
 
  private:
+  void write_csv_header(const TableSchema& schema) {
+    if (!csv_) return;
+    std::ofstream& file = files_[schema.name];
+    file.open(csv_directory_ / (schema.name + ".csv"), std::ios::binary);
+    if (!file) throw cannot_write(csv_directory_ / (schema.name + ".csv"), std::strerror(errno));
+    file << report::csv_header(schema);
+  }
+  void write_csv_rows(const Table& chunk) {
+    if (csv_) files_[chunk.schema.name] << report::csv_rows(chunk);
+  }
+
   store::StoreWriter store_;
   fs::path csv_directory_;
   bool csv_;

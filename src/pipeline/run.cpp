@@ -110,12 +110,14 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.trace_ranks = job.trace_ranks;
   report.clock = clock;
   report.communicators = summarise_communicators(cross, totals);
+  report.clock.violations = 0;
   for (std::size_t c = 0; c < report.communicators.size(); ++c) {
     report.instances += report.communicators[c].instances;
     report.complete += report.communicators[c].complete;
     report.partial += report.communicators[c].partial;
     report.unmatched_arrivals += report.communicators[c].unmatched_arrivals;
     report.clock.violations += totals.communicators[c].infeasible;
+    report.unjudged += totals.communicators[c].unjudged;
   }
   report.by_operation = analysis::summarise_operations(totals.operations);
   report.ranks = std::move(ranks);

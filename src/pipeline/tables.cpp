@@ -3,6 +3,8 @@
 #include <limits>
 #include <optional>
 
+#include "nsys_explain/model/names.hpp"
+
 namespace nsys_explain::pipeline {
 namespace {
 
@@ -46,36 +48,6 @@ class RowWriter {
 
 double real_or_nan(const std::optional<double>& value) {
   return value.value_or(std::numeric_limits<double>::quiet_NaN());
-}
-
-std::string_view rank_source_name(RankSource source) {
-  switch (source) {
-    case RankSource::user:
-      return "user";
-    case RankSource::mpi_ranks:
-      return "mpi_ranks";
-    case RankSource::nccl_payload:
-      return "nccl_payload";
-    case RankSource::environment:
-      return "environment";
-    case RankSource::file_name:
-      return "file_name";
-    case RankSource::file_order:
-      break;
-  }
-  return "file_order";
-}
-
-std::string_view clock_method_name(ClockMethod method) {
-  switch (method) {
-    case ClockMethod::collectives:
-      return "collectives";
-    case ClockMethod::host_clock:
-      return "host_clock";
-    case ClockMethod::utc:
-      break;
-  }
-  return "utc";
 }
 
 constexpr auto integer = ColumnKind::integer;

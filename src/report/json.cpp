@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "names.hpp"
+#include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/report.hpp"
 
 // Keys appear in the order of outputs.md. Non-finite numbers become null and invalid UTF-8 becomes U+FFFD when the

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "markdown_table.hpp"
-#include "names.hpp"
+#include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/capture_advice.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "text.hpp"
@@ -120,8 +120,8 @@ std::string stragglers_section(const Overview& overview) {
   if (overview.stragglers.empty()) return {};
   std::string out = heading(
       "Late trace ranks",
-      "Own lateness is the part of a late arrival that is not waiting passed on from others; the p-value is the chance "
-      "to be last this often if everybody were alike. First and last are job time.");
+      "Own lateness is the part of a late arrival that is not waiting passed on from others; the p-value bounds "
+      "the chance to cause this much waiting if everybody were alike. First and last are job time.");
   MarkdownTable table;
   table.columns = {{"rank"},
                    {"pattern", Align::left},

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "names.hpp"
+#include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "text.hpp"
 
@@ -85,10 +85,20 @@ Overview overview_of(const JobReport& report) {
   return overview;
 }
 
+bool is_mostly_unjudged(const JobReport& report) {
+  return report.unjudged * 2 > report.instances;
+}
+
 std::string verdict(const JobReport& report, const Overview& overview) {
   if (report.ranks.empty())
     return "Nothing could be analysed: the inputs hold no GPU activity that this run could read.";
   if (overview.stragglers.empty()) {
+    if (is_mostly_unjudged(report)) {
+      return fmt::format(
+          "Lateness cannot be judged: for {} of {} matched collectives the clocks cannot be compared or "
+          "the times are impossible.",
+          format_count(report.unjudged), format_count(report.instances));
+    }
     if (report.instances > 0) return "No trace rank is significantly late.";
     if (report.ranks.size() == 1) return "There is only one trace rank: nobody to be late for.";
     return "Lateness cannot be judged: no collective was matched across trace ranks.";
@@ -113,7 +123,9 @@ std::vector<std::string> explanation(const JobReport& report, const Overview& ov
   const std::string waiting =
       fmt::format("Waiting in collectives adds up to {}, {} of all GPU time", format_gpu_time(overview.wait_ns),
                   format_share(overview.wait_ns, overview.window_ns));
-  if (overview.stragglers.empty()) {
+  if (is_mostly_unjudged(report)) {
+    sentences.push_back(waiting + ", where it can be told at all; the findings and warnings say what is in the way.");
+  } else if (overview.stragglers.empty()) {
     sentences.push_back(
         fmt::format("{}. It is not attributed to anybody: {}.", waiting, why_not_attributed(report, overview)));
   } else {

@@ -37,7 +37,9 @@ struct OperationTotals {
 };
 
 struct CommunicatorTotals {
-  std::int64_t instances = 0, complete = 0, unmatched_arrivals = 0, infeasible = 0;
+  std::int64_t instances = 0, complete = 0, unmatched_arrivals = 0;
+  std::int64_t infeasible = 0;
+  std::int64_t unjudged = 0;  ///< infeasible, or of clocks that cannot be compared
 };
 
 /// First and last time at which a trace rank delayed others by its own lateness; combined by minimum and maximum.

@@ -21,7 +21,8 @@ inline constexpr std::int64_t resolution_factor = 3;
 /// lateness; the rest was inherited. Of a rank's first arrival the work is not known: then neither is claimed.
 /// Caused wait of the last arriver: how much the others' waiting shrinks if it had come without its own lateness (but
 /// not before the second-last).
-/// Of members without comparable clocks nothing is claimed: their instance keeps waits of 0 and is not resolved.
+/// Of members without comparable clocks, and of infeasible instances, nothing is claimed: waits stay 0, and none is
+/// resolved.
 void compute_waits(MatchedBlock& block, const PairUncertainty& uncertainty);
 
 }  // namespace nsys_explain::analysis

@@ -90,8 +90,9 @@ struct Instance {
   std::int32_t arrivals = 0;
   std::int32_t members = 0;  ///< size of the communicator
   Operation operation = Operation::unknown;
-  bool complete = false;  ///< every member of the communicator is present
-  bool resolved = false;  ///< the last arriver is later than the second-last by more than three times the uncertainty
+  bool complete = false;    ///< every member of the communicator is present
+  bool comparable = false;  ///< the clocks of all its arrivals are related
+  bool resolved = false;    ///< the last arriver is later than the second-last by more than three times the uncertainty
   bool feasible =
       true;  ///< synchronising operations: no member left before the last one entered, within the uncertainty
   std::int64_t message_bytes = -1;     ///< see message_size_bytes

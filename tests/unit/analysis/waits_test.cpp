@@ -72,6 +72,7 @@ TEST(Waits, LastArriverBelowThreeUncertaintiesIsNotResolved) {
 TEST(Waits, NothingIsClaimedBetweenUnrelatedClocks) {
   MatchedBlock block = block_of({member(0, 0, 200, 50), member(1, 100000, 100200, 90)});
   compute_waits(block, [](std::int32_t, std::int32_t) -> std::optional<Nanoseconds> { return std::nullopt; });
+  EXPECT_FALSE(block.instances[0].comparable);
   EXPECT_FALSE(block.instances[0].resolved);
   EXPECT_EQ(block.instances[0].skew_uncertainty_ns, -1);
   EXPECT_EQ(block.arrivals[0].wait_ns, 0);
@@ -81,7 +82,8 @@ TEST(Waits, AnExitBeforeTheLastEnterIsInfeasible) {
   MatchedBlock block = block_of({member(0, 0, 100, 50), member(1, 500, 600, 90)});
   compute_waits(block, ten);
   EXPECT_FALSE(block.instances[0].feasible);
-  EXPECT_EQ(block.arrivals[0].wait_ns, 100) << "it cannot have waited after it left";
+  EXPECT_FALSE(block.instances[0].resolved);
+  EXPECT_EQ(block.arrivals[0].wait_ns, 0) << "nothing is claimed";
 }
 
 TEST(Waits, ASenderMayLeaveBeforeItsReceiverEnters) {
@@ -89,6 +91,7 @@ TEST(Waits, ASenderMayLeaveBeforeItsReceiverEnters) {
   block.instances[0].operation = Operation::broadcast;
   compute_waits(block, ten);
   EXPECT_TRUE(block.instances[0].feasible);
+  EXPECT_EQ(block.arrivals[0].wait_ns, 100) << "it cannot have waited after it left";
 }
 
 TEST(Waits, FirstArrivalClaimsNeitherOwnNorInherited) {

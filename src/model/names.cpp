@@ -1,6 +1,6 @@
-#include "names.hpp"
+#include "nsys_explain/model/names.hpp"
 
-namespace nsys_explain::report {
+namespace nsys_explain {
 
 std::string_view status_name(InputStatus status) {
   switch (status) {
@@ -142,4 +142,4 @@ std::string_view cause_meaning(Cause cause) {
   return "the traces do not tell why";
 }
 
-}  // namespace nsys_explain::report
+}  // namespace nsys_explain

@@ -5,7 +5,7 @@
 #include "nsys_explain/model/job_report.hpp"
 
 /// The words of outputs.md for the model's enumerations: in report.json, and where report.md shows them.
-namespace nsys_explain::report {
+namespace nsys_explain {
 
 std::string_view status_name(InputStatus status);
 std::string_view rank_source_name(RankSource source);
@@ -19,4 +19,4 @@ std::string_view warning_source_name(WarningSource source);
 /// What a cause means, in a few words.
 std::string_view cause_meaning(Cause cause);
 
-}  // namespace nsys_explain::report
+}  // namespace nsys_explain
