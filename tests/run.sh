@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
 # Installs what is needed, then builds and checks everything:
-#   tests/run.sh           format, build without warnings, tests, clang-tidy, tests with sanitizers
-#   tests/run.sh --fast    without clang-tidy and sanitizers
+#   tests/run.sh           format, build without warnings, tests, clang-tidy
+#   tests/run.sh --fast    without clang-tidy
+#   tests/run.sh --full    and the unit and MPI tests once more with AddressSanitizer and UndefinedBehaviorSanitizer
 # Runs from any directory, any number of times. JOBS=N limits the parallel work (default: the available cores).
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 jobs=${JOBS:-$(nproc)}
-fast=no
+tidy=yes
+sanitize=no
 case ${1:-} in
   '') ;;
-  --fast) fast=yes ;;
+  --fast) tidy=no ;;
+  --full) sanitize=yes ;;
   *)
-    echo "usage: $0 [--fast]" >&2
+    echo "usage: $0 [--fast | --full]" >&2
     exit 2
     ;;
 esac
@@ -52,7 +55,7 @@ warn_without_traces
 test_log=$root/build/ci/tests.log
 ctest --preset ci --parallel "$jobs" | tee "$test_log"
 
-if [[ $fast == no ]]; then
+if [[ $tidy == yes ]]; then
   stage "lint: clang-tidy"
   # GCC's warning options are not clang's business; the analyzer's shallow mode takes a quarter of the time.
   tidy_arguments=(-extra-arg=-Wno-unknown-warning-option)
@@ -63,7 +66,9 @@ if [[ $fast == no ]]; then
     exit 1
   fi
   echo "no findings in $(grep -c '^clang-tidy' build/ci/tidy.log) files"
+fi
 
+if [[ $sanitize == yes ]]; then
   stage "sanitizers: build"
   configure sanitize
   cmake --build --preset sanitize --parallel "$jobs"

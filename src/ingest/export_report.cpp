@@ -15,8 +15,6 @@
 #include "nsys_explain/ingest/export_advice.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
-extern char** environ;
-
 namespace nsys_explain::ingest {
 namespace {
 
@@ -58,7 +56,7 @@ bool is_report_name(std::string_view path) {
 }
 
 std::string export_report(const std::string& report, const std::string& directory) {
-  const std::string exported = directory + "/export.sqlite";
+  std::string exported = directory + "/export.sqlite";
   const std::string log = directory + "/nsys.log";
   int status = 0;
   try {

@@ -146,8 +146,8 @@ TEST(Match, BlocksKeepTheSequenceOfTheWhole) {
   communicator.size = 2;
   std::vector<Arrival> arrivals;
   for (std::int32_t p = 1024; p < 1500; ++p) {
-    arrivals.push_back(arrival(0, p, 10 * p));
-    arrivals.push_back(arrival(1, p, 10 * p));
+    arrivals.push_back(arrival(0, p, 10LL * p));
+    arrivals.push_back(arrival(1, p, 10LL * p));
   }
   const MatchedBlock block = match_unit({0, 1024, 1500, 0}, communicator, arrivals);
   ASSERT_EQ(block.instances.size(), 476U);
