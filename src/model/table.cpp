@@ -1,6 +1,15 @@
 #include "nsys_explain/model/table.hpp"
 
+#include <stdexcept>
+
 namespace nsys_explain {
+
+std::size_t TableSchema::index_of(std::string_view column) const {
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    if (columns[c].name == column) return c;
+  }
+  throw std::out_of_range("table " + name + " has no column " + std::string(column));
+}
 
 std::size_t Table::row_count() const {
   if (columns.empty()) return 0;
@@ -13,6 +22,7 @@ Table make_table(TableSchema schema) {
   for (const ColumnSchema& column : table.schema.columns) {
     switch (column.kind) {
       case ColumnKind::integer:
+      case ColumnKind::time:
         table.columns.emplace_back(std::vector<std::int64_t>{});
         break;
       case ColumnKind::real:
@@ -25,6 +35,13 @@ Table make_table(TableSchema schema) {
     }
   }
   return table;
+}
+
+const Table* find_table(const std::vector<Table>& tables, std::string_view name) {
+  for (const Table& table : tables) {
+    if (table.schema.name == name) return &table;
+  }
+  return nullptr;
 }
 
 }  // namespace nsys_explain

@@ -9,6 +9,7 @@
 
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/clock/job_time.hpp"
+#include "rank_tables.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -185,8 +186,11 @@ void apply_clock(const ClockReport& clock, const JobRanks& job, CrossRank& cross
   }
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
-      rank.budget.window_start_ns =
-          clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, rank.budget.window_start_ns);
+      const auto to_job_time = [&](Nanoseconds time_ns) {
+        return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, time_ns);
+      };
+      rank.budget.window_start_ns = to_job_time(rank.budget.window_start_ns);
+      for (Table& table : rank.tables) move_times(table, to_job_time);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/ingest/session_checks.hpp"
 #include "pack.hpp"
+#include "rank_tables.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -16,6 +17,9 @@ void shift_times(LocalRank& rank, Nanoseconds start_ns) {
   for (Arrival& arrival : rank.arrivals) {
     arrival.enter_ns += start_ns;
     arrival.exit_ns += start_ns;
+  }
+  for (Table& table : rank.tables) {
+    move_times(table, [&](Nanoseconds time_ns) { return time_ns + start_ns; });
   }
 }
 

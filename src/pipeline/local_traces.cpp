@@ -9,6 +9,8 @@
 #include "nsys_explain/ingest/export_report.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/ingest/input_file.hpp"
+#include "nsys_explain/model/launch_index.hpp"
+#include "rank_tables.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -16,13 +18,15 @@ namespace {
 void analyse_process(const Trace& trace, const ProcessTrace& process, const collectives::KernelClasses& classes,
                      LocalTrace& local) {
   const auto memberships = collectives::communicator_memberships(process);
+  const LaunchIndex launches(process.api_calls);
   std::vector<collectives::DeviceArrivals> arrivals = collectives::extract_arrivals(trace, process, classes);
   std::int64_t without_call = 0, fused = 0, communication = 0;
   for (std::size_t d = 0; d < process.devices.size(); ++d) {
     LocalRank rank;
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
-    rank.budget = analysis::compute_budget(process.devices[d],
-                                           [&](const Kernel& kernel) { return classes.is_communication(kernel); });
+    const auto is_communication = [&](const Kernel& kernel) { return classes.is_communication(kernel); };
+    rank.budget = analysis::compute_budget(process.devices[d], is_communication);
+    rank.tables = make_rank_tables({trace, process, process.devices[d], launches, is_communication});
     without_call += arrivals[d].without_call;
     fused += arrivals[d].fused;
     communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());

@@ -8,6 +8,7 @@
 #include "nsys_explain/ingest/rank_resolution.hpp"
 #include "nsys_explain/ingest/session_checks.hpp"
 #include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/trace.hpp"
 
 namespace nsys_explain::pipeline {
@@ -20,6 +21,7 @@ struct LocalRank {
   Budget budget;                  ///< trace time until the clock is known
   std::vector<Arrival> arrivals;  ///< trace time until then, too
   std::vector<collectives::CommunicatorMembership> memberships;
+  std::vector<Table> tables;  ///< what the rank tells by itself (rank_tables.hpp); their times follow the clock
 };
 
 /// What all tool ranks need to know about one input: small.

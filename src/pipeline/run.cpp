@@ -22,6 +22,7 @@
 #include "outputs.hpp"
 #include "pack.hpp"
 #include "phases.hpp"
+#include "rank_tables.hpp"
 #include "tables.hpp"
 
 namespace nsys_explain::pipeline {
@@ -182,10 +183,13 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     ranks.warnings.insert(ranks.warnings.end(), fit.warnings.begin(), fit.warnings.end());
     apply_clock(clock, ranks, cross, local_traces);
   });
+  std::vector<Table> rank_tables;
+  phases.collective("gathering tables", [&] { rank_tables = gather_rank_tables(communicator, local_traces); });
   JobReport report;
   phases.collective("attributing waits", [&] {
     const analysis::Totals totals = sum_waits(communicator, clock, ranks, cross);
     report = make_report(ranks, clock, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
+    std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
   });
 
   const std::set<std::string> distinct_hosts(hosts.begin(), hosts.end());

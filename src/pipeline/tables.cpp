@@ -8,44 +8,6 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-std::vector<std::int64_t>& integers(Table& table, std::size_t column) {
-  return std::get<std::vector<std::int64_t>>(table.columns[column]);
-}
-std::vector<double>& reals(Table& table, std::size_t column) {
-  return std::get<std::vector<double>>(table.columns[column]);
-}
-std::vector<std::string>& texts(Table& table, std::size_t column) {
-  return std::get<std::vector<std::string>>(table.columns[column]);
-}
-
-/// Appends values to the columns from left to right.
-class RowWriter {
- public:
-  explicit RowWriter(Table& table) : table_(table) {}
-  RowWriter& operator<<(std::int64_t value) {
-    integers(table_, next()).push_back(value);
-    return *this;
-  }
-  RowWriter& operator<<(double value) {
-    reals(table_, next()).push_back(value);
-    return *this;
-  }
-  RowWriter& operator<<(std::string_view value) {
-    texts(table_, next()).emplace_back(value);
-    return *this;
-  }
-  RowWriter& operator<<(bool value) { return *this << std::int64_t{value ? 1 : 0}; }
-
- private:
-  std::size_t next() {
-    const std::size_t column = column_;
-    column_ = (column_ + 1) % table_.columns.size();
-    return column;
-  }
-  Table& table_;
-  std::size_t column_ = 0;
-};
-
 double real_or_nan(const std::optional<double>& value) {
   return value.value_or(std::numeric_limits<double>::quiet_NaN());
 }

@@ -14,6 +14,10 @@ namespace nsys_explain::store {
 
 namespace {
 
+bool holds_integers(ColumnKind kind) {
+  return kind == ColumnKind::integer || kind == ColumnKind::time;
+}
+
 constexpr unsigned deflate_level = 4;
 
 /// Fixed-length, null-padded UTF-8 of label_width bytes, or variable-length UTF-8.
@@ -29,6 +33,7 @@ Object string_type(bool fixed) {
 Object file_type(ColumnKind kind) {
   switch (kind) {
     case ColumnKind::integer:
+    case ColumnKind::time:
       return own(H5Tcopy(H5T_STD_I64LE), H5Tclose, "create", "integer type");
     case ColumnKind::real:
       return own(H5Tcopy(H5T_IEEE_F64LE), H5Tclose, "create", "real type");
@@ -110,13 +115,13 @@ Column::Column(hid_t group, const std::string& table, const ColumnSchema& schema
                  H5Dclose, "create", name_);
   write_attribute(dataset_.id(), name_, "unit", schema.unit);
   write_attribute(dataset_.id(), name_, "description", schema.description);
-  if (kind_ == ColumnKind::integer) write_attribute(dataset_.id(), name_, "missing_value", no_time);
+  if (holds_integers(kind_)) write_attribute(dataset_.id(), name_, "missing_value", no_time);
 }
 
 void Column::check(const ColumnData& values) const {
-  const bool fits = kind_ == ColumnKind::integer ? std::holds_alternative<std::vector<std::int64_t>>(values)
-                    : kind_ == ColumnKind::real  ? std::holds_alternative<std::vector<double>>(values)
-                                                 : std::holds_alternative<std::vector<std::string>>(values);
+  const bool fits = holds_integers(kind_)       ? std::holds_alternative<std::vector<std::int64_t>>(values)
+                    : kind_ == ColumnKind::real ? std::holds_alternative<std::vector<double>>(values)
+                                                : std::holds_alternative<std::vector<std::string>>(values);
   if (!fits) {
     throw std::invalid_argument(
         fmt::format("column {} holds values of another type than its schema says, so they cannot be stored; make the "

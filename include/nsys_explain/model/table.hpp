@@ -3,19 +3,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 namespace nsys_explain {
 
+/// `time`: a point in time in nanoseconds (not a duration), an integer to the store; it moves with the clock.
 /// `label`: short text from a small set, stored with a fixed width (compresses well). `text`: any length.
-enum class ColumnKind : std::uint8_t { integer, real, label, text };
+enum class ColumnKind : std::uint8_t { integer, time, real, label, text };
 
 struct ColumnSchema {
   std::string name;  ///< ends in its unit where it has one: _ns, _bytes, _gbs, _percent
   ColumnKind kind = ColumnKind::integer;
   std::string unit;  ///< "ns", "bytes", "GB/s", "%", or "" for counts, ids and names
   std::string description;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(name, kind, unit, description);
+  }
 };
 
 /// Longest label in bytes; longer ones do not fit the fixed-width column of the store.
@@ -25,9 +33,18 @@ struct TableSchema {
   std::string name;
   std::string description;
   std::vector<ColumnSchema> columns;
+
+  /// Throws std::out_of_range where there is no such column.
+  std::size_t index_of(std::string_view column) const;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(name, description, columns);
+  }
 };
 
-/// Values of one column; the alternative follows from ColumnKind: integer, real, label and text.
+/// Values of one column; the alternative follows from ColumnKind: integers for integer and time, reals, and
+/// strings for label and text.
 using ColumnData = std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>>;
 
 /// A table, or one chunk of a long table: columns of equal length in the order of the schema.
@@ -37,9 +54,43 @@ struct Table {
   std::vector<ColumnData> columns;
 
   std::size_t row_count() const;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(schema, columns);
+  }
 };
 
 /// An empty table with the right alternative in every column.
 Table make_table(TableSchema schema);
+
+/// The table of that name; nullptr where there is none.
+const Table* find_table(const std::vector<Table>& tables, std::string_view name);
+
+/// The values of a column by its name; throws std::out_of_range or std::bad_variant_access where the schema differs.
+template <class Value>
+const std::vector<Value>& column(const Table& table, std::string_view name) {
+  return std::get<std::vector<Value>>(table.columns[table.schema.index_of(name)]);
+}
+
+/// Appends values to a table, column by column from left to right, then the next row.
+class RowWriter {
+ public:
+  explicit RowWriter(Table& table) : table_(table) {}
+  RowWriter& operator<<(std::int64_t value) { return put(value); }
+  RowWriter& operator<<(double value) { return put(value); }
+  RowWriter& operator<<(std::string_view value) { return put(std::string(value)); }
+  RowWriter& operator<<(bool value) { return put(std::int64_t{value ? 1 : 0}); }
+
+ private:
+  template <class Value>
+  RowWriter& put(Value value) {
+    std::get<std::vector<Value>>(table_.columns[column_]).push_back(std::move(value));
+    column_ = (column_ + 1) % table_.columns.size();
+    return *this;
+  }
+  Table& table_;
+  std::size_t column_ = 0;
+};
 
 }  // namespace nsys_explain

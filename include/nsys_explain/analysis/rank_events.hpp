@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+
+#include "nsys_explain/model/launch_index.hpp"
+#include "nsys_explain/model/trace.hpp"
+
+namespace nsys_explain::analysis {
+
+/// What an analysis of one trace rank by itself looks at: everything its process recorded, and which of the process's
+/// devices it is. Times are trace time. Lives only while the trace is in memory; results must not refer to it.
+struct RankEvents {
+  const Trace& trace;
+  const ProcessTrace& process;
+  const DeviceTrace& device;
+  const LaunchIndex& launches;  ///< of process.api_calls
+  std::function<bool(const Kernel&)> is_communication;
+};
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,89 @@
+#include "rank_tables.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <variant>
+
+#include "nsys_explain/analysis/kernels.hpp"
+#include "pack.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+struct RankTables {
+  std::int32_t trace_rank = 0;
+  std::vector<Table> tables;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(trace_rank, tables);
+  }
+};
+
+Table joined_table(TableSchema schema) {
+  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
+  return make_table(std::move(schema));
+}
+
+void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
+  auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
+  ranks.insert(ranks.end(), rows.row_count(), trace_rank);
+  for (std::size_t c = 0; c < rows.columns.size(); ++c) {
+    std::visit(
+        [&](auto& values) {
+          auto& all = std::get<std::decay_t<decltype(values)>>(joined.columns[c + 1]);
+          all.insert(all.end(), std::make_move_iterator(values.begin()), std::make_move_iterator(values.end()));
+        },
+        rows.columns[c]);
+  }
+}
+
+}  // namespace
+
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events) {
+  return {analysis::kernels_table(events)};
+}
+
+void move_times(Table& table, const std::function<Nanoseconds(Nanoseconds)>& to_new_clock) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.schema.columns[c].kind != ColumnKind::time) continue;
+    for (std::int64_t& time_ns : std::get<std::vector<std::int64_t>>(table.columns[c])) {
+      if (time_ns != no_time) time_ns = to_new_clock(time_ns);
+    }
+  }
+}
+
+std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
+                                      std::vector<LocalTrace>& local_traces) {
+  std::vector<RankTables> mine;
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) mine.push_back({rank.trace_rank, std::exchange(rank.tables, {})});
+  }
+  const std::string bytes = pack(mine);
+  mine.clear();
+  const auto gathered = communicator.gather(std::span<const char>(bytes));
+  std::vector<Table> joined;
+  if (!communicator.is_root()) return joined;
+
+  std::vector<RankTables> all;
+  for (int r = 0; r < communicator.size(); ++r) {
+    const std::span<const char> part = gathered.of(r);
+    auto tables = unpack<std::vector<RankTables>>(std::string_view(part.data(), part.size()));
+    std::move(tables.begin(), tables.end(), std::back_inserter(all));
+  }
+  std::sort(all.begin(), all.end(),
+            [](const RankTables& a, const RankTables& b) { return a.trace_rank < b.trace_rank; });
+  std::map<std::string, std::size_t> position;
+  for (RankTables& rank : all) {
+    for (Table& table : rank.tables) {
+      const auto [entry, is_new] = position.emplace(table.schema.name, joined.size());
+      if (is_new) joined.push_back(joined_table(table.schema));
+      append_rows(joined[entry->second], rank.trace_rank, std::move(table));
+    }
+  }
+  return joined;
+}
+
+}  // namespace nsys_explain::pipeline

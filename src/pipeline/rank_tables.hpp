@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "local_traces.hpp"
+#include "nsys_explain/analysis/rank_events.hpp"
+#include "nsys_explain/exchange/communicator.hpp"
+#include "nsys_explain/model/table.hpp"
+
+/// What every trace rank tells by itself: tables made where its events were read, one per question, and joined on rank
+/// 0 of the tool.
+namespace nsys_explain::pipeline {
+
+/// Every analysis of one trace rank by itself. The tables have no trace rank column yet; their times are trace time.
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events);
+
+/// Applies `to_new_clock` to every point in time of a table.
+void move_times(Table& table, const std::function<Nanoseconds(Nanoseconds)>& to_new_clock);
+
+/// Collective: tables of one name from all trace ranks as one table with a column `trace_rank` in front, by trace rank,
+/// then as each rank ordered them. The result is on rank 0, empty elsewhere; the local tables are given away.
+std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
+                                      std::vector<LocalTrace>& local_traces);
+
+}  // namespace nsys_explain::pipeline
