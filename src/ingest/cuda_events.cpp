@@ -1,18 +1,21 @@
 #include "nsys_explain/ingest/cuda_events.hpp"
 
-#include <array>
 #include <bitset>
+#include <charconv>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
+#include "column_value.hpp"
 #include "nsys_explain/ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
 
-template <class Integer>
-Integer value_or(std::int64_t value, Integer fallback) {
-  return value == no_time ? fallback : static_cast<Integer>(value);
+/// CUDA's status codes; what does not fit is still no success.
+std::int16_t status_of(std::int64_t return_value) {
+  if (return_value == no_time) return 0;
+  return std::in_range<std::int16_t>(return_value) ? static_cast<std::int16_t>(return_value) : std::int16_t{-1};
 }
 
 /// The columns that place any GPU activity: when, where, launched by what.
@@ -167,6 +170,15 @@ std::string_view without_version_suffix(std::string_view api_name) {
   return only_digits ? api_name.substr(0, mark) : api_name;
 }
 
+std::uint16_t version_suffix(std::string_view api_name) {
+  const std::string_view base = without_version_suffix(api_name);
+  if (base.size() == api_name.size()) return 0;
+  const std::string_view digits = api_name.substr(base.size() + 2);
+  std::uint16_t version = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), version);
+  return error == std::errc() ? version : std::uint16_t{0};
+}
+
 void read_gpu_activity(const Reading& reading) {
   read_kernels(reading);
   read_copies(reading);
@@ -183,19 +195,26 @@ void read_api_calls(const Reading& reading) {
   const auto name_id = scan.integer("nameId", Presence::required);
   const auto correlation_id = scan.integer("correlationId");
   const auto return_value = scan.integer("returnValue");
-  std::unordered_map<std::int64_t, StringIndex> names;  // few hundred distinct functions
+  struct Name {
+    StringIndex text = 0;
+    std::uint16_t version = 0;
+  };
+  std::unordered_map<std::int64_t, Name> names;  // few hundred distinct functions
   TimeFilter filter(reading.time_base, table);
   scan.for_each_batch([&](std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row) {
       const auto time = filter.accept(start[row], end[row]);
       if (!time) continue;
-      const auto [name, is_new] = names.try_emplace(name_id[row], 0);
-      if (is_new) name->second = reading.strings.keep(without_version_suffix(reading.strings.value(name_id[row])));
+      const auto [name, is_new] = names.try_emplace(name_id[row]);
+      if (is_new) {
+        const std::string_view full = reading.strings.value(name_id[row]);
+        name->second = {reading.strings.keep(without_version_suffix(full)), version_suffix(full)};
+      }
       const std::int64_t tid = value_or<std::int64_t>(global_tid[row], 0);
       reading.builder.process(process_of(tid))
           .api_calls.push_back({time->start_ns, time->end_ns, thread_id_of(tid),
-                                value_or<std::uint32_t>(correlation_id[row], 0), name->second,
-                                value_or<std::int32_t>(return_value[row], 0)});
+                                value_or<std::uint32_t>(correlation_id[row], 0), name->second.text,
+                                status_of(return_value[row]), name->second.version});
     }
   });
   filter.report(reading.warnings);

@@ -1,5 +1,6 @@
 #include "nsys_explain/ingest/cuda_events.hpp"
 #include "nsys_explain/ingest/database.hpp"
+#include "nsys_explain/ingest/host_events.hpp"
 #include "nsys_explain/ingest/host_identity.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/ingest/input_file.hpp"
@@ -44,6 +45,8 @@ Trace read_trace(const std::string& path) {
   read_gpu_activity(reading);
   read_api_calls(reading);
   const ThreadNameRanks thread_name_ranks = read_nvtx_events(reading);
+  read_synchronization(reading);
+  read_host_events(reading);
 
   trace.processes = builder.finish();
   name_processes(database, trace.processes);

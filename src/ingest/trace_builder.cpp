@@ -25,6 +25,21 @@ void sort_device(DeviceTrace& device) {
   });
 }
 
+void sort_process(ProcessTrace& process) {
+  sort_by(process.api_calls,
+          [](const ApiCall& c) { return std::tie(c.start_ns, c.end_ns, c.thread_id, c.correlation_id); });
+  sort_by(process.synchronizations,
+          [](const Synchronization& s) { return std::tie(s.start_ns, s.end_ns, s.correlation_id); });
+  sort_by(process.event_records, [](const EventRecord& e) { return std::tie(e.correlation_id, e.event_id); });
+  sort_by(process.memory_events,
+          [](const MemoryEvent& m) { return std::tie(m.time_ns, m.device_id, m.is_release, m.memory_kind, m.bytes); });
+  sort_by(process.os_calls, [](const OsCall& c) { return std::tie(c.start_ns, c.end_ns, c.thread_id, c.name); });
+  sort_by(process.overheads,
+          [](const Overhead& o) { return std::tie(o.start_ns, o.end_ns, o.thread_id, o.kind, o.name); });
+  sort_by(process.scheduling_events,
+          [](const SchedulingEvent& s) { return std::tie(s.time_ns, s.thread_id, s.on_cpu, s.cpu); });
+}
+
 }  // namespace
 
 ProcessTrace& TraceBuilder::process(std::uint64_t global_pid) {
@@ -37,6 +52,14 @@ ProcessTrace& TraceBuilder::process(std::uint64_t global_pid) {
     }
   }
   return *last_process_;
+}
+
+ProcessTrace* TraceBuilder::find_process(std::uint64_t global_pid) {
+  if (last_process_ != nullptr && last_process_->global_pid == global_pid) return last_process_;
+  const auto place = processes_.find(global_pid);
+  if (place == processes_.end()) return nullptr;
+  last_process_ = &place->second;
+  return last_process_;
 }
 
 DeviceTrace& TraceBuilder::device(std::uint64_t global_pid, std::int32_t device_id) {
@@ -56,8 +79,7 @@ std::vector<ProcessTrace> TraceBuilder::finish() {
   }
   std::vector<ProcessTrace> result;
   for (auto& [global_pid, process] : processes_) {
-    sort_by(process.api_calls,
-            [](const ApiCall& c) { return std::tie(c.start_ns, c.end_ns, c.thread_id, c.correlation_id); });
+    sort_process(process);
     result.push_back(std::move(process));
   }
   processes_.clear();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "nsys_explain/ingest/database.hpp"
@@ -30,5 +32,8 @@ std::int64_t count_orphan_kernels(const std::vector<ProcessTrace>& processes);
 
 /// "cudaLaunchKernel_v7000" -> "cudaLaunchKernel".
 std::string_view without_version_suffix(std::string_view api_name);
+
+/// "cudaLaunchKernel_v7000" -> 7000; 0 where there is no suffix or it does not fit.
+std::uint16_t version_suffix(std::string_view api_name);
 
 }  // namespace nsys_explain::ingest

@@ -25,6 +25,8 @@ class TraceBuilder {
  public:
   /// The process with this id, created at first use. References stay valid.
   ProcessTrace& process(std::uint64_t global_pid);
+  /// The process with this id; nullptr where no event has created it.
+  ProcessTrace* find_process(std::uint64_t global_pid);
   /// The device of this process, created at first use. References stay valid.
   DeviceTrace& device(std::uint64_t global_pid, std::int32_t device_id);
 

@@ -61,8 +61,89 @@ struct ApiCall {
   Nanoseconds end_ns = 0;
   std::uint32_t thread_id = 0;
   std::uint32_t correlation_id = 0;
-  StringIndex name = 0;  ///< without the _vNNNN suffix
-  std::int32_t return_value = 0;
+  StringIndex name = 0;            ///< without the _vNNNN suffix
+  std::int16_t return_value = 0;   ///< 0: success
+  std::uint16_t name_version = 0;  ///< NNNN of that suffix; 0: the name has none
+};
+
+/// What a synchronisation waits for (ids of ENUM_CUPTI_SYNC_TYPE).
+enum class SyncKind : std::uint8_t { unknown, event, stream_wait_event, stream, context };
+
+/// One synchronisation: the host waits for the GPU, or (stream_wait_event) a stream for an event of another one.
+struct Synchronization {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint32_t correlation_id = 0;
+  std::uint32_t context_id = 0;
+  std::uint32_t stream_id = 0;  ///< no_stream: not bound to one
+  std::uint32_t event_id = 0;
+  std::uint32_t event_sync_id = 0;  ///< names the record waited for; 0: not exported (nsys before 2025.5)
+  SyncKind kind = SyncKind::unknown;
+};
+
+inline constexpr std::uint32_t no_stream = 0xFFFFFFFF;
+
+/// cudaEventRecord: marks a place in a stream that others can wait for.
+struct EventRecord {
+  std::uint32_t correlation_id = 0;
+  std::uint32_t context_id = 0;
+  std::uint32_t stream_id = 0;
+  std::uint32_t event_id = 0;
+  std::uint32_t event_sync_id = 0;  ///< 0: not exported
+};
+
+/// One allocation or release of GPU or pinned memory (captured with --cuda-memory-usage=true).
+struct MemoryEvent {
+  Nanoseconds time_ns = 0;
+  std::int64_t bytes = 0;
+  std::int32_t device_id = 0;
+  std::int16_t memory_kind = -1;  ///< ENUM_CUDA_MEM_KIND
+  bool is_release = false;
+};
+
+/// One call into the operating system's libraries. nsys records only calls longer than its threshold (1 us by default),
+/// so sums are lower bounds.
+struct OsCall {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint32_t thread_id = 0;
+  StringIndex name = 0;
+  bool is_nested = false;  ///< within another recorded call: its time is in that call, too
+};
+
+/// Why time was spent on a thread that is not the application's own doing (ids of ENUM_CUPTI_OVERHEAD_TYPE; those
+/// before nsys 2025.5 follow from the name).
+enum class OverheadKind : std::uint8_t {
+  undefined,
+  unknown,
+  jit_compilation,
+  buffer_flush,
+  instrumentation,
+  resource,
+  module_loading,
+  lazy_function_loading,
+  command_buffer_full
+};
+
+/// Time that the profiler took from a thread, or that CUDA spent behind the scenes (loading modules, full launch
+/// queue).
+struct Overhead {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint32_t thread_id = 0;
+  StringIndex name = 0;
+  OverheadKind kind = OverheadKind::undefined;
+  bool is_profiler = true;  ///< false: CUDA's own behaviour, with or without a profiler
+};
+
+/// A thread went on or off a CPU.
+struct SchedulingEvent {
+  Nanoseconds time_ns = 0;
+  std::uint32_t thread_id = 0;
+  std::int16_t cpu = -1;
+  std::int8_t thread_state = 0;  ///< ENUM_SAMPLING_THREAD_STATE
+  std::int8_t thread_block = 0;  ///< ENUM_SCHEDULING_THREAD_BLOCK: what it waits for when it goes off; 0: not exported
+  bool on_cpu = false;
 };
 
 /// How an NVTX event was recorded (ids of ENUM_NSYS_EVENT_TYPE that hold time).
@@ -126,13 +207,19 @@ struct DeviceTrace {
   std::vector<GraphLaunch> graph_launches;
 };
 
-/// What one process recorded. Every vector is sorted by start.
+/// What one process recorded. Every vector is sorted by start unless it says otherwise.
 struct ProcessTrace {
   std::uint64_t global_pid = 0;
   std::int32_t process_id = 0;
   std::string name;
   std::vector<DeviceTrace> devices;  ///< sorted by device_id; only devices with GPU activity
   std::vector<ApiCall> api_calls;
+  std::vector<Synchronization> synchronizations;
+  std::vector<EventRecord> event_records;  ///< sorted by correlation id
+  std::vector<MemoryEvent> memory_events;
+  std::vector<OsCall> os_calls;
+  std::vector<Overhead> overheads;
+  std::vector<SchedulingEvent> scheduling_events;
   std::vector<NvtxRange> nvtx_ranges;
   std::vector<NcclCall> nccl_calls;
   std::vector<RankClaim> claims;  ///< hold for the whole process

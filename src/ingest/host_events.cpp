@@ -1,0 +1,205 @@
+#include "nsys_explain/ingest/host_events.hpp"
+
+#include "column_value.hpp"
+#include "nsys_explain/ingest/table_scan.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+constexpr std::int64_t no_id = 0xFFFFFFFF;  ///< how CUPTI writes "none"
+
+std::uint32_t id_or_zero(std::int64_t value) {
+  return value == no_time || value == no_id ? 0 : static_cast<std::uint32_t>(value);
+}
+
+/// The process of a global id, where the trace has it.
+ProcessTrace* process_in(const Reading& reading, std::int64_t global_id) {
+  if (global_id == no_time) return nullptr;
+  return reading.builder.find_process(process_of(global_id));
+}
+
+bool is_profilers(OverheadKind kind) {
+  switch (kind) {
+    case OverheadKind::jit_compilation:
+    case OverheadKind::module_loading:
+    case OverheadKind::lazy_function_loading:
+    case OverheadKind::command_buffer_full:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void read_synchronizations(const Reading& reading) {
+  constexpr const char* table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
+  TableScan scan(reading.database, table);
+  const auto start = scan.integer("start", Presence::required);
+  const auto end = scan.integer("end", Presence::required);
+  const auto global_pid = scan.integer("globalPid", Presence::required);
+  const auto kind = scan.integer("syncType");
+  const auto context_id = scan.integer("contextId");
+  const auto stream_id = scan.integer("streamId");
+  const auto correlation_id = scan.integer("correlationId");
+  const auto event_id = scan.integer("eventId");
+  const auto event_sync_id = scan.integer("eventSyncId");
+  TimeFilter filter(reading.time_base, table);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      ProcessTrace* process = process_in(reading, global_pid[row]);
+      if (process == nullptr) continue;
+      const auto time = filter.accept(start[row], end[row]);
+      if (!time) continue;
+      Synchronization sync{time->start_ns, time->end_ns};
+      sync.correlation_id = value_or<std::uint32_t>(correlation_id[row], 0);
+      sync.context_id = value_or<std::uint32_t>(context_id[row], 0);
+      sync.stream_id = value_or<std::uint32_t>(stream_id[row], no_stream);
+      sync.event_id = id_or_zero(event_id[row]);
+      sync.event_sync_id = id_or_zero(event_sync_id[row]);
+      if (kind[row] >= 0 && kind[row] <= static_cast<int>(SyncKind::context)) {
+        sync.kind = static_cast<SyncKind>(kind[row]);
+      }
+      process->synchronizations.push_back(sync);
+    }
+  });
+  filter.report(reading.warnings);
+}
+
+void read_event_records(const Reading& reading) {
+  TableScan scan(reading.database, "CUPTI_ACTIVITY_KIND_CUDA_EVENT");
+  const auto global_pid = scan.integer("globalPid", Presence::required);
+  const auto context_id = scan.integer("contextId");
+  const auto stream_id = scan.integer("streamId");
+  const auto correlation_id = scan.integer("correlationId");
+  const auto event_id = scan.integer("eventId");
+  const auto event_sync_id = scan.integer("eventSyncId");
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      ProcessTrace* process = process_in(reading, global_pid[row]);
+      if (process == nullptr) continue;
+      process->event_records.push_back({value_or<std::uint32_t>(correlation_id[row], 0),
+                                        value_or<std::uint32_t>(context_id[row], 0),
+                                        value_or<std::uint32_t>(stream_id[row], no_stream), id_or_zero(event_id[row]),
+                                        id_or_zero(event_sync_id[row])});
+    }
+  });
+}
+
+void read_memory_events(const Reading& reading) {
+  constexpr const char* table = "CUDA_GPU_MEMORY_USAGE_EVENTS";
+  TableScan scan(reading.database, table);
+  const auto start = scan.integer("start", Presence::required);
+  const auto global_pid = scan.integer("globalPid", Presence::required);
+  const auto device_id = scan.integer("deviceId");
+  const auto bytes = scan.integer("bytes", Presence::required);
+  const auto memory_kind = scan.integer("memKind");
+  const auto operation = scan.integer("memoryOperationType");
+  TimeFilter filter(reading.time_base, table);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      ProcessTrace* process = process_in(reading, global_pid[row]);
+      if (process == nullptr) continue;
+      const auto time = filter.accept(start[row], start[row]);
+      if (!time) continue;
+      process->memory_events.push_back({time->start_ns, value_or<std::int64_t>(bytes[row], 0),
+                                        value_or<std::int32_t>(device_id[row], 0),
+                                        value_or<std::int16_t>(memory_kind[row], -1), operation[row] == 1});
+    }
+  });
+  filter.report(reading.warnings);
+}
+
+void read_os_calls(const Reading& reading) {
+  constexpr const char* table = "OSRT_API";
+  TableScan scan(reading.database, table);
+  const auto start = scan.integer("start", Presence::required);
+  const auto end = scan.integer("end", Presence::required);
+  const auto global_tid = scan.integer("globalTid", Presence::required);
+  const auto name = scan.integer("nameId", Presence::required);
+  const auto nesting = scan.integer("nestingLevel");
+  TimeFilter filter(reading.time_base, table);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      ProcessTrace* process = process_in(reading, global_tid[row]);
+      if (process == nullptr) continue;
+      const auto time = filter.accept(start[row], end[row]);
+      if (!time) continue;
+      process->os_calls.push_back({time->start_ns, time->end_ns, thread_id_of(global_tid[row]),
+                                   reading.strings.keep_id(name[row]), nesting[row] != no_time && nesting[row] > 0});
+    }
+  });
+  filter.report(reading.warnings);
+}
+
+void read_overheads(const Reading& reading, const char* table) {
+  TableScan scan(reading.database, table);
+  const auto start = scan.integer("start", Presence::required);
+  const auto end = scan.integer("end", Presence::required);
+  const auto global_tid = scan.integer("globalTid", Presence::required);
+  const auto name_id = scan.integer("nameId");
+  const auto type = scan.integer("overheadType");
+  TimeFilter filter(reading.time_base, table);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      ProcessTrace* process = process_in(reading, global_tid[row]);
+      if (process == nullptr) continue;
+      const auto time = filter.accept(start[row], end[row]);
+      if (!time) continue;
+      OverheadKind kind = overhead_kind_of_name(reading.strings.value(name_id[row]));
+      if (type[row] > 0 && type[row] <= static_cast<int>(OverheadKind::command_buffer_full)) {
+        kind = static_cast<OverheadKind>(type[row]);
+      }
+      process->overheads.push_back({time->start_ns, time->end_ns, thread_id_of(global_tid[row]),
+                                    reading.strings.keep_id(name_id[row]), kind, is_profilers(kind)});
+    }
+  });
+  filter.report(reading.warnings);
+}
+
+void read_scheduling(const Reading& reading) {
+  constexpr const char* table = "SCHED_EVENTS";
+  TableScan scan(reading.database, table);
+  const auto start = scan.integer("start", Presence::required);
+  const auto global_tid = scan.integer("globalTid", Presence::required);
+  const auto cpu = scan.integer("cpu");
+  const auto is_in = scan.integer("isSchedIn", Presence::required);
+  const auto state = scan.integer("threadState");
+  const auto block = scan.integer("threadBlock");
+  TimeFilter filter(reading.time_base, table);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      ProcessTrace* process = process_in(reading, global_tid[row]);
+      if (process == nullptr) continue;
+      const auto time = filter.accept(start[row], start[row]);
+      if (!time) continue;
+      process->scheduling_events.push_back({time->start_ns, thread_id_of(global_tid[row]),
+                                            value_or<std::int16_t>(cpu[row], -1), value_or<std::int8_t>(state[row], 0),
+                                            value_or<std::int8_t>(block[row], 0), is_in[row] == 1});
+    }
+  });
+  filter.report(reading.warnings);
+}
+
+}  // namespace
+
+OverheadKind overhead_kind_of_name(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("Buffer flush")) return OverheadKind::buffer_flush;
+  if (has("Instrumentation")) return OverheadKind::instrumentation;
+  if (has("Resource Management")) return OverheadKind::resource;
+  return OverheadKind::undefined;
+}
+
+void read_synchronization(const Reading& reading) {
+  read_synchronizations(reading);
+  read_event_records(reading);
+  read_memory_events(reading);
+}
+
+void read_host_events(const Reading& reading) {
+  read_os_calls(reading);
+  read_overheads(reading, "PROFILER_OVERHEAD");
+  read_overheads(reading, "CUPTI_ACTIVITY_KIND_OVERHEAD");
+  read_scheduling(reading);
+}
+
+}  // namespace nsys_explain::ingest
