@@ -10,7 +10,13 @@ packages=(build-essential cmake ninja-build libopenmpi-dev openmpi-bin libhdf5-d
           libfmt-dev nlohmann-json3-dev libcereal-dev)
 case $purpose in
   build) ;;
-  test) packages+=(libgtest-dev libgmock-dev clang-format clang-tidy python3-h5py python3-pandas hdf5-tools git) ;;
+  test)
+    packages+=(libgtest-dev libgmock-dev clang-format clang-tidy python3-h5py python3-pandas hdf5-tools git)
+    # The cluster tests make hosts of namespaces, which only root may, and run a Slurm of their own on them.
+    if ((EUID == 0)); then
+      packages+=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux)
+    fi
+    ;;
   *)
     echo "usage: $0 [build|test]" >&2
     exit 2
@@ -46,6 +52,7 @@ if ((EUID != 0)); then
   as_root=(sudo)
 fi
 echo "Installing: ${missing[*]}"
-apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 -q)
+# RUNLEVEL=1: packages bring services (munge, Slurm) that nobody asked to start.
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -o DPkg::Lock::Timeout=120 -q)
 "${apt[@]}" update
 "${apt[@]}" install --yes --no-install-recommends "${missing[@]}"

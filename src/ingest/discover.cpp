@@ -17,6 +17,7 @@
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/ingest/export_advice.hpp"
 #include "nsys_explain/ingest/glob.hpp"
+#include "nsys_explain/ingest/placeholders.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -91,18 +92,18 @@ class Discoverer {
 
   void add_argument(const std::string& argument) {
     struct stat status {};
-    if (argument.empty()) {
-      fail(argument, "the name is empty: nothing can be read under it; check for an unset variable in the command");
-    } else if (::lstat(argument.c_str(), &status) == 0) {
-      add_name(argument, Origin::argument);
-    } else if (is_pattern(argument)) {
-      add_pattern(argument);
-    } else if (errno == ENOENT || errno == ENOTDIR) {
-      absent(argument,
-             "no such file or directory: its ranks would be missing; check the name, and whether it lies on "
-             "a disk that the host of a tool rank can see");
+    const bool literal = !argument.empty() && ::lstat(argument.c_str(), &status) == 0;
+    if (literal || !has_placeholder(argument)) {
+      add_plain(argument);
+      return;
+    }
+    const ExpandedName expanded = expand_placeholders(argument);
+    if (expanded.unset_variable) {
+      absent(argument, fmt::format("the environment variable {} is not set here: its traces would be missing; set it, "
+                                   "or name the files without it",
+                                   *expanded.unset_variable));
     } else {
-      fail(argument, unreachable(errno));
+      add_plain(expanded.name);
     }
   }
 
@@ -131,6 +132,24 @@ class Discoverer {
 
   void fail(const std::string& path, const std::string& message) { failed_.emplace(path, message); }
   void absent(const std::string& path, const std::string& message) { absent_.emplace(path, message); }
+
+  /// A file, directory or pattern.
+  void add_plain(const std::string& argument) {
+    struct stat status {};
+    if (argument.empty()) {
+      fail(argument, "the name is empty: nothing can be read under it; check for an unset variable in the command");
+    } else if (::lstat(argument.c_str(), &status) == 0) {
+      add_name(argument, Origin::argument);
+    } else if (is_pattern(argument)) {
+      add_pattern(argument);
+    } else if (errno == ENOENT || errno == ENOTDIR) {
+      absent(argument,
+             "no such file or directory: its ranks would be missing; check the name, and whether it lies on "
+             "a disk that the host of a tool rank can see");
+    } else {
+      fail(argument, unreachable(errno));
+    }
+  }
 
   void add_pattern(const std::string& pattern) {
     const Expansion expansion = expand_pattern(pattern);

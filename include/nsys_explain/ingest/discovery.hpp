@@ -40,10 +40,11 @@ struct Discovery {
 };
 
 /// Expands files, directories (their *.sqlite, not recursive) and quoted patterns (glob.hpp). A name that exists
-/// literally wins over its meaning as a pattern. A report file (.nsys-rep, .qdrep) stands for the export beside it.
-/// Never throws for a bad argument: it becomes a failed or absent input with a message. A function of the set of
-/// arguments: their order does not matter. With `take_reports` a report without an export beside it is an input, too,
-/// to be exported by whoever reads it (export_report.hpp).
+/// literally wins over its meaning as a pattern. Placeholders of nsys' own output names (placeholders.hpp) are put in
+/// first, so that the name given to nsys finds what it wrote. A report file (.nsys-rep, .qdrep) stands for the export
+/// beside it. Never throws for a bad argument: it becomes a failed or absent input with a message. A function of the
+/// set of arguments: their order does not matter. With `take_reports` a report without an export beside it is an input,
+/// too, to be exported by whoever reads it (export_report.hpp).
 Discovery discover(const std::vector<std::string>& arguments, bool take_reports = false);
 
 /// What one tool rank discovered. `host` is equal exactly for tool ranks that see the same node-local disks.

@@ -366,5 +366,26 @@ TEST_F(Discover, AdviceSaysWhetherNsysIsHere) {
   EXPECT_THAT(export_advice(at("old.sqlite")), HasSubstr("old.qdrep`"));
 }
 
+TEST_F(Discover, TakesTheNamesThatWereGivenToNsys) {
+  write("7_a.sqlite");
+  ASSERT_EQ(::setenv("DISCOVER_TEST_RANK", "7", 1), 0);
+  EXPECT_THAT(paths(discover({at("%q{DISCOVER_TEST_RANK}_%p.sqlite")}).traces), ElementsAre(at("7_a.sqlite")));
+  ::unsetenv("DISCOVER_TEST_RANK");
+  const Discovery without = discover({at("%q{DISCOVER_TEST_RANK}_%p.sqlite")});
+  ASSERT_THAT(without.absent, SizeIs(1));
+  EXPECT_THAT(without.absent[0].message, HasSubstr("DISCOVER_TEST_RANK is not set"));
+}
+
+TEST_F(Discover, ALiteralNameWinsOverItsPlaceholders) {
+  write("%h.sqlite");
+  EXPECT_THAT(paths(discover({at("%h.sqlite")}).traces), ElementsAre(at("%h.sqlite")));
+}
+
+TEST_F(Discover, AVariableThatNamesItselfEnds) {
+  ASSERT_EQ(::setenv("DISCOVER_TEST_LOOP", "%q{DISCOVER_TEST_LOOP}", 1), 0);
+  EXPECT_THAT(discover({at("%q{DISCOVER_TEST_LOOP}")}).absent, SizeIs(1));
+  ::unsetenv("DISCOVER_TEST_LOOP");
+}
+
 }  // namespace
 }  // namespace nsys_explain::ingest

@@ -1,0 +1,54 @@
+#!/bin/sh
+# EpilogSlurmctld: after every job that left traces, submits their analysis as the job's own user.
+#
+# In slurm.conf:   EpilogSlurmctld=/opt/nsys-explain-mpi/slurm/epilog-slurmctld.sh
+#
+# Runs on the controller as SlurmUser, in the background of slurmctld, with hardly any environment; submitting for
+# others needs SlurmUser=root. A job left traces if its working directory holds nsys-JOBID (srun-capture.sh makes it).
+# Settings, all optional, as shell variables in /etc/nsys-explain-mpi.conf (must belong to root, writable for nobody
+# else): PATH, SLURM_CONF, EXPLAIN_SBATCH (the script to submit), EXPLAIN_OPTIONS (options for sbatch), EXPLAIN_LOG.
+#
+# Always exits 0: whatever fails here must not hold up the cluster. Never recurses: jobs whose name starts with
+# nsys-explain are left alone.
+configuration=${NSYS_EXPLAIN_CONF:-/etc/nsys-explain-mpi.conf}
+PATH=/usr/local/bin:/usr/bin:/bin
+EXPLAIN_SBATCH=$(dirname "$0")/explain.sbatch
+EXPLAIN_OPTIONS=
+EXPLAIN_LOG=/dev/null
+# shellcheck disable=SC1090  # the administrator's file
+if [ -f "$configuration" ] && [ -z "$(find "$configuration" ! -user root -o -perm /022)" ]; then . "$configuration"; fi
+export PATH
+[ -n "${SLURM_CONF:-}" ] && export SLURM_CONF
+
+job=${SLURM_JOB_ID:-}
+say() { printf '%s job %s: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$*" >>"$EXPLAIN_LOG" 2>/dev/null; }
+
+submit() {
+  uid=${SLURM_JOB_UID:-}
+  group=${SLURM_JOB_GID:-${SLURM_JOB_GROUP:-}}
+  directory=${SLURM_JOB_WORK_DIR:-}
+  nodes=${SLURM_JOB_NODELIST:-}
+  case ${SLURM_JOB_NAME:-} in nsys-explain*) return ;; esac
+  case $job in '' | *[!0-9]*) return ;; esac
+  case $uid in '' | *[!0-9]*) say "no user id, so nobody to submit for"; return ;; esac
+  [ -d "$directory/nsys-$job" ] || return
+  set -- --uid="$uid" --job-name="nsys-explain-$job" --chdir="$directory" --parsable
+  [ -n "$group" ] && set -- "$@" --gid="$group"
+  # Traces on the nodes' own disks can only be read there.
+  if [ -f "$directory/nsys-$job/node-local" ] && [ -n "$nodes" ]; then
+    count=$(scontrol show hostnames "$nodes" | wc -l)
+    set -- "$@" --nodelist="$nodes" --nodes="$count" --ntasks-per-node=1
+  fi
+  for variable in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|SLURMD_[A-Za-z0-9_]*\)=.*/\1/p'); do
+    [ "$variable" = SLURM_CONF ] || unset "$variable"
+  done
+  # shellcheck disable=SC2086  # several options in one variable
+  if submitted=$(timeout 10 sbatch "$@" $EXPLAIN_OPTIONS "$EXPLAIN_SBATCH" "$directory/nsys-$job" 2>&1); then
+    say "submitted its analysis as job $submitted for user $uid"
+  else
+    say "its analysis was not submitted: $submitted"
+  fi
+}
+
+submit
+exit 0
