@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "nsys_explain/analysis/kernels.hpp"
+#include "nsys_explain/analysis/nvtx.hpp"
 #include "pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -43,7 +44,10 @@ void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
 }  // namespace
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events) {
-  return {analysis::kernels_table(events)};
+  std::vector<Table> tables = {analysis::kernels_table(events)};
+  const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
+  add(analysis::nvtx_tables(events));
+  return tables;
 }
 
 void move_times(Table& table, const std::function<Nanoseconds(Nanoseconds)>& to_new_clock) {

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "nsys_explain/model/table.hpp"
+
+/// Summaries of samples of integers (durations in nanoseconds, sizes in bytes), by the rules of `nsys stats`.
+namespace nsys_explain::analysis {
+
+struct Statistics {
+  std::int64_t count = 0;
+  std::int64_t total = 0;
+  std::int64_t min = 0, max = 0;
+  double mean = 0;
+  double median = 0;  ///< interpolated; the same as the 50th percentile
+  double p90 = 0, p95 = 0, p99 = 0;
+  double deviation = 0;  ///< sample standard deviation (n - 1); 0 for a single value
+};
+
+/// Sorts the values. All zero for no values.
+Statistics summarise(std::span<std::int64_t> values);
+
+/// The value at `fraction` (0 to 1) of ascending values, interpolated linearly between neighbours; 0 for none.
+double percentile(std::span<const std::int64_t> ascending, double fraction);
+
+/// Values that belong to groups numbered from 0, each group's values in one piece. Time and memory are linear in the
+/// values, whatever the number of groups.
+class GroupedValues {
+ public:
+  /// `group_of[i]` is the group of `values[i]`.
+  GroupedValues(std::span<const std::uint32_t> group_of, std::span<const std::int64_t> values, std::size_t groups);
+  std::span<std::int64_t> operator[](std::size_t group) {
+    return std::span(values_).subspan(begin_[group], begin_[group + 1] - begin_[group]);
+  }
+  std::size_t size() const { return begin_.size() - 1; }
+
+ private:
+  std::vector<std::size_t> begin_;
+  std::vector<std::int64_t> values_;
+};
+
+/// Summary of each group.
+std::vector<Statistics> summarise_groups(std::span<const std::uint32_t> group_of, std::span<const std::int64_t> values,
+                                         std::size_t groups);
+
+/// The columns count, total, mean, median, p90, p95, p99, min, max, stddev of a Statistics; `unit` is "ns" or "bytes".
+std::vector<ColumnSchema> statistics_columns(std::string_view unit);
+void write_statistics(RowWriter& row, const Statistics& statistics);
+
+/// Bucket of a histogram with four buckets per doubling: exact limits in integers, at most 248 buckets for all times.
+struct Bucket {
+  std::int64_t lower = 0;  ///< inclusive
+  std::int64_t upper = 0;  ///< exclusive
+};
+inline constexpr std::size_t bucket_count = 248;
+std::size_t bucket_index(std::int64_t value);  ///< negative values count as 0
+Bucket bucket(std::size_t index);
+
+}  // namespace nsys_explain::analysis

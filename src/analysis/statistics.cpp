@@ -1,0 +1,97 @@
+#include "nsys_explain/analysis/statistics.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace nsys_explain::analysis {
+
+double percentile(std::span<const std::int64_t> ascending, double fraction) {
+  if (ascending.empty()) return 0;
+  const double position = fraction * static_cast<double>(ascending.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, ascending.size() - 1);
+  const double weight = position - static_cast<double>(below);
+  // From the difference, so that equal neighbours give exactly their value.
+  return static_cast<double>(ascending[below]) + weight * static_cast<double>(ascending[above] - ascending[below]);
+}
+
+Statistics summarise(std::span<std::int64_t> values) {
+  Statistics result;
+  if (values.empty()) return result;
+  std::sort(values.begin(), values.end());
+  result.count = static_cast<std::int64_t>(values.size());
+  for (const std::int64_t value : values) result.total += value;
+  result.min = values.front();
+  result.max = values.back();
+  result.mean = static_cast<double>(result.total) / static_cast<double>(result.count);
+  result.median = percentile(values, 0.5);
+  result.p90 = percentile(values, 0.90);
+  result.p95 = percentile(values, 0.95);
+  result.p99 = percentile(values, 0.99);
+  if (values.size() > 1) {
+    double squares = 0;
+    for (const std::int64_t value : values) {
+      const double distance = static_cast<double>(value) - result.mean;
+      squares += distance * distance;
+    }
+    result.deviation = std::sqrt(squares / static_cast<double>(result.count - 1));
+  }
+  return result;
+}
+
+GroupedValues::GroupedValues(std::span<const std::uint32_t> group_of, std::span<const std::int64_t> values,
+                             std::size_t groups)
+    : begin_(groups + 1, 0), values_(values.size()) {
+  for (const std::uint32_t group : group_of) ++begin_[group + 1];
+  for (std::size_t g = 0; g < groups; ++g) begin_[g + 1] += begin_[g];
+  std::vector<std::size_t> next(begin_.begin(), begin_.end() - 1);
+  for (std::size_t i = 0; i < values.size(); ++i) values_[next[group_of[i]]++] = values[i];
+}
+
+std::vector<Statistics> summarise_groups(std::span<const std::uint32_t> group_of, std::span<const std::int64_t> values,
+                                         std::size_t groups) {
+  GroupedValues grouped(group_of, values, groups);
+  std::vector<Statistics> result(groups);
+  for (std::size_t g = 0; g < groups; ++g) result[g] = summarise(grouped[g]);
+  return result;
+}
+
+std::vector<ColumnSchema> statistics_columns(std::string_view unit) {
+  const std::string u(unit);
+  const auto named = [&](const char* name) { return std::string(name) + '_' + u; };
+  return {{"count", ColumnKind::integer, "", "number of them"},
+          {named("total"), ColumnKind::integer, u, "sum"},
+          {named("mean"), ColumnKind::real, u, "average"},
+          {named("median"), ColumnKind::real, u, "interpolated; the 50th percentile"},
+          {named("p90"), ColumnKind::real, u, "90th percentile, interpolated"},
+          {named("p95"), ColumnKind::real, u, "95th percentile, interpolated"},
+          {named("p99"), ColumnKind::real, u, "99th percentile, interpolated"},
+          {named("min"), ColumnKind::integer, u, "smallest"},
+          {named("max"), ColumnKind::integer, u, "largest"},
+          {named("stddev"), ColumnKind::real, u, "sample standard deviation (n - 1); 0 for a single one"}};
+}
+
+void write_statistics(RowWriter& row, const Statistics& s) {
+  row << s.count << s.total << s.mean << s.median << s.p90 << s.p95 << s.p99 << s.min << s.max << s.deviation;
+}
+
+std::size_t bucket_index(std::int64_t value) {
+  if (value < 4) return value < 0 ? 0 : static_cast<std::size_t>(value);
+  const int exponent = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value))) - 1;
+  const auto quarter = static_cast<std::size_t>(value >> (exponent - 2) & 3);
+  return static_cast<std::size_t>(exponent - 1) * 4 + quarter;
+}
+
+Bucket bucket(std::size_t index) {
+  if (index < 4) return {static_cast<std::int64_t>(index), static_cast<std::int64_t>(index) + 1};
+  const std::size_t shift = index / 4 - 1;
+  const std::int64_t quarters = 4 + static_cast<std::int64_t>(index % 4);
+  constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t upper = index + 1 == bucket_count ? largest : (quarters + 1) << shift;
+  return {quarters << shift, upper};
+}
+
+}  // namespace nsys_explain::analysis
