@@ -24,8 +24,8 @@ std::string_view variable_name(std::string_view text) {
 }  // namespace
 
 bool has_placeholder(std::string_view name) {
-  for (std::size_t at = name.find('%'); at + 1 < name.size(); at = name.find('%', at + 1)) {
-    const char kind = name[at + 1];
+  for (std::size_t at = name.find('%'); at != std::string_view::npos; at = name.find('%', at + 1)) {
+    const char kind = at + 1 < name.size() ? name[at + 1] : '\0';
     if (kind == 'h' || kind == 'p' || kind == 'n' || kind == '%' || !variable_name(name.substr(at)).empty())
       return true;
   }
