@@ -80,6 +80,7 @@ class RowWriter {
   RowWriter& operator<<(std::int64_t value) { return put(value); }
   RowWriter& operator<<(double value) { return put(value); }
   RowWriter& operator<<(std::string_view value) { return put(std::string(value)); }
+  RowWriter& operator<<(const char* value) { return put(std::string(value)); }  // or it would be taken for a bool
   RowWriter& operator<<(bool value) { return put(std::int64_t{value ? 1 : 0}); }
 
  private:
