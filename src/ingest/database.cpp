@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "nsys_explain/ingest/ingest.hpp"
+#include "pages/page_file.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -101,7 +102,7 @@ void throw_sqlite_error(sqlite3* handle, int code, std::string_view table) {
                   where, reason));
 }
 
-Database::Database(const std::string& path, OpenMode mode) {
+Database::Database(const std::string& path, OpenMode mode, const ScanOptions& options) : options_(options) {
   handle_ = open_connection(path, mode, nullptr);
   try {
     try {
@@ -116,6 +117,7 @@ Database::Database(const std::string& path, OpenMode mode) {
       execute(handle_, "BEGIN; SELECT count(*) FROM sqlite_master");
     }
     read_schema();
+    if (options_.reader != Reader::sqlite) open_pages(path);
   } catch (...) {
     sqlite3_close(handle_);
     throw;
@@ -129,6 +131,23 @@ Database::~Database() {
 bool Database::has_column(std::string_view table, std::string_view column) const {
   const auto found = tables_.find(table);
   return found != tables_.end() && std::find(found->second.begin(), found->second.end(), column) != found->second.end();
+}
+
+void Database::open_pages(const std::string& path) {
+  try {
+    page_file_ = std::make_unique<pages::PageFile>(path);
+  } catch (const pages::PageSurprise& surprise) {
+    if (options_.reader == Reader::pages) {
+      throw TraceError(fmt::format(
+          "the pages of the file cannot be read as they are ({}): nothing was read; leave out --reader pages",
+          surprise.what()));
+    }
+    log_->warnings.push_back(
+        {Severity::info, WarningSource::trace, 1,
+         fmt::format("the file was read through SQLite, not page by page, because {}: nothing is missing, it takes "
+                     "longer; export the report again for speed",
+                     surprise.what())});
+  }
 }
 
 void Database::read_schema() {

@@ -29,9 +29,10 @@ Session make_session(const std::string& path, const Database& database, const Me
 
 }  // namespace
 
-Trace read_trace(const std::string& path) {
+Trace read_trace(const std::string& path, const ScanOptions& options) {
   const InputFile file(path);
-  const Database database(file.path_to_open(), file.is_private_copy() ? OpenMode::private_copy : OpenMode::read_only);
+  const Database database(file.path_to_open(), file.is_private_copy() ? OpenMode::private_copy : OpenMode::read_only,
+                          options);
   const Metadata metadata = read_metadata(database);
   Trace trace;
   trace.session = make_session(path, database, metadata);
@@ -54,6 +55,7 @@ Trace read_trace(const std::string& path) {
   claim_ranks(database, metadata, thread_name_ranks, trace.processes, trace.warnings);
   warn_about_gaps(database, metadata, strings, trace);
   trace.strings = strings.release();
+  for (Warning& warning : database.log().warnings) trace.warnings.push_back(std::move(warning));
   return trace;
 }
 

@@ -1,133 +1,126 @@
 #include "nsys_explain/ingest/table_scan.hpp"
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 
-#include <cmath>
-#include <exception>
+#include <algorithm>
 
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/model/time.hpp"
+#include "pages/page_rows.hpp"
+#include "sqlite_rows.hpp"
+#include "table_facts.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
 
-/// Collects rows into the columns of a scan and hands them out when a batch is full.
-class BatchFiller {
+/// Throws pages::PageSurprise where only SQLite knows what a column means.
+pages::PageScan plan_pages(const TableFacts& facts, const ScanColumns& columns) {
+  if (facts.has_generated_columns) throw pages::PageSurprise("some of its columns are generated");
+  if (facts.rowid_name.empty()) throw pages::PageSurprise("its rowid has no name");
+  pages::PageScan plan{facts.root_page, facts.columns.size(), {}, columns.size()};
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (!columns[i]->exists) continue;
+    const auto found = std::find_if(facts.columns.begin(), facts.columns.end(),
+                                    [&](const auto& column) { return column.name == columns[i]->name; });
+    const auto position = static_cast<std::size_t>(found - facts.columns.begin());
+    const bool is_text = columns[i]->type == ColumnType::text;
+    if (is_text && found->may_be_real) throw pages::PageSurprise("a column with fractions is wanted as text");
+    plan.columns.push_back({position, i, is_text, facts.rowid_column == position});
+  }
+  std::stable_sort(plan.columns.begin(), plan.columns.end(),
+                   [](const auto& a, const auto& b) { return a.position < b.position; });
+  return plan;
+}
+
+void fill_absent(ScanColumn& column, std::size_t rows) {
+  if (column.type == ColumnType::integer && column.values.integers.size() < rows) {
+    column.values.integers.resize(rows, no_time);
+  }
+  if (column.type == ColumnType::text && column.values.texts.size() < rows) column.values.texts.resize(rows);
+}
+
+/// Shows the decoded columns through the scan's own for the time of the call.
+void show_batch(pages::PageBatch& batch, ScanColumns& columns, const std::function<void(const RowSpan&)>& use) {
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i]->exists) {
+      std::swap(columns[i]->values, batch.columns[i]);
+    } else {
+      fill_absent(*columns[i], batch.rows);
+    }
+  }
+  use({batch.rows, batch.first_rowid, batch.last_rowid});
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i]->exists) std::swap(columns[i]->values, batch.columns[i]);
+  }
+}
+
+/// One pass over a table with whichever reader can.
+class TablePass {
  public:
-  BatchFiller(std::vector<std::unique_ptr<ColumnBatch>>& columns, const std::function<void(std::size_t)>& sink)
-      : columns_(columns), sink_(sink), ends_(columns.size()) {
-    for (const auto& column : columns_) column->integers.reserve(TableScan::batch_rows);
-  }
+  TablePass(const Database& database, const std::string& table, ScanColumns& columns, const BatchSink& sink)
+      : database_(database), table_(table), columns_(columns), sink_(sink) {}
 
-  void add_row(sqlite3_value** values) {
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      if (columns_[i]->type == ColumnType::integer) {
-        columns_[i]->integers.push_back(integer(values[i]));
-      } else {
-        add_text(values[i], i);
-      }
+  void run() {
+    const TableFacts facts = read_table_facts(database_, table_);
+    const bool all_read = database_.page_file() != nullptr && read_pages(facts);
+    if (!all_read) {
+      const SqliteScan rest{table_, facts.rowid_name, seen_.rows > 0 ? std::optional(seen_.last_rowid) : std::nullopt};
+      for_each_sqlite_batch(database_, rest, columns_, [&](const RowSpan& batch) { take(batch); });
     }
-    if (++rows_ == TableScan::batch_rows) flush();
-  }
-
-  void flush() {
-    if (rows_ == 0) return;
-    make_views();
-    sink_(rows_);
-    rows_ = 0;
-    bytes_.clear();
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      columns_[i]->integers.clear();
-      columns_[i]->texts.clear();
-      ends_[i].clear();
-    }
+    database_.log().rows += static_cast<std::int64_t>(seen_.rows);
+    if (!facts.rowid_name.empty() && !facts.rowid_column) warn_about_gap();
   }
 
  private:
-  static constexpr std::size_t null_text = static_cast<std::size_t>(-1);
-  struct Piece {
-    std::size_t offset = null_text;
-    std::size_t length = 0;
-  };
-
-  static std::int64_t integer(sqlite3_value* value) {
-    switch (sqlite3_value_type(value)) {
-      case SQLITE_INTEGER:
-        return sqlite3_value_int64(value);
-      case SQLITE_FLOAT: {
-        const double real = sqlite3_value_double(value);
-        return std::abs(real) < 9.2e18 ? static_cast<std::int64_t>(real) : no_time;
+  /// False where SQLite has to read what is left.
+  bool read_pages(const TableFacts& facts) {
+    try {
+      pages::for_each_page_batch(
+          *database_.page_file(), plan_pages(facts, columns_), database_.options().threads,
+          [&](pages::PageBatch& batch) { show_batch(batch, columns_, [&](const RowSpan& span) { take(span); }); });
+      return true;
+    } catch (const pages::PageSurprise& surprise) {
+      if (database_.options().reader == Reader::pages) {
+        throw TraceError(fmt::format(
+            "the pages of table {} cannot be read as they are ({}): the trace was not read; leave out --reader pages",
+            table_, surprise.what()));
       }
-      default:
-        return no_time;
+      database_.log().warnings.push_back(
+          {Severity::info, WarningSource::trace, 1,
+           fmt::format(
+               "table {} was read through SQLite, not page by page, because of this: {}; nothing is missing, it "
+               "takes longer; export the report again for speed",
+               table_, surprise.what())});
+      return false;
     }
   }
 
-  void add_text(sqlite3_value* value, std::size_t column) {
-    Piece piece;
-    const int type = sqlite3_value_type(value);
-    if (type != SQLITE_NULL) {
-      const void* data = type == SQLITE_BLOB ? sqlite3_value_blob(value) : sqlite3_value_text(value);
-      piece = {bytes_.size(), static_cast<std::size_t>(sqlite3_value_bytes(value))};
-      if (piece.length > 0) bytes_.append(static_cast<const char*>(data), piece.length);
-    }
-    ends_[column].push_back(piece);
+  void take(const RowSpan& batch) {
+    if (seen_.rows == 0) seen_.first_rowid = batch.first_rowid;
+    seen_.last_rowid = batch.last_rowid;
+    seen_.rows += batch.rows;
+    sink_(batch.rows);
   }
 
-  /// The byte store moves while it grows, so views are made once a batch is complete.
-  void make_views() {
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      for (const Piece& piece : ends_[i]) {
-        columns_[i]->texts.push_back(piece.offset == null_text
-                                         ? std::string_view()
-                                         : std::string_view(bytes_.data() + piece.offset, piece.length));
-      }
-    }
+  /// nsys numbers the rows it writes without gaps. A damaged page can lose rows without SQLite's noticing.
+  void warn_about_gap() {
+    if (seen_.rows == 0) return;
+    const auto distance = static_cast<std::uint64_t>(seen_.last_rowid) - static_cast<std::uint64_t>(seen_.first_rowid);
+    const std::uint64_t missing = distance + 1 - seen_.rows;
+    if (missing == 0) return;
+    database_.log().warnings.push_back(
+        {Severity::info, WarningSource::trace, static_cast<std::int64_t>(missing),
+         fmt::format("rows are missing inside table {} (its row numbers have gaps): deleted by a tool, or lost with a "
+                     "damaged page; sums may be short by them; export the report again if nobody deleted them",
+                     table_)});
   }
 
-  std::vector<std::unique_ptr<ColumnBatch>>& columns_;
-  const std::function<void(std::size_t)>& sink_;
-  std::string bytes_;
-  std::vector<std::vector<Piece>> ends_;
-  std::size_t rows_ = 0;
+  const Database& database_;
+  const std::string& table_;
+  ScanColumns& columns_;
+  const BatchSink& sink_;
+  RowSpan seen_;
 };
-
-/// State of one scan behind the C callbacks; an exception waits here until SQLite has returned.
-struct ScanState {
-  BatchFiller filler;
-  std::exception_ptr failure;
-};
-
-void step_row(sqlite3_context* context, int, sqlite3_value** values) {
-  auto* state = static_cast<ScanState*>(sqlite3_user_data(context));
-  if (state->failure) return;
-  try {
-    state->filler.add_row(values);
-  } catch (...) {
-    state->failure = std::current_exception();
-    sqlite3_result_error(context, "stopped", -1);
-  }
-}
-
-void finish_rows(sqlite3_context* context) {
-  sqlite3_result_null(context);
-}
-
-constexpr const char* sink_function = "nsys_explain_sink";
-
-/// Feeds the rows of `sql`, which calls the sink function over all columns, to `state` in a single sqlite3_step: an
-/// aggregate function as sink is 1.9 times faster than a loop that steps row by row and fetches columns.
-void run_statement(sqlite3* handle, const std::string& sql, ScanState& state, const std::string& table) {
-  int code = sqlite3_create_function_v2(handle, sink_function, -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &state, nullptr,
-                                        step_row, finish_rows, nullptr);
-  sqlite3_stmt* statement = nullptr;
-  if (code == SQLITE_OK) code = sqlite3_prepare_v2(handle, sql.c_str(), -1, &statement, nullptr);
-  if (code == SQLITE_OK) code = sqlite3_step(statement);
-  sqlite3_finalize(statement);
-  if (state.failure) std::rethrow_exception(state.failure);
-  if (code != SQLITE_ROW) throw_sqlite_error(handle, code, table);
-}
 
 }  // namespace
 
@@ -142,8 +135,8 @@ TextColumn TableScan::text(std::string_view name, Presence presence) {
   return TextColumn(add(name, ColumnType::text, presence));
 }
 
-const ColumnBatch& TableScan::add(std::string_view name, ColumnType type, Presence presence) {
-  auto column = std::make_unique<ColumnBatch>();
+const ScanColumn& TableScan::add(std::string_view name, ColumnType type, Presence presence) {
+  auto column = std::make_unique<ScanColumn>();
   column->name = name;
   column->type = type;
   column->exists = database_.has_column(table_, name);
@@ -157,17 +150,8 @@ const ColumnBatch& TableScan::add(std::string_view name, ColumnType type, Presen
   return *columns_.back();
 }
 
-void TableScan::for_each_batch(const std::function<void(std::size_t rows)>& sink) {
-  if (!table_exists_) return;
-  std::string arguments;
-  for (const auto& column : columns_) {
-    if (!arguments.empty()) arguments += ", ";
-    arguments += column->exists ? quoted(column->name) : "NULL";
-  }
-  ScanState state{BatchFiller(columns_, sink), nullptr};
-  run_statement(database_.handle(), fmt::format("SELECT {}({}) FROM {}", sink_function, arguments, quoted(table_)),
-                state, table_);
-  state.filler.flush();
+void TableScan::for_each_batch(const BatchSink& sink) {
+  if (table_exists_) TablePass(database_, table_, columns_, sink).run();
 }
 
 }  // namespace nsys_explain::ingest

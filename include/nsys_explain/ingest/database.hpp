@@ -1,13 +1,20 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "nsys_explain/ingest/scan_options.hpp"
+
 struct sqlite3;
 
 namespace nsys_explain::ingest {
+
+namespace pages {
+class PageFile;
+}
 
 /// `read_only` never writes; `private_copy` may finish a write-ahead log or roll a journal back.
 enum class OpenMode { read_only, private_copy };
@@ -17,7 +24,7 @@ enum class OpenMode { read_only, private_copy };
 class Database {
  public:
   /// Throws TraceError.
-  Database(const std::string& path, OpenMode mode);
+  Database(const std::string& path, OpenMode mode, const ScanOptions& options = {});
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -30,9 +37,21 @@ class Database {
 
   sqlite3* handle() const { return handle_; }
 
+  const ScanOptions& options() const { return options_; }
+  /// The file as pages; nullptr where they are not to be read, for a reason that the log tells unless the user asked
+  /// for SQLite.
+  const pages::PageFile* page_file() const { return page_file_.get(); }
+  /// Scans write to it, also through a database that they may not change otherwise.
+  ScanLog& log() const { return *log_; }
+
  private:
   void read_schema();
+  void open_pages(const std::string& path);
 
+  // Destroyed after the connection is closed: see PageFile.
+  std::unique_ptr<pages::PageFile> page_file_;
+  std::unique_ptr<ScanLog> log_ = std::make_unique<ScanLog>();
+  ScanOptions options_;
   sqlite3* handle_ = nullptr;
   std::map<std::string, std::vector<std::string>, std::less<>> tables_;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nsys_explain/ingest/discovery.hpp"
+#include "nsys_explain/ingest/scan_options.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/trace.hpp"
 
@@ -23,6 +24,6 @@ class TraceError : public std::runtime_error {
 
 /// Reads one export. The file, its directory and its timestamps stay as they are. Events are sorted; nothing is dropped
 /// without a warning that counts it. Throws TraceError.
-Trace read_trace(const std::string& path);
+Trace read_trace(const std::string& path, const ScanOptions& options = {});
 
 }  // namespace nsys_explain::ingest

@@ -1,0 +1,155 @@
+#include "leaf_decoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "bytes.hpp"
+#include "nsys_explain/model/time.hpp"
+
+namespace nsys_explain::ingest::pages {
+namespace {
+
+/// Loads of 8 bytes may begin before a value and hashing may read past a header.
+constexpr std::size_t margin = 8;
+
+std::int64_t load_integer(const std::uint8_t* record, const Field& field) {
+  const auto shifted = static_cast<std::int64_t>(load_be64(record + field.load_offset) << field.shift);
+  return ((shifted >> field.shift) & field.mask) | field.constant;
+}
+
+std::int64_t integer_of_double(const std::uint8_t* bytes) {
+  const std::uint64_t bits = load_be64(bytes);
+  double value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return std::abs(value) < 9.2e18 ? static_cast<std::int64_t>(value) : no_time;
+}
+
+}  // namespace
+
+void LeafDecoder::decode(std::span<const Leaf> run, PageBatch& batch) {
+  window_page_ = run.front().page;
+  window_pages_ = run.back().page - window_page_ + 1;
+  batch.window.resize(2 * margin + std::size_t{window_pages_} * file_.page_bytes());
+  file_.read(window_page_, window_pages_, batch.window.data() + margin);
+  batch.extras.clear();
+  batch.rows = 0;
+
+  std::size_t rows = 0;
+  for (const Leaf& leaf : run) rows += cell_count(leaf, batch);
+  for (const WantedColumn& column : layouts_.wanted()) {
+    ColumnValues& values = batch.columns[column.output];
+    if (!column.is_text && values.integers.size() < rows) values.integers.resize(rows);
+    if (column.is_text && values.texts.size() < rows) values.texts.resize(rows);
+  }
+  for (const Leaf& leaf : run) decode_leaf(leaf, batch);
+}
+
+const std::uint8_t* LeafDecoder::page_bytes(std::uint32_t page, const PageBatch& batch) const {
+  return batch.window.data() + margin + std::size_t{page - window_page_} * file_.page_bytes();
+}
+
+std::uint32_t LeafDecoder::cell_count(const Leaf& leaf, const PageBatch& batch) const {
+  const std::uint8_t* header = page_bytes(leaf.page, batch) + page_header_at(leaf.page);
+  const std::uint32_t cells = load_be16(header + 3);
+  if (header[0] != 0x0D) throw PageSurprise("not a leaf of a rowid table", leaf.page);
+  if (cells > most_cells(file_) || (cells == 0 && !leaf.is_only_one())) {
+    throw PageSurprise("impossible number of cells", leaf.page);
+  }
+  return cells;
+}
+
+void LeafDecoder::decode_leaf(const Leaf& leaf, PageBatch& batch) {
+  const std::uint8_t *const bytes = page_bytes(leaf.page, batch), *const end = bytes + file_.usable_bytes();
+  const std::uint32_t cells = cell_count(leaf, batch), pointers = page_header_at(leaf.page) + 8;
+  std::int64_t previous = leaf.after;
+  for (std::uint32_t i = 0; i < cells; ++i) {
+    const std::uint32_t cell = load_be16(bytes + pointers + 2 * i);
+    if (cell < pointers + 2 * cells || cell >= file_.usable_bytes()) throw PageSurprise("bad cell pointer", leaf.page);
+    const std::uint8_t* at = bytes + cell;
+    std::uint64_t length = 0, key = 0;
+    const std::size_t length_bytes = read_varint(at, end, length);
+    const std::size_t key_bytes = length_bytes == 0 ? 0 : read_varint(at + length_bytes, end, key);
+    if (key_bytes == 0) throw PageSurprise("a cell runs past its page", leaf.page);
+    const auto rowid = static_cast<std::int64_t>(key);
+    if (rowid <= previous || rowid > leaf.last) throw PageSurprise("rowids out of order", leaf.page);
+    previous = rowid;
+    decode_record(find_record(at + length_bytes + key_bytes, end, length, leaf.page), rowid, leaf.page, batch);
+  }
+}
+
+/// How much of a long record stays in its leaf: fileformat2, 1.6, "B-tree Pages".
+LeafDecoder::Record LeafDecoder::find_record(const std::uint8_t* at, const std::uint8_t* usable_end,
+                                             std::uint64_t length, std::uint32_t page) const {
+  const std::uint64_t usable = file_.usable_bytes(), most = usable - 35;
+  if (length <= most) {
+    if (length > static_cast<std::uint64_t>(usable_end - at)) throw PageSurprise("a cell runs past its page", page);
+    return {at, length, length, 0};
+  }
+  const std::uint64_t least = (usable - 12) * 32 / 255 - 23;
+  const std::uint64_t fitting = least + (length - least) % (usable - 4);
+  const std::uint64_t local = fitting <= most ? fitting : least;
+  if (local + 4 > static_cast<std::uint64_t>(usable_end - at)) throw PageSurprise("a cell runs past its page", page);
+  return {at, local, length, load_be32(at + local)};
+}
+
+void LeafDecoder::decode_record(Record record, std::int64_t rowid, std::uint32_t page, PageBatch& batch) {
+  const RecordLayout* layout = layouts_.of(record.bytes, record.available);
+  if (layout == nullptr && record.available < record.length) {
+    gather(record, record.length, page, batch);  // the header itself goes on in overflow pages
+    layout = layouts_.of(record.bytes, record.available);
+  }
+  if (layout == nullptr) throw PageSurprise("a record has not the columns of its table", page);
+  if (layout->record_bytes != record.length) throw PageSurprise("a record is not as long as its header says", page);
+  if (layout->wanted_bytes > record.available) gather(record, layout->wanted_bytes, page, batch);
+
+  const std::vector<WantedColumn>& wanted = layouts_.wanted();
+  for (std::size_t c = 0; c < wanted.size(); ++c) {
+    const Field& field = layout->fields[c];
+    ColumnValues& values = batch.columns[wanted[c].output];
+    std::int64_t integer = wanted[c].is_rowid ? rowid : load_integer(record.bytes, field);
+    if (layout->has_doubles && field.type == 7) integer = integer_of_double(record.bytes + field.offset);
+    if (wanted[c].is_text) {
+      values.texts[batch.rows] = text_of(field, integer, record.bytes, batch);
+    } else {
+      values.integers[batch.rows] = integer;
+    }
+  }
+  if (batch.rows == 0) batch.first_rowid = rowid;
+  batch.last_rowid = rowid;
+  ++batch.rows;
+}
+
+/// Follows the chain of overflow pages: each begins with the number of the next.
+void LeafDecoder::gather(Record& record, std::uint64_t wanted_bytes, std::uint32_t page, PageBatch& batch) const {
+  const std::uint64_t most = std::uint64_t{file_.page_count()} * file_.page_bytes();
+  if (wanted_bytes > most) throw PageSurprise("a record is longer than the file", page);
+  std::vector<std::uint8_t>& whole = batch.extras.emplace_back(wanted_bytes + 2 * margin);
+  std::uint8_t* target = whole.data() + margin;
+  std::memcpy(target, record.bytes, record.available);
+  std::vector<std::uint8_t> overflow(file_.page_bytes());
+  std::uint32_t next = record.overflow_page;
+  for (std::uint64_t done = record.available; done < wanted_bytes;) {
+    if (next < 2) throw PageSurprise("a chain of overflow pages ends early", page);
+    file_.read(next, 1, overflow.data());
+    const std::uint64_t part = std::min<std::uint64_t>(file_.usable_bytes() - 4, wanted_bytes - done);
+    std::memcpy(target + done, overflow.data() + 4, part);
+    next = load_be32(overflow.data());
+    done += part;
+  }
+  record.bytes = target;
+  record.available = wanted_bytes;
+}
+
+std::string_view LeafDecoder::text_of(const Field& field, std::int64_t integer, const std::uint8_t* record,
+                                      PageBatch& batch) {
+  if (field.type >= 12) return {reinterpret_cast<const char*>(record + field.offset), field.bytes};
+  if (field.type == 7) throw PageSurprise("a number with a fraction is wanted as text");
+  if (integer == no_time && field.bytes == 0) return {};
+  const std::string digits = std::to_string(integer);
+  const auto& kept = batch.extras.emplace_back(digits.begin(), digits.end());
+  return {reinterpret_cast<const char*>(kept.data()), kept.size()};
+}
+
+}  // namespace nsys_explain::ingest::pages

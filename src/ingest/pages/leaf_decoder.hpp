@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "nsys_explain/ingest/table_scan.hpp"
+#include "page_file.hpp"
+#include "record_layout.hpp"
+#include "table_tree.hpp"
+
+namespace nsys_explain::ingest::pages {
+
+/// The rows of one run of leaves. Texts are views of the bytes below; memory is used again for the next run.
+struct PageBatch {
+  std::size_t rows = 0;
+  std::int64_t first_rowid = 0, last_rowid = 0;
+  std::vector<ColumnValues> columns;  ///< as long as the longest batch so far; `rows` counts
+
+  std::vector<std::uint8_t> window;              ///< the pages of the run
+  std::deque<std::vector<std::uint8_t>> extras;  ///< records put together from overflow pages, numbers as text
+};
+
+/// Turns leaf pages into columns. One for each thread.
+class LeafDecoder {
+ public:
+  LeafDecoder(const PageFile& file, std::vector<WantedColumn> wanted, std::size_t column_count)
+      : file_(file), layouts_(std::move(wanted), column_count) {}
+
+  /// Decodes a run (divide_into_runs) into `batch`, whose columns[WantedColumn::output] must exist. Throws
+  /// PageSurprise; the batch then means nothing.
+  void decode(std::span<const Leaf> run, PageBatch& batch);
+
+ private:
+  /// A record of which the first `available` bytes can be read.
+  struct Record {
+    const std::uint8_t* bytes = nullptr;
+    std::size_t available = 0;
+    std::uint64_t length = 0;
+    std::uint32_t overflow_page = 0;  ///< 0: none
+  };
+
+  const std::uint8_t* page_bytes(std::uint32_t page, const PageBatch& batch) const;
+  std::uint32_t cell_count(const Leaf& leaf, const PageBatch& batch) const;
+  void decode_leaf(const Leaf& leaf, PageBatch& batch);
+  Record find_record(const std::uint8_t* at, const std::uint8_t* usable_end, std::uint64_t length,
+                     std::uint32_t page) const;
+  void decode_record(Record record, std::int64_t rowid, std::uint32_t page, PageBatch& batch);
+  void gather(Record& record, std::uint64_t wanted_bytes, std::uint32_t page, PageBatch& batch) const;
+  static std::string_view text_of(const Field& field, std::int64_t integer, const std::uint8_t* record,
+                                  PageBatch& batch);
+
+  const PageFile& file_;
+  RecordLayouts layouts_;
+  std::uint32_t window_page_ = 0, window_pages_ = 0;
+};
+
+}  // namespace nsys_explain::ingest::pages

@@ -1,0 +1,130 @@
+#include "page_rows.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "table_tree.hpp"
+
+namespace nsys_explain::ingest::pages {
+namespace {
+
+/// Bytes read at once. Larger windows are no faster, and every batch decoded ahead holds one.
+constexpr std::uint32_t window_bytes = 1 << 18;
+/// The one thread that uses the rows cannot keep more busy.
+constexpr int most_threads = 8;
+
+/// Runs decoded by several threads, used by one in order. Run r fills slot r modulo the number of slots, as soon as
+/// that slot has been used for its former run; so memory is bounded, and whoever is free decodes the next run.
+class OrderedDecoding {
+ public:
+  OrderedDecoding(const PageFile& file, const PageScan& scan, int threads)
+      : file_(file),
+        scan_(scan),
+        leaves_(find_leaves(file, scan.root_page)),
+        runs_(divide_into_runs(leaves_, file.page_bytes(), window_bytes)) {
+    const auto helpers = std::min<std::size_t>(static_cast<std::size_t>(std::clamp(threads, 1, most_threads)) - 1,
+                                               runs_.size() / 4);  // starting a thread takes longer than a few runs
+    slots_.resize(helpers == 0 ? 1 : 2 * helpers + 2);
+    for (Slot& slot : slots_) slot.batch.columns.resize(scan.outputs);
+    try {
+      for (std::size_t i = 0; i < helpers; ++i) helpers_.emplace_back([this] { help(); });
+    } catch (const std::system_error&) {
+      // No more threads to be had: those that run, or the caller alone, do all the work.
+    }
+  }
+
+  ~OrderedDecoding() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& helper : helpers_) helper.join();
+  }
+
+  void run(const std::function<void(PageBatch&)>& use) {
+    LeafDecoder decoder(file_, scan_.columns, scan_.column_count);
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      Slot& slot = slots_[run % slots_.size()];
+      if (claim(run)) {
+        decode(decoder, run);
+      } else {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return slot.ready; });
+      }
+      if (slot.failure) std::rethrow_exception(slot.failure);
+      if (slot.batch.rows > 0) use(slot.batch);
+      release(run);
+    }
+  }
+
+ private:
+  struct Slot {
+    PageBatch batch;
+    std::exception_ptr failure;
+    bool ready = false;
+  };
+
+  bool claim(std::size_t run) {
+    const std::lock_guard lock(mutex_);
+    if (next_ != run) return false;
+    ++next_;
+    return true;
+  }
+
+  void release(std::size_t run) {
+    {
+      const std::lock_guard lock(mutex_);
+      slots_[run % slots_.size()].ready = false;
+      used_ = run + 1;
+    }
+    changed_.notify_all();
+  }
+
+  void decode(LeafDecoder& decoder, std::size_t run) {
+    Slot& slot = slots_[run % slots_.size()];
+    try {
+      decoder.decode(std::span(leaves_).subspan(runs_[run].first, runs_[run].end - runs_[run].first), slot.batch);
+    } catch (...) {
+      slot.failure = std::current_exception();
+    }
+  }
+
+  void help() {
+    LeafDecoder decoder(file_, scan_.columns, scan_.column_count);
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return stopped_ || next_ == runs_.size() || next_ < used_ + slots_.size(); });
+      if (stopped_ || next_ == runs_.size()) return;
+      const std::size_t run = next_++;
+      lock.unlock();
+      decode(decoder, run);
+      lock.lock();
+      slots_[run % slots_.size()].ready = true;
+      changed_.notify_all();
+    }
+  }
+
+  const PageFile& file_;
+  const PageScan& scan_;
+  std::vector<Leaf> leaves_;
+  std::vector<LeafRun> runs_;
+  std::vector<Slot> slots_;
+  std::vector<std::thread> helpers_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t next_ = 0, used_ = 0;  ///< runs below: claimed by a thread, used and their slots free
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+void for_each_page_batch(const PageFile& file, const PageScan& scan, int threads,
+                         const std::function<void(PageBatch&)>& use) {
+  OrderedDecoding(file, scan, threads).run(use);
+}
+
+}  // namespace nsys_explain::ingest::pages

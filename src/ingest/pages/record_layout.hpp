@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace nsys_explain::ingest::pages {
+
+/// A column that a scan wants, by its place in the table's records.
+struct WantedColumn {
+  std::size_t position = 0;
+  std::size_t output = 0;  ///< which column of the batch it fills
+  bool is_text = false;    ///< wanted as text or bytes; else as an integer
+  bool is_rowid = false;   ///< INTEGER PRIMARY KEY: another name of the rowid, NULL in the record
+};
+
+/// Where one wanted column lies in records with a certain header.
+struct Field {
+  std::uint32_t type = 0;    ///< serial type
+  std::uint32_t offset = 0;  ///< of the value in the record
+  std::uint32_t bytes = 0;
+  // For integers without branches: load the 8 bytes that begin at load_offset and end with the value, shift away what
+  // precedes it, keep what the mask leaves. NULL and the numbers 0 and 1 have no bytes, only the constant.
+  std::int32_t load_offset = 0;
+  std::uint32_t shift = 0;
+  std::int64_t mask = 0, constant = 0;
+};
+
+/// What the header of a record says, for the wanted columns only.
+struct RecordLayout {
+  static constexpr std::size_t longest_kept_header = 64;
+
+  std::array<std::uint8_t, longest_kept_header> header{};
+  std::size_t header_bytes = 0;    ///< 0: none yet
+  std::uint64_t record_bytes = 0;  ///< by the header
+  std::uint32_t wanted_bytes = 0;  ///< of the record, to the end of the last wanted value
+  bool has_doubles = false;        ///< among the wanted integers
+  std::vector<Field> fields;       ///< as the wanted columns
+};
+
+/// Layouts of the headers seen lately: the rows of a table share few, since a header says only how long each value is.
+class RecordLayouts {
+ public:
+  RecordLayouts(std::vector<WantedColumn> wanted, std::size_t column_count)
+      : wanted_(std::move(wanted)), column_count_(column_count), kept_(slots) {}
+
+  /// The layout of a record of which `available` bytes can be read (and 8 more without harm). nullptr: the header is
+  /// longer than that, or no header of a whole row of the table. Valid until the next call.
+  const RecordLayout* of(const std::uint8_t* record, std::size_t available);
+
+  const std::vector<WantedColumn>& wanted() const { return wanted_; }
+
+ private:
+  static constexpr std::size_t slots = 256;
+
+  bool parse(const std::uint8_t* record, std::size_t header_bytes, std::size_t first_type, RecordLayout& layout) const;
+
+  std::vector<WantedColumn> wanted_;  ///< ascending by position
+  std::size_t column_count_;
+  std::vector<RecordLayout> kept_;
+  RecordLayout too_long_to_keep_;
+  const RecordLayout* latest_ = nullptr;
+};
+
+}  // namespace nsys_explain::ingest::pages
