@@ -75,8 +75,8 @@ def problem_of(include, mark, owner, file, tree):
     if mark == '"':
         if (tree / "include") in file.parents:
             return "a public header must not include an internal one"
-        same_folder = "/" not in include and (file.parent / include).is_file()
-        return None if same_folder else "neither a public header nor one of the same folder"
+        in_folder = ".." not in include and (file.parent / include).is_file()
+        return None if in_folder else "neither a public header nor one of the same folder or below"
     library = library_of(include)
     if library == "standard" or library in rule["libraries"]:
         return None
@@ -117,9 +117,12 @@ MADE_TREE = {
         '!#include "inner.hpp"',
     ],
     "src/ingest/inner.hpp": ["#pragma once"],
+    "src/ingest/deeper/part.hpp": ['!#include "../inner.hpp"'],
     "src/ingest/read.cpp": [
         '#include "nsys_explain/ingest/read.hpp"',
         '#include "inner.hpp"',
+        '#include "deeper/part.hpp"',
+        '!#include "deeper/absent.hpp"',
         '!#include "nsys_explain/clock/fit.hpp"',
         '!#include "../clock/inner.hpp"',
         '!#include "nsys_explain/ingest/absent.hpp"',
