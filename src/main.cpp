@@ -35,6 +35,13 @@ RANKS
   MV2_COMM_WORLD_RANK), the file name, the order of the files. The report names the source.
   A rank map has lines 'PATTERN RANK' or 'PATTERN PID DEVICE RANK'; '#' starts a comment.
 
+A PART OF THE RUN
+  --filter-time counts from the earliest session start, by UTC; --filter-nvtx, --steps and --skip-warmup take host time
+  from NVTX ranges, and the GPU work launched in it whenever it runs. Several at once must all hold. INDEX counts from 0;
+  DOMAIN * is any, none is the default one. Steps are ranges such as 'step 12', 'ProfilerStep#12' or 'iteration 12';
+  forward, backward, optimizer, prefill and decode are recognised, too. A phase map names others: lines
+  'PHASE PATTERN' with a regular expression, for example 'step ^it=(\d+)'; '#' starts a comment.
+
 OUTPUTS
   report.md      verdict, findings, tables: for a terminal, a pull request, an e-mail
   report.json    summaries for scripts, schema_version 1.0
@@ -69,6 +76,13 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
   app.add_option("--require-ranks", job.require_ranks, "Exit with 4 where fewer trace ranks than this are seen")
       ->check(CLI::PositiveNumber);
+  app.add_option("--filter-time", job.filter_time,
+                 "Only START/END since the job epoch, e.g. 5s/7s or 1s500ms/ (as nsys: h m s ms us ns)");
+  app.add_option("--filter-nvtx", job.filter_nvtx, "Only within NVTX range RANGE[@DOMAIN][/INDEX] of each process");
+  app.add_option("--steps", job.steps, "Only steps FIRST:LAST, both included, by their NVTX ranges");
+  app.add_flag("--skip-warmup{1}", job.warmup_steps, "Leave out the first step (--skip-warmup=N: N) and all before")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--phase-map", job.phase_map_path, "File that says which NVTX ranges are which phase");
   const std::map<std::string, nsys_explain::ClockMethod> methods{
       {"utc", nsys_explain::ClockMethod::utc},
       {"host", nsys_explain::ClockMethod::host_clock},

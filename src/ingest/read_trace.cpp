@@ -59,4 +59,14 @@ Trace read_trace(const std::string& path, const ScanOptions& options) {
   return trace;
 }
 
+Session read_session(const std::string& path) {
+  const InputFile file(path);
+  const Database database(file.path_to_open(), file.is_private_copy() ? OpenMode::private_copy : OpenMode::read_only);
+  const Metadata metadata = read_metadata(database);
+  Session session = make_session(path, database, metadata);
+  std::vector<Warning> told_when_the_trace_is_read;
+  read_time_base(database, metadata, session, told_when_the_trace_is_read);
+  return session;
+}
+
 }  // namespace nsys_explain::ingest

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "nsys_explain/analysis/budget.hpp"
+#include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/ingest/export_report.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/ingest/input_file.hpp"
@@ -16,7 +17,7 @@ namespace nsys_explain::pipeline {
 namespace {
 
 void analyse_process(const Trace& trace, const ProcessTrace& process, const collectives::KernelClasses& classes,
-                     LocalTrace& local) {
+                     const analysis::AnalysisOptions& options, LocalTrace& local) {
   const auto memberships = collectives::communicator_memberships(process);
   const LaunchIndex launches(process.api_calls);
   std::vector<collectives::DeviceArrivals> arrivals = collectives::extract_arrivals(trace, process, classes);
@@ -26,7 +27,7 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
     const auto is_communication = [&](const Kernel& kernel) { return classes.is_communication(kernel); };
     rank.budget = analysis::compute_budget(process.devices[d], is_communication);
-    rank.tables = make_rank_tables({trace, process, process.devices[d], launches, is_communication});
+    rank.tables = make_rank_tables({trace, process, process.devices[d], launches, is_communication}, options);
     without_call += arrivals[d].without_call;
     fused += arrivals[d].fused;
     communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
@@ -54,6 +55,21 @@ Trace read(const std::string& path) {
   return ingest::read_trace(ingest::export_report(path, scratch.path().string()));
 }
 
+/// Leaves in the trace what the user wants to look at.
+void select_window(Trace& trace, const analysis::AnalysisOptions& options, Nanoseconds epoch_utc_ns,
+                   std::vector<Warning>& warnings) {
+  if (!options.window.any()) return;
+  const Nanoseconds epoch_in_trace_ns = -clock::session_start_ns(trace.session, epoch_utc_ns);
+  const analysis::ProcessWindows windows =
+      analysis::clip_to_window(trace, options.window, epoch_in_trace_ns, analysis::PhaseNames(options.phase_rules));
+  for (const ProcessTrace& process : trace.processes) {
+    if (process.devices.empty() || windows.contains(process.global_pid)) continue;
+    warnings.push_back({Severity::data_loss, WarningSource::analysis, 1,
+                        "a process that uses a GPU has none of the NVTX ranges that make up the window: its trace "
+                        "ranks show no activity; annotate every rank alike"});
+  }
+}
+
 /// What the user should know about the input as a whole: the worst of the warnings.
 void judge_input(TraceFacts& facts) {
   facts.input.status = InputStatus::ok;
@@ -67,7 +83,18 @@ void judge_input(TraceFacts& facts) {
 
 }  // namespace
 
-LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ingest::RankOverrides& overrides) {
+Session read_local_session(const ingest::AssignedTrace& assigned) {
+  try {
+    if (!ingest::is_report_name(assigned.path)) return ingest::read_session(assigned.path);
+    const ingest::ScratchDirectory scratch;  // once more when it is read: two exports need no room at the same time
+    return ingest::read_session(ingest::export_report(assigned.path, scratch.path().string()));
+  } catch (const std::exception&) {
+    return {};  // said when the trace is read
+  }
+}
+
+LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const UserOptions& options,
+                            Nanoseconds epoch_utc_ns) {
   LocalTrace local;
   local.facts.input.path = assigned.name;
   try {
@@ -77,9 +104,12 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ingest:
     local.facts.extent = ingest::session_extent(trace);
     local.facts.warnings = std::move(trace.warnings);
     for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
-    local.facts.identities = ingest::identify_trace_ranks(trace, overrides);
+    local.facts.identities = ingest::identify_trace_ranks(trace, options.ranks);
+    select_window(trace, options.analysis, epoch_utc_ns, local.facts.warnings);
     const collectives::KernelClasses classes(trace);
-    for (const ProcessTrace& process : trace.processes) analyse_process(trace, process, classes, local);
+    for (const ProcessTrace& process : trace.processes) {
+      analyse_process(trace, process, classes, options.analysis, local);
+    }
     local.facts.analysed = true;
     judge_input(local.facts);
   } catch (const std::bad_alloc&) {

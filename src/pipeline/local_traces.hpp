@@ -10,6 +10,7 @@
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/trace.hpp"
+#include "user_options.hpp"
 
 namespace nsys_explain::pipeline {
 
@@ -45,8 +46,13 @@ struct LocalTrace {
   std::vector<LocalRank> ranks;
 };
 
-/// Reads one input and does everything that needs no other trace. Never throws for a bad trace: it becomes a failed
+/// Reads one input and does everything that needs no other trace. `epoch_utc_ns`: where a window of time counts from
+/// (0 where there is none). Never throws for a bad trace: it becomes a failed
 /// input with a message.
-LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ingest::RankOverrides& overrides);
+LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const UserOptions& options,
+                            Nanoseconds epoch_utc_ns);
+
+/// The session of an input, without its events; one without a start where it cannot be read.
+Session read_local_session(const ingest::AssignedTrace& assigned);
 
 }  // namespace nsys_explain::pipeline

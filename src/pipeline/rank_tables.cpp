@@ -43,7 +43,8 @@ void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
 
 }  // namespace
 
-std::vector<Table> make_rank_tables(const analysis::RankEvents& events) {
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events,
+                                    [[maybe_unused]] const analysis::AnalysisOptions& options) {
   std::vector<Table> tables = {analysis::kernels_table(events)};
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
   add(analysis::nvtx_tables(events));

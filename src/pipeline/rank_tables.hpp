@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "local_traces.hpp"
+#include "nsys_explain/analysis/options.hpp"
 #include "nsys_explain/analysis/rank_events.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 #include "nsys_explain/model/table.hpp"
@@ -13,7 +14,7 @@
 namespace nsys_explain::pipeline {
 
 /// Every analysis of one trace rank by itself. The tables have no trace rank column yet; their times are trace time.
-std::vector<Table> make_rank_tables(const analysis::RankEvents& events);
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options);
 
 /// Applies `to_new_clock` to every point in time of a table.
 void move_times(Table& table, const std::function<Nanoseconds(Nanoseconds)>& to_new_clock);

@@ -1,11 +1,10 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <fstream>
+#include <iterator>
 #include <memory>
 #include <ostream>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "local_traces.hpp"
 #include "nsys_explain/analysis/findings.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/pipeline/job.hpp"
 #include "nsys_explain/report/report.hpp"
@@ -24,6 +24,7 @@
 #include "phases.hpp"
 #include "rank_tables.hpp"
 #include "tables.hpp"
+#include "user_options.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -40,20 +41,6 @@ std::string now_utc() {
   char text[32] = {};
   std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
-}
-
-ingest::RankOverrides read_overrides(const JobSpecification& job) {
-  ingest::RankOverrides overrides;
-  if (!job.rank_map_path.empty()) {
-    std::ifstream file(job.rank_map_path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file) throw std::runtime_error(fmt::format("cannot read the rank map {}; check the path", job.rank_map_path));
-    overrides = ingest::parse_rank_map(text.str());
-  }
-  ingest::check_rank_regex(job.rank_regex);
-  overrides.regex = job.rank_regex;
-  return overrides;
 }
 
 ingest::MergedDiscovery merge(const std::vector<std::string>& hosts, std::vector<ingest::Discovery> discoveries) {
@@ -142,6 +129,19 @@ int exit_code(const JobSpecification& job, const JobReport& report) {
   return failed > 0 || ranks_missing ? some_inputs_failed : all_analysed;
 }
 
+/// Collective: the job epoch, from the inputs' session starts alone: a window of time counts from it.
+Nanoseconds find_epoch(const exchange::Communicator& communicator, const std::vector<ingest::AssignedTrace>& traces) {
+  std::vector<Session> mine;
+  for (const ingest::AssignedTrace& assigned : traces) {
+    if (assigned.tool_rank == communicator.rank()) mine.push_back(read_local_session(assigned));
+  }
+  std::vector<Session> all;
+  for (std::vector<Session>& sessions : all_gather_packed(communicator, mine)) {
+    std::move(sessions.begin(), sessions.end(), std::back_inserter(all));
+  }
+  return clock::job_epoch_utc_ns(all);
+}
+
 /// The run, phase by phase. Throws exchange::AgreedFailure on all tool ranks alike; `failure_code` is the exit code
 /// that a failure means at that point.
 int run_phases(const JobSpecification& job, const exchange::Communicator& communicator, std::ostream& out,
@@ -149,9 +149,9 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   failure_code = wrong_usage;
   Phases phases(communicator);
   std::unique_ptr<OutputDirectory> directory;  // on rank 0 only
-  ingest::RankOverrides overrides;
+  UserOptions options;
   phases.local("checking the options", [&] {
-    overrides = read_overrides(job);
+    options = read_user_options(job);
     if (communicator.is_root()) check_output_directory(job.output_directory, job.overwrite);
   });
   failure_code = results_not_written;
@@ -163,15 +163,20 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   const std::vector<std::string> hosts = communicator.all_gather_text(host_name());
   const ingest::MergedDiscovery discovery = merge(hosts, all_gather_packed(communicator, found));
 
+  Nanoseconds epoch_utc_ns = 0;
+  if (options.analysis.window.time) {
+    phases.collective("finding the window", [&] { epoch_utc_ns = find_epoch(communicator, discovery.traces); });
+  }
   std::vector<LocalTrace> local_traces;
   phases.local("reading traces", [&] {
     for (const ingest::AssignedTrace& assigned : discovery.traces) {
-      if (assigned.tool_rank == communicator.rank()) local_traces.push_back(read_local_trace(assigned, overrides));
+      if (assigned.tool_rank != communicator.rank()) continue;
+      local_traces.push_back(read_local_trace(assigned, options, epoch_utc_ns));
     }
   });
   JobRanks ranks;
   phases.collective("resolving ranks", [&] {
-    ranks = resolve_job(communicator, local_traces, discovery.failed, overrides);
+    ranks = resolve_job(communicator, local_traces, discovery.failed, options.ranks);
     ranks.warnings.insert(ranks.warnings.end(), discovery.warnings.begin(), discovery.warnings.end());
   });
   CrossRank cross;
@@ -189,6 +194,7 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   phases.collective("attributing waits", [&] {
     const analysis::Totals totals = sum_waits(communicator, clock, ranks, cross);
     report = make_report(ranks, clock, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
+    report.window = options.window_text;
     std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
   });
 

@@ -164,6 +164,7 @@ std::string to_json(const JobReport& report) {
   Json document;
   document["schema_version"] = "1.0";
   document["epoch_utc_ns"] = point_in_time(report.epoch_utc_ns);
+  document["window"] = report.window.empty() ? Json(nullptr) : Json(report.window);
   document["inputs"] = array_of(report.inputs, input);
   document["sessions"] = array_of(report.sessions, session);
   document["trace_ranks"] = array_of(report.trace_ranks, trace_rank);

@@ -34,6 +34,10 @@ std::string first_screen(const JobReport& report, const Overview& overview) {
   if (!overview.stragglers.empty()) out += list_item(whereabouts(report, overview));
   out += list_item("Data quality: " + input_quality(report, overview) + ' ' + matching_quality(report));
   out += list_item(clock_quality(report));
+  if (!report.window.empty()) {
+    out += list_item("Only a part of the run was analysed, the same for every section and trace rank: " +
+                     markdown_code(report.window, 200) + '.');
+  }
   return out;
 }
 

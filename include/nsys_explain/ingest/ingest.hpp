@@ -26,4 +26,7 @@ class TraceError : public std::runtime_error {
 /// without a warning that counts it. Throws TraceError.
 Trace read_trace(const std::string& path, const ScanOptions& options = {});
 
+/// When and where a session was recorded, without reading any event. Throws TraceError.
+Session read_session(const std::string& path);
+
 }  // namespace nsys_explain::ingest

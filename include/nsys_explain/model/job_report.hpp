@@ -159,6 +159,7 @@ struct RunFacts {
 
 struct JobReport {
   Nanoseconds epoch_utc_ns = 0;
+  std::string window;  ///< the options that chose a part of the run; empty: all of it
   std::vector<InputReport> inputs;             ///< sorted by path
   std::vector<Session> sessions;               ///< sorted by path
   std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank

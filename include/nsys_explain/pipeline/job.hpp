@@ -23,6 +23,9 @@ struct JobSpecification {
   std::string rank_map_path;
   std::string rank_regex;
   std::optional<std::int32_t> require_ranks;
+  std::string filter_time, filter_nvtx, steps;  ///< a part of the run (analysis/window.hpp); empty: not asked for
+  std::int64_t warmup_steps = 0;                ///< --skip-warmup
+  std::string phase_map_path;
   std::optional<ClockMethod> clock_method;        ///< --clock: what may relate sessions; empty: whatever does
   std::optional<Nanoseconds> ptp_uncertainty_ns;  ///< the user vouches for UTC to within this
 };

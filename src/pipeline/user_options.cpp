@@ -1,0 +1,58 @@
+#include "user_options.hpp"
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace nsys_explain::pipeline {
+namespace {
+
+std::string read_file(const std::string& path, std::string_view what) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw std::runtime_error(fmt::format("cannot read the {} {}; check the path", what, path));
+  return std::move(text).str();
+}
+
+analysis::WindowRequest read_window(const JobSpecification& job) {
+  analysis::WindowRequest window;
+  if (!job.filter_time.empty()) window.time = analysis::parse_filter_time(job.filter_time);
+  if (!job.filter_nvtx.empty()) window.range = analysis::parse_filter_nvtx(job.filter_nvtx);
+  if (!job.steps.empty()) window.steps = analysis::parse_steps(job.steps);
+  window.warmup_steps = job.warmup_steps;
+  return window;
+}
+
+std::string window_text(const JobSpecification& job) {
+  std::string text;
+  const auto add = [&](std::string_view option, std::string_view value) {
+    const std::string_view quote = value.find(' ') == std::string_view::npos ? "" : "'";
+    if (!value.empty()) text += fmt::format("{}{} {}{}{}", text.empty() ? "" : " ", option, quote, value, quote);
+  };
+  add("--filter-time", job.filter_time);
+  add("--filter-nvtx", job.filter_nvtx);
+  add("--steps", job.steps);
+  if (job.warmup_steps > 0) text += fmt::format("{}--skip-warmup={}", text.empty() ? "" : " ", job.warmup_steps);
+  return text;
+}
+
+}  // namespace
+
+UserOptions read_user_options(const JobSpecification& job) {
+  UserOptions options;
+  if (!job.rank_map_path.empty()) options.ranks = ingest::parse_rank_map(read_file(job.rank_map_path, "rank map"));
+  ingest::check_rank_regex(job.rank_regex);
+  options.ranks.regex = job.rank_regex;
+  options.analysis.window = read_window(job);
+  options.window_text = window_text(job);
+  if (!job.phase_map_path.empty()) {
+    options.analysis.phase_rules = analysis::parse_phase_map(read_file(job.phase_map_path, "phase map"));
+  }
+  return options;
+}
+
+}  // namespace nsys_explain::pipeline

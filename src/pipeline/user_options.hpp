@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "nsys_explain/analysis/options.hpp"
+#include "nsys_explain/ingest/rank_resolution.hpp"
+#include "nsys_explain/pipeline/job.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// The job specification with its files read and its texts understood.
+struct UserOptions {
+  ingest::RankOverrides ranks;
+  analysis::AnalysisOptions analysis;
+  std::string window_text;  ///< the options that choose a part of the run, as the reports state them; empty: none
+};
+
+/// Throws std::runtime_error: problem, why it matters, what to do.
+UserOptions read_user_options(const JobSpecification& job);
+
+}  // namespace nsys_explain::pipeline
