@@ -1,0 +1,71 @@
+import {late, ranks, report, stragglers} from "../data.js";
+import {count, duration, node, percent, significant} from "../format.js";
+
+function gpuTime(ns) {
+  return ns >= 3600e9 ? `${significant(ns / 3600e9, 3)} GPU-hours` : `${significant(ns / 1e9, 3)} GPU-seconds`;
+}
+
+function headline() {
+  const collectives = report.collectives;
+  if (stragglers.length > 0) {
+    const caused = stragglers.reduce((sum, one) => sum + one.caused_wait_ns, 0);
+    const whole = ranks.reduce((sum, rank) => sum + rank.window_ns, 0);
+    const names = [...late].slice(0, 6).join(", ") + (late.size > 6 ? ", ..." : "");
+    return ["bad", `Trace rank${late.size > 1 ? "s" : ""} ${names} ${late.size > 1 ? "are" : "is"} late: the others waited ` +
+      `${gpuTime(caused)}, ${percent(caused, whole)} of all GPU time`];
+  }
+  if ((collectives.unjudged ?? 0) > 0 && collectives.unjudged * 2 > collectives.instances) {
+    return ["warn", "Lateness cannot be judged from these traces"];
+  }
+  if (collectives.instances === 0) return ["warn", "No collectives were matched, so nobody can be late"];
+  return ["good", "No trace rank is significantly late"];
+}
+
+export function verdict() {
+  const [mood, text] = headline();
+  const waits = ranks.reduce((sum, rank) => sum + rank.wait_ns, 0);
+  const whole = ranks.reduce((sum, rank) => sum + rank.window_ns, 0);
+  const inputs = (status) => report.inputs.filter((input) => input.status === status).length;
+  const residual = report.clock.residual;
+  const facts = [
+    ["Trace ranks", `${count(ranks.length)} in ${count(report.inputs.length)} files`],
+    ["Inputs", `${inputs("ok")} ok, ${inputs("degraded")} degraded, ${inputs("failed")} failed`],
+    ["Collectives", `${count(report.collectives.instances)} matched, ${count(report.collectives.complete)} complete`],
+    ["Waiting", `${gpuTime(waits)} (${percent(waits, whole)})`],
+    ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `${duration(residual.held_out_p90_ns)} (90% less)`],
+    ["Sessions by clock", clockMethods()],
+  ];
+  const list = stragglers.slice(0, 8).map((one) => node("li", {},
+    node("a", {href: `#rank-${one.trace_rank}`}, `Trace rank ${one.trace_rank}`),
+    ` (${one.pattern}, cause: ${String(one.cause).replaceAll("_", " ")}): caused ${duration(one.caused_wait_ns)} of waiting; `,
+    node("a", {href: "#heat"}, "see when"), ", ", node("a", {href: "#cases"}, "see why")));
+  return node("section", {id: "verdict", "aria-label": "Verdict"},
+    node("div", {class: `verdict ${mood}`}, node("h1", {}, text), list.length > 0 ? node("ul", {}, list) : null),
+    node("dl", {class: "facts"}, facts.map(([name, fact]) => node("div", {}, node("dt", {}, name), node("dd", {}, fact)))));
+}
+
+function clockMethods() {
+  const methods = new Map();
+  for (const session of report.clock.sessions) methods.set(session.method, (methods.get(session.method) ?? 0) + 1);
+  return [...methods].map(([method, sessions]) => `${sessions} by ${method.replaceAll("_", " ")}`).join(", ") || "-";
+}
+
+// Where the evidence of a finding can be looked at.
+const views = [[/straggler|late|slow-rank|culprit/, "heat"], [/nvlink|nic/, "nvlink"], [/idle|launch|starv/, "idle"],
+  [/clock/, "clocks"], [/match|partial|communicator/, "communicators"], [/kernel/, "kernels"],
+  [/bandwidth|link/, "bandwidth"], [/memory|copy|copies|barrier|sync/, "host"], [/communication|exposed|overlap/, "budget"]];
+
+export function findings() {
+  const order = ["high", "medium", "low", "info"];
+  const sorted = report.findings.map((finding, index) => ({finding, index}))
+    .sort((a, b) => order.indexOf(a.finding.severity) - order.indexOf(b.finding.severity) || a.index - b.index);
+  if (sorted.length === 0) return node("p", {class: "empty"}, "Nothing was found that is worth acting on.");
+  return node("div", {}, sorted.map(({finding}, place) => {
+    const view = views.find(([pattern]) => pattern.test(finding.id))?.[1];
+    return node("details", {class: "finding", open: place < 3}, node("summary", {},
+      node("span", {class: `badge ${finding.severity}`}, finding.severity), finding.title),
+    node("ul", {}, finding.evidence.map((line) => node("li", {}, line))),
+    finding.recommendation ? node("p", {}, node("strong", {}, "Next: "), finding.recommendation) : null,
+    view ? node("p", {}, node("a", {href: `#${view}`}, "Show the evidence")) : null);
+  }));
+}
