@@ -100,17 +100,6 @@ std::vector<Round> plan_rounds(const CrossRank& cross) {
   return rounds;
 }
 
-/// Number of the first instance of each communicator.
-std::vector<std::int64_t> first_instances(const JobReport& report) {
-  std::vector<std::int64_t> first;
-  std::int64_t next = 0;
-  for (const CommunicatorSummary& communicator : report.communicators) {
-    first.push_back(next);
-    next += communicator.instances;
-  }
-  return first;
-}
-
 void write_instances(const exchange::Communicator& communicator, const JobReport& report, const CrossRank& cross,
                      TableSinks* sinks) {
   const std::vector<std::int64_t> first_instance = first_instances(report);
@@ -145,6 +134,16 @@ void write_instances(const exchange::Communicator& communicator, const JobReport
 }
 
 }  // namespace
+
+std::vector<std::int64_t> first_instances(const JobReport& report) {
+  std::vector<std::int64_t> first;
+  std::int64_t next = 0;
+  for (const CommunicatorSummary& communicator : report.communicators) {
+    first.push_back(next);
+    next += communicator.instances;
+  }
+  return first;
+}
 
 void check_output_directory(const std::string& path, bool overwrite) {
   std::error_code error;
@@ -226,6 +225,7 @@ void write_results(const exchange::Communicator& communicator, const JobSpecific
     sinks->close();
     directory->write_text("report.json", report::to_json(report));
     directory->write_text("report.md", report::to_markdown(report));
+    if (report::has_html()) directory->write_text("report.html", report::to_html(report));
     directory->publish();
   });
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cross_rank.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
@@ -10,6 +11,9 @@
 #include "nsys_explain/pipeline/job.hpp"
 
 namespace nsys_explain::pipeline {
+
+/// Number of the first instance of each communicator; instances count through all of them.
+std::vector<std::int64_t> first_instances(const JobReport& report);
 
 /// Throws std::runtime_error where the directory holds older results that the user did not allow to replace.
 void check_output_directory(const std::string& path, bool overwrite);

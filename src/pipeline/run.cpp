@@ -23,6 +23,7 @@
 #include "pack.hpp"
 #include "phases.hpp"
 #include "rank_tables.hpp"
+#include "report_detail.hpp"
 #include "tables.hpp"
 #include "user_options.hpp"
 
@@ -196,6 +197,7 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     report = make_report(ranks, clock, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
     report.window = options.window_text;
     std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
+    report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
   });
 
   const std::set<std::string> distinct_hosts(hosts.begin(), hosts.end());

@@ -23,7 +23,8 @@ std::string to_summary(const JobReport& report, std::string_view output_director
   const auto& [high, medium, low, hint] = overview.findings;
   out += fmt::format("  Findings: {} high, {} medium, {} low, {} info. Warnings: {} error, {} data loss, {} info.\n",
                      high, medium, low, hint, error, data_loss, info);
-  out += fmt::format("Reports: {}/report.md (also report.json, store.h5)\n", plain_text(output_directory, 4096));
+  out += fmt::format("Reports: {}/report.md (also {}report.json, store.h5)\n", plain_text(output_directory, 4096),
+                     has_html() ? "report.html, " : "");
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"
+#include "nsys_explain/model/report_detail.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
 
@@ -175,6 +176,7 @@ struct JobReport {
   std::vector<Finding> findings;
   std::vector<Warning> warnings;
   std::vector<Table> tables;  ///< small tables that go to the store and CSV besides the streamed ones
+  ReportDetail detail;
   RunFacts run;
 };
 

@@ -14,6 +14,12 @@ std::string to_json(const JobReport& report);
 /// report.md: verdict, findings, then tables, readable as plain text in a terminal.
 std::string to_markdown(const JobReport& report);
 
+/// Whether the tool was built with the page of report.html.
+bool has_html();
+
+/// report.html: one self-contained page. Empty where has_html() is false.
+std::string to_html(const JobReport& report);
+
 /// The few lines printed at the end of a run: the verdict and where the reports lie.
 std::string to_summary(const JobReport& report, std::string_view output_directory);
 

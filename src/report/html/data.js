@@ -4,7 +4,15 @@ const embedded = JSON.parse(document.getElementById("data").textContent);
 
 export const report = embedded.report;
 export const heat = embedded.heat;
-export const collectives = embedded.collectives ?? [];
+
+// Arrivals travel column by column, with enter and exit from the first enter on.
+export const collectives = (embedded.collectives ?? []).map((one) => ({...one,
+  arrivals: one.arrivals.trace_rank.map((_, i) => {
+    const arrival = Object.fromEntries(Object.keys(one.arrivals).map((name) => [name, one.arrivals[name][i]]));
+    arrival.enter_ns += one.first_enter_ns;
+    arrival.exit_ns += one.first_enter_ns;
+    return arrival;
+  })}));
 export const stragglers = report.stragglers ?? [];
 export const ranks = report.ranks ?? [];
 

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/time.hpp"
+
+/// What a picture of the job needs beyond its sums: bounded in size however long the job and however many its ranks.
+namespace nsys_explain {
+
+/// Waiting and own lateness by trace rank and span of job time. Cell [rank * bins + bin] holds the sums over the
+/// arrivals of collectives whose latest enter lies in that bin.
+struct HeatMap {
+  Nanoseconds start_ns = 0;  ///< job time at which bin 0 starts
+  Nanoseconds bin_ns = 1;
+  std::int32_t bins = 0;  ///< 0: no collective was matched
+  std::vector<std::int32_t> trace_ranks;
+  std::vector<Nanoseconds> wait_ns, own_lateness_ns;
+};
+
+/// One collective with its arrivals; where it has very many, the earliest and the latest of them.
+struct CollectiveDetail {
+  std::int64_t instance = 0;
+  std::string communicator;
+  Instance summary;
+  Nanoseconds wait_ns = 0;                ///< summed over all arrivals
+  std::vector<InstanceArrival> arrivals;  ///< by enter
+  std::int64_t left_out = 0;              ///< arrivals that are not listed
+};
+
+struct ReportDetail {
+  HeatMap heat_map;
+  std::vector<CollectiveDetail> costliest;  ///< the one with the most waiting of every bin of the heat map, in time
+};
+
+}  // namespace nsys_explain

@@ -1,0 +1,158 @@
+#include "report_detail.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace nsys_explain::pipeline {
+namespace {
+
+/// Enough for a wide screen; at 1,024 trace ranks half a million cells.
+constexpr std::int32_t heat_bins = 240;
+
+/// A collective of the whole job shows its first and its last comers; the middle looks like the middle.
+constexpr std::size_t listed_arrivals = 64;
+
+/// A collective on its way to rank 0, followed by its arrivals.
+struct RoutedInstance {
+  std::int64_t bin = 0;
+  std::int64_t instance = 0;
+  std::int64_t communicator = 0;
+  std::int64_t listed = 0;
+  std::int64_t left_out = 0;
+  Nanoseconds wait_ns = 0;
+  Instance summary;
+};
+
+/// Every instance of this tool rank's blocks: visit(block, instance).
+template <class Visit>
+void for_each_instance(const CrossRank& cross, const Visit& visit) {
+  for (const MatchedBlock& block : cross.blocks) {
+    for (const Instance& instance : block.instances) visit(block, instance);
+  }
+}
+
+std::span<const InstanceArrival> arrivals_of(const MatchedBlock& block, const Instance& instance) {
+  return std::span(block.arrivals)
+      .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+}
+
+Nanoseconds total_wait(const MatchedBlock& block, const Instance& instance) {
+  Nanoseconds sum = 0;
+  for (const InstanceArrival& arrival : arrivals_of(block, instance)) sum += arrival.wait_ns;
+  return sum;
+}
+
+/// Collective: where the bins lie. bins is 0 where no tool rank has an instance.
+HeatMap plan_bins(const exchange::Communicator& communicator, const CrossRank& cross) {
+  // Minimum as the maximum of the negated values.
+  constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> range{none, none};
+  for_each_instance(cross, [&](const MatchedBlock&, const Instance& instance) {
+    range[0] = std::max(range[0], -instance.last_enter_ns);
+    range[1] = std::max(range[1], instance.last_enter_ns);
+  });
+  range = communicator.maximum(range);
+  HeatMap map;
+  if (range[1] == none) return map;
+  map.start_ns = -range[0];
+  map.bins = heat_bins;
+  map.bin_ns = (range[1] - map.start_ns) / heat_bins + 1;
+  return map;
+}
+
+std::int64_t bin_of(const HeatMap& map, const Instance& instance) {
+  return (instance.last_enter_ns - map.start_ns) / map.bin_ns;
+}
+
+/// The earliest and the latest arrivals, by enter; ties by trace rank.
+std::vector<InstanceArrival> first_and_last(std::span<const InstanceArrival> arrivals) {
+  std::vector<InstanceArrival> chosen(arrivals.begin(), arrivals.end());
+  std::sort(chosen.begin(), chosen.end(), [](const InstanceArrival& a, const InstanceArrival& b) {
+    return std::pair(a.enter_ns, a.trace_rank) < std::pair(b.enter_ns, b.trace_rank);
+  });
+  if (chosen.size() > listed_arrivals) {
+    chosen.erase(chosen.begin() + listed_arrivals / 2, chosen.end() - listed_arrivals / 2);
+  }
+  return chosen;
+}
+
+/// Collective: for every bin the instance with the most waiting (the lowest number among equals) on rank 0.
+std::vector<CollectiveDetail> gather_costliest(const exchange::Communicator& communicator, const CrossRank& cross,
+                                               const HeatMap& map, std::span<const std::int64_t> first_instance) {
+  const auto number = [&](const MatchedBlock& block, const Instance& instance) {
+    return first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
+  };
+  const auto bins = static_cast<std::size_t>(map.bins);
+  std::vector<std::int64_t> most(bins, -1);
+  for_each_instance(cross, [&](const MatchedBlock& block, const Instance& instance) {
+    std::int64_t& best = most[static_cast<std::size_t>(bin_of(map, instance))];
+    best = std::max(best, total_wait(block, instance));
+  });
+  most = communicator.maximum(most);
+  std::vector<std::int64_t> lowest(bins, -std::numeric_limits<std::int64_t>::max());  // negated: maximum() finds it
+  for_each_instance(cross, [&](const MatchedBlock& block, const Instance& instance) {
+    const auto bin = static_cast<std::size_t>(bin_of(map, instance));
+    if (total_wait(block, instance) == most[bin]) lowest[bin] = std::max(lowest[bin], -number(block, instance));
+  });
+  lowest = communicator.maximum(lowest);
+
+  std::vector<RoutedInstance> instances;
+  std::vector<InstanceArrival> arrivals;
+  for_each_instance(cross, [&](const MatchedBlock& block, const Instance& instance) {
+    const std::int64_t bin = bin_of(map, instance);
+    if (-number(block, instance) != lowest[static_cast<std::size_t>(bin)]) return;
+    const std::vector<InstanceArrival> listed = first_and_last(arrivals_of(block, instance));
+    instances.push_back({bin, number(block, instance), block.communicator, static_cast<std::int64_t>(listed.size()),
+                         instance.arrivals - static_cast<std::int64_t>(listed.size()), total_wait(block, instance),
+                         instance});
+    arrivals.insert(arrivals.end(), listed.begin(), listed.end());
+  });
+  const auto all_instances = communicator.gather(std::span<const RoutedInstance>(instances)).values;
+  const auto all_arrivals = communicator.gather(std::span<const InstanceArrival>(arrivals)).values;
+  std::vector<CollectiveDetail> costliest;
+  auto next = all_arrivals.begin();
+  for (const RoutedInstance& routed : all_instances) {
+    const auto end = next + routed.listed;
+    costliest.push_back({routed.instance,
+                         cross.communicators[static_cast<std::size_t>(routed.communicator)].name,
+                         routed.summary,
+                         routed.wait_ns,
+                         {next, end},
+                         routed.left_out});
+    next = end;
+  }
+  std::sort(costliest.begin(), costliest.end(), [](const CollectiveDetail& a, const CollectiveDetail& b) {
+    return std::pair(a.summary.last_enter_ns, a.instance) < std::pair(b.summary.last_enter_ns, b.instance);
+  });
+  return costliest;
+}
+
+}  // namespace
+
+ReportDetail gather_detail(const exchange::Communicator& communicator, const CrossRank& cross, const JobRanks& job,
+                           std::span<const std::int64_t> first_instance) {
+  ReportDetail detail;
+  detail.heat_map = plan_bins(communicator, cross);
+  HeatMap& map = detail.heat_map;
+  if (map.bins == 0) return detail;
+  map.trace_ranks = job.numbers;
+  const std::size_t cells = job.numbers.size() * static_cast<std::size_t>(map.bins);
+  map.wait_ns.assign(cells, 0);
+  map.own_lateness_ns.assign(cells, 0);
+  for_each_instance(cross, [&](const MatchedBlock& block, const Instance& instance) {
+    const std::int64_t bin = bin_of(map, instance);
+    for (const InstanceArrival& arrival : arrivals_of(block, instance)) {
+      const std::size_t cell =
+          job.index_of(arrival.trace_rank) * static_cast<std::size_t>(map.bins) + static_cast<std::size_t>(bin);
+      map.wait_ns[cell] += arrival.wait_ns;
+      map.own_lateness_ns[cell] += arrival.own_lateness_ns;
+    }
+  });
+  map.wait_ns = communicator.sum(map.wait_ns);
+  map.own_lateness_ns = communicator.sum(map.own_lateness_ns);
+  detail.costliest = gather_costliest(communicator, cross, map, first_instance);
+  return detail;
+}
+
+}  // namespace nsys_explain::pipeline
