@@ -8,10 +8,13 @@ set -euo pipefail
 purpose=${1:-build}
 packages=(build-essential cmake ninja-build libopenmpi-dev openmpi-bin libhdf5-dev libsqlite3-dev libcli11-dev
           libfmt-dev nlohmann-json3-dev libcereal-dev)
+# For the page of report.html; Node.js may have come from elsewhere.
+if ! command -v npm >/dev/null || ! command -v node >/dev/null; then packages+=(nodejs npm); fi
 case $purpose in
   build) ;;
   test)
-    packages+=(libgtest-dev libgmock-dev clang-format clang-tidy python3-h5py python3-pandas hdf5-tools git)
+    packages+=(libgtest-dev libgmock-dev clang-format clang-tidy python3-h5py python3-pandas hdf5-tools git
+              chromium)
     # The cluster tests make hosts of namespaces, which only root may, and run a Slurm of their own on them.
     if ((EUID == 0)); then
       packages+=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux)

@@ -1,6 +1,7 @@
 #include <algorithm>
-#include <optional>
-#include <type_traits>
+#include <map>
+#include <numeric>
+#include <set>
 #include <variant>
 
 #include <nlohmann/json.hpp>
@@ -36,8 +37,30 @@ Json value(const std::string& text) {
   return Json(cut(text));
 }
 
+/// The rows that the page holds of a long table: the first ones of every trace rank where it has that column, so that
+/// no rank is missing; else the first ones.
+std::vector<std::size_t> shown_rows(const Table& table) {
+  const std::size_t limit = shown_cells / std::max<std::size_t>(1, table.columns.size());
+  std::vector<std::size_t> rows;
+  const auto& columns = table.schema.columns;
+  const bool by_rank = !columns.empty() && columns.front().name == "trace_rank";
+  if (!by_rank || table.row_count() <= limit) {
+    rows.resize(std::min(table.row_count(), limit));
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+    return rows;
+  }
+  const auto& ranks = column<std::int64_t>(table, "trace_rank");
+  const std::size_t distinct = std::set<std::int64_t>(ranks.begin(), ranks.end()).size();
+  const std::size_t each = std::max<std::size_t>(1, limit / distinct);
+  std::map<std::int64_t, std::size_t> taken;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (++taken[ranks[r]] <= each) rows.push_back(r);
+  }
+  return rows;
+}
+
 Json table(const Table& table) {
-  const std::size_t rows = std::min(table.row_count(), shown_cells / std::max<std::size_t>(1, table.columns.size()));
+  const std::vector<std::size_t> rows = shown_rows(table);
   Json columns = Json::array(), values = Json::array();
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const ColumnSchema& column = table.schema.columns[c];
@@ -45,7 +68,7 @@ Json table(const Table& table) {
     Json cells = Json::array();
     std::visit(
         [&](const auto& all) {
-          for (std::size_t r = 0; r < rows; ++r) cells.push_back(value(all[r]));
+          for (const std::size_t r : rows) cells.push_back(value(all[r]));
         },
         table.columns[c]);
     values.push_back(std::move(cells));
@@ -53,8 +76,8 @@ Json table(const Table& table) {
   return {{"description", table.schema.description},
           {"columns", std::move(columns)},
           {"values", std::move(values)},
-          {"rows", rows},
-          {"left_out", table.row_count() - rows}};
+          {"rows", rows.size()},
+          {"left_out", table.row_count() - rows.size()}};
 }
 
 /// Rows of the map as arrays; a reader needs no offsets.

@@ -1,0 +1,79 @@
+"""report.html in a real browser: makes the reports, then hands them to report.mjs. Skipped, loudly, without Chromium, Node.js
+or the packages of package-lock.json."""
+
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOOL, SYNTH = os.environ["NSYS_EXPLAIN_TOOL"], os.environ["NSYS_EXPLAIN_SYNTH"]
+MODULES = pathlib.Path(os.environ["NSYS_EXPLAIN_BROWSER_MODULES"])
+CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
+HOSTILE = ["<script>window.harmed = 1</script>", "</script><script>window.harmed = 2</script>", "\" onload=\"window.harmed = 3",
+           "'; DROP TABLE x; --", "=HYPERLINK(\"http://harm\")", "<img src=x onerror=window.harmed=4>", "k" * 5000]
+
+
+def skip(reason):
+    print(f"SKIPPED: {reason}: nothing about report.html was tested in a browser")
+    sys.exit(77)
+
+
+def explain(traces, out, *options):
+    subprocess.run([TOOL, *map(str, traces), "--out", str(out), "--quiet", *options], check=True)
+    page = out / "report.html"
+    if not page.exists():
+        skip("the tool was built without npm, so there is no report.html")
+    return page
+
+
+def hostile_traces(directory, source):
+    """The same traces with names that would harm a careless page: kernels, ranges, host."""
+    directory.mkdir()
+    for trace in sorted(source.glob("*.sqlite")):
+        copy = directory / trace.name
+        shutil.copy(trace, copy)
+        database = sqlite3.connect(copy)
+        ids = [row[0] for row in database.execute("SELECT DISTINCT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL")]
+        for number, string_id in enumerate(ids):
+            name = HOSTILE[number % len(HOSTILE)]
+            database.execute("UPDATE StringIds SET value = ? || value WHERE id = ?", (name, string_id))
+        database.execute("UPDATE StringIds SET value = CAST(x'ff' || CAST(value AS BLOB) AS TEXT) WHERE id = ?", (ids[0],))
+        database.execute("UPDATE TARGET_INFO_SYSTEM_ENV SET value = ? WHERE name = 'Hostname'", (HOSTILE[0],))
+        database.commit()
+        database.close()
+    return directory
+
+
+def main():
+    if CHROMIUM is None:
+        skip("there is no Chromium")
+    if shutil.which("node") is None or not (MODULES / "node_modules" / "playwright-core").exists():
+        skip("Node.js or playwright-core is missing (npm ci was not run)")
+    root = pathlib.Path(tempfile.mkdtemp(prefix="nsys-explain-browser-"))
+    try:
+        job = root / "job"
+        subprocess.run([SYNTH, "--out", job, "--nodes", "4", "--gpus-per-node", "4", "--seed", "2", "--steps", "12",
+                        "--fault", "slow_gpu:rank=5,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
+        late = explain([job], root / "late")
+        one = explain([sorted(job.glob("*.sqlite"))[0]], root / "one")
+        hostile = explain([hostile_traces(root / "hostile", job)], root / "hostile-report", "--csv")
+        pages = {"late": str(late), "one": str(one), "hostile": str(hostile), "chromium": CHROMIUM, "lateRank": 5}
+        environment = {**os.environ, "NODE_PATH": str(MODULES / "node_modules")}
+        done = subprocess.run(["node", str(HERE / "report.mjs"), str(MODULES), json.dumps(pages)], env=environment, timeout=280)
+        # A spreadsheet must not run what a kernel is called.
+        for table in (root / "hostile-report" / "tables").glob("*.csv"):
+            for line in table.read_text(encoding="utf-8").splitlines():
+                assert not any(cell.lstrip('"').startswith("=HYPER") for cell in line.split(",")), f"{table.name}: {line[:200]}"
+        json.loads((root / "hostile-report" / "report.json").read_text(encoding="utf-8"))
+        sys.exit(done.returncode)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
