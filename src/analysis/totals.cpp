@@ -40,6 +40,7 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
   communicator.unmatched_arrivals += block.unmatched_arrivals;
   for (const Instance& instance : block.instances) {
     ++communicator.instances;
+    totals.largest_skew_uncertainty_ns = std::max(totals.largest_skew_uncertainty_ns, instance.skew_uncertainty_ns);
     communicator.complete += instance.complete ? 1 : 0;
     communicator.infeasible += instance.feasible ? 0 : 1;
     communicator.unjudged += instance.feasible && instance.comparable ? 0 : 1;

@@ -40,7 +40,7 @@ void withdraw_claims(Instance& instance, std::span<InstanceArrival> members) {
 
 }  // namespace
 
-void compute_waits(MatchedBlock& block, const PairUncertainty& uncertainty) {
+void compute_waits(MatchedBlock& block, const ClockKnowledge& clock) {
   std::vector<Nanoseconds> scratch;
   for (Instance& instance : block.instances) {
     const std::span<InstanceArrival> members =
@@ -63,28 +63,29 @@ void compute_waits(MatchedBlock& block, const PairUncertainty& uncertainty) {
     instance.first_enter_ns = first->enter_ns;
     instance.last_enter_ns = last->enter_ns;
     instance.last_trace_rank = last->trace_rank;
-    const std::optional<Nanoseconds> u = uncertainty(last->trace_rank, second->trace_rank);
-    bool comparable = u.has_value();
-    for (const InstanceArrival& member : members) {
-      comparable = comparable && uncertainty(last->trace_rank, member.trace_rank).has_value();
-    }
-    instance.skew_uncertainty_ns = u.value_or(-1);
-    instance.comparable = comparable;
-    if (!comparable) continue;
-    instance.resolved = last->enter_ns - second->enter_ns > resolution_factor * *u;
+    const std::int32_t component = clock.component(last->trace_rank);
+    instance.comparable = std::all_of(members.begin(), members.end(), [&](const InstanceArrival& member) {
+      return clock.component(member.trace_rank) == component;
+    });
+    if (!instance.comparable) continue;
+    const Nanoseconds u = clock.uncertainty(last->trace_rank, second->trace_rank, instance.last_enter_ns);
+    instance.skew_uncertainty_ns = u;
+    instance.resolved = last->enter_ns - second->enter_ns > resolution_factor * u;
 
     scratch.clear();
-    Nanoseconds earliest_exit = members[0].exit_ns;
+    Nanoseconds earliest_exit = members[0].exit_ns, latest_exit = members[0].exit_ns;
     for (InstanceArrival& member : members) {
       member.wait_ns = std::max<Nanoseconds>(0, std::min(instance.last_enter_ns, member.exit_ns) - member.enter_ns);
       member.transfer_ns = std::max<Nanoseconds>(0, member.exit_ns - instance.last_enter_ns);
       scratch.push_back(member.transfer_ns);
       earliest_exit = std::min(earliest_exit, member.exit_ns);
+      latest_exit = std::max(latest_exit, member.exit_ns);
     }
+    instance.end_residual_ns = latest_exit - earliest_exit;
     instance.transfer_ns = lower_median(scratch);
     split_lateness(instance, members, scratch);
     instance.feasible =
-        !is_synchronising(instance.operation) || earliest_exit + resolution_factor * *u >= instance.last_enter_ns;
+        !is_synchronising(instance.operation) || earliest_exit + resolution_factor * u >= instance.last_enter_ns;
     if (!instance.feasible) {
       withdraw_claims(instance, members);
       continue;

@@ -17,6 +17,7 @@ constexpr double least_tukey_weight = 1e-6;  // keeps a session whose exits all 
 constexpr double median_to_deviation = 1.4826;
 constexpr double prior_samples = 4;       // weight of what is known beforehand about a class's scale
 constexpr double drift_deviation = 1e-4;  // oscillators differ by less than 100 ppm; matters for a handful of instances
+constexpr double wander = 3e-7;           // of a clock off its straight line, per span: drifts change by below 1 ppm
 constexpr double frozen_precision = 1e6;  // 1 / ns^2: no data come near it
 constexpr double solve_tolerance = 1e-6;  // the next iteration solves for what is left
 constexpr double spread_tolerance = 1e-6;
@@ -65,7 +66,7 @@ double sign_of(std::uint64_t bits, std::size_t side) {
 Estimator::Estimator(SampleSet& set, const Reduction& reduction)
     : set_(set),
       reduction_(reduction),
-      unknowns_{set.component.size(), 2 + set.bias_ns.size()},
+      unknowns_{set.component.size(), set.bias_ns.size(), 0},
       frozen_(set.component.size(), true) {
   const std::size_t sessions = set.component.size();
   state.base_ns.assign(sessions, 0);
@@ -103,6 +104,20 @@ void Estimator::freeze_drift(const std::vector<bool>& frozen) {
   }
 }
 
+void Estimator::bend(std::size_t intervals) {
+  unknowns_.bends = intervals - 1;
+  state.bend_ns.assign(unknowns_.sessions * unknowns_.bends, 0.0);
+  iterate_until_still(Loss::huber, Centre::weighted, 15);
+  refine();
+}
+
+std::vector<double> Estimator::knots() const {
+  std::vector<double> result;
+  const auto intervals = static_cast<double>(unknowns_.bends + 1);
+  for (std::size_t k = 0; k < unknowns_.bends + 2; ++k) result.push_back(static_cast<double>(k) / intervals - 0.5);
+  return result;
+}
+
 void Estimator::iterate_until_still(Loss loss, Centre centre, int most) {
   for (int i = 0; i < most; ++i) {
     if (iterate(loss, centre) < still_ns) break;
@@ -133,10 +148,14 @@ double Estimator::iterate(Loss loss, Centre centre) {
       1, bound, [](const SampleGroup&, std::size_t, const Sample& sample, double* out) { *out = sample.residual; });
   const std::size_t biases = set_.bias_ns.size();
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
-    const std::size_t first = s * unknowns_.columns;
+    const std::size_t first = s * unknowns_.columns();
     if (!frozen_[s]) rhs.values[first + 1] -= known[first + 1] * state.drift[s] * span_ns;
     for (std::size_t b = 0; b < biases; ++b) {
       rhs.values[first + 2 + b] -= known[first + 2 + b] * state.bias_ns[s * biases + b];
+    }
+    for (std::size_t b = 0; b < unknowns_.bends; ++b) {
+      const std::size_t column = first + unknowns_.bend_column(b);
+      rhs.values[column] -= known[column] * state.bend_ns[s * unknowns_.bends + b];
     }
   }
   return advance(equations.solve(rhs, solve_tolerance));
@@ -156,10 +175,21 @@ void Estimator::compute_residuals(Samples& samples, Centre centre) const {
       sample.residual = static_cast<double>(x - reference) - state.offset_ns[s] - state.drift[s] * since_pivot;
       if (bias >= 0) sample.residual -= state.bias_ns[s * biases + static_cast<std::size_t>(bias)];
       sample.spans = std::clamp(since_pivot / span_ns, -largest_spans, largest_spans);
+      if (unknowns_.bends > 0) sample.residual -= bend_at(s, sample.spans);
     }
     const double common = common_exit(members, centre, scratch);
     for (Sample& sample : members) sample.residual -= common;
   }
+}
+
+/// How far the clock is off its straight line.
+double Estimator::bend_at(std::size_t session, double spans) const {
+  const Dependence on = unknowns_.dependence(-1, spans);
+  double result = 0;
+  for (std::size_t t = 2; t < on.terms; ++t) {
+    result += on.share[t] * state.bend_ns[session * unknowns_.bends + on.column[t] - unknowns_.bend_column(0)];
+  }
+  return result;
 }
 
 /// Median residual of every class, freed of what the fit took out of it, and drawn to what is known beforehand where
@@ -179,7 +209,7 @@ void Estimator::estimate_scales() {
   double parameters = 0;
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const bool fitted = set_.observed[s] > 0 && set_.component[s] != static_cast<std::int32_t>(s);
-    parameters += fitted ? (frozen_[s] ? 1 : 2) : 0;
+    parameters += fitted ? (frozen_[s] ? 1 : 2) + static_cast<double>(unknowns_.bends) : 0;
   }
   const auto equations = static_cast<double>(counts.back());
   freedom_ = equations > parameters ? (equations - parameters) / equations : 0.0;
@@ -242,10 +272,12 @@ void Estimator::place_ties() {
 std::vector<double> Estimator::precision() const {
   std::vector<double> result(unknowns_.size(), 0.0);
   const double drift = 1 / std::pow(drift_deviation * span_ns, 2);
+  const double bend = 1 / std::pow(wander * span_ns, 2);
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
-    double* const known = &result[s * unknowns_.columns];
+    double* const known = &result[s * unknowns_.columns()];
     known[1] = frozen_[s] ? frozen_precision : drift;
     for (std::size_t b = 0; b < set_.bias_ns.size(); ++b) known[2 + b] = 1 / (set_.bias_ns[b] * set_.bias_ns[b]);
+    for (std::size_t b = 0; b < unknowns_.bends; ++b) known[unknowns_.bend_column(b)] = bend;
   }
   return result;
 }
@@ -254,7 +286,7 @@ double Estimator::advance(const Block& step) {
   double largest = 0;
   const std::size_t biases = set_.bias_ns.size();
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
-    const double* const mine = &step.values[s * unknowns_.columns];
+    const double* const mine = &step.values[s * unknowns_.columns()];
     const double offset = mine[0];
     const double drift = frozen_[s] ? 0.0 : mine[1];
     state.offset_ns[s] += offset;
@@ -264,6 +296,11 @@ double Estimator::advance(const Block& step) {
     state.drift[s] += drift / span_ns;
     for (std::size_t b = 0; b < biases; ++b) state.bias_ns[s * biases + b] += mine[2 + b];
     largest = std::max({largest, std::abs(offset), std::abs(drift)});
+    for (std::size_t b = 0; b < unknowns_.bends; ++b) {
+      const double bend = mine[unknowns_.bend_column(b)];
+      state.bend_ns[s * unknowns_.bends + b] += bend;
+      largest = std::max(largest, std::abs(bend));
+    }
   }
   return largest;
 }
@@ -334,16 +371,37 @@ Spread Estimator::spread() {
   }
   const Block drawn = equations.solve(rhs, spread_tolerance);
 
+  return spread_of(drawn);
+}
+
+Spread Estimator::spread_of(const Block& drawn) const {
+  const std::vector<double> at = knots();
+  const std::size_t sides = drawn.width;
   Spread result;
+  result.draws = sides;
+  result.error_ns.assign(unknowns_.sessions * at.size() * sides, 0.0);
+  const auto deviation = [&](const double* values) {
+    double squares = 0;
+    for (std::size_t p = 0; p < sides; ++p) squares += values[p] * values[p];
+    return std::sqrt(squares / static_cast<double>(sides));
+  };
+  std::vector<double> at_pivot(sides);
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
-    const std::size_t mine = s * unknowns_.columns * sides;
-    double offset = 0, drift = 0;
-    for (std::size_t p = 0; p < sides; ++p) {
-      offset += std::pow(drawn.values[mine + p], 2);
-      drift += std::pow(drawn.values[mine + sides + p], 2);
+    const double* const mine = &drawn.values[s * unknowns_.columns() * sides];
+    const auto error = [&](double spans, double* out) {
+      const Dependence on = unknowns_.dependence(-1, spans);
+      std::fill(out, out + sides, 0.0);
+      for (std::size_t t = 0; t < on.terms; ++t) {
+        for (std::size_t p = 0; p < sides; ++p) out[p] += on.share[t] * mine[on.column[t] * sides + p];
+      }
+    };
+    error(0, at_pivot.data());
+    result.offset_ns.push_back(deviation(at_pivot.data()));
+    result.drift.push_back(deviation(mine + sides) / span_ns);
+    for (std::size_t b = 0; b < unknowns_.bends; ++b) {
+      result.bend_ns.push_back(deviation(mine + unknowns_.bend_column(b) * sides));
     }
-    result.offset_ns.push_back(std::sqrt(offset / static_cast<double>(sides)));
-    result.drift.push_back(std::sqrt(drift / static_cast<double>(sides)) / span_ns);
+    for (std::size_t k = 0; k < at.size(); ++k) error(at[k], &result.error_ns[(s * at.size() + k) * sides]);
   }
   return result;
 }

@@ -15,11 +15,16 @@ struct ClockState {
   std::vector<double> offset_ns;     ///< the rest
   std::vector<double> drift;         ///< dimensionless
   std::vector<double> bias_ns;       ///< [session * bias columns + column]
+  std::vector<double> bend_ns;       ///< [session * bends + bend]
 };
 
+/// Standard uncertainties to the component's reference, and the errors they were drawn from.
 struct Spread {
-  std::vector<double> offset_ns;  ///< standard uncertainty to the component's reference, at the pivot
+  std::vector<double> offset_ns;  ///< at the pivot
   std::vector<double> drift;
+  std::vector<double> bend_ns;  ///< [session * bends + bend]
+  std::size_t draws = 0;
+  std::vector<double> error_ns;  ///< at the knots: [(session * knots + knot) * draws + draw]
 };
 
 /// Iteratively reweighted least squares for all clocks at once. Member functions are collective.
@@ -37,10 +42,17 @@ class Estimator {
   void refine();
   /// Keeps the drift of these sessions at 0.
   void freeze_drift(const std::vector<bool>& frozen);
+  /// Cuts the run into this many intervals (even, 2 at least) between which drifts may change, or makes all clocks
+  /// straight again (1), and fits anew.
+  void bend(std::size_t intervals);
   /// By solving for random right-hand sides that have the covariance of the noise.
   Spread spread();
   /// Residuals of all groups, active or not, to the median of their instance.
   void update_residuals();
+
+  std::size_t bends() const { return unknowns_.bends; }
+  /// Ends of the run and what cuts it into intervals, in spans from the pivot.
+  std::vector<double> knots() const;
 
   ClockState state;
   Nanoseconds pivot_ns = 0;
@@ -50,6 +62,8 @@ class Estimator {
   void iterate_until_still(Loss loss, Centre centre, int most);
   double iterate(Loss loss, Centre centre);
   void compute_residuals(Samples& samples, Centre centre) const;
+  double bend_at(std::size_t session, double spans) const;
+  Spread spread_of(const Block& drawn) const;
   void estimate_scales();
   void weigh(Samples& samples, Loss loss) const;
   void find_pivot();

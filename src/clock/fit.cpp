@@ -15,8 +15,10 @@
 namespace nsys_explain::clock {
 namespace {
 
-/// Exits carry steps of 32 ns and an unknown share of systematic error: no offset is known better than this.
-constexpr double least_uncertainty_ns = 5;
+/// Where knots are at most this far apart, what oscillators of servers do between them is below a microsecond
+/// (0.1 ppm a minute); a run must be longer than two to be bent.
+constexpr double least_interval_ns = 60e9;
+constexpr std::size_t most_intervals = 16;
 /// Host clocks of one boot that disagree with the exits by more are not one clock.
 constexpr double broken_tie_ns = 50'000;
 constexpr double rejected_weight = 0.01;
@@ -32,6 +34,11 @@ std::vector<std::int32_t> path_numbers(std::span<const Session> sessions) {
   return number;
 }
 
+/// Standard uncertainties beyond which one of `looked_at` numbers differs from 0 by more than chance.
+double significance_limit(std::size_t looked_at) {
+  return std::sqrt(9 + 2 * std::log(static_cast<double>(looked_at)));
+}
+
 /// Per session: whether its component shows no drift at all. The limit grows with the number of clocks looked at, so
 /// that a job on one common clock shows none by chance; where one drifts, all fitted drifts are kept.
 std::vector<bool> without_drift(const SampleSet& set, const ClockState& state, const Spread& spread) {
@@ -41,25 +48,86 @@ std::vector<bool> without_drift(const SampleSet& set, const ClockState& state, c
   std::vector<bool> still(sessions, true);
   for (std::size_t s = 0; s < sessions; ++s) {
     const auto component = static_cast<std::size_t>(set.component[s]);
-    const double limit = std::sqrt(9 + 2 * std::log(static_cast<double>(members[component])));
+    const double limit = significance_limit(static_cast<std::size_t>(members[component]));
     if (std::abs(state.drift[s]) > limit * spread.drift[s]) still[component] = false;
   }
   for (std::size_t s = 0; s < sessions; ++s) still[s] = still[static_cast<std::size_t>(set.component[s])];
   return still;
 }
 
-SampleClocks make_clocks(const SampleSet& set, const ClockState& state, const Spread& spread) {
+/// Even, so that the pivot is a knot; 1 where the run is too short for drifts to change.
+std::size_t intervals_of(double span_ns) {
+  const auto pairs = static_cast<std::size_t>(span_ns / (2 * least_interval_ns));
+  return pairs == 0 ? 1 : std::min(2 * pairs, most_intervals);
+}
+
+/// Lets drifts change along a long run if that is more than noise in any clock.
+void bend_where_significant(Estimator& estimator, Spread& spread) {
+  const std::size_t intervals = intervals_of(estimator.span_ns);
+  if (intervals == 1) return;
+  estimator.bend(intervals);
+  Spread bent = estimator.spread();
+  const double limit = significance_limit(bent.bend_ns.size());
+  bool significant = false;
+  for (std::size_t b = 0; b < bent.bend_ns.size(); ++b) {
+    significant = significant || std::abs(estimator.state.bend_ns[b]) > limit * bent.bend_ns[b];
+  }
+  if (significant) {
+    spread = std::move(bent);
+  } else {
+    estimator.bend(1);
+  }
+}
+
+/// Bends of a session for the report: relative to the pivot, where its offset holds.
+std::vector<ClockBend> bends_of(const Estimator& estimator, std::size_t session) {
+  const std::size_t inner = estimator.bends();
+  if (inner == 0) return {};
+  const std::vector<double> knots = estimator.knots();
+  const double* const bend = &estimator.state.bend_ns[session * inner];
+  const double at_pivot = bend[inner / 2];
+  std::vector<ClockBend> result;
+  for (std::size_t k = 0; k < knots.size(); ++k) {
+    const double value = k == 0 || k + 1 == knots.size() ? 0 : bend[k - 1];
+    result.push_back({estimator.pivot_ns + std::llround(knots[k] * estimator.span_ns), std::llround(value - at_pivot)});
+  }
+  return result;
+}
+
+SampleClocks make_clocks(const SampleSet& set, const Estimator& estimator, const Spread& spread,
+                         const std::vector<bool>& still) {
+  const ClockState& state = estimator.state;
   SampleClocks clocks(set.component.size());
   for (std::size_t s = 0; s < clocks.size(); ++s) {
     const bool is_reference = set.component[s] == static_cast<std::int32_t>(s);
+    const double bend = estimator.bends() == 0 ? 0 : state.bend_ns[s * estimator.bends() + estimator.bends() / 2];
     clocks[s].method = set.observed[s] > 0 ? ClockMethod::collectives : ClockMethod::host_clock;
     clocks[s].component = set.component[s];
-    clocks[s].offset_ns = state.base_ns[s] + std::llround(state.offset_ns[s]);
+    clocks[s].offset_ns = state.base_ns[s] + std::llround(state.offset_ns[s] + bend);
     clocks[s].drift_ppb = std::round(state.drift[s] * 1e9 * drift_steps_per_ppb) / drift_steps_per_ppb;
     clocks[s].uncertainty_ns =
         is_reference ? 0 : static_cast<Nanoseconds>(std::ceil(std::max(spread.offset_ns[s], least_uncertainty_ns)));
+    if (is_reference) continue;
+    if (!still[s]) clocks[s].drift_uncertainty_ppb = spread.drift[s] * 1e9;
+    clocks[s].bends = bends_of(estimator, s);
   }
   return clocks;
+}
+
+/// The drawn errors at the knots, sessions in the order given.
+ClockErrors errors_of(const Estimator& estimator, const Spread& spread, const std::vector<std::int32_t>& number) {
+  ClockErrors errors;
+  const std::vector<double> knots = estimator.knots();
+  for (const double knot : knots) errors.at_ns.push_back(estimator.pivot_ns + std::llround(knot * estimator.span_ns));
+  errors.draws = spread.draws;
+  errors.fitted_graph.assign(number.size(), -1);
+  const std::size_t per_session = knots.size() * spread.draws;
+  errors.error_ns.reserve(number.size() * per_session);
+  for (const std::int32_t s : number) {
+    const double* const first = &spread.error_ns[static_cast<std::size_t>(s) * per_session];
+    for (std::size_t i = 0; i < per_session; ++i) errors.error_ns.push_back(static_cast<float>(first[i]));
+  }
+  return errors;
 }
 
 Warning warn(Severity severity, std::int64_t count, std::string message) {
@@ -132,8 +200,10 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
   if (std::all_of(set.observed.begin(), set.observed.end(), [](std::int64_t n) { return n == 0; })) return;
   Estimator estimator(set, reduction);
   estimator.estimate();
-  const Spread spread = estimator.spread();
-  const std::vector<bool> still = without_drift(set, estimator.state, spread);
+  Spread spread = estimator.spread();
+  bend_where_significant(estimator, spread);
+  std::vector<bool> still(sessions.size(), false);
+  if (estimator.bends() == 0) still = without_drift(set, estimator.state, spread);
   if (std::find(still.begin(), still.end(), true) != still.end()) {
     estimator.freeze_drift(still);
     estimator.refine();
@@ -142,7 +212,7 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
   warn_of_weak_bridges(set, fit.warnings);
   warn_of_broken_ties(set, fit.warnings);
   warn_of_outliers(set, reduction, fit.warnings);
-  SampleClocks clocks = make_clocks(set, estimator.state, spread);
+  SampleClocks clocks = make_clocks(set, estimator, spread, still);
   const std::int64_t moved = move_into_bounds(set, clocks, fit.report.pivot_ns, reduction);
   if (moved > 0) {
     fit.warnings.push_back(warn(Severity::info, moved,
@@ -151,6 +221,7 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
   }
   fit.report.violations = count_violations(set, clocks, fit.report.pivot_ns, reduction);
   fit.report.residual = held_out_residual(estimator, set, reduction);
+  fit.errors = errors_of(estimator, spread, number);
 
   std::vector<bool> has_collectives(sessions.size(), false);
   for (std::size_t s = 0; s < sessions.size(); ++s) {
@@ -161,11 +232,32 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
     SessionClock& clock = fit.report.sessions[i];
     clock.component = found.component;
     if (!has_collectives[static_cast<std::size_t>(found.component)]) continue;  // level zero is exact
+    fit.errors.fitted_graph[i] = found.component;
     clock.method = found.method;
     clock.offset_ns += found.offset_ns;
     clock.drift_ppb = found.drift_ppb;
     clock.uncertainty_ns = found.uncertainty_ns;
+    clock.drift_uncertainty_ppb = found.drift_uncertainty_ppb;
+    clock.bends = found.bends;
   }
+}
+
+/// What the files alone say, because the exits cannot be believed.
+void fall_back_to_hosts(std::span<const Session> sessions, const ClockOptions& options, ClockFit& fit) {
+  ClockOptions hosts_only = options;
+  hosts_only.method = ClockMethod::host_clock;
+  hosts_only.utc_uncertainty_ns.reset();
+  fit.report.sessions = level_zero(sessions, hosts_only).clocks;
+  fit.report.pivot_ns = 0;
+  fit.report.violations = 0;
+  fit.errors = {};
+  const Nanoseconds p50 = fit.report.residual.held_out_p50_ns.value_or(0);
+  fit.warnings = {
+      warn(Severity::error, 1,
+           fmt::format("the ends of matched collectives differ by {:.0f} us (median), so many matches must be wrong, "
+                       "and clocks are not fitted to them: sessions of different hosts stay unrelated; export with "
+                       "--include-blobs=true --include-json=true, so that communicators are known",
+                       static_cast<double>(p50) * 1e-3))};
 }
 
 }  // namespace
@@ -189,6 +281,9 @@ ClockFit fit_clocks(std::span<const Session> sessions, const Observations& obser
   const LevelZero level = level_zero(sessions, without_utc);
   fit.report.sessions = level.clocks;
   if (!sessions.empty()) fit_collectives(sessions, level, observations, reduction, options, fit);
+  if (!options.method && fit.report.residual.held_out_p50_ns.value_or(0) > largest_credible_residual_ns) {
+    fall_back_to_hosts(sessions, options, fit);
+  }
   if (options.utc_uncertainty_ns) relate_by_utc(sessions, *options.utc_uncertainty_ns, fit.report.sessions);
   renumber_components(sessions, fit.report.sessions);
   warn_of_components(fit.report.sessions, fit.warnings);

@@ -1,5 +1,6 @@
 #include "nsys_explain/clock/job_time.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace nsys_explain::clock {
@@ -23,22 +24,43 @@ Nanoseconds drift_correction(Wide steps, Nanoseconds since_pivot_ns) {
   return static_cast<Nanoseconds>(floor_divide(2 * steps * since_pivot_ns + unit_drift, 2 * unit_drift));
 }
 
+/// Offset and drift alone, then bends: one rounding between two knots, so that time never runs backwards.
+Nanoseconds bent_correction(const SessionClock& clock, Wide steps, Nanoseconds pivot_ns, Nanoseconds x) {
+  const std::vector<ClockBend>& bends = clock.bends;
+  const auto at_knot = [&](const ClockBend& bend) {
+    return bend.correction_ns + drift_correction(steps, bend.at_ns - pivot_ns);
+  };
+  const auto after = std::upper_bound(bends.begin(), bends.end(), x,
+                                      [](Nanoseconds t, const ClockBend& bend) { return t < bend.at_ns; });
+  if (after == bends.begin() || after == bends.end()) {
+    const ClockBend& nearest = after == bends.begin() ? bends.front() : bends.back();
+    return at_knot(nearest) + drift_correction(steps, x - nearest.at_ns);
+  }
+  const ClockBend& before = *(after - 1);
+  const Wide from = at_knot(before);
+  const Wide length = after->at_ns - before.at_ns;
+  const Wide rise = static_cast<Wide>(at_knot(*after)) - from;
+  return static_cast<Nanoseconds>(from + floor_divide(2 * rise * (x - before.at_ns) + length, 2 * length));
+}
+
 }  // namespace
 
 Nanoseconds to_job_time(const SessionClock& clock, Nanoseconds pivot_ns, Nanoseconds u_ns) {
   if (u_ns == no_time) return no_time;
   const Nanoseconds x = u_ns - clock.offset_ns;
   const Wide steps = drift_steps(clock);
+  if (!clock.bends.empty()) return x - bent_correction(clock, steps, pivot_ns, x);
   return steps == 0 ? x : x - drift_correction(steps, x - pivot_ns);
 }
 
 Nanoseconds to_session_time(const SessionClock& clock, Nanoseconds pivot_ns, Nanoseconds job_ns) {
   if (job_ns == no_time) return no_time;
   const Wide steps = drift_steps(clock);
-  if (steps == 0) return job_ns + clock.offset_ns;
+  if (steps == 0 && clock.bends.empty()) return job_ns + clock.offset_ns;
   // x - pivot = (job - pivot) / (1 - drift), wrong by rounding only; walk the last nanoseconds.
   const Wide since_pivot = floor_divide(static_cast<Wide>(job_ns - pivot_ns) * unit_drift, unit_drift - steps);
   Nanoseconds u = pivot_ns + static_cast<Nanoseconds>(since_pivot) + clock.offset_ns;
+  for (std::size_t i = 0; i < clock.bends.size(); ++i) u += job_ns - to_job_time(clock, pivot_ns, u);
   while (to_job_time(clock, pivot_ns, u) < job_ns) ++u;
   while (to_job_time(clock, pivot_ns, u - 1) >= job_ns) --u;
   return u;

@@ -14,12 +14,6 @@ constexpr double negligible_energy = 1e-13;
 /// Passes without progress after which rounding is all that is left.
 constexpr int patience = 60;
 
-/// Column of the bias in the unknowns of a session, or -1.
-int bias_column(const SampleSet& set, const SampleGroup& group) {
-  const int bias = set.classes[group.scale_class].bias;
-  return bias < 0 ? -1 : 2 + bias;
-}
-
 /// Adds, for every active group, weight * (value - weighted mean of the values) to the unknowns the member's exit
 /// depends on.
 template <class ValueOf>
@@ -29,7 +23,7 @@ void add_centred(const SampleSet& set, const Samples& samples, const Unknowns& u
   for (const SampleGroup& group : samples.groups) {
     if (!group.active) continue;
     const std::span<const Sample> members = samples.of(group);
-    const int bias = bias_column(set, group);
+    const int bias = set.classes[group.scale_class].bias;
     values.resize(members.size() * width);
     std::fill(mean.begin(), mean.end(), 0.0);
     double total = 0;
@@ -42,13 +36,12 @@ void add_centred(const SampleSet& set, const Samples& samples, const Unknowns& u
     for (double& m : mean) m /= total;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const Sample& sample = members[i];
-      std::int64_t* const out = &sums[static_cast<std::size_t>(sample.session) * unknowns.columns * width];
-      for (std::size_t p = 0; p < width; ++p) {
-        const double pull = sample.weight * (values[i * width + p] - mean[p]);
-        const std::int64_t quantised = fixed.quantise(pull);
-        out[p] += quantised;
-        out[width + p] += fixed.quantise(pull * sample.spans);
-        if (bias >= 0) out[static_cast<std::size_t>(bias) * width + p] += quantised;
+      std::int64_t* const out = &sums[static_cast<std::size_t>(sample.session) * unknowns.columns() * width];
+      const Dependence on = unknowns.dependence(bias, sample.spans);
+      for (std::size_t t = 0; t < on.terms; ++t) {
+        const double share = sample.weight * on.share[t];
+        std::int64_t* const sum = out + on.column[t] * width;
+        for (std::size_t p = 0; p < width; ++p) sum[p] += fixed.quantise(share * (values[i * width + p] - mean[p]));
       }
     }
   }
@@ -101,21 +94,22 @@ Block NormalEquations::right_hand_side(std::size_t width, double bound, const Va
 void NormalEquations::ground(Block& block) const {
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     if (set_.component[s] != static_cast<std::int32_t>(s)) continue;
-    const auto first = block.values.begin() + static_cast<std::ptrdiff_t>(s * unknowns_.columns * block.width);
+    const auto first = block.values.begin() + static_cast<std::ptrdiff_t>(s * unknowns_.columns() * block.width);
     std::fill(first, first + static_cast<std::ptrdiff_t>(2 * block.width), 0.0);
   }
 }
 
 Block NormalEquations::multiply(const Block& x) const {
   const std::size_t width = x.width;
-  const FixedPoint fixed = sums_of(2 * (2 + largest_spans) * largest(x.values) * largest_spans);
+  const FixedPoint fixed = sums_of(2 * (3 + largest_spans) * largest(x.values) * largest_spans);
   std::vector<std::int64_t> own_sums(x.values.size(), 0), tie_sums(x.values.size(), 0);
   const auto model = [&](const SampleGroup& group, std::size_t, const Sample& sample, double* out) {
-    const int bias = bias_column(set_, group);
-    const double* const unknown = &x.values[static_cast<std::size_t>(sample.session) * unknowns_.columns * width];
-    for (std::size_t p = 0; p < width; ++p) {
-      out[p] = unknown[p] + sample.spans * unknown[width + p] +
-               (bias < 0 ? 0.0 : unknown[static_cast<std::size_t>(bias) * width + p]);
+    const double* const unknown = &x.values[static_cast<std::size_t>(sample.session) * unknowns_.columns() * width];
+    const Dependence on = unknowns_.dependence(set_.classes[group.scale_class].bias, sample.spans);
+    std::fill(out, out + width, 0.0);
+    for (std::size_t t = 0; t < on.terms; ++t) {
+      const double* const column = unknown + on.column[t] * width;
+      for (std::size_t p = 0; p < width; ++p) out[p] += on.share[t] * column[p];
     }
   };
   add_centred(set_, set_.own, unknowns_, width, fixed, model, own_sums);
@@ -127,29 +121,24 @@ Block NormalEquations::multiply(const Block& x) const {
 }
 
 void NormalEquations::factor_diagonal() {
-  const std::size_t columns = unknowns_.columns;
+  const std::size_t columns = unknowns_.columns();
   const std::size_t cells = columns * columns;
   const FixedPoint fixed = sums_of(largest_spans * largest_spans);
   const auto add = [&](const Samples& samples, std::vector<std::int64_t>& sums) {
     for (const SampleGroup& group : samples.groups) {
       if (!group.active) continue;
-      const int bias = bias_column(set_, group);
+      const int bias = set_.classes[group.scale_class].bias;
       double weight = 0;
       for (const Sample& sample : samples.of(group)) weight += sample.weight;
       for (const Sample& sample : samples.of(group)) {
         const double own = weight > 0 ? sample.weight * (1 - sample.weight / weight) : 0.0;
         std::int64_t* const block = &sums[static_cast<std::size_t>(sample.session) * cells];
-        const auto at = [&](std::size_t row, std::size_t column, double value) {
-          block[row * columns + column] += fixed.quantise(value);
-        };
-        at(0, 0, own);
-        at(1, 0, own * sample.spans);
-        at(1, 1, own * sample.spans * sample.spans);
-        if (bias < 0) continue;
-        const auto b = static_cast<std::size_t>(bias);
-        at(b, 0, own);
-        at(b, 1, own * sample.spans);
-        at(b, b, own);
+        const Dependence on = unknowns_.dependence(bias, sample.spans);
+        for (std::size_t i = 0; i < on.terms; ++i) {
+          for (std::size_t j = 0; j <= i; ++j) {
+            block[on.column[i] * columns + on.column[j]] += fixed.quantise(own * on.share[i] * on.share[j]);
+          }
+        }
       }
     }
   };
@@ -181,7 +170,7 @@ void NormalEquations::factor_diagonal() {
 }
 
 Block NormalEquations::precondition(const Block& r) const {
-  const std::size_t columns = unknowns_.columns;
+  const std::size_t columns = unknowns_.columns();
   const std::size_t width = r.width;
   Block z = r;
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {

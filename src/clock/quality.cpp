@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <span>
+#include <tuple>
 
 #include "magnitude_histogram.hpp"
 #include "nsys_explain/clock/job_time.hpp"
@@ -19,14 +22,20 @@ bool in_half(const SampleGroup& group, std::uint64_t half) {
   return (mix(group.hash) & 1U) == half;
 }
 
+/// Per class: counts of magnitudes, and the largest one.
 struct Residuals {
-  std::vector<std::int64_t> counts = std::vector<std::int64_t>(magnitude_histogram::bins, 0);
-  Nanoseconds largest = -1;
+  explicit Residuals(std::size_t classes) : counts(classes * magnitude_histogram::bins, 0), largest(classes, -1) {}
+
+  std::span<const std::int64_t> counts_of(std::size_t scale_class) const {
+    return std::span(counts).subspan(scale_class * magnitude_histogram::bins, magnitude_histogram::bins);
+  }
+
+  std::vector<std::int64_t> counts, largest;
 };
 
 /// Fits to the instances outside `half` and collects the residuals of those inside whose sessions the fit knows.
-void look_at_half(Estimator& estimator, SampleSet& set, std::uint64_t half, bool unbiased_only,
-                  const Reduction& reduction, Residuals& residuals) {
+void look_at_half(Estimator& estimator, SampleSet& set, std::uint64_t half, const Reduction& reduction,
+                  Residuals& residuals) {
   std::vector<std::int64_t> fitted(set.component.size(), 0);
   for (SampleGroup& group : set.own.groups) {
     group.active = group.usable && !in_half(group, half);
@@ -38,14 +47,69 @@ void look_at_half(Estimator& estimator, SampleSet& set, std::uint64_t half, bool
   estimator.update_residuals();
   for (const SampleGroup& group : set.own.groups) {
     if (!group.usable || group.active) continue;
-    if (unbiased_only && set.classes[group.scale_class].bias >= 0) continue;
+    const auto scale_class = static_cast<std::size_t>(group.scale_class);
+    std::int64_t* const counts = &residuals.counts[scale_class * magnitude_histogram::bins];
+    std::int64_t& largest = residuals.largest[scale_class];
     const std::span<const Sample> members = set.own.of(group);
     if (!std::all_of(members.begin(), members.end(), [&](const Sample& s) { return fitted[s.session] > 0; })) continue;
     for (const Sample& sample : members) {
-      ++residuals.counts[magnitude_histogram::bin_of(sample.residual)];
-      residuals.largest = std::max<Nanoseconds>(residuals.largest, std::llround(std::abs(sample.residual)));
+      ++counts[magnitude_histogram::bin_of(sample.residual)];
+      largest = std::max<std::int64_t>(largest, std::llround(std::abs(sample.residual)));
     }
   }
+}
+
+/// Counts of several classes together, as what a report says of them.
+struct ResidualSummary {
+  std::vector<std::int64_t> counts = std::vector<std::int64_t>(magnitude_histogram::bins, 0);
+  std::int64_t samples = 0;
+  Nanoseconds largest = -1;
+
+  void add(std::span<const std::int64_t> more, Nanoseconds largest_of_more) {
+    for (std::size_t bin = 0; bin < counts.size(); ++bin) {
+      counts[bin] += more[bin];
+      samples += more[bin];
+    }
+    largest = std::max(largest, largest_of_more);
+  }
+  Nanoseconds quantile(double fraction) const {
+    return std::min<Nanoseconds>(std::llround(magnitude_histogram::quantile(counts, fraction)), largest);
+  }
+};
+
+/// Powers of two of nanoseconds, from the first to the last that holds a residual; the first bin begins at 0.
+std::vector<ResidualBin> octaves(const ResidualSummary& summary) {
+  std::vector<ResidualBin> bins;
+  Nanoseconds end = 1;
+  for (std::size_t bin = 0; bin < summary.counts.size(); ++bin) {
+    while (magnitude_histogram::lower_edge(bin) >= static_cast<double>(end)) end *= 2;
+    if (bins.empty() && summary.counts[bin] == 0) continue;
+    if (bins.empty() || bins.back().to_ns != end) bins.push_back({end == 1 ? 0 : end / 2, end, 0});
+    bins.back().samples += summary.counts[bin];
+  }
+  while (!bins.empty() && bins.back().samples == 0) bins.pop_back();
+  return bins;
+}
+
+/// Classes that differ by kernel name only make one row.
+std::vector<ClassResidual> residuals_by_class(const SampleSet& set, const Residuals& residuals, bool unbiased_only) {
+  using Key = std::tuple<Operation, bool, std::int64_t>;
+  std::map<Key, ResidualSummary> rows;
+  std::map<Key, bool> decides;
+  for (std::size_t k = 0; k < set.classes.size(); ++k) {
+    const ScaleClass& c = set.classes[k];
+    if (c.fixed || residuals.largest[k] < 0) continue;
+    const Key key{c.operation, c.one_host, c.from_bytes};
+    rows[key].add(residuals.counts_of(k), residuals.largest[k]);
+    decides[key] = !unbiased_only || c.bias < 0;
+  }
+  std::vector<ClassResidual> result;
+  for (const auto& [key, row] : rows) {
+    const auto& [operation, one_host, from_bytes] = key;
+    result.push_back({operation, one_host, from_bytes, decides[key], row.samples, row.quantile(0.5), row.quantile(0.9),
+                      row.largest});
+  }
+  return result;
 }
 
 /// Enters and exits of one instance on the job clock, with what the other sessions did.
@@ -133,23 +197,31 @@ ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Redu
   const std::vector<ScaleClass> classes = set.classes;
   std::vector<double> weights;
   for (const Sample& sample : set.own.samples) weights.push_back(sample.weight);
-  Residuals residuals;
+  Residuals residuals(set.classes.size());
   for (const std::uint64_t half : {0U, 1U}) {
-    look_at_half(estimator, set, half, groups[2] > 0, reduction, residuals);
+    look_at_half(estimator, set, half, reduction, residuals);
     estimator.state = fitted;
     set.classes = classes;
     for (std::size_t i = 0; i < weights.size(); ++i) set.own.samples[i].weight = weights[i];
   }
   for (SampleGroup& group : set.own.groups) group.active = group.usable;
 
-  const std::vector<std::int64_t> counts = reduction.sum(residuals.counts);
+  residuals.counts = reduction.sum(residuals.counts);
+  residuals.largest = reduction.maximum(residuals.largest);
+  const bool unbiased_only = groups[2] > 0;
+  ResidualSummary all;
+  for (std::size_t k = 0; k < set.classes.size(); ++k) {
+    if (unbiased_only && set.classes[k].bias >= 0) continue;
+    all.add(residuals.counts_of(k), residuals.largest[k]);
+  }
   ClockResidual result;
-  for (const std::int64_t count : counts) result.samples += count;
-  const Nanoseconds largest = reduction.maximum(std::vector<std::int64_t>{residuals.largest}).front();
-  if (result.samples == 0) return {};
-  result.held_out_p50_ns = std::llround(magnitude_histogram::quantile(counts, 0.5));
-  result.held_out_p90_ns = std::min<Nanoseconds>(std::llround(magnitude_histogram::quantile(counts, 0.9)), largest);
-  result.held_out_max_ns = largest;
+  result.by_class = residuals_by_class(set, residuals, unbiased_only);
+  result.samples = all.samples;
+  if (all.samples == 0) return result;
+  result.held_out_p50_ns = all.quantile(0.5);
+  result.held_out_p90_ns = all.quantile(0.9);
+  result.held_out_max_ns = all.largest;
+  result.histogram = octaves(all);
   return result;
 }
 

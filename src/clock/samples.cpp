@@ -29,6 +29,13 @@ std::int64_t class_code(const ObservedInstance& instance, bool one_host) {
          bucket;
 }
 
+/// Smallest message size of a class.
+std::int64_t least_bytes(std::int64_t code) {
+  const std::int64_t size = code / (kernel_buckets * scopes) % sizes;
+  if (size <= 1) return size - 1;
+  return std::int64_t{1} << (size - 2);
+}
+
 /// Sessions of one host by name; sessions without a host name are each on their own.
 std::vector<std::int32_t> host_numbers(std::span<const Session> sessions) {
   std::map<std::string, std::int32_t> known;
@@ -147,6 +154,8 @@ void agree_on_classes(SampleSet& set, const Reduction& reduction) {
     index[code] = static_cast<std::int32_t>(set.classes.size());
     ScaleClass scale_class;
     scale_class.operation = static_cast<Operation>(code / (sizes * scopes * kernel_buckets));
+    scale_class.one_host = code / kernel_buckets % scopes == 1;
+    scale_class.from_bytes = least_bytes(code);
     const OperationNoise& noise = *operation_noise(scale_class.operation);
     scale_class.prior_ns = scale_class.scale_ns = noise.scale_ns;
     if (noise.bias_ns > 0) {

@@ -29,6 +29,8 @@ const OperationNoise* operation_noise(Operation operation);
 /// Instances that share a noise scale: operation, log2 size, kernel name, within one host or across.
 struct ScaleClass {
   Operation operation = Operation::unknown;
+  bool one_host = false;
+  std::int64_t from_bytes = -1;  ///< message sizes below twice this; -1: not known
   double prior_ns = 0;
   double scale_ns = 0;
   int bias = -1;        ///< column of the operation's bias; -1: none

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <optional>
 
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/clock/job_time.hpp"
@@ -66,30 +65,28 @@ constexpr Nanoseconds gpu_tick_ns = 32;
 /// Devices of one session share its clock but not the conversion of GPU to host time, which is good to about this.
 constexpr Nanoseconds device_conversion_uncertainty_ns = 1'000;
 
-/// One standard uncertainty of the difference of two times of these trace ranks; empty where nothing relates them.
+/// One standard uncertainty of the difference of two times near at_ns of comparable trace ranks.
 /// A session with one trace rank was fitted by that rank's own ends, so nothing is left for its conversion.
-std::optional<Nanoseconds> difference_uncertainty(const ClockReport& clock, const JobRanks& job, std::size_t rank_a,
-                                                  std::size_t rank_b) {
+Nanoseconds difference_uncertainty(const clock::ClockFit& fit, const JobRanks& job, std::size_t rank_a,
+                                   std::size_t rank_b, Nanoseconds at_ns) {
   const std::size_t a = job.session_of_rank[rank_a];
   const std::size_t b = job.session_of_rank[rank_b];
   if (a == b) return device_conversion_uncertainty_ns;
-  const SessionClock& first = clock.sessions[a];
-  const SessionClock& second = clock.sessions[b];
-  if (first.component != second.component || !first.uncertainty_ns || !second.uncertainty_ns) return std::nullopt;
   const bool single = job.ranks_of_session[a] == 1 && job.ranks_of_session[b] == 1;
-  const double sum =
-      std::hypot(static_cast<double>(*first.uncertainty_ns), static_cast<double>(*second.uncertainty_ns));
-  return std::max(single ? gpu_tick_ns : device_conversion_uncertainty_ns, static_cast<Nanoseconds>(std::ceil(sum)));
+  return std::max(single ? gpu_tick_ns : device_conversion_uncertainty_ns,
+                  clock::difference_uncertainty_ns(fit.report.sessions, fit.errors, a, b, at_ns));
 }
 
 /// How far apart ends of one operation may lie on the job clock; no_time where the members' clocks cannot be compared.
-Nanoseconds time_scale(const ClockReport& clock, const JobRanks& job, const std::vector<std::int32_t>& trace_ranks) {
-  Nanoseconds scale = std::max(smallest_time_scale_ns, clock.residual.held_out_p90_ns.value_or(0));
+Nanoseconds time_scale(const clock::ClockFit& fit, const JobRanks& job, const std::vector<std::int32_t>& trace_ranks) {
+  Nanoseconds scale = std::max(smallest_time_scale_ns, fit.report.residual.held_out_p90_ns.value_or(0));
   const std::size_t first = job.index_of(trace_ranks.front());
+  const auto component = [&](std::size_t rank) { return fit.report.sessions[job.session_of_rank[rank]].component; };
   for (const std::int32_t trace_rank : trace_ranks) {
-    const std::optional<Nanoseconds> uncertainty = difference_uncertainty(clock, job, first, job.index_of(trace_rank));
-    if (!uncertainty) return no_time;
-    scale = std::max(scale, analysis::resolution_factor * *uncertainty);
+    const std::size_t other = job.index_of(trace_rank);
+    if (component(other) != component(first)) return no_time;
+    const Nanoseconds uncertainty = difference_uncertainty(fit, job, first, other, fit.report.pivot_ns);
+    scale = std::max(scale, analysis::resolution_factor * uncertainty);
   }
   return scale;
 }
@@ -165,8 +162,9 @@ CrossRank match_collectives(const exchange::Communicator& communicator, std::vec
   return cross;
 }
 
-void apply_clock(const ClockReport& clock, const JobRanks& job, CrossRank& cross,
+void apply_clock(const clock::ClockFit& fit, const JobRanks& job, CrossRank& cross,
                  std::vector<LocalTrace>& local_traces) {
+  const ClockReport& clock = fit.report;
   const auto correct = [&](auto& arrival) {
     const SessionClock& session = clock.sessions[job.session_of_rank[job.index_of(arrival.trace_rank)]];
     arrival.enter_ns = clock::to_job_time(session, clock.pivot_ns, arrival.enter_ns);
@@ -180,8 +178,8 @@ void apply_clock(const ClockReport& clock, const JobRanks& job, CrossRank& cross
     for (Arrival& arrival : cross.uneven[b]) correct(arrival);
     const MatchUnit& unit = cross.units[cross.owned[b]];
     const PlannedCommunicator& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
-    cross.blocks[b] = collectives::match_unit(unit, planned, std::move(cross.uneven[b]),
-                                              {time_scale(clock, job, planned.trace_ranks)});
+    cross.blocks[b] =
+        collectives::match_unit(unit, planned, std::move(cross.uneven[b]), {time_scale(fit, job, planned.trace_ranks)});
     cross.uneven[b] = {};
   }
   for (LocalTrace& trace : local_traces) {
@@ -195,19 +193,27 @@ void apply_clock(const ClockReport& clock, const JobRanks& job, CrossRank& cross
   }
 }
 
-analysis::Totals sum_waits(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+analysis::Totals sum_waits(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
                            CrossRank& cross) {
-  const analysis::PairUncertainty uncertainty = [&](std::int32_t a, std::int32_t b) -> std::optional<Nanoseconds> {
-    return difference_uncertainty(clock, job, job.index_of(a), job.index_of(b));
-  };
+  const analysis::ClockKnowledge clock{
+      .component =
+          [&](std::int32_t trace_rank) {
+            return fit.report.sessions[job.session_of_rank[job.index_of(trace_rank)]].component;
+          },
+      .uncertainty =
+          [&](std::int32_t a, std::int32_t b, Nanoseconds at_ns) {
+            return difference_uncertainty(fit, job, job.index_of(a), job.index_of(b), at_ns);
+          }};
   analysis::Totals totals = analysis::make_totals(job.trace_ranks.size(), cross.communicators.size());
-  for (MatchedBlock& block : cross.blocks) analysis::compute_waits(block, uncertainty);
+  for (MatchedBlock& block : cross.blocks) analysis::compute_waits(block, clock);
   const analysis::TimeBins bins = time_bins(communicator, cross.blocks);
   for (const MatchedBlock& block : cross.blocks) analysis::accumulate(totals, block, job.numbers, bins);
   totals.ranks = sum_fields(communicator, totals.ranks);
   totals.caused_wait_ns = communicator.sum(totals.caused_wait_ns);
   totals.operations = sum_fields(communicator, totals.operations);
   totals.communicators = sum_fields(communicator, totals.communicators);
+  totals.largest_skew_uncertainty_ns =
+      communicator.maximum(std::vector<std::int64_t>{totals.largest_skew_uncertainty_ns}).front();
   // Minimum as the maximum of the negated values (max(), not min(), so that negation cannot overflow).
   std::vector<std::int64_t> spans;
   for (const analysis::RankSpan& span : totals.spans) {

@@ -5,6 +5,7 @@
 #include "job_ranks.hpp"
 #include "local_traces.hpp"
 #include "nsys_explain/analysis/totals.hpp"
+#include "nsys_explain/clock/fit.hpp"
 #include "nsys_explain/collectives/matching.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 
@@ -25,11 +26,11 @@ CrossRank match_collectives(const exchange::Communicator& communicator, std::vec
 
 /// Turns the times of all owned blocks, and the windows of the local ranks, from u into job time. Units whose sequences
 /// differ are matched anew: on a common clock times tell which operations belong together.
-void apply_clock(const ClockReport& clock, const JobRanks& job, CrossRank& cross,
+void apply_clock(const clock::ClockFit& fit, const JobRanks& job, CrossRank& cross,
                  std::vector<LocalTrace>& local_traces);
 
 /// Waits of every owned block; then, collective, the sums over all blocks of the run on every tool rank.
-analysis::Totals sum_waits(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+analysis::Totals sum_waits(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
                            CrossRank& cross);
 
 /// Collective: one row per trace rank, on every tool rank, in the order of job.trace_ranks.

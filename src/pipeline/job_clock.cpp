@@ -1,14 +1,9 @@
 #include "job_clock.hpp"
 
-#include <fmt/format.h>
-
 #include "nsys_explain/clock/fit.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
-
-/// Median difference of matched ends beyond which a fit is not believed.
-constexpr Nanoseconds largest_credible_residual_ns = 100'000;
 
 /// The matched instances of the blocks that this tool rank owns, as the clock wants to see them.
 clock::Observations observe(const JobRanks& job, const CrossRank& cross) {
@@ -38,22 +33,7 @@ clock::ClockFit estimate_clock(const exchange::Communicator& communicator, const
   const clock::Reduction reduction{
       .sum = [&](std::span<const std::int64_t> mine) { return communicator.sum(mine); },
       .maximum = [&](std::span<const std::int64_t> mine) { return communicator.maximum(mine); }};
-  clock::ClockFit fit = clock::fit_clocks(job.sessions, observe(job, cross), reduction, options);
-  if (options.method || fit.report.residual.held_out_p50_ns.value_or(0) <= largest_credible_residual_ns) return fit;
-  // Ends of one operation agree to tens of microseconds on real hardware: these instances are not what they seem.
-  clock::ClockOptions without_collectives = options;
-  without_collectives.method = ClockMethod::host_clock;
-  const ClockResidual residual = fit.report.residual;
-  fit = clock::fit_clocks(job.sessions, observe(job, cross), reduction, without_collectives);
-  fit.report.residual = residual;
-  fit.warnings.push_back(
-      {Severity::error, WarningSource::analysis, 1,
-       fmt::format(
-           "the ends of matched collectives differ by {:.0f} us (median), so many matches must be wrong, and clocks "
-           "are not fitted to them: sessions of different hosts stay unrelated; export with --include-blobs=true "
-           "--include-json=true, so that communicators are known",
-           static_cast<double>(*residual.held_out_p50_ns) * 1e-3)});
-  return fit;
+  return clock::fit_clocks(job.sessions, observe(job, cross), reduction, options);
 }
 
 }  // namespace nsys_explain::pipeline

@@ -15,6 +15,7 @@
 #include "local_traces.hpp"
 #include "nsys_explain/analysis/findings.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/pipeline/job.hpp"
@@ -108,6 +109,9 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
     report.clock.violations += totals.communicators[c].infeasible;
     report.unjudged += totals.communicators[c].unjudged;
   }
+  if (totals.largest_skew_uncertainty_ns >= 0) {
+    report.clock.smallest_skew_ns = analysis::resolution_factor * totals.largest_skew_uncertainty_ns;
+  }
   report.by_operation = analysis::summarise_operations(totals.operations);
   report.ranks = std::move(ranks);
   report.stragglers = analysis::find_stragglers(report.ranks, totals);
@@ -117,7 +121,7 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   add_missing_rank_warnings(report, report.warnings);
   report.warnings = tidy_warnings(std::move(report.warnings));
   report.tables = {trace_ranks_table(report), ranks_table(report), communicators_table(report),
-                   operations_table(report), clock_table(report)};
+                   operations_table(report),  clock_table(report), clock_residuals_table(report)};
   return report;
 }
 
@@ -182,11 +186,10 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   });
   CrossRank cross;
   phases.collective("matching collectives", [&] { cross = match_collectives(communicator, local_traces); });
-  ClockReport clock;
+  clock::ClockFit clock;
   phases.collective("aligning clocks", [&] {
-    clock::ClockFit fit = estimate_clock(communicator, ranks, cross, {job.clock_method, job.ptp_uncertainty_ns});
-    clock = std::move(fit.report);
-    ranks.warnings.insert(ranks.warnings.end(), fit.warnings.begin(), fit.warnings.end());
+    clock = estimate_clock(communicator, ranks, cross, {job.clock_method, job.ptp_uncertainty_ns});
+    ranks.warnings.insert(ranks.warnings.end(), clock.warnings.begin(), clock.warnings.end());
     apply_clock(clock, ranks, cross, local_traces);
   });
   std::vector<Table> rank_tables;
@@ -194,7 +197,8 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   JobReport report;
   phases.collective("attributing waits", [&] {
     const analysis::Totals totals = sum_waits(communicator, clock, ranks, cross);
-    report = make_report(ranks, clock, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
+    report =
+        make_report(ranks, clock.report, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
     report.window = options.window_text;
     std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));

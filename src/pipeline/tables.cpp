@@ -39,7 +39,8 @@ TableSchema instances_schema() {
         "1: the last arriver is later than the second-last beyond three times the uncertainty"},
        {"transfer_ns", integer, "ns", "median over arrivals of the time from the latest enter to the own exit"},
        {"feasible", integer, "", "0: a member left before the last one entered, so the match or the clock is wrong"},
-       {"caused_wait_ns", integer, "ns", "waiting that would vanish without the last arriver's own lateness"}}};
+       {"caused_wait_ns", integer, "ns", "waiting that would vanish without the last arriver's own lateness"},
+       {"end_residual_ns", integer, "ns", "latest minus earliest exit on the job clock; -1: clocks not related"}}};
 }
 
 TableSchema arrivals_schema() {
@@ -67,7 +68,8 @@ Table instances_chunk(std::span<const InstanceRow> rows,
     writer << first_instance[c] + i.sequence << std::string_view(communicators[c].name) << i.sequence
            << operation_name(i.operation) << i.message_bytes << std::int64_t{i.members} << std::int64_t{i.arrivals}
            << i.first_enter_ns << i.last_enter_ns << i.last_enter_ns - i.first_enter_ns << i.skew_uncertainty_ns
-           << std::int64_t{i.last_trace_rank} << i.resolved << i.transfer_ns << i.feasible << i.caused_wait_ns;
+           << std::int64_t{i.last_trace_rank} << i.resolved << i.transfer_ns << i.feasible << i.caused_wait_ns
+           << i.end_residual_ns;
   }
   return table;
 }
@@ -181,12 +183,33 @@ Table clock_table(const JobReport& report) {
                    {"offset_ns", integer, "ns", "at the pivot"},
                    {"drift_ppb", real, "ppb", ""},
                    {"uncertainty_ns", integer, "ns", "one standard uncertainty; -1: related to no other session"},
-                   {"component", integer, "", "only sessions of one component can be compared"}}});
+                   {"component", integer, "", "only sessions of one component can be compared"},
+                   {"drift_uncertainty_ppb", real, "ppb", "one standard uncertainty; NaN: no drift was fitted"}}});
   RowWriter writer(table);
   for (const SessionClock& session : report.clock.sessions) {
     writer << std::string_view(session.path) << std::string_view(session.host) << clock_method_name(session.method)
            << session.offset_ns << session.drift_ppb << session.uncertainty_ns.value_or(-1)
-           << std::int64_t{session.component};
+           << std::int64_t{session.component} << real_or_nan(session.drift_uncertainty_ppb);
+  }
+  return table;
+}
+
+Table clock_residuals_table(const JobReport& report) {
+  Table table =
+      make_table({"clock_residuals",
+                  "How far ends of collectives held out of the clock fit lie from their instance's median",
+                  {{"operation", label, "", "what the members do"},
+                   {"one_host", integer, "", "1: all members on one host"},
+                   {"from_bytes", integer, "bytes", "message sizes from here to below twice this; -1: not known"},
+                   {"decides", integer, "", "1: counts in the residual of the whole run"},
+                   {"samples", integer, "", "ends looked at"},
+                   {"p50_ns", integer, "ns", "median, the lasting bias of each member's ends taken off"},
+                   {"p90_ns", integer, "ns", "90% are less"},
+                   {"max_ns", integer, "ns", "largest"}}});
+  RowWriter writer(table);
+  for (const ClassResidual& row : report.clock.residual.by_class) {
+    writer << operation_name(row.operation) << row.one_host << row.from_bytes << row.decides << row.samples
+           << row.p50_ns << row.p90_ns << row.max_ns;
   }
   return table;
 }

@@ -36,5 +36,6 @@ Table ranks_table(const JobReport& report);
 Table communicators_table(const JobReport& report);
 Table operations_table(const JobReport& report);
 Table clock_table(const JobReport& report);
+Table clock_residuals_table(const JobReport& report);
 
 }  // namespace nsys_explain::pipeline

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-#include <optional>
-
+#include "clock_json.hpp"
+#include "json_parts.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/report.hpp"
 
@@ -11,26 +10,6 @@
 namespace nsys_explain::report {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-template <class T>
-Json nullable(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-/// A point in time, or null where there is none.
-Json point_in_time(Nanoseconds time_ns) {
-  return time_ns == no_time ? Json(nullptr) : Json(time_ns);
-}
-
-/// One object per element, in order. Never null: an empty vector is an empty array.
-template <class T, class ToObject>
-Json array_of(const std::vector<T>& elements, const ToObject& to_object) {
-  Json array = Json::array();
-  for (const T& element : elements) array.push_back(to_object(element));
-  return array;
-}
 
 Json input(const InputReport& input) {
   return {{"path", input.path}, {"status", status_name(input.status)}, {"message", input.message}};
@@ -54,27 +33,6 @@ Json trace_rank(const TraceRankIdentity& rank) {
           {"host", rank.host},
           {"gpu_name", rank.gpu_name},
           {"gpu_uuid", rank.gpu_uuid}};
-}
-
-Json session_clock(const SessionClock& session) {
-  return {{"path", session.path},
-          {"host", session.host},
-          {"method", clock_method_name(session.method)},
-          {"offset_ns", session.offset_ns},
-          {"drift_ppb", session.drift_ppb},
-          {"uncertainty_ns", nullable(session.uncertainty_ns)},
-          {"component", session.component}};
-}
-
-Json clock(const ClockReport& clock) {
-  return {{"sessions", array_of(clock.sessions, session_clock)},
-          {"pivot_ns", clock.pivot_ns},
-          {"residual",
-           {{"held_out_p50_ns", nullable(clock.residual.held_out_p50_ns)},
-            {"held_out_p90_ns", nullable(clock.residual.held_out_p90_ns)},
-            {"held_out_max_ns", nullable(clock.residual.held_out_max_ns)},
-            {"samples", clock.residual.samples}}},
-          {"violations", clock.violations}};
 }
 
 Json communicator(const CommunicatorSummary& communicator) {
@@ -168,12 +126,13 @@ std::string to_json(const JobReport& report) {
   document["inputs"] = array_of(report.inputs, input);
   document["sessions"] = array_of(report.sessions, session);
   document["trace_ranks"] = array_of(report.trace_ranks, trace_rank);
-  document["clock"] = clock(report.clock);
+  document["clock"] = clock_json(report.clock);
   document["communicators"] = array_of(report.communicators, communicator);
   document["collectives"] = {{"instances", report.instances},
                              {"complete", report.complete},
                              {"partial", report.partial},
-                             {"unmatched_arrivals", report.unmatched_arrivals}};
+                             {"unmatched_arrivals", report.unmatched_arrivals},
+                             {"unjudged", report.unjudged}};
   document["by_operation"] = array_of(report.by_operation, operation);
   document["ranks"] = array_of(report.ranks, rank);
   document["stragglers"] = array_of(report.stragglers, straggler);

@@ -52,7 +52,7 @@ std::string to_markdown(const JobReport& report) {
   out += waits_section(report);
   out += operations_section(report);
   out += communicators_section(report);
-  out += clock_section(report);
+  out += clock_and_matching_section(report);
   out += nvlink_section(report);
   out += trace_ranks_section(report);
   out += inputs_section(report);

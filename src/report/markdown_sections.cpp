@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "markdown_parts.hpp"
 #include "markdown_table.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/capture_advice.hpp"
@@ -20,28 +21,6 @@ using Align = MarkdownTable::Align;
 
 constexpr std::size_t sentence_width = 600;  ///< characters of a finding, an evidence line or a message
 constexpr std::size_t shown_evidence = 8;
-
-std::string heading(std::string_view title, std::string_view derivation) {
-  return fmt::format("\n## {}\n\n{}\n", title, wrap(derivation, "", ""));
-}
-
-/// What a table leaves out, and where it is.
-std::string rest_note(std::size_t all, std::size_t shown, std::string_view where) {
-  if (all <= shown) return {};
-  return wrap(fmt::format("... and {} more ({}).", format_count(static_cast<std::int64_t>(all - shown)), where), "\n",
-              "");
-}
-
-/// The first `shown_rows` of the elements in the order that `comes_before` gives; all of them, in their own order,
-/// where they are few.
-template <class T, class Before>
-std::vector<T> most_telling(const std::vector<T>& elements, const Before& comes_before) {
-  std::vector<T> chosen = elements;
-  if (chosen.size() <= shown_rows) return chosen;
-  std::stable_sort(chosen.begin(), chosen.end(), comes_before);
-  chosen.erase(chosen.begin() + shown_rows, chosen.end());
-  return chosen;
-}
 
 /// Ranks that cost or lose the most time, most first.
 std::vector<RankSummary> telling_ranks(const JobReport& report) {
@@ -234,51 +213,6 @@ std::string communicators_section(const JobReport& report) {
   }
   return out + table.to_string() +
          rest_note(report.communicators.size(), communicators.size(), "table `communicators` of store.h5");
-}
-
-std::string clock_section(const JobReport& report) {
-  const ClockReport& clock = report.clock;
-  if (clock.sessions.size() < 2 && clock.violations == 0) return {};
-  std::string out = heading(
-      "Clocks",
-      "One correction per session (report file): by matched ends of collectives, by a clock that sessions of one host "
-      "share, or by UTC alone. Uncertainty is one standard uncertainty; only sessions of one group can be compared.");
-  MarkdownTable table;
-  table.columns = {{"session", Align::left},
-                   {"host", Align::left},
-                   {"method", Align::left},
-                   {"offset"},
-                   {"drift"},
-                   {"uncertainty"},
-                   {"group"}};
-  const std::vector<SessionClock> sessions =
-      most_telling(clock.sessions, [](const SessionClock& a, const SessionClock& b) {
-        if (a.uncertainty_ns.has_value() != b.uncertainty_ns.has_value()) return !a.uncertainty_ns.has_value();
-        return a.uncertainty_ns > b.uncertainty_ns;
-      });
-  for (const SessionClock& s : sessions) {
-    table.rows.push_back(
-        {markdown_path(s.path, 32), markdown_code(s.host, 16), std::string(clock_method_name(s.method)),
-         format_duration(s.offset_ns), fmt::format("{:.4g} ppb", s.drift_ppb),
-         s.uncertainty_ns ? format_duration(*s.uncertainty_ns) : "unknown", fmt::format("{}", s.component)});
-  }
-  out += table.to_string() + rest_note(clock.sessions.size(), sessions.size(), "table `clock_sessions` of store.h5");
-  const ClockResidual& residual = clock.residual;
-  if (residual.held_out_p50_ns && residual.held_out_p90_ns && residual.held_out_max_ns) {
-    out +=
-        wrap(fmt::format("Ends of collectives held out of the fit differ by {} (median), {} (90% of them less) and {} "
-                         "(most), over {}.",
-                         format_duration(*residual.held_out_p50_ns), format_duration(*residual.held_out_p90_ns),
-                         format_duration(*residual.held_out_max_ns), counted(residual.samples, "sample")),
-             "\n", "");
-  }
-  if (clock.violations > 0) {
-    out += wrap(fmt::format("In {} a member left before the last one entered, which a correct clock and match never "
-                            "show; nothing about lateness is drawn from them.",
-                            counted(clock.violations, "collective")),
-                "\n", "");
-  }
-  return out;
 }
 
 std::string nvlink_section(const JobReport& report) {

@@ -10,16 +10,13 @@
 /// heading and one sentence on how it was derived and what limits it.
 namespace nsys_explain::report {
 
-/// Rows that a table shows at most. All rows are in report.json and the store.
-inline constexpr std::size_t shown_rows = 20;
-
 std::string findings_section(const JobReport& report);
 std::string stragglers_section(const Overview& overview);
 std::string budget_section(const JobReport& report);
 std::string waits_section(const JobReport& report);
 std::string operations_section(const JobReport& report);
 std::string communicators_section(const JobReport& report);
-std::string clock_section(const JobReport& report);
+std::string clock_and_matching_section(const JobReport& report);
 std::string nvlink_section(const JobReport& report);
 std::string trace_ranks_section(const JobReport& report);
 std::string inputs_section(const JobReport& report);

@@ -171,8 +171,8 @@ std::string clock_quality(const JobReport& report) {
     text += fmt::format("; ends held out of the fit agree within {} (90% of them)",
                         format_duration(*clock.residual.held_out_p90_ns));
   }
-  if (const Nanoseconds limit = smallest_difference_ns(clock); limit > 0) {
-    text += fmt::format("; skews below {} are not distinguishable", format_duration(limit));
+  if (clock.smallest_skew_ns) {
+    text += fmt::format("; skews below {} are not distinguishable", format_duration(*clock.smallest_skew_ns));
   }
   if (unrelated > 0) {
     text += fmt::format("; {} related to no other: no lateness is claimed for {}",
@@ -186,20 +186,6 @@ const TraceRankIdentity* find_identity(const JobReport& report, std::int32_t tra
   const auto found = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
                                   [&](const TraceRankIdentity& rank) { return rank.trace_rank == trace_rank; });
   return found == report.trace_ranks.end() ? nullptr : &*found;
-}
-
-Nanoseconds smallest_difference_ns(const ClockReport& clock) {
-  std::map<std::int32_t, std::vector<Nanoseconds>> by_component;
-  for (const SessionClock& session : clock.sessions) {
-    if (session.uncertainty_ns) by_component[session.component].push_back(*session.uncertainty_ns);
-  }
-  double worst = 0;
-  for (auto& [component, uncertainties] : by_component) {
-    if (uncertainties.size() < 2) continue;
-    std::sort(uncertainties.rbegin(), uncertainties.rend());
-    worst = std::max(worst, std::hypot(static_cast<double>(uncertainties[0]), static_cast<double>(uncertainties[1])));
-  }
-  return std::llround(3 * worst);
 }
 
 std::string format_gpu_time(Nanoseconds duration_ns) {

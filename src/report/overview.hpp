@@ -47,11 +47,6 @@ std::string clock_quality(const JobReport& report);
 /// Where the trace rank ran; nullptr where it is not known.
 const TraceRankIdentity* find_identity(const JobReport& report, std::int32_t trace_rank);
 
-/// The difference of arrival below which trace ranks of the two least certain sessions of one clock component cannot be
-/// told apart: three standard uncertainties of the difference of their clocks. Other limits (devices of one session)
-/// may be larger. 0 where no two sessions are related.
-Nanoseconds smallest_difference_ns(const ClockReport& clock);
-
 /// "12.3 GPU-seconds", "4.56 GPU-hours", three significant digits; below a second "7.890 ms of GPU time".
 std::string format_gpu_time(Nanoseconds duration_ns);
 

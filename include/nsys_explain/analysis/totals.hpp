@@ -65,6 +65,7 @@ struct Totals {
   std::vector<std::int64_t> caused_wait_ns;  ///< by rank, then bin: bin_count entries per trace rank
   std::vector<OperationTotals> operations;
   std::vector<CommunicatorTotals> communicators;
+  Nanoseconds largest_skew_uncertainty_ns = -1;  ///< of all comparable instances; -1 where there is none
 };
 
 Totals make_totals(std::size_t trace_ranks, std::size_t communicators);

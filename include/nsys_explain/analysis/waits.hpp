@@ -2,15 +2,18 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 
 #include "nsys_explain/model/collective.hpp"
 
 namespace nsys_explain::analysis {
 
-/// One standard uncertainty of the difference of two times of these trace ranks on the job clock; empty where their
-/// clocks cannot be compared.
-using PairUncertainty = std::function<std::optional<Nanoseconds>(std::int32_t trace_rank_a, std::int32_t trace_rank_b)>;
+/// What the job clock knows about differences between trace ranks.
+struct ClockKnowledge {
+  /// Times of trace ranks can be compared if this is equal.
+  std::function<std::int32_t(std::int32_t trace_rank)> component;
+  /// One standard uncertainty of the difference of two times near `at_ns` of comparable trace ranks.
+  std::function<Nanoseconds(std::int32_t trace_rank_a, std::int32_t trace_rank_b, Nanoseconds at_ns)> uncertainty;
+};
 
 /// An arrival is resolved as the last one beyond this many standard uncertainties.
 inline constexpr std::int64_t resolution_factor = 3;
@@ -23,6 +26,6 @@ inline constexpr std::int64_t resolution_factor = 3;
 /// not before the second-last).
 /// Of members without comparable clocks, and of infeasible instances, nothing is claimed: waits stay 0, and none is
 /// resolved.
-void compute_waits(MatchedBlock& block, const PairUncertainty& uncertainty);
+void compute_waits(MatchedBlock& block, const ClockKnowledge& clock);
 
 }  // namespace nsys_explain::analysis

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nsys_explain/clock/level_zero.hpp"
+#include "nsys_explain/clock/uncertainty.hpp"
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"
@@ -45,8 +46,17 @@ struct Reduction {
   static Reduction serial();
 };
 
+/// A fit is believed if exits held out of it agree better than this (median). Members of one instance leave within one
+/// step of NCCL's ring or tree of each other: 512 KiB (NCCL_BUFFSIZE 4 MiB in 8 steps), which the slowest link in use,
+/// 5 GB/s (40 Gb/s), carries in 100 us; measured medians are 0.3 to 20 us. Exits of operations that do not belong
+/// together differ by the time between operations. Beyond the limit many matches must be wrong, and clocks fitted to
+/// them would pass for knowledge; so only host clocks (and UTC, where the user vouches for it) relate sessions then,
+/// and the residual and an error say why. Where the user forces a method, it is used.
+inline constexpr Nanoseconds largest_credible_residual_ns = 100'000;
+
 struct ClockFit {
   ClockReport report;  ///< sessions in the order given
+  ClockErrors errors;  ///< of the sessions in that order
   std::vector<Warning> warnings;
 };
 
@@ -67,7 +77,8 @@ struct ClockFit {
 ///
 /// `uncertainty_ns` is one standard uncertainty of the offset to the component's reference at the pivot: the
 /// M-estimator's sandwich covariance propagated through the graph, including what biases may contribute. Drifts of a
-/// component are reported only if one of them is significant; otherwise they are 0.
+/// component are reported only if one of them is significant; otherwise they are 0. In runs of two minutes and more
+/// drifts may change along the run (SessionClock::bends), where that is significant for any session.
 ClockFit fit_clocks(std::span<const Session> sessions, const Observations& observations, const Reduction& reduction,
                     const ClockOptions& options = {});
 

@@ -12,8 +12,8 @@ namespace nsys_explain::clock {
 inline constexpr double drift_steps_per_ppb = 1024.0 * 1024.0;
 
 /// Job time of session time u: with x = u - offset, x - floor(drift * (x - pivot) + 1/2), the drift rounded to its
-/// step. Exact integer arithmetic. Monotone for |drift| < 1e9 ppb: never decreases, and grows by at most 2 ns per ns.
-/// no_time stays no_time.
+/// step; where the clock has bends, their correction is subtracted, too. Exact integer arithmetic. Monotone for |drift|
+/// < 1e9 ppb: never decreases, and grows by at most 2 ns per ns. no_time stays no_time.
 Nanoseconds to_job_time(const SessionClock& clock, Nanoseconds pivot_ns, Nanoseconds u_ns);
 
 /// The inverse: the earliest session time whose job time is job_ns or later. So to_session_time(to_job_time(u)) is u,

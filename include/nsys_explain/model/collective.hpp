@@ -101,8 +101,9 @@ struct Instance {
   Nanoseconds last_enter_ns = 0;
   std::int64_t skew_uncertainty_ns = -1;  ///< one standard uncertainty of last minus second-last enter; -1: not known
   std::int32_t last_trace_rank = -1;
-  Nanoseconds transfer_ns = 0;     ///< median over arrivals of max(0, exit - A)
-  Nanoseconds caused_wait_ns = 0;  ///< waiting that would vanish without the last arriver's own lateness
+  Nanoseconds transfer_ns = 0;       ///< median over arrivals of max(0, exit - A)
+  Nanoseconds end_residual_ns = -1;  ///< latest minus earliest exit; -1 where the clocks are not related
+  Nanoseconds caused_wait_ns = 0;    ///< waiting that would vanish without the last arriver's own lateness
 };
 
 /// Matched instances of one communicator, consecutive in sequence: the piece that one owner rank works on.

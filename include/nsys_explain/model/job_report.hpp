@@ -18,7 +18,19 @@ namespace nsys_explain {
 
 enum class ClockMethod : std::uint8_t { collectives, host_clock, utc };
 
-/// Job time = u - offset_ns - drift_ppb * 1e-9 * (u - offset_ns - pivot_ns), with u = UTC by the report - epoch.
+/// Correction on top of offset and drift at one time of the session's clock (u - offset_ns).
+struct ClockBend {
+  Nanoseconds at_ns = 0;
+  Nanoseconds correction_ns = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(at_ns, correction_ns);
+  }
+};
+
+/// Job time = u - offset_ns - drift_ppb * 1e-9 * (u - offset_ns - pivot_ns), with u = UTC by the report - epoch; where
+/// there are bends, minus their correction, too: linear between them, constant beyond the first and the last.
 struct SessionClock {
   std::string path;
   std::string host;
@@ -28,17 +40,37 @@ struct SessionClock {
   std::optional<Nanoseconds>
       uncertainty_ns;          ///< one standard uncertainty; empty: nothing relates this session to others
   std::int32_t component = 0;  ///< only sessions of one component can be compared
+  std::optional<double> drift_uncertainty_ppb;  ///< one standard uncertainty; empty where no drift was fitted
+  std::vector<ClockBend> bends;                 ///< ascending; empty unless a long run shows that the drift changes
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(path, host, method, offset_ns, drift_ppb, uncertainty_ns, component);
+    archive(path, host, method, offset_ns, drift_ppb, uncertainty_ns, component, drift_uncertainty_ppb, bends);
   }
+};
+
+/// Held-out residuals of magnitude [from_ns, to_ns).
+struct ResidualBin {
+  Nanoseconds from_ns = 0, to_ns = 0;
+  std::int64_t samples = 0;
+};
+
+/// Held-out residuals of the instances of one operation, of similar size and scope.
+struct ClassResidual {
+  Operation operation = Operation::unknown;
+  bool one_host = false;         ///< all members on one host
+  std::int64_t from_bytes = -1;  ///< message sizes [from_bytes, 2 * from_bytes); -1: not known
+  bool decides = false;          ///< counts in the residual of the whole run
+  std::int64_t samples = 0;
+  Nanoseconds p50_ns = 0, p90_ns = 0, max_ns = 0;
 };
 
 /// How well matched ends agree after clock correction, on instances held out of the fit. Empty: nothing to hold out.
 struct ClockResidual {
   std::optional<Nanoseconds> held_out_p50_ns, held_out_p90_ns, held_out_max_ns;
   std::int64_t samples = 0;
+  std::vector<ResidualBin> histogram;   ///< of those samples; consecutive powers of two, the ends not empty
+  std::vector<ClassResidual> by_class;  ///< all operations, also those that do not count above
 };
 
 struct ClockReport {
@@ -46,6 +78,9 @@ struct ClockReport {
   Nanoseconds pivot_ns = 0;
   ClockResidual residual;
   std::int64_t violations = 0;  ///< instances in which a member left before the last one entered
+  /// An arrival skew beyond this is resolved in every collective of the run; empty where no two arrivals are
+  /// comparable.
+  std::optional<Nanoseconds> smallest_skew_ns;
 };
 
 struct CommunicatorSummary {

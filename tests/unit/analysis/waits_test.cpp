@@ -25,9 +25,9 @@ InstanceArrival member(std::int32_t rank, Nanoseconds enter, Nanoseconds exit, N
   return {.enter_ns = enter, .exit_ns = exit, .work_ns = work, .trace_rank = rank};
 }
 
-std::optional<Nanoseconds> ten(std::int32_t, std::int32_t) {
-  return 10;
-}
+/// All clocks are related, every difference is known to 10 ns.
+const ClockKnowledge ten{[](std::int32_t) { return 0; },
+                         [](std::int32_t, std::int32_t, Nanoseconds) -> Nanoseconds { return 10; }};
 
 TEST(Waits, WorkedExample) {
   // Rank 2 enters 300 after the first; it worked 250 longer than the median (100), so 50 of its lateness it inherited.
@@ -44,7 +44,8 @@ TEST(Waits, WorkedExample) {
   EXPECT_EQ(block.arrivals[1].wait_ns, 260);
   EXPECT_EQ(block.arrivals[2].wait_ns, 0);
   EXPECT_EQ(block.arrivals[0].transfer_ns, 120);
-  EXPECT_EQ(instance.transfer_ns, 120);  // of 110, 120, 125
+  EXPECT_EQ(instance.transfer_ns, 120);     // of 110, 120, 125
+  EXPECT_EQ(instance.end_residual_ns, 15);  // 1425 - 1410
   EXPECT_EQ(block.arrivals[2].own_lateness_ns, 250);
   EXPECT_EQ(block.arrivals[2].inherited_lateness_ns, 50);
   EXPECT_EQ(block.arrivals[1].own_lateness_ns, 0);
@@ -69,12 +70,32 @@ TEST(Waits, LastArriverBelowThreeUncertaintiesIsNotResolved) {
   EXPECT_EQ(block.arrivals[0].wait_ns, 30) << "the estimate stands, the verdict does not";
 }
 
+TEST(Waits, TheUncertaintyIsThatOfTheLastTwoAtTheirTime) {
+  // The clocks of ranks 1 and 2 are tied closely, and all of them drift apart with time.
+  const ClockKnowledge clock{[](std::int32_t) { return 0; },
+                             [](std::int32_t a, std::int32_t b, Nanoseconds at_ns) -> Nanoseconds {
+                               return std::abs(a - b) * (at_ns < 50'000 ? 10 : 100);
+                             }};
+  const std::vector<InstanceArrival> members{member(0, 0, 200), member(1, 100, 200), member(2, 150, 200)};
+  MatchedBlock early = block_of(members);
+  compute_waits(early, clock);
+  EXPECT_EQ(early.instances[0].skew_uncertainty_ns, 10);
+  EXPECT_TRUE(early.instances[0].resolved);
+  std::vector<InstanceArrival> later = members;
+  for (InstanceArrival& arrival : later) arrival.enter_ns += 50'000, arrival.exit_ns += 50'000;
+  MatchedBlock late = block_of(later);
+  compute_waits(late, clock);
+  EXPECT_EQ(late.instances[0].skew_uncertainty_ns, 100);
+  EXPECT_FALSE(late.instances[0].resolved);
+}
+
 TEST(Waits, NothingIsClaimedBetweenUnrelatedClocks) {
   MatchedBlock block = block_of({member(0, 0, 200, 50), member(1, 100000, 100200, 90)});
-  compute_waits(block, [](std::int32_t, std::int32_t) -> std::optional<Nanoseconds> { return std::nullopt; });
+  compute_waits(block, {[](std::int32_t rank) { return rank; }, ten.uncertainty});
   EXPECT_FALSE(block.instances[0].comparable);
   EXPECT_FALSE(block.instances[0].resolved);
   EXPECT_EQ(block.instances[0].skew_uncertainty_ns, -1);
+  EXPECT_EQ(block.instances[0].end_residual_ns, -1);
   EXPECT_EQ(block.arrivals[0].wait_ns, 0);
 }
 
@@ -109,8 +130,10 @@ TEST(Totals, SumsRanksOperationsAndCommunicators) {
   Totals totals = make_totals(3, 2);
   const std::vector<std::int32_t> ranks{3, 5, 9};
   const TimeBins bins{1200, 1328};
+  EXPECT_EQ(totals.largest_skew_uncertainty_ns, -1);
   accumulate(totals, block, ranks, bins);
   accumulate(totals, block, ranks, bins);
+  EXPECT_EQ(totals.largest_skew_uncertainty_ns, 10);
   EXPECT_EQ(totals.ranks[0].wait_ns, 600);
   EXPECT_EQ(totals.ranks[2].arrivals, 2);
   EXPECT_EQ(totals.ranks[2].last_arrivals, 2);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <numbers>
 #include <random>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ inline constexpr double all_reduce_floor_ns = 420;
 struct TrueClock {
   double offset_ns = 0;
   double drift = 0;
+  /// Off the straight line by wander_ns * sin(2 pi (true - mid-run) / wander_period_ns): the room's temperature.
+  double wander_ns = 0;
+  double wander_period_ns = 600e9;
 };
 
 class SimulatedClocks {
@@ -38,7 +42,9 @@ class SimulatedClocks {
       session.utc_start_ns = 1'700'000'000'000'000'000;
       sessions.push_back(session);
       clocks.push_back({uniform(-offset_spread_ns, offset_spread_ns), uniform(-drift_spread, drift_spread)});
-      gather_bias_.push_back(2'700 * std::exp(1.737 * normal()));  // median 2.7 us, p90 25 us
+      const double spread = normal();
+      gather_bias_.push_back(2'700 * std::exp(1.737 * spread));  // median 2.7 us, p90 25 us
+      gather_spread_.push_back(2'700 * std::exp(1.2 * spread));  // the same with a scatter of 1.25 on top
     }
   }
 
@@ -89,6 +95,19 @@ class SimulatedClocks {
     return (s.offset_ns - r.offset_ns) + (s.drift - r.drift) * (at - mid_run_ns());
   }
 
+  double wander(int session, double true_ns) const {
+    const TrueClock& c = clocks[session];
+    return c.wander_ns * std::sin(2 * std::numbers::pi * (true_ns - mid_run_ns()) / c.wander_period_ns);
+  }
+
+  /// What a session's clock shows at a true time, without the ticks of the GPU's timer.
+  double shows(int session, double true_ns) const {
+    const TrueClock& c = clocks[session];
+    return true_ns + c.offset_ns + c.drift * (true_ns - mid_run_ns()) + wander(session, true_ns);
+  }
+  double begin_ns() const { return start_ns_; }
+  double end_ns() const { return start_ns_ + length_ns_; }
+
   /// The same for the drift: job time runs as the reference does.
   double true_drift(int session, int reference) const {
     return 1 - (1 + clocks[reference].drift) / (1 + clocks[session].drift);
@@ -100,12 +119,12 @@ class SimulatedClocks {
   std::vector<Session> sessions;
   std::vector<TrueClock> clocks;
   Observations observations;
+  /// All-gathers: logarithmic standard deviation from instance to instance; 0: a bias that lasts and 1 us of noise.
+  double gather_scatter = 0;
 
  private:
   Nanoseconds local(int session, double true_ns) const {
-    const TrueClock& c = clocks[session];
-    const double u = true_ns + c.offset_ns + c.drift * (true_ns - mid_run_ns());
-    return static_cast<Nanoseconds>(std::llround(u / 32)) * 32;  // GPU timers tick in 32 ns
+    return static_cast<Nanoseconds>(std::llround(shows(session, true_ns) / 32)) * 32;  // GPU timers tick in 32 ns
   }
 
   double lateness(Operation operation, int session) {
@@ -115,6 +134,7 @@ class SimulatedClocks {
       case Operation::reduce_scatter:
         return 1'000 / 0.6745 * std::abs(normal());
       case Operation::all_gather:
+        if (gather_scatter > 0) return gather_spread_[session] * std::exp(gather_scatter * normal());
         return gather_bias_[session] + 1'000 * std::abs(normal());
       default:
         return 10'000 * std::abs(normal());
@@ -124,7 +144,7 @@ class SimulatedClocks {
   std::mt19937_64 random_;
   double start_ns_ = 2e9;
   double length_ns_ = 0;
-  std::vector<double> gather_bias_;
+  std::vector<double> gather_bias_, gather_spread_;
 };
 
 }  // namespace nsys_explain::clock::testing

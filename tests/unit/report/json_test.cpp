@@ -89,8 +89,25 @@ TEST(Json, HoldsEveryKeyOfTheContract) {
                    {"offset_ns", "i"},
                    {"drift_ppb", "n"},
                    {"uncertainty_ns", "i?"},
-                   {"component", "i"}},
+                   {"component", "i"},
+                   {"drift_uncertainty_ppb", "n?"},
+                   {"bends", "a"}},
                   "clock.sessions");
+  expect_elements(document["clock"]["sessions"][2]["bends"], {{"at_ns", "i"}, {"correction_ns", "i"}}, "bends");
+  expect_keys(document["clock"], {{"violations", "i"}, {"smallest_skew_ns", "i?"}}, "clock");
+  expect_elements(document["clock"]["residual"]["histogram"], {{"from_ns", "i"}, {"to_ns", "i"}, {"samples", "i"}},
+                  "histogram");
+  expect_elements(document["clock"]["residual"]["by_class"],
+                  {{"operation", "s"},
+                   {"scope", "s"},
+                   {"from_bytes", "i?"},
+                   {"decides", "b"},
+                   {"samples", "i"},
+                   {"held_out_p50_ns", "i"},
+                   {"held_out_p90_ns", "i"},
+                   {"held_out_max_ns", "i"}},
+                  "by_class");
+  expect_keys(document["collectives"], {{"unjudged", "i"}}, "collectives");
   expect_keys(document["clock"]["residual"],
               {{"held_out_p50_ns", "i?"}, {"held_out_p90_ns", "i?"}, {"held_out_max_ns", "i?"}, {"samples", "i"}},
               "clock.residual");
@@ -176,6 +193,9 @@ TEST(Json, OfAnEmptyReportHasEmptyArrays) {
     EXPECT_EQ(document[key], Json::array()) << key;
   }
   EXPECT_TRUE(document["clock"]["residual"]["held_out_p50_ns"].is_null());
+  EXPECT_EQ(document["clock"]["residual"]["histogram"], Json::array());
+  EXPECT_EQ(document["clock"]["residual"]["by_class"], Json::array());
+  EXPECT_TRUE(document["clock"]["smallest_skew_ns"].is_null());
 }
 
 TEST(Json, NeverHoldsWhatJsonCannot) {

@@ -85,8 +85,34 @@ TEST(Markdown, TellsHowGoodTheDataAre) {
   EXPECT_THAT(text, HasSubstr("100 collectives matched: 10 complete, 90 partial; 2 arrivals without counterpart."));
   EXPECT_THAT(text, HasSubstr("4 sessions, 2 by collectives, 1 by host_clock and 1 by utc"));
   EXPECT_THAT(text, HasSubstr("ends held out of the fit agree within 2.500 us (90% of them)"));
-  EXPECT_THAT(text, HasSubstr("skews below 15.00 us are not distinguishable"));  // 3 * hypot(3, 4) us
+  EXPECT_THAT(text, HasSubstr("skews below 15.00 us are not distinguishable"));
   EXPECT_THAT(text, HasSubstr("1 session is related to no other"));
+}
+
+TEST(Markdown, ShowsWhatTheClockAndTheMatchingAreWorth) {
+  const std::string markdown = to_markdown(small_report());
+  const std::string text = unwrapped(markdown);
+  EXPECT_THAT(text, HasSubstr("## Clock and matching quality"));
+  EXPECT_THAT(text, HasSubstr("An arrival skew above 15.00 us can be told in every collective"));
+  EXPECT_THAT(text, HasSubstr("1 session is related to no other: no lateness is claimed between it and the rest."));
+  EXPECT_THAT(text, HasSubstr("In 1 collective a member left before the last one entered"));
+  EXPECT_THAT(text, HasSubstr("1 collective is not judged"));
+  EXPECT_THAT(text, HasSubstr("-12.5 ppb, bent"));
+  // The fullest bin has 40 signs; 20 of 70 are 11.4 of them, rounded up.
+  EXPECT_THAT(markdown, HasSubstr("\nbelow  1.024 us  " + std::string(40, '#') + "          70   58.3%\n"));
+  EXPECT_THAT(markdown, HasSubstr("\nbelow  2.048 us  " + std::string(12, '#') + ' '));
+  EXPECT_THAT(markdown, HasSubstr("\nbelow  8.192 us  " + std::string(40, ' ') + "           0    0.0%\n"));
+  EXPECT_THAT(text, HasSubstr("all_gather, size not known, one host"));
+}
+
+TEST(Markdown, SaysWhereNothingCouldBeHeldOut) {
+  JobReport report = small_report();
+  report.clock.residual = {};
+  report.clock.violations = 0;
+  const std::string text = unwrapped(to_markdown(report));
+  EXPECT_THAT(text, HasSubstr("No ends of collectives could be held out of the fit"));
+  EXPECT_THAT(text, HasSubstr("In no collective did a member leave before the last one entered."));
+  EXPECT_THAT(text, Not(HasSubstr("Residuals of the ends")));
 }
 
 TEST(Markdown, OfOneSessionNeedsNoCorrection) {
@@ -104,7 +130,7 @@ TEST(Markdown, OfAJobWithoutStragglersSaysWhyWaitingHasNoCulprit) {
                     HasSubstr("the last arriver in 90 of 100 collectives"), HasSubstr("trace rank 2, 81 times")));
   for (RankSummary& rank : report.ranks) rank.last_arrivals = 0;
   EXPECT_THAT(unwrapped(to_markdown(report)), HasSubstr("in none of the 100 collectives is the last arriver later"));
-  report.instances = 0;
+  report.instances = report.unjudged = 0;
   EXPECT_THAT(to_markdown(report), HasSubstr("Lateness cannot be judged"));
   report.ranks.resize(1);
   EXPECT_THAT(to_markdown(report), HasSubstr("only one trace rank"));

@@ -39,14 +39,53 @@ void add_rank(JobReport& report, std::int32_t rank, Nanoseconds idle_ns, RankSum
 }
 
 void add_clock(JobReport& report) {
-  report.clock.sessions = {
-      {"traces/rank_0.sqlite", "node01", ClockMethod::collectives, 0, 0, 0, 0},
-      {"traces/rank_1.sqlite", "node01", ClockMethod::host_clock, 12'000, 0, 3'000, 0},
-      {"traces/rank_2.sqlite", "node02", ClockMethod::collectives, -480'000'123, -12.5, 4'000, 0},
-      {"traces/rank_3.sqlite", "node02", ClockMethod::utc, 0, 0, std::nullopt, 1},
-  };
+  report.clock.sessions.resize(4);
+  for (int s = 0; s < 4; ++s) {
+    SessionClock& session = report.clock.sessions[s];
+    session.path = fmt::format("traces/rank_{}.sqlite", s);
+    session.host = s < 2 ? "node01" : "node02";
+    session.method = ClockMethod::collectives;
+    session.uncertainty_ns = 0;
+  }
+  SessionClock& same_host = report.clock.sessions[1];
+  same_host.method = ClockMethod::host_clock;
+  same_host.offset_ns = 12'000;
+  same_host.uncertainty_ns = 3'000;
+  SessionClock& fitted = report.clock.sessions[2];
+  fitted.offset_ns = -480'000'123;
+  fitted.drift_ppb = -12.5;
+  fitted.drift_uncertainty_ppb = 1.25;
+  fitted.uncertainty_ns = 4'000;
+  fitted.bends = {{5 * ms, 700}, {505 * ms, 0}, {1'005 * ms, -900}};
+  SessionClock& unrelated = report.clock.sessions[3];
+  unrelated.method = ClockMethod::utc;
+  unrelated.uncertainty_ns.reset();
+  unrelated.component = 1;
   report.clock.pivot_ns = 505 * ms;
-  report.clock.residual = {800, 2'500, 9'000, 120};
+  ClockResidual& residual = report.clock.residual;
+  residual.held_out_p50_ns = 800;
+  residual.held_out_p90_ns = 2'500;
+  residual.held_out_max_ns = 9'000;
+  residual.samples = 120;
+  residual.histogram = {
+      {512, 1'024, 70}, {1'024, 2'048, 20}, {2'048, 4'096, 29}, {4'096, 8'192, 0}, {8'192, 16'384, 1}};
+  residual.by_class = {{.operation = Operation::all_reduce,
+                        .one_host = false,
+                        .from_bytes = 1 << 20,
+                        .decides = true,
+                        .samples = 120,
+                        .p50_ns = 800,
+                        .p90_ns = 2'500,
+                        .max_ns = 9'000},
+                       {.operation = Operation::all_gather,
+                        .one_host = true,
+                        .from_bytes = -1,
+                        .decides = false,
+                        .samples = 20,
+                        .p50_ns = 2'700,
+                        .p90_ns = 25'000,
+                        .max_ns = 80'000}};
+  report.clock.smallest_skew_ns = 15'000;
   report.clock.violations = 1;
 }
 
@@ -92,6 +131,7 @@ JobReport small_report() {
   report.complete = 10;
   report.partial = 90;
   report.unmatched_arrivals = 2;
+  report.unjudged = 1;
   report.by_operation = {{Operation::all_reduce, 90, 90LL << 26, 345 * ms, 45 * ms, 134.2, 214.7},
                          {Operation::all_gather, 10, std::nullopt, 5 * ms, 1 * ms, std::nullopt, std::nullopt}};
   report.stragglers = {{.trace_rank = 2,
@@ -128,7 +168,12 @@ JobReport large_report(int count) {
   for (int i = 0; i < count; ++i) {
     add_rank(report, i, i % 100 * ms,
              {.budget = {}, .arrivals = 1000, .last_arrivals = 1, .wait_ns = i, .caused_wait_ns = i});
-    report.clock.sessions.push_back({fmt::format("rank_{}", i), "host", ClockMethod::collectives, i, 0, i, 0});
+    SessionClock& session = report.clock.sessions.emplace_back();
+    session.path = fmt::format("rank_{}", i);
+    session.host = "host";
+    session.method = ClockMethod::collectives;
+    session.offset_ns = i;
+    session.uncertainty_ns = i;
     report.inputs[i].status = InputStatus::degraded;
     report.communicators.push_back(
         {.name = fmt::format("inferred-{}", i), .trace_ranks = {i}, .size = 2, .instances = i});
