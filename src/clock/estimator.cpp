@@ -14,6 +14,8 @@ namespace {
 constexpr double huber_limit = 1.345;        // 95 % efficiency on normal noise
 constexpr double tukey_limit = 4.685;        // the same
 constexpr double least_tukey_weight = 1e-6;  // keeps a session whose exits all disagree determined, if badly
+constexpr double scatter_limit = 1.041;  // beyond this many scales all residuals count alike: half of them may be wrong
+constexpr double normal_scatter = 0.5;   // mean of min((r / limit)^2, 1) of normal residuals
 constexpr double median_to_deviation = 1.4826;
 constexpr double prior_samples = 4;       // weight of what is known beforehand about a class's scale
 constexpr double drift_deviation = 1e-4;  // oscillators differ by less than 100 ppm; matters for a handful of instances
@@ -73,6 +75,7 @@ Estimator::Estimator(SampleSet& set, const Reduction& reduction)
   state.offset_ns.assign(sessions, 0.0);
   state.drift.assign(sessions, 0.0);
   state.bias_ns.assign(sessions * set.bias_ns.size(), 0.0);
+  state.noise.assign(sessions * set.bias_ns.size(), 1.0);
 }
 
 void Estimator::estimate() {
@@ -107,6 +110,9 @@ void Estimator::freeze_drift(const std::vector<bool>& frozen) {
 void Estimator::bend(std::size_t intervals) {
   unknowns_.bends = intervals - 1;
   state.bend_ns.assign(unknowns_.sessions * unknowns_.bends, 0.0);
+  // Exits that a straight line could not follow have no weight now: all of them must be heard again.
+  iterate(Loss::squares, Centre::median);
+  iterate_until_still(Loss::huber, Centre::median, 10);
   iterate_until_still(Loss::huber, Centre::weighted, 15);
   refine();
 }
@@ -129,7 +135,10 @@ double Estimator::iterate(Loss loss, Centre centre) {
   place_ties();
   compute_residuals(set_.own, centre);
   compute_residuals(set_.ties, centre);
-  if (loss != Loss::squares) estimate_scales();
+  if (loss != Loss::squares) {
+    estimate_scales();
+    estimate_noise();
+  }
   weigh(set_.own, loss);
   weigh(set_.ties, loss);
 
@@ -202,7 +211,10 @@ void Estimator::estimate_scales() {
     if (!group.active) continue;
     const double inflate = inflation(group);
     std::int64_t* const bins = &counts[static_cast<std::size_t>(group.scale_class) * histogram::bins];
-    for (const Sample& sample : set_.own.of(group)) ++bins[histogram::bin_of(sample.residual * inflate)];
+    const int bias = set_.classes[group.scale_class].bias;
+    for (const Sample& sample : set_.own.of(group)) {
+      ++bins[histogram::bin_of(sample.residual * inflate / noise_of(sample, bias))];
+    }
     counts.back() += group.count - 1;
   }
   counts = reduction_.sum(counts);
@@ -227,16 +239,50 @@ void Estimator::estimate_scales() {
   }
 }
 
+double Estimator::noise_of(const Sample& sample, int bias) const {
+  return bias < 0 ? 1.0
+                  : state.noise[static_cast<std::size_t>(sample.session) * set_.bias_ns.size() +
+                                static_cast<std::size_t>(bias)];
+}
+
+/// Exits of biased operations scatter the more, the larger a member's bias is, by factors of ten and more; weighing all
+/// alike would let the noisiest member's clock follow a few of its exits. One step towards an M-estimate of scale.
+void Estimator::estimate_noise() {
+  const std::size_t biases = set_.bias_ns.size();
+  if (biases == 0) return;
+  const FixedPoint fixed(1, set_.total_samples + 1);
+  std::vector<std::int64_t> sums(state.noise.size() * 2, 0);
+  for (const SampleGroup& group : set_.own.groups) {
+    const ScaleClass& scale_class = set_.classes[group.scale_class];
+    if (!group.active || scale_class.bias < 0) continue;
+    const double inflate = inflation(group) / scale_class.scale_ns;
+    for (const Sample& sample : set_.own.of(group)) {
+      const std::size_t n =
+          static_cast<std::size_t>(sample.session) * biases + static_cast<std::size_t>(scale_class.bias);
+      const double ratio = sample.residual * inflate / state.noise[n];
+      sums[2 * n] += 1;
+      sums[2 * n + 1] += fixed.quantise(std::min(ratio * ratio / (scatter_limit * scatter_limit), 1.0));
+    }
+  }
+  sums = reduction_.sum(sums);
+  for (std::size_t n = 0; n < state.noise.size(); ++n) {
+    const auto count = static_cast<double>(sums[2 * n]);
+    const double scatter = (fixed.restore(sums[2 * n + 1]) + prior_samples * normal_scatter) / (count + prior_samples);
+    state.noise[n] = std::max(1.0, state.noise[n] * std::sqrt(scatter / normal_scatter));
+  }
+}
+
 void Estimator::weigh(Samples& samples, Loss loss) const {
   for (const SampleGroup& group : samples.groups) {
-    const double scale = set_.classes[group.scale_class].scale_ns;
-    const double inflate = inflation(group) / scale;
+    const ScaleClass& scale_class = set_.classes[group.scale_class];
+    const double inflate = inflation(group);
     for (Sample& sample : samples.of(group)) {
-      const double ratio = std::abs(sample.residual) * inflate;
+      sample.scale = scale_class.scale_ns * noise_of(sample, scale_class.bias);
+      const double ratio = std::abs(sample.residual) * inflate / sample.scale;
       double weight = 1;
       if (loss == Loss::huber && ratio > huber_limit) weight = huber_limit / ratio;
       if (loss == Loss::tukey) weight = tukey_weight(ratio);
-      sample.weight = weight / (scale * scale);
+      sample.weight = weight / (sample.scale * sample.scale);
     }
   }
 }
@@ -315,20 +361,19 @@ void Estimator::measure_efficiency() {
   std::vector<double> slopes;
   for (const SampleGroup& group : set_.own.groups) {
     if (!group.active) continue;
-    const double scale = set_.classes[group.scale_class].scale_ns;
     const std::span<const Sample> members = set_.own.of(group);
     double weights = 0, all_slopes = 0;
     slopes.clear();
     for (const Sample& sample : members) {
-      const double u = sample.residual * inflation(group) / (scale * tukey_limit);
+      const double u = sample.residual * inflation(group) / (sample.scale * tukey_limit);
       slopes.push_back(u * u < 1 ? (1 - u * u) * (1 - 5 * u * u) : 0.0);
       all_slopes += slopes.back();
-      weights += sample.weight * scale * scale;
+      weights += relative_weight(sample);
     }
     std::int64_t* const sum = &sums[static_cast<std::size_t>(group.scale_class) * 4];
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const double weight = members[i].weight * scale * scale;
-      const double score = weight * members[i].residual / scale;
+      const double weight = relative_weight(members[i]);
+      const double score = weight * members[i].residual / members[i].scale;
       sum[0] += 1;
       sum[1] += fixed.quantise(std::min(score * score, tukey_limit * tukey_limit));
       sum[2] += fixed.quantise(weight * (1 - weight / weights));
@@ -385,7 +430,7 @@ Spread Estimator::spread_of(const Block& drawn) const {
     for (std::size_t p = 0; p < sides; ++p) squares += values[p] * values[p];
     return std::sqrt(squares / static_cast<double>(sides));
   };
-  std::vector<double> at_pivot(sides);
+  std::vector<double> at_pivot(sides), kink(sides);
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const double* const mine = &drawn.values[s * unknowns_.columns() * sides];
     const auto error = [&](double spans, double* out) {
@@ -398,10 +443,13 @@ Spread Estimator::spread_of(const Block& drawn) const {
     error(0, at_pivot.data());
     result.offset_ns.push_back(deviation(at_pivot.data()));
     result.drift.push_back(deviation(mine + sides) / span_ns);
+    double* const errors = &result.error_ns[s * at.size() * sides];
+    for (std::size_t k = 0; k < at.size(); ++k) error(at[k], errors + k * sides);
     for (std::size_t b = 0; b < unknowns_.bends; ++b) {
-      result.bend_ns.push_back(deviation(mine + unknowns_.bend_column(b) * sides));
+      const double* const before = errors + b * sides;
+      for (std::size_t p = 0; p < sides; ++p) kink[p] = before[p] - 2 * before[sides + p] + before[2 * sides + p];
+      result.kink_ns.push_back(deviation(kink.data()));
     }
-    for (std::size_t k = 0; k < at.size(); ++k) error(at[k], &result.error_ns[(s * at.size() + k) * sides]);
   }
   return result;
 }

@@ -16,13 +16,15 @@ struct ClockState {
   std::vector<double> drift;         ///< dimensionless
   std::vector<double> bias_ns;       ///< [session * bias columns + column]
   std::vector<double> bend_ns;       ///< [session * bends + bend]
+  /// [session * bias columns + column]: how much more its exits scatter than those of their class; 1 or more
+  std::vector<double> noise;
 };
 
 /// Standard uncertainties to the component's reference, and the errors they were drawn from.
 struct Spread {
   std::vector<double> offset_ns;  ///< at the pivot
   std::vector<double> drift;
-  std::vector<double> bend_ns;  ///< [session * bends + bend]
+  std::vector<double> kink_ns;  ///< [session * bends + bend], of the second difference of the clock at that knot
   std::size_t draws = 0;
   std::vector<double> error_ns;  ///< at the knots: [(session * knots + knot) * draws + draw]
 };
@@ -65,6 +67,8 @@ class Estimator {
   double bend_at(std::size_t session, double spans) const;
   Spread spread_of(const Block& drawn) const;
   void estimate_scales();
+  void estimate_noise();
+  double noise_of(const Sample& sample, int bias) const;
   void weigh(Samples& samples, Loss loss) const;
   void find_pivot();
   void place_ties();

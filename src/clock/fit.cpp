@@ -61,16 +61,22 @@ std::size_t intervals_of(double span_ns) {
   return pairs == 0 ? 1 : std::min(2 * pairs, most_intervals);
 }
 
-/// Lets drifts change along a long run if that is more than noise in any clock.
+/// Lets drifts change along a long run if that is more than noise in any clock. What is looked at is the change of
+/// slope at every knot: unlike the bends themselves it does not depend on parts of the run in which a session is
+/// silent.
 void bend_where_significant(Estimator& estimator, Spread& spread) {
   const std::size_t intervals = intervals_of(estimator.span_ns);
   if (intervals == 1) return;
   estimator.bend(intervals);
   Spread bent = estimator.spread();
-  const double limit = significance_limit(bent.bend_ns.size());
+  const double limit = significance_limit(bent.kink_ns.size());
+  const std::size_t inner = estimator.bends();
   bool significant = false;
-  for (std::size_t b = 0; b < bent.bend_ns.size(); ++b) {
-    significant = significant || std::abs(estimator.state.bend_ns[b]) > limit * bent.bend_ns[b];
+  for (std::size_t i = 0; i < bent.kink_ns.size(); ++i) {
+    const std::size_t b = i % inner;
+    const double* const bend = &estimator.state.bend_ns[i - b];
+    const double kink = (b == 0 ? 0 : bend[b - 1]) - 2 * bend[b] + (b + 1 == inner ? 0 : bend[b + 1]);
+    significant = significant || std::abs(kink) > limit * bent.kink_ns[i];
   }
   if (significant) {
     spread = std::move(bent);
@@ -166,9 +172,8 @@ void warn_of_outliers(const SampleSet& set, const Reduction& reduction, std::vec
   std::vector<std::int64_t> rejected(set.component.size(), 0);
   for (const SampleGroup& group : set.own.groups) {
     if (!group.active) continue;
-    const double scale = set.classes[group.scale_class].scale_ns;
     for (const Sample& sample : set.own.of(group)) {
-      rejected[sample.session] += sample.weight * scale * scale < rejected_weight ? 1 : 0;
+      rejected[sample.session] += relative_weight(sample) < rejected_weight ? 1 : 0;
     }
   }
   rejected = reduction.sum(rejected);

@@ -94,8 +94,11 @@ Block NormalEquations::right_hand_side(std::size_t width, double bound, const Va
 void NormalEquations::ground(Block& block) const {
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     if (set_.component[s] != static_cast<std::int32_t>(s)) continue;
-    const auto first = block.values.begin() + static_cast<std::ptrdiff_t>(s * unknowns_.columns() * block.width);
-    std::fill(first, first + static_cast<std::ptrdiff_t>(2 * block.width), 0.0);
+    for (std::size_t column = 0; column < unknowns_.columns(); ++column) {
+      if (!unknowns_.is_relative(column)) continue;
+      const std::size_t first = (s * unknowns_.columns() + column) * block.width;
+      std::fill_n(block.values.begin() + static_cast<std::ptrdiff_t>(first), block.width, 0.0);
+    }
   }
 }
 
@@ -150,8 +153,11 @@ void NormalEquations::factor_diagonal() {
     double* const block = &factors_[s * cells];
     for (std::size_t i = 0; i < columns; ++i) block[i * columns + i] += precision_[s * columns + i];
     if (set_.component[s] == static_cast<std::int32_t>(s)) {
-      std::fill(block, block + 2 * columns, 0.0);  // grounded
-      for (std::size_t i = 2; i < columns; ++i) block[i * columns] = block[i * columns + 1] = 0;
+      for (std::size_t i = 0; i < columns; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) {
+          if (unknowns_.is_relative(i) || unknowns_.is_relative(j)) block[i * columns + j] = 0;  // grounded
+        }
+      }
     }
     for (std::size_t j = 0; j < columns; ++j) {
       double pivot = block[j * columns + j];

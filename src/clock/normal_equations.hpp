@@ -37,6 +37,8 @@ struct Unknowns {
   std::size_t columns() const { return 2 + biases + bends; }
   std::size_t size() const { return sessions * columns(); }
   std::size_t bend_column(std::size_t bend) const { return 2 + biases + bend; }
+  /// Determined as differences between sessions only; biases have a known mean of 0.
+  bool is_relative(std::size_t column) const { return column < 2 || column >= 2 + biases; }
 
   /// Of an exit at this time; `bias` is -1 for an unbiased operation. Bends have hat functions, 0 at the run's ends.
   Dependence dependence(int bias, double spans) const {
@@ -65,8 +67,8 @@ class NormalEquations {
   /// diagonal blocks for the preconditioner. Uses the weights and times in the samples as they are now.
   NormalEquations(const SampleSet& set, Unknowns unknowns, std::vector<double> precision, const Reduction& reduction);
 
-  /// Collective: x with A x = rhs, to `tolerance` relative to the right-hand side. Offset and drift of every
-  /// component's reference are 0: only differences to it are determined.
+  /// Collective: x with A x = rhs, to `tolerance` relative to the right-hand side. The clock of every
+  /// component's reference is straight and right: only differences to it are determined.
   Block solve(const Block& rhs, double tolerance) const;
 
   /// Writes the `width` values (ns) of one member of a group.

@@ -157,9 +157,9 @@ Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds p
   for (const SampleGroup& group : set.own.groups) {
     if (!group.active || !synchronises(set, group)) continue;
     const std::span<const Sample> members = set.own.of(group);
-    const double scale = set.classes[group.scale_class].scale_ns;
-    const double enough = trusted_weight / (scale * scale);
-    if (std::any_of(members.begin(), members.end(), [&](const Sample& s) { return s.weight < enough; })) continue;
+    if (std::any_of(members.begin(), members.end(),
+                    [](const Sample& s) { return relative_weight(s) < trusted_weight; }))
+      continue;
     const JobTimes times(members, clocks, pivot_ns);
     BestOfOthers latest_enter, earliest_exit;
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -167,7 +167,8 @@ Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds p
       earliest_exit.see(-times.exit[i], members[i].session);
     }
     // A class whose exits are at odds with the fit shall not excuse itself by its large scale.
-    const double noise = std::min(scale, set.classes[group.scale_class].prior_ns);
+    const ScaleClass& scale_class = set.classes[group.scale_class];
+    const double noise = std::min(scale_class.scale_ns, scale_class.prior_ns);
     const auto margin = static_cast<Nanoseconds>(noise_margin * noise);
     for (std::size_t i = 0; i < members.size(); ++i) {
       const std::int32_t s = members[i].session;

@@ -45,8 +45,14 @@ struct Sample {
   std::int32_t session = 0;
   double spans = 0;     ///< time since the pivot, in spans
   double residual = 0;  ///< ns
+  double scale = 1;     ///< expected size of the residual, ns
   double weight = 0;    ///< 1 / ns^2
 };
+
+/// 1 for an exit that agrees with the fit, near 0 for one that is let go.
+inline double relative_weight(const Sample& sample) {
+  return sample.weight * sample.scale * sample.scale;
+}
 
 struct SampleGroup {
   std::size_t first = 0;

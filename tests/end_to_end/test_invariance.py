@@ -1,5 +1,6 @@
 """Results do not depend on the number of tool ranks, on the order of the arguments, or on the launcher."""
 
+import contextlib
 import random
 import shutil
 import sqlite3
@@ -68,7 +69,8 @@ class Invariance(EndToEndTest):
 class Invariants(EndToEndTest):
     """What may change the representation of a job, but no verdict (the clock fit absorbs it)."""
 
-    FAULT = ("--nodes", "2", "--gpus-per-node", "2", "--steps", "12", "--fault", "slow_gpu:rank=2,factor=1.3")
+    FAULT = ("--nodes", "2", "--gpus-per-node", "2", "--steps", "10", "--fault", "slow_gpu:rank=2,factor=1.3")
+    SEEDS = range(10)
 
     def assert_same_verdict(self, one, other):
         self.assertEqual([s["trace_rank"] for s in one["stragglers"]], [2])
@@ -78,37 +80,95 @@ class Invariants(EndToEndTest):
             # Merging moves times against the 32 ns tick of the GPU's clock.
             self.assertLessEqual(abs(a["window_ns"] - b["window_ns"]), 64)
             self.assertLess(abs(a["compute_ns"] - b["compute_ns"]), 50_000)
-            # Sums of up to 111 waits, each known to about 0.1 us.
+            # Sums of up to 93 waits, each known to about 0.1 us.
             self.assertLess(abs(a["wait_ns"] - b["wait_ns"]), 50_000)
 
-    def test_a_constant_added_to_all_times_of_one_report(self):
-        traces = self.synth("job", *self.FAULT)
-        expected = self.analyse(traces, "expected")
-        for name, statements in {
-            "utc": ["UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + 7000000"],
-            "events": [f"UPDATE {table} SET start = start + 3000000, end = end + 3000000" for table in
-                       ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
-                        "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS")],
-        }.items():
-            with self.subTest(shifted=name):
-                shifted = self.directory / name
-                shutil.copytree(traces, shifted)
-                connection = sqlite3.connect(shifted / "rank_00001.sqlite")
-                for statement in statements:
-                    connection.execute(statement)
+    def for_every_seed(self, change):
+        """The verdict on a job, and on the same job in the directory that change(traces, seed) names."""
+        for seed in self.SEEDS:
+            with self.subTest(seed=seed):
+                traces = self.synth("job", *self.FAULT, "--seed", str(seed), "--truth", "none", "--force")
+                expected = self.analyse(traces, "expected", "--force")
+                self.assert_same_verdict(expected, self.analyse(change(traces, seed), "out", "--force"))
+
+    def changed_copy(self, traces, name, change):
+        """A copy of the traces with change(connection, path) applied to each."""
+        copy = self.directory / name
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(traces, copy)
+        for path in sorted(copy.glob("*.sqlite")):
+            with contextlib.closing(sqlite3.connect(path)) as connection:
+                change(connection, path)
                 connection.commit()
-                connection.close()
-                self.assert_same_verdict(expected, self.analyse(shifted, f"{name}-out"))
+        return copy
+
+    def test_a_constant_added_to_the_utc_of_one_report(self):
+        def shift(connection, path):
+            if path.name == "rank_00001.sqlite":
+                connection.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + 7000000")
+
+        self.for_every_seed(lambda traces, seed: self.changed_copy(traces, "utc", shift))
+
+    def test_a_constant_added_to_all_events_of_one_report(self):
+        def shift(connection, path):
+            if path.name != "rank_00001.sqlite":
+                return
+            for table, columns in tables_of(connection):
+                if {"start", "end"} <= columns:
+                    connection.execute(f"UPDATE {table} SET start = start + 3000000, end = end + 3000000")
+
+        self.for_every_seed(lambda traces, seed: self.changed_copy(traces, "events", shift))
 
     def test_rows_in_no_order(self):
-        ordered = self.synth("ordered", *self.FAULT)
-        shuffled = self.synth("shuffled", *self.FAULT, "--shuffled-rows")
-        self.assert_same_verdict(self.analyse(ordered, "a"), self.analyse(shuffled, "b"))
+        def shuffle(connection, path):
+            for table, columns in tables_of(connection):
+                rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+                random.Random(path.name).shuffle(rows)
+                connection.execute(f"DELETE FROM {table}")
+                connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(columns))})", rows)
+
+        self.for_every_seed(lambda traces, seed: self.changed_copy(traces, "shuffled", shuffle))
 
     def test_reports_of_one_node_merged_into_one_file(self):
-        per_rank = self.synth("per_rank", *self.FAULT)
-        per_node = self.synth("per_node", *self.FAULT, "--files", "per_node")
-        self.assert_same_verdict(self.analyse(per_rank, "a"), self.analyse(per_node, "b"))
+        self.for_every_seed(lambda traces, seed: self.synth(
+            "per_node", *self.FAULT, "--seed", str(seed), "--files", "per_node", "--truth", "none", "--force"))
+
+    def test_one_report_split_into_a_session_per_process(self):
+        for seed in self.SEEDS:
+            with self.subTest(seed=seed):
+                traces = self.synth("node", *self.FAULT, "--seed", str(seed), "--files", "per_node", "--truth", "none",
+                                    "--force")
+                expected = self.analyse(traces, "expected", "--force")
+                halves = self.directory / "halves"
+                shutil.rmtree(halves, ignore_errors=True)
+                halves.mkdir()
+                for path in sorted(traces.glob("*.sqlite")):
+                    split_by_process(path, halves)
+                self.assertEqual(len(list(halves.iterdir())), 4)
+                self.assert_same_verdict(expected, self.analyse(halves, "out", "--force"))
+
+
+def tables_of(connection):
+    """Every table with the set of its columns."""
+    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return [(name, {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}) for name in names]
+
+
+def split_by_process(path, target):
+    """One file per process with GPU work, as nsys would have written them as sessions of their own."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        processes = [pid for (pid,) in connection.execute("SELECT DISTINCT globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL")]
+    for number, process in enumerate(sorted(processes)):
+        part = target / f"{path.stem}_{number}.sqlite"
+        shutil.copyfile(path, part)
+        with contextlib.closing(sqlite3.connect(part)) as connection:
+            for table, columns in tables_of(connection):
+                # The lower 24 bits of a globalTid are the thread.
+                for column in columns & {"globalPid", "globalTid"}:
+                    connection.execute(f"DELETE FROM {table} WHERE {column} & ~0xFFFFFF <> ?", (process & ~0xFFFFFF,))
+                if table.startswith("META_DATA_"):
+                    connection.execute(f"UPDATE {table} SET value = value || ? WHERE name LIKE '%UUID%'", (str(number),))
+            connection.commit()
 
 
 if __name__ == "__main__":

@@ -33,9 +33,9 @@ double worst_error_ns(const SimulatedClocks& job, const ClockFit& fit, double fr
 }
 
 SimulatedClocks wandering_job(std::uint64_t seed) {
-  SimulatedClocks job(seed, 4, 600);
+  SimulatedClocks job(seed, 4, 610);
   for (testing::TrueClock& clock : job.clocks) clock.wander_ns = job.uniform(-100e3, 100e3);
-  job.add(Operation::all_reduce, job.everybody(), 3'000);
+  job.add(Operation::all_reduce, job.everybody(), 1'000);
   return job;
 }
 
@@ -43,8 +43,8 @@ TEST(LongRun, DriftsThatChangeAreFollowed) {
   for (int seed = 0; seed < seeds; ++seed) {
     const SimulatedClocks job = wandering_job(100 + seed);
     const ClockFit fit = fit_serially(job);
-    // Ten intervals of 60 s. A line over h of a sine of amplitude A and angular frequency w is off by A w^2 h^2 / 8:
-    // 4.9 us of 100 us; two sessions together twice as much, at most.
+    // Ten intervals of 61 s. A line over h of a sine of amplitude A and angular frequency w is off by A w^2 h^2 / 8:
+    // 5.1 us of 100 us; two sessions together twice as much, at most.
     EXPECT_EQ(fit.report.sessions[1].bends.size(), 11U) << seed;
     EXPECT_LT(worst_error_ns(job, fit, job.begin_ns(), job.end_ns()), 10e3) << seed;
     EXPECT_EQ(fit.report.sessions[1].bends[5].at_ns, fit.report.pivot_ns);
@@ -56,11 +56,11 @@ TEST(LongRun, DriftsThatChangeAreFollowed) {
 TEST(LongRun, AStraightClockIsNotBent) {
   for (int seed = 0; seed < seeds; ++seed) {
     SimulatedClocks job(200 + seed, 4, 600);
-    job.add(Operation::all_reduce, job.everybody(), 1'000);
+    job.add(Operation::all_reduce, job.everybody(), 500);
     job.add(Operation::all_gather, job.everybody(), 300, 0.3, 0.8);  // a change of mix is no change of drift
     const ClockFit fit = fit_serially(job);
     for (const SessionClock& clock : fit.report.sessions) EXPECT_TRUE(clock.bends.empty()) << seed;
-    EXPECT_LT(worst_error_ns(job, fit, job.begin_ns(), job.end_ns()), 150) << seed;
+    EXPECT_LT(worst_error_ns(job, fit, job.begin_ns(), job.end_ns()), 200) << seed;
   }
 }
 
@@ -74,7 +74,7 @@ TEST(LongRun, AShortRunHasOneDrift) {
 TEST(LongRun, WrongMatchesDoNotBendClocks) {
   for (int seed = 0; seed < seeds; ++seed) {
     SimulatedClocks job(400 + seed, 4, 600);
-    job.add(Operation::all_reduce, job.everybody(), 1'000);
+    job.add(Operation::all_reduce, job.everybody(), 400);
     for (ObservedMember& member : job.observations.members) {
       if (job.uniform(0, 1) < 0.01) member.exit_ns += static_cast<Nanoseconds>(job.uniform(1e6, 50e6));
     }
@@ -83,11 +83,11 @@ TEST(LongRun, WrongMatchesDoNotBendClocks) {
 }
 
 TEST(LongRun, SessionsThatJoinLateFollowToo) {
-  SimulatedClocks job(500, 3, 600);
+  SimulatedClocks job(500, 3, 610);
   for (testing::TrueClock& clock : job.clocks) clock.wander_ns = 80e3;
   job.clocks[2].wander_ns = -80e3;
-  job.add(Operation::all_reduce, {0, 1}, 3'000);
-  job.add(Operation::all_reduce, {1, 2}, 1'000, 0.4, 0.9);
+  job.add(Operation::all_reduce, {0, 1}, 1'000);
+  job.add(Operation::all_reduce, {1, 2}, 500, 0.4, 0.9);
   const ClockFit fit = fit_serially(job);
   const double length = job.end_ns() - job.begin_ns();
   EXPECT_LT(worst_error_ns(job, fit, job.begin_ns() + 0.4 * length, job.begin_ns() + 0.9 * length), 10e3);

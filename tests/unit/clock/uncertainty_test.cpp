@@ -18,6 +18,13 @@ using testing::SimulatedClocks;
 
 constexpr int seeds = 10;
 
+ClockFit fit_of(const std::vector<SessionClock>& clocks, const ClockErrors& errors) {
+  ClockFit fit;
+  fit.report.sessions = clocks;
+  fit.errors = errors;
+  return fit;
+}
+
 double uncertainty(const ClockFit& fit, std::size_t a, std::size_t b, Nanoseconds at_ns) {
   return static_cast<double>(difference_uncertainty_ns(fit.report.sessions, fit.errors, a, b, at_ns));
 }
@@ -31,14 +38,14 @@ TEST(DifferenceUncertainty, WorkedExample) {
                            .draws = 2,
                            .error_ns = {0, 0, 0, 0, 3'000, -3'000, 2'000, -2'000, 3'030, -3'030, 2'070, -2'070},
                            .fitted_graph = {0, 0, 0}};
-  EXPECT_EQ(uncertainty({{.sessions = clocks}, errors, {}}, 1, 2, 1'000), 30);
-  EXPECT_EQ(uncertainty({{.sessions = clocks}, errors, {}}, 1, 2, 1'500), 50);
-  EXPECT_EQ(uncertainty({{.sessions = clocks}, errors, {}}, 1, 2, 2'500), 90) << "goes on in a straight line";
-  EXPECT_EQ(uncertainty({{.sessions = clocks}, errors, {}}, 0, 1, 2'000), 2'000);
+  EXPECT_EQ(uncertainty(fit_of(clocks, errors), 1, 2, 1'000), 30);
+  EXPECT_EQ(uncertainty(fit_of(clocks, errors), 1, 2, 1'500), 50);
+  EXPECT_EQ(uncertainty(fit_of(clocks, errors), 1, 2, 2'500), 90) << "goes on in a straight line";
+  EXPECT_EQ(uncertainty(fit_of(clocks, errors), 0, 1, 2'000), 2'000);
   ClockErrors other_graph = errors;
   other_graph.fitted_graph[2] = 2;  // related by UTC, say: independent
-  EXPECT_EQ(uncertainty({{.sessions = clocks}, other_graph, {}}, 1, 2, 1'500), 5'000);
-  EXPECT_EQ(uncertainty({{.sessions = clocks}, {}, {}}, 1, 2, 1'500), 5'000) << "nothing was fitted";
+  EXPECT_EQ(uncertainty(fit_of(clocks, other_graph), 1, 2, 1'500), 5'000);
+  EXPECT_EQ(uncertainty(fit_of(clocks, {}), 1, 2, 1'500), 5'000) << "nothing was fitted";
 }
 
 /// Differences of job time of two sessions at one moment, held against what is said to be known of them.
