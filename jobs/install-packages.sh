@@ -13,8 +13,8 @@ if ! command -v npm >/dev/null || ! command -v node >/dev/null; then packages+=(
 case $purpose in
   build) ;;
   test)
-    packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy python3-h5py python3-pandas hdf5-tools
-              git chromium)
+    packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy python3-h5py python3-pandas
+              python3-matplotlib hdf5-tools git chromium)
     # The cluster tests make hosts of namespaces, which only root may, and run a Slurm of their own on them.
     if ((EUID == 0)); then
       packages+=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux)
