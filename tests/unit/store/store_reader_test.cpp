@@ -1,0 +1,115 @@
+#include "nsys_explain/store/store_reader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "nsys_explain/model/time.hpp"
+#include "nsys_explain/store/store_writer.hpp"
+
+namespace nsys_explain::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class StoreReaderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "store_reader_test.XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    path_ = (directory_ / "store.h5").string();
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  void write_store() const {
+    StoreWriter writer(path_);
+    writer.set_attribute("/", "schema_version", "1.0");
+    writer.set_attribute("/run", "tool_ranks", std::int64_t{4});
+    Table table = make_table({"zebras",
+                              "striped",
+                              {{"name", ColumnKind::text, "", "any text"},
+                               {"kind", ColumnKind::label, "", "short"},
+                               {"at_ns", ColumnKind::time, "ns", "when"},
+                               {"weight", ColumnKind::real, "kg", "how heavy"}}});
+    RowWriter rows(table);
+    rows << "größe"
+         << "a" << std::int64_t{-5} << 0.5;
+    rows << ""
+         << "" << no_time << std::nan("");
+    rows << std::string(3000, 'x') << "c" << std::int64_t{7} << -1.0;
+    writer.write(table);
+    writer.write(make_table({"apples", "none of them", {{"n", ColumnKind::text, "", ""}}}));
+    writer.close();
+  }
+
+  fs::path directory_;
+  std::string path_;
+};
+
+TEST_F(StoreReaderTest, GivesBackWhatWasWritten) {
+  write_store();
+  const StoreReader reader(path_);
+  EXPECT_THAT(reader.table_names(), testing::UnorderedElementsAre("zebras", "apples"));
+  const Table table = reader.read("zebras");
+  EXPECT_EQ(table.schema.description, "striped");
+  EXPECT_EQ(table.schema.columns[3].unit, "kg");
+  EXPECT_EQ(table.schema.columns[0].kind, ColumnKind::text);
+  EXPECT_EQ(table.schema.columns[1].kind, ColumnKind::label);
+  EXPECT_THAT(column<std::string>(table, "name"), ElementsAre("größe", "", std::string(3000, 'x')));
+  EXPECT_THAT(column<std::string>(table, "kind"), ElementsAre("a", "", "c"));
+  EXPECT_THAT(column<std::int64_t>(table, "at_ns"), ElementsAre(-5, no_time, 7));
+  EXPECT_EQ(column<double>(table, "weight")[2], -1.0);
+  EXPECT_TRUE(std::isnan(column<double>(table, "weight")[1]));
+  EXPECT_EQ(reader.attribute("/run", "tool_ranks"), "4");
+  EXPECT_EQ(reader.attribute("/", "schema_version"), "1.0");
+  EXPECT_EQ(reader.attribute("/nowhere", "x"), std::nullopt);
+}
+
+TEST_F(StoreReaderTest, ReadsPartsAndEmptyTables) {
+  write_store();
+  const StoreReader reader(path_);
+  EXPECT_THAT(column<std::string>(reader.read("zebras", 1, 1), "kind"), ElementsAre(""));
+  EXPECT_THAT(column<std::int64_t>(reader.read("zebras", 2, 100), "at_ns"), ElementsAre(7));
+  EXPECT_EQ(reader.read("zebras", 3, 5).row_count(), 0U);
+  EXPECT_EQ(reader.read("apples").row_count(), 0U);
+  EXPECT_EQ(reader.row_count("apples"), 0);
+}
+
+TEST_F(StoreReaderTest, SaysWhichTablesThereAre) {
+  write_store();
+  const StoreReader reader(path_);
+  EXPECT_THAT([&] { (void)reader.read("lions"); },
+              ThrowsMessage<std::out_of_range>(testing::AllOf(HasSubstr("lions"), HasSubstr("zebras"))));
+}
+
+TEST_F(StoreReaderTest, RefusesWhatIsNoStore) {
+  EXPECT_THAT([&] { StoreReader reader((directory_ / "absent.h5").string()); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("absent.h5")));
+  std::ofstream(path_) << "no HDF5 at all";
+  EXPECT_THAT([&] { StoreReader reader(path_); }, ThrowsMessage<std::runtime_error>(HasSubstr("name the store.h5")));
+}
+
+TEST_F(StoreReaderTest, ATruncatedStoreIsAMessage) {
+  write_store();
+  fs::resize_file(path_, fs::file_size(path_) / 2);
+  EXPECT_THROW(
+      {
+        const StoreReader reader(path_);
+        (void)reader.read("zebras");
+      },
+      std::runtime_error);
+}
+
+}  // namespace
+}  // namespace nsys_explain::store
