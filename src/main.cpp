@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "commands.hpp"
 #include "nsys_explain/exchange/session.hpp"
 #include "nsys_explain/pipeline/job.hpp"
 
@@ -22,6 +23,9 @@ EXAMPLES
   mpirun -n 4 nsys-explain-mpi traces/*.sqlite --out report
   srun --mpi=pmix nsys-explain-mpi '/local/traces/*.sqlite' --out report      (quoted: expanded on every node)
   nsys-explain-mpi traces --rank-regex 'rank(\d+)' --require-ranks 64 --csv --out report
+
+COMMANDS
+  nsys-explain-mpi show report/store.h5 [...]      looks into the results of a run; show --help tells more
 
 TRACES
   capture   nsys profile -t cuda,nvtx --cuda-graph-trace=node -o rank_%q{SLURM_PROCID}_%h ...
@@ -112,6 +116,7 @@ int parse(CLI::App& app, int argc, char** argv, bool speaks, bool& finished) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const auto code = nsys_explain::run_command(argc, argv)) return *code;
   nsys_explain::pipeline::JobSpecification job;
   CLI::App app(description, "nsys-explain-mpi");
   app.footer(footer);

@@ -120,8 +120,6 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
   report.warnings = tidy_warnings(std::move(report.warnings));
-  report.tables = {trace_ranks_table(report), ranks_table(report), communicators_table(report),
-                   operations_table(report),  clock_table(report), clock_residuals_table(report)};
   return report;
 }
 
@@ -145,6 +143,14 @@ Nanoseconds find_epoch(const exchange::Communicator& communicator, const std::ve
     std::move(sessions.begin(), sessions.end(), std::back_inserter(all));
   }
   return clock::job_epoch_utc_ns(all);
+}
+
+/// The small tables of the whole job, once everything is known.
+void add_job_tables(JobReport& report) {
+  for (const auto& make : {findings_table, stragglers_table, trace_ranks_table, ranks_table, communicators_table,
+                           operations_table, clock_table, clock_residuals_table}) {
+    report.tables.push_back(make(report));
+  }
 }
 
 /// The run, phase by phase. Throws exchange::AgreedFailure on all tool ranks alike; `failure_code` is the exit code
@@ -200,6 +206,7 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     report =
         make_report(ranks, clock.report, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
     report.window = options.window_text;
+    add_job_tables(report);
     std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
   });

@@ -31,6 +31,8 @@ Table instances_chunk(std::span<const InstanceRow> rows,
                       std::span<const std::int64_t> first_instance);
 Table arrivals_chunk(std::span<const ArrivalRow> rows);
 
+Table findings_table(const JobReport& report);
+Table stragglers_table(const JobReport& report);
 Table trace_ranks_table(const JobReport& report);
 Table ranks_table(const JobReport& report);
 Table communicators_table(const JobReport& report);

@@ -1,0 +1,59 @@
+#include "commands.hpp"
+
+#include <iostream>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include "nsys_explain/pipeline/job.hpp"
+#include "nsys_explain/pipeline/show.hpp"
+
+namespace nsys_explain {
+namespace {
+
+/// 0 to go on, or the code to end with; help and errors have been printed.
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? pipeline::all_analysed : pipeline::wrong_usage;
+  }
+}
+
+int show(int argc, char** argv) {
+  CLI::App app("Looks into a store.h5: tables in the terminal, as JSON or as CSV", "nsys-explain-mpi show");
+  app.footer(R"(
+EXAMPLES
+  nsys-explain-mpi show report/store.h5                    which tables there are
+  nsys-explain-mpi show report/store.h5 findings
+  nsys-explain-mpi show report/store.h5 ranks --limit 0
+  nsys-explain-mpi show report/store.h5 rank 37            everything about one trace rank
+  nsys-explain-mpi show report/store.h5 collectives        the costliest first
+  nsys-explain-mpi show report/store.h5 instance 1234 --json)");
+  pipeline::ShowRequest request;
+  bool json = false, csv = false;
+  app.add_option("store", request.store_path, "The store.h5 of a run")->required();
+  app.add_option("subject", request.subject, "ranks, collectives, findings, any table; rank N; instance N")
+      ->expected(0, 2);
+  app.add_option("--limit", request.limit, "Most rows per table; 0: all")->capture_default_str();
+  auto* as_json = app.add_flag("--json", json, "Print JSON");
+  app.add_flag("--csv", csv, "Print CSV")->excludes(as_json);
+  if (const auto code = parse(app, argc, argv)) return *code;
+  request.format = json ? pipeline::ShowFormat::json : csv ? pipeline::ShowFormat::csv : pipeline::ShowFormat::text;
+  request.colour = ::isatty(STDOUT_FILENO) == 1;
+  return pipeline::show(request, std::cout, std::cerr);
+}
+
+}  // namespace
+
+std::optional<int> run_command(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name == "show") return show(argc - 1, argv + 1);
+  return std::nullopt;
+}
+
+}  // namespace nsys_explain

@@ -1,0 +1,46 @@
+#include "tables.hpp"
+
+#include <fmt/format.h>
+
+#include "nsys_explain/model/names.hpp"
+
+namespace nsys_explain::pipeline {
+
+Table findings_table(const JobReport& report) {
+  Table table = make_table({"findings",
+                            "What is wrong, most severe first, as report.md says it",
+                            {{"id", ColumnKind::text, "", "stable name of the kind of finding"},
+                             {"severity", ColumnKind::label, "", "high, medium, low or info"},
+                             {"title", ColumnKind::text, "", "what was found"},
+                             {"evidence", ColumnKind::text, "", "what it rests on; parts are separated by '; '"},
+                             {"recommendation", ColumnKind::text, "", "what to do next"}}});
+  RowWriter rows(table);
+  for (const Finding& finding : report.findings) {
+    rows << finding.id << severity_name(finding.severity) << finding.title
+         << fmt::format("{}", fmt::join(finding.evidence, "; ")) << finding.recommendation;
+  }
+  return table;
+}
+
+Table stragglers_table(const JobReport& report) {
+  Table table = make_table({"stragglers",
+                            "Trace ranks that are late by their own work, costliest first",
+                            {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
+                             {"pattern", ColumnKind::label, "", "persistent, transient, periodic or rotating"},
+                             {"cause", ColumnKind::label, "", "as in report.json"},
+                             {"own_lateness_ns", ColumnKind::integer, "ns", "lateness not passed on from others"},
+                             {"caused_wait_ns", ColumnKind::integer, "ns", "waiting that would vanish without it"},
+                             {"last_share", ColumnKind::real, "", "of the resolved instances it took part in"},
+                             {"p_value", ColumnKind::real, "", "bound on the chance to cause this much waiting"},
+                             {"first_ns", ColumnKind::time, "ns", "first instance it delayed"},
+                             {"last_ns", ColumnKind::time, "ns", "last instance it delayed"}}});
+  RowWriter rows(table);
+  for (const Straggler& straggler : report.stragglers) {
+    rows << std::int64_t{straggler.trace_rank} << pattern_name(straggler.pattern) << cause_name(straggler.cause)
+         << straggler.own_lateness_ns << straggler.caused_wait_ns << straggler.last_share << straggler.p_value
+         << straggler.first_ns << straggler.last_ns;
+  }
+  return table;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,148 @@
+#include "nsys_explain/report/table_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "nsys_explain/report/report.hpp"
+#include "text.hpp"
+
+namespace nsys_explain::report {
+namespace {
+
+constexpr std::string_view bold = "\x1b[1m";
+constexpr std::string_view dim = "\x1b[2m";
+constexpr std::string_view plain = "\x1b[0m";
+
+std::string cell(const ColumnSchema& column, std::int64_t value) {
+  if (value == no_time) return "-";
+  if (column.unit == "ns") return format_duration(value);
+  if (column.unit == "bytes") return value < 0 ? "-" : format_bytes(value);
+  return fmt::format("{}", value);
+}
+
+std::string cell(const ColumnSchema& column, double value) {
+  if (!std::isfinite(value)) return "-";
+  if (column.unit == "ns") return format_duration(std::llround(value));
+  return fmt::format("{:.4g}", value);
+}
+
+std::string cell(const ColumnSchema&, const std::string& value) {
+  return value.empty() ? "-" : value;
+}
+
+bool is_text(ColumnKind kind) {
+  return kind == ColumnKind::label || kind == ColumnKind::text;
+}
+
+/// Text padded to a width in characters.
+std::string padded(const std::string& text, std::size_t width, bool left) {
+  const std::string space(width - std::min(width, text_width(text)), ' ');
+  return left ? text + space : space + text;
+}
+
+nlohmann::ordered_json json_value(std::int64_t value) {
+  return value == no_time ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
+}
+nlohmann::ordered_json json_value(double value) {
+  return value;
+}
+nlohmann::ordered_json json_value(const std::string& value) {
+  return value;
+}
+
+Table with_rows(const Table& table, const std::vector<std::size_t>& rows) {
+  Table chosen = make_table(table.schema);
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    std::visit(
+        [&](const auto& all) {
+          auto& values = std::get<std::decay_t<decltype(all)>>(chosen.columns[c]);
+          for (const std::size_t row : rows) values.push_back(all[row]);
+        },
+        table.columns[c]);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::string table_text(const Table& table, const TextStyle& style) {
+  const std::size_t rows = table.row_count();
+  std::string heading;
+  std::vector<std::vector<std::string>> cells;
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    std::vector<std::string> shown;
+    std::size_t width = text_width(column.name);
+    std::visit(
+        [&](const auto& values) {
+          for (const auto& value : values) {
+            shown.push_back(plain_text(cell(column, value), style.cell_width));
+            width = std::max(width, text_width(shown.back()));
+          }
+        },
+        table.columns[c]);
+    heading += (c == 0 ? "" : "  ") + padded(column.name, width, is_text(column.kind));
+    cells.push_back(std::move(shown));
+    widths.push_back(width);
+  }
+  std::string text = style.colour ? fmt::format("{}{}{}\n", bold, heading, plain) : heading + "\n";
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const bool last = c + 1 == cells.size();
+      const bool left = is_text(table.schema.columns[c].kind);
+      const std::string value = last && left ? cells[c][row] : padded(cells[c][row], widths[c], left);
+      const bool nothing = cells[c][row] == "-";
+      if (c > 0) text += "  ";
+      text += style.colour && nothing ? fmt::format("{}{}{}", dim, value, plain) : value;
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string table_json(const Table& table) {
+  auto array = nlohmann::ordered_json::array();
+  for (std::size_t row = 0; row < table.row_count(); ++row) {
+    nlohmann::ordered_json object;
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      std::visit([&](const auto& values) { object[table.schema.columns[c].name] = json_value(values[row]); },
+                 table.columns[c]);
+    }
+    array.push_back(std::move(object));
+  }
+  return array.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
+
+Table rows_where(const Table& table, std::string_view name, std::int64_t value) {
+  const auto& values = column<std::int64_t>(table, name);
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < values.size(); ++row) {
+    if (values[row] == value) rows.push_back(row);
+  }
+  return with_rows(table, rows);
+}
+
+Table largest_rows(const Table& table, std::string_view name, std::size_t count) {
+  const auto& values = column<std::int64_t>(table, name);
+  std::vector<std::size_t> rows(values.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
+  rows.resize(std::min(count, rows.size()));
+  return with_rows(table, rows);
+}
+
+Table first_rows(const Table& table, std::size_t count) {
+  std::vector<std::size_t> rows(std::min(count, table.row_count()));
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return with_rows(table, rows);
+}
+
+}  // namespace nsys_explain::report

@@ -1,0 +1,57 @@
+"""`nsys-explain-mpi show`: what it prints is what the store and report.json hold."""
+
+import csv
+import io
+import json
+
+from support import EndToEndTest, main, run, TOOL
+
+
+class Show(EndToEndTest):
+    def setUp(self):
+        super().setUp()
+        job = self.synth("job", "--nodes", "2", "--steps", "5", "--fault", "slow_gpu:rank=5,factor=1.3", "--seed", "4")
+        self.report_json = self.analyse(job, "out")
+        self.store = self.directory / "out" / "store.h5"
+
+    def show(self, *arguments, code=0):
+        done = run([TOOL, "show", self.store, *arguments])
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def test_contents_and_tables(self):
+        contents = {row["table"]: row["rows"] for row in json.loads(self.show("--json"))}
+        self.assertEqual(contents["ranks"], 8)
+        self.assertEqual(contents["collective_instances"], self.report_json["collectives"]["instances"])
+        ranks = json.loads(self.show("ranks", "--json"))
+        for shown, reported in zip(ranks, self.report_json["ranks"]):
+            self.assertEqual({k: shown[k] for k in ("trace_rank", "wait_ns", "own_lateness_ns", "window_ns")},
+                             {k: reported[k] for k in ("trace_rank", "wait_ns", "own_lateness_ns", "window_ns")})
+        self.assertIn("trace_rank", self.show("ranks").splitlines()[0])
+
+    def test_the_verdict(self):
+        findings = json.loads(self.show("findings", "--json"))
+        self.assertEqual([f["title"] for f in findings], [f["title"] for f in self.report_json["findings"]])
+        self.assertEqual([s["trace_rank"] for s in json.loads(self.show("stragglers", "--json"))], [5])
+
+    def test_one_rank_and_one_collective(self):
+        self.assertEqual([r["trace_rank"] for r in json.loads(self.show("rank", "5", "--json"))], [5])
+        text = self.show("rank", "5")
+        self.assertIn("kernels:", text)
+        costliest = json.loads(self.show("collectives", "--limit", "1", "--json"))[0]
+        rows = list(csv.DictReader(io.StringIO(self.show("instance", str(costliest["instance"]), "--csv"))))
+        self.assertEqual(len(rows), costliest["arrivals"])
+        self.assertEqual(max(int(r["enter_ns"]) for r in rows), costliest["last_enter_ns"])
+        self.assertEqual({int(r["instance"]) for r in rows}, {costliest["instance"]})
+
+    def test_questions_that_make_no_sense(self):
+        self.assertIn("no table 'lions'", self.show("lions", code=2))
+        self.assertIn("no trace rank 99", self.show("rank", "99", code=2))
+        self.assertIn("no number", self.show("rank", "x", code=2))
+        self.assertIn("no instance 999999", self.show("instance", "999999", code=2))
+        self.store = self.directory / "out" / "report.json"
+        self.assertIn("name the store.h5", self.show(code=3))
+
+
+if __name__ == "__main__":
+    main()
