@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include "nsys_explain/pipeline/compare.hpp"
 #include "nsys_explain/pipeline/job.hpp"
 #include "nsys_explain/pipeline/show.hpp"
 
@@ -48,11 +49,34 @@ EXAMPLES
   return pipeline::show(request, std::cout, std::cerr);
 }
 
+int compare(int argc, char** argv) {
+  CLI::App app("Compares runs by their stores: what changed from the earlier ones to the last, beyond the noise",
+               "nsys-explain-mpi compare");
+  app.footer(R"(
+EXAMPLES
+  nsys-explain-mpi compare before/store.h5 after/store.h5 --out comparison
+  nsys-explain-mpi compare monday/store.h5 tuesday/store.h5 wednesday/store.h5      (the last against those before)
+
+EXIT CODES
+  0   no regression beyond the noise      2, 3, 5  as of nsys-explain-mpi itself
+  10  the last run is slower beyond the noise and the tolerance)");
+  pipeline::CompareRequest request;
+  app.add_option("stores", request.store_paths, "store.h5 of each run, oldest first")->required()->expected(2, -1);
+  app.add_option("-o,--out", request.output_directory, "Directory for compare.md, compare.json and compare.html");
+  app.add_flag("-f,--force", request.overwrite, "Replace older results in a directory that is not empty");
+  app.add_option("--tolerance", request.tolerance_percent, "Changes up to this many per cent are none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  if (const auto code = parse(app, argc, argv)) return *code;
+  return pipeline::compare(request, std::cout, std::cerr);
+}
+
 }  // namespace
 
 std::optional<int> run_command(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   if (name == "show") return show(argc - 1, argv + 1);
+  if (name == "compare") return compare(argc - 1, argv + 1);
   return std::nullopt;
 }
 

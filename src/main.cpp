@@ -26,6 +26,7 @@ EXAMPLES
 
 COMMANDS
   nsys-explain-mpi show report/store.h5 [...]      looks into the results of a run; show --help tells more
+  nsys-explain-mpi compare before/store.h5 after/store.h5      what changed, beyond the noise
 
 TRACES
   capture   nsys profile -t cuda,nvtx --cuda-graph-trace=node -o rank_%q{SLURM_PROCID}_%h ...

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+/// `nsys-explain-mpi compare`: what changed from earlier runs to the last one.
+namespace nsys_explain::pipeline {
+
+/// Exit code of a comparison in which the last run is worse beyond the noise.
+inline constexpr int regression_found = 10;
+
+struct CompareRequest {
+  std::vector<std::string> store_paths;  ///< at least two; the last one is compared with those before
+  std::string output_directory;          ///< compare.md, compare.json and compare.html; empty: print only
+  bool overwrite = false;
+  double tolerance_percent = 1;
+};
+
+/// Returns regression_found or an ExitCode (job.hpp); problems go to `problems`. Throws nothing.
+int compare(const CompareRequest& request, std::ostream& out, std::ostream& problems);
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,125 @@
+#include "nsys_explain/analysis/comparison.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// A run of `steps` steps on four ranks: normal noise per step, common to all ranks as in a synchronised job.
+RunTables run_of(const std::string& name, int steps, double step_ns, double relative_noise, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> noise(1, relative_noise);
+  Table table = make_table({"steps",
+                            "",
+                            {{"step", ColumnKind::integer, "", ""},
+                             {"trace_rank", ColumnKind::integer, "", ""},
+                             {"duration_ns", ColumnKind::integer, "ns", ""}}});
+  RowWriter rows(table);
+  for (int step = 0; step < steps; ++step) {
+    const auto duration = static_cast<std::int64_t>(std::llround(step_ns * noise(random)));
+    for (std::int64_t rank = 0; rank < 4; ++rank) rows << std::int64_t{step} << rank << duration;
+  }
+  return {name, {table}};
+}
+
+Comparison compare_two(const RunTables& base, const RunTables& current) {
+  return compare_runs({base}, current, {});
+}
+
+TEST(Comparison, AChangeOfThreePercentIsFoundOverManySeeds) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const auto slower = compare_two(run_of("a", 60, 1e8, 0.02, 2 * seed), run_of("b", 60, 1.03e8, 0.02, 2 * seed + 1));
+    EXPECT_EQ(slower.verdict, ComparisonVerdict::worse) << seed;
+    const auto faster = compare_two(run_of("a", 60, 1.03e8, 0.02, 2 * seed), run_of("b", 60, 1e8, 0.02, 2 * seed + 1));
+    EXPECT_EQ(faster.verdict, ComparisonVerdict::better) << seed;
+  }
+}
+
+TEST(Comparison, RunsOfTheSameJobAreNeverCalledDifferent) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const auto same = compare_two(run_of("a", 40, 1e8, 0.02, 1000 + seed), run_of("b", 40, 1e8, 0.02, 2000 + seed));
+    EXPECT_EQ(same.verdict, ComparisonVerdict::same) << seed;
+  }
+}
+
+TEST(Comparison, TheIntervalOfARatioCoversTheTruth) {
+  int covered = 0;
+  constexpr int seeds = 200;
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<double> noise(100, 5);
+    std::vector<double> base(50), current(80);
+    for (double& value : base) value = noise(random);
+    for (double& value : current) value = 1.1 * noise(random);
+    const auto estimate = bootstrap_ratio(base, current);
+    ASSERT_TRUE(estimate);
+    covered += estimate->low <= 1.1 && 1.1 <= estimate->high ? 1 : 0;
+  }
+  EXPECT_GE(covered, 190);  // nominally 198; resampled blocks are a little narrow for short series
+  EXPECT_LE(covered, 200);
+}
+
+TEST(Comparison, SlowSpellsWidenTheIntervalOfDependentSteps) {
+  // The same values once shuffled and once as two long spells: dependent samples tell less.
+  std::vector<double> spells(64), mixed(64), flat(64, 1.0);
+  for (std::size_t i = 0; i < spells.size(); ++i) {
+    spells[i] = i < 32 ? 0.9 : 1.1;
+    mixed[i] = i % 2 == 0 ? 0.9 : 1.1;
+  }
+  const auto wide = bootstrap_ratio(flat, spells), narrow = bootstrap_ratio(flat, mixed);
+  ASSERT_TRUE(wide && narrow);
+  EXPECT_GT(wide->high - wide->low, 1.5 * (narrow->high - narrow->low));
+}
+
+TEST(Comparison, EarlierBasesThatDifferWidenTheNoise) {
+  const RunTables current = run_of("now", 60, 1.02e8, 0.001, 9);
+  EXPECT_EQ(compare_two(run_of("b", 60, 1e8, 0.001, 3), current).verdict, ComparisonVerdict::worse);
+  const std::vector<RunTables> bases{run_of("x", 60, 0.97e8, 0.001, 1), run_of("y", 60, 1.03e8, 0.001, 2),
+                                     run_of("b", 60, 1e8, 0.001, 3)};
+  const Comparison comparison = compare_runs(bases, current, {});
+  EXPECT_EQ(comparison.verdict, ComparisonVerdict::same);
+  EXPECT_EQ(comparison.trend.size(), 4U);
+}
+
+TEST(Comparison, TooFewStepsAreNotJudged) {
+  const Comparison comparison = compare_two(run_of("a", 5, 1e8, 0.01, 1), run_of("b", 5, 2e8, 0.01, 2));
+  EXPECT_EQ(comparison.verdict, ComparisonVerdict::unknown);
+  EXPECT_FALSE(comparison.notes.empty());
+  EXPECT_EQ(compare_two({"a", {}}, {"b", {}}).verdict, ComparisonVerdict::unknown);
+}
+
+TEST(Comparison, KernelsAreComparedByTheirMeanAndNewOnesAreNamed) {
+  const auto kernels = [](double mean_ns, bool with_new) {
+    Table table = make_table({"kernels",
+                              "",
+                              {{"name", ColumnKind::text, "", ""},
+                               {"count", ColumnKind::integer, "", ""},
+                               {"total_ns", ColumnKind::integer, "ns", ""},
+                               {"stddev_ns", ColumnKind::real, "ns", ""}}});
+    RowWriter rows(table);
+    rows << "gemm" << std::int64_t{100} << static_cast<std::int64_t>(100 * mean_ns) << 10.0;
+    if (with_new) rows << "fresh" << std::int64_t{10} << std::int64_t{500} << 1.0;
+    return table;
+  };
+  const Comparison comparison = compare_two({"a", {kernels(1000, false)}}, {"b", {kernels(1050, true)}});
+  const auto find = [&](const std::string& name) {
+    for (const Change& change : comparison.changes) {
+      if (change.name == name) return change;
+    }
+    return Change{};
+  };
+  // Two means with standard errors of 10 / sqrt(100) = 1 each: 5% is far beyond 2.576 * sqrt(2) / 1000.
+  const Change gemm = find("gemm");
+  ASSERT_TRUE(gemm.ratio());
+  EXPECT_DOUBLE_EQ(*gemm.ratio(), 1.05);
+  EXPECT_TRUE(gemm.significant);
+  EXPECT_FALSE(find("fresh").base);
+  EXPECT_DOUBLE_EQ(find("fresh").current.value(), 50);
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis
