@@ -11,6 +11,7 @@
 #include "nsys_explain/model/report_detail.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
+#include "nsys_explain/model/work.hpp"
 
 /// The result of one run as plain data: what report.json, report.md, report.html and the store's summaries are made of.
 /// Field names follow outputs.md; everything here is independent of the number of tool ranks except `RunFacts`.
@@ -151,6 +152,8 @@ struct Straggler {
   std::int32_t trace_rank = -1;
   Pattern pattern = Pattern::persistent;
   Cause cause = Cause::unknown;
+  WorkPart part =
+      WorkPart::pending;  ///< what the cause rests on: the part of its work that differs most from its peers'
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds caused_wait_ns = 0;
   double last_share = 0;  ///< of the resolved instances it took part in
