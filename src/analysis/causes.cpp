@@ -276,7 +276,8 @@ CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence
     if (verdicts[i].counts && verdicts[i].cause == result.cause) speaking.push_back(&cases[i]);
   }
   result.evidence.push_back(case_line(speaking, cases.size(), result.part));
-  if (result.cause == Cause::slow_kernel || result.cause == Cause::extra_work) {
+  const bool on_gpu = result.cause == Cause::slow_kernel || result.cause == Cause::extra_work;
+  if (on_gpu && (divergence == nullptr || divergence->aligned == 0)) {
     result.evidence.push_back(kernel_line(speaking));
   }
   if (divergence != nullptr) add_differences(*divergence, result.cause, result.evidence);

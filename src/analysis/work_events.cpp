@@ -123,7 +123,7 @@ class EventLister {
   }
 
   void add_hold_ups() {
-    for (const HoldUp& hold_up : events_.process.hold_ups) {
+    for (const HoldUp& hold_up : hold_ups(events_.trace, events_.process)) {
       const bool here = hold_up.kind == HoldUpKind::profiler || launching_threads_.contains(hold_up.thread_id);
       if (!here || !inside(hold_up.start_ns)) continue;
       const std::string& name = text(hold_up.name);

@@ -132,7 +132,8 @@ void investigate_stragglers(const exchange::Communicator& communicator, const In
     Straggler& straggler = report.stragglers[s];
     straggler.cause = verdict.cause;
     straggler.part = verdict.part;
-    std::move(verdict.evidence.begin(), verdict.evidence.end(), std::back_inserter(straggler.evidence));
+    straggler.evidence.insert(straggler.evidence.begin(), std::make_move_iterator(verdict.evidence.begin()),
+                              std::make_move_iterator(verdict.evidence.end()));
     tables.add_cases(all[s], divergence);
     if (divergence != nullptr) tables.add_differences(all[s].trace_rank, *divergence);
   }
