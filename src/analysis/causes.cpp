@@ -185,13 +185,14 @@ void add_differences(const Divergence& divergence, Cause cause, std::vector<std:
         divergence.aligned, ms(divergence.aligned_straggler_ns), ms(divergence.aligned_peer_ns),
         ms(divergence.unaligned_straggler_ns), ms(divergence.unaligned_peer_ns)));
   }
+  std::string largest;
   std::size_t added = 0;
   for (const WorkDifference& difference : divergence.differences) {
     if (added == shown) break;
     if (difference.difference_ns() <= 0 || !is_about(difference.kind, cause)) continue;
-    evidence.push_back("largest differences (straggler_differences): " + difference_text(difference));
-    if (added++ > 0) evidence.back() = "then: " + difference_text(difference);
+    largest += (added++ > 0 ? "; " : "") + difference_text(difference);
   }
+  if (!largest.empty()) evidence.push_back("largest differences (straggler_differences): " + largest);
   if (!divergence.first.empty()) evidence.push_back("first difference: " + divergence.first);
 }
 

@@ -128,11 +128,11 @@ void add_straggler_findings(const JobReport& report, std::vector<Finding>& findi
     finding.evidence.push_back(fmt::format(
         "at this rate the waiting costs {:.1f} GPU-hours per day: {:.3f} GPU-seconds in {:.3f} s of the job",
         24 * ratio(straggler.caused_wait_ns, time.span_ns), seconds(straggler.caused_wait_ns), seconds(time.span_ns)));
-    finding.evidence.insert(finding.evidence.end(), straggler.evidence.begin(), straggler.evidence.end());
     finding.evidence.push_back(
         fmt::format("{}; rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1, "
                     "straggler_cases and straggler_differences where trace_rank = {}",
                     whereabouts(report, straggler.trace_rank), straggler.trace_rank, straggler.trace_rank));
+    finding.evidence.insert(finding.evidence.end(), straggler.evidence.begin(), straggler.evidence.end());
     finding.recommendation = advice(straggler);
     findings.push_back(std::move(finding));
   }

@@ -20,7 +20,7 @@ namespace {
 using Align = MarkdownTable::Align;
 
 constexpr std::size_t sentence_width = 600;  ///< characters of a finding, an evidence line or a message
-constexpr std::size_t shown_evidence = 10;
+constexpr std::size_t shown_evidence = 8;
 
 /// Ranks that cost or lose the most time, most first.
 std::vector<RankSummary> telling_ranks(const JobReport& report) {
