@@ -176,8 +176,7 @@ bool is_about(WorkEventKind kind, Cause cause) {
                                                                      : !on_gpu || cause == Cause::blocking_copy;
 }
 
-void add_differences(const Divergence& divergence, Cause cause, std::vector<std::string>& evidence) {
-  constexpr std::size_t shown = 2;
+void add_names(const Divergence& divergence, Cause cause, std::vector<std::string>& evidence) {
   if (divergence.aligned > 0 && (cause == Cause::slow_kernel || cause == Cause::extra_work)) {
     evidence.push_back(fmt::format(
         "aligned by name and grid, {} kernels took {:.3f} ms here and {:.3f} ms on the peer; kernels without a "
@@ -185,18 +184,24 @@ void add_differences(const Divergence& divergence, Cause cause, std::vector<std:
         divergence.aligned, ms(divergence.aligned_straggler_ns), ms(divergence.aligned_peer_ns),
         ms(divergence.unaligned_straggler_ns), ms(divergence.unaligned_peer_ns)));
   }
-  std::string largest;
-  std::size_t added = 0;
-  for (const WorkDifference& difference : divergence.differences) {
-    if (added == shown) break;
-    if (difference.difference_ns() <= 0 || !is_about(difference.kind, cause)) continue;
-    largest += (added++ > 0 ? "; " : "") + difference_text(difference);
-  }
+  const std::string largest = largest_differences(divergence, cause);
   if (!largest.empty()) evidence.push_back("largest differences (straggler_differences): " + largest);
   if (!divergence.first.empty()) evidence.push_back("first difference: " + divergence.first);
 }
 
 }  // namespace
+
+std::string largest_differences(const Divergence& divergence, Cause cause) {
+  constexpr std::size_t shown = 2;
+  std::string text;
+  std::size_t added = 0;
+  for (const WorkDifference& difference : divergence.differences) {
+    if (added == shown) break;
+    if (difference.difference_ns() <= 0 || !is_about(difference.kind, cause)) continue;
+    text += (added++ > 0 ? "; " : "") + difference_text(difference);
+  }
+  return text;
+}
 
 bool choose_peer(std::span<const CaseMember> members, StragglerCase& of) {
   std::vector<const CaseMember*> peers = comparable(members, of.straggler, of.same_kernels);
@@ -281,7 +286,7 @@ CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence
   if (on_gpu && (divergence == nullptr || divergence->aligned == 0)) {
     result.evidence.push_back(kernel_line(speaking));
   }
-  if (divergence != nullptr) add_differences(*divergence, result.cause, result.evidence);
+  if (divergence != nullptr) add_names(*divergence, result.cause, result.evidence);
   return result;
 }
 

@@ -128,6 +128,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   const JobTotals totals = add_up(report);
   std::vector<Finding> findings;
   add_straggler_findings(report, findings);
+  add_long_wait_finding(report, findings);
   add_budget_findings(report, totals, findings);
   add_quality_findings(report, findings);
   std::stable_sort(findings.begin(), findings.end(),

@@ -1,7 +1,9 @@
 #include "straggler_findings.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -69,8 +71,8 @@ std::string advice_for_host(WorkPart part) {
   }
 }
 
-std::string advice(const Straggler& straggler) {
-  switch (straggler.cause) {
+std::string advice(Cause cause, WorkPart part) {
+  switch (cause) {
     case Cause::slow_kernel:
       return "compare the clocks, temperature and power limit of this GPU with its peers' (nvidia-smi -q -d "
              "CLOCK,POWER,TEMPERATURE,PERFORMANCE; look for active throttle reasons and other processes); if it stays "
@@ -80,7 +82,7 @@ std::string advice(const Straggler& straggler) {
              "the "
              "rows of straggler_differences name the kernels that are larger or more";
     case Cause::launch_starved:
-      return advice_for_host(straggler.part);
+      return advice_for_host(part);
     case Cause::sync_stall:
       return "remove the synchronisation from the step: no .item(), .cpu() or print of GPU values, "
              "torch.cuda.synchronize() only for timing; a synchronisation that returns late points to an overloaded "
@@ -133,9 +135,48 @@ void add_straggler_findings(const JobReport& report, std::vector<Finding>& findi
                     "straggler_cases and straggler_differences where trace_rank = {}",
                     whereabouts(report, straggler.trace_rank), straggler.trace_rank, straggler.trace_rank));
     finding.evidence.insert(finding.evidence.end(), straggler.evidence.begin(), straggler.evidence.end());
-    finding.recommendation = advice(straggler);
+    finding.recommendation = advice(straggler.cause, straggler.part);
     findings.push_back(std::move(finding));
   }
+}
+
+void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findings) {
+  if (report.long_waits.empty()) return;
+  const JobTime time = job_time(report);
+  Nanoseconds all_ns = 0, held_ns = 0;
+  for (const RankSummary& rank : report.ranks) all_ns += rank.wait_ns;
+  std::map<std::pair<Cause, WorkPart>, Nanoseconds> by_cause;
+  Finding finding;
+  finding.id = "long-waits";
+  for (const LongWait& wait : report.long_waits) {
+    held_ns += wait.caused_wait_ns;
+    by_cause[{wait.cause, wait.part}] += wait.caused_wait_ns;
+    std::string line = fmt::format(
+        "instance {}: the others waited {:.3f} ms for trace rank {}, {:.3f} ms behind trace rank "
+        "{}",
+        wait.instance, 1e3 * seconds(wait.caused_wait_ns), wait.trace_rank, 1e3 * seconds(wait.behind_ns),
+        wait.peer_trace_rank);
+    if (wait.more_ns > 0) {
+      line += fmt::format(", with {:.3f} ms more in which {}", 1e3 * seconds(wait.more_ns),
+                          work_parts()[static_cast<std::size_t>(wait.part)].meaning);
+    }
+    if (!wait.detail.empty()) line += fmt::format(" ({})", wait.detail);
+    finding.evidence.push_back(std::move(line));
+  }
+  const auto main = std::max_element(by_cause.begin(), by_cause.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto [cause, part] = main->first;
+  const double cost = ratio(held_ns, time.all_windows_ns);
+  finding.severity = cost >= severe_cost ? FindingSeverity::medium : FindingSeverity::low;
+  finding.title =
+      fmt::format("{} collectives hold {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
+                  report.long_waits.size(), 100 * ratio(held_ns, all_ns), 100 * cost,
+                  cause == Cause::slow_kernel  ? "the same kernels took longer"
+                  : cause == Cause::extra_work ? "the last arriver had more to compute"
+                                               : cause_meaning(cause));
+  finding.evidence.push_back("no trace rank is late as a rule; these are single delays (rows of table long_waits)");
+  finding.recommendation = advice(cause, part);
+  findings.push_back(std::move(finding));
 }
 
 }  // namespace nsys_explain::analysis

@@ -11,13 +11,12 @@ namespace {
 constexpr auto integer = ColumnKind::integer;
 constexpr auto label = ColumnKind::label;
 
-TableSchema cases_schema() {
-  TableSchema schema{"straggler_cases",
-                     "Collectives that stragglers delayed, one per span of time, with the work of the straggler and of "
-                     "a median peer before them",
-                     {{"trace_rank", integer, "", "the straggler"},
+TableSchema cases_schema(std::string name, std::string description) {
+  TableSchema schema{std::move(name),
+                     std::move(description),
+                     {{"trace_rank", integer, "", "the last arriver"},
                       {"instance", integer, "", "row of collective_instances"},
-                      {"last_enter_ns", integer, "ns", "job time at which the straggler entered"},
+                      {"last_enter_ns", integer, "ns", "job time at which it entered"},
                       {"caused_wait_ns", integer, "ns", "waiting that would vanish without its own lateness"},
                       {"own_lateness_ns", integer, "ns", "lateness by own work"},
                       {"peer_trace_rank", integer, "", "the peer: median work of those that did the same"},
@@ -25,7 +24,7 @@ TableSchema cases_schema() {
                       {"part", label, "", "what differs most for that cause"},
                       {"same_kernels", integer, "", "1: both launched the same kernels with the same grids"}}};
   for (const char* who : {"", "peer_"}) {
-    const char* whose = *who == '\0' ? "the straggler" : "the peer";
+    const char* whose = *who == '\0' ? "the last arriver" : "the peer";
     const auto add = [&](std::string name, std::string unit, std::string description) {
       schema.columns.push_back({who + std::move(name), integer, std::move(unit), std::move(description)});
     };
@@ -62,12 +61,8 @@ void write_member(RowWriter& row, const analysis::CaseMember& member) {
   for (const std::uint32_t part_ns : profile.parts_ns) row << std::int64_t{part_ns};
 }
 
-}  // namespace
-
-CaseTables::CaseTables() : cases_(make_table(cases_schema())), differences_(make_table(differences_schema())) {}
-
-void CaseTables::add_cases(const CasesOfStraggler& of, const analysis::Divergence* divergence) {
-  RowWriter row(cases_);
+void write_cases(Table& table, const CasesOfStraggler& of, const analysis::Divergence* divergence) {
+  RowWriter row(table);
   for (const analysis::StragglerCase& one : of.cases) {
     const analysis::CaseVerdict verdict = analysis::judge_case(one, divergence);
     row << std::int64_t{of.trace_rank} << one.instance << one.last_enter_ns << one.caused_wait_ns << one.own_lateness_ns
@@ -76,6 +71,25 @@ void CaseTables::add_cases(const CasesOfStraggler& of, const analysis::Divergenc
     write_member(row, one.straggler);
     write_member(row, one.peer);
   }
+}
+
+}  // namespace
+
+CaseTables::CaseTables()
+    : cases_(make_table(cases_schema("straggler_cases",
+                                     "Collectives that stragglers delayed, one per span of time, with the work of the "
+                                     "straggler and of a median peer before them"))),
+      differences_(make_table(differences_schema())),
+      long_waits_(make_table(cases_schema("long_waits",
+                                          "Single collectives that hold much of the waiting, longest first, with the "
+                                          "work of the last arriver and of a median peer before them"))) {}
+
+void CaseTables::add_cases(const CasesOfStraggler& of, const analysis::Divergence* divergence) {
+  write_cases(cases_, of, divergence);
+}
+
+void CaseTables::add_long_wait(const CasesOfStraggler& of, const analysis::Divergence* divergence) {
+  write_cases(long_waits_, of, divergence);
 }
 
 void CaseTables::add_differences(std::int32_t straggler, const analysis::Divergence& divergence) {

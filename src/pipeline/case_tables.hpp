@@ -14,11 +14,12 @@ class CaseTables {
  public:
   CaseTables();
   void add_cases(const CasesOfStraggler& of, const analysis::Divergence* divergence);
+  void add_long_wait(const CasesOfStraggler& of, const analysis::Divergence* divergence);
   void add_differences(std::int32_t straggler, const analysis::Divergence& divergence);
-  std::vector<Table> release() { return {std::move(cases_), std::move(differences_)}; }
+  std::vector<Table> release() { return {std::move(cases_), std::move(differences_), std::move(long_waits_)}; }
 
  private:
-  Table cases_, differences_;
+  Table cases_, differences_, long_waits_;
 };
 
 }  // namespace nsys_explain::pipeline

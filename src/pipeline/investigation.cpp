@@ -9,6 +9,7 @@
 #include "case_tables.hpp"
 #include "nsys_explain/analysis/causes.hpp"
 #include "nsys_explain/analysis/divergence.hpp"
+#include "nsys_explain/analysis/long_waits.hpp"
 #include "pack.hpp"
 #include "straggler_cases.hpp"
 
@@ -122,12 +123,25 @@ std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::
 }  // namespace
 
 void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry, JobReport& report) {
-  const std::vector<CasesOfStraggler> all =
+  CollectedCases collected =
       collect_cases(communicator, inquiry.clock, inquiry.job, inquiry.cross, inquiry.local_traces, report);
+  std::vector<analysis::StragglerCase> longest;
+  for (const CasesOfStraggler& wait : collected.long_waits) longest.push_back(wait.cases.front());
+  collected.long_waits.resize(analysis::waits_to_explain(report, longest));
+
+  // Both are read again at once: a trace may serve a straggler and a long wait.
+  std::vector<CasesOfStraggler> all = std::move(collected.stragglers);
+  const std::size_t stragglers = all.size();
+  std::move(collected.long_waits.begin(), collected.long_waits.end(), std::back_inserter(all));
   const auto divergences = compare_events(communicator, inquiry, all);
   CaseTables tables;
   for (std::size_t s = 0; s < all.size(); ++s) {
     const analysis::Divergence* divergence = divergences[s] ? &*divergences[s] : nullptr;
+    if (s >= stragglers) {
+      report.long_waits.push_back(analysis::explain_wait(all[s].cases.front(), divergence));
+      tables.add_long_wait(all[s], divergence);
+      continue;
+    }
     analysis::CauseVerdict verdict = analysis::decide_cause(all[s].cases, divergence);
     Straggler& straggler = report.stragglers[s];
     straggler.cause = verdict.cause;

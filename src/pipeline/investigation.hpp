@@ -20,10 +20,11 @@ struct Inquiry {
   const std::vector<LocalTrace>& local_traces;
 };
 
-/// Collective: why the report's stragglers are late. Gives each its cause with evidence, and the report the tables
-/// `straggler_cases` and `straggler_differences`; the same on every tool rank.
+/// Collective: why the report's stragglers are late, and, where a few collectives hold much of the waiting that no
+/// straggler explains, why these waits were long. Gives each straggler its cause with evidence, and the report its long
+/// waits and the tables `straggler_cases`, `straggler_differences` and `long_waits`; the same on every tool rank.
 ///
-/// The profiles of the collectives that each delayed most tell what kind of work took longer. Then the straggler's
+/// The profiles of the collectives that each delayed most tell what kind of work took longer. Then the last arriver's
 /// trace and that of a median peer are read again for the names of what differed; a trace that cannot be read a second
 /// time leaves the verdict to the profiles. Nothing is read again where nobody is late.
 void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry, JobReport& report);

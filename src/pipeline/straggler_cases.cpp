@@ -22,9 +22,12 @@ struct Member {
   std::int32_t reserved = 0;
 };
 
+/// Instead of a straggler: proposed because of its long wait, whoever caused it.
+constexpr std::int32_t nobody = -1;
+
 /// One instance proposed as a case. Trivially copyable.
 struct Proposal {
-  std::int32_t straggler = 0;  ///< index into the report's stragglers
+  std::int32_t straggler = nobody;  ///< index into the report's stragglers
   std::int32_t span = 0;
   std::int64_t instance = 0;
   Nanoseconds last_enter_ns = 0;
@@ -38,25 +41,35 @@ bool better(const Proposal& a, const Proposal& b) {
   return std::tuple(-a.caused_wait_ns, a.instance) < std::tuple(-b.caused_wait_ns, b.instance);
 }
 
-/// The best proposal of each straggler and span.
+/// The best proposal of each straggler and span, and the best of all.
 class Shortlist {
  public:
   void offer(const Proposal& proposal) {
+    if (proposal.straggler == nobody) {
+      worst_.push_back(proposal);
+      std::sort(worst_.begin(), worst_.end(), better);
+      worst_.resize(std::min(worst_.size(), most_long_waits));
+      return;
+    }
     const auto [entry, is_new] = best_.try_emplace({proposal.straggler, proposal.span}, proposal);
     if (!is_new && better(proposal, entry->second)) entry->second = proposal;
   }
   bool would_take(const Proposal& proposal) const {
+    if (proposal.straggler == nobody) return worst_.size() < most_long_waits || better(proposal, worst_.back());
     const auto entry = best_.find({proposal.straggler, proposal.span});
     return entry == best_.end() || better(proposal, entry->second);
   }
+  /// By straggler and span; then the worst of the run.
   std::vector<Proposal> proposals() const {
     std::vector<Proposal> all;
     for (const auto& [key, proposal] : best_) all.push_back(proposal);
+    all.insert(all.end(), worst_.begin(), worst_.end());
     return all;
   }
 
  private:
   std::map<std::pair<std::int32_t, std::int32_t>, Proposal> best_;
+  std::vector<Proposal> worst_;  ///< worst first
 };
 
 std::int32_t span_of(Nanoseconds time_ns, const Straggler& straggler) {
@@ -85,6 +98,21 @@ void add_members(std::span<const InstanceArrival> arrivals, std::int32_t straggl
   proposal.member_count = static_cast<std::int64_t>(1 + kept);
 }
 
+/// Offers an instance as a case against its last arriver.
+void propose_instance(const MatchedBlock& block, const Instance& instance, Proposal proposal, Shortlist& shortlist) {
+  proposal.last_enter_ns = instance.last_enter_ns;
+  proposal.caused_wait_ns = instance.caused_wait_ns;
+  if (!shortlist.would_take(proposal)) return;
+  const auto arrivals =
+      std::span(block.arrivals)
+          .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+  for (const InstanceArrival& arrival : arrivals) {
+    if (arrival.trace_rank == instance.last_trace_rank) proposal.own_lateness_ns = arrival.own_lateness_ns;
+  }
+  add_members(arrivals, instance.last_trace_rank, proposal);
+  if (proposal.members[0].work_ns != no_time && proposal.member_count > 1) shortlist.offer(proposal);
+}
+
 Shortlist propose(const CrossRank& cross, const JobReport& report) {
   std::map<std::int32_t, std::int32_t> index_of_straggler;
   for (std::size_t s = 0; s < std::min(report.stragglers.size(), most_stragglers); ++s) {
@@ -95,23 +123,14 @@ Shortlist propose(const CrossRank& cross, const JobReport& report) {
   for (const MatchedBlock& block : cross.blocks) {
     for (const Instance& instance : block.instances) {
       if (!instance.resolved || instance.caused_wait_ns <= 0) continue;
+      Proposal proposal;
+      proposal.instance = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
+      propose_instance(block, instance, proposal, shortlist);
       const auto straggler = index_of_straggler.find(instance.last_trace_rank);
       if (straggler == index_of_straggler.end()) continue;
-      Proposal proposal;
       proposal.straggler = straggler->second;
       proposal.span = span_of(instance.last_enter_ns, report.stragglers[static_cast<std::size_t>(straggler->second)]);
-      proposal.instance = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
-      proposal.last_enter_ns = instance.last_enter_ns;
-      proposal.caused_wait_ns = instance.caused_wait_ns;
-      if (!shortlist.would_take(proposal)) continue;
-      const auto arrivals =
-          std::span(block.arrivals)
-              .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
-      for (const InstanceArrival& arrival : arrivals) {
-        if (arrival.trace_rank == instance.last_trace_rank) proposal.own_lateness_ns = arrival.own_lateness_ns;
-      }
-      add_members(arrivals, instance.last_trace_rank, proposal);
-      if (proposal.members[0].work_ns != no_time && proposal.member_count > 1) shortlist.offer(proposal);
+      propose_instance(block, instance, proposal, shortlist);
     }
   }
   return shortlist;
@@ -136,20 +155,11 @@ struct Answer {
   WorkProfile profile;
 };
 
-}  // namespace
-
-std::vector<CasesOfStraggler> collect_cases(const exchange::Communicator& communicator, const ClockReport& clock,
-                                            const JobRanks& job, const CrossRank& cross,
-                                            const std::vector<LocalTrace>& local_traces, const JobReport& report) {
-  std::vector<CasesOfStraggler> result;
-  if (report.stragglers.empty()) return result;
-  const std::vector<Proposal> mine = propose(cross, report).proposals();
-  Shortlist shortlist;
-  for (const Proposal& proposal : communicator.all_gather(std::span<const Proposal>(mine)).values) {
-    shortlist.offer(proposal);
-  }
-  const std::vector<Proposal> proposals = shortlist.proposals();
-
+/// Collective: the profiles of the members of every proposal, from those who hold them.
+std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::Communicator& communicator,
+                                                                const ClockReport& clock, const JobRanks& job,
+                                                                const std::vector<LocalTrace>& local_traces,
+                                                                const std::vector<Proposal>& proposals) {
   std::map<std::int32_t, const LocalRank*> local_ranks;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) local_ranks[rank.trace_rank] = &rank;
@@ -171,22 +181,44 @@ std::vector<CasesOfStraggler> collect_cases(const exchange::Communicator& commun
     const Member& member = proposals[p].members[static_cast<std::size_t>(answer.member)];
     members[p].push_back({member.trace_rank, member.work_ns, answer.profile});
   }
+  return members;
+}
+
+}  // namespace
+
+CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+                             const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
+                             const JobReport& report) {
+  const std::vector<Proposal> mine = propose(cross, report).proposals();
+  Shortlist shortlist;
+  for (const Proposal& proposal : communicator.all_gather(std::span<const Proposal>(mine)).values) {
+    shortlist.offer(proposal);
+  }
+  const std::vector<Proposal> proposals = shortlist.proposals();
+  const auto members = ask_for_profiles(communicator, clock, job, local_traces, proposals);
+
+  CollectedCases result;
   for (std::size_t s = 0; s < std::min(report.stragglers.size(), most_stragglers); ++s) {
-    result.push_back({report.stragglers[s].trace_rank, {}});
+    result.stragglers.push_back({report.stragglers[s].trace_rank, {}});
   }
   for (std::size_t p = 0; p < proposals.size(); ++p) {
     const Proposal& proposal = proposals[p];
-    CasesOfStraggler& of = result[static_cast<std::size_t>(proposal.straggler)];
-    const auto straggler = std::find_if(members[p].begin(), members[p].end(),
-                                        [&](const auto& member) { return member.trace_rank == of.trace_rank; });
-    if (straggler == members[p].end()) continue;
+    const auto late = std::find_if(members[p].begin(), members[p].end(), [&](const auto& member) {
+      return member.trace_rank == proposal.members[0].trace_rank;
+    });
+    if (late == members[p].end()) continue;
     analysis::StragglerCase one;
     one.instance = proposal.instance;
     one.last_enter_ns = proposal.last_enter_ns;
     one.caused_wait_ns = proposal.caused_wait_ns;
     one.own_lateness_ns = proposal.own_lateness_ns;
-    one.straggler = *straggler;
-    if (analysis::choose_peer(members[p], one)) of.cases.push_back(one);
+    one.straggler = *late;
+    if (!analysis::choose_peer(members[p], one)) continue;
+    if (proposal.straggler == nobody) {
+      result.long_waits.push_back({late->trace_rank, {one}});
+    } else {
+      result.stragglers[static_cast<std::size_t>(proposal.straggler)].cases.push_back(one);
+    }
   }
   return result;
 }

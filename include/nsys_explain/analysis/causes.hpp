@@ -84,4 +84,7 @@ struct CauseVerdict {
 /// `cases` in order of time. The evidence names instances (rows of collective_instances) and tables of the store.
 CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence);
 
+/// The largest differences that bear on the cause, in words; empty where there are none.
+std::string largest_differences(const Divergence& divergence, Cause cause);
+
 }  // namespace nsys_explain::analysis

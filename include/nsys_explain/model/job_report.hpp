@@ -162,6 +162,19 @@ struct Straggler {
   std::vector<std::string> evidence;
 };
 
+/// One collective in which much of the job's waiting lies, and why its last arriver was late.
+struct LongWait {
+  std::int64_t instance = 0;     ///< row of collective_instances
+  std::int32_t trace_rank = -1;  ///< the last arriver
+  std::int32_t peer_trace_rank = -1;
+  Nanoseconds caused_wait_ns = 0;
+  Nanoseconds behind_ns = 0;  ///< its work before the collective less the peer's
+  Cause cause = Cause::unknown;
+  WorkPart part = WorkPart::pending;
+  Nanoseconds more_ns = 0;  ///< of what speaks for that cause, beyond the peer's
+  std::string detail;       ///< the largest difference by name; empty where none was looked for
+};
+
 enum class FindingSeverity : std::uint8_t { high, medium, low, info };
 
 struct Finding {
@@ -210,6 +223,8 @@ struct JobReport {
   std::vector<OperationSummary> by_operation;
   std::vector<RankSummary> ranks;  ///< same order as trace_ranks
   std::vector<Straggler> stragglers;
+  std::vector<LongWait>
+      long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
   NvlinkReport nvlink;
   std::vector<Finding> findings;
   std::vector<Warning> warnings;
