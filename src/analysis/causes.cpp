@@ -229,11 +229,10 @@ CaseVerdict judge_case(const StragglerCase& one, const Divergence* divergence) {
       verdict.difference_ns = difference_ns;
     }
   }
-  Nanoseconds largest = 0;
   for (std::size_t part = 0; part < work_part_count; ++part) {
     const auto which = static_cast<WorkPart>(part);
-    if (more[part] <= largest || cause_of_part(which, one, divergence) != verdict.cause) continue;
-    largest = more[part];
+    if (more[part] <= verdict.part_ns || cause_of_part(which, one, divergence) != verdict.cause) continue;
+    verdict.part_ns = more[part];
     verdict.part = which;
   }
   const Nanoseconds lateness = one.straggler.work_ns - one.peer.work_ns;

@@ -44,7 +44,7 @@ LongWait explain_wait(const StragglerCase& one, const Divergence* divergence) {
   if (!verdict.counts) return wait;
   wait.cause = verdict.cause;
   wait.part = verdict.part;
-  wait.more_ns = verdict.difference_ns;
+  wait.more_ns = verdict.part_ns;
   if (divergence != nullptr) wait.detail = largest_differences(*divergence, verdict.cause);
   return wait;
 }

@@ -47,6 +47,16 @@ std::string_view hold_up_name(HoldUpKind kind) {
   return "no CPU core";
 }
 
+/// Frameworks number their ranges ("aten::to, op_id = 998672", "step 12"): without the numbers, names of two ranks
+/// agree.
+std::string without_numbers(const std::string& name) {
+  std::string text = name.substr(0, name.find(", seq = "));
+  text = text.substr(0, text.find(", op_id = "));
+  while (!text.empty() && text.back() >= '0' && text.back() <= '9') text.pop_back();
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text.empty() ? name : text;
+}
+
 class EventLister {
  public:
   EventLister(const RankEvents& events, const LaunchSegment& segment) : events_(events), segment_(segment) {}
@@ -54,6 +64,7 @@ class EventLister {
   std::vector<WorkEvent> list() {
     add_kernels();
     add_copies();
+    std::sort(launches_.begin(), launches_.end());
     add_calls();
     add_ranges();
     add_hold_ups();
@@ -78,6 +89,7 @@ class EventLister {
       add(WorkEventKind::kernel, text(k.demangled_name),
           fmt::format("{}x{}x{} of {}x{}x{}", k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z),
           launched.launch_ns, k.end_ns - k.start_ns);
+      note_launch(events_.launches.find(k.correlation_id, k.start_ns));
     }
   }
 
@@ -88,12 +100,14 @@ class EventLister {
       if (!inside(launch_ns)) continue;
       add(WorkEventKind::copy, std::string(copy_name(operation)), fmt::format("{} bytes", operation.bytes), launch_ns,
           operation.end_ns - operation.start_ns);
-      launching_threads_.insert(call == nullptr ? 0 : call->thread_id);
+      note_launch(call);
     }
-    for (const LaunchedKernel& launched : segment_.kernels) {
-      const ApiCall* call = events_.launches.find(launched.kernel->correlation_id, launched.kernel->start_ns);
-      if (call != nullptr) launching_threads_.insert(call->thread_id);
-    }
+  }
+
+  void note_launch(const ApiCall* call) {
+    if (call == nullptr) return;
+    launching_threads_.insert(call->thread_id);
+    launches_.push_back(call->start_ns);
   }
 
   void add_calls() {
@@ -107,9 +121,8 @@ class EventLister {
   }
 
   bool launches_within(const NvtxRange& range) const {
-    return std::any_of(segment_.kernels.begin(), segment_.kernels.end(), [&](const LaunchedKernel& launched) {
-      return launched.launch_ns >= range.start_ns && launched.launch_ns < range.end_ns;
-    });
+    const auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start_ns);
+    return launch != launches_.end() && *launch < range.end_ns;
   }
 
   void add_ranges() {
@@ -118,7 +131,7 @@ class EventLister {
         continue;
       if (!inside(range.start_ns) || range.end_ns > segment_.end_ns) continue;
       if (!launching_threads_.contains(range.thread_id) || launches_within(range)) continue;
-      add(WorkEventKind::range, text(range.text), {}, range.start_ns, range.end_ns - range.start_ns);
+      add(WorkEventKind::range, without_numbers(text(range.text)), {}, range.start_ns, range.end_ns - range.start_ns);
     }
   }
 
@@ -137,6 +150,7 @@ class EventLister {
   const RankEvents& events_;
   const LaunchSegment& segment_;
   std::set<std::uint32_t> launching_threads_;
+  std::vector<Nanoseconds> launches_;  ///< of GPU work, ascending
   std::vector<WorkEvent> list_;
 };
 

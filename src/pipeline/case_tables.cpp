@@ -25,8 +25,8 @@ TableSchema cases_schema(std::string name, std::string description) {
                       {"same_kernels", integer, "", "1: both launched the same kernels with the same grids"}}};
   for (const char* who : {"", "peer_"}) {
     const char* whose = *who == '\0' ? "the last arriver" : "the peer";
-    const auto add = [&](std::string name, std::string unit, std::string description) {
-      schema.columns.push_back({who + std::move(name), integer, std::move(unit), std::move(description)});
+    const auto add = [&](std::string column, std::string unit, std::string meaning) {
+      schema.columns.push_back({who + std::move(column), integer, std::move(unit), std::move(meaning)});
     };
     add("work_ns", "ns", fmt::format("{}: from the latest communication exit to the enter", whose));
     add("kernels", "", fmt::format("{}: compute kernels launched since the previous collective", whose));

@@ -69,6 +69,7 @@ struct CaseVerdict {
   WorkPart part = WorkPart::pending;  ///< the part that differs most
   bool counts = false;                ///< false: behind only, or no difference worth a word
   Nanoseconds difference_ns = 0;      ///< of all parts of that cause, without what is behind only
+  Nanoseconds part_ns = 0;            ///< of `part` alone
 };
 
 /// `divergence`: of the straggler's cases, where traces were read again; tells slow_kernel from extra_work where the

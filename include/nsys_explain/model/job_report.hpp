@@ -171,7 +171,7 @@ struct LongWait {
   Nanoseconds behind_ns = 0;  ///< its work before the collective less the peer's
   Cause cause = Cause::unknown;
   WorkPart part = WorkPart::pending;
-  Nanoseconds more_ns = 0;  ///< of what speaks for that cause, beyond the peer's
+  Nanoseconds more_ns = 0;  ///< of that part, beyond the peer's
   std::string detail;       ///< the largest difference by name; empty where none was looked for
 };
 
