@@ -174,7 +174,8 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
                   cause == Cause::slow_kernel  ? "the same kernels took longer"
                   : cause == Cause::extra_work ? "the last arriver had more to compute"
                                                : cause_meaning(cause));
-  finding.evidence.push_back("no trace rank is late as a rule; these are single delays (rows of table long_waits)");
+  finding.evidence.push_back(
+      "nobody is late often enough to be named for these; each line is one collective (rows of table long_waits)");
   finding.recommendation = advice(cause, part);
   findings.push_back(std::move(finding));
 }

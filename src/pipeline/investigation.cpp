@@ -38,19 +38,29 @@ struct Reply {
   }
 };
 
-/// The peer that most cases are compared with (ties: the lower trace rank), and its weightiest cases. One peer means
-/// one more trace to read.
+/// The cases that say something about the cause; cases in which the straggler is only behind have nothing to compare.
+std::vector<std::size_t> telling_cases(const CasesOfStraggler& of) {
+  std::vector<std::size_t> telling;
+  for (std::size_t c = 0; c < of.cases.size(); ++c) {
+    if (analysis::judge_case(of.cases[c], nullptr).counts) telling.push_back(c);
+  }
+  return telling;
+}
+
+/// The peer that most telling cases are compared with (ties: the lower trace rank), and its weightiest cases. One peer
+/// means one more trace to read.
 std::vector<Request> plan_requests(const std::vector<CasesOfStraggler>& all) {
   std::vector<Request> requests;
   for (std::size_t s = 0; s < all.size(); ++s) {
     std::map<std::int32_t, std::size_t> cases_of_peer;
-    for (const analysis::StragglerCase& one : all[s].cases) ++cases_of_peer[one.peer.trace_rank];
+    const std::vector<std::size_t> telling = telling_cases(all[s]);
+    for (const std::size_t c : telling) ++cases_of_peer[all[s].cases[c].peer.trace_rank];
     if (cases_of_peer.empty()) continue;
     const std::int32_t peer = std::max_element(cases_of_peer.begin(), cases_of_peer.end(), [](auto& a, auto& b) {
                                 return a.second < b.second;
                               })->first;
     std::vector<std::size_t> order;
-    for (std::size_t c = 0; c < all[s].cases.size(); ++c) {
+    for (const std::size_t c : telling) {
       if (all[s].cases[c].peer.trace_rank == peer) order.push_back(c);
     }
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -82,12 +92,13 @@ std::vector<Reply> answer_requests(const std::vector<Request>& requests, const I
     const auto input = std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
                                     [&](const ingest::AssignedTrace& assigned) { return assigned.name == name; });
     try {
-      read_again(*input, [&](const TraceRankKey& key, const analysis::RankEvents& events) {
-        for (const std::size_t r : numbers) {
-          if (!(local.at(requests[r].trace_rank) == key)) continue;
-          replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
-        }
-      });
+      read_again(*input, inquiry.options, inquiry.window_epoch_utc_ns,
+                 [&](const TraceRankKey& key, const analysis::RankEvents& events) {
+                   for (const std::size_t r : numbers) {
+                     if (!(local.at(requests[r].trace_rank) == key)) continue;
+                     replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
+                   }
+                 });
     } catch (const std::exception&) {
       // It was readable a moment ago. Without names, the profiles decide.
     }

@@ -126,9 +126,10 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const UserOpt
   return local;
 }
 
-void read_again(const ingest::AssignedTrace& assigned,
+void read_again(const ingest::AssignedTrace& assigned, const UserOptions& options, Nanoseconds epoch_utc_ns,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit) {
-  const Trace trace = read_events(assigned.path);
+  Trace trace = read_events(assigned.path);
+  select_window(trace, options.analysis, epoch_utc_ns, trace.warnings);
   const collectives::KernelClasses classes(trace);
   for (const ProcessTrace& process : trace.processes) {
     const LaunchIndex launches(process.api_calls);

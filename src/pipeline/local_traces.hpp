@@ -59,9 +59,9 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const UserOpt
 /// The session of an input, without its events; one without a start where it cannot be read.
 Session read_local_session(const ingest::AssignedTrace& assigned);
 
-/// Reads an input a second time and shows the events of each of its ranks to `visit`. Throws ingest::TraceError, and
-/// whatever `visit` throws.
-void read_again(const ingest::AssignedTrace& assigned,
+/// Reads an input a second time, as read_local_trace does, and shows the events of each of its ranks to `visit`. Throws
+/// ingest::TraceError, and whatever `visit` throws.
+void read_again(const ingest::AssignedTrace& assigned, const UserOptions& options, Nanoseconds epoch_utc_ns,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit);
 
 }  // namespace nsys_explain::pipeline
