@@ -96,7 +96,13 @@ double ms(Nanoseconds time_ns) {
 
 /// Kernel names with their templates fill lines: the function is enough where the table has the rest.
 std::string short_form(const std::string& name) {
-  std::string text = name.substr(0, name.find_first_of("<("));
+  std::string text = name;
+  for (const std::string nameless : {"<unnamed>::", "(anonymous namespace)::"}) {
+    for (std::size_t at = text.find(nameless); at != std::string::npos; at = text.find(nameless)) {
+      text.erase(at, nameless.size());
+    }
+  }
+  text.resize(std::min(text.find_first_of("<("), text.size()));
   if (const std::size_t space = text.rfind(' '); space != std::string::npos && text.starts_with("void ")) {
     text = text.substr(space + 1);
   }
