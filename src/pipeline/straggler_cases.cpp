@@ -7,7 +7,7 @@
 
 #include "nsys_explain/clock/job_time.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
-#include "tables.hpp"
+#include "outputs.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -19,16 +19,6 @@ constexpr auto text = ColumnKind::text;
 
 }  // namespace
 
-std::vector<std::int64_t> first_instances(const JobReport& report) {
-  std::vector<std::int64_t> first;
-  std::int64_t next = 0;
-  for (const CommunicatorSummary& communicator : report.communicators) {
-    first.push_back(next);
-    next += communicator.instances;
-  }
-  return first;
-}
-
 TableSchema instances_schema() {
   return {
       "collective_instances",

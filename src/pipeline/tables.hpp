@@ -22,9 +22,6 @@ struct ArrivalRow {
   InstanceArrival arrival;
 };
 
-/// Number of the first instance of each communicator: instances are numbered by communicator, then sequence.
-std::vector<std::int64_t> first_instances(const JobReport& report);
-
 TableSchema instances_schema();
 TableSchema arrivals_schema();
 

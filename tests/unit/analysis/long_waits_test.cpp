@@ -1,5 +1,7 @@
 #include "nsys_explain/analysis/long_waits.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
