@@ -211,8 +211,8 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
   });
   phases.collective("investigating stragglers", [&] {
-    investigate_stragglers(communicator, {discovery.traces, options, epoch_utc_ns, clock, ranks, cross, local_traces},
-                           report);
+    investigate_stragglers(communicator,
+                           {discovery.traces, options, epoch_utc_ns, clock.report, ranks, cross, local_traces}, report);
     report.findings = analysis::find_problems(report);
   });
 
