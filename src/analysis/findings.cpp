@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/model/names.hpp"
+#include "straggler_findings.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -40,32 +40,6 @@ JobTotals add_up(const JobReport& report) {
     totals.wait += rank.wait_ns;
   }
   return totals;
-}
-
-void add_stragglers(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
-  for (const Straggler& straggler : report.stragglers) {
-    const auto identity = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
-                                       [&](const auto& rank) { return rank.trace_rank == straggler.trace_rank; });
-    Finding finding;
-    finding.id = "straggler";
-    const double cost = share(straggler.caused_wait_ns, totals.window);
-    finding.severity = severity_of(cost * 4);  // others' time lost: 5% of the whole job's GPUs is much
-    finding.title = fmt::format("trace rank {} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
-                                straggler.trace_rank, seconds(straggler.caused_wait_ns), 100 * cost,
-                                cause_meaning(straggler.cause));
-    finding.evidence = straggler.evidence;
-    if (identity != report.trace_ranks.end()) {
-      finding.evidence.push_back(fmt::format("it is device {} of process {} on host '{}' ({})", identity->key.device_id,
-                                             identity->process_id, identity->host, identity->key.path));
-    }
-    finding.evidence.push_back(
-        fmt::format("rows: collective_instances where last_trace_rank = {} and resolved = 1", straggler.trace_rank));
-    finding.recommendation =
-        "compare its clocks, temperature and power with its peers (nvidia-smi -q -d "
-        "CLOCK,POWER,TEMPERATURE,PERFORMANCE), then its "
-        "share of work and its host's load; if the GPU is at fault, drain it and repeat the run";
-    findings.push_back(std::move(finding));
-  }
 }
 
 void add_budget_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
@@ -153,7 +127,8 @@ void add_quality_findings(const JobReport& report, std::vector<Finding>& finding
 std::vector<Finding> find_problems(const JobReport& report) {
   const JobTotals totals = add_up(report);
   std::vector<Finding> findings;
-  add_stragglers(report, totals, findings);
+  add_straggler_findings(report, findings);
+  add_long_wait_finding(report, findings);
   add_budget_findings(report, totals, findings);
   add_quality_findings(report, findings);
   std::stable_sort(findings.begin(), findings.end(),

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "nsys_explain/analysis/budget.hpp"
+#include "nsys_explain/analysis/work_profile.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/ingest/export_report.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
@@ -27,7 +28,9 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
     const auto is_communication = [&](const Kernel& kernel) { return classes.is_communication(kernel); };
     rank.budget = analysis::compute_budget(process.devices[d], is_communication);
-    rank.tables = make_rank_tables({trace, process, process.devices[d], launches, is_communication}, options);
+    const analysis::RankEvents events{trace, process, process.devices[d], launches, is_communication};
+    rank.tables = make_rank_tables(events, options);
+    rank.profiles = analysis::profile_work(events, arrivals[d].arrivals);
     without_call += arrivals[d].without_call;
     fused += arrivals[d].fused;
     communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
@@ -49,7 +52,7 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
 }
 
 /// Reports come here only where the user asked for their export.
-Trace read(const std::string& path) {
+Trace read_events(const std::string& path) {
   if (!ingest::is_report_name(path)) return ingest::read_trace(path);
   const ingest::ScratchDirectory scratch;
   return ingest::read_trace(ingest::export_report(path, scratch.path().string()));
@@ -98,7 +101,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const UserOpt
   LocalTrace local;
   local.facts.input.path = assigned.name;
   try {
-    Trace trace = read(assigned.path);
+    Trace trace = read_events(assigned.path);
     trace.session.path = assigned.name;
     local.facts.session = trace.session;
     local.facts.extent = ingest::session_extent(trace);
@@ -121,6 +124,20 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const UserOpt
     local.facts.input = {assigned.name, InputStatus::failed, error.what()};
   }
   return local;
+}
+
+void read_again(const ingest::AssignedTrace& assigned, const UserOptions& options, Nanoseconds epoch_utc_ns,
+                const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit) {
+  Trace trace = read_events(assigned.path);
+  select_window(trace, options.analysis, epoch_utc_ns, trace.warnings);
+  const collectives::KernelClasses classes(trace);
+  for (const ProcessTrace& process : trace.processes) {
+    const LaunchIndex launches(process.api_calls);
+    for (const DeviceTrace& device : process.devices) {
+      visit({assigned.name, process.global_pid, device.device_id},
+            {trace, process, device, launches, [&](const Kernel& kernel) { return classes.is_communication(kernel); }});
+    }
+  }
 }
 
 }  // namespace nsys_explain::pipeline

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "nsys_explain/analysis/rank_events.hpp"
 #include "nsys_explain/collectives/extraction.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/ingest/rank_resolution.hpp"
@@ -10,6 +12,7 @@
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/trace.hpp"
+#include "nsys_explain/model/work.hpp"
 #include "user_options.hpp"
 
 namespace nsys_explain::pipeline {
@@ -17,10 +20,11 @@ namespace nsys_explain::pipeline {
 /// One trace rank whose events this tool rank holds.
 struct LocalRank {
   TraceRankKey key;
-  std::int32_t trace_rank = -1;   ///< set once the ranks of the whole job are resolved
-  std::size_t session = 0;        ///< index into the run's sessions, set at the same time
-  Budget budget;                  ///< trace time until the clock is known
-  std::vector<Arrival> arrivals;  ///< trace time until then, too
+  std::int32_t trace_rank = -1;       ///< set once the ranks of the whole job are resolved
+  std::size_t session = 0;            ///< index into the run's sessions, set at the same time
+  Budget budget;                      ///< trace time until the clock is known
+  std::vector<Arrival> arrivals;      ///< trace time until then, too
+  std::vector<WorkProfile> profiles;  ///< of every arrival, in enter order; trace time, whatever the clock
   std::vector<collectives::CommunicatorMembership> memberships;
   std::vector<Table> tables;  ///< what the rank tells by itself (rank_tables.hpp); their times follow the clock
 };
@@ -54,5 +58,10 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const UserOpt
 
 /// The session of an input, without its events; one without a start where it cannot be read.
 Session read_local_session(const ingest::AssignedTrace& assigned);
+
+/// Reads an input a second time, as read_local_trace does, and shows the events of each of its ranks to `visit`. Throws
+/// ingest::TraceError, and whatever `visit` throws.
+void read_again(const ingest::AssignedTrace& assigned, const UserOptions& options, Nanoseconds epoch_utc_ns,
+                const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit);
 
 }  // namespace nsys_explain::pipeline

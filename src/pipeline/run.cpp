@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cross_rank.hpp"
+#include "investigation.hpp"
 #include "job_clock.hpp"
 #include "job_ranks.hpp"
 #include "local_traces.hpp"
@@ -116,7 +117,6 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.ranks = std::move(ranks);
   report.stragglers = analysis::find_stragglers(report.ranks, totals);
   report.nvlink.message = "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
-  report.findings = analysis::find_problems(report);
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
   report.warnings = tidy_warnings(std::move(report.warnings));
@@ -209,6 +209,11 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     add_job_tables(report);
     std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
+  });
+  phases.collective("investigating stragglers", [&] {
+    investigate_stragglers(communicator,
+                           {discovery.traces, options, epoch_utc_ns, clock.report, ranks, cross, local_traces}, report);
+    report.findings = analysis::find_problems(report);
   });
 
   const std::set<std::string> distinct_hosts(hosts.begin(), hosts.end());

@@ -87,6 +87,9 @@ struct ExportContext {
 /// rows.
 std::int64_t write_activity_rows(ExportContext& context);
 
+/// Profiler overhead, module loading, file reads and context switches: what holds host threads up.
+void write_host_rows(ExportContext& context);
+
 /// NVTX ranges and NCCL's payloads.
 void write_nvtx_rows(ExportContext& context);
 

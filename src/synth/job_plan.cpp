@@ -25,7 +25,8 @@ constexpr std::array<FaultType, 10> fault_types{{
     {FaultKind::slow_gpu, "slow_gpu", "slow_kernel", "rank=R,factor=1.3: every kernel of the rank takes longer"},
     {FaultKind::slow_node, "slow_node", "slow_kernel", "node=N,factor=1.3: every kernel of the node takes longer"},
     {FaultKind::late_host, "late_host", "launch_starved",
-     "rank=R,pause=3ms,kind=sleep|gc|data_loading: the host pauses before the step's first launch"},
+     "rank=R,pause=3ms,kind=sleep|gc|data_loading|file_read|module_load|descheduled: the host pauses before the step's "
+     "first launch"},
     {FaultKind::extra_work, "extra_work", "extra_work",
      "rank=R,factor=1.3,mode=larger|more: larger GEMMs (more blocks), or more of them"},
     {FaultKind::sync_stall, "sync_stall", "sync_stall",
@@ -113,8 +114,14 @@ void set_fault_value(Fault& fault, const std::string& key, const std::string& va
       fault.pause = HostPause::garbage_collection;
     else if (value == "data_loading")
       fault.pause = HostPause::data_loading;
+    else if (value == "file_read")
+      fault.pause = HostPause::file_reading;
+    else if (value == "module_load")
+      fault.pause = HostPause::module_loading;
+    else if (value == "descheduled")
+      fault.pause = HostPause::descheduled;
     else
-      bad_value(key, value, "sleep, gc or data_loading");
+      bad_value(key, value, "sleep, gc, data_loading, file_read, module_load or descheduled");
   } else if (key == "mode") {
     if (value != "larger" && value != "more") bad_value(key, value, "larger or more");
     fault.larger_kernels = value == "larger";

@@ -85,6 +85,17 @@ void RankMachine::execute(const Op& op) {
     case OpKind::host_pause:
       now_ns_ += op.duration_ns;
       return;
+    case OpKind::file_read:
+      events_.file_reads.push_back({now_ns_, now_ns_ + op.duration_ns});
+      now_ns_ += op.duration_ns;
+      return;
+    case OpKind::module_load:
+      call(ApiFunction::module_load, op.duration_ns, op.thread);
+      return;
+    case OpKind::deschedule:
+      events_.descheduled.push_back({now_ns_, now_ns_ + op.duration_ns});
+      now_ns_ += op.duration_ns;
+      return;
     case OpKind::free:  // cudaFree waits for the device
       call(ApiFunction::free, std::max<Nanoseconds>(0, device_idle_ns() - now_ns_) + op.duration_ns, op.thread);
       return;

@@ -211,15 +211,29 @@ class StepBuilder {
   }
 
   void host_pause(const Fault& fault) {
-    const bool named = fault.kind == FaultKind::late_host && fault.pause != HostPause::sleep;
+    const HostPause pause = fault.kind == FaultKind::late_host ? fault.pause : HostPause::sleep;
+    const bool named = pause == HostPause::garbage_collection || pause == HostPause::data_loading;
     planting_ = true;
     if (named)
-      range(fault.pause == HostPause::garbage_collection ? RangeLabel::garbage_collection : RangeLabel::data_loading);
+      range(pause == HostPause::garbage_collection ? RangeLabel::garbage_collection : RangeLabel::data_loading);
     planting_ = false;
-    planted(OpKind::host_pause, fault);
+    planted(kind_of_pause(pause), fault);
     planting_ = true;
     if (named) pop();
     planting_ = false;
+  }
+
+  static OpKind kind_of_pause(HostPause pause) {
+    switch (pause) {
+      case HostPause::file_reading:
+        return OpKind::file_read;
+      case HostPause::module_loading:
+        return OpKind::module_load;
+      case HostPause::descheduled:
+        return OpKind::deschedule;
+      default:
+        return OpKind::host_pause;
+    }
   }
 
   /// A fault that hits within a step. All of them drain the GPU, so that the host's time shows.

@@ -30,6 +30,8 @@ const char* api_name(ApiFunction function) {
       return "cudaMalloc_v3020";
     case ApiFunction::free:
       return "cudaFree_v3020";
+    case ApiFunction::module_load:
+      return "cuModuleLoadData";
     case ApiFunction::graph_launch:
       break;
   }
@@ -38,7 +40,7 @@ const char* api_name(ApiFunction function) {
 
 /// Driver calls are class 1, runtime calls class 0 (ENUM_NSYS_EVENT_CLASS).
 std::int64_t event_class(ApiFunction function) {
-  return function == ApiFunction::launch_kernel_ex ? 1 : 0;
+  return function == ApiFunction::launch_kernel_ex || function == ApiFunction::module_load ? 1 : 0;
 }
 
 bool launches_kernel(ApiFunction function) {
@@ -262,23 +264,6 @@ void write_event_records(ExportContext& context) {
   }
 }
 
-void write_overheads(ExportContext& context) {
-  constexpr int buffer_flush = 3;  // ENUM_CUPTI_OVERHEAD_TYPE
-  Table table = context.table("PROFILER_OVERHEAD");
-  for (const RankIdentity& identity : context.ranks) {
-    for (const ProfilerOverhead& overhead : context.events(identity).overheads) {
-      if (!identity.window.covers(overhead.start_ns, overhead.end_ns)) continue;
-      table.set(table.column("start"), context.host_time(overhead.start_ns));
-      table.set(table.column("end"), context.host_time(overhead.end_ns));
-      table.set(table.column("globalTid"), identity.threads[0]);
-      table.set(table.column("nameId"), context.strings.id("CUDA profiling data flush overhead"));
-      table.set(table.column("overheadType"), buffer_flush);
-      table.set(table.column("returnValue"), 0);
-      table.insert();
-    }
-  }
-}
-
 void write_graphs(ExportContext& context) {
   Table traces = context.table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE");
   Table events = context.table("CUDA_GRAPH_EVENTS");
@@ -320,7 +305,7 @@ std::int64_t write_activity_rows(ExportContext& context) {
   write_memory_operations(context);
   write_synchronisations(context);
   write_event_records(context);
-  write_overheads(context);
+  write_host_rows(context);
   write_graphs(context);
   return kernels;
 }

@@ -11,6 +11,7 @@
 #include "nsys_explain/model/report_detail.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
+#include "nsys_explain/model/work.hpp"
 
 /// The result of one run as plain data: what report.json, report.md, report.html and the store's summaries are made of.
 /// Field names follow outputs.md; everything here is independent of the number of tool ranks except `RunFacts`.
@@ -151,12 +152,27 @@ struct Straggler {
   std::int32_t trace_rank = -1;
   Pattern pattern = Pattern::persistent;
   Cause cause = Cause::unknown;
+  WorkPart part =
+      WorkPart::pending;  ///< what the cause rests on: the part of its work that differs most from its peers'
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds caused_wait_ns = 0;
   double last_share = 0;  ///< of the resolved instances it took part in
   double p_value = 1;
   Nanoseconds first_ns = 0, last_ns = 0;  ///< job time of the first and last instance it delayed
   std::vector<std::string> evidence;
+};
+
+/// One collective in which much of the job's waiting lies, and why its last arriver was late.
+struct LongWait {
+  std::int64_t instance = 0;     ///< row of collective_instances
+  std::int32_t trace_rank = -1;  ///< the last arriver
+  std::int32_t peer_trace_rank = -1;
+  Nanoseconds caused_wait_ns = 0;
+  Nanoseconds behind_ns = 0;  ///< its work before the collective less the peer's
+  Cause cause = Cause::unknown;
+  WorkPart part = WorkPart::pending;
+  Nanoseconds more_ns = 0;  ///< of that part, beyond the peer's
+  std::string detail;       ///< the largest difference by name; empty where none was looked for
 };
 
 enum class FindingSeverity : std::uint8_t { high, medium, low, info };
@@ -207,6 +223,8 @@ struct JobReport {
   std::vector<OperationSummary> by_operation;
   std::vector<RankSummary> ranks;  ///< same order as trace_ranks
   std::vector<Straggler> stragglers;
+  std::vector<LongWait>
+      long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
   NvlinkReport nvlink;
   std::vector<Finding> findings;
   std::vector<Warning> warnings;

@@ -109,7 +109,16 @@ enum class FaultKind : std::uint8_t {
   rotating_jitter
 };
 
-enum class HostPause : std::uint8_t { sleep, garbage_collection, data_loading };
+/// What the host does while it pauses, and what of it nsys would record: nothing, an NVTX range, reads in the OS
+/// runtime table, a call that loads GPU code (with CUPTI's overhead row), or the thread losing its core.
+enum class HostPause : std::uint8_t {
+  sleep,
+  garbage_collection,
+  data_loading,
+  file_reading,
+  module_loading,
+  descheduled
+};
 
 /// One planted fault. Fields that a kind does not use are ignored; see fault_help().
 struct Fault {

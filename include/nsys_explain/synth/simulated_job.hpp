@@ -27,6 +27,7 @@ enum class ApiFunction : std::uint8_t {
   device_synchronize,
   malloc,
   free,
+  module_load,
   graph_launch
 };
 
@@ -99,6 +100,18 @@ struct ProfilerOverhead {
   Nanoseconds end_ns = 0;
 };
 
+/// A read() of the main thread that the OS runtime trace records.
+struct FileRead {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+};
+
+/// A span in which the main thread has no core.
+struct Descheduled {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+};
+
 /// One launch of a captured graph: [first_activity, first_activity + activities) of RankEvents::activities.
 struct GraphReplay {
   std::uint32_t call = no_index;
@@ -116,6 +129,8 @@ struct RankEvents {
   std::vector<Synchronisation> synchronisations;
   std::vector<EventRecord> event_records;
   std::vector<ProfilerOverhead> overheads;
+  std::vector<FileRead> file_reads;
+  std::vector<Descheduled> descheduled;
   std::vector<GraphReplay> graph_replays;
   Nanoseconds graph_captured_ns = no_time;
   std::uint8_t stream_count = 1;

@@ -336,5 +336,26 @@ TEST_F(Exports, AnUnwritableDirectoryIsAnError) {
   EXPECT_THROW(write_exports(simulate(plan), plan, (directory_ / "file" / "below").string()), std::exception);
 }
 
+TEST_F(Exports, HoldHostThreadsUpInTheTablesOfNsys) {
+  JobPlan plan = small_plan();
+  plan.faults = {parse_fault("late_host:rank=0,pause=2ms,kind=file_read"),
+                 parse_fault("late_host:rank=0,pause=3ms,kind=descheduled"),
+                 parse_fault("late_host:rank=0,pause=1ms,kind=module_load")};
+  const std::string path = write(plan)[0];
+  // Four steps; a read of 2 ms is 16 calls of 131 us at most.
+  EXPECT_EQ(number(path, "SELECT COUNT(*) FROM OSRT_API o JOIN StringIds s ON s.id = o.nameId WHERE s.value = 'read'"),
+            64);
+  EXPECT_EQ(number(path, "SELECT COUNT(*) FROM SCHED_EVENTS WHERE isSchedIn = 0"), 4);
+  EXPECT_EQ(number(path, "SELECT SUM(CASE isSchedIn WHEN 1 THEN start ELSE -start END) / 4000000 FROM SCHED_EVENTS"),
+            3);
+  EXPECT_EQ(number(path,
+                   "SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_OVERHEAD o JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON "
+                   "r.correlationId = o.correlationId WHERE o.start > r.start AND o.end < r.end"),
+            4);
+  const std::string clean = write(small_plan())[0];
+  EXPECT_THAT(table_list(clean), Not(Contains("OSRT_API")));
+  EXPECT_THAT(table_list(clean), Not(Contains("SCHED_EVENTS")));
+}
+
 }  // namespace
 }  // namespace nsys_explain::synth

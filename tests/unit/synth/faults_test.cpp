@@ -62,10 +62,13 @@ TEST_P(RankFault, MakesItsRankLateAndLeavesTheOthersTheirWork) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RankFault,
                          ::testing::Values("slow_gpu:rank=2,factor=1.3", "late_host:rank=2,pause=2ms",
-                                           "late_host:rank=2,pause=2ms,kind=gc", "extra_work:rank=2,factor=1.3",
-                                           "extra_work:rank=2,factor=1.5,mode=more", "sync_stall:rank=2,pause=2ms",
-                                           "blocking_copy:rank=2,bytes=12MB", "allocation:rank=2,pause=2ms",
-                                           "profiler_overhead:rank=2,pause=2ms"),
+                                           "late_host:rank=2,pause=2ms,kind=gc",
+                                           "late_host:rank=2,pause=2ms,kind=file_read",
+                                           "late_host:rank=2,pause=2ms,kind=module_load",
+                                           "late_host:rank=2,pause=2ms,kind=descheduled",
+                                           "extra_work:rank=2,factor=1.3", "extra_work:rank=2,factor=1.5,mode=more",
+                                           "sync_stall:rank=2,pause=2ms", "blocking_copy:rank=2,bytes=12MB",
+                                           "allocation:rank=2,pause=2ms", "profiler_overhead:rank=2,pause=2ms"),
                          [](const auto& param) { return "fault" + std::to_string(param.index); });
 
 TEST(Fault, SlowGpuMultipliesEveryKernelOfItsRank) {
@@ -108,6 +111,10 @@ TEST(Fault, LeavesItsOwnMark) {
   EXPECT_TRUE(rank("").overheads.empty());
   const RankEvents plain = rank("late_host:rank=2"), collected = rank("late_host:rank=2,kind=gc");
   EXPECT_EQ(collected.ranges.size(), plain.ranges.size() + 6);
+  EXPECT_EQ(rank("late_host:rank=2,kind=file_read").file_reads.size(), 6U);
+  EXPECT_EQ(rank("late_host:rank=2,kind=descheduled").descheduled.size(), 6U);
+  EXPECT_EQ(calls(rank("late_host:rank=2,kind=module_load"), ApiFunction::module_load), 6);
+  EXPECT_TRUE(plain.file_reads.empty() && plain.descheduled.empty());
 }
 
 TEST(Fault, HostPauseLastsAsLongAsPlanned) {

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/analysis/divergence.hpp"
+#include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/work.hpp"
+
+/// Why a straggler is late: from what it did before the collectives that it delayed, against what a peer did before
+/// the same collectives.
+///
+/// The evidence table. "More" is the straggler's part less the peer's in one case; "behind" means that a part is longer
+/// only because the peer had got it done while it waited for the straggler in an earlier collective.
+///
+/// | more of what                                              | and                                  | cause |
+/// |-----------------------------------------------------------|--------------------------------------|-------------------|
+/// | compute                                                   | its kernels took no longer           | none: behind |
+/// | compute                                                   | aligned by name and grid, the same   | slow_kernel |
+/// |                                                           | kernels took longer                  | | | compute |
+/// kernels without counterpart, or of   | extra_work        | | | larger grids, took longer            | | | copies and
+/// sets nobody waited for                         |                                      | extra_work        | | GPU
+/// idle, profiler                                        |                                      | profiler_overhead |
+/// | GPU idle, allocating or freeing                           |                                      | allocation | |
+/// blocking copies, GPU idle in one                          |                                      | blocking_copy |
+/// | GPU idle, synchronising                                   |                                      | sync_stall | |
+/// GPU idle, launching or nothing seen                       | allocations that the peer lacks      | allocation | |
+/// GPU idle, launching or nothing seen                       | synchronisations that the peer lacks | sync_stall | |
+/// GPU idle: module loading, files, NVTX range, system wait, |                                      | launch_starved |
+/// | no core, launching, nothing seen                          |                                      | | | other
+/// collectives, opaque graphs, work that was launched  |                                      | unknown           | |
+/// in time                                                   |                                      | |
+///
+/// The verdict is what most cases say, weighted by the waiting they caused (but none by more than four times the
+/// median: one long hiccup does not speak for a whole run); below half of the weight it is unknown. slow_link is not
+/// decided here: a slow link shows in transfers, not in the work before a collective.
+namespace nsys_explain::analysis {
+
+/// One member of an instance that a straggler delayed.
+struct CaseMember {
+  std::int32_t trace_rank = -1;
+  Nanoseconds work_ns = no_time;
+  WorkProfile profile;
+};
+
+/// One instance that a straggler delayed, with the peer that it is compared with.
+struct StragglerCase {
+  std::int64_t instance = 0;      ///< row of collective_instances
+  Nanoseconds last_enter_ns = 0;  ///< job time
+  Nanoseconds caused_wait_ns = 0;
+  Nanoseconds own_lateness_ns = 0;
+  CaseMember straggler, peer;
+  bool same_kernels = false;        ///< both launched the same kernels (WorkProfile::kernels_hash)
+  Nanoseconds kernel_noise_ns = 0;  ///< how much WorkProfile::kernel_ns of comparable peers differs by chance
+};
+
+/// Chooses the peer: of the members (without the straggler) that launched the same kernels as the straggler, or else,
+/// where at least two and half of the members launched the same, of these, or else of all, the one with the median work
+/// (the lower one; ties by trace rank). Fills peer, same_kernels and kernel_noise_ns. False: nobody to compare with.
+bool choose_peer(std::span<const CaseMember> members, StragglerCase& of);
+
+/// What one case says.
+struct CaseVerdict {
+  Cause cause = Cause::unknown;
+  WorkPart part = WorkPart::pending;  ///< the part that differs most
+  bool counts = false;                ///< false: behind only, or no difference worth a word
+  Nanoseconds difference_ns = 0;      ///< of all parts of that cause, without what is behind only
+  Nanoseconds part_ns = 0;            ///< of `part` alone
+};
+
+/// `divergence`: of the straggler's cases, where traces were read again; tells slow_kernel from extra_work where the
+/// kernels are not the same.
+CaseVerdict judge_case(const StragglerCase& one, const Divergence* divergence);
+
+struct CauseVerdict {
+  Cause cause = Cause::unknown;
+  WorkPart part = WorkPart::pending;
+  std::vector<std::string> evidence;
+};
+
+/// `cases` in order of time. The evidence names instances (rows of collective_instances) and tables of the store.
+CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence);
+
+/// The largest differences that bear on the cause, in words; empty where there are none.
+std::string largest_differences(const Divergence& divergence, Cause cause);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,232 @@
+#include "host_activity.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <tuple>
+
+#include "hold_ups.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Ranges that took less do not explain lateness; frameworks mark every operator.
+constexpr Nanoseconds shortest_range_ns = 20'000;
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// Precedence of what happens at one time, on the launching thread and on others. 0: does not count.
+struct Precedence {
+  int own = 0, other = 0;
+};
+constexpr int precedence_levels = 14;
+
+constexpr Precedence precedence_of(WorkPart part) {
+  switch (part) {
+    case WorkPart::profiling:
+      return {13, 6};
+    case WorkPart::allocation:
+      return {12, 5};
+    case WorkPart::module_load:
+      return {11, 5};
+    case WorkPart::synchronising:
+      return {10, 5};
+    case WorkPart::blocking_copy:
+      return {9, 5};
+    case WorkPart::file_access:
+      return {8, 0};
+    case WorkPart::named_range:
+      return {7, 0};
+    case WorkPart::system_wait:
+      return {4, 0};
+    case WorkPart::descheduled:
+      return {3, 0};
+    case WorkPart::launching:
+      return {2, 0};
+    default:
+      return {};
+  }
+}
+
+WorkPart part_of_hold_up(HoldUpKind kind) {
+  switch (kind) {
+    case HoldUpKind::profiler:
+      return WorkPart::profiling;
+    case HoldUpKind::module_load:
+      return WorkPart::module_load;
+    case HoldUpKind::file:
+      return WorkPart::file_access;
+    case HoldUpKind::wait:
+      return WorkPart::system_wait;
+    case HoldUpKind::descheduled:
+      break;
+  }
+  return WorkPart::descheduled;
+}
+
+/// Begin or end of something the host did.
+struct Change {
+  Nanoseconds time_ns;
+  int level;
+  WorkPart part;
+  int count;  ///< +1 or -1
+};
+
+void append(std::vector<WorkPiece>& pieces, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part) {
+  if (start_ns >= end_ns) return;
+  if (!pieces.empty() && pieces.back().part == part && pieces.back().end_ns == start_ns) {
+    pieces.back().end_ns = end_ns;
+  } else {
+    pieces.push_back({start_ns, end_ns, part});
+  }
+}
+
+/// Cuts the span by whatever has the highest precedence at each time.
+void sweep(const Interval& span, std::vector<Change>& changes, std::vector<WorkPiece>& pieces) {
+  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    return std::tie(a.time_ns, a.level, a.part, a.count) < std::tie(b.time_ns, b.level, b.part, b.count);
+  });
+  // Parts that share a level do not lie: the first of them that is open is as right as another.
+  std::array<std::array<int, work_part_count>, precedence_levels> open{};
+  std::array<int, precedence_levels> open_at_level{};
+  const auto current = [&] {
+    for (std::size_t level = precedence_levels; level-- > 0;) {
+      if (open_at_level[level] == 0) continue;
+      for (std::size_t part = 0; part < work_part_count; ++part) {
+        if (open[level][part] > 0) return static_cast<WorkPart>(part);
+      }
+    }
+    return WorkPart::unseen;
+  };
+  Nanoseconds at_ns = span.start_ns;
+  for (const Change& change : changes) {
+    if (change.time_ns > at_ns) {
+      append(pieces, at_ns, change.time_ns, current());
+      at_ns = change.time_ns;
+    }
+    open[static_cast<std::size_t>(change.level)][static_cast<std::size_t>(change.part)] += change.count;
+    open_at_level[static_cast<std::size_t>(change.level)] += change.count;
+  }
+  append(pieces, at_ns, span.end_ns, current());
+}
+
+std::int64_t count_between(const std::vector<Nanoseconds>& times, Nanoseconds start_ns, Nanoseconds end_ns) {
+  return std::lower_bound(times.begin(), times.end(), end_ns) - std::lower_bound(times.begin(), times.end(), start_ns);
+}
+
+}  // namespace
+
+WorkPart part_of_call(std::string_view name) {
+  if (contains(name, "Synchronize")) return WorkPart::synchronising;
+  if (contains(name, "Module") || contains(name, "Library") || contains(name, "cuLink")) return WorkPart::module_load;
+  if (contains(name, "Malloc") || contains(name, "Free") || contains(name, "MemAlloc") || contains(name, "HostAlloc") ||
+      contains(name, "HostRegister") || contains(name, "HostUnregister") || contains(name, "cuMemCreate") ||
+      contains(name, "cuMemMap") || contains(name, "cuMemUnmap") || contains(name, "cuMemRelease") ||
+      contains(name, "cuMemSetAccess") || contains(name, "MemPoolTrim")) {
+    return WorkPart::allocation;
+  }
+  const bool moves = contains(name, "Memcpy") || contains(name, "Memset");
+  if (moves && !contains(name, "Async") && !contains(name, "Node")) return WorkPart::blocking_copy;
+  return WorkPart::launching;
+}
+
+HostActivity::HostActivity(const RankEvents& events) {
+  add_launching_threads(events);
+  add_calls(events);
+  add_ranges(events);
+  add_hold_ups(events);
+  for (auto& [id, thread] : threads_) {
+    std::sort(thread.doings.begin(), thread.doings.end(), [](const Doing& a, const Doing& b) {
+      return std::tie(a.start_ns, a.end_ns, a.part) < std::tie(b.start_ns, b.end_ns, b.part);
+    });
+    Nanoseconds latest_ns = no_time;
+    for (Doing& doing : thread.doings) doing.latest_end_ns = latest_ns = std::max(latest_ns, doing.end_ns);
+  }
+}
+
+void HostActivity::add(std::uint32_t thread_id, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part) {
+  threads_[thread_id].doings.push_back({start_ns, end_ns, part, end_ns});
+}
+
+void HostActivity::add_launching_threads(const RankEvents& events) {
+  const auto note = [&](const auto& activity) {
+    const ApiCall* call = events.launches.find(activity.correlation_id, activity.start_ns);
+    if (call == nullptr) return;
+    Thread& thread = threads_[call->thread_id];
+    thread.launches = true;
+    thread.launch_starts.push_back(call->start_ns);
+  };
+  for (const Kernel& kernel : events.device.kernels) note(kernel);
+  for (const MemoryOperation& operation : events.device.memory_operations) note(operation);
+  for (const GraphLaunch& launch : events.device.graph_launches) note(launch);
+  for (auto& [id, thread] : threads_) std::sort(thread.launch_starts.begin(), thread.launch_starts.end());
+}
+
+void HostActivity::add_calls(const RankEvents& events) {
+  std::vector<std::optional<WorkPart>> part_of_name(events.trace.strings.size());
+  for (const ApiCall& call : events.process.api_calls) {
+    const auto thread = threads_.find(call.thread_id);
+    if (thread == threads_.end()) continue;  // threads of other devices
+    std::optional<WorkPart>& part = part_of_name[call.name];
+    if (!part) part = part_of_call(events.trace.strings[call.name]);
+    if (*part == WorkPart::synchronising) synchronisations_.push_back(call.start_ns);
+    if (*part == WorkPart::allocation) allocations_.push_back(call.start_ns);
+    add(call.thread_id, call.start_ns, call.end_ns, *part);
+  }
+  std::sort(synchronisations_.begin(), synchronisations_.end());
+  std::sort(allocations_.begin(), allocations_.end());
+}
+
+/// A range that launches work is a part of the program; one that launches nothing is what the host did instead.
+void HostActivity::add_ranges(const RankEvents& events) {
+  for (const NvtxRange& range : events.process.nvtx_ranges) {
+    if (range.nccl_call >= 0 || range.kind == NvtxKind::mark || range.end_ns == no_time) continue;
+    if (range.end_ns - range.start_ns < shortest_range_ns) continue;
+    const auto thread = threads_.find(range.thread_id);
+    if (thread == threads_.end() || !thread->second.launches) continue;
+    if (count_between(thread->second.launch_starts, range.start_ns, range.end_ns) > 0) continue;
+    add(range.thread_id, range.start_ns, range.end_ns, WorkPart::named_range);
+  }
+}
+
+void HostActivity::add_hold_ups(const RankEvents& events) {
+  for (const HoldUp& hold_up : hold_ups(events.trace, events.process)) {
+    const auto thread = threads_.find(hold_up.thread_id);
+    const bool launches = thread != threads_.end() && thread->second.launches;
+    if (launches || hold_up.kind == HoldUpKind::profiler) {
+      add(hold_up.thread_id, hold_up.start_ns, hold_up.end_ns, part_of_hold_up(hold_up.kind));
+    }
+  }
+}
+
+void HostActivity::explain(const Interval& idle, const ApiCall& launch, std::vector<WorkPiece>& pieces) const {
+  const Interval host{idle.start_ns, std::min(idle.end_ns, launch.end_ns)};
+  if (host.end_ns <= host.start_ns) return append(pieces, idle.start_ns, idle.end_ns, WorkPart::pending);
+  std::vector<Change> changes;
+  for (const auto& [id, thread] : threads_) {
+    auto doing = std::upper_bound(thread.doings.begin(), thread.doings.end(), host.start_ns,
+                                  [](Nanoseconds time_ns, const Doing& d) { return time_ns < d.latest_end_ns; });
+    for (; doing != thread.doings.end() && doing->start_ns < host.end_ns; ++doing) {
+      if (doing->end_ns <= host.start_ns) continue;
+      const Precedence precedence = precedence_of(doing->part);
+      const int level = id == launch.thread_id ? precedence.own : precedence.other;
+      if (level == 0) continue;
+      changes.push_back({std::max(doing->start_ns, host.start_ns), level, doing->part, 1});
+      changes.push_back({std::min(doing->end_ns, host.end_ns), level, doing->part, -1});
+    }
+  }
+  sweep(host, changes, pieces);
+  append(pieces, host.end_ns, idle.end_ns, WorkPart::pending);
+}
+
+std::int64_t HostActivity::synchronisations(Nanoseconds start_ns, Nanoseconds end_ns) const {
+  return count_between(synchronisations_, start_ns, end_ns);
+}
+
+std::int64_t HostActivity::allocations(Nanoseconds start_ns, Nanoseconds end_ns) const {
+  return count_between(allocations_, start_ns, end_ns);
+}
+
+}  // namespace nsys_explain::analysis

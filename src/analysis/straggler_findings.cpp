@@ -1,0 +1,183 @@
+#include "straggler_findings.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "nsys_explain/model/names.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Others' time lost, as a share of the GPU time of all trace ranks: 5% of the whole job is much.
+constexpr double severe_cost = 0.05;
+
+double seconds(Nanoseconds duration_ns) {
+  return static_cast<double>(duration_ns) * 1e-9;
+}
+
+struct JobTime {
+  Nanoseconds all_windows_ns = 0;  ///< of all trace ranks
+  Nanoseconds span_ns = 0;         ///< from the first to the last GPU activity of the job
+};
+
+JobTime job_time(const JobReport& report) {
+  JobTime time;
+  Nanoseconds first_ns = 0, last_ns = 0;
+  for (const RankSummary& rank : report.ranks) {
+    const Budget& budget = rank.budget;
+    if (budget.window_ns == 0) continue;
+    const Nanoseconds end_ns = budget.window_start_ns + budget.window_ns;
+    first_ns = time.all_windows_ns == 0 ? budget.window_start_ns : std::min(first_ns, budget.window_start_ns);
+    last_ns = time.all_windows_ns == 0 ? end_ns : std::max(last_ns, end_ns);
+    time.all_windows_ns += budget.window_ns;
+  }
+  time.span_ns = last_ns - first_ns;
+  return time;
+}
+
+double ratio(Nanoseconds part_ns, Nanoseconds whole_ns) {
+  return whole_ns > 0 ? static_cast<double>(part_ns) / static_cast<double>(whole_ns) : 0;
+}
+
+/// What to do where the host launched late, by what it did instead.
+std::string advice_for_host(WorkPart part) {
+  switch (part) {
+    case WorkPart::module_load:
+      return "load GPU code before the loop: a warm-up step with every shape, or CUDA_MODULE_LOADING=EAGER";
+    case WorkPart::file_access:
+      return "take file access out of the training thread: more data loader workers with prefetching, a local copy of "
+             "the data set, checkpoints written in the background; compare the storage of this host with its peers'";
+    case WorkPart::named_range:
+      return "move what the NVTX range named in the evidence does off the launching thread: garbage collection at "
+             "fixed "
+             "steps on all ranks at once (gc.disable() and gc.collect(), or gc.freeze()), more data loader workers "
+             "with prefetching";
+    case WorkPart::system_wait:
+      return "find what the launching thread waits for (the system call is in the evidence): a lock, a data loader "
+             "worker, a network file system; capture with --osrt-threshold=1000 and --backtrace for its stack";
+    case WorkPart::descheduled:
+      return "give the launching thread a core of its own: check the binding (numactl, srun --cpu-bind=cores), the "
+             "number of threads (OMP_NUM_THREADS, data loader workers) and other processes on this host";
+    case WorkPart::launching:
+      return "make fewer and larger launches (CUDA graphs, torch.compile, fused kernels), and compare the CPU "
+             "frequency governor and load of this host with its peers'";
+    default:
+      return "find what the host did in the idle times of its GPU (rows of straggler_cases): capture this rank again "
+             "with -t cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree --python-sampling=true";
+  }
+}
+
+std::string advice(Cause cause, WorkPart part) {
+  switch (cause) {
+    case Cause::slow_kernel:
+      return "compare the clocks, temperature and power limit of this GPU with its peers' (nvidia-smi -q -d "
+             "CLOCK,POWER,TEMPERATURE,PERFORMANCE; look for active throttle reasons and other processes); if it stays "
+             "slow, run dcgmi diag -r 3, drain it and repeat the run";
+    case Cause::extra_work:
+      return "balance the work: sequence lengths per rank (bucketing, packing), experts per rank, layers per stage; "
+             "the "
+             "rows of straggler_differences name the kernels that are larger or more";
+    case Cause::launch_starved:
+      return advice_for_host(part);
+    case Cause::sync_stall:
+      return "remove the synchronisation from the step: no .item(), .cpu() or print of GPU values, "
+             "torch.cuda.synchronize() only for timing; a synchronisation that returns late points to an overloaded "
+             "host or to CUDA_LAUNCH_BLOCKING";
+    case Cause::blocking_copy:
+      return "copy asynchronously: pinned host memory (pin_memory=True) with non_blocking=True on a stream of its own, "
+             "prefetched before it is needed; keep what stays equal on the GPU";
+    case Cause::allocation:
+      return "allocate before the loop, or from a pool (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, "
+             "cudaMallocAsync); no torch.cuda.empty_cache() in the step; look for a rank whose memory is nearly full";
+    case Cause::slow_link:
+      return "check the links of the members named in the evidence (nvidia-smi nvlink -e, ibstat, counters of the "
+             "switch), and the mapping of ranks to nodes";
+    case Cause::profiler_overhead:
+      return "do not trust the times of this rank: profile less (fewer --trace domains, no sampling, a shorter "
+             "--capture-range), and repeat before looking for a fault in the job";
+    case Cause::unknown:
+      break;
+  }
+  return "capture this rank and a peer with -t cuda,nvtx,osrt --cpuctxsw=process-tree --cuda-graph-trace=node, and "
+         "compare "
+         "its GPU's clocks with its peers' (nvidia-smi -q -d CLOCK,PERFORMANCE)";
+}
+
+std::string whereabouts(const JobReport& report, std::int32_t trace_rank) {
+  const auto identity = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
+                                     [&](const auto& rank) { return rank.trace_rank == trace_rank; });
+  if (identity == report.trace_ranks.end()) return {};
+  return fmt::format("it is device {} of process {} on host '{}' ({})", identity->key.device_id, identity->process_id,
+                     identity->host, identity->key.path);
+}
+
+}  // namespace
+
+void add_straggler_findings(const JobReport& report, std::vector<Finding>& findings) {
+  const JobTime time = job_time(report);
+  for (const Straggler& straggler : report.stragglers) {
+    Finding finding;
+    finding.id = "straggler";
+    const double cost = ratio(straggler.caused_wait_ns, time.all_windows_ns);
+    finding.severity = cost >= severe_cost ? FindingSeverity::high : FindingSeverity::medium;
+    finding.title = fmt::format("trace rank {} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
+                                straggler.trace_rank, seconds(straggler.caused_wait_ns), 100 * cost,
+                                cause_meaning(straggler.cause));
+    finding.evidence.push_back(fmt::format(
+        "at this rate the waiting costs {:.1f} GPU-hours per day: {:.3f} GPU-seconds in {:.3f} s of the job",
+        24 * ratio(straggler.caused_wait_ns, time.span_ns), seconds(straggler.caused_wait_ns), seconds(time.span_ns)));
+    finding.evidence.push_back(
+        fmt::format("{}; rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1, "
+                    "straggler_cases and straggler_differences where trace_rank = {}",
+                    whereabouts(report, straggler.trace_rank), straggler.trace_rank, straggler.trace_rank));
+    finding.evidence.insert(finding.evidence.end(), straggler.evidence.begin(), straggler.evidence.end());
+    finding.recommendation = advice(straggler.cause, straggler.part);
+    findings.push_back(std::move(finding));
+  }
+}
+
+void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findings) {
+  if (report.long_waits.empty()) return;
+  const JobTime time = job_time(report);
+  Nanoseconds all_ns = 0, held_ns = 0;
+  for (const RankSummary& rank : report.ranks) all_ns += rank.wait_ns;
+  std::map<std::pair<Cause, WorkPart>, Nanoseconds> by_cause;
+  Finding finding;
+  finding.id = "long-waits";
+  for (const LongWait& wait : report.long_waits) {
+    held_ns += wait.caused_wait_ns;
+    by_cause[{wait.cause, wait.part}] += wait.caused_wait_ns;
+    std::string line = fmt::format(
+        "instance {}: the others waited {:.3f} ms for trace rank {}, {:.3f} ms behind trace rank "
+        "{}",
+        wait.instance, 1e3 * seconds(wait.caused_wait_ns), wait.trace_rank, 1e3 * seconds(wait.behind_ns),
+        wait.peer_trace_rank);
+    if (wait.more_ns > 0) {
+      line += fmt::format(", with {:.3f} ms more in which {}", 1e3 * seconds(wait.more_ns),
+                          work_parts()[static_cast<std::size_t>(wait.part)].meaning);
+    }
+    if (!wait.detail.empty()) line += fmt::format(" ({})", wait.detail);
+    finding.evidence.push_back(std::move(line));
+  }
+  const auto main = std::max_element(by_cause.begin(), by_cause.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto [cause, part] = main->first;
+  const double cost = ratio(held_ns, time.all_windows_ns);
+  finding.severity = cost >= severe_cost ? FindingSeverity::medium : FindingSeverity::low;
+  finding.title =
+      fmt::format("{} collectives hold {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
+                  report.long_waits.size(), 100 * ratio(held_ns, all_ns), 100 * cost,
+                  cause == Cause::slow_kernel  ? "the same kernels took longer"
+                  : cause == Cause::extra_work ? "the last arriver had more to compute"
+                                               : cause_meaning(cause));
+  finding.evidence.push_back(
+      "nobody is late often enough to be named for these; each line is one collective (rows of table long_waits)");
+  finding.recommendation = advice(cause, part);
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "nsys_explain/model/job_report.hpp"
+
+namespace nsys_explain::analysis {
+
+/// One finding per straggler of the report: what it costs, why it is late, the evidence, and what to do about that
+/// cause.
+void add_straggler_findings(const JobReport& report, std::vector<Finding>& findings);
+
+/// One finding where a few collectives hold much of the waiting without anybody being late as a rule.
+void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findings);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,168 @@
+#include "investigation.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "case_tables.hpp"
+#include "nsys_explain/analysis/causes.hpp"
+#include "nsys_explain/analysis/divergence.hpp"
+#include "nsys_explain/analysis/long_waits.hpp"
+#include "pack.hpp"
+#include "straggler_cases.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+/// Cases of one straggler whose events are read again.
+constexpr std::size_t compared_cases = 3;
+
+/// One trace rank's work before one collective, to be read again.
+struct Request {
+  std::size_t straggler = 0;  ///< index into the collected cases
+  std::size_t one = 0;        ///< its case
+  bool of_peer = false;
+  std::int32_t trace_rank = -1;
+  Nanoseconds enter_ns = 0;  ///< trace time
+};
+
+struct Reply {
+  std::uint64_t request = 0;
+  std::vector<analysis::WorkEvent> events;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(request, events);
+  }
+};
+
+/// The cases that say something about the cause; cases in which the straggler is only behind have nothing to compare.
+std::vector<std::size_t> telling_cases(const CasesOfStraggler& of) {
+  std::vector<std::size_t> telling;
+  for (std::size_t c = 0; c < of.cases.size(); ++c) {
+    if (analysis::judge_case(of.cases[c], nullptr).counts) telling.push_back(c);
+  }
+  return telling;
+}
+
+/// The peer that most telling cases are compared with (ties: the lower trace rank), and its weightiest cases. One peer
+/// means one more trace to read.
+std::vector<Request> plan_requests(const std::vector<CasesOfStraggler>& all) {
+  std::vector<Request> requests;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    std::map<std::int32_t, std::size_t> cases_of_peer;
+    const std::vector<std::size_t> telling = telling_cases(all[s]);
+    for (const std::size_t c : telling) ++cases_of_peer[all[s].cases[c].peer.trace_rank];
+    if (cases_of_peer.empty()) continue;
+    const std::int32_t peer = std::max_element(cases_of_peer.begin(), cases_of_peer.end(), [](auto& a, auto& b) {
+                                return a.second < b.second;
+                              })->first;
+    std::vector<std::size_t> order;
+    for (const std::size_t c : telling) {
+      if (all[s].cases[c].peer.trace_rank == peer) order.push_back(c);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return all[s].cases[a].caused_wait_ns > all[s].cases[b].caused_wait_ns;
+    });
+    order.resize(std::min(order.size(), compared_cases));
+    for (const std::size_t c : order) {
+      const analysis::StragglerCase& one = all[s].cases[c];
+      requests.push_back({s, c, false, all[s].trace_rank, one.straggler.profile.enter_ns});
+      requests.push_back({s, c, true, peer, one.peer.profile.enter_ns});
+    }
+  }
+  return requests;
+}
+
+/// The requests that this tool rank can answer, by input: each input is read once.
+std::vector<Reply> answer_requests(const std::vector<Request>& requests, const Inquiry& inquiry) {
+  std::map<std::int32_t, TraceRankKey> local;
+  for (const LocalTrace& trace : inquiry.local_traces) {
+    for (const LocalRank& rank : trace.ranks) local[rank.trace_rank] = rank.key;
+  }
+  std::map<std::string, std::vector<std::size_t>> requests_of_input;
+  for (std::size_t r = 0; r < requests.size(); ++r) {
+    const auto rank = local.find(requests[r].trace_rank);
+    if (rank != local.end()) requests_of_input[rank->second.path].push_back(r);
+  }
+  std::vector<Reply> replies;
+  for (const auto& [name, numbers] : requests_of_input) {
+    const auto input = std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
+                                    [&](const ingest::AssignedTrace& assigned) { return assigned.name == name; });
+    try {
+      read_again(*input, inquiry.options, inquiry.window_epoch_utc_ns,
+                 [&](const TraceRankKey& key, const analysis::RankEvents& events) {
+                   for (const std::size_t r : numbers) {
+                     if (!(local.at(requests[r].trace_rank) == key)) continue;
+                     replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
+                   }
+                 });
+    } catch (const std::exception&) {
+      // It was readable a moment ago. Without names, the profiles decide.
+    }
+  }
+  return replies;
+}
+
+/// What each straggler's work differs in, name by name; empty where its or its peer's trace could not be read again.
+std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::Communicator& communicator,
+                                                                const Inquiry& inquiry,
+                                                                const std::vector<CasesOfStraggler>& all) {
+  std::vector<std::optional<analysis::Divergence>> divergences(all.size());
+  const std::vector<Request> requests = plan_requests(all);
+  if (requests.empty()) return divergences;
+  std::map<std::uint64_t, std::vector<analysis::WorkEvent>> events;
+  for (std::vector<Reply>& part : all_gather_packed(communicator, answer_requests(requests, inquiry))) {
+    for (Reply& reply : part) events[reply.request] = std::move(reply.events);
+  }
+  for (std::size_t r = 0; r + 1 < requests.size(); r += 2) {
+    const auto straggler = events.find(r), peer = events.find(r + 1);
+    if (straggler == events.end() || peer == events.end()) continue;
+    std::optional<analysis::Divergence>& sum = divergences[requests[r].straggler];
+    analysis::Divergence divergence = analysis::diverge(straggler->second, peer->second);
+    if (sum) {
+      analysis::merge(*sum, divergence);
+    } else {
+      sum = std::move(divergence);
+    }
+  }
+  return divergences;
+}
+
+}  // namespace
+
+void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry, JobReport& report) {
+  CollectedCases collected =
+      collect_cases(communicator, inquiry.clock, inquiry.job, inquiry.cross, inquiry.local_traces, report);
+  std::vector<analysis::StragglerCase> longest;
+  for (const CasesOfStraggler& wait : collected.long_waits) longest.push_back(wait.cases.front());
+  collected.long_waits.resize(analysis::waits_to_explain(report, longest));
+
+  // Both are read again at once: a trace may serve a straggler and a long wait.
+  std::vector<CasesOfStraggler> all = std::move(collected.stragglers);
+  const std::size_t stragglers = all.size();
+  std::move(collected.long_waits.begin(), collected.long_waits.end(), std::back_inserter(all));
+  const auto divergences = compare_events(communicator, inquiry, all);
+  CaseTables tables;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    const analysis::Divergence* divergence = divergences[s] ? &*divergences[s] : nullptr;
+    if (s >= stragglers) {
+      report.long_waits.push_back(analysis::explain_wait(all[s].cases.front(), divergence));
+      tables.add_long_wait(all[s], divergence);
+      continue;
+    }
+    analysis::CauseVerdict verdict = analysis::decide_cause(all[s].cases, divergence);
+    Straggler& straggler = report.stragglers[s];
+    straggler.cause = verdict.cause;
+    straggler.part = verdict.part;
+    straggler.evidence.insert(straggler.evidence.begin(), std::make_move_iterator(verdict.evidence.begin()),
+                              std::make_move_iterator(verdict.evidence.end()));
+    tables.add_cases(all[s], divergence);
+    if (divergence != nullptr) tables.add_differences(all[s].trace_rank, *divergence);
+  }
+  for (Table& table : tables.release()) report.tables.push_back(std::move(table));
+}
+
+}  // namespace nsys_explain::pipeline

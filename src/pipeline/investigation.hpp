@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+
+#include "cross_rank.hpp"
+#include "job_ranks.hpp"
+#include "local_traces.hpp"
+#include "nsys_explain/exchange/communicator.hpp"
+#include "nsys_explain/ingest/discovery.hpp"
+#include "nsys_explain/model/job_report.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// What the investigation looks at, besides the report with its stragglers.
+struct Inquiry {
+  std::span<const ingest::AssignedTrace> inputs;
+  const UserOptions& options;
+  Nanoseconds window_epoch_utc_ns = 0;  ///< see read_local_trace
+  const ClockReport& clock;
+  const JobRanks& job;
+  const CrossRank& cross;
+  const std::vector<LocalTrace>& local_traces;
+};
+
+/// Collective: why the report's stragglers are late, and, where a few collectives hold much of the waiting that no
+/// straggler explains, why these waits were long. Gives each straggler its cause with evidence, and the report its long
+/// waits and the tables `straggler_cases`, `straggler_differences` and `long_waits`; the same on every tool rank.
+///
+/// The profiles of the collectives that each delayed most tell what kind of work took longer. Then the last arriver's
+/// trace and that of a median peer are read again for the names of what differed; a trace that cannot be read a second
+/// time leaves the verdict to the profiles. Nothing is read again where nobody is late.
+void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry, JobReport& report);
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,226 @@
+#include "straggler_cases.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "nsys_explain/clock/job_time.hpp"
+#include "nsys_explain/clock/level_zero.hpp"
+#include "outputs.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+/// A straggler is compared with this many members of an instance at most: those whose work is nearest to the median.
+constexpr std::size_t most_peers = 16;
+
+struct Member {
+  Nanoseconds enter_ns = 0;  ///< job time
+  Nanoseconds work_ns = 0;
+  std::int32_t trace_rank = -1;
+  std::int32_t reserved = 0;
+};
+
+/// Instead of a straggler: proposed because of its long wait, whoever caused it.
+constexpr std::int32_t nobody = -1;
+
+/// One instance proposed as a case. Trivially copyable.
+struct Proposal {
+  std::int32_t straggler = nobody;  ///< index into the report's stragglers
+  std::int32_t span = 0;
+  std::int64_t instance = 0;
+  Nanoseconds last_enter_ns = 0;
+  Nanoseconds caused_wait_ns = 0;
+  Nanoseconds own_lateness_ns = 0;
+  std::array<Member, 1 + most_peers> members{};  ///< the straggler first
+  std::int64_t member_count = 0;
+};
+
+bool better(const Proposal& a, const Proposal& b) {
+  return std::tuple(-a.caused_wait_ns, a.instance) < std::tuple(-b.caused_wait_ns, b.instance);
+}
+
+/// The best proposal of each straggler and span, and the best of all.
+class Shortlist {
+ public:
+  void offer(const Proposal& proposal) {
+    if (proposal.straggler == nobody) {
+      worst_.push_back(proposal);
+      std::sort(worst_.begin(), worst_.end(), better);
+      worst_.resize(std::min(worst_.size(), most_long_waits));
+      return;
+    }
+    const auto [entry, is_new] = best_.try_emplace({proposal.straggler, proposal.span}, proposal);
+    if (!is_new && better(proposal, entry->second)) entry->second = proposal;
+  }
+  bool would_take(const Proposal& proposal) const {
+    if (proposal.straggler == nobody) return worst_.size() < most_long_waits || better(proposal, worst_.back());
+    const auto entry = best_.find({proposal.straggler, proposal.span});
+    return entry == best_.end() || better(proposal, entry->second);
+  }
+  /// By straggler and span; then the worst of the run.
+  std::vector<Proposal> proposals() const {
+    std::vector<Proposal> all;
+    for (const auto& [key, proposal] : best_) all.push_back(proposal);
+    all.insert(all.end(), worst_.begin(), worst_.end());
+    return all;
+  }
+
+ private:
+  std::map<std::pair<std::int32_t, std::int32_t>, Proposal> best_;
+  std::vector<Proposal> worst_;  ///< worst first
+};
+
+std::int32_t span_of(Nanoseconds time_ns, const Straggler& straggler) {
+  const double length = static_cast<double>(straggler.last_ns - straggler.first_ns) + 1;
+  const double share = static_cast<double>(time_ns - straggler.first_ns) / length;
+  return static_cast<std::int32_t>(std::clamp(share, 0.0, 0.999999) * static_cast<double>(case_spans));
+}
+
+/// The straggler, then the members whose work is nearest to the median.
+void add_members(std::span<const InstanceArrival> arrivals, std::int32_t straggler, Proposal& proposal) {
+  std::vector<Member> peers;
+  for (const InstanceArrival& arrival : arrivals) {
+    const Member member{arrival.enter_ns, arrival.work_ns, arrival.trace_rank, 0};
+    if (arrival.trace_rank == straggler) {
+      proposal.members[0] = member;
+    } else if (arrival.work_ns != no_time) {
+      peers.push_back(member);
+    }
+  }
+  std::sort(peers.begin(), peers.end(), [](const Member& a, const Member& b) {
+    return std::tie(a.work_ns, a.trace_rank) < std::tie(b.work_ns, b.trace_rank);
+  });
+  const std::size_t kept = std::min(peers.size(), most_peers);
+  const auto first = peers.begin() + static_cast<std::ptrdiff_t>((peers.size() - kept) / 2);
+  std::copy_n(first, kept, proposal.members.begin() + 1);
+  proposal.member_count = static_cast<std::int64_t>(1 + kept);
+}
+
+/// Offers an instance as a case against its last arriver.
+void propose_instance(const MatchedBlock& block, const Instance& instance, Proposal proposal, Shortlist& shortlist) {
+  proposal.last_enter_ns = instance.last_enter_ns;
+  proposal.caused_wait_ns = instance.caused_wait_ns;
+  if (!shortlist.would_take(proposal)) return;
+  const auto arrivals =
+      std::span(block.arrivals)
+          .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+  for (const InstanceArrival& arrival : arrivals) {
+    if (arrival.trace_rank == instance.last_trace_rank) proposal.own_lateness_ns = arrival.own_lateness_ns;
+  }
+  add_members(arrivals, instance.last_trace_rank, proposal);
+  if (proposal.members[0].work_ns != no_time && proposal.member_count > 1) shortlist.offer(proposal);
+}
+
+Shortlist propose(const CrossRank& cross, const JobReport& report) {
+  std::map<std::int32_t, std::int32_t> index_of_straggler;
+  for (std::size_t s = 0; s < std::min(report.stragglers.size(), most_stragglers); ++s) {
+    index_of_straggler[report.stragglers[s].trace_rank] = static_cast<std::int32_t>(s);
+  }
+  const std::vector<std::int64_t> first_instance = first_instances(report);
+  Shortlist shortlist;
+  for (const MatchedBlock& block : cross.blocks) {
+    for (const Instance& instance : block.instances) {
+      if (!instance.resolved || instance.caused_wait_ns <= 0) continue;
+      Proposal proposal;
+      proposal.instance = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
+      propose_instance(block, instance, proposal, shortlist);
+      const auto straggler = index_of_straggler.find(instance.last_trace_rank);
+      if (straggler == index_of_straggler.end()) continue;
+      proposal.straggler = straggler->second;
+      proposal.span = span_of(instance.last_enter_ns, report.stragglers[static_cast<std::size_t>(straggler->second)]);
+      propose_instance(block, instance, proposal, shortlist);
+    }
+  }
+  return shortlist;
+}
+
+/// The profile of the arrival that entered at `enter_ns` job time.
+const WorkProfile* find_profile(const LocalRank& rank, const ClockReport& clock, const JobRanks& job,
+                                Nanoseconds enter_ns) {
+  const Nanoseconds start_ns = clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns);
+  const auto job_time = [&](const WorkProfile& profile) {
+    return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, profile.enter_ns + start_ns);
+  };
+  const auto found = std::partition_point(rank.profiles.begin(), rank.profiles.end(),
+                                          [&](const WorkProfile& profile) { return job_time(profile) < enter_ns; });
+  return found != rank.profiles.end() && job_time(*found) == enter_ns ? &*found : nullptr;
+}
+
+/// A profile on its way to everybody.
+struct Answer {
+  std::int32_t proposal = 0;
+  std::int32_t member = 0;
+  WorkProfile profile;
+};
+
+/// Collective: the profiles of the members of every proposal, from those who hold them.
+std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::Communicator& communicator,
+                                                                const ClockReport& clock, const JobRanks& job,
+                                                                const std::vector<LocalTrace>& local_traces,
+                                                                const std::vector<Proposal>& proposals) {
+  std::map<std::int32_t, const LocalRank*> local_ranks;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) local_ranks[rank.trace_rank] = &rank;
+  }
+  std::vector<Answer> answers;
+  for (std::size_t p = 0; p < proposals.size(); ++p) {
+    for (std::int64_t m = 0; m < proposals[p].member_count; ++m) {
+      const Member& member = proposals[p].members[static_cast<std::size_t>(m)];
+      const auto rank = local_ranks.find(member.trace_rank);
+      if (rank == local_ranks.end()) continue;
+      const WorkProfile* profile = find_profile(*rank->second, clock, job, member.enter_ns);
+      if (profile == nullptr) continue;
+      answers.push_back({static_cast<std::int32_t>(p), static_cast<std::int32_t>(m), *profile});
+    }
+  }
+  std::vector<std::vector<analysis::CaseMember>> members(proposals.size());
+  for (const Answer& answer : communicator.all_gather(std::span<const Answer>(answers)).values) {
+    const auto p = static_cast<std::size_t>(answer.proposal);
+    const Member& member = proposals[p].members[static_cast<std::size_t>(answer.member)];
+    members[p].push_back({member.trace_rank, member.work_ns, answer.profile});
+  }
+  return members;
+}
+
+}  // namespace
+
+CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+                             const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
+                             const JobReport& report) {
+  const std::vector<Proposal> mine = propose(cross, report).proposals();
+  Shortlist shortlist;
+  for (const Proposal& proposal : communicator.all_gather(std::span<const Proposal>(mine)).values) {
+    shortlist.offer(proposal);
+  }
+  const std::vector<Proposal> proposals = shortlist.proposals();
+  const auto members = ask_for_profiles(communicator, clock, job, local_traces, proposals);
+
+  CollectedCases result;
+  for (std::size_t s = 0; s < std::min(report.stragglers.size(), most_stragglers); ++s) {
+    result.stragglers.push_back({report.stragglers[s].trace_rank, {}});
+  }
+  for (std::size_t p = 0; p < proposals.size(); ++p) {
+    const Proposal& proposal = proposals[p];
+    const auto late = std::find_if(members[p].begin(), members[p].end(), [&](const auto& member) {
+      return member.trace_rank == proposal.members[0].trace_rank;
+    });
+    if (late == members[p].end()) continue;
+    analysis::StragglerCase one;
+    one.instance = proposal.instance;
+    one.last_enter_ns = proposal.last_enter_ns;
+    one.caused_wait_ns = proposal.caused_wait_ns;
+    one.own_lateness_ns = proposal.own_lateness_ns;
+    one.straggler = *late;
+    if (!analysis::choose_peer(members[p], one)) continue;
+    if (proposal.straggler == nobody) {
+      result.long_waits.push_back({late->trace_rank, {one}});
+    } else {
+      result.stragglers[static_cast<std::size_t>(proposal.straggler)].cases.push_back(one);
+    }
+  }
+  return result;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include "cross_rank.hpp"
+#include "job_ranks.hpp"
+#include "local_traces.hpp"
+#include "nsys_explain/analysis/causes.hpp"
+#include "nsys_explain/exchange/communicator.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// The instances by which one straggler is judged, in order of time.
+struct CasesOfStraggler {
+  std::int32_t trace_rank = -1;
+  std::vector<analysis::StragglerCase> cases;
+};
+
+/// What is to be explained: stragglers, and single collectives that much waiting lies in.
+struct CollectedCases {
+  std::vector<CasesOfStraggler> stragglers;
+  std::vector<CasesOfStraggler> long_waits;  ///< one case each, longest wait first: the worst of the run, by whomever
+};
+
+/// Collective: for each straggler of the report (the first `most_stragglers`), out of each of `case_spans` equal spans
+/// of the time in which it was late the instance that it delayed most, with what it and its median peer did before. And
+/// the `most_long_waits` instances of the whole run whose last arrivers caused the most waiting. The same on every tool
+/// rank.
+///
+/// Owners of blocks propose instances; everybody keeps the best of each span; holders of the members' profiles answer.
+CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+                             const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
+                             const JobReport& report);
+
+inline constexpr std::size_t most_stragglers = 8;
+inline constexpr std::size_t case_spans = 16;
+inline constexpr std::size_t most_long_waits = 6;
+
+}  // namespace nsys_explain::pipeline

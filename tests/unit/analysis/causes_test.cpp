@@ -1,0 +1,157 @@
+#include "nsys_explain/analysis/causes.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nsys_explain/model/names.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr Nanoseconds us = 1000;
+
+/// A member whose work is 1 ms of compute by one set of kernels, and whatever a test adds.
+CaseMember member(std::int32_t trace_rank, std::initializer_list<std::pair<WorkPart, Nanoseconds>> more = {}) {
+  CaseMember m;
+  m.trace_rank = trace_rank;
+  m.profile.kernels_hash = 42;
+  m.profile.kernels = 10;
+  m.profile.kernel_ns = 1000 * us;
+  m.profile.parts_ns[static_cast<std::size_t>(WorkPart::compute)] = 1000 * us;
+  m.work_ns = 1000 * us;
+  for (const auto& [part, time_ns] : more) {
+    m.profile.parts_ns[static_cast<std::size_t>(part)] += static_cast<std::uint32_t>(time_ns);
+    m.work_ns += time_ns;
+  }
+  return m;
+}
+
+StragglerCase one_case(const CaseMember& straggler, Nanoseconds caused_wait_ns = 1000 * us) {
+  StragglerCase one;
+  one.caused_wait_ns = caused_wait_ns;
+  one.straggler = straggler;
+  const std::vector<CaseMember> members{straggler, member(1), member(2), member(3)};
+  EXPECT_TRUE(choose_peer(members, one));
+  return one;
+}
+
+/// The kernels of the straggler take longer, with the same or with other kernels.
+CaseMember slower(Nanoseconds by_ns, bool same_kernels = true) {
+  CaseMember m = member(0, {{WorkPart::compute, by_ns}});
+  m.profile.kernel_ns += static_cast<std::uint32_t>(by_ns);
+  if (!same_kernels) m.profile.kernels_hash = 43;
+  return m;
+}
+
+TEST(EvidenceTable, RowByRow) {
+  const std::vector<std::pair<WorkPart, Cause>> rows{{WorkPart::profiling, Cause::profiler_overhead},
+                                                     {WorkPart::allocation, Cause::allocation},
+                                                     {WorkPart::module_load, Cause::launch_starved},
+                                                     {WorkPart::synchronising, Cause::sync_stall},
+                                                     {WorkPart::blocking_copy, Cause::blocking_copy},
+                                                     {WorkPart::file_access, Cause::launch_starved},
+                                                     {WorkPart::named_range, Cause::launch_starved},
+                                                     {WorkPart::system_wait, Cause::launch_starved},
+                                                     {WorkPart::descheduled, Cause::launch_starved},
+                                                     {WorkPart::launching, Cause::launch_starved},
+                                                     {WorkPart::unseen, Cause::launch_starved},
+                                                     {WorkPart::copy, Cause::extra_work},
+                                                     {WorkPart::communication, Cause::unknown},
+                                                     {WorkPart::opaque_graph, Cause::unknown},
+                                                     {WorkPart::pending, Cause::unknown}};
+  for (const auto& [part, cause] : rows) {
+    const CaseVerdict verdict = judge_case(one_case(member(0, {{part, 500 * us}})), nullptr);
+    EXPECT_EQ(cause_name(verdict.cause), cause_name(cause)) << work_parts()[static_cast<std::size_t>(part)].name;
+    EXPECT_EQ(verdict.part, part);
+    EXPECT_TRUE(verdict.counts);
+    EXPECT_EQ(verdict.difference_ns, 500 * us);
+  }
+}
+
+TEST(EvidenceTable, SameKernelsSlower) {
+  const CaseVerdict verdict = judge_case(one_case(slower(300 * us)), nullptr);
+  EXPECT_EQ(verdict.cause, Cause::slow_kernel);
+  EXPECT_EQ(verdict.part, WorkPart::compute);
+}
+
+TEST(EvidenceTable, OtherKernelsAreJudgedByNames) {
+  const StragglerCase one = one_case(slower(300 * us, false));
+  EXPECT_EQ(judge_case(one, nullptr).cause, Cause::unknown) << "without names it cannot be told";
+  Divergence more;
+  more.aligned = 10;
+  more.aligned_straggler_ns = more.aligned_peer_ns = 1000 * us;
+  more.unaligned_straggler_ns = 300 * us;
+  EXPECT_EQ(judge_case(one, &more).cause, Cause::extra_work);
+  Divergence slow;  // a kernel was lost in the capture, the others are slow
+  slow.aligned = 9;
+  slow.aligned_straggler_ns = 1200 * us;
+  slow.aligned_peer_ns = 900 * us;
+  slow.unaligned_peer_ns = 100 * us;
+  EXPECT_EQ(judge_case(one, &slow).cause, Cause::slow_kernel);
+}
+
+TEST(EvidenceTable, StarvationAfterCallsThatThePeersDoNotMake) {
+  CaseMember synchronises = member(0, {{WorkPart::unseen, 500 * us}});
+  synchronises.profile.synchronisations = 1;
+  EXPECT_EQ(judge_case(one_case(synchronises), nullptr).cause, Cause::sync_stall);
+  synchronises.profile.allocations = 1;
+  EXPECT_EQ(judge_case(one_case(synchronises), nullptr).cause, Cause::allocation);
+}
+
+TEST(EvidenceTable, ComputeThatPeersDidWhileTheyWaitedIsNoCause) {
+  // The same kernels in the same time; only that the peers had run them during an earlier collective.
+  CaseMember behind = member(0);
+  StragglerCase one = one_case(behind);
+  one.peer.profile.parts_ns[static_cast<std::size_t>(WorkPart::compute)] = 0;
+  one.peer.work_ns = 0;
+  EXPECT_FALSE(judge_case(one, nullptr).counts);
+}
+
+TEST(EvidenceTable, KernelsWithinTheNoiseOfThePeersAreNotSlower) {
+  StragglerCase one = one_case(slower(20 * us));
+  EXPECT_EQ(judge_case(one, nullptr).cause, Cause::slow_kernel);
+  one.kernel_noise_ns = 6 * us;
+  EXPECT_FALSE(judge_case(one, nullptr).counts);
+}
+
+TEST(ChoosePeer, TakesTheMedianOfThoseThatRanTheSame) {
+  CaseMember other = member(4, {{WorkPart::unseen, 9000 * us}});
+  other.profile.kernels_hash = 7;
+  const std::vector<CaseMember> members{
+      member(0, {{WorkPart::unseen, 500 * us}}), member(1, {{WorkPart::unseen, 20 * us}}),
+      member(2, {{WorkPart::unseen, 10 * us}}), member(3, {{WorkPart::unseen, 30 * us}}), other};
+  StragglerCase one;
+  one.straggler = members[0];
+  ASSERT_TRUE(choose_peer(members, one));
+  EXPECT_EQ(one.peer.trace_rank, 1);
+  EXPECT_TRUE(one.same_kernels);
+  one.straggler.profile.kernels_hash = 99;
+  ASSERT_TRUE(choose_peer(members, one));
+  EXPECT_EQ(one.peer.trace_rank, 1) << "of the majority that ran the same";
+  EXPECT_FALSE(one.same_kernels);
+  const std::vector<CaseMember> alone{members[0]};
+  EXPECT_FALSE(choose_peer(alone, one));
+}
+
+TEST(DecideCause, OneHiccupDoesNotSpeakForTheRun) {
+  std::vector<StragglerCase> cases(9, one_case(slower(300 * us), 2000 * us));
+  cases.push_back(one_case(member(0, {{WorkPart::unseen, 900'000 * us}}), 900'000 * us));
+  const CauseVerdict verdict = decide_cause(cases, nullptr);
+  EXPECT_EQ(verdict.cause, Cause::slow_kernel);
+  ASSERT_FALSE(verdict.evidence.empty());
+  EXPECT_THAT(verdict.evidence[0], HasSubstr("before 9 of 10 delayed collectives"));
+  EXPECT_THAT(verdict.evidence[0], HasSubstr("0.300 ms more in which compute kernels ran"));
+}
+
+TEST(DecideCause, CasesThatDisagreeLeaveItUnknown) {
+  std::vector<StragglerCase> cases{one_case(member(0, {{WorkPart::unseen, 500 * us}})),
+                                   one_case(member(0, {{WorkPart::allocation, 500 * us}})),
+                                   one_case(member(0, {{WorkPart::synchronising, 500 * us}}))};
+  EXPECT_EQ(decide_cause(cases, nullptr).cause, Cause::unknown);
+  EXPECT_EQ(decide_cause({}, nullptr).cause, Cause::unknown);
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,87 @@
+#include "nsys_explain/analysis/long_waits.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nsys_explain/analysis/findings.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr Nanoseconds ms = 1'000'000;
+
+StragglerCase wait_of(std::int32_t trace_rank, Nanoseconds caused_wait_ns) {
+  StragglerCase one;
+  one.instance = 7;
+  one.straggler.trace_rank = trace_rank;
+  one.straggler.work_ns = caused_wait_ns;
+  one.straggler.profile.parts_ns[static_cast<std::size_t>(WorkPart::profiling)] =
+      static_cast<std::uint32_t>(caused_wait_ns);
+  one.peer.trace_rank = 1;
+  one.peer.work_ns = 0;
+  one.caused_wait_ns = caused_wait_ns;
+  return one;
+}
+
+/// Two ranks of a second each, with 10 ms of waiting.
+JobReport job() {
+  JobReport report;
+  for (std::int32_t r = 0; r < 2; ++r) {
+    RankSummary rank;
+    rank.trace_rank = r;
+    rank.budget.window_ns = 1000 * ms;
+    rank.wait_ns = 5 * ms;
+    report.ranks.push_back(rank);
+  }
+  return report;
+}
+
+TEST(LongWaits, AsManyAsHoldMostOfTheWaiting) {
+  // 6 + 2 reach 80% of 10 ms.
+  const std::vector<StragglerCase> longest{wait_of(0, 6 * ms), wait_of(1, 2 * ms), wait_of(0, 1 * ms)};
+  EXPECT_EQ(waits_to_explain(job(), longest), 2U);
+}
+
+TEST(LongWaits, NoneWhereManyShortWaitsAddUp) {
+  const std::vector<StragglerCase> longest{wait_of(0, 2 * ms), wait_of(1, ms / 2)};
+  EXPECT_EQ(waits_to_explain(job(), longest), 0U);
+  EXPECT_EQ(waits_to_explain(job(), {}), 0U);
+}
+
+TEST(LongWaits, NoneWhereWaitingHardlyCosts) {
+  JobReport report = job();
+  for (RankSummary& rank : report.ranks) rank.budget.window_ns = 10'000 * ms;
+  const std::vector<StragglerCase> longest{wait_of(0, 9 * ms)};
+  EXPECT_EQ(waits_to_explain(report, longest), 0U);
+}
+
+TEST(LongWaits, NoneWhereAStragglerExplainsThem) {
+  JobReport report = job();
+  report.stragglers.push_back({});
+  report.stragglers.back().trace_rank = 0;
+  const std::vector<StragglerCase> longest{wait_of(0, 9 * ms)};
+  EXPECT_EQ(waits_to_explain(report, longest), 0U);
+}
+
+TEST(LongWaits, BecomeOneFindingWithALineEach) {
+  JobReport report = job();
+  report.long_waits = {explain_wait(wait_of(0, 6 * ms), nullptr), explain_wait(wait_of(0, 2 * ms), nullptr)};
+  EXPECT_EQ(report.long_waits[0].cause, Cause::profiler_overhead);
+  const std::vector<Finding> findings = find_problems(report);
+  const auto finding =
+      std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.id == "long-waits"; });
+  ASSERT_NE(finding, findings.end());
+  EXPECT_EQ(
+      finding->title,
+      "2 collectives hold 80% of all waiting, 0.4% of all GPU time; most of it because the profiler itself delayed "
+      "it");
+  EXPECT_EQ(
+      finding->evidence[0],
+      "instance 7: the others waited 6.000 ms for trace rank 0, 6.000 ms behind trace rank 1, with 6.000 ms more in "
+      "which the GPU was idle and the profiler held the host up");
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis

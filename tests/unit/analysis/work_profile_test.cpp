@@ -1,0 +1,204 @@
+#include "nsys_explain/analysis/work_profile.hpp"
+
+#include <numeric>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/host_activity.hpp"
+#include "rank_fixture.hpp"
+
+namespace nsys_explain::analysis {
+
+bool operator==(const WorkPiece& a, const WorkPiece& b) {
+  return a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.part == b.part;
+}
+void PrintTo(const WorkPiece& piece, std::ostream* out) {
+  *out << piece.start_ns << "-" << piece.end_ns << " " << work_parts()[static_cast<std::size_t>(piece.part)].name;
+}
+
+namespace {
+
+using ::testing::ElementsAre;
+using testing::RankFixture;
+
+constexpr Nanoseconds us = 1000;
+
+TEST(WorkTimeline, IdleTimeBelongsToWhatTheHostDidUntilTheLaunchReturned) {
+  RankFixture rank;
+  rank.kernel("a", 0, 100 * us, 200 * us);
+  rank.call("cudaStreamSynchronize", 150 * us, 220 * us);
+  rank.range("gc.collect", 250 * us, 400 * us);
+  rank.kernel("b", 450 * us, 460 * us, 500 * us);
+  const RankEvents events = rank.events();
+  EXPECT_THAT(
+      work_timeline(events),
+      ElementsAre(
+          WorkPiece{100 * us, 200 * us, WorkPart::compute}, WorkPiece{200 * us, 220 * us, WorkPart::synchronising},
+          WorkPiece{220 * us, 250 * us, WorkPart::unseen}, WorkPiece{250 * us, 400 * us, WorkPart::named_range},
+          WorkPiece{400 * us, 450 * us, WorkPart::unseen}, WorkPiece{450 * us, 450 * us + 10, WorkPart::launching},
+          WorkPiece{450 * us + 10, 460 * us, WorkPart::pending}, WorkPiece{460 * us, 500 * us, WorkPart::compute}));
+}
+
+TEST(WorkTimeline, IdleTimeIsNotTheHostsWhereTheLaunchWasInTime) {
+  RankFixture rank;
+  rank.kernel("a", 0, 100 * us, 200 * us);
+  rank.kernel("b", 150 * us, 300 * us, 400 * us);
+  rank.call("cudaMalloc", 160 * us, 390 * us);
+  const RankEvents events = rank.events();
+  EXPECT_EQ(work_timeline(events)[1], (WorkPiece{200 * us, 300 * us, WorkPart::pending}));
+}
+
+TEST(WorkTimeline, ACopyBlocksWhereItsCallOutlastsIt) {
+  RankFixture rank;
+  rank.kernel("a", 0, 100 * us, 200 * us);
+  rank.copy("cudaMemcpyAsync", 150 * us, 420 * us, 200 * us, 400 * us);
+  rank.copy("cudaMemcpyAsync", 430 * us, 440 * us, 450 * us, 600 * us);
+  const RankEvents events = rank.events();
+  const auto pieces = work_timeline(events);
+  EXPECT_EQ(pieces[1], (WorkPiece{200 * us, 400 * us, WorkPart::blocking_copy}));
+  EXPECT_EQ(pieces.back(), (WorkPiece{450 * us, 600 * us, WorkPart::copy}));
+}
+
+TEST(WorkTimeline, ProfilerAndSystemCallsAndCores) {
+  RankFixture rank;
+  rank.kernel("a", 0, 100 * us, 200 * us);
+  ProcessTrace& process = rank.process();
+  process.overheads.push_back({300 * us, 400 * us, 99, 0, OverheadKind::buffer_flush, true});  // on a thread of its own
+  process.os_calls.push_back({400 * us, 500 * us, 1, rank.name("read"), false});
+  process.os_calls.push_back({500 * us, 600 * us, 1, rank.name("poll"), false});
+  process.scheduling_events.push_back({510 * us, 1, 0, 0, 0, false});  // waiting has no core, either
+  process.scheduling_events.push_back({700 * us, 1, 0, 0, 0, true});
+  rank.kernel("b", 800 * us, 810 * us, 900 * us);
+  const RankEvents events = rank.events();
+  const auto pieces = work_timeline(events);
+  EXPECT_THAT(
+      std::vector(pieces.begin() + 1, pieces.begin() + 7),
+      ElementsAre(
+          WorkPiece{200 * us, 300 * us, WorkPart::unseen}, WorkPiece{300 * us, 400 * us, WorkPart::profiling},
+          WorkPiece{400 * us, 500 * us, WorkPart::file_access}, WorkPiece{500 * us, 600 * us, WorkPart::system_wait},
+          WorkPiece{600 * us, 700 * us, WorkPart::descheduled}, WorkPiece{700 * us, 800 * us, WorkPart::unseen}));
+}
+
+TEST(WorkTimeline, RangesThatLaunchArePartsOfTheProgram) {
+  RankFixture rank;
+  rank.range("step 0", 0, 900 * us);
+  rank.kernel("a", 10 * us, 100 * us, 200 * us);
+  rank.kernel("b", 450 * us, 460 * us, 500 * us);
+  const RankEvents events = rank.events();
+  EXPECT_EQ(work_timeline(events)[1], (WorkPiece{200 * us, 450 * us, WorkPart::unseen}));
+}
+
+TEST(WorkTimeline, AnotherThreadThatLaunchesCanBeWhatTheLaunchWaitedFor) {
+  RankFixture rank;
+  rank.kernel("forward", 0, 100 * us, 200 * us);
+  rank.call("cudaMalloc", 250 * us, 400 * us);
+  rank.kernel("backward", 450 * us, 460 * us, 500 * us, 1, 2);
+  const RankEvents events = rank.events();
+  EXPECT_EQ(work_timeline(events)[2], (WorkPiece{250 * us, 400 * us, WorkPart::allocation}));
+}
+
+TEST(PartOfCall, FollowsTheName) {
+  EXPECT_EQ(part_of_call("cudaDeviceSynchronize"), WorkPart::synchronising);
+  EXPECT_EQ(part_of_call("cuCtxSynchronize"), WorkPart::synchronising);
+  EXPECT_EQ(part_of_call("cudaMemcpy"), WorkPart::blocking_copy);
+  EXPECT_EQ(part_of_call("cuMemcpyDtoH"), WorkPart::blocking_copy);
+  EXPECT_EQ(part_of_call("cudaMemcpyAsync"), WorkPart::launching);
+  EXPECT_EQ(part_of_call("cudaMalloc"), WorkPart::allocation);
+  EXPECT_EQ(part_of_call("cuMemAlloc"), WorkPart::allocation);
+  EXPECT_EQ(part_of_call("cudaFreeHost"), WorkPart::allocation);
+  EXPECT_EQ(part_of_call("cuModuleLoadData"), WorkPart::module_load);
+  EXPECT_EQ(part_of_call("cuLibraryLoadData"), WorkPart::module_load);
+  EXPECT_EQ(part_of_call("cudaLaunchKernel"), WorkPart::launching);
+  EXPECT_EQ(part_of_call("cudaEventRecord"), WorkPart::launching);
+}
+
+Arrival arrival(Nanoseconds enter_ns, Nanoseconds exit_ns, Nanoseconds work_ns) {
+  Arrival a;
+  a.enter_ns = enter_ns;
+  a.exit_ns = exit_ns;
+  a.work_ns = work_ns;
+  return a;
+}
+
+TEST(WorkProfile, CountsKernelsByLaunchNotByExecution) {
+  // The second collective was launched behind two kernels; one of them ran while the first collective did.
+  RankFixture rank;
+  rank.kernel("nccl1", 0, 100 * us, 300 * us);
+  rank.kernel("x", 10 * us, 200 * us, 260 * us, 4);
+  rank.kernel("y", 20 * us, 300 * us, 350 * us);
+  rank.call("cudaEventSynchronize", 25 * us, 26 * us);
+  rank.call("cudaMalloc", 27 * us, 28 * us);
+  rank.kernel("nccl2", 30 * us, 350 * us, 400 * us);
+  rank.kernel("z", 40 * us, 400 * us, 500 * us);
+  const RankEvents events = rank.events();
+  const std::vector<Arrival> arrivals{arrival(100 * us, 300 * us, no_time), arrival(350 * us, 400 * us, 50 * us)};
+  const auto profiles = profile_work(events, arrivals);
+  ASSERT_EQ(profiles.size(), 2U);
+  EXPECT_EQ(profiles[0].kernels, 0U);
+  EXPECT_EQ(profiles[1].kernels, 2U);
+  EXPECT_EQ(profiles[1].kernel_ns, 110 * us);
+  EXPECT_EQ(profiles[1].synchronisations, 1);
+  EXPECT_EQ(profiles[1].allocations, 1);
+  EXPECT_EQ(profiles[1].part(WorkPart::compute), 50 * us);
+}
+
+TEST(WorkProfile, HashTellsNamesAndGridsButNotOrderOrTime) {
+  const auto hash = [](std::initializer_list<std::pair<const char*, int>> kernels, Nanoseconds duration_ns) {
+    RankFixture rank;
+    Nanoseconds at_ns = 0;
+    for (const auto& [name, grid] : kernels) {
+      rank.kernel(name, at_ns, at_ns + 5 * us, at_ns + 5 * us + duration_ns, grid);
+      at_ns += 100 * us;
+    }
+    rank.kernel("nccl", at_ns, at_ns + 5 * us, at_ns + 10 * us);
+    const RankEvents events = rank.events();
+    const std::vector<Arrival> arrivals{arrival(at_ns + 5 * us, at_ns + 10 * us, 10 * us)};
+    return profile_work(events, arrivals)[0].kernels_hash;
+  };
+  const std::uint64_t reference = hash({{"a", 1}, {"b", 2}}, 10 * us);
+  EXPECT_EQ(hash({{"b", 2}, {"a", 1}}, 20 * us), reference);
+  EXPECT_NE(hash({{"a", 2}, {"b", 1}}, 10 * us), reference);
+  EXPECT_NE(hash({{"a", 1}, {"b", 2}, {"b", 2}}, 10 * us), reference);
+  EXPECT_NE(hash({{"a", 1}}, 10 * us), reference);
+}
+
+TEST(WorkProfile, PartsAddUpToTheWorkOfRandomRanks) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    const auto draw = [&](Nanoseconds low, Nanoseconds high) {
+      return std::uniform_int_distribution<Nanoseconds>(low, high)(random);
+    };
+    RankFixture rank;
+    std::vector<Arrival> arrivals;
+    Nanoseconds host_ns = 0, gpu_ns = 0, latest_exit_ns = no_time;
+    for (int i = 0; i < 200; ++i) {
+      if (draw(0, 9) == 0) {
+        const Nanoseconds length = draw(1, 200 * us);
+        rank.call(draw(0, 1) == 0 ? "cudaMalloc" : "cudaStreamSynchronize", host_ns, host_ns + length);
+        host_ns += length;
+      }
+      const bool communicates = i % 7 == 6;
+      const Nanoseconds launch_ns = host_ns;
+      host_ns += draw(10, 30 * us);
+      const Nanoseconds start_ns = std::max(launch_ns + draw(1, 20 * us), gpu_ns + draw(0, us));
+      const Nanoseconds end_ns = start_ns + draw(1, 40 * us);
+      gpu_ns = end_ns;
+      rank.kernel(communicates ? "nccl" : "work", launch_ns, start_ns, end_ns);
+      if (!communicates) continue;
+      arrivals.push_back(arrival(start_ns, end_ns, latest_exit_ns == no_time ? no_time : start_ns - latest_exit_ns));
+      latest_exit_ns = end_ns;
+    }
+    const RankEvents events = rank.events();
+    const auto profiles = profile_work(events, arrivals);
+    ASSERT_EQ(profiles.size(), arrivals.size());
+    for (std::size_t i = 0; i < arrivals.size(); ++i) {
+      const auto sum = std::accumulate(profiles[i].parts_ns.begin(), profiles[i].parts_ns.end(), Nanoseconds{0});
+      EXPECT_EQ(sum, i == 0 ? 0 : arrivals[i].work_ns) << "seed " << seed << ", arrival " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis
