@@ -48,10 +48,10 @@ void add_stragglers(const JobReport& report, const JobTotals& totals, std::vecto
                                        [&](const auto& rank) { return rank.trace_rank == straggler.trace_rank; });
     Finding finding;
     finding.id = "straggler";
-    const double cost = share(straggler.caused_wait_ns, totals.window);
+    const double cost = share(straggler.delay_cost_ns, totals.window);
     finding.severity = severity_of(cost * 4);  // others' time lost: 5% of the whole job's GPUs is much
-    finding.title = fmt::format("trace rank {} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
-                                straggler.trace_rank, seconds(straggler.caused_wait_ns), 100 * cost,
+    finding.title = fmt::format("{} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
+                                culprit_name(straggler), seconds(straggler.delay_cost_ns), 100 * cost,
                                 cause_meaning(straggler.cause));
     finding.evidence = straggler.evidence;
     if (identity != report.trace_ranks.end()) {

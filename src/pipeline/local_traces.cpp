@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "nsys_explain/analysis/blocking.hpp"
 #include "nsys_explain/analysis/budget.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/ingest/export_report.hpp"
@@ -27,7 +28,10 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
     const auto is_communication = [&](const Kernel& kernel) { return classes.is_communication(kernel); };
     rank.budget = analysis::compute_budget(process.devices[d], is_communication);
-    rank.tables = make_rank_tables({trace, process, process.devices[d], launches, is_communication}, options);
+    const analysis::RankEvents events{trace, process, process.devices[d], launches, is_communication};
+    rank.tables = make_rank_tables(events, options);
+    rank.steps = analysis::find_steps(events, arrivals[d].arrivals);
+    analysis::mark_blocking(events, arrivals[d].arrivals);
     without_call += arrivals[d].without_call;
     fused += arrivals[d].fused;
     communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
