@@ -39,6 +39,8 @@ RANKS
   MPI_RANKS, NCCL's records, the environment (RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, SLURM_PROCID,
   MV2_COMM_WORLD_RANK), the file name, the order of the files. The report names the source.
   A rank map has lines 'PATTERN RANK' or 'PATTERN PID DEVICE RANK'; '#' starts a comment.
+  A topology file has lines 'HOST RACK'; without one the rack is what comes before the last number of a host name
+  that holds two.
 
 A PART OF THE RUN
   --filter-time counts from the earliest session start, by UTC; --filter-nvtx, --steps and --skip-warmup take host time
@@ -79,6 +81,7 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
   app.add_option("--rank-map", job.rank_map_path, "File that says which trace is which rank");
   app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
+  app.add_option("--topology", job.topology_path, "File that says which host is in which rack");
   app.add_option("--require-ranks", job.require_ranks, "Exit with 4 where fewer trace ranks than this are seen")
       ->check(CLI::PositiveNumber);
   app.add_option("--filter-time", job.filter_time,

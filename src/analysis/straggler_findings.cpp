@@ -122,14 +122,14 @@ void add_straggler_findings(const JobReport& report, std::vector<Finding>& findi
   for (const Straggler& straggler : report.stragglers) {
     Finding finding;
     finding.id = "straggler";
-    const double cost = ratio(straggler.caused_wait_ns, time.all_windows_ns);
+    const double cost = ratio(straggler.delay_cost_ns, time.all_windows_ns);
     finding.severity = cost >= severe_cost ? FindingSeverity::high : FindingSeverity::medium;
-    finding.title = fmt::format("trace rank {} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
-                                straggler.trace_rank, seconds(straggler.caused_wait_ns), 100 * cost,
+    finding.title = fmt::format("{} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
+                                culprit_name(straggler), seconds(straggler.delay_cost_ns), 100 * cost,
                                 cause_meaning(straggler.cause));
     finding.evidence.push_back(fmt::format(
         "at this rate the waiting costs {:.1f} GPU-hours per day: {:.3f} GPU-seconds in {:.3f} s of the job",
-        24 * ratio(straggler.caused_wait_ns, time.span_ns), seconds(straggler.caused_wait_ns), seconds(time.span_ns)));
+        24 * ratio(straggler.delay_cost_ns, time.span_ns), seconds(straggler.delay_cost_ns), seconds(time.span_ns)));
     finding.evidence.push_back(
         fmt::format("{}; rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1, "
                     "straggler_cases and straggler_differences where trace_rank = {}",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -75,51 +76,143 @@ std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, s
   return log_p;
 }
 
+namespace {
+
+/// Delay costs of places, one row of bins each.
+std::vector<std::int64_t> cost_rows(std::span<const std::size_t> chosen, std::span<const Place> places,
+                                    const JobDelays& delays) {
+  std::vector<std::int64_t> rows(chosen.size() * delays.bins, 0);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    for (const std::size_t r : places[chosen[i]].ranks)
+      for (std::size_t b = 0; b < delays.bins; ++b) rows[i * delays.bins + b] += delays.cost_ns[r * delays.bins + b];
+  }
+  return rows;
+}
+
+/// Places that chance would treat alike: of one level, with trace ranks of the same roles. GPUs whose role nobody
+/// shares were compared with themselves over time, and that makes them alike.
+std::vector<std::vector<std::size_t>> classes_of_likes(std::span<const Place> places, const JobDelays& delays) {
+  std::map<std::pair<Level, std::vector<std::uint64_t>>, std::vector<std::size_t>> by_roles;
+  for (std::size_t p = 0; p < places.size(); ++p) {
+    std::vector<std::uint64_t> roles;
+    for (const std::size_t r : places[p].ranks) roles.push_back(delays.role[r]);
+    std::sort(roles.begin(), roles.end());
+    by_roles[{places[p].level, std::move(roles)}].push_back(p);
+  }
+  std::vector<std::vector<std::size_t>> classes;
+  std::vector<std::size_t> alone;
+  for (auto& [roles, members] : by_roles) {
+    if (members.size() > 1) {
+      classes.push_back(std::move(members));
+    } else if (roles.first == Level::gpu) {
+      alone.push_back(members.front());
+    }
+  }
+  if (alone.size() > 1) classes.push_back(std::move(alone));
+  return classes;
+}
+
+/// p-values of the places of one class that chance does not explain, 1 for the others.
+void test_class(std::vector<std::size_t> members, std::span<const Place> places, const JobDelays& delays, double limit,
+                std::vector<double>& p_values) {
+  while (members.size() > 1) {
+    std::vector<std::int64_t> rows = cost_rows(members, places, delays);
+    // Steps are independent draws; spans of time need not be.
+    const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, members.size(), delays.bins);
+    const std::vector<double> p = caused_wait_p_values(rows, members.size(), bins);
+    const auto best = std::min_element(p.begin(), p.end()) - p.begin();
+    if (p[static_cast<std::size_t>(best)] > limit) return;
+    p_values[members[static_cast<std::size_t>(best)]] = p[static_cast<std::size_t>(best)];
+    members.erase(members.begin() + best);
+  }
+}
+
+/// The significant places that a fit of the ranks' excess work needs.
+std::vector<std::size_t> explaining_places(std::span<const Place> places, std::span<const double> p_values,
+                                           const JobDelays& delays) {
+  std::vector<std::size_t> significant;
+  std::vector<Place> candidates;
+  for (std::size_t p = 0; p < places.size(); ++p) {
+    if (p_values[p] >= 1) continue;
+    significant.push_back(p);
+    candidates.push_back(places[p]);
+  }
+  std::vector<Nanoseconds> lateness;
+  for (const Nanoseconds excess : delays.excess_work_ns) lateness.push_back(std::max<Nanoseconds>(0, excess));
+  const std::vector<Nanoseconds> parts = fit_places(lateness, candidates);
+  std::vector<std::size_t> needed;
+  for (std::size_t i = 0; i < significant.size(); ++i)
+    if (parts[i] > 0) needed.push_back(significant[i]);
+  return needed;
+}
+
+Straggler describe(const Place& place, double p_value, std::span<const RankSummary> ranks, const Totals& totals,
+                   const JobDelays& delays) {
+  Straggler straggler;
+  straggler.level = place.level;
+  straggler.place = place.name;
+  straggler.p_value = p_value;
+  const std::size_t worst =
+      *std::max_element(place.ranks.begin(), place.ranks.end(),
+                        [&](std::size_t a, std::size_t b) { return ranks[a].delay_cost_ns < ranks[b].delay_cost_ns; });
+  straggler.trace_rank = ranks[worst].trace_rank;
+  std::int64_t last = 0, resolved = 0, expected_ppb = 0, own_last = 0;
+  Nanoseconds caused_lateness_ns = 0;
+  RankSpan span;
+  for (const std::size_t r : place.ranks) {
+    const RankTotals& t = totals.ranks[r];
+    straggler.trace_ranks.push_back(ranks[r].trace_rank);
+    straggler.own_lateness_ns += t.own_lateness_ns;
+    straggler.caused_wait_ns += t.caused_wait_ns;
+    straggler.delay_cost_ns += ranks[r].delay_cost_ns;
+    last += t.last_arrivals;
+    resolved += t.resolved;
+    expected_ppb += t.expected_last_ppb;
+    own_last += t.own_last_arrivals;
+    caused_lateness_ns += t.caused_lateness_ns;
+    span.first_ns = std::min(span.first_ns, totals.spans[r].first_ns);
+    span.last_ns = std::max(span.last_ns, totals.spans[r].last_ns);
+  }
+  straggler.last_share = resolved > 0 ? static_cast<double>(last) / static_cast<double>(resolved) : 0;
+  straggler.first_ns = own_last > 0 ? span.first_ns : no_time;
+  straggler.last_ns = own_last > 0 ? span.last_ns : no_time;
+  straggler.evidence.push_back(
+      fmt::format("last in {} of {} collectives whose last arriver the clock can tell; {:.1f} would be chance", last,
+                  resolved, static_cast<double>(expected_ppb) * 1e-9));
+  if (own_last > 0) {
+    straggler.evidence.push_back(
+        fmt::format("in {} of them at least half of its lateness was its own work, {:.3f} ms on average", own_last,
+                    static_cast<double>(caused_lateness_ns) * 1e-6 / static_cast<double>(own_last)));
+  }
+  straggler.evidence.push_back(
+      fmt::format("were it like its peers, its delays would cost this much with a probability of at most {:.1e} "
+                  "({} {})",
+                  p_value, delays.bins, delays.by_step ? "spans of whole steps" : "spans of time"));
+  return straggler;
+}
+
+}  // namespace
+
 std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const Totals& totals,
+                                       const JobDelays& delays, std::span<const Grouping> groupings,
                                        const StragglerCriteria& criteria) {
   Nanoseconds all_windows = 0;
   for (const RankSummary& rank : ranks) all_windows += rank.budget.window_ns;
-
-  std::vector<std::int64_t> caused = totals.caused_wait_ns;
-  const std::size_t bins = pool_bins(caused, ranks.size(), bin_count);
-  const std::vector<double> p_values = caused_wait_p_values(caused, ranks.size(), bins);
-  std::vector<std::size_t> by_p(ranks.size());
-  std::iota(by_p.begin(), by_p.end(), 0);
-  std::stable_sort(by_p.begin(), by_p.end(), [&](std::size_t a, std::size_t b) { return p_values[a] < p_values[b]; });
-  std::size_t significant = 0;
-  for (std::size_t i = 0; i < by_p.size(); ++i) {
-    const double limit = criteria.false_discovery_rate * static_cast<double>(i + 1) / static_cast<double>(by_p.size());
-    if (p_values[by_p[i]] <= limit) significant = i + 1;
-  }
+  const std::vector<Place> places = list_places(ranks.size(), groupings);
+  std::vector<double> p_values(places.size(), 1);
+  const double limit = criteria.false_alarm_rate / static_cast<double>(std::max<std::size_t>(1, places.size()));
+  for (const auto& likes : classes_of_likes(places, delays)) test_class(likes, places, delays, limit, p_values);
 
   std::vector<Straggler> stragglers;
-  for (std::size_t i = 0; i < significant; ++i) {
-    const std::size_t r = by_p[i];
-    const RankTotals& t = totals.ranks[r];
-    const double share = all_windows > 0 ? static_cast<double>(t.caused_wait_ns) / static_cast<double>(all_windows) : 0;
-    if (t.resolved == 0 || t.own_last_arrivals == 0 || share < criteria.smallest_cost_share) continue;
-    Straggler straggler;
-    straggler.trace_rank = ranks[r].trace_rank;
-    straggler.own_lateness_ns = t.own_lateness_ns;
-    straggler.caused_wait_ns = t.caused_wait_ns;
-    straggler.last_share = static_cast<double>(t.last_arrivals) / static_cast<double>(t.resolved);
-    straggler.p_value = p_values[r];
-    straggler.first_ns = totals.spans[r].first_ns;
-    straggler.last_ns = totals.spans[r].last_ns;
-    straggler.evidence.push_back(
-        fmt::format("last in {} of {} collectives whose last arriver the clock can tell; {:.1f} would be chance",
-                    t.last_arrivals, t.resolved, static_cast<double>(t.expected_last_ppb) * 1e-9));
-    straggler.evidence.push_back(fmt::format(
-        "in {} of them at least half of its lateness was its own work, {:.3f} ms on average", t.own_last_arrivals,
-        static_cast<double>(t.caused_lateness_ns) * 1e-6 / static_cast<double>(t.own_last_arrivals)));
-    straggler.evidence.push_back(fmt::format(
-        "were all ranks alike, one of them would cause this much waiting with a probability of at most {:.1e} "
-        "({} spans of time)",
-        p_values[r], bins));
-    stragglers.push_back(std::move(straggler));
+  for (const std::size_t p : explaining_places(places, p_values, delays)) {
+    Straggler straggler = describe(places[p], p_values[p], ranks, totals, delays);
+    if (all_windows <= 0) continue;
+    straggler.cost_share = static_cast<double>(straggler.delay_cost_ns) / static_cast<double>(all_windows);
+    straggler.gpu_hours_per_day = straggler.cost_share * static_cast<double>(24 * ranks.size());
+    if (straggler.cost_share >= criteria.smallest_cost_share) stragglers.push_back(std::move(straggler));
   }
   std::stable_sort(stragglers.begin(), stragglers.end(),
-                   [](const Straggler& a, const Straggler& b) { return a.caused_wait_ns > b.caused_wait_ns; });
+                   [](const Straggler& a, const Straggler& b) { return a.delay_cost_ns > b.delay_cost_ns; });
   return stragglers;
 }
 

@@ -4,17 +4,10 @@
 
 namespace nsys_explain::analysis {
 
-std::size_t TimeBins::of(Nanoseconds time_ns) const {
-  if (time_ns <= start_ns || end_ns <= start_ns) return 0;
-  const double share = static_cast<double>(time_ns - start_ns) / static_cast<double>(end_ns - start_ns);
-  return std::min(static_cast<std::size_t>(share * static_cast<double>(bin_count)), bin_count - 1);
-}
-
 Totals make_totals(std::size_t trace_ranks, std::size_t communicators) {
   Totals totals;
   totals.ranks.resize(trace_ranks);
   totals.spans.resize(trace_ranks);
-  totals.caused_wait_ns.resize(trace_ranks * bin_count);
   totals.operations.resize(operation_count);
   totals.communicators.resize(communicators);
   return totals;
@@ -34,8 +27,7 @@ std::size_t index_of(std::int32_t trace_rank, std::span<const std::int32_t> trac
 
 }  // namespace
 
-void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks,
-                const TimeBins& bins) {
+void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks) {
   CommunicatorTotals& communicator = totals.communicators[static_cast<std::size_t>(block.communicator)];
   communicator.unmatched_arrivals += block.unmatched_arrivals;
   for (const Instance& instance : block.instances) {
@@ -71,7 +63,6 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       if (arrival.trace_rank != instance.last_trace_rank) continue;
       ++rank.last_arrivals;
       rank.caused_wait_ns += instance.caused_wait_ns;
-      totals.caused_wait_ns[index * bin_count + bins.of(instance.last_enter_ns)] += instance.caused_wait_ns;
       if (!is_own_last(instance, arrival)) continue;
       ++rank.own_last_arrivals;
       rank.caused_lateness_ns += arrival.own_lateness_ns;

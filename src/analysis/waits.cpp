@@ -1,6 +1,7 @@
 #include "nsys_explain/analysis/waits.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -13,28 +14,12 @@ Nanoseconds lower_median(std::vector<Nanoseconds>& values) {
   return *middle;
 }
 
-/// Splits the lateness of each member; `scratch` is reused between instances.
-void split_lateness(const Instance& instance, std::span<InstanceArrival> members, std::vector<Nanoseconds>& scratch) {
-  scratch.clear();
-  for (const InstanceArrival& member : members) {
-    if (member.work_ns != no_time) scratch.push_back(member.work_ns);
-  }
-  if (scratch.size() < 2) return;
-  const Nanoseconds usual_work = lower_median(scratch);
-  for (InstanceArrival& member : members) {
-    if (member.work_ns == no_time) continue;
-    const Nanoseconds lateness = member.enter_ns - instance.first_enter_ns;
-    member.own_lateness_ns = std::clamp<Nanoseconds>(member.work_ns - usual_work, 0, lateness);
-    member.inherited_lateness_ns = lateness - member.own_lateness_ns;
-  }
-}
-
 /// A wrong match, or a wrong clock: whichever it is, its numbers mean nothing.
 void withdraw_claims(Instance& instance, std::span<InstanceArrival> members) {
   instance.resolved = false;
   instance.transfer_ns = 0;
   for (InstanceArrival& member : members) {
-    member.wait_ns = member.transfer_ns = member.own_lateness_ns = member.inherited_lateness_ns = 0;
+    member.wait_ns = member.transfer_ns = 0;
   }
 }
 
@@ -83,19 +68,31 @@ void compute_waits(MatchedBlock& block, const ClockKnowledge& clock) {
     }
     instance.end_residual_ns = latest_exit - earliest_exit;
     instance.transfer_ns = lower_median(scratch);
-    split_lateness(instance, members, scratch);
     instance.feasible =
         !is_synchronising(instance.operation) || earliest_exit + resolution_factor * u >= instance.last_enter_ns;
-    if (!instance.feasible) {
-      withdraw_claims(instance, members);
-      continue;
-    }
-    if (!instance.resolved) continue;
-    const Nanoseconds without = std::max(second->enter_ns, instance.last_enter_ns - last->own_lateness_ns);
-    for (const InstanceArrival& member : members) {
-      instance.caused_wait_ns += std::min(member.wait_ns, instance.last_enter_ns - without);
+    if (!instance.feasible) withdraw_claims(instance, members);
+  }
+}
+
+void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns) {
+  const Nanoseconds lateness = member.enter_ns - instance.first_enter_ns;
+  member.own_lateness_ns = std::clamp<Nanoseconds>(excess_work_ns, 0, lateness);
+  member.inherited_lateness_ns = lateness - member.own_lateness_ns;
+}
+
+void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> members) {
+  instance.caused_wait_ns = 0;
+  if (!instance.resolved) return;
+  Nanoseconds own = 0, second = std::numeric_limits<Nanoseconds>::min();
+  for (const InstanceArrival& member : members) {
+    if (member.trace_rank == instance.last_trace_rank) {
+      own = member.own_lateness_ns;
+    } else {
+      second = std::max(second, member.enter_ns);
     }
   }
+  const Nanoseconds saved = instance.last_enter_ns - std::max(second, instance.last_enter_ns - own);
+  for (const InstanceArrival& member : members) instance.caused_wait_ns += std::min(member.wait_ns, saved);
 }
 
 }  // namespace nsys_explain::analysis

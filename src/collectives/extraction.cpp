@@ -145,27 +145,20 @@ class ProcessExtractor {
     device.arrivals.push_back(arrival);
   }
 
-  /// Sorts, turns streams into lanes, numbers positions and measures the work before each arrival.
+  /// Sorts, turns streams into lanes, numbers positions and arrivals.
   static void finish(std::vector<Arrival>& arrivals) {
     std::sort(arrivals.begin(), arrivals.end(), [](const Arrival& a, const Arrival& b) {
       return std::tuple(a.enter_ns, a.exit_ns, a.communicator) < std::tuple(b.enter_ns, b.exit_ns, b.communicator);
     });
     std::map<std::uint64_t, std::uint64_t> lane_of_stream;
     std::map<std::uint64_t, std::int32_t> next_position;
+    std::int32_t next_index = 0;
     for (Arrival& arrival : arrivals) {
+      arrival.index = next_index++;
       if (arrival.evidence != Evidence::nccl_payload) {
         arrival.communicator = lane_of_stream.try_emplace(arrival.communicator, lane_of_stream.size()).first->second;
       }
       arrival.position = next_position[arrival.communicator]++;
-    }
-    // The latest exit before an enter is not that of the previous enter where communicators overlap.
-    std::vector<Nanoseconds> exits;
-    exits.reserve(arrivals.size());
-    for (const Arrival& arrival : arrivals) exits.push_back(arrival.exit_ns);
-    std::sort(exits.begin(), exits.end());
-    for (Arrival& arrival : arrivals) {
-      const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter_ns);
-      if (later != exits.begin()) arrival.work_ns = arrival.enter_ns - *std::prev(later);
     }
   }
 

@@ -44,6 +44,26 @@ std::string_view clock_method_name(ClockMethod method) {
   return "utc";
 }
 
+std::string culprit_name(const Straggler& straggler) {
+  if (straggler.level == Level::gpu) return "trace rank " + std::to_string(straggler.trace_rank);
+  return std::string(level_name(straggler.level)) + ' ' + straggler.place + " (all " +
+         std::to_string(straggler.trace_ranks.size()) + " trace ranks)";
+}
+
+std::string_view level_name(Level level) {
+  switch (level) {
+    case Level::gpu:
+      return "gpu";
+    case Level::node:
+      return "node";
+    case Level::rail:
+      return "rail";
+    case Level::rack:
+      return "rack";
+  }
+  return "gpu";
+}
+
 std::string_view pattern_name(Pattern pattern) {
   switch (pattern) {
     case Pattern::persistent:

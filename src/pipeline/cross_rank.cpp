@@ -37,8 +37,12 @@ class UnitIndex {
     for (std::size_t u = units.size(); u-- > 0;) first_unit_[static_cast<std::size_t>(units[u].communicator)] = u;
   }
 
+  std::size_t communicator_of(const Arrival& arrival) const {
+    return communicator_of_.at({arrival.communicator, arrival.trace_rank});
+  }
+
   std::size_t unit_of(const Arrival& arrival) const {
-    const std::size_t first = first_unit_[communicator_of_.at({arrival.communicator, arrival.trace_rank})];
+    const std::size_t first = first_unit_[communicator_of(arrival)];
     // Units of one communicator are equally long, but for the last.
     const std::int64_t length = units_[first].end_position - units_[first].first_position;
     return first + static_cast<std::size_t>(arrival.position / length);
@@ -91,20 +95,6 @@ Nanoseconds time_scale(const clock::ClockFit& fit, const JobRanks& job, const st
   return scale;
 }
 
-/// Collective: the span of job time that all instances of the run cover.
-analysis::TimeBins time_bins(const exchange::Communicator& communicator, const std::vector<MatchedBlock>& blocks) {
-  // Minimum as the maximum of the negated values, which max() (not min()) can be without overflow.
-  std::vector<std::int64_t> range{-std::numeric_limits<std::int64_t>::max(), -std::numeric_limits<std::int64_t>::max()};
-  for (const MatchedBlock& block : blocks) {
-    for (const Instance& instance : block.instances) {
-      range[0] = std::max(range[0], -instance.last_enter_ns);
-      range[1] = std::max(range[1], instance.last_enter_ns);
-    }
-  }
-  range = communicator.maximum(range);
-  return {-range[0], range[1]};
-}
-
 template <class Fields>
 std::vector<Fields> sum_fields(const exchange::Communicator& communicator, const std::vector<Fields>& mine) {
   static_assert(std::is_trivially_copyable_v<Fields> && sizeof(Fields) % sizeof(std::int64_t) == 0);
@@ -135,11 +125,18 @@ CrossRank match_collectives(const exchange::Communicator& communicator, std::vec
   std::vector<std::vector<RoutedArrival>> outgoing(static_cast<std::size_t>(communicator.size()));
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
+      std::map<std::uint64_t, std::size_t> communicators;
       for (const Arrival& arrival : rank.arrivals) {
+        communicators.try_emplace(arrival.communicator, index.communicator_of(arrival));
         const std::size_t unit = index.unit_of(arrival);
         outgoing[static_cast<std::size_t>(cross.units[unit].owner)].push_back(
             {static_cast<std::int32_t>(unit), 0, arrival});
       }
+      std::vector<analysis::PathCommunicator> members;
+      for (const auto& [key, c] : communicators)
+        members.push_back({key, cross.communicators[c].size, cross.communicators[c].trace_ranks});
+      rank.path = analysis::make_path(rank.arrivals, std::move(members), rank.steps);
+      rank.path.trace_rank = rank.trace_rank;
       rank.arrivals = {};
     }
   }
@@ -188,13 +185,14 @@ void apply_clock(const clock::ClockFit& fit, const JobRanks& job, CrossRank& cro
         return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, time_ns);
       };
       rank.budget.window_start_ns = to_job_time(rank.budget.window_start_ns);
+      for (Nanoseconds& start_ns : rank.steps.start_ns) start_ns = to_job_time(start_ns);
+      rank.steps.end_ns = to_job_time(rank.steps.end_ns);
       for (Table& table : rank.tables) move_times(table, to_job_time);
     }
   }
 }
 
-analysis::Totals sum_waits(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
-                           CrossRank& cross) {
+void compute_waits(const clock::ClockFit& fit, const JobRanks& job, CrossRank& cross) {
   const analysis::ClockKnowledge clock{
       .component =
           [&](std::int32_t trace_rank) {
@@ -204,12 +202,13 @@ analysis::Totals sum_waits(const exchange::Communicator& communicator, const clo
           [&](std::int32_t a, std::int32_t b, Nanoseconds at_ns) {
             return difference_uncertainty(fit, job, job.index_of(a), job.index_of(b), at_ns);
           }};
-  analysis::Totals totals = analysis::make_totals(job.trace_ranks.size(), cross.communicators.size());
   for (MatchedBlock& block : cross.blocks) analysis::compute_waits(block, clock);
-  const analysis::TimeBins bins = time_bins(communicator, cross.blocks);
-  for (const MatchedBlock& block : cross.blocks) analysis::accumulate(totals, block, job.numbers, bins);
+}
+
+analysis::Totals sum_waits(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross) {
+  analysis::Totals totals = analysis::make_totals(job.trace_ranks.size(), cross.communicators.size());
+  for (const MatchedBlock& block : cross.blocks) analysis::accumulate(totals, block, job.numbers);
   totals.ranks = sum_fields(communicator, totals.ranks);
-  totals.caused_wait_ns = communicator.sum(totals.caused_wait_ns);
   totals.operations = sum_fields(communicator, totals.operations);
   totals.communicators = sum_fields(communicator, totals.communicators);
   totals.largest_skew_uncertainty_ns =

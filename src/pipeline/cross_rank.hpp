@@ -29,9 +29,11 @@ CrossRank match_collectives(const exchange::Communicator& communicator, std::vec
 void apply_clock(const clock::ClockFit& fit, const JobRanks& job, CrossRank& cross,
                  std::vector<LocalTrace>& local_traces);
 
-/// Waits of every owned block; then, collective, the sums over all blocks of the run on every tool rank.
-analysis::Totals sum_waits(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
-                           CrossRank& cross);
+/// Waits of every owned block.
+void compute_waits(const clock::ClockFit& fit, const JobRanks& job, CrossRank& cross);
+
+/// Collective: the sums over all blocks of the run, whose lateness is known, on every tool rank.
+analysis::Totals sum_waits(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross);
 
 /// Collective: one row per trace rank, on every tool rank, in the order of job.trace_ranks.
 std::vector<RankSummary> summarise_ranks(const exchange::Communicator& communicator, const JobRanks& job,

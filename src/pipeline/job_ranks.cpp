@@ -18,6 +18,8 @@ void shift_times(LocalRank& rank, Nanoseconds start_ns) {
     arrival.enter_ns += start_ns;
     arrival.exit_ns += start_ns;
   }
+  for (Nanoseconds& step_start_ns : rank.steps.start_ns) step_start_ns += start_ns;
+  rank.steps.end_ns += start_ns;
   for (Table& table : rank.tables) {
     move_times(table, [&](Nanoseconds time_ns) { return time_ns + start_ns; });
   }

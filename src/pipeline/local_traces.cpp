@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "nsys_explain/analysis/blocking.hpp"
 #include "nsys_explain/analysis/budget.hpp"
 #include "nsys_explain/analysis/work_profile.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
@@ -31,6 +32,8 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     const analysis::RankEvents events{trace, process, process.devices[d], launches, is_communication};
     rank.tables = make_rank_tables(events, options);
     rank.profiles = analysis::profile_work(events, arrivals[d].arrivals);
+    rank.steps = analysis::find_steps(events, arrivals[d].arrivals);
+    analysis::mark_blocking(events, arrivals[d].arrivals);
     without_call += arrivals[d].without_call;
     fused += arrivals[d].fused;
     communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "nsys_explain/analysis/path.hpp"
 #include "nsys_explain/analysis/rank_events.hpp"
+#include "nsys_explain/analysis/steps.hpp"
 #include "nsys_explain/collectives/extraction.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/ingest/rank_resolution.hpp"
@@ -23,7 +25,9 @@ struct LocalRank {
   std::int32_t trace_rank = -1;       ///< set once the ranks of the whole job are resolved
   std::size_t session = 0;            ///< index into the run's sessions, set at the same time
   Budget budget;                      ///< trace time until the clock is known
-  std::vector<Arrival> arrivals;      ///< trace time until then, too
+  std::vector<Arrival> arrivals;      ///< trace time until then, too; given away when collectives are matched
+  analysis::Steps steps;              ///< likewise
+  analysis::Path path;                ///< what stays here of the arrivals; session time u
   std::vector<WorkProfile> profiles;  ///< of every arrival, in enter order; trace time, whatever the clock
   std::vector<collectives::CommunicatorMembership> memberships;
   std::vector<Table> tables;  ///< what the rank tells by itself (rank_tables.hpp); their times follow the clock

@@ -133,6 +133,30 @@ void write_instances(const exchange::Communicator& communicator, const JobReport
   }
 }
 
+void write_steps(const exchange::Communicator& communicator, const JobReport& report, const std::vector<StepRow>& rows,
+                 TableSinks* sinks) {
+  exchange::run_agreed(communicator, "writing results", [&] {
+    if (sinks != nullptr) sinks->create(steps_schema());
+  });
+  const std::int64_t per_round =
+      std::max<std::int64_t>(1, arrivals_per_round / static_cast<std::int64_t>(report.trace_ranks.size()));
+  const std::int64_t rounds = (report.delay.steps + per_round - 1) / per_round;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    const std::int64_t end = report.delay.first_step + (round + 1) * per_round;
+    std::vector<StepRow> part;
+    for (const StepRow& row : rows)
+      if (row.step >= end - per_round && row.step < end) part.push_back(row);
+    auto all = communicator.gather(std::span<const StepRow>(part)).values;
+    exchange::run_agreed(communicator, "writing results", [&] {
+      if (sinks == nullptr) return;
+      std::sort(all.begin(), all.end(), [](const StepRow& a, const StepRow& b) {
+        return std::pair(a.step, a.trace_rank) < std::pair(b.step, b.trace_rank);
+      });
+      sinks->append(steps_chunk(all));
+    });
+  }
+}
+
 }  // namespace
 
 std::vector<std::int64_t> first_instances(const JobReport& report) {
@@ -209,12 +233,13 @@ void OutputDirectory::publish() {
 }
 
 void write_results(const exchange::Communicator& communicator, const JobSpecification& job, const JobReport& report,
-                   const CrossRank& cross, OutputDirectory* directory) {
+                   const CrossRank& cross, const std::vector<StepRow>& step_rows, OutputDirectory* directory) {
   std::unique_ptr<TableSinks> sinks;
   exchange::run_agreed(communicator, "writing results", [&] {
     if (directory != nullptr) sinks = std::make_unique<TableSinks>(*directory, job.write_csv);
   });
   write_instances(communicator, report, cross, sinks.get());
+  if (report.delay.steps > 0) write_steps(communicator, report, step_rows, sinks.get());
   exchange::run_agreed(communicator, "writing results", [&] {
     if (directory == nullptr) return;
     for (const Table& table : report.tables) sinks->write(table);

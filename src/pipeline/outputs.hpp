@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "attribution.hpp"
 #include "cross_rank.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 #include "nsys_explain/model/job_report.hpp"
@@ -38,10 +39,11 @@ class OutputDirectory {
   std::filesystem::path final_, staging_;
 };
 
-/// Collective: writes the tables with a row per instance and per arrival from the blocks of all tool ranks, in bounded
-/// rounds, then the small ones, then (rank 0) publishes nothing yet. `directory` is null on every tool rank but 0.
-/// Fails on all ranks alike (exchange::AgreedFailure) where rank 0 cannot write.
+/// Collective: writes the tables with a row per instance and per arrival from the blocks of all tool ranks, and that
+/// with a row per step and trace rank, in bounded rounds, then the small ones, then (rank 0) publishes nothing yet.
+/// `directory` is null on every tool rank but 0. Fails on all ranks alike (exchange::AgreedFailure) where rank 0 cannot
+/// write.
 void write_results(const exchange::Communicator& communicator, const JobSpecification& job, const JobReport& report,
-                   const CrossRank& cross, OutputDirectory* directory);
+                   const CrossRank& cross, const std::vector<StepRow>& step_rows, OutputDirectory* directory);
 
 }  // namespace nsys_explain::pipeline

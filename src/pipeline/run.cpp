@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "attribution.hpp"
 #include "cross_rank.hpp"
 #include "investigation.hpp"
 #include "job_clock.hpp"
@@ -27,6 +28,7 @@
 #include "rank_tables.hpp"
 #include "report_detail.hpp"
 #include "tables.hpp"
+#include "topology.hpp"
 #include "user_options.hpp"
 
 namespace nsys_explain::pipeline {
@@ -93,7 +95,8 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
 }
 
 JobReport make_report(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
-                      const analysis::Totals& totals, std::vector<RankSummary> ranks) {
+                      const analysis::Totals& totals, std::vector<RankSummary> ranks, std::vector<Straggler> stragglers,
+                      DelaySummary delay) {
   JobReport report;
   report.epoch_utc_ns = job.epoch_utc_ns;
   report.inputs = job.inputs;
@@ -115,7 +118,8 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   }
   report.by_operation = analysis::summarise_operations(totals.operations);
   report.ranks = std::move(ranks);
-  report.stragglers = analysis::find_stragglers(report.ranks, totals);
+  report.stragglers = std::move(stragglers);
+  report.delay = std::move(delay);
   report.nvlink.message = "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
@@ -201,12 +205,20 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   std::vector<Table> rank_tables;
   phases.collective("gathering tables", [&] { rank_tables = gather_rank_tables(communicator, local_traces); });
   JobReport report;
+  Attribution attribution;
   phases.collective("attributing waits", [&] {
-    const analysis::Totals totals = sum_waits(communicator, clock, ranks, cross);
+    compute_waits(clock, ranks, cross);
+    attribution = attribute_delays(communicator, clock.report, ranks, cross, local_traces);
+    const analysis::Totals totals = sum_waits(communicator, ranks, cross);
+    std::vector<RankSummary> summaries = summarise_ranks(communicator, ranks, local_traces, totals);
+    add_delays(attribution, summaries);
+    std::vector<Straggler> stragglers = analysis::find_stragglers(summaries, totals, attribution.delays,
+                                                                  groupings_of(ranks.trace_ranks, options.racks));
+    judge_patterns(communicator, ranks, attribution, stragglers);
+    DelaySummary delay = summarise_delays(attribution, summaries, stragglers);
     report =
-        make_report(ranks, clock.report, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
+        make_report(ranks, clock.report, cross, totals, std::move(summaries), std::move(stragglers), std::move(delay));
     report.window = options.window_text;
-    add_job_tables(report);
     std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
   });
@@ -214,6 +226,7 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     investigate_stragglers(communicator,
                            {discovery.traces, options, epoch_utc_ns, clock.report, ranks, cross, local_traces}, report);
     report.findings = analysis::find_problems(report);
+    add_job_tables(report);
   });
 
   const std::set<std::string> distinct_hosts(hosts.begin(), hosts.end());
@@ -229,7 +242,7 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     }
     return code;
   }
-  write_results(communicator, job, report, cross, directory.get());
+  write_results(communicator, job, report, cross, attribution.step_rows, directory.get());
   if (communicator.is_root()) {
     for (const InputReport& input : report.inputs) {
       if (input.status == InputStatus::failed) problems << fmt::format("{}: {}\n", input.path, input.message);

@@ -85,6 +85,29 @@ Table arrivals_chunk(std::span<const ArrivalRow> rows) {
   return table;
 }
 
+TableSchema steps_schema() {
+  return {"steps",
+          "One row per step of the job and trace rank, by step, then trace rank",
+          {{"step", integer, "", "by the program's own count where its NVTX ranges have one, else from 0"},
+           {"trace_rank", integer, "", "rank of the profiled job"},
+           {"start_ns", integer, "ns", "job time of the step's first kernel"},
+           {"duration_ns", integer, "ns", "to the start of the next step"},
+           {"own_lateness_ns", integer, "ns", "lateness by own work, over the step's collectives"},
+           {"wait_ns", integer, "ns", "waiting for other members"},
+           {"caused_wait_ns", integer, "ns", "waiting that would vanish without its own lateness"},
+           {"delay_cost_ns", integer, "ns", "waiting anywhere in the job that starts from its delays in this step"}}};
+}
+
+Table steps_chunk(std::span<const StepRow> rows) {
+  Table table = make_table(steps_schema());
+  RowWriter writer(table);
+  for (const StepRow& row : rows) {
+    writer << row.step << std::int64_t{row.trace_rank} << row.start_ns << row.duration_ns << row.own_lateness_ns
+           << row.wait_ns << row.caused_wait_ns << row.delay_cost_ns;
+  }
+  return table;
+}
+
 Table trace_ranks_table(const JobReport& report) {
   Table table = make_table({"trace_ranks",
                             "Ranks of the profiled job: one process on one device",
@@ -123,14 +146,17 @@ Table ranks_table(const JobReport& report) {
                              {"wait_ns", integer, "ns", "waiting in collectives for others"},
                              {"caused_wait_ns", integer, "ns", "waiting of others that its own lateness caused"},
                              {"own_lateness_ns", integer, "ns", "lateness by own work"},
-                             {"inherited_lateness_ns", integer, "ns", "lateness carried over from waiting"}}});
+                             {"inherited_lateness_ns", integer, "ns", "lateness carried over from waiting"},
+                             {"delay_cost_ns", integer, "ns", "waiting anywhere that starts from its own delays"},
+                             {"propagated_cost_ns", integer, "ns", "of that, what came through others"},
+                             {"unattributed_ns", integer, "ns", "waiting for it that no delay explains"}}});
   RowWriter writer(table);
   for (const RankSummary& rank : report.ranks) {
     const Budget& b = rank.budget;
     writer << std::int64_t{rank.trace_rank} << b.window_start_ns << b.window_ns << b.compute_ns << b.communication_ns
            << b.overlapped_ns << b.exposed_communication_ns << b.copy_ns << b.opaque_graph_ns << b.idle_ns
            << rank.arrivals << rank.last_arrivals << rank.wait_ns << rank.caused_wait_ns << rank.own_lateness_ns
-           << rank.inherited_lateness_ns;
+           << rank.inherited_lateness_ns << rank.delay_cost_ns << rank.propagated_cost_ns << rank.unattributed_ns;
   }
   return table;
 }

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "attribution.hpp"
 #include "cross_rank.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/table.hpp"
@@ -30,6 +31,9 @@ Table instances_chunk(std::span<const InstanceRow> rows,
                       const std::vector<collectives::PlannedCommunicator>& communicators,
                       std::span<const std::int64_t> first_instance);
 Table arrivals_chunk(std::span<const ArrivalRow> rows);
+
+TableSchema steps_schema();
+Table steps_chunk(std::span<const StepRow> rows);
 
 Table findings_table(const JobReport& report);
 Table stragglers_table(const JobReport& report);

@@ -49,6 +49,7 @@ UserOptions read_user_options(const JobSpecification& job) {
   options.ranks.regex = job.rank_regex;
   options.analysis.window = read_window(job);
   options.window_text = window_text(job);
+  if (!job.topology_path.empty()) options.racks = parse_topology(read_file(job.topology_path, "topology file"));
   if (!job.phase_map_path.empty()) {
     options.analysis.phase_rules = analysis::parse_phase_map(read_file(job.phase_map_path, "phase map"));
   }

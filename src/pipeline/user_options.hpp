@@ -5,6 +5,7 @@
 #include "nsys_explain/analysis/options.hpp"
 #include "nsys_explain/ingest/rank_resolution.hpp"
 #include "nsys_explain/pipeline/job.hpp"
+#include "topology.hpp"
 
 namespace nsys_explain::pipeline {
 
@@ -12,6 +13,7 @@ namespace nsys_explain::pipeline {
 struct UserOptions {
   ingest::RankOverrides ranks;
   analysis::AnalysisOptions analysis;
+  RackOfHost racks;
   std::string window_text;  ///< the options that choose a part of the run, as the reports state them; empty: none
 };
 

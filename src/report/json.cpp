@@ -73,20 +73,44 @@ Json rank(const RankSummary& rank) {
           {"wait_ns", rank.wait_ns},
           {"caused_wait_ns", rank.caused_wait_ns},
           {"own_lateness_ns", rank.own_lateness_ns},
-          {"inherited_lateness_ns", rank.inherited_lateness_ns}};
+          {"inherited_lateness_ns", rank.inherited_lateness_ns},
+          {"delay_cost_ns", rank.delay_cost_ns},
+          {"propagated_cost_ns", rank.propagated_cost_ns},
+          {"unattributed_ns", rank.unattributed_ns}};
 }
 
 Json straggler(const Straggler& straggler) {
   return {{"trace_rank", straggler.trace_rank},
+          {"level", level_name(straggler.level)},
+          {"place", straggler.place},
+          {"trace_ranks", straggler.trace_ranks},
           {"pattern", pattern_name(straggler.pattern)},
           {"cause", cause_name(straggler.cause)},
           {"own_lateness_ns", straggler.own_lateness_ns},
           {"caused_wait_ns", straggler.caused_wait_ns},
+          {"delay_cost_ns", straggler.delay_cost_ns},
+          {"cost_share", straggler.cost_share},
+          {"gpu_hours_per_day", straggler.gpu_hours_per_day},
           {"last_share", straggler.last_share},
           {"p_value", straggler.p_value},
           {"first_ns", point_in_time(straggler.first_ns)},
           {"last_ns", point_in_time(straggler.last_ns)},
+          {"first_step", nullable(straggler.first_step)},
+          {"last_step", nullable(straggler.last_step)},
+          {"period_steps", nullable(straggler.period_steps)},
           {"evidence", straggler.evidence}};
+}
+
+Json delay(const DelaySummary& delay) {
+  return {{"wait_ns", delay.wait_ns},
+          {"attributed_ns", delay.attributed_ns},
+          {"unattributed_ns", delay.unattributed_ns},
+          {"cost_share", delay.cost_share},
+          {"gpu_hours_per_day", delay.gpu_hours_per_day},
+          {"rotating", delay.rotating},
+          {"steps", delay.steps},
+          {"first_step", delay.first_step},
+          {"step_source", delay.step_source}};
 }
 
 Json finding(const Finding& finding) {
@@ -136,6 +160,7 @@ std::string to_json(const JobReport& report) {
   document["by_operation"] = array_of(report.by_operation, operation);
   document["ranks"] = array_of(report.ranks, rank);
   document["stragglers"] = array_of(report.stragglers, straggler);
+  document["delay"] = delay(report.delay);
   document["nvlink"] = {
       {"available", report.nvlink.available}, {"message", report.nvlink.message}, {"gpus", Json::array()}};
   document["findings"] = array_of(report.findings, finding);

@@ -25,7 +25,7 @@ constexpr std::size_t shown_evidence = 8;
 /// Ranks that cost or lose the most time, most first.
 std::vector<RankSummary> telling_ranks(const JobReport& report) {
   return most_telling(report.ranks, [](const RankSummary& a, const RankSummary& b) {
-    return std::pair(-a.caused_wait_ns, -a.wait_ns) < std::pair(-b.caused_wait_ns, -b.wait_ns);
+    return std::pair(-a.delay_cost_ns, -a.wait_ns) < std::pair(-b.delay_cost_ns, -b.wait_ns);
   });
 }
 
@@ -100,12 +100,13 @@ std::string stragglers_section(const Overview& overview) {
   std::string out = heading(
       "Late trace ranks",
       "Own lateness is the part of a late arrival that is not waiting passed on from others; the p-value bounds "
-      "the chance to cause this much waiting if everybody were alike. First and last are job time.");
+      "the chance to cost this much if everybody were alike. Cost: waiting anywhere in the job that starts here. First "
+      "and last are job time.");
   MarkdownTable table;
-  table.columns = {{"rank"},
+  table.columns = {{"late", Align::left},
                    {"pattern", Align::left},
                    {"cause", Align::left},
-                   {"caused wait"},
+                   {"cost"},
                    {"own lateness"},
                    {"last in"},
                    {"p-value"},
@@ -114,8 +115,8 @@ std::string stragglers_section(const Overview& overview) {
   const std::size_t shown = std::min(overview.stragglers.size(), shown_rows);
   for (std::size_t i = 0; i < shown; ++i) {
     const Straggler& s = overview.stragglers[i];
-    table.rows.push_back({fmt::format("{}", s.trace_rank), std::string(pattern_name(s.pattern)),
-                          std::string(cause_name(s.cause)), format_duration(s.caused_wait_ns),
+    table.rows.push_back({markdown_text(culprit_name(s), 60), std::string(pattern_name(s.pattern)),
+                          std::string(cause_name(s.cause)), format_duration(s.delay_cost_ns),
                           format_duration(s.own_lateness_ns), fmt::format("{:.1f}%", 100 * s.last_share),
                           fmt::format("{:.1e}", s.p_value), format_duration(s.first_ns), format_duration(s.last_ns)});
   }
@@ -153,17 +154,18 @@ std::string waits_section(const JobReport& report) {
   std::string out = heading(
       "Who waits for whom",
       "Wait: from a rank's own enter to the latest enter of each collective. Caused wait: what the others would not "
-      "have waited without its own lateness. Inherited: late only because it had waited for somebody else. Last counts "
-      "collectives in which the clock can tell." +
+      "have waited without its own lateness there; cost: all waiting that starts from its delays. Inherited: late only "
+      "because it had waited. Last counts collectives in which the clock can tell." +
           rank_order_note(report));
   MarkdownTable table;
-  table.columns = {{"rank"}, {"arrivals"}, {"last"}, {"wait"}, {"caused wait"}, {"own lateness"}, {"inherited"}};
+  table.columns = {{"rank"},        {"arrivals"}, {"last"},         {"wait"},
+                   {"caused wait"}, {"cost"},     {"own lateness"}, {"inherited"}};
   const std::vector<RankSummary> ranks = telling_ranks(report);
   for (const RankSummary& rank : ranks) {
     table.rows.push_back({fmt::format("{}", rank.trace_rank), format_count(rank.arrivals),
                           format_count(rank.last_arrivals), time_and_share(rank.wait_ns, rank.budget.window_ns),
-                          format_duration(rank.caused_wait_ns), format_duration(rank.own_lateness_ns),
-                          format_duration(rank.inherited_lateness_ns)});
+                          format_duration(rank.caused_wait_ns), format_duration(rank.delay_cost_ns),
+                          format_duration(rank.own_lateness_ns), format_duration(rank.inherited_lateness_ns)});
   }
   return out + table.to_string() + rest_note(report.ranks.size(), ranks.size(), "table `ranks` of store.h5");
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 
@@ -29,11 +30,27 @@ const RankSummary* find_rank(const JobReport& report, std::int32_t trace_rank) {
   return found == report.ranks.end() ? nullptr : &*found;
 }
 
+std::string capitalised(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+/// "transient, steps 12 to 20".
+std::string when(const Straggler& straggler) {
+  std::string text(pattern_name(straggler.pattern));
+  if (straggler.period_steps)
+    return fmt::format("{}, every {} steps from step {} on", text, *straggler.period_steps,
+                       straggler.first_step.value_or(0));
+  if (straggler.pattern == Pattern::transient && straggler.first_step && straggler.last_step)
+    text += fmt::format(", steps {} to {}", *straggler.first_step, *straggler.last_step);
+  return text;
+}
+
 std::string explain(const JobReport& report, const Straggler& straggler) {
   std::string sentence = fmt::format(
-      "Trace rank {} ({}): last in {:.1f}% of the collectives whose last arriver the clock can tell; its own "
+      "{} ({}): last in {:.1f}% of the collectives whose last arriver the clock can tell; its own "
       "lateness adds up to {}",
-      straggler.trace_rank, pattern_name(straggler.pattern), 100 * straggler.last_share,
+      capitalised(culprit_name(straggler)), when(straggler), 100 * straggler.last_share,
       format_duration(straggler.own_lateness_ns));
   const RankSummary* rank = find_rank(report, straggler.trace_rank);
   if (rank != nullptr && rank->arrivals > 0) {
@@ -70,7 +87,7 @@ Overview overview_of(const JobReport& report) {
     overview.wait_ns += rank.wait_ns;
     overview.resolved += rank.last_arrivals;
   }
-  for (const Straggler& straggler : report.stragglers) overview.caused_wait_ns += straggler.caused_wait_ns;
+  for (const Straggler& straggler : report.stragglers) overview.delay_cost_ns += straggler.delay_cost_ns;
   for (const InputReport& input : report.inputs) {
     overview.inputs_ok += input.status == InputStatus::ok ? 1 : 0;
     overview.inputs_degraded += input.status == InputStatus::degraded ? 1 : 0;
@@ -80,7 +97,7 @@ Overview overview_of(const JobReport& report) {
   for (const Finding& finding : report.findings) ++overview.findings.at(static_cast<std::size_t>(finding.severity));
   overview.stragglers = report.stragglers;
   std::sort(overview.stragglers.begin(), overview.stragglers.end(), [](const Straggler& a, const Straggler& b) {
-    return a.caused_wait_ns != b.caused_wait_ns ? a.caused_wait_ns > b.caused_wait_ns : a.trace_rank < b.trace_rank;
+    return a.delay_cost_ns != b.delay_cost_ns ? a.delay_cost_ns > b.delay_cost_ns : a.trace_rank < b.trace_rank;
   });
   return overview;
 }
@@ -103,14 +120,20 @@ std::string verdict(const JobReport& report, const Overview& overview) {
     if (report.ranks.size() == 1) return "There is only one trace rank: nobody to be late for.";
     return "Lateness cannot be judged: no collective was matched across trace ranks.";
   }
-  const std::string cost = fmt::format("{}, {} of the GPU time of all {}", format_gpu_time(overview.caused_wait_ns),
-                                       format_share(overview.caused_wait_ns, overview.window_ns),
+  const std::string cost = fmt::format("{}, {} of the GPU time of all {}", format_gpu_time(overview.delay_cost_ns),
+                                       format_share(overview.delay_cost_ns, overview.window_ns),
                                        counted(static_cast<std::int64_t>(report.ranks.size()), "trace rank"));
   if (overview.stragglers.size() == 1) {
-    return fmt::format("Trace rank {} is late: the others waited {}.", overview.stragglers.front().trace_rank, cost);
+    return fmt::format("{} is late: the others waited {}.", capitalised(culprit_name(overview.stragglers.front())),
+                       cost);
   }
-  return fmt::format("{} trace ranks are late: the others waited {}.",
-                     format_count(static_cast<std::int64_t>(overview.stragglers.size())), cost);
+  if (overview.stragglers.size() > explained_stragglers) {
+    const auto count = static_cast<std::int64_t>(overview.stragglers.size());
+    return fmt::format("{} trace ranks or places are late: the others waited {}.", format_count(count), cost);
+  }
+  std::vector<std::string> names;
+  for (const Straggler& straggler : overview.stragglers) names.push_back(culprit_name(straggler));
+  return fmt::format("{} are late: the others waited {}.", capitalised(joined(names)), cost);
 }
 
 std::vector<std::string> explanation(const JobReport& report, const Overview& overview) {
@@ -129,8 +152,8 @@ std::vector<std::string> explanation(const JobReport& report, const Overview& ov
     sentences.push_back(
         fmt::format("{}. It is not attributed to anybody: {}.", waiting, why_not_attributed(report, overview)));
   } else {
-    sentences.push_back(fmt::format("{}; the trace ranks named here caused {} of it.", waiting,
-                                    format_share(overview.caused_wait_ns, overview.wait_ns)));
+    sentences.push_back(fmt::format("{}; what is named here caused {} of it.", waiting,
+                                    format_share(overview.delay_cost_ns, overview.wait_ns)));
   }
   return sentences;
 }

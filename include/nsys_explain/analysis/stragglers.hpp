@@ -4,18 +4,34 @@
 #include <span>
 #include <vector>
 
+#include "nsys_explain/analysis/levels.hpp"
 #include "nsys_explain/analysis/totals.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {
 
+/// The run is cut into at most this many bins, each a number of steps, so that what any rank holds stays small.
+inline constexpr std::size_t most_bins = 512;
+
+/// Bins of time where no steps are known.
+inline constexpr std::size_t time_bins = 64;
+
+/// Delays of all trace ranks, the same on every tool rank; ranks by index.
+struct JobDelays {
+  std::size_t bins = 0;
+  bool by_step = false;                     ///< bins are steps (or equally many in a row), else spans of time
+  std::vector<std::uint64_t> role;          ///< Path::role
+  std::vector<std::int64_t> cost_ns;        ///< delay cost by rank, then bin
+  std::vector<Nanoseconds> excess_work_ns;  ///< work beyond that of peers, over the run; may be negative
+};
+
 /// For each rank a bound on the probability that it causes as much waiting as it does if all ranks were alike, that is,
-/// if in every time bin the ranks' shares were dealt out at random. `caused[r * bins + b]` is what rank r caused in bin
-/// b.
+/// if in every bin the ranks' shares were dealt out at random. `caused[r * bins + b]` is what rank r caused in bin b.
 ///
 /// Chernoff's bound for the sum T_r over independent bins: P(T >= T_r) <= min over L > 0 of
 /// exp(-L T_r) * product over b of (mean over s of exp(L x_sb)), taken over a grid of L. Free of assumptions on the
-/// distribution: a single long pause cannot be significant (1/ranks at best), a delay that recurs can.
+/// distribution and good for groups of any size: a single long pause cannot be significant (1/ranks at best), a delay
+/// that recurs can.
 std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins);
 
 /// Adds up neighbouring bins until what happens in one says nothing about the next (mean lag-1 autocorrelation
@@ -23,13 +39,16 @@ std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, s
 std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std::size_t bins);
 
 struct StragglerCriteria {
-  double false_discovery_rate = 1e-3;  ///< of the verdicts "causes more waiting than chance" (Benjamini-Hochberg)
-  double smallest_cost_share = 0.002;  ///< caused wait as a share of all trace ranks' window time
+  double false_alarm_rate = 1e-3;      ///< of naming anybody in a job whose ranks are alike (Bonferroni, step-down)
+  double smallest_cost_share = 0.002;  ///< delay cost as a share of all trace ranks' window time
 };
 
-/// Names the trace ranks whose own lateness delays the others: more than chance among all trace ranks allows, and at
-/// a cost that matters. Ordered by caused wait. `ranks` and `totals` are parallel.
+/// Names the trace ranks, or places, whose delays cost the others more than chance among their likes (ranks of one
+/// role, places of the same roles) allows, and enough to matter; of places that share lateness the smallest that
+/// explains it (levels.hpp). One culprit is taken out before the next is looked for, so the smaller of two stays
+/// visible. Ordered by delay cost. `ranks`, `totals` and `delays` are parallel. Patterns are left to judge_pattern.
 std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const Totals& totals,
+                                       const JobDelays& delays, std::span<const Grouping> groupings,
                                        const StragglerCriteria& criteria = {});
 
 }  // namespace nsys_explain::analysis

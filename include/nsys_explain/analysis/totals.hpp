@@ -50,19 +50,9 @@ struct RankSpan {
 
 inline constexpr std::size_t operation_count = 11;
 
-/// The run cut into equal spans of job time, so that delays at different times count as independent draws.
-inline constexpr std::size_t bin_count = 64;
-
-struct TimeBins {
-  Nanoseconds start_ns = 0;  ///< earliest of all last enters
-  Nanoseconds end_ns = 0;    ///< latest of all last enters
-  std::size_t of(Nanoseconds time_ns) const;
-};
-
 struct Totals {
   std::vector<RankTotals> ranks;  ///< by index of the trace rank in `trace_ranks`
   std::vector<RankSpan> spans;
-  std::vector<std::int64_t> caused_wait_ns;  ///< by rank, then bin: bin_count entries per trace rank
   std::vector<OperationTotals> operations;
   std::vector<CommunicatorTotals> communicators;
   Nanoseconds largest_skew_uncertainty_ns = -1;  ///< of all comparable instances; -1 where there is none
@@ -71,8 +61,7 @@ struct Totals {
 Totals make_totals(std::size_t trace_ranks, std::size_t communicators);
 
 /// Adds a block whose waits were computed. `trace_ranks` is ascending.
-void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks,
-                const TimeBins& bins);
+void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks);
 
 /// Rows of report.json `by_operation`, in the order of the enumeration, operations without instances left out.
 std::vector<OperationSummary> summarise_operations(std::span<const OperationTotals> totals);

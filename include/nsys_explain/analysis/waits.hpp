@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "nsys_explain/model/collective.hpp"
 
@@ -18,14 +19,22 @@ struct ClockKnowledge {
 /// An arrival is resolved as the last one beyond this many standard uncertainties.
 inline constexpr std::int64_t resolution_factor = 3;
 
-/// Fills the derived fields of every instance and arrival of a block whose times are job time. With A = latest enter:
-/// wait = min(A, exit) - enter, transfer = max(0, exit - A), lateness = enter - earliest enter.
-/// Own lateness is the work before this enter beyond the median work of the members (algorithms.md 3.1), at most the
-/// lateness; the rest was inherited. Of a rank's first arrival the work is not known: then neither is claimed.
-/// Caused wait of the last arriver: how much the others' waiting shrinks if it had come without its own lateness (but
-/// not before the second-last).
-/// Of members without comparable clocks, and of infeasible instances, nothing is claimed: waits stay 0, and none is
-/// resolved.
+/// Waits, transfers and last arrivers of every instance of a block whose times are job time. With A = latest enter:
+/// wait = min(A, exit) - enter, transfer = max(0, exit - A). Of members without comparable clocks, and of infeasible
+/// instances, nothing is claimed: waits stay 0, and none is resolved.
 void compute_waits(MatchedBlock& block, const ClockKnowledge& clock);
+
+/// True where lateness (enter - earliest enter) means something.
+inline bool has_lateness(const Instance& instance) {
+  return instance.comparable && instance.feasible;
+}
+
+/// Splits the lateness of one member: own is its work before this enter beyond that of its peers (algorithms.md 3.1;
+/// see path.hpp), at most the lateness; the rest was inherited.
+void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns);
+
+/// Caused wait of the last arriver of a resolved instance whose lateness has been split: how much the others' waiting
+/// shrinks if it had come without its own lateness (but not before the second-last).
+void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> members);
 
 }  // namespace nsys_explain::analysis

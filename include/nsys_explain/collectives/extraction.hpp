@@ -24,7 +24,7 @@ struct CommunicatorMembership {
 /// Arrivals of one device of one process, in enter order.
 struct DeviceArrivals {
   std::int32_t device_id = 0;
-  std::vector<Arrival> arrivals;  ///< trace time; trace_rank not set; position and work_ns set
+  std::vector<Arrival> arrivals;  ///< trace time; trace_rank not set; position and index set
   std::int64_t without_call = 0;  ///< communication kernels that no NCCL range could be joined to
   std::int64_t fused = 0;         ///< kernels that carry several calls
 };

@@ -54,9 +54,6 @@ double bus_bandwidth_factor(Operation operation, std::int64_t members);
 struct Arrival {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
-  /// Time from the latest communication exit on this trace rank before this enter to this enter: the work that this
-  /// rank did on its own since it was last synchronised. no_time for the first arrival of a trace rank.
-  Nanoseconds work_ns = no_time;
   std::uint64_t communicator = 0;  ///< key: NCCL's hash, or an inferred one (see collectives/communicators.hpp)
   std::int64_t call_bytes = -1;    ///< NCCL's per-call size; -1 unknown
   std::int32_t trace_rank = -1;
@@ -66,21 +63,22 @@ struct Arrival {
   Operation operation = Operation::unknown;
   Evidence evidence = Evidence::kernel_name;
   TimingSource timing_source = TimingSource::kernel;
-  std::uint8_t reserved = 0;  ///< no padding bytes travel uninitialised
-  std::uint32_t reserved_too = 0;
+  bool blocking = true;     ///< compute stood still when it ended: what came next had waited for it
+  std::int32_t index = -1;  ///< 0, 1, 2 ... within the trace rank in enter order
 };
 
 /// One member's part in one instance. Trivially copyable.
 struct InstanceArrival {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
-  Nanoseconds work_ns = no_time;  ///< see Arrival
   Nanoseconds wait_ns = 0;
   Nanoseconds transfer_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds inherited_lateness_ns = 0;
   std::int32_t trace_rank = -1;
+  std::int32_t index = -1;  ///< see Arrival
   TimingSource timing_source = TimingSource::kernel;
+  bool blocking = true;  ///< see Arrival
 };
 
 /// One collective operation across its members. A = latest enter.

@@ -131,6 +131,9 @@ struct RankSummary {
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds inherited_lateness_ns = 0;
+  Nanoseconds delay_cost_ns = 0;       ///< waiting anywhere in the job that starts from this rank's own delays
+  Nanoseconds propagated_cost_ns = 0;  ///< of that, what reached the waiting ranks through others
+  Nanoseconds unattributed_ns = 0;     ///< waiting for this rank that no delay of anybody explains
 };
 
 enum class Pattern : std::uint8_t { persistent, transient, periodic, rotating };
@@ -147,18 +150,30 @@ enum class Cause : std::uint8_t {
   unknown
 };
 
-/// A trace rank with statistically and physically significant lateness of its own.
+/// Where lateness sits: one GPU, or everything that shares a node, a rail (the same GPU number of all nodes) or a rack.
+enum class Level : std::uint8_t { gpu, node, rail, rack };
+
+/// A trace rank, or a place with all its trace ranks, with statistically and physically significant lateness of its
+/// own.
 struct Straggler {
-  std::int32_t trace_rank = -1;
+  std::int32_t trace_rank = -1;  ///< of a place: the one whose delays cost most
+  Level level = Level::gpu;
+  std::string place;                      ///< name of the node, rail or rack; empty for a GPU
+  std::vector<std::int32_t> trace_ranks;  ///< all that the verdict covers, ascending
   Pattern pattern = Pattern::persistent;
   Cause cause = Cause::unknown;
   WorkPart part =
       WorkPart::pending;  ///< what the cause rests on: the part of its work that differs most from its peers'
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds caused_wait_ns = 0;
-  double last_share = 0;  ///< of the resolved instances it took part in
+  Nanoseconds delay_cost_ns = 0;  ///< see RankSummary; of all its trace ranks
+  double cost_share = 0;          ///< delay cost / window time of all trace ranks
+  double gpu_hours_per_day = 0;   ///< what that share is of a day of the job's GPUs
+  double last_share = 0;          ///< of the resolved instances it took part in
   double p_value = 1;
-  Nanoseconds first_ns = 0, last_ns = 0;  ///< job time of the first and last instance it delayed
+  std::optional<std::int64_t> first_step, last_step;  ///< the first and last step it delayed; empty: no steps known
+  std::optional<std::int64_t> period_steps;           ///< periodic: steps from one delay to the next
+  Nanoseconds first_ns = 0, last_ns = 0;              ///< job time of the first and last instance it delayed
   std::vector<std::string> evidence;
 };
 
@@ -173,6 +188,20 @@ struct LongWait {
   WorkPart part = WorkPart::pending;
   Nanoseconds more_ns = 0;  ///< of that part, beyond the peer's
   std::string detail;       ///< the largest difference by name; empty where none was looked for
+};
+
+/// Where the waiting of the whole job comes from: wait = attributed + unattributed, to the nanosecond.
+struct DelaySummary {
+  Nanoseconds wait_ns = 0;
+  Nanoseconds attributed_ns = 0;  ///< to delays of trace ranks (RankSummary::delay_cost_ns)
+  Nanoseconds unattributed_ns =
+      0;                         ///< structure (a pipeline's bubble), slow transfers, or below the clock's resolution
+  double cost_share = 0;         ///< attributed / window time of all trace ranks
+  double gpu_hours_per_day = 0;  ///< what that share is of a day of the job's GPUs
+  bool rotating = false;         ///< the delays cost much, but now one trace rank has them, now another
+  std::int64_t steps = 0;        ///< iterations of the job; 0: none found
+  std::int64_t first_step = 0;   ///< number of the first
+  std::string step_source;       ///< "nvtx", "periodicity" or "none"
 };
 
 enum class FindingSeverity : std::uint8_t { high, medium, low, info };
@@ -211,7 +240,7 @@ struct RunFacts {
 
 struct JobReport {
   Nanoseconds epoch_utc_ns = 0;
-  std::string window;  ///< the options that chose a part of the run; empty: all of it
+  std::string window;                          ///< the options that chose a part of the run; empty: all of it
   std::vector<InputReport> inputs;             ///< sorted by path
   std::vector<Session> sessions;               ///< sorted by path
   std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank
@@ -225,6 +254,7 @@ struct JobReport {
   std::vector<Straggler> stragglers;
   std::vector<LongWait>
       long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
+  DelaySummary delay;
   NvlinkReport nvlink;
   std::vector<Finding> findings;
   std::vector<Warning> warnings;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "nsys_explain/model/job_report.hpp"
@@ -11,10 +12,14 @@ std::string_view status_name(InputStatus status);
 std::string_view rank_source_name(RankSource source);
 std::string_view clock_method_name(ClockMethod method);
 std::string_view pattern_name(Pattern pattern);
+std::string_view level_name(Level level);
 std::string_view cause_name(Cause cause);
 std::string_view severity_name(FindingSeverity severity);
 std::string_view severity_name(Severity severity);
 std::string_view warning_source_name(WarningSource source);
+
+/// "trace rank 5", "node n07 (all 8 trace ranks)".
+std::string culprit_name(const Straggler& straggler);
 
 /// What a cause means, in a few words.
 std::string_view cause_meaning(Cause cause);

@@ -51,32 +51,46 @@ TEST(PoolBins, JoinsBinsThatDependOnEachOther) {
   EXPECT_EQ(pool_bins(steady, 2, 64), 64U) << "a constant lateness is no dependence in time";
 }
 
+constexpr std::size_t case_bins = 64;
+
 struct Case {
   std::vector<RankSummary> ranks;
   Totals totals;
+  JobDelays delays;
+
+  explicit Case(std::size_t count) : totals(make_totals(count, 1)) {
+    ranks.resize(count);
+    delays.bins = case_bins;
+    delays.by_step = true;
+    delays.role.assign(count, 7);
+    delays.cost_ns.assign(count * case_bins, 0);
+    delays.excess_work_ns.assign(count, 0);
+    for (std::size_t r = 0; r < count; ++r) {
+      ranks[r].trace_rank = static_cast<std::int32_t>(r);
+      ranks[r].budget.window_ns = 1'000'000'000;
+    }
+  }
+
+  void delay(std::size_t rank, std::size_t bin, Nanoseconds cost) {
+    delays.cost_ns[rank * case_bins + bin] += cost;
+    delays.excess_work_ns[rank] += cost / 7;
+    ranks[rank].delay_cost_ns += cost;
+    RankTotals& t = totals.ranks[rank];
+    ++t.resolved;
+    ++t.last_arrivals;
+    ++t.own_last_arrivals;
+    t.caused_wait_ns += cost;
+  }
+
+  std::vector<Straggler> stragglers(std::span<const Grouping> groupings = {}) const {
+    return find_stragglers(ranks, totals, delays, groupings);
+  }
 };
 
 /// In bin b the rank culprit(b) of 8 costs the others `cost`.
 Case made(const std::function<std::size_t(std::size_t)>& culprit, Nanoseconds cost) {
-  Case c;
-  c.ranks.resize(8);
-  c.totals = make_totals(8, 1);
-  for (std::size_t r = 0; r < 8; ++r) {
-    c.ranks[r].trace_rank = static_cast<std::int32_t>(r);
-    c.ranks[r].budget.window_ns = 1'000'000'000;
-    c.totals.ranks[r].resolved = bin_count;
-    c.totals.ranks[r].expected_last_ppb = bin_count * 125'000'000;
-  }
-  for (std::size_t b = 0; b < bin_count; ++b) {
-    const std::size_t r = culprit(b);
-    c.totals.caused_wait_ns[r * bin_count + b] = cost;
-    RankTotals& t = c.totals.ranks[r];
-    ++t.last_arrivals;
-    ++t.own_last_arrivals;
-    t.caused_wait_ns += cost;
-    t.caused_lateness_ns += cost / 7;
-    t.own_lateness_ns += cost / 7;
-  }
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b) c.delay(culprit(b), b, cost);
   return c;
 }
 
@@ -86,37 +100,71 @@ std::size_t anybody(std::size_t bin) {
 }
 
 TEST(Stragglers, NamesTheRankThatIsLastTooOften) {
-  const Case c = made([](std::size_t b) { return b % 4 == 3 ? anybody(b) : 5; }, 10'000'000);
-  const auto stragglers = find_stragglers(c.ranks, c.totals);
+  const auto stragglers = made([](std::size_t b) { return b % 4 == 3 ? anybody(b) : 5; }, 10'000'000).stragglers();
   ASSERT_EQ(stragglers.size(), 1U);
   EXPECT_EQ(stragglers[0].trace_rank, 5);
-  EXPECT_GE(stragglers[0].last_share, 0.75);
+  EXPECT_EQ(stragglers[0].level, Level::gpu);
+  EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{5}));
   EXPECT_LT(stragglers[0].p_value, 1e-15);
   EXPECT_FALSE(stragglers[0].evidence.empty());
+  // 48 to 56 bins of 10 ms, of 8 GPUs for 1 s each.
+  EXPECT_NEAR(stragglers[0].cost_share, 0.065, 0.006);
+  EXPECT_NEAR(stragglers[0].gpu_hours_per_day, stragglers[0].cost_share * 24 * 8, 1e-9);
 }
 
 TEST(Stragglers, ChanceNamesNobody) {
-  const Case c = made(anybody, 10'000'000);
-  EXPECT_TRUE(find_stragglers(c.ranks, c.totals).empty());
+  EXPECT_TRUE(made(anybody, 10'000'000).stragglers().empty());
 }
 
 TEST(Stragglers, ALatenessThatCostsNothingIsNotAVerdict) {
-  const Case c = made([](std::size_t) { return 5; }, 100);
-  EXPECT_TRUE(find_stragglers(c.ranks, c.totals).empty());
+  EXPECT_TRUE(made([](std::size_t) { return 5; }, 100).stragglers().empty());
 }
 
 TEST(Stragglers, TwoCulpritsInOrderOfCost) {
-  const Case c = made([](std::size_t b) { return b % 3 == 0 ? 6 : 1; }, 10'000'000);
-  const auto stragglers = find_stragglers(c.ranks, c.totals);
+  const auto stragglers = made([](std::size_t b) { return b % 3 == 0 ? 6 : 1; }, 10'000'000).stragglers();
   ASSERT_EQ(stragglers.size(), 2U);
   EXPECT_EQ(stragglers[0].trace_rank, 1);
   EXPECT_EQ(stragglers[1].trace_rank, 6);
 }
 
-TEST(Stragglers, NoResolvedInstanceNoVerdict) {
-  Case c = made(anybody, 0);
-  for (RankTotals& t : c.totals.ranks) t = {};
-  EXPECT_TRUE(find_stragglers(c.ranks, c.totals).empty());
+TEST(Stragglers, TheSmallerOfTwoThatActTogetherIsSeen) {
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b) {
+    c.delay(3, b, 50'000'000);
+    c.delay(6, b, 8'000'000 + static_cast<Nanoseconds>(b) * 10'000);
+    c.delay(anybody(b), b, 500'000);
+  }
+  const auto stragglers = c.stragglers();
+  ASSERT_EQ(stragglers.size(), 2U);
+  EXPECT_EQ(stragglers[0].trace_rank, 3);
+  EXPECT_EQ(stragglers[1].trace_rank, 6);
+}
+
+TEST(Stragglers, RanksAreComparedWithThoseOfTheirRole) {
+  // The second stage of a pipeline costs more than the first, all of its ranks alike: that is the schedule.
+  Case c(8);
+  for (std::size_t r = 4; r < 8; ++r) c.delays.role[r] = 8;
+  for (std::size_t b = 0; b < case_bins; ++b) c.delay(4 + anybody(b) % 4, b, 10'000'000);
+  EXPECT_TRUE(c.stragglers().empty());
+}
+
+TEST(Stragglers, ASlowNodeIsNamedAsOne) {
+  // In each step another of the node's four GPUs is the very last, so none stands out among them.
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b) c.delay(4 + anybody(b) % 4, b, 10'000'000);
+  for (std::size_t r = 4; r < 8; ++r) c.delays.excess_work_ns[r] = 80'000'000 + static_cast<Nanoseconds>(r) * 1'000'000;
+  const std::vector<Grouping> nodes{{Level::node, {"a", "a", "a", "a", "b", "b", "b", "b"}}};
+  const auto stragglers = c.stragglers(nodes);
+  ASSERT_EQ(stragglers.size(), 1U);
+  EXPECT_EQ(stragglers[0].level, Level::node);
+  EXPECT_EQ(stragglers[0].place, "b");
+  EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{4, 5, 6, 7}));
+  EXPECT_GE(stragglers[0].trace_rank, 4);
+}
+
+TEST(Stragglers, NoDelayNoVerdict) {
+  EXPECT_TRUE(Case(8).stragglers().empty());
+  EXPECT_TRUE(Case(1).stragglers().empty());
 }
 
 TEST(Findings, AnEmptyReportHasNone) {

@@ -103,7 +103,10 @@ JobReport small_report() {
             .wait_ns = 4 * ms,
             .caused_wait_ns = 320 * ms,
             .own_lateness_ns = 110 * ms,
-            .inherited_lateness_ns = 1 * ms});
+            .inherited_lateness_ns = 1 * ms,
+            .delay_cost_ns = 300 * ms,
+            .propagated_cost_ns = 20 * ms,
+            .unattributed_ns = 50 * ms});
   add_rank(report, 3, 15 * ms, {.budget = {}, .arrivals = 98, .last_arrivals = 4, .wait_ns = 108 * ms});
   report.inputs[3] = {"traces/rank_3.sqlite", InputStatus::degraded, "no NVTX events; capture with -t cuda,nvtx"};
   report.inputs.push_back({"traces/rank_4.sqlite", InputStatus::failed,
@@ -134,16 +137,30 @@ JobReport small_report() {
   report.unjudged = 1;
   report.by_operation = {{Operation::all_reduce, 90, 90LL << 26, 345 * ms, 45 * ms, 134.2, 214.7},
                          {Operation::all_gather, 10, std::nullopt, 5 * ms, 1 * ms, std::nullopt, std::nullopt}};
-  report.stragglers = {{.trace_rank = 2,
-                        .pattern = Pattern::persistent,
-                        .cause = Cause::slow_kernel,
-                        .own_lateness_ns = 110 * ms,
-                        .caused_wait_ns = 320 * ms,
-                        .last_share = 0.9,
-                        .p_value = 1.5e-30,
-                        .first_ns = 15 * ms,
-                        .last_ns = 990 * ms,
-                        .evidence = {"kernel `gemm_f16` takes 1.40 times the median of its peers"}}};
+  Straggler straggler;
+  straggler.trace_rank = 2;
+  straggler.trace_ranks = {2};
+  straggler.cause = Cause::slow_kernel;
+  straggler.own_lateness_ns = 110 * ms;
+  straggler.caused_wait_ns = 320 * ms;
+  straggler.delay_cost_ns = 300 * ms;
+  straggler.cost_share = 0.075;
+  straggler.gpu_hours_per_day = 7.2;
+  straggler.last_share = 0.9;
+  straggler.p_value = 1.5e-30;
+  straggler.first_step = 0;
+  straggler.last_step = 29;
+  straggler.first_ns = 15 * ms;
+  straggler.last_ns = 990 * ms;
+  straggler.evidence = {"kernel `gemm_f16` takes 1.40 times the median of its peers"};
+  report.stragglers = {straggler};
+  report.delay = {.wait_ns = 350 * ms,
+                  .attributed_ns = 300 * ms,
+                  .unattributed_ns = 50 * ms,
+                  .cost_share = 0.075,
+                  .gpu_hours_per_day = 7.2,
+                  .steps = 30,
+                  .step_source = "nvtx"};
   report.nvlink = {false, "no GPU metrics in the traces"};
   report.findings = {{"no-nccl-payload",
                       FindingSeverity::info,
@@ -167,7 +184,7 @@ JobReport large_report(int count) {
   report.instances = report.complete = 1000;
   for (int i = 0; i < count; ++i) {
     add_rank(report, i, i % 100 * ms,
-             {.budget = {}, .arrivals = 1000, .last_arrivals = 1, .wait_ns = i, .caused_wait_ns = i});
+             {.budget = {}, .arrivals = 1000, .last_arrivals = 1, .wait_ns = i, .delay_cost_ns = i});
     SessionClock& session = report.clock.sessions.emplace_back();
     session.path = fmt::format("rank_{}", i);
     session.host = "host";
@@ -177,7 +194,9 @@ JobReport large_report(int count) {
     report.inputs[i].status = InputStatus::degraded;
     report.communicators.push_back(
         {.name = fmt::format("inferred-{}", i), .trace_ranks = {i}, .size = 2, .instances = i});
-    report.stragglers.push_back({.trace_rank = i, .caused_wait_ns = i * ms, .evidence = {}});
+    report.stragglers.emplace_back();
+    report.stragglers.back().trace_rank = i;
+    report.stragglers.back().delay_cost_ns = i * ms;
     report.findings.push_back({"straggler", FindingSeverity::high, fmt::format("finding {}", i), {}, ""});
     report.findings.back().evidence.assign(1000, "evidence");
     report.warnings.push_back({Severity::error, WarningSource::trace, 1, fmt::format("warning {}", i)});

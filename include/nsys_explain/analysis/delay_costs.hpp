@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nsys_explain/analysis/path.hpp"
+
+/// Delay costs (after Boehme et al. 2016, Scalasca): waiting is charged to the delay that caused it, wherever that
+/// lies. The last arriver of an instance is late by work beyond that of its peers since it was last tied to those who
+/// wait (its own), and by waiting beyond theirs (inherited); the first part stays with it, the second is handed on to
+/// the last arrivers of the instances in which it waited.
+///
+/// Example: rank 1 works 100 longer than its peers, then meets rank 0, which waits 100; then rank 0 meets ranks 2 and
+/// 3, which wait 100 each. Rank 0 worked no longer than its peers, but waited 100 more: all 200 go on to rank 1, whose
+/// cost is 300.
+namespace nsys_explain::analysis {
+
+/// Waiting to be charged to the last arriver of an instance. Trivially copyable.
+struct Claim {
+  std::int32_t trace_rank = -1;  ///< the last arriver
+  std::int32_t index = -1;       ///< its arrival
+  Nanoseconds amount_ns = 0;     ///< GPU time
+  Nanoseconds lateness_ns = 0;   ///< how late the last arriver made the claimant: no smaller delay explains it all
+};
+
+/// The claims of a path's own waits, each once. What cannot be charged to anybody, because clocks do not tell, is added
+/// to `untold`, by last arriver.
+struct OpeningClaims {
+  std::vector<Claim> claims;
+  std::vector<Claim> untold;
+};
+OpeningClaims opening_claims(const Path& path);
+
+/// How the claims on one arrival are met; own + unattributed + all of `onward` is their sum, to the nanosecond.
+struct Settlement {
+  Nanoseconds own_ns = 0;
+  Nanoseconds unattributed_ns = 0;
+  std::vector<Claim> onward;
+};
+
+/// `claims` are those on path.arrivals[index], in any order. An arrival explains no more of a claim than its delay
+/// is long.
+Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> claims);
+
+/// Shares `amount` out by weights (not negative, sum above 0) in whole nanoseconds, by largest remainder; ties go to
+/// the earlier.
+std::vector<Nanoseconds> share_out(Nanoseconds amount, std::span<const Nanoseconds> weights);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nsys_explain/analysis/steps.hpp"
+#include "nsys_explain/model/collective.hpp"
+
+/// A trace rank's way through its collectives: segments of work between blocking collectives. Whether a segment was
+/// long is told by peers, ranks with the same role at the same place in the same step; a difference of two times of one
+/// trace is involved on each side, so no error of the clocks enters.
+namespace nsys_explain::analysis {
+
+/// What the members of an instance together know about one of them. Trivially copyable.
+struct Outcome {
+  Nanoseconds wait_ns = 0;
+  Nanoseconds lateness_ns = 0;  ///< own enter - earliest enter; 0 where nothing may be claimed
+  std::int64_t sequence = 0;    ///< of the instance within its communicator
+  std::uint64_t partners = 0;   ///< digest of the instance's members: they differ among sends and receives
+  std::int32_t trace_rank = -1;
+  std::int32_t index = -1;  ///< Arrival::index of this member
+  std::int32_t last_trace_rank = -1;
+  std::int32_t last_index = -1;  ///< Arrival::index of the last arriver
+  std::int32_t communicator = -1;
+  bool blocking = true;   ///< for most members
+  bool judged = false;    ///< the wait is longer than the uncertainty of the clocks can make it
+  bool complete = false;  ///< all captured members of the communicator took part
+  std::uint8_t reserved = 0;
+};
+
+/// A communicator that a trace rank is a member of.
+struct PathCommunicator {
+  std::uint64_t key = 0;  ///< Arrival::communicator
+  std::int32_t size = 0;
+  std::vector<std::int32_t> trace_ranks;  ///< those captured, ascending
+};
+
+/// One arrival on the way. Times are those of the trace's own clock.
+struct PathArrival {
+  Nanoseconds enter_ns = 0;
+  Nanoseconds exit_ns = 0;
+  std::uint64_t communicator = 0;  ///< Arrival::communicator
+  std::uint64_t symbol = 0;        ///< kind of operation: equal for ranks of one role
+  std::int32_t step = -1;          ///< of the job, once the steps of all ranks have been related
+  std::int32_t occurrence = 0;     ///< of the symbol within the step
+  std::int32_t synchronised = -1;  ///< index of the latest arrival before it that tied this rank to the other members
+  bool blocking = true;
+  bool matched = false;
+  bool since_step = false;         ///< its work counts from the start of the first step: nothing ended before it
+  bool compared = false;           ///< there are peers, or other steps, to compare its work with
+  bool whole_step = false;         ///< its step was captured from start to end
+  Outcome outcome;                 ///< if matched
+  Nanoseconds work_ns = no_time;   ///< from the latest blocking exit to this enter; no_time: nothing before it
+  Nanoseconds excess_work_ns = 0;  ///< beyond what is usual for peers; may be negative; 0 where there are none
+  Nanoseconds excess_wait_ns = 0;
+};
+
+struct Path {
+  std::int32_t trace_rank = -1;
+  std::uint64_t role = 0;  ///< equal for ranks whose steps consist of the same operations on communicators alike
+  Nanoseconds first_step_ns = no_time;  ///< start of the first step, if its own: work can be measured from there
+  std::vector<PathCommunicator> communicators;  ///< by key
+  std::vector<PathArrival> arrivals;            ///< by Arrival::index
+  std::vector<Nanoseconds> work_before_ns;      ///< excess work of the blocking arrivals before each; one entry more
+  std::vector<Nanoseconds> waiting_before_ns;   ///< excess waiting of the same
+};
+
+/// `arrivals` are in order of Arrival::index, on the clock of `steps`; `communicators` holds each of theirs, by key.
+Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators, const Steps& steps);
+
+/// Takes over what the instances tell, measures the work between blocking arrivals and finds the role. The outcomes of
+/// a path may come in any order and need not be complete.
+void set_outcomes(Path& path, std::span<const Outcome> outcomes);
+
+/// One segment of work, and the wait that followed, on its way to those of its peers. Trivially copyable.
+struct WorkSample {
+  std::uint64_t role = 0;
+  std::uint64_t symbol = 0;
+  std::int64_t place = 0;  ///< occurrence in the step, or sequence where there are no steps
+  std::int32_t step = -1;
+  std::int32_t trace_rank = -1;
+  std::int32_t index = -1;
+  std::uint32_t reserved = 0;
+  Nanoseconds work_ns = 0;
+  Nanoseconds wait_ns = 0;
+};
+
+/// What is usual at the place of one sample; no_time where it has no peer there. Trivially copyable.
+struct UsualWork {
+  std::int32_t trace_rank = -1;
+  std::int32_t index = -1;
+  Nanoseconds work_ns = no_time;
+  Nanoseconds wait_ns = no_time;
+};
+
+/// Samples of a path that peers can be compared with.
+std::vector<WorkSample> work_samples(const Path& path);
+
+/// Medians (the lower one of two) over the samples of equal role, symbol, place and step. Any order; parallel to the
+/// input.
+std::vector<UsualWork> usual_work(std::span<const WorkSample> samples);
+
+/// Sets the excess of each arrival, `usual` being that of the path's own samples in any order. A rank that has no peer
+/// at a place is compared with itself in other steps.
+void set_excess(Path& path, std::span<const UsualWork> usual);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,98 @@
+#include "nsys_explain/analysis/delay_costs.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace nsys_explain::analysis {
+namespace {
+
+__extension__ using Wide = __int128;
+
+/// Waits of one interval that are handed on; the rest are of the size of noise, and there may be hundreds.
+constexpr std::size_t most_onward = 16;
+
+/// Blocking arrivals of an interval in which the rank waited longer than its peers, longest first.
+std::vector<std::size_t> excess_waits(const Path& path, std::size_t begin, std::size_t end) {
+  std::vector<std::size_t> waits;
+  for (std::size_t i = begin; i < end; ++i) {
+    const PathArrival& arrival = path.arrivals[i];
+    if (arrival.blocking && arrival.matched && arrival.excess_wait_ns > 0) waits.push_back(i);
+  }
+  std::stable_sort(waits.begin(), waits.end(), [&](std::size_t a, std::size_t b) {
+    return path.arrivals[a].excess_wait_ns > path.arrivals[b].excess_wait_ns;
+  });
+  waits.resize(std::min(waits.size(), most_onward));
+  return waits;
+}
+
+}  // namespace
+
+OpeningClaims opening_claims(const Path& path) {
+  OpeningClaims opening;
+  for (const PathArrival& arrival : path.arrivals) {
+    const Outcome& outcome = arrival.outcome;
+    if (!arrival.matched || outcome.wait_ns == 0) continue;
+    (outcome.judged ? opening.claims : opening.untold)
+        .push_back({outcome.last_trace_rank, outcome.last_index, outcome.wait_ns, outcome.wait_ns});
+  }
+  return opening;
+}
+
+std::vector<Nanoseconds> share_out(Nanoseconds amount, std::span<const Nanoseconds> weights) {
+  const Wide sum = std::accumulate(weights.begin(), weights.end(), Wide{0});
+  std::vector<Nanoseconds> shares(weights.size());
+  std::vector<std::pair<Wide, std::size_t>> remainders;
+  Nanoseconds left = amount;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const Wide product = static_cast<Wide>(amount) * weights[i];
+    shares[i] = static_cast<Nanoseconds>(product / sum);
+    left -= shares[i];
+    remainders.emplace_back(-(product % sum), i);
+  }
+  std::sort(remainders.begin(), remainders.end());
+  for (std::size_t k = 0; k < static_cast<std::size_t>(left); ++k) ++shares[remainders[k].second];
+  return shares;
+}
+
+Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> claims) {
+  const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(index)];
+  const auto end = static_cast<std::size_t>(index);
+  const auto begin = static_cast<std::size_t>(arrival.synchronised + 1);
+  const Nanoseconds own_delay =
+      std::max<Nanoseconds>(0, path.work_before_ns[end] - path.work_before_ns[begin] + arrival.excess_work_ns);
+  const Nanoseconds inherited = std::max<Nanoseconds>(0, path.waiting_before_ns[end] - path.waiting_before_ns[begin]);
+  const Nanoseconds delay = own_delay + inherited;
+
+  Settlement settlement;
+  Nanoseconds explained = 0;
+  for (const Claim& claim : claims) {
+    const Nanoseconds part =
+        claim.lateness_ns <= delay
+            ? claim.amount_ns
+            : static_cast<Nanoseconds>(static_cast<Wide>(claim.amount_ns) * delay / claim.lateness_ns);
+    explained += part;
+    settlement.unattributed_ns += claim.amount_ns - part;
+  }
+  if (explained == 0) return settlement;
+  const Nanoseconds weights[] = {own_delay, inherited};
+  const std::vector<Nanoseconds> parts = share_out(explained, weights);
+  settlement.own_ns = parts[0];
+  if (parts[1] == 0) return settlement;
+
+  const std::vector<std::size_t> waits = excess_waits(path, begin, end);
+  std::vector<Nanoseconds> excess;
+  for (const std::size_t i : waits) excess.push_back(path.arrivals[i].excess_wait_ns);
+  const std::vector<Nanoseconds> shares = share_out(parts[1], excess);
+  for (std::size_t k = 0; k < waits.size(); ++k) {
+    if (shares[k] == 0) continue;
+    const Outcome& outcome = path.arrivals[waits[k]].outcome;
+    if (outcome.judged) {
+      settlement.onward.push_back({outcome.last_trace_rank, outcome.last_index, shares[k], excess[k]});
+    } else {
+      settlement.unattributed_ns += shares[k];
+    }
+  }
+  return settlement;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,241 @@
+#include "nsys_explain/analysis/path.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace nsys_explain::analysis {
+namespace {
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15;
+  return hash ^ (hash >> 29);
+}
+
+Nanoseconds lower_median(std::vector<Nanoseconds>& values) {
+  const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+const PathCommunicator& communicator_of(const Path& path, const PathArrival& arrival) {
+  return *std::partition_point(path.communicators.begin(), path.communicators.end(),
+                               [&](const PathCommunicator& c) { return c.key < arrival.communicator; });
+}
+
+void measure_work(Path& path) {
+  std::vector<Nanoseconds> exits;
+  for (const PathArrival& arrival : path.arrivals)
+    if (arrival.blocking) exits.push_back(arrival.exit_ns);
+  std::sort(exits.begin(), exits.end());
+  Nanoseconds latest_enter =
+      no_time;  // of a blocking arrival: no work is counted twice where two are under way at once
+  for (PathArrival& arrival : path.arrivals) {
+    const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter_ns);
+    Nanoseconds begin = later == exits.begin() ? path.first_step_ns : *std::prev(later);
+    if (begin != no_time && begin <= arrival.enter_ns) {
+      if (latest_enter != no_time) begin = std::max(begin, latest_enter);
+      arrival.work_ns = arrival.enter_ns - begin;
+      arrival.since_step = later == exits.begin();
+    }
+    if (arrival.blocking) latest_enter = arrival.enter_ns;
+  }
+}
+
+/// True where everybody in `part` is in `whole`, too.
+bool holds(const PathCommunicator& whole, const PathCommunicator& part) {
+  return std::includes(whole.trace_ranks.begin(), whole.trace_ranks.end(), part.trace_ranks.begin(),
+                       part.trace_ranks.end());
+}
+
+/// The latest blocking arrival before each one that ended before it and tied this rank to the same members: it had the
+/// same ones, or all of a communicator that holds them.
+void find_synchronisations(Path& path) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> latest_of;  // by communicator and partners
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    PathArrival& arrival = path.arrivals[i];
+    const PathCommunicator& own = communicator_of(path, arrival);
+    for (const auto& [members, index] : latest_of) {
+      const PathArrival& earlier = path.arrivals[index];
+      const bool same = members == std::pair(arrival.communicator, arrival.outcome.partners);
+      if (earlier.exit_ns > arrival.enter_ns) continue;
+      if (same || (earlier.outcome.complete && holds(communicator_of(path, earlier), own)))
+        arrival.synchronised = std::max(arrival.synchronised, static_cast<std::int32_t>(index));
+    }
+    if (arrival.blocking && arrival.matched) latest_of[{arrival.communicator, arrival.outcome.partners}] = i;
+  }
+}
+
+/// The kinds of operation alone: all there is to compare where a capture has no steps, and may begin anywhere.
+std::uint64_t digest_of_kinds(const Path& path) {
+  std::set<std::uint64_t> kinds;
+  for (const PathArrival& arrival : path.arrivals) kinds.insert(arrival.symbol);
+  std::uint64_t digest = 0;
+  for (const std::uint64_t kind : kinds) digest = mix(digest, kind);
+  return digest;
+}
+
+/// A digest of what each step consists of, communicator by communicator: operations of different communicators may
+/// overtake each other. The commonest digest is the role.
+void find_role(Path& path) {
+  path.role = digest_of_kinds(path);
+  std::map<std::pair<std::int32_t, std::uint64_t>, std::uint64_t> sequences;  // by step and communicator
+  for (const PathArrival& arrival : path.arrivals) {
+    if (!arrival.whole_step) continue;
+    std::uint64_t& sequence = sequences[{arrival.step, arrival.communicator}];
+    sequence = mix(sequence, arrival.symbol);
+  }
+  std::map<std::int32_t, std::uint64_t> digests;
+  for (const auto& [key, sequence] : sequences) digests[key.first] += mix(sequence, 1);
+  std::map<std::uint64_t, std::int64_t> votes;
+  for (const auto& [step, digest] : digests) ++votes[digest];
+  std::int64_t most = 0;
+  for (const auto& [digest, count] : votes) {
+    if (count <= most) continue;
+    most = count;
+    path.role = digest;
+  }
+}
+
+void add_up_excess(Path& path) {
+  path.work_before_ns.assign(1, 0);
+  path.waiting_before_ns.assign(1, 0);
+  for (const PathArrival& arrival : path.arrivals) {
+    path.work_before_ns.push_back(path.work_before_ns.back() + (arrival.blocking ? arrival.excess_work_ns : 0));
+    path.waiting_before_ns.push_back(path.waiting_before_ns.back() + (arrival.blocking ? arrival.excess_wait_ns : 0));
+  }
+}
+
+}  // namespace
+
+Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators, const Steps& steps) {
+  Path path;
+  path.communicators = std::move(communicators);
+  if (!arrivals.empty()) path.trace_rank = arrivals.front().trace_rank;
+  if (steps.source == StepSource::nvtx) path.first_step_ns = steps.start_ns.front();
+  std::map<std::int32_t, std::int64_t> arrivals_of_step;
+  for (const Arrival& arrival : arrivals) {
+    PathArrival here;
+    here.enter_ns = arrival.enter_ns;
+    here.exit_ns = arrival.exit_ns;
+    here.communicator = arrival.communicator;
+    here.blocking = arrival.blocking;
+    here.symbol =
+        mix(mix(mix(1, static_cast<std::uint64_t>(arrival.operation)), static_cast<std::uint64_t>(arrival.call_bytes)),
+            static_cast<std::uint64_t>(communicator_of(path, here).size));
+    here.step = steps.index_of(arrival.enter_ns);
+    ++arrivals_of_step[here.step];
+    path.arrivals.push_back(here);
+  }
+  // The capture may have begun or ended within the first or the last step; then places in it are not where they seem.
+  std::vector<std::int64_t> counts;
+  for (const auto& [step, count] : arrivals_of_step)
+    if (step >= 0) counts.push_back(count);
+  const std::int64_t usual = counts.empty() ? 0 : lower_median(counts);
+  const std::int32_t first = 0, last = static_cast<std::int32_t>(steps.start_ns.size()) - 1;
+  std::map<std::pair<std::int32_t, std::uint64_t>, std::int32_t> occurrences;
+  for (PathArrival& here : path.arrivals) {
+    const bool at_the_edge = here.step == first || here.step == last;
+    here.whole_step = here.step >= 0 && (!at_the_edge || arrivals_of_step[here.step] >= usual);
+    here.occurrence = occurrences[{here.step, here.symbol}]++;
+  }
+  return path;
+}
+
+void set_outcomes(Path& path, std::span<const Outcome> outcomes) {
+  for (const Outcome& outcome : outcomes) {
+    PathArrival& arrival = path.arrivals[static_cast<std::size_t>(outcome.index)];
+    arrival.matched = true;
+    arrival.outcome = outcome;
+    arrival.blocking = outcome.blocking;
+  }
+  measure_work(path);
+  find_synchronisations(path);
+  find_role(path);
+}
+
+std::vector<WorkSample> work_samples(const Path& path) {
+  std::vector<WorkSample> samples;
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    const PathArrival& arrival = path.arrivals[i];
+    if (!arrival.matched || arrival.work_ns == no_time || (arrival.step >= 0 && !arrival.whole_step)) continue;
+    WorkSample sample{
+        path.role, arrival.symbol,  arrival.occurrence,     arrival.step, path.trace_rank, static_cast<std::int32_t>(i),
+        0,         arrival.work_ns, arrival.outcome.wait_ns};
+    if (arrival.step < 0) {
+      sample.symbol = mix(2, static_cast<std::uint64_t>(arrival.outcome.communicator));
+      sample.place = arrival.outcome.sequence;
+    }
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
+  std::vector<std::size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto key = [&](std::size_t i) {
+    return std::tuple(samples[i].role, samples[i].step, samples[i].symbol, samples[i].place);
+  };
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::tuple_cat(key(a), std::tuple(samples[a].trace_rank)) <
+           std::tuple_cat(key(b), std::tuple(samples[b].trace_rank));
+  });
+  std::vector<UsualWork> usual(samples.size());
+  std::vector<Nanoseconds> work, wait;
+  for (std::size_t first = 0; first < order.size();) {
+    work.clear();
+    wait.clear();
+    std::size_t end = first;
+    for (; end < order.size() && key(order[end]) == key(order[first]); ++end) {
+      work.push_back(samples[order[end]].work_ns);
+      wait.push_back(samples[order[end]].wait_ns);
+    }
+    const bool peers = end - first >= 2;
+    const Nanoseconds usual_work_ns = peers ? lower_median(work) : no_time;
+    const Nanoseconds usual_wait_ns = peers ? lower_median(wait) : no_time;
+    for (; first < end; ++first) {
+      const WorkSample& sample = samples[order[first]];
+      usual[order[first]] = {sample.trace_rank, sample.index, usual_work_ns, usual_wait_ns};
+    }
+  }
+  return usual;
+}
+
+void set_excess(Path& path, std::span<const UsualWork> usual) {
+  constexpr std::size_t enough_steps = 4;
+  std::map<std::pair<std::uint64_t, std::int32_t>, std::vector<std::size_t>> alone;  // by symbol and occurrence
+  for (const UsualWork& u : usual) {
+    const auto i = static_cast<std::size_t>(u.index);
+    PathArrival& arrival = path.arrivals[i];
+    if (u.work_ns == no_time) {
+      if (arrival.step >= 0 && !arrival.since_step) alone[{arrival.symbol, arrival.occurrence}].push_back(i);
+      continue;
+    }
+    arrival.compared = true;
+    arrival.excess_work_ns = arrival.work_ns - u.work_ns;
+    arrival.excess_wait_ns = arrival.outcome.wait_ns - u.wait_ns;
+  }
+  std::vector<Nanoseconds> work, wait;
+  for (const auto& [place, indices] : alone) {
+    if (indices.size() < enough_steps) continue;
+    work.clear();
+    wait.clear();
+    for (const std::size_t i : indices) {
+      work.push_back(path.arrivals[i].work_ns);
+      wait.push_back(path.arrivals[i].outcome.wait_ns);
+    }
+    const Nanoseconds usual_work_ns = lower_median(work), usual_wait_ns = lower_median(wait);
+    for (const std::size_t i : indices) {
+      PathArrival& arrival = path.arrivals[i];
+      arrival.compared = true;
+      arrival.excess_work_ns = arrival.work_ns - usual_work_ns;
+      arrival.excess_wait_ns = arrival.outcome.wait_ns - usual_wait_ns;
+    }
+  }
+  add_up_excess(path);
+}
+
+}  // namespace nsys_explain::analysis

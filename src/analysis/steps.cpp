@@ -1,0 +1,252 @@
+#include "nsys_explain/analysis/steps.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "nsys_explain/model/intervals.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr std::size_t fewest_steps = 3;
+
+/// Name of a range without the number at its end.
+struct NumberedName {
+  std::string_view stem;
+  std::optional<std::int64_t> number;
+};
+
+NumberedName split_number(std::string_view text) {
+  std::size_t end = text.size();
+  while (end > 0 && (text[end - 1] == ']' || text[end - 1] == ')' || text[end - 1] == ' ')) --end;
+  std::size_t begin = end;
+  while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
+  std::int64_t number = 0;
+  const auto parsed = std::from_chars(text.data() + begin, text.data() + end, number);
+  if (begin == end || parsed.ec != std::errc{}) return {text, std::nullopt};
+  return {text.substr(0, begin), number};
+}
+
+bool names_a_step(std::string_view stem) {
+  std::string lower(stem);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* word : {"step", "iter", "batch"})
+    if (lower.find(word) != std::string::npos) return true;
+  return false;
+}
+
+/// Ranges of one name on one thread.
+struct Candidate {
+  std::vector<const NvtxRange*> ranges;
+  std::vector<std::optional<std::int64_t>> numbers;
+  bool named = false;
+  std::int64_t launches = 0;  ///< kernels of the device launched by the thread
+  Nanoseconds covered_ns = 0;
+
+  bool numbered() const {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (!numbers[i] || *numbers[i] != *numbers[0] + static_cast<std::int64_t>(i)) return false;
+    return true;
+  }
+  bool overlapping() const {
+    for (std::size_t i = 1; i < ranges.size(); ++i)
+      if (ranges[i]->start_ns < ranges[i - 1]->end_ns) return true;
+    return false;
+  }
+};
+
+struct LaunchedKernel {
+  Nanoseconds launch_ns, start_ns, end_ns;
+};
+
+/// The ranges that enclose the iterations; nullptr where there are none. `span_ns` is the time the launches cover.
+const Candidate* choose(const std::map<std::tuple<std::uint32_t, StringIndex, std::string_view>, Candidate>& candidates,
+                        Nanoseconds span_ns) {
+  const Candidate* best = nullptr;
+  const auto rank = [](const Candidate& c) { return std::tuple(c.named, c.launches, c.covered_ns); };
+  for (const auto& [key, candidate] : candidates) {
+    if (candidate.ranges.size() < fewest_steps || candidate.overlapping()) continue;
+    if (!candidate.named && (!candidate.numbered() || 2 * candidate.covered_ns < span_ns)) continue;
+    if (best == nullptr || rank(*best) < rank(candidate)) best = &candidate;
+  }
+  return best;
+}
+
+/// A range that was open when the capture stopped is not recorded: kernels launched after the last one that keep the
+/// GPU busy for at least half a step are one more.
+void add_open_step(Steps& steps, Nanoseconds recorded_until_ns, const std::vector<LaunchedKernel>& kernels) {
+  Nanoseconds start_ns = no_time, end_ns = no_time;
+  for (const LaunchedKernel& kernel : kernels) {
+    if (kernel.launch_ns <= recorded_until_ns) continue;
+    start_ns = start_ns == no_time ? kernel.start_ns : std::min(start_ns, kernel.start_ns);
+    end_ns = end_ns == no_time ? kernel.end_ns : std::max(end_ns, kernel.end_ns);
+  }
+  std::vector<Nanoseconds> lengths;
+  for (std::size_t i = 1; i < steps.start_ns.size(); ++i) lengths.push_back(steps.start_ns[i] - steps.start_ns[i - 1]);
+  if (start_ns == no_time || lengths.empty() || start_ns <= steps.start_ns.back()) return;
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  if (2 * (end_ns - start_ns) < *middle) return;
+  steps.start_ns.push_back(start_ns);
+  steps.end_ns = std::max(steps.end_ns, end_ns);
+}
+
+/// The host runs ahead of the GPU, so a step begins where the first of its kernels runs, not where its range begins.
+Steps steps_on_gpu(const std::vector<Interval>& ranges, const std::vector<LaunchedKernel>& kernels,
+                   std::optional<std::int64_t> first_number) {
+  std::vector<Nanoseconds> start(ranges.size(), no_time), end(ranges.size(), no_time);
+  for (const LaunchedKernel& kernel : kernels) {
+    const auto after =
+        std::upper_bound(ranges.begin(), ranges.end(), kernel.launch_ns,
+                         [](Nanoseconds time_ns, const Interval& range) { return time_ns < range.start_ns; });
+    if (after == ranges.begin() || kernel.launch_ns > std::prev(after)->end_ns) continue;
+    const auto i = static_cast<std::size_t>(after - ranges.begin()) - 1;
+    start[i] = start[i] == no_time ? kernel.start_ns : std::min(start[i], kernel.start_ns);
+    end[i] = end[i] == no_time ? kernel.end_ns : std::max(end[i], kernel.end_ns);
+  }
+  Steps steps;
+  steps.source = StepSource::nvtx;
+  steps.numbered = first_number.has_value();
+  for (std::size_t i = 0; i < start.size(); ++i) {
+    if (start[i] == no_time) continue;
+    if (steps.start_ns.empty()) {
+      steps.first_number = first_number.value_or(0) + (steps.numbered ? static_cast<std::int64_t>(i) : 0);
+    } else if (start[i - 1] == no_time) {
+      // A step without kernels on this GPU has no place; those after it are not where counting would put them.
+      steps.numbered = false;
+    }
+    steps.start_ns.push_back(steps.start_ns.empty() ? start[i] : std::max(start[i], steps.start_ns.back() + 1));
+    steps.end_ns = std::max(steps.end_ns, end[i]);
+  }
+  add_open_step(steps, ranges.back().end_ns, kernels);
+  return steps.start_ns.size() < fewest_steps ? Steps{} : steps;
+}
+
+Steps steps_from_ranges(const RankEvents& events) {
+  std::vector<LaunchedKernel> kernels;
+  std::map<std::uint32_t, std::int64_t> launches_of_thread;
+  for (const Kernel& kernel : events.device.kernels) {
+    const ApiCall* launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
+    if (launch == nullptr) continue;
+    kernels.push_back({launch->start_ns, kernel.start_ns, kernel.end_ns});
+    ++launches_of_thread[launch->thread_id];
+  }
+  if (kernels.empty()) return {};
+  const auto [first, last] = std::minmax_element(
+      kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.launch_ns < b.launch_ns; });
+
+  std::map<std::tuple<std::uint32_t, StringIndex, std::string_view>, Candidate> candidates;
+  for (const NvtxRange& range : events.process.nvtx_ranges) {
+    if (range.kind == NvtxKind::mark || range.end_ns == no_time || range.nccl_call >= 0) continue;
+    const NumberedName name = split_number(events.trace.strings[range.text]);
+    Candidate& candidate = candidates[{range.thread_id, range.domain, name.stem}];
+    candidate.ranges.push_back(&range);
+    candidate.numbers.push_back(name.number);
+    candidate.named = names_a_step(name.stem);
+    candidate.launches = launches_of_thread[range.thread_id];
+    candidate.covered_ns += range.end_ns - range.start_ns;
+  }
+  const Candidate* chosen = choose(candidates, last->launch_ns - first->launch_ns);
+  if (chosen == nullptr) return {};
+
+  std::vector<Interval> ranges;
+  for (const NvtxRange* range : chosen->ranges) ranges.push_back({range->start_ns, range->end_ns});
+  return steps_on_gpu(ranges, kernels, chosen->numbered() ? chosen->numbers.front() : std::nullopt);
+}
+
+/// True where a sequence repeats at this lag.
+bool repeats(std::span<const std::uint32_t> symbols, std::span<const std::int64_t> counts, std::size_t lag) {
+  const std::size_t pairs = symbols.size() - lag;
+  const std::size_t allowed = pairs / 10;
+  std::vector<std::int64_t> wrong(counts.size(), 0);
+  std::size_t all_wrong = 0;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    if (symbols[i] == symbols[i + lag]) continue;
+    if (++all_wrong > allowed) return false;
+    ++wrong[symbols[i]];
+  }
+  double agreement = 0;
+  for (std::size_t s = 0; s < counts.size(); ++s)
+    agreement += std::max(0.0, 1 - static_cast<double>(wrong[s]) / static_cast<double>(counts[s]));
+  return agreement >= 0.6 * static_cast<double>(counts.size());
+}
+
+}  // namespace
+
+std::int32_t Steps::index_of(Nanoseconds time_ns) const {
+  if (start_ns.empty() || time_ns > end_ns) return -1;
+  return static_cast<std::int32_t>(std::upper_bound(start_ns.begin(), start_ns.end(), time_ns) - start_ns.begin()) - 1;
+}
+
+std::vector<std::int32_t> relate_steps(const Steps& job, const Steps& own) {
+  std::vector<std::int32_t> related;
+  const auto count = static_cast<std::int64_t>(job.start_ns.size());
+  for (std::size_t i = 0; i < own.start_ns.size(); ++i) {
+    if (job.numbered && own.numbered) {
+      const std::int64_t step = own.first_number + static_cast<std::int64_t>(i) - job.first_number;
+      related.push_back(step >= 0 && step < count ? static_cast<std::int32_t>(step) : -1);
+      continue;
+    }
+    const Nanoseconds end_ns = i + 1 < own.start_ns.size() ? own.start_ns[i + 1] : own.end_ns;
+    related.push_back(job.index_of(own.start_ns[i] + (end_ns - own.start_ns[i]) / 2));
+  }
+  return related;
+}
+
+std::vector<std::size_t> repetitions(std::span<const std::uint64_t> symbols) {
+  constexpr std::size_t longest_studied = 20'000;  // the rest of a long run repeats what its beginning does
+  std::map<std::uint64_t, std::uint32_t> number_of;
+  std::vector<std::uint32_t> numbers;
+  std::vector<std::int64_t> counts;
+  for (std::size_t i = 0; i < std::min(symbols.size(), longest_studied); ++i) {
+    const auto [entry, is_new] = number_of.try_emplace(symbols[i], counts.size());
+    if (is_new) counts.push_back(0);
+    ++counts[entry->second];
+    numbers.push_back(entry->second);
+  }
+  if (counts.size() < 2) return {};  // one kind of operation tells nothing about steps
+  std::size_t lag = 1;
+  while (lag * fewest_steps <= numbers.size() && !repeats(numbers, counts, lag)) ++lag;
+  if (lag * fewest_steps > numbers.size()) return {};
+
+  // Steps begin at the rarest symbol that every step has: operations come and go between two of them, not the symbol.
+  const auto periods = static_cast<std::int64_t>(numbers.size() / lag);
+  std::size_t anchor = counts.size();
+  for (std::size_t s = 0; s < counts.size(); ++s)
+    if (2 * counts[s] >= periods && (anchor == counts.size() || counts[s] < counts[anchor])) anchor = s;
+  if (anchor == counts.size()) return {};
+  std::vector<std::size_t> starts;
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    const auto found = number_of.find(symbols[i]);
+    if (found == number_of.end() || found->second != anchor) continue;
+    if (starts.empty() || i - starts.back() >= lag - lag / 4) starts.push_back(i);
+  }
+  return starts.size() < fewest_steps ? std::vector<std::size_t>{} : starts;
+}
+
+Steps find_steps(const RankEvents& events, std::span<const Arrival> arrivals) {
+  Steps steps = steps_from_ranges(events);
+  if (!steps.start_ns.empty()) return steps;
+  std::vector<std::uint64_t> symbols;
+  symbols.reserve(arrivals.size());
+  for (const Arrival& arrival : arrivals) {
+    std::uint64_t symbol = arrival.communicator;
+    for (const std::uint64_t part : {static_cast<std::uint64_t>(arrival.operation),
+                                     static_cast<std::uint64_t>(arrival.call_bytes), std::uint64_t{1}})
+      symbol = (symbol ^ part) * 0x9E3779B97F4A7C15 + (symbol >> 29);
+    symbols.push_back(symbol);
+  }
+  for (const std::size_t first : repetitions(symbols)) steps.start_ns.push_back(arrivals[first].enter_ns);
+  if (steps.start_ns.empty()) return steps;
+  steps.source = StepSource::periodicity;
+  for (const Arrival& arrival : arrivals) steps.end_ns = std::max(steps.end_ns, arrival.exit_ns);
+  return steps;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,486 @@
+#include "attribution.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+
+#include "nsys_explain/analysis/delay_costs.hpp"
+#include "nsys_explain/analysis/path.hpp"
+#include "nsys_explain/analysis/patterns.hpp"
+#include "nsys_explain/analysis/waits.hpp"
+#include "nsys_explain/clock/job_time.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+using analysis::Claim;
+using analysis::Outcome;
+using analysis::PathArrival;
+
+/// Claims that have been handed on this often go to nobody: what is left of them is noise passed around.
+constexpr int most_hops = 64;
+
+/// Which tool rank holds the path of each trace rank, and where.
+struct Homes {
+  std::vector<int> tool_rank;                ///< by index of the trace rank; -1: nowhere
+  std::map<std::int32_t, LocalRank*> local;  ///< by trace rank
+};
+
+Homes find_homes(const exchange::Communicator& communicator, const JobRanks& job,
+                 std::vector<LocalTrace>& local_traces) {
+  Homes homes;
+  std::vector<std::int64_t> mine;
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      homes.local[rank.trace_rank] = &rank;
+      mine.push_back(static_cast<std::int64_t>(job.index_of(rank.trace_rank)));
+    }
+  }
+  homes.tool_rank.assign(job.numbers.size(), -1);
+  const auto all = communicator.all_gather(std::span<const std::int64_t>(mine));
+  for (int r = 0; r < communicator.size(); ++r)
+    for (const std::int64_t index : all.of(r)) homes.tool_rank[static_cast<std::size_t>(index)] = r;
+  return homes;
+}
+
+template <class Record>
+using Outgoing = std::vector<std::vector<Record>>;
+
+template <class Record>
+Outgoing<Record> nothing_for(const exchange::Communicator& communicator) {
+  return Outgoing<Record>(static_cast<std::size_t>(communicator.size()));
+}
+
+/// The arrivals of the owned blocks by home, in the order of blocks: what is sent home and answered in this order.
+struct ArrivalPlace {
+  Instance* instance;
+  InstanceArrival* arrival;
+};
+
+/// What all members of an instance are told.
+Outcome common_outcome(const MatchedBlock& block, const Instance& instance, std::span<const InstanceArrival> members,
+                       std::size_t captured_members) {
+  Outcome outcome;
+  outcome.sequence = instance.sequence;
+  outcome.last_trace_rank = instance.last_trace_rank;
+  outcome.communicator = block.communicator;
+  outcome.complete = members.size() == captured_members;
+  std::size_t blocking = 0;
+  for (const InstanceArrival& member : members) {
+    if (member.trace_rank == instance.last_trace_rank) outcome.last_index = member.index;
+    outcome.partners = (outcome.partners ^ static_cast<std::uint64_t>(member.trace_rank)) * 0x9E3779B97F4A7C15 + 1;
+    blocking += member.blocking ? 1 : 0;
+  }
+  outcome.blocking = 2 * blocking > members.size();
+  return outcome;
+}
+
+Outcome outcome_of(Outcome outcome, const Instance& instance, const InstanceArrival& member) {
+  outcome.wait_ns = member.wait_ns;
+  outcome.lateness_ns = analysis::has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
+  outcome.trace_rank = member.trace_rank;
+  outcome.index = member.index;
+  outcome.judged = analysis::has_lateness(instance) && member.trace_rank != instance.last_trace_rank &&
+                   member.wait_ns > analysis::resolution_factor * instance.skew_uncertainty_ns;
+  return outcome;
+}
+
+/// Collective: tells every path what its instances tell. Returns the arrivals in the order in which they were sent.
+Outgoing<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator, const JobRanks& job,
+                                     const Homes& homes, CrossRank& cross, exchange::Gathered<Outcome>& received) {
+  auto outgoing = nothing_for<Outcome>(communicator);
+  auto places = nothing_for<ArrivalPlace>(communicator);
+  for (MatchedBlock& block : cross.blocks) {
+    for (Instance& instance : block.instances) {
+      const auto members =
+          std::span(block.arrivals)
+              .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+      const auto captured = cross.communicators[static_cast<std::size_t>(block.communicator)].trace_ranks.size();
+      const Outcome common = common_outcome(block, instance, members, captured);
+      for (InstanceArrival& member : members) {
+        const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
+        outgoing[home].push_back(outcome_of(common, instance, member));
+        places[home].push_back({&instance, &member});
+      }
+    }
+  }
+  received = communicator.all_to_all(outgoing);
+  std::map<std::int32_t, std::vector<Outcome>> by_rank;
+  for (const Outcome& outcome : received.values) by_rank[outcome.trace_rank].push_back(outcome);
+  for (const auto& [trace_rank, rank] : homes.local) analysis::set_outcomes(rank->path, by_rank[trace_rank]);
+  return places;
+}
+
+/// Collective: the steps of the trace rank that has most stand for the job's; paths count their steps by them.
+analysis::Steps agree_on_steps(const exchange::Communicator& communicator, const Homes& homes) {
+  std::int64_t most = 0;
+  for (const auto& [trace_rank, rank] : homes.local)
+    most = std::max(most, static_cast<std::int64_t>(rank->steps.start_ns.size()));
+  most = communicator.maximum(most);
+  analysis::Steps steps;
+  if (most == 0) return steps;
+  constexpr std::int64_t nobody = std::numeric_limits<std::int32_t>::min();
+  std::int64_t chosen = nobody;  // the lowest, negated
+  for (const auto& [trace_rank, rank] : homes.local)
+    if (static_cast<std::int64_t>(rank->steps.start_ns.size()) == most)
+      chosen = std::max(chosen, -static_cast<std::int64_t>(trace_rank));
+  chosen = -communicator.maximum(chosen);
+
+  std::vector<std::int64_t> mine;
+  if (const auto found = homes.local.find(static_cast<std::int32_t>(chosen)); found != homes.local.end()) {
+    const analysis::Steps& own = found->second->steps;
+    mine = {static_cast<std::int64_t>(own.source), own.numbered ? 1 : 0, own.first_number, own.end_ns};
+    mine.insert(mine.end(), own.start_ns.begin(), own.start_ns.end());
+  }
+  const std::vector<std::int64_t> all = communicator.all_gather(std::span<const std::int64_t>(mine)).values;
+  steps.source = static_cast<analysis::StepSource>(all[0]);
+  steps.numbered = all[1] != 0;
+  steps.first_number = all[2];
+  steps.end_ns = all[3];
+  steps.start_ns.assign(all.begin() + 4, all.end());
+  return steps;
+}
+
+void count_steps_by(const analysis::Steps& job_steps, LocalRank& rank) {
+  const std::vector<std::int32_t> related = analysis::relate_steps(job_steps, rank.steps);
+  for (PathArrival& arrival : rank.path.arrivals)
+    if (arrival.step >= 0) arrival.step = related[static_cast<std::size_t>(arrival.step)];
+}
+
+/// Collective: compares every segment of work with those of its peers, where samples of one role and step meet.
+void compare_with_peers(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes) {
+  auto outgoing = nothing_for<analysis::WorkSample>(communicator);
+  for (const auto& [trace_rank, rank] : homes.local) {
+    for (const analysis::WorkSample& sample : analysis::work_samples(rank->path)) {
+      const std::uint64_t key = sample.role + static_cast<std::uint64_t>(sample.step + 1);
+      outgoing[key % outgoing.size()].push_back(sample);
+    }
+  }
+  const std::vector<analysis::WorkSample> samples = communicator.all_to_all(outgoing).values;
+  outgoing.clear();
+  auto answers = nothing_for<analysis::UsualWork>(communicator);
+  for (const analysis::UsualWork& usual : analysis::usual_work(samples))
+    answers[static_cast<std::size_t>(homes.tool_rank[job.index_of(usual.trace_rank)])].push_back(usual);
+  std::map<std::int32_t, std::vector<analysis::UsualWork>> by_rank;
+  for (const analysis::UsualWork& usual : communicator.all_to_all(answers).values)
+    by_rank[usual.trace_rank].push_back(usual);
+  for (const auto& [trace_rank, rank] : homes.local) {
+    // In order of index: sums in set_excess are of integers, but medians are taken over what comes in order.
+    std::vector<analysis::UsualWork>& own = by_rank[trace_rank];
+    std::sort(own.begin(), own.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
+    analysis::set_excess(rank->path, own);
+  }
+}
+
+/// Collective: own lateness from the paths back to the blocks, in the order in which outcomes were sent.
+void return_lateness(const exchange::Communicator& communicator, const Homes& homes,
+                     const exchange::Gathered<Outcome>& outcomes, const Outgoing<ArrivalPlace>& places,
+                     CrossRank& cross) {
+  auto answers = nothing_for<Nanoseconds>(communicator);
+  for (int r = 0; r < communicator.size(); ++r) {
+    for (const Outcome& outcome : outcomes.of(r)) {
+      const analysis::Path& path = homes.local.at(outcome.trace_rank)->path;
+      const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(outcome.index)];
+      answers[static_cast<std::size_t>(r)].push_back(arrival.compared ? arrival.excess_work_ns : no_time);
+    }
+  }
+  const auto received = communicator.all_to_all(answers);
+  for (int r = 0; r < communicator.size(); ++r) {
+    const std::span<const Nanoseconds> excess = received.of(r);
+    const std::vector<ArrivalPlace>& sent = places[static_cast<std::size_t>(r)];
+    for (std::size_t i = 0; i < sent.size(); ++i)
+      if (excess[i] != no_time && analysis::has_lateness(*sent[i].instance))
+        analysis::split_lateness(*sent[i].instance, *sent[i].arrival, excess[i]);
+  }
+  for (MatchedBlock& block : cross.blocks) {
+    for (Instance& instance : block.instances) {
+      analysis::compute_caused_wait(instance, std::span(block.arrivals)
+                                                  .subspan(static_cast<std::size_t>(instance.first_arrival),
+                                                           static_cast<std::size_t>(instance.arrivals)));
+    }
+  }
+}
+
+/// Where sums by trace rank and bin are made.
+class Ledger {
+ public:
+  Ledger(const JobRanks& job, const ClockReport& clock, const analysis::Steps& steps, std::int64_t start_ns,
+         std::int64_t end_ns)
+      : job_(job), clock_(clock), start_ns_(start_ns), end_ns_(end_ns), steps_(steps.start_ns.size()) {
+    delays.by_step = steps_ > 0;
+    delays.bins = delays.by_step ? std::min(steps_, analysis::most_bins) : analysis::time_bins;
+    delays.role.assign(job.numbers.size(), 0);
+    delays.cost_ns.assign(job.numbers.size() * delays.bins, 0);
+    ranks.resize(job.numbers.size());
+  }
+
+  std::size_t bin_of(const LocalRank& rank, const PathArrival& arrival) const {
+    if (delays.by_step) {
+      const auto step = static_cast<std::size_t>(std::max(0, arrival.step));
+      return std::min(step * delays.bins / steps_, delays.bins - 1);
+    }
+    const SessionClock& session = clock_.sessions[rank.session];
+    const Nanoseconds time_ns = clock::to_job_time(session, clock_.pivot_ns, arrival.enter_ns);
+    if (time_ns <= start_ns_ || end_ns_ <= start_ns_) return 0;
+    const double share = static_cast<double>(time_ns - start_ns_) / static_cast<double>(end_ns_ - start_ns_);
+    return std::min(static_cast<std::size_t>(share * static_cast<double>(delays.bins)), delays.bins - 1);
+  }
+
+  analysis::JobDelays delays;
+  std::vector<RankDelays> ranks;
+
+ private:
+  const JobRanks& job_;
+  const ClockReport& clock_;
+  Nanoseconds start_ns_, end_ns_;
+  std::size_t steps_;
+};
+
+/// Cost of each arrival of the local paths: by trace rank, then index.
+using ArrivalCosts = std::map<std::int32_t, std::vector<Nanoseconds>>;
+
+/// Collective: hands claims on from last arriver to last arriver until each is met. A round takes all claims one hop
+/// further; claims on one arrival are met together, so neither their order nor who sent them matters.
+ArrivalCosts settle_claims(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                           Ledger& ledger) {
+  ArrivalCosts costs;
+  std::vector<Claim> open;
+  for (const auto& [trace_rank, rank] : homes.local) {
+    costs[trace_rank].assign(rank->path.arrivals.size(), 0);
+    analysis::OpeningClaims opening = analysis::opening_claims(rank->path);
+    open.insert(open.end(), opening.claims.begin(), opening.claims.end());
+    for (const Claim& claim : opening.untold)
+      ledger.ranks[job.index_of(claim.trace_rank)].unattributed_ns += claim.amount_ns;
+  }
+  for (int hop = 0; communicator.sum(static_cast<std::int64_t>(open.size())) > 0; ++hop) {
+    auto outgoing = nothing_for<Claim>(communicator);
+    for (const Claim& claim : open)
+      outgoing[static_cast<std::size_t>(homes.tool_rank[job.index_of(claim.trace_rank)])].push_back(claim);
+    open.clear();
+    std::vector<Claim> claims = communicator.all_to_all(outgoing).values;
+    std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
+      return std::pair(a.trace_rank, a.index) < std::pair(b.trace_rank, b.index);
+    });
+    for (std::size_t first = 0, end = 0; first < claims.size(); first = end) {
+      const auto [trace_rank, index] = std::pair(claims[first].trace_rank, claims[first].index);
+      while (end < claims.size() && claims[end].trace_rank == trace_rank && claims[end].index == index) ++end;
+      const LocalRank& rank = *homes.local.at(trace_rank);
+      analysis::Settlement settlement =
+          analysis::settle(rank.path, index, std::span(claims).subspan(first, end - first));
+      RankDelays& delays = ledger.ranks[job.index_of(trace_rank)];
+      (hop == 0 ? delays.direct_ns : delays.propagated_ns) += settlement.own_ns;
+      delays.unattributed_ns += settlement.unattributed_ns;
+      costs[trace_rank][static_cast<std::size_t>(index)] += settlement.own_ns;
+      if (hop < most_hops) {
+        open.insert(open.end(), settlement.onward.begin(), settlement.onward.end());
+      } else {
+        for (const Claim& claim : settlement.onward) delays.unattributed_ns += claim.amount_ns;
+      }
+    }
+  }
+  return costs;
+}
+
+/// Caused waits of the last arrivers, step by step: where the steps are known.
+struct CausedWait {
+  Nanoseconds caused_wait_ns = 0;
+  std::int32_t trace_rank = -1;
+  std::int32_t index = -1;
+};
+
+/// Collective: one row per local trace rank and step.
+std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                                    const CrossRank& cross, const analysis::Steps& steps, const ArrivalCosts& costs) {
+  auto outgoing = nothing_for<CausedWait>(communicator);
+  for (const MatchedBlock& block : cross.blocks) {
+    for (const Instance& instance : block.instances) {
+      if (instance.caused_wait_ns == 0) continue;
+      for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
+        const InstanceArrival& member = block.arrivals[static_cast<std::size_t>(a)];
+        if (member.trace_rank != instance.last_trace_rank) continue;
+        const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
+        outgoing[home].push_back({instance.caused_wait_ns, member.trace_rank, member.index});
+      }
+    }
+  }
+  std::map<std::pair<std::int32_t, std::int32_t>, StepRow> rows;  // by step of the job and trace rank
+  for (const auto& [trace_rank, rank] : homes.local) {
+    const std::vector<std::int32_t> related = analysis::relate_steps(steps, rank->steps);
+    for (std::size_t i = 0; i < related.size(); ++i) {
+      if (related[i] < 0) continue;
+      StepRow& row = rows[{related[i], trace_rank}];
+      const Nanoseconds end_ns = i + 1 < related.size() ? rank->steps.start_ns[i + 1] : rank->steps.end_ns;
+      if (row.trace_rank < 0) row.start_ns = rank->steps.start_ns[i];
+      row.trace_rank = trace_rank;
+      row.step = steps.first_number + related[i];
+      row.duration_ns = end_ns - row.start_ns;
+    }
+    const std::vector<Nanoseconds>& cost = costs.at(trace_rank);
+    for (std::size_t i = 0; i < rank->path.arrivals.size(); ++i) {
+      const PathArrival& arrival = rank->path.arrivals[i];
+      if (arrival.step < 0) continue;
+      StepRow& row = rows[{arrival.step, trace_rank}];
+      row.own_lateness_ns += std::clamp<Nanoseconds>(arrival.excess_work_ns, 0, arrival.outcome.lateness_ns);
+      row.wait_ns += arrival.outcome.wait_ns;
+      row.delay_cost_ns += cost[i];
+    }
+  }
+  for (const CausedWait& caused : communicator.all_to_all(outgoing).values) {
+    const PathArrival& arrival =
+        homes.local.at(caused.trace_rank)->path.arrivals[static_cast<std::size_t>(caused.index)];
+    if (arrival.step >= 0) rows[{arrival.step, caused.trace_rank}].caused_wait_ns += caused.caused_wait_ns;
+  }
+  std::vector<StepRow> list;
+  list.reserve(rows.size());
+  for (const auto& [key, row] : rows) list.push_back(row);
+  return list;
+}
+
+/// Collective: the first and the last enter of all paths, in job time.
+std::pair<Nanoseconds, Nanoseconds> extent(const exchange::Communicator& communicator, const ClockReport& clock,
+                                           const Homes& homes) {
+  // Minimum as the maximum of the negated values, which max() (not min()) can be without overflow.
+  std::vector<std::int64_t> range(2, -std::numeric_limits<std::int64_t>::max());
+  for (const auto& [trace_rank, rank] : homes.local) {
+    for (const PathArrival& arrival : rank->path.arrivals) {
+      const Nanoseconds time_ns = clock::to_job_time(clock.sessions[rank->session], clock.pivot_ns, arrival.enter_ns);
+      range[0] = std::max(range[0], -time_ns);
+      range[1] = std::max(range[1], time_ns);
+    }
+  }
+  range = communicator.maximum(range);
+  return {-range[0], range[1]};
+}
+
+/// Collective: sums of the local ranks' entries on every tool rank.
+Attribution add_up(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes, Ledger& ledger,
+                   const ArrivalCosts& costs) {
+  for (const auto& [trace_rank, rank] : homes.local) {
+    const std::size_t r = job.index_of(trace_rank);
+    const std::vector<Nanoseconds>& cost = costs.at(trace_rank);
+    for (std::size_t i = 0; i < cost.size(); ++i) {
+      const PathArrival& arrival = rank->path.arrivals[i];
+      if (arrival.blocking) ledger.ranks[r].excess_work_ns += arrival.excess_work_ns;
+      ledger.delays.cost_ns[r * ledger.delays.bins + ledger.bin_of(*rank, arrival)] += cost[i];
+    }
+    ledger.delays.role[r] = rank->path.role;
+  }
+  Attribution attribution;
+  attribution.delays = std::move(ledger.delays);
+  attribution.delays.cost_ns = communicator.sum(attribution.delays.cost_ns);
+  std::vector<std::int64_t> flat;
+  for (std::size_t r = 0; r < ledger.ranks.size(); ++r) {
+    const RankDelays& rank = ledger.ranks[r];
+    flat.insert(flat.end(), {static_cast<std::int64_t>(attribution.delays.role[r]), rank.direct_ns, rank.propagated_ns,
+                             rank.unattributed_ns, rank.excess_work_ns});
+  }
+  flat = communicator.sum(flat);
+  for (std::size_t r = 0; r < ledger.ranks.size(); ++r) {
+    const auto field = std::span(flat).subspan(5 * r, 5);
+    attribution.delays.role[r] = static_cast<std::uint64_t>(field[0]);
+    attribution.ranks.push_back({field[1], field[2], field[3], field[4]});
+    attribution.delays.excess_work_ns.push_back(field[4]);
+  }
+  return attribution;
+}
+
+}  // namespace
+
+Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+                             CrossRank& cross, std::vector<LocalTrace>& local_traces) {
+  const Homes homes = find_homes(communicator, job, local_traces);
+  exchange::Gathered<Outcome> outcomes;
+  const Outgoing<ArrivalPlace> places = send_outcomes(communicator, job, homes, cross, outcomes);
+  analysis::Steps steps = agree_on_steps(communicator, homes);
+  for (const auto& [trace_rank, rank] : homes.local) count_steps_by(steps, *rank);
+  compare_with_peers(communicator, job, homes);
+  return_lateness(communicator, homes, outcomes, places, cross);
+
+  const auto [start_ns, end_ns] = extent(communicator, clock, homes);
+  Ledger ledger(job, clock, steps, start_ns, end_ns);
+  const ArrivalCosts costs = settle_claims(communicator, job, homes, ledger);
+  std::vector<StepRow> step_rows = make_step_rows(communicator, job, homes, cross, steps, costs);
+  Attribution attribution = add_up(communicator, job, homes, ledger, costs);
+  attribution.steps = std::move(steps);
+  attribution.step_rows = std::move(step_rows);
+  return attribution;
+}
+
+void judge_patterns(const exchange::Communicator& communicator, const JobRanks& job, const Attribution& attribution,
+                    std::vector<Straggler>& stragglers) {
+  const analysis::JobDelays& delays = attribution.delays;
+  const std::size_t count = delays.by_step ? attribution.steps.start_ns.size() : delays.bins;
+  for (Straggler& straggler : stragglers) {
+    std::vector<std::int64_t> series(count, 0);
+    const auto covers = [&](std::int32_t trace_rank) {
+      return std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), trace_rank);
+    };
+    if (delays.by_step) {
+      for (const StepRow& row : attribution.step_rows) {
+        if (covers(row.trace_rank))
+          series[static_cast<std::size_t>(row.step - attribution.steps.first_number)] += row.delay_cost_ns;
+      }
+      series = communicator.sum(series);
+    } else {
+      for (const std::int32_t trace_rank : straggler.trace_ranks)
+        for (std::size_t b = 0; b < count; ++b) series[b] += delays.cost_ns[job.index_of(trace_rank) * delays.bins + b];
+    }
+    // What goes on anyway: the upper quartile, over other ranks and bins, of a bin's cost.
+    std::vector<std::int64_t> others;
+    for (std::size_t r = 0; r < job.numbers.size(); ++r) {
+      const auto named = std::any_of(stragglers.begin(), stragglers.end(), [&](const Straggler& s) {
+        return std::binary_search(s.trace_ranks.begin(), s.trace_ranks.end(), job.numbers[r]);
+      });
+      if (named) continue;
+      const auto row = delays.cost_ns.begin() + static_cast<std::ptrdiff_t>(r * delays.bins);
+      others.insert(others.end(), row, row + static_cast<std::ptrdiff_t>(delays.bins));
+    }
+    Nanoseconds noise_ns = 0;
+    if (!others.empty()) {
+      const auto quartile = others.begin() + static_cast<std::ptrdiff_t>(others.size() * 3 / 4);
+      std::nth_element(others.begin(), quartile, others.end());
+      noise_ns = 2 * *quartile * static_cast<std::int64_t>(straggler.trace_ranks.size()) *
+                 static_cast<std::int64_t>(delays.bins) / static_cast<std::int64_t>(count);
+    }
+    const analysis::PatternVerdict verdict = analysis::judge_pattern(series, noise_ns);
+    straggler.pattern = verdict.pattern;
+    if (!delays.by_step) continue;
+    straggler.first_step = attribution.steps.first_number + static_cast<std::int64_t>(verdict.first);
+    straggler.last_step = attribution.steps.first_number + static_cast<std::int64_t>(verdict.last);
+    if (verdict.period) straggler.period_steps = static_cast<std::int64_t>(*verdict.period);
+  }
+}
+
+void add_delays(const Attribution& attribution, std::vector<RankSummary>& ranks) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const RankDelays& delays = attribution.ranks[r];
+    ranks[r].delay_cost_ns = delays.direct_ns + delays.propagated_ns;
+    ranks[r].propagated_cost_ns = delays.propagated_ns;
+    ranks[r].unattributed_ns = delays.unattributed_ns;
+  }
+}
+
+DelaySummary summarise_delays(const Attribution& attribution, const std::vector<RankSummary>& ranks,
+                              const std::vector<Straggler>& stragglers) {
+  DelaySummary summary;
+  Nanoseconds windows = 0, named = 0;
+  for (const RankSummary& rank : ranks) {
+    summary.wait_ns += rank.wait_ns;
+    summary.attributed_ns += rank.delay_cost_ns;
+    summary.unattributed_ns += rank.unattributed_ns;
+    windows += rank.budget.window_ns;
+  }
+  for (const Straggler& straggler : stragglers) named += straggler.delay_cost_ns;
+  if (windows > 0) summary.cost_share = static_cast<double>(summary.attributed_ns) / static_cast<double>(windows);
+  summary.gpu_hours_per_day = summary.cost_share * static_cast<double>(24 * ranks.size());
+  const bool unnamed = 50 * (summary.attributed_ns - named) > windows && 2 * named < summary.attributed_ns;
+  summary.rotating = unnamed && analysis::wanders(attribution.delays.cost_ns, ranks.size(), attribution.delays.bins);
+  summary.steps = static_cast<std::int64_t>(attribution.steps.start_ns.size());
+  summary.first_step = attribution.steps.first_number;
+  constexpr const char* sources[] = {"none", "nvtx", "periodicity"};
+  summary.step_source = sources[static_cast<std::size_t>(attribution.steps.source)];
+  return summary;
+}
+
+}  // namespace nsys_explain::pipeline

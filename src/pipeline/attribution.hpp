@@ -1,0 +1,57 @@
+#pragma once
+
+#include <vector>
+
+#include "cross_rank.hpp"
+#include "job_ranks.hpp"
+#include "local_traces.hpp"
+#include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/exchange/communicator.hpp"
+
+/// Who made the job wait. The owner of an instance knows who waited for whom; the tool rank that read a trace knows how
+/// that trace rank got there. Both exchange small records, a constant number for each arrival, and each keeps its own.
+namespace nsys_explain::pipeline {
+
+/// One step of one trace rank: a row of the table `steps`. Trivially copyable.
+struct StepRow {
+  std::int64_t step = 0;
+  Nanoseconds start_ns = 0;  ///< job time
+  Nanoseconds duration_ns = 0;
+  Nanoseconds own_lateness_ns = 0;
+  Nanoseconds wait_ns = 0;
+  Nanoseconds caused_wait_ns = 0;
+  Nanoseconds delay_cost_ns = 0;
+  std::int32_t trace_rank = -1;
+  std::int32_t reserved = 0;
+};
+
+/// Sums over the run, by index of the trace rank.
+struct RankDelays {
+  Nanoseconds direct_ns = 0;      ///< cost of waits in instances in which the rank was last itself
+  Nanoseconds propagated_ns = 0;  ///< cost that came to it through others
+  Nanoseconds unattributed_ns = 0;
+  Nanoseconds excess_work_ns = 0;
+};
+
+struct Attribution {
+  analysis::JobDelays delays;
+  std::vector<RankDelays> ranks;
+  analysis::Steps steps;           ///< of the job: those of the trace rank that has most; job time
+  std::vector<StepRow> step_rows;  ///< of this tool rank's trace ranks, by (step, trace rank)
+};
+
+/// Collective: finds where the waits of all instances come from, and splits the lateness of every arrival of the owned
+/// blocks. But for step_rows the result is the same on every tool rank.
+Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+                             CrossRank& cross, std::vector<LocalTrace>& local_traces);
+
+/// Collective: sets pattern and steps of the stragglers from their costs step by step.
+void judge_patterns(const exchange::Communicator& communicator, const JobRanks& job, const Attribution& attribution,
+                    std::vector<Straggler>& stragglers);
+
+/// The parts of the job report that rest on delays.
+void add_delays(const Attribution& attribution, std::vector<RankSummary>& ranks);
+DelaySummary summarise_delays(const Attribution& attribution, const std::vector<RankSummary>& ranks,
+                              const std::vector<Straggler>& stragglers);
+
+}  // namespace nsys_explain::pipeline

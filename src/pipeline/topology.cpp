@@ -1,0 +1,69 @@
+#include "topology.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace nsys_explain::pipeline {
+namespace {
+
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+}  // namespace
+
+RackOfHost parse_topology(const std::string& text) {
+  RackOfHost racks;
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string host, rack, more;
+    if (!(words >> host)) continue;
+    if (!(words >> rack) || words >> more) {
+      throw std::runtime_error(
+          fmt::format("line {} of the topology file is not 'HOST RACK', so racks would be wrong; write one host and "
+                      "its rack on each line",
+                      number));
+    }
+    if (const auto [entry, is_new] = racks.emplace(host, rack); !is_new && entry->second != rack) {
+      throw std::runtime_error(fmt::format(
+          "the topology file puts host '{}' into racks '{}' and '{}', and it can be in one only; remove one of them",
+          host, entry->second, rack));
+    }
+  }
+  return racks;
+}
+
+std::string rack_in_name(const std::string& host) {
+  const std::string name = host.substr(0, host.find('.'));
+  std::size_t end = name.size();
+  while (end > 0 && !is_digit(name[end - 1])) --end;
+  while (end > 0 && is_digit(name[end - 1])) --end;  // the node's number
+  while (end > 0 && !is_digit(name[end - 1])) --end;
+  return name.substr(0, end);
+}
+
+std::vector<analysis::Grouping> groupings_of(std::span<const TraceRankIdentity> trace_ranks, const RackOfHost& racks) {
+  analysis::Grouping nodes{Level::node, {}}, rails{Level::rail, {}}, racks_of_rank{Level::rack, {}};
+  std::map<std::string, std::int32_t> ranks_of_host;
+  for (const TraceRankIdentity& identity : trace_ranks) {
+    nodes.place_of_rank.push_back(identity.host);
+    rails.place_of_rank.push_back(fmt::format("GPU {} of every node", ranks_of_host[identity.host]++));
+    const auto given = racks.find(identity.host);
+    racks_of_rank.place_of_rank.push_back(!racks.empty() ? (given == racks.end() ? "" : given->second)
+                                                         : rack_in_name(identity.host));
+  }
+  std::vector<analysis::Grouping> groupings{std::move(nodes)};
+  const bool even = std::all_of(ranks_of_host.begin(), ranks_of_host.end(),
+                                [&](const auto& host) { return host.second == ranks_of_host.begin()->second; });
+  if (even) groupings.push_back(std::move(rails));
+  groupings.push_back(std::move(racks_of_rank));
+  return groupings;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,132 @@
+"""Who made the job wait: the right trace rank or place, its pattern, and nobody else, over several seeds of each kind.
+
+Steps are short, so that jobs are quick to make and to read; every job is another one: seed, culprit and size vary.
+"""
+
+import h5py
+
+from support import EndToEndTest, main
+
+SMALL = ["--truth", "none"]
+
+
+class AttributionTest(EndToEndTest):
+    def job(self, seed, *options, layers=4):
+        self.synth("job", "--seed", str(seed), "--layers", str(layers), *SMALL, "--force", *options)
+        report = self.analyse(self.directory / "job", "out", "--force", "--quiet")
+        delay = report["delay"]
+        self.assertEqual(delay["attributed_ns"] + delay["unattributed_ns"], delay["wait_ns"], "costs do not add up")
+        self.assertEqual(delay["wait_ns"], sum(rank["wait_ns"] for rank in report["ranks"]))
+        self.assertEqual(delay["attributed_ns"], sum(rank["delay_cost_ns"] for rank in report["ranks"]))
+        for file in (self.directory / "job").iterdir():
+            file.unlink()
+        return report
+
+    def named(self, report):
+        return [(s["trace_rank"], s["pattern"]) for s in report["stragglers"]]
+
+
+class Innocent(AttributionTest):
+    def test_clean_noisy_and_rotating_jobs_name_nobody(self):
+        kinds = [[], ["--kernel-noise", "0.02", "--pause-probability", "0.1", "--pause-mean-ms", "3"],
+                 ["--fault", "rotating_jitter:pause=3ms"],
+                 ["--tp", "2", "--pp", "2", "--kernel-noise", "0.02", "--pause-probability", "0.05"]]
+        for seed in range(40):
+            with self.subTest(seed=seed):
+                report = self.job(100 + seed, "--steps", "24" if seed % 4 < 3 else "10", *kinds[seed % 4])
+                self.assertEqual(self.named(report), [])
+                if seed % 4 == 2:
+                    self.assertTrue(report["delay"]["rotating"])
+
+
+class Culprits(AttributionTest):
+    def test_slightly_slow_gpu_in_a_long_capture(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                report = self.job(seed, "--steps", "40", "--fault", f"slow_gpu:rank={seed * 3 % 8},factor=1.025")
+                self.assertEqual(self.named(report), [(seed * 3 % 8, "persistent")])
+
+    def test_two_culprits_each_with_its_pattern(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                slow, late = seed % 8, (seed * 3 + 5) % 8
+                late = late if late != slow else (late + 1) % 8
+                report = self.job(seed, "--steps", "40", "--fault", f"slow_gpu:rank={slow},factor=1.2", "--fault",
+                                  f"late_host:rank={late},pause=12ms,period=4,first_step={seed % 4}")
+                self.assertEqual(sorted(self.named(report)), sorted([(slow, "persistent"), (late, "periodic")]))
+                periodic = next(s for s in report["stragglers"] if s["trace_rank"] == late)
+                self.assertEqual((periodic["first_step"], periodic["period_steps"]), (seed % 4, 4))
+
+    def test_transient(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                rank, first = seed * 5 % 8, 2 + 2 * seed
+                last = first + 8
+                report = self.job(seed, "--steps", "32", "--fault",
+                                  f"slow_gpu:rank={rank},factor=1.3,first_step={first},last_step={last}")
+                self.assertEqual(self.named(report), [(rank, "transient")])
+                self.assertEqual((report["stragglers"][0]["first_step"], report["stragglers"][0]["last_step"]),
+                                 (first, last))
+
+    def test_slow_gpu_among_tensor_pipeline_and_data_groups(self):
+        layouts = [["--nodes", "2", "--gpus-per-node", "8", "--tp", "2", "--pp", "2"],
+                   ["--nodes", "2", "--gpus-per-node", "8", "--tp", "4", "--pp", "2"],
+                   ["--nodes", "4", "--gpus-per-node", "4", "--tp", "2", "--pp", "4"],
+                   ["--nodes", "4", "--gpus-per-node", "8", "--tp", "2", "--pp", "2"]]
+        for seed in range(12):
+            with self.subTest(seed=seed):
+                layout = layouts[seed % 4]
+                rank = (seed * 7 + 3) % (int(layout[1]) * int(layout[3]))
+                report = self.job(seed, *layout, "--steps", "12", "--fault",
+                                  f"slow_gpu:rank={rank},factor=1.2", layers=2)
+                self.assertEqual(self.named(report), [(rank, "persistent")])
+
+
+class Places(AttributionTest):
+    def test_slow_node_is_named_as_one(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                layout = ["--tp", "4"] if seed % 2 else []
+                report = self.job(seed, "--nodes", "3", "--gpus-per-node", "4", "--steps", "16", *layout, "--fault",
+                                  f"slow_node:node={seed % 3},factor=1.2")
+                (straggler,) = report["stragglers"]
+                self.assertEqual((straggler["level"], straggler["pattern"]), ("node", "persistent"))
+                self.assertEqual(straggler["trace_ranks"], list(range(seed % 3 * 4, seed % 3 * 4 + 4)))
+
+    def test_rack_of_a_topology_file(self):
+        hosts = {rank["host"]: None for rank in self.job(1, "--nodes", "4", "--gpus-per-node", "2")["trace_ranks"]}
+        topology = self.directory / "racks"
+        topology.write_text("# two each\n" + "".join(f"{host} rack{i // 2}\n" for i, host in enumerate(hosts)))
+        self.synth("job", "--nodes", "4", "--gpus-per-node", "2", "--steps", "24", *SMALL, "--force", "--fault",
+                   "slow_node:nodes=2+3,factor=1.2")
+        report = self.analyse(self.directory / "job", "out", "--force", "--topology", topology)
+        (straggler,) = report["stragglers"]
+        self.assertEqual((straggler["level"], straggler["place"]), ("rack", "rack1"))
+        topology.write_text("lonely\n")
+        done = self.explain(self.directory / "job", "out", "--force", "--topology", topology)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("line 1 of the topology file", done.stderr)
+
+
+class Steps(AttributionTest):
+    def test_table_holds_what_the_ranks_add_up_to(self):
+        report = self.job(3, "--steps", "20", "--fault", "slow_gpu:rank=2,factor=1.3")
+        self.assertEqual((report["delay"]["steps"], report["delay"]["step_source"]), (20, "nvtx"))
+        with h5py.File(self.directory / "out" / "store.h5") as store:
+            steps = {name: column[()] for name, column in store["steps"].items()}
+        self.assertEqual(len(steps["step"]), 8 * 20)
+        for column in ("wait_ns", "delay_cost_ns", "caused_wait_ns", "own_lateness_ns"):
+            of_ranks = sum(rank[column] for rank in report["ranks"])
+            self.assertGreaterEqual(steps[column].sum(), 0.9 * of_ranks, column)
+            self.assertLessEqual(steps[column].sum(), of_ranks, column)
+
+    def test_culprit_is_found_without_steps(self):
+        for seed in range(5):
+            with self.subTest(seed=seed):
+                report = self.job(seed, "--steps", "20", "--no-nvtx", "--fault", "slow_gpu:rank=2,factor=1.3")
+                self.assertEqual(self.named(report), [(2, "persistent")])
+                self.assertEqual(self.named(self.job(seed, "--steps", "20", "--no-nvtx")), [])
+
+
+if __name__ == "__main__":
+    main()

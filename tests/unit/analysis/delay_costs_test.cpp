@@ -1,0 +1,149 @@
+#include "nsys_explain/analysis/delay_costs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace nsys_explain::analysis {
+namespace {
+
+TEST(ShareOut, LargestRemaindersGetTheRest) {
+  // 10 by 1 : 1 : 1 is 3.33 each: the first gets the one left over.
+  EXPECT_EQ(share_out(10, std::vector<Nanoseconds>{1, 1, 1}), (std::vector<Nanoseconds>{4, 3, 3}));
+  // 7 by 5 : 2 : 1 is 4.375, 1.75, 0.875.
+  EXPECT_EQ(share_out(7, std::vector<Nanoseconds>{5, 2, 1}), (std::vector<Nanoseconds>{4, 2, 1}));
+  // Products beyond 64 bits.
+  const Nanoseconds large = 4'000'000'000'000'000'000;
+  EXPECT_EQ(share_out(large, std::vector<Nanoseconds>{large, large}), (std::vector<Nanoseconds>{large / 2, large / 2}));
+}
+
+/// A little job: instances in order of time, every member blocking, on one communicator for each set of members.
+struct Job {
+  std::vector<Path> paths;
+  std::vector<Nanoseconds> now;
+  Nanoseconds wait_ns = 0;
+
+  explicit Job(std::size_t ranks) : paths(ranks), now(ranks, 0) {
+    for (std::size_t r = 0; r < ranks; ++r) paths[r].trace_rank = static_cast<std::int32_t>(r);
+  }
+
+  /// Each member works `work`, `excess` of it beyond its peers', then all meet; the exit is the latest enter.
+  void meet(std::uint64_t communicator, const std::map<std::size_t, std::pair<Nanoseconds, Nanoseconds>>& members) {
+    Nanoseconds latest = -1;
+    std::size_t last = 0;
+    for (const auto& [r, work] : members) {
+      now[r] += work.first;
+      if (now[r] <= latest) continue;
+      latest = now[r];
+      last = r;
+    }
+    const auto last_index = static_cast<std::int32_t>(paths[last].arrivals.size());
+    for (const auto& [r, work] : members) {
+      PathArrival arrival;
+      arrival.enter_ns = now[r];
+      arrival.exit_ns = latest;
+      arrival.communicator = communicator;
+      arrival.matched = true;
+      arrival.excess_work_ns = work.second;
+      arrival.excess_wait_ns = latest - now[r];  // nobody's peers wait
+      arrival.outcome.wait_ns = latest - now[r];
+      arrival.outcome.judged = now[r] < latest;
+      arrival.outcome.last_trace_rank = static_cast<std::int32_t>(last);
+      arrival.outcome.last_index = last_index;
+      wait_ns += latest - now[r];
+      for (std::size_t i = 0; i < paths[r].arrivals.size(); ++i)
+        if (paths[r].arrivals[i].communicator == communicator) arrival.synchronised = static_cast<std::int32_t>(i);
+      paths[r].arrivals.push_back(arrival);
+    }
+    for (const auto& [r, work] : members) now[r] = latest;
+  }
+
+  struct Costs {
+    std::vector<Nanoseconds> of_rank;
+    Nanoseconds unattributed = 0;
+  };
+
+  Costs settle_all() {
+    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Claim>> open;
+    Costs costs{std::vector<Nanoseconds>(paths.size(), 0), 0};
+    for (Path& path : paths) {
+      path.work_before_ns.assign(1, 0);
+      path.waiting_before_ns.assign(1, 0);
+      for (const PathArrival& arrival : path.arrivals) {
+        path.work_before_ns.push_back(path.work_before_ns.back() + arrival.excess_work_ns);
+        path.waiting_before_ns.push_back(path.waiting_before_ns.back() + arrival.excess_wait_ns);
+      }
+      const OpeningClaims opening = opening_claims(path);
+      for (const Claim& claim : opening.claims) open[{claim.trace_rank, claim.index}].push_back(claim);
+      for (const Claim& claim : opening.untold) costs.unattributed += claim.amount_ns;
+    }
+    while (!open.empty()) {
+      std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Claim>> next;
+      for (const auto& [place, claims] : open) {
+        const auto rank = static_cast<std::size_t>(place.first);
+        const Settlement settlement = settle(paths[rank], place.second, claims);
+        costs.of_rank[rank] += settlement.own_ns;
+        costs.unattributed += settlement.unattributed_ns;
+        for (const Claim& claim : settlement.onward) next[{claim.trace_rank, claim.index}].push_back(claim);
+      }
+      open = std::move(next);
+    }
+    return costs;
+  }
+};
+
+TEST(DelayCosts, WorkedExampleOfTheHeader) {
+  Job job(4);
+  job.meet(1, {{0, {100, 0}}, {1, {200, 100}}});
+  job.meet(2, {{0, {50, 0}}, {2, {150, 0}}, {3, {150, 0}}});
+  const auto costs = job.settle_all();
+  EXPECT_EQ(costs.of_rank, (std::vector<Nanoseconds>{0, 300, 0, 0}));
+  EXPECT_EQ(costs.unattributed, 0);
+}
+
+TEST(DelayCosts, OwnAndInheritedPartsShareInProportion) {
+  // Rank 0 waited 60 for rank 1 and then worked 30 longer: rank 2 waits 90, 30 of it through rank 0 itself.
+  Job job(3);
+  job.meet(1, {{0, {100, 0}}, {1, {160, 60}}});
+  job.meet(2, {{0, {80, 30}}, {2, {150, 0}}});
+  const auto costs = job.settle_all();
+  EXPECT_EQ(costs.of_rank, (std::vector<Nanoseconds>{30, 60 + 60, 0}));
+}
+
+TEST(DelayCosts, StructureIsNobodysDelay) {
+  // Rank 1 has more to do than rank 0, as all ranks of its role have.
+  Job job(2);
+  job.meet(1, {{0, {100, 0}}, {1, {900, 5}}});
+  const auto costs = job.settle_all();
+  EXPECT_EQ(costs.of_rank[1], 5);
+  EXPECT_EQ(costs.unattributed, 795);
+}
+
+TEST(DelayCosts, AttributedAndUnattributedAreAllWaitsToTheNanosecond) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    std::uniform_int_distribution<Nanoseconds> noise(-5000, 5000);
+    Job job(8);
+    for (int step = 0; step < 20; ++step) {
+      const auto work = [&](std::size_t r) {
+        const Nanoseconds excess = noise(random) + (r == seed % 8 ? 20'000 : 0);
+        return std::pair(Nanoseconds{100'000} + excess, excess);
+      };
+      for (std::size_t r = 0; r < 8; r += 2) job.meet(10 + r, {{r, work(r)}, {r + 1, work(r + 1)}});
+      for (std::size_t r = 0; r < 2; ++r)
+        job.meet(20 + r, {{r, work(r)}, {r + 2, work(r + 2)}, {r + 4, work(r + 4)}, {r + 6, work(r + 6)}});
+    }
+    const auto costs = job.settle_all();
+    Nanoseconds sum = costs.unattributed;
+    for (const Nanoseconds cost : costs.of_rank) sum += cost;
+    EXPECT_EQ(sum, job.wait_ns) << seed;
+    for (std::size_t r = 0; r < 8; ++r) {
+      if (r == seed % 8) continue;
+      EXPECT_LT(4 * costs.of_rank[r], costs.of_rank[seed % 8]) << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis

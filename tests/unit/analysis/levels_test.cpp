@@ -1,0 +1,62 @@
+#include "nsys_explain/analysis/levels.hpp"
+
+#include <gtest/gtest.h>
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Two nodes of four GPUs, four rails of two.
+std::vector<Place> two_nodes() {
+  const std::vector<Grouping> groupings{{Level::node, {"a", "a", "a", "a", "b", "b", "b", "b"}},
+                                        {Level::rail, {"0", "1", "2", "3", "0", "1", "2", "3"}}};
+  return list_places(8, groupings);
+}
+
+std::vector<std::string> needed(const std::vector<Nanoseconds>& lateness) {
+  const std::vector<Place> places = two_nodes();
+  const std::vector<Nanoseconds> parts = fit_places(lateness, places);
+  std::vector<std::string> names;
+  for (std::size_t p = 0; p < places.size(); ++p) {
+    if (parts[p] == 0) continue;
+    names.push_back(places[p].level == Level::gpu ? std::to_string(places[p].ranks[0]) : places[p].name);
+  }
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Places, AreListedByLevel) {
+  const std::vector<Place> places = two_nodes();
+  ASSERT_EQ(places.size(), 14U);
+  EXPECT_EQ(places[9].ranks, (std::vector<std::size_t>{4, 5, 6, 7}));
+  EXPECT_EQ(places[9].name, "b");
+  EXPECT_EQ(places[13].ranks, (std::vector<std::size_t>{3, 7}));
+  EXPECT_EQ(places[13].level, Level::rail);
+}
+
+TEST(Fit, OneSlowGpuIsNotItsNode) {
+  EXPECT_EQ(needed({0, 3, 1000, 5, 0, 2, 0, 9}), (Names{"2"}));
+}
+
+TEST(Fit, ASlowNodeIsNotFourGpus) {
+  EXPECT_EQ(needed({5, 0, 3, 0, 1100, 950, 1000, 1040}), (Names{"b"}));
+}
+
+TEST(Fit, ARailIsNeitherNodeNorGpu) {
+  EXPECT_EQ(needed({0, 1000, 0, 4, 2, 980, 0, 0}), (Names{"1"}));
+}
+
+TEST(Fit, TwoGpusOfDifferentNodes) {
+  EXPECT_EQ(needed({0, 1000, 0, 0, 0, 0, 0, 600}), (Names{"1", "7"}));
+}
+
+TEST(Fit, ASlowNodeWithAGpuSlowerStill) {
+  EXPECT_EQ(needed({0, 0, 0, 0, 1000, 1000, 2500, 1000}), (Names{"6", "b"}));
+}
+
+TEST(Fit, NothingLateNothingNeeded) {
+  EXPECT_TRUE(needed({0, 0, 0, 0, 0, 0, 0, 0}).empty());
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,150 @@
+#include "nsys_explain/analysis/path.hpp"
+
+#include <gtest/gtest.h>
+
+#include "nsys_explain/analysis/blocking.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+Arrival arrival(Nanoseconds enter, Nanoseconds exit, std::uint64_t communicator, bool blocking = true) {
+  Arrival a;
+  a.enter_ns = enter;
+  a.exit_ns = exit;
+  a.communicator = communicator;
+  a.call_bytes = 8;
+  a.blocking = blocking;
+  a.trace_rank = 3;
+  return a;
+}
+
+/// Communicators 1 and 11 have eight members, 2 and 12 four of them, 5 four others.
+std::vector<PathCommunicator> communicators(std::int32_t size_of_two = 4) {
+  const std::vector<std::int32_t> all{0, 1, 2, 3, 4, 5, 6, 7}, half{0, 1, 2, 3}, other{3, 4, 5, 6};
+  return {{1, 8, all}, {2, size_of_two, half}, {5, 4, other}, {11, 8, all}, {12, size_of_two, half}};
+}
+
+Path path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std::int32_t size_of_two = 4) {
+  Path path = make_path(arrivals, communicators(size_of_two), steps);
+  std::vector<Outcome> outcomes;
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    Outcome outcome;
+    outcome.index = static_cast<std::int32_t>(i);
+    outcome.blocking = arrivals[i].blocking;
+    outcome.complete = true;
+    outcome.partners = arrivals[i].communicator;
+    outcomes.push_back(outcome);
+  }
+  set_outcomes(path, outcomes);
+  return path;
+}
+
+TEST(Path, WorkIsTimeSinceTheLatestBlockingExit) {
+  // The second overlaps compute: nothing waits for it, and the third's work has gone on since the first.
+  const Path path = path_of({arrival(100, 200, 1), arrival(300, 600, 2, false), arrival(700, 800, 1)});
+  EXPECT_EQ(path.arrivals[0].work_ns, no_time) << "nothing ended before it";
+  EXPECT_EQ(path.arrivals[1].work_ns, 100);
+  EXPECT_EQ(path.arrivals[2].work_ns, 500);
+}
+
+TEST(Path, NoWorkIsCountedTwiceWhereTwoAreUnderWay) {
+  const Path path = path_of({arrival(0, 10, 1), arrival(100, 300, 1), arrival(150, 400, 2)});
+  EXPECT_EQ(path.arrivals[1].work_ns, 90);
+  EXPECT_EQ(path.arrivals[2].work_ns, 50);
+}
+
+TEST(Path, IsTiedToOthersByTheSameCommunicatorOrOneThatHoldsItsMembers) {
+  const Path path =
+      path_of({arrival(0, 10, 1), arrival(20, 30, 5), arrival(40, 50, 2), arrival(60, 70, 5), arrival(80, 90, 2)});
+  EXPECT_EQ(path.arrivals[1].synchronised, 0);
+  EXPECT_EQ(path.arrivals[2].synchronised, 0) << "one of equal size need not hold the same members";
+  EXPECT_EQ(path.arrivals[3].synchronised, 1);
+  EXPECT_EQ(path.arrivals[4].synchronised, 2);
+}
+
+/// Steps of two operations on communicator `c` and one on `d`, in either order.
+std::vector<Arrival> steps_of(std::uint64_t c, std::uint64_t d, bool other_order, int steps) {
+  std::vector<Arrival> arrivals;
+  for (int s = 0; s < steps; ++s) {
+    const Nanoseconds t = 1000 * s;
+    arrivals.push_back(arrival(t, t + 10, c));
+    arrivals.push_back(arrival(t + 100, t + 110, other_order ? d : c));
+    arrivals.push_back(arrival(t + 200, t + 210, other_order ? c : d));
+  }
+  return arrivals;
+}
+
+std::uint64_t role(const std::vector<Arrival>& arrivals, std::int32_t size_of_two = 4) {
+  return path_of(arrivals, {StepSource::nvtx, {0, 1000, 2000, 3000}, 4000}, size_of_two).role;
+}
+
+TEST(Path, RoleIsWhatAStepConsistsOf) {
+  const std::uint64_t usual = role(steps_of(1, 2, false, 4));
+  EXPECT_EQ(role(steps_of(11, 12, false, 4)), usual) << "whatever the communicators are called";
+  EXPECT_EQ(role(steps_of(1, 2, true, 4)), usual) << "communicators may overtake each other";
+  EXPECT_NE(role(steps_of(1, 2, false, 4), 5), usual) << "other sizes, other role";
+  std::vector<Arrival> ragged = steps_of(1, 2, false, 4);
+  ragged.erase(ragged.begin());
+  EXPECT_EQ(role(ragged), usual) << "captured from within the first step on";
+}
+
+WorkSample sample(std::int32_t rank, Nanoseconds work, std::int64_t place = 0, std::uint64_t role = 1) {
+  WorkSample s;
+  s.role = role;
+  s.symbol = 5;
+  s.place = place;
+  s.trace_rank = rank;
+  s.index = rank * 10;
+  s.work_ns = work;
+  s.wait_ns = 1000 - work;
+  return s;
+}
+
+TEST(UsualWork, IsTheMedianOfPeersAtOnePlace) {
+  const auto usual = usual_work(std::vector<WorkSample>{sample(4, 300), sample(1, 100), sample(2, 110, 1),
+                                                        sample(3, 120), sample(5, 130), sample(6, 999, 0, 2)});
+  for (const std::size_t i : {0, 1, 3, 4}) EXPECT_EQ(usual[i].work_ns, 120) << "the lower of the middle two";
+  EXPECT_EQ(usual[0].trace_rank, 4);
+  EXPECT_EQ(usual[0].index, 40);
+  EXPECT_EQ(usual[0].wait_ns, 870);
+  EXPECT_EQ(usual[2].work_ns, no_time) << "alone at its place";
+  EXPECT_EQ(usual[5].work_ns, no_time) << "alone in its role";
+}
+
+TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
+  std::vector<Arrival> arrivals;
+  for (int s = 0; s < 6; ++s) {
+    const Nanoseconds late = s == 4 ? 70 : 0;
+    arrivals.push_back(arrival(1000 * s, 1000 * s + 10, 1));
+    arrivals.push_back(arrival(1000 * s + 100 + late, 1000 * s + 200, 1));
+  }
+  Path path = path_of(arrivals, {StepSource::nvtx, {0, 1000, 2000, 3000, 4000, 5000}, 6000});
+  std::vector<UsualWork> usual;
+  for (const WorkSample& s : work_samples(path)) usual.push_back({s.trace_rank, s.index, no_time, no_time});
+  set_excess(path, usual);
+  EXPECT_EQ(path.arrivals[9].excess_work_ns, 70);
+  EXPECT_EQ(path.arrivals[7].excess_work_ns, 0);
+  EXPECT_EQ(path.work_before_ns.back(), 70);
+}
+
+TEST(Blocking, ComputeThatGoesOnDoesNotWait) {
+  Trace trace;
+  ProcessTrace process;
+  DeviceTrace device;
+  for (const Nanoseconds start : {0, 110'000, 330'000}) {
+    Kernel kernel;
+    kernel.start_ns = start;
+    kernel.end_ns = start + 100'000;
+    device.kernels.push_back(kernel);
+  }
+  const LaunchIndex launches(process.api_calls);
+  std::vector<Arrival> arrivals{arrival(50'000, 180'000, 1), arrival(150'000, 320'000, 1),
+                                arrival(215'000, 216'000, 1)};
+  mark_blocking({trace, process, device, launches, [](const Kernel&) { return false; }}, arrivals);
+  EXPECT_FALSE(arrivals[0].blocking) << "compute ran for 50 of the last 50 us";
+  EXPECT_TRUE(arrivals[1].blocking) << "it had waited since 210 us";
+  EXPECT_TRUE(arrivals[2].blocking) << "a short one in a gap";
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis
