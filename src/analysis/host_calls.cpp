@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -36,17 +38,25 @@ std::string name_in_nsys(std::string_view name, std::uint16_t version) {
   return version == 0 || four_digits ? std::string(name) : fmt::format("{}_v{}", name, version);
 }
 
-/// Durations of calls by the name that nsys shows.
-std::map<std::string, std::vector<std::int64_t>> call_durations(const RankEvents& events) {
-  std::unordered_map<std::uint64_t, std::vector<std::int64_t>> by_id;
+/// Calls of one function.
+struct Calls {
+  std::vector<std::int64_t> durations_ns;
+  Nanoseconds in_window_ns = 0;
+};
+
+/// Calls by the name that nsys shows.
+std::map<std::string, Calls> calls_by_name(const RankEvents& events) {
+  const Interval window = gpu_window(events.process);
+  std::unordered_map<std::uint64_t, Calls> by_id;
   for (const ApiCall& call : events.process.api_calls) {
-    by_id[std::uint64_t{call.name} << 16 | call.name_version].push_back(call.end_ns - call.start_ns);
+    Calls& calls = by_id[std::uint64_t{call.name} << 16 | call.name_version];
+    calls.durations_ns.push_back(call.end_ns - call.start_ns);
+    calls.in_window_ns += within(window, call.start_ns, call.end_ns);
   }
-  std::map<std::string, std::vector<std::int64_t>> by_name;
-  for (auto& [id, durations] : by_id) {
+  std::map<std::string, Calls> by_name;  // every id has a name of its own
+  for (auto& [id, calls] : by_id) {
     const std::string_view name = events.trace.strings[static_cast<StringIndex>(id >> 16)];
-    std::vector<std::int64_t>& all = by_name[name_in_nsys(name, static_cast<std::uint16_t>(id & 0xFFFF))];
-    all.insert(all.end(), durations.begin(), durations.end());
+    by_name[name_in_nsys(name, static_cast<std::uint16_t>(id & 0xFFFF))] = std::move(calls);
   }
   return by_name;
 }
@@ -73,7 +83,8 @@ using Barriers = std::map<Barrier, std::vector<std::int64_t>>;
 void add_call_barriers(const RankEvents& events, Barriers& barriers) {
   std::vector<const std::string*> kind_of_name(events.trace.strings.size(), nullptr);
   static const std::string sync = "sync_api", copy = "blocking_memcpy", launch = "launch", none;
-  std::unordered_map<std::uint32_t, Nanoseconds> last_launch_end;  // by thread
+  std::set<std::uint32_t> launching_threads;
+  std::optional<Nanoseconds> launched_until_ns;
   for (const ApiCall& call : events.process.api_calls) {
     const std::string*& kind = kind_of_name[call.name];
     if (kind == nullptr) {
@@ -83,17 +94,17 @@ void add_call_barriers(const RankEvents& events, Barriers& barriers) {
     if (kind == &sync || kind == &copy) {
       barriers[{*kind, events.trace.strings[call.name]}].push_back(call.end_ns - call.start_ns);
     } else if (kind == &launch) {
-      const auto [entry, is_first] = last_launch_end.try_emplace(call.thread_id, call.end_ns);
-      if (is_first) continue;
-      const Nanoseconds gap_ns = call.start_ns - entry->second;
-      if (gap_ns >= shortest_launcher_gap_ns) barriers[{"launcher_gap", "between launching calls"}].push_back(gap_ns);
-      entry->second = std::max(entry->second, call.end_ns);
+      launching_threads.insert(call.thread_id);
+      if (launched_until_ns && call.start_ns - *launched_until_ns >= shortest_launcher_gap_ns) {
+        barriers[{"launcher_gap", "between launching calls"}].push_back(call.start_ns - *launched_until_ns);
+      }
+      launched_until_ns = std::max(launched_until_ns.value_or(call.end_ns), call.end_ns);
     }
   }
   // Waiting in the operating system matters on threads that launch; service threads wait all the time.
   for (const OsCall& call : events.process.os_calls) {
     const std::string& name = events.trace.strings[call.name];
-    if (call.is_nested || !last_launch_end.contains(call.thread_id) || !is_os_wait(name)) continue;
+    if (call.is_nested || !launching_threads.contains(call.thread_id) || !is_os_wait(name)) continue;
     barriers[{"host_wait", name}].push_back(call.end_ns - call.start_ns);
   }
 }
@@ -144,6 +155,7 @@ std::vector<Table> api_tables(const RankEvents& events) {
                   {{"name", ColumnKind::text, "", "function"},
                    {"count", ColumnKind::integer, "", "calls"},
                    {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
+                   {"in_window_ns", ColumnKind::integer, "ns", "of it, between the first and the last GPU activity"},
                    {"max_ns", ColumnKind::integer, "ns", "longest"},
                    {"calls_per_second", ColumnKind::real, "1/s", "from the first to the last CUDA call"}}}));
   const std::vector<ApiCall>& calls = events.process.api_calls;
@@ -153,8 +165,9 @@ std::vector<Table> api_tables(const RankEvents& events) {
   for (const ApiCall& call : calls) last_ns = std::max(last_ns, call.end_ns);
   const double seconds = static_cast<double>(last_ns - calls.front().start_ns) * 1e-9;
   std::vector<NamedStatistics> rows;
-  for (auto& [name, durations] : call_durations(events)) {
-    rows.emplace_back(name, summarise(durations));
+  std::map<std::string, Calls> by_name = calls_by_name(events);
+  for (auto& [name, of_name] : by_name) {
+    rows.emplace_back(name, summarise(of_name.durations_ns));
     total_ns += rows.back().second.total;
   }
   std::stable_sort(rows.begin(), rows.end(),
@@ -164,7 +177,7 @@ std::vector<Table> api_tables(const RankEvents& events) {
     api_row << name << (total_ns > 0 ? 100.0 * static_cast<double>(s.total) / static_cast<double>(total_ns) : 0.0);
     write_statistics(api_row, s);
     if (!is_allocation_call(base_of(name))) continue;
-    allocation_row << name << s.count << s.total << s.max
+    allocation_row << name << s.count << s.total << by_name[name].in_window_ns << s.max
                    << (seconds > 0 ? static_cast<double>(s.count) / seconds : 0.0);
   }
   return tables;

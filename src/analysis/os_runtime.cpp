@@ -73,15 +73,17 @@ Table os_runtime_table(const RankEvents& events) {
 }
 
 Table overhead_table(const RankEvents& events) {
-  Table table = make_table({"profiler_overhead",
-                            "Time that the profiler took from threads, or CUDA spent behind the scenes",
-                            {{"profiler", ColumnKind::integer, "", "1: the profiler's doing; 0: CUDA's own"},
-                             {"kind", ColumnKind::label, "", "as CUPTI classifies it"},
-                             {"name", ColumnKind::text, "", ""},
-                             {"count", ColumnKind::integer, "", ""},
-                             {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
-                             {"union_ns", ColumnKind::integer, "ns", "counted once where rows of a thread overlap"},
-                             {"max_ns", ColumnKind::integer, "ns", "longest"}}});
+  Table table = make_table(
+      {"profiler_overhead",
+       "Time that the profiler took from threads, or CUDA spent behind the scenes",
+       {{"profiler", ColumnKind::integer, "", "1: the profiler's doing; 0: CUDA's own"},
+        {"kind", ColumnKind::label, "", "as CUPTI classifies it"},
+        {"name", ColumnKind::text, "", ""},
+        {"count", ColumnKind::integer, "", ""},
+        {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
+        {"union_ns", ColumnKind::integer, "ns", "counted once where rows of a thread overlap"},
+        {"in_window_ns", ColumnKind::integer, "ns", "of union_ns, between the first and the last GPU activity"},
+        {"max_ns", ColumnKind::integer, "ns", "longest"}}});
   if (!speaks_for_process(events.process, events.device)) return table;
   using Key = std::tuple<bool, std::string_view, std::string_view>;
   std::map<Key, std::map<std::uint32_t, std::vector<Interval>>> found;
@@ -89,19 +91,24 @@ Table overhead_table(const RankEvents& events) {
     const Key key(!o.is_profiler, overhead_kinds[static_cast<std::size_t>(o.kind)], events.trace.strings[o.name]);
     found[key][o.thread_id].push_back({o.start_ns, o.end_ns});
   }
+  const Interval window = gpu_window(events.process);
   RowWriter row(table);
   for (auto& [key, threads] : found) {
     std::int64_t count = 0;
-    Nanoseconds total_ns = 0, union_ns = 0, max_ns = 0;
+    Nanoseconds total_ns = 0, union_ns = 0, in_window_ns = 0, max_ns = 0;
     for (auto& [thread, intervals] : threads) {
       for (const Interval& interval : intervals) {
         ++count;
         total_ns += interval.end_ns - interval.start_ns;
         max_ns = std::max(max_ns, interval.end_ns - interval.start_ns);
       }
-      union_ns += total_length(merge_intervals(std::move(intervals)));
+      for (const Interval& merged : merge_intervals(std::move(intervals))) {
+        union_ns += merged.end_ns - merged.start_ns;
+        in_window_ns += within(window, merged.start_ns, merged.end_ns);
+      }
     }
-    row << !std::get<0>(key) << std::get<1>(key) << std::get<2>(key) << count << total_ns << union_ns << max_ns;
+    row << !std::get<0>(key) << std::get<1>(key) << std::get<2>(key) << count << total_ns << union_ns << in_window_ns
+        << max_ns;
   }
   return table;
 }

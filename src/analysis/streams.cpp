@@ -6,11 +6,14 @@
 #include <map>
 #include <queue>
 #include <span>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "nsys_explain/analysis/budget.hpp"
 #include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/statistics.hpp"
+#include "nsys_explain/model/intervals.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -137,6 +140,48 @@ std::vector<Table> stream_tables(const RankEvents& events) {
     level_row << static_cast<std::int64_t>(level) << at_level_ns[level];
   }
   return tables;
+}
+
+Table communication_overlap_table(const RankEvents& events) {
+  struct Overlap {
+    std::int64_t count = 0;
+    Nanoseconds total_ns = 0, overlapped_ns = 0;
+  };
+  std::vector<Interval> compute;
+  for (const Kernel& kernel : events.device.kernels) {
+    if (!events.is_communication(kernel)) compute.push_back({kernel.start_ns, kernel.end_ns});
+  }
+  compute = merge_intervals(std::move(compute));
+  std::map<std::string_view, Overlap> by_name;
+  std::size_t first = 0;  // compute that ended before is behind us: kernels come by start
+  for (const Kernel& kernel : events.device.kernels) {
+    if (!events.is_communication(kernel)) continue;
+    Overlap& overlap = by_name[events.trace.strings[kernel.short_name]];
+    ++overlap.count;
+    overlap.total_ns += kernel.end_ns - kernel.start_ns;
+    while (first < compute.size() && compute[first].end_ns <= kernel.start_ns) ++first;
+    for (std::size_t i = first; i < compute.size() && compute[i].start_ns < kernel.end_ns; ++i) {
+      overlap.overlapped_ns +=
+          std::min(compute[i].end_ns, kernel.end_ns) - std::max(compute[i].start_ns, kernel.start_ns);
+    }
+  }
+  std::vector<std::pair<std::string_view, Overlap>> order(by_name.begin(), by_name.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
+  Table table = make_table({"communication_overlap",
+                            "How much of the communication kernels' time compute hid",
+                            {{"name", ColumnKind::text, "", "base name of the kernel"},
+                             {"count", ColumnKind::integer, "", "executions"},
+                             {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
+                             {"overlapped_ns", ColumnKind::integer, "ns", "of it, while compute kernels ran"},
+                             {"overlapped_percent", ColumnKind::real, "%", "overlapped_ns of total_ns"}}});
+  RowWriter row(table);
+  for (const auto& [name, overlap] : order) {
+    const auto total_ns = static_cast<double>(overlap.total_ns);
+    row << name << overlap.count << overlap.total_ns << overlap.overlapped_ns
+        << (total_ns > 0 ? 100 * static_cast<double>(overlap.overlapped_ns) / total_ns : 0.0);
+  }
+  return table;
 }
 
 Table utilisation_table(const RankEvents& events) {

@@ -68,6 +68,7 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events,
   tables.push_back(analysis::thread_states_table(events));
   add(analysis::idle_tables(events));
   add(analysis::stream_tables(events));
+  tables.push_back(analysis::communication_overlap_table(events));
   tables.push_back(analysis::utilisation_table(events));
   tables.push_back(analysis::cuda_graphs_table(events));
   add(analysis::memory_operation_tables(events));

@@ -3,6 +3,7 @@
 #include <ctime>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <set>
 
@@ -12,7 +13,9 @@
 #include "cross_rank.hpp"
 #include "job_clock.hpp"
 #include "job_ranks.hpp"
+#include "job_tables.hpp"
 #include "local_traces.hpp"
+#include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/findings.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/analysis/waits.hpp"
@@ -92,7 +95,8 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
 }
 
 JobReport make_report(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
-                      const analysis::Totals& totals, std::vector<RankSummary> ranks) {
+                      const analysis::Totals& totals, std::vector<RankSummary> ranks,
+                      std::vector<Table> activity_tables) {
   JobReport report;
   report.epoch_utc_ns = job.epoch_utc_ns;
   report.inputs = job.inputs;
@@ -116,12 +120,14 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.ranks = std::move(ranks);
   report.stragglers = analysis::find_stragglers(report.ranks, totals);
   report.nvlink.message = "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
+  report.activity = analysis::summarise_activity(activity_tables, report);
   report.findings = analysis::find_problems(report);
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
   report.warnings = tidy_warnings(std::move(report.warnings));
   report.tables = {trace_ranks_table(report), ranks_table(report), communicators_table(report),
                    operations_table(report),  clock_table(report), clock_residuals_table(report)};
+  std::move(activity_tables.begin(), activity_tables.end(), std::back_inserter(report.tables));
   return report;
 }
 
@@ -155,8 +161,10 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   Phases phases(communicator);
   std::unique_ptr<OutputDirectory> directory;  // on rank 0 only
   UserOptions options;
+  std::optional<analysis::CategoryMap> categories;
   phases.local("checking the options", [&] {
     options = read_user_options(job);
+    categories = read_category_map(job);
     if (communicator.is_root()) check_output_directory(job.output_directory, job.overwrite);
   });
   failure_code = results_not_written;
@@ -192,15 +200,19 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     ranks.warnings.insert(ranks.warnings.end(), clock.warnings.begin(), clock.warnings.end());
     apply_clock(clock, ranks, cross, local_traces);
   });
-  std::vector<Table> rank_tables;
-  phases.collective("gathering tables", [&] { rank_tables = gather_rank_tables(communicator, local_traces); });
+  std::vector<Table> tables;
+  phases.collective("gathering tables", [&] { tables = gather_rank_tables(communicator, local_traces); });
+  phases.local("comparing trace ranks", [&] {
+    std::vector<Table> compared = make_job_tables(tables, *categories, job.elapsed_unprofiled);
+    std::move(compared.begin(), compared.end(), std::back_inserter(tables));
+  });
   JobReport report;
   phases.collective("attributing waits", [&] {
     const analysis::Totals totals = sum_waits(communicator, clock, ranks, cross);
-    report =
-        make_report(ranks, clock.report, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
+    report = make_report(ranks, clock.report, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals),
+                         std::move(tables));
+    report.activity.category_map = categories->name();
     report.window = options.window_text;
-    std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
   });
 

@@ -16,9 +16,10 @@ namespace nsys_explain::analysis {
 std::vector<Table> api_tables(const RankEvents& events);
 
 /// Table `barriers` by kind and name: `sync_api` (calls in which the host waits for the GPU), `blocking_memcpy` (copy
-/// calls that are not Async), `launcher_gap` (100 us or more between two launching calls of one thread) and `host_wait`
-/// (waiting in the operating system, outermost calls of threads that launch). Waiting calls of streams for
-/// events and event queries do not block the host and do not count.
+/// calls that are not Async), `launcher_gap` (100 us or more in which no thread of the process is in a launching call:
+/// whatever the host does instead, barriers of the other kinds included) and `host_wait` (waiting in the operating
+/// system, outermost calls of threads that launch). Streams that wait for events, and queries of events, do not block
+/// the host and do not count.
 Table barriers_table(const RankEvents& events);
 
 bool is_sync_call(std::string_view api_name);           ///< the host waits for the GPU

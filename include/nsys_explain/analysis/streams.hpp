@@ -12,6 +12,11 @@ namespace nsys_explain::analysis {
 /// streams were busy at once, k from 0; the rows add up to the window from the first start to the last end).
 std::vector<Table> stream_tables(const RankEvents& events);
 
+/// Table `communication_overlap` by base name of the communication kernels, most time first: how much of their
+/// durations compute kernels of the same device ran, too (nsys' nccl_gpu_overlap_trace, with every kind of communication
+/// kernel instead of names that begin with nccl). Sums over executions: those that run at once both count.
+Table communication_overlap_table(const RankEvents& events);
+
 /// Table `gpu_utilisation`: the window in at most 256 spans, each cut up as the budget is: compute, exposed
 /// communication, copies, opaque graphs and idle add up to the span. activity_ns is the sum of durations, which
 /// concurrent work can push beyond the span (nsys' gpu_time_util).

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nsys_explain/model/activity_summary.hpp"
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"
@@ -208,6 +209,7 @@ struct JobReport {
   std::vector<RankSummary> ranks;  ///< same order as trace_ranks
   std::vector<Straggler> stragglers;
   NvlinkReport nvlink;
+  ActivitySummary activity;
   std::vector<Finding> findings;
   std::vector<Warning> warnings;
   std::vector<Table> tables;  ///< small tables that go to the store and CSV besides the streamed ones

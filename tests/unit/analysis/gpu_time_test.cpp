@@ -136,6 +136,19 @@ TEST(Streams, ConcurrencyByHand) {
   EXPECT_EQ(integers(table_of(tables, "streams"), "kernels"), (Integers{2, 2}));
 }
 
+TEST(CommunicationOverlap, PartsUnderCompute) {
+  OneRank rank;
+  rank.kernel("a", 0, 100, 0, 1);
+  rank.kernel("b", 120, 140, 0, 1);
+  rank.kernel("ncclX<1>", 50, 130, 0, 2);  // 50 + 10
+  rank.kernel("ncclX<2>", 60, 90, 0, 3);   // 30
+  rank.kernel("ncclY", 500, 510, 0, 2);
+  const Table table = communication_overlap_table(rank.events());
+  EXPECT_EQ(texts(table, "name"), (Texts{"ncclX", "ncclY"}));
+  EXPECT_EQ(integers(table, "total_ns"), (Integers{110, 10}));
+  EXPECT_EQ(integers(table, "overlapped_ns"), (Integers{90, 0}));
+}
+
 TEST(MemoryOperations, TimesSizesTransfersAndEngines) {
   OneRank rank;
   rank.kernel("k", 0, 100);

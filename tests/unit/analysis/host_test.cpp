@@ -38,6 +38,7 @@ TEST(CudaApi, NamesAsNsysWritesThem) {
   EXPECT_DOUBLE_EQ(reals(api, "share_percent")[1], 100.0 * 40 / 149);
   const Table& allocations = table_of(tables, "allocations");
   EXPECT_EQ(texts(allocations, "name"), (Texts{"cudaMalloc"}));
+  EXPECT_EQ(integers(allocations, "in_window_ns"), (Integers{0})) << "the GPU was used only before";
   EXPECT_EQ(reals(allocations, "calls_per_second"), (Reals{1}));  // the span of all calls is one second
 }
 
@@ -100,7 +101,7 @@ TEST(Barriers, KindsAndWhatIsNone) {
   rank.call("cudaLaunchKernel", 0, 10 * us, 1, 1);
   rank.call("cudaLaunchKernel", 50 * us, 60 * us, 2, 1);    // 40 us after: no gap worth telling
   rank.call("cudaLaunchKernel", 170 * us, 180 * us, 3, 1);  // 110 us after
-  rank.call("cudaLaunchKernel", 175 * us, 178 * us, 4, 2);  // another thread's first
+  rank.call("cudaLaunchKernel", 175 * us, 178 * us, 4, 2);  // another thread meanwhile
   rank.call("cudaStreamSynchronize", 200 * us, 900 * us, 5, 1);
   rank.call("cudaEventQuery", 900 * us, 901 * us, 6, 1);
   rank.call("cudaStreamWaitEvent", 901 * us, 902 * us, 7, 1);
@@ -196,7 +197,7 @@ TEST(OsRuntime, NestedCallsCountInTheSumButNotInTheOutermost) {
 
 TEST(Overhead, OverlappingRowsOfOneThreadCountOnceInTheUnion) {
   OneRank rank;
-  rank.kernel("k", 0, 1);
+  rank.kernel("k", 7, 38);
   const StringIndex flush = rank.text("flush"), full = rank.text("full");
   rank.process().overheads = {{0, 10, 1, flush, OverheadKind::buffer_flush, true},
                               {5, 20, 1, flush, OverheadKind::buffer_flush, true},
@@ -206,6 +207,7 @@ TEST(Overhead, OverlappingRowsOfOneThreadCountOnceInTheUnion) {
   EXPECT_EQ(integers(table, "profiler"), (Integers{1, 0}));
   EXPECT_EQ(integers(table, "total_ns"), (Integers{40, 10}));
   EXPECT_EQ(integers(table, "union_ns"), (Integers{35, 10}));
+  EXPECT_EQ(integers(table, "in_window_ns"), (Integers{(20 - 7) + (20 - 7), 8})) << "the window is from 7 to 38";
   EXPECT_EQ(texts(table, "kind"), (Texts{"buffer_flush", "command_buffer_full"}));
 }
 

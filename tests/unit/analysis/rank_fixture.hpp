@@ -6,7 +6,9 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "nsys_explain/analysis/rank_events.hpp"
@@ -104,6 +106,26 @@ inline const Table& table_of(const std::vector<Table>& tables, std::string_view 
   const Table* table = find_table(tables, name);
   if (table == nullptr) throw std::out_of_range("no table " + std::string(name));
   return *table;
+}
+
+/// Joins tables of one name as the pipeline does: the trace rank in front.
+inline Table join(const std::vector<Table>& of_ranks) {
+  TableSchema schema = of_ranks.at(0).schema;
+  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", ""});
+  Table joined = make_table(std::move(schema));
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    auto& ranks = std::get<Integers>(joined.columns[0]);
+    ranks.insert(ranks.end(), of_ranks[rank].row_count(), static_cast<std::int64_t>(rank));
+    for (std::size_t c = 0; c < of_ranks[rank].columns.size(); ++c) {
+      std::visit(
+          [&](const auto& values) {
+            auto& all = std::get<std::decay_t<decltype(values)>>(joined.columns[c + 1]);
+            all.insert(all.end(), values.begin(), values.end());
+          },
+          of_ranks[rank].columns[c]);
+    }
+  }
+  return joined;
 }
 
 }  // namespace nsys_explain::analysis::testing
