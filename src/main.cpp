@@ -91,6 +91,13 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.add_flag("--skip-warmup{1}", job.warmup_steps, "Leave out the first step (--skip-warmup=N: N) and all before")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--phase-map", job.phase_map_path, "File that says which NVTX ranges are which phase");
+  app.add_option(
+      "--categories", job.categories,
+      "Map from kernels to categories: llm (default), vllm/llama, vllm/ds, vllm/gpt-oss, or one of the file");
+  app.add_option("--category-map", job.category_map_path, "JSON file with such maps, as gputrc2graph reads them");
+  app.add_option("--elapsed-unprofiled", job.elapsed_unprofiled,
+                 "Run time in seconds without the profiler: what is not GPU time of it counts as CPU time")
+      ->check(CLI::PositiveNumber);
   const std::map<std::string, nsys_explain::ClockMethod> methods{
       {"utc", nsys_explain::ClockMethod::utc},
       {"host", nsys_explain::ClockMethod::host_clock},

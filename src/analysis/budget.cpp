@@ -7,7 +7,7 @@
 
 namespace nsys_explain::analysis {
 
-Budget compute_budget(const DeviceTrace& device, const IsCommunication& is_communication) {
+GpuTimes split_gpu_time(const DeviceTrace& device, const IsCommunication& is_communication) {
   std::vector<Interval> compute, communication, copy, graph;
   for (const Kernel& kernel : device.kernels) {
     (is_communication(kernel) ? communication : compute).push_back({kernel.start_ns, kernel.end_ns});
@@ -16,39 +16,42 @@ Budget compute_budget(const DeviceTrace& device, const IsCommunication& is_commu
     copy.push_back({operation.start_ns, operation.end_ns});
   for (const GraphLaunch& launch : device.graph_launches) graph.push_back({launch.start_ns, launch.end_ns});
 
-  Budget budget;
+  GpuTimes times;
   bool any = false;
-  Interval window;
   for (const auto* kind : {&compute, &communication, &copy, &graph}) {
     for (const Interval& interval : *kind) {
-      window.start_ns = any ? std::min(window.start_ns, interval.start_ns) : interval.start_ns;
-      window.end_ns = any ? std::max(window.end_ns, interval.end_ns) : interval.end_ns;
+      times.window.start_ns = any ? std::min(times.window.start_ns, interval.start_ns) : interval.start_ns;
+      times.window.end_ns = any ? std::max(times.window.end_ns, interval.end_ns) : interval.end_ns;
       any = true;
     }
   }
-  if (!any) return budget;
-
-  compute = merge_intervals(std::move(compute));
+  const auto join = [](const std::vector<Interval>& a, const std::vector<Interval>& b) {
+    std::vector<Interval> both = a;
+    both.insert(both.end(), b.begin(), b.end());
+    return merge_intervals(std::move(both));
+  };
   communication = merge_intervals(std::move(communication));
-  copy = merge_intervals(std::move(copy));
-  graph = merge_intervals(std::move(graph));
-  const std::vector<Interval> exposed = subtract(communication, compute);
-  std::vector<Interval> kernels = compute;
-  kernels.insert(kernels.end(), exposed.begin(), exposed.end());
-  kernels = merge_intervals(std::move(kernels));
-  const std::vector<Interval> copy_alone = subtract(copy, kernels);
-  std::vector<Interval> seen = kernels;
-  seen.insert(seen.end(), copy_alone.begin(), copy_alone.end());
-  seen = merge_intervals(std::move(seen));
+  times.communication_ns = total_length(communication);
+  times.compute = merge_intervals(std::move(compute));
+  times.exposed_communication = subtract(communication, times.compute);
+  std::vector<Interval> taken = join(times.compute, times.exposed_communication);
+  times.copy = subtract(merge_intervals(std::move(copy)), taken);
+  taken = join(taken, times.copy);
+  times.opaque_graph = subtract(merge_intervals(std::move(graph)), taken);
+  return times;
+}
 
-  budget.window_start_ns = window.start_ns;
-  budget.window_ns = window.end_ns - window.start_ns;
-  budget.compute_ns = total_length(compute);
-  budget.communication_ns = total_length(communication);
-  budget.exposed_communication_ns = total_length(exposed);
+Budget compute_budget(const DeviceTrace& device, const IsCommunication& is_communication) {
+  const GpuTimes times = split_gpu_time(device, is_communication);
+  Budget budget;
+  budget.window_start_ns = times.window.start_ns;
+  budget.window_ns = times.window.end_ns - times.window.start_ns;
+  budget.compute_ns = total_length(times.compute);
+  budget.communication_ns = times.communication_ns;
+  budget.exposed_communication_ns = total_length(times.exposed_communication);
   budget.overlapped_ns = budget.communication_ns - budget.exposed_communication_ns;
-  budget.copy_ns = total_length(copy_alone);
-  budget.opaque_graph_ns = total_length(subtract(graph, seen));
+  budget.copy_ns = total_length(times.copy);
+  budget.opaque_graph_ns = total_length(times.opaque_graph);
   budget.idle_ns =
       budget.window_ns - budget.compute_ns - budget.exposed_communication_ns - budget.copy_ns - budget.opaque_graph_ns;
   return budget;

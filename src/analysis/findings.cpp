@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "activity_findings.hpp"
+#include "nsys_explain/model/names.hpp"
 #include "straggler_findings.hpp"
 
 namespace nsys_explain::analysis {
@@ -130,6 +132,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_straggler_findings(report, findings);
   add_long_wait_finding(report, findings);
   add_budget_findings(report, totals, findings);
+  add_activity_findings(report, findings);
   add_quality_findings(report, findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });

@@ -15,6 +15,22 @@ constexpr auto memory_kinds = std::to_array<std::string_view>(
 
 }  // namespace
 
+Interval gpu_window(const ProcessTrace& process) {
+  Interval window{std::numeric_limits<Nanoseconds>::max(), std::numeric_limits<Nanoseconds>::min()};
+  const auto extend = [&](const auto& events) {
+    for (const auto& event : events) {
+      window.start_ns = std::min(window.start_ns, event.start_ns);
+      window.end_ns = std::max(window.end_ns, event.end_ns);
+    }
+  };
+  for (const DeviceTrace& device : process.devices) {
+    extend(device.kernels);
+    extend(device.memory_operations);
+    extend(device.graph_launches);
+  }
+  return window.start_ns <= window.end_ns ? window : Interval{};
+}
+
 std::string operation_label(const MemoryOperation& operation) {
   if (operation.is_set) return "[CUDA memset]";
   const auto kind = static_cast<std::size_t>(operation.copy_kind);

@@ -6,8 +6,16 @@
 #include <utility>
 #include <variant>
 
+#include "nsys_explain/analysis/categories.hpp"
+#include "nsys_explain/analysis/expert_rules.hpp"
+#include "nsys_explain/analysis/gpu_idle.hpp"
+#include "nsys_explain/analysis/host_calls.hpp"
 #include "nsys_explain/analysis/kernels.hpp"
+#include "nsys_explain/analysis/launch_times.hpp"
+#include "nsys_explain/analysis/memory_operations.hpp"
 #include "nsys_explain/analysis/nvtx.hpp"
+#include "nsys_explain/analysis/os_runtime.hpp"
+#include "nsys_explain/analysis/streams.hpp"
 #include "pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -45,8 +53,26 @@ void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events,
                                     [[maybe_unused]] const analysis::AnalysisOptions& options) {
-  std::vector<Table> tables = {analysis::kernels_table(events)};
+  std::vector<Table> tables;
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
+  add(analysis::kernel_tables(events));
+  tables.push_back(analysis::kernel_histogram_table(events));
+  add(analysis::kernel_pacing_tables(events));
+  tables.push_back(analysis::elapsed_table(events));
+  add(analysis::launch_tables(events));
+  add(analysis::api_tables(events));
+  tables.push_back(analysis::barriers_table(events));
+  add(analysis::expert_rule_tables(events));
+  tables.push_back(analysis::os_runtime_table(events));
+  tables.push_back(analysis::overhead_table(events));
+  tables.push_back(analysis::thread_states_table(events));
+  add(analysis::idle_tables(events));
+  add(analysis::stream_tables(events));
+  tables.push_back(analysis::communication_overlap_table(events));
+  tables.push_back(analysis::utilisation_table(events));
+  tables.push_back(analysis::cuda_graphs_table(events));
+  add(analysis::memory_operation_tables(events));
+  add(analysis::gpu_memory_tables(events));
   add(analysis::nvtx_tables(events));
   return tables;
 }

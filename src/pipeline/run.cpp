@@ -3,6 +3,7 @@
 #include <ctime>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <set>
 
@@ -14,7 +15,9 @@
 #include "investigation.hpp"
 #include "job_clock.hpp"
 #include "job_ranks.hpp"
+#include "job_tables.hpp"
 #include "local_traces.hpp"
+#include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/findings.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/analysis/waits.hpp"
@@ -96,7 +99,7 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
 
 JobReport make_report(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
                       const analysis::Totals& totals, std::vector<RankSummary> ranks, std::vector<Straggler> stragglers,
-                      DelaySummary delay) {
+                      DelaySummary delay, std::vector<Table> activity_tables) {
   JobReport report;
   report.epoch_utc_ns = job.epoch_utc_ns;
   report.inputs = job.inputs;
@@ -121,9 +124,11 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.stragglers = std::move(stragglers);
   report.delay = std::move(delay);
   report.nvlink.message = "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
+  report.activity = analysis::summarise_activity(activity_tables, report);
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
   report.warnings = tidy_warnings(std::move(report.warnings));
+  report.tables = std::move(activity_tables);
   return report;
 }
 
@@ -151,10 +156,13 @@ Nanoseconds find_epoch(const exchange::Communicator& communicator, const std::ve
 
 /// The small tables of the whole job, once everything is known.
 void add_job_tables(JobReport& report) {
+  std::vector<Table> tables;
   for (const auto& make : {findings_table, stragglers_table, trace_ranks_table, ranks_table, communicators_table,
                            operations_table, clock_table, clock_residuals_table}) {
-    report.tables.push_back(make(report));
+    tables.push_back(make(report));
   }
+  report.tables.insert(report.tables.begin(), std::make_move_iterator(tables.begin()),
+                       std::make_move_iterator(tables.end()));
 }
 
 /// The run, phase by phase. Throws exchange::AgreedFailure on all tool ranks alike; `failure_code` is the exit code
@@ -165,8 +173,10 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   Phases phases(communicator);
   std::unique_ptr<OutputDirectory> directory;  // on rank 0 only
   UserOptions options;
+  std::optional<analysis::CategoryMap> categories;
   phases.local("checking the options", [&] {
     options = read_user_options(job);
+    categories = read_category_map(job);
     if (communicator.is_root()) check_output_directory(job.output_directory, job.overwrite);
   });
   failure_code = results_not_written;
@@ -202,8 +212,12 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     ranks.warnings.insert(ranks.warnings.end(), clock.warnings.begin(), clock.warnings.end());
     apply_clock(clock, ranks, cross, local_traces);
   });
-  std::vector<Table> rank_tables;
-  phases.collective("gathering tables", [&] { rank_tables = gather_rank_tables(communicator, local_traces); });
+  std::vector<Table> tables;
+  phases.collective("gathering tables", [&] { tables = gather_rank_tables(communicator, local_traces); });
+  phases.local("comparing trace ranks", [&] {
+    std::vector<Table> compared = make_job_tables(tables, *categories, job.elapsed_unprofiled);
+    std::move(compared.begin(), compared.end(), std::back_inserter(tables));
+  });
   JobReport report;
   Attribution attribution;
   phases.collective("attributing waits", [&] {
@@ -216,10 +230,10 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
                                                                   groupings_of(ranks.trace_ranks, options.racks));
     judge_patterns(communicator, ranks, attribution, stragglers);
     DelaySummary delay = summarise_delays(attribution, summaries, stragglers);
-    report =
-        make_report(ranks, clock.report, cross, totals, std::move(summaries), std::move(stragglers), std::move(delay));
+    report = make_report(ranks, clock.report, cross, totals, std::move(summaries), std::move(stragglers),
+                         std::move(delay), std::move(tables));
+    report.activity.category_map = categories->name();
     report.window = options.window_text;
-    std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
   });
   phases.collective("investigating stragglers", [&] {

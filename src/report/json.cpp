@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "activity_json.hpp"
 #include "clock_json.hpp"
 #include "json_parts.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -163,6 +164,7 @@ std::string to_json(const JobReport& report) {
   document["delay"] = delay(report.delay);
   document["nvlink"] = {
       {"available", report.nvlink.available}, {"message", report.nvlink.message}, {"gpus", Json::array()}};
+  document["activity"] = activity_json(report.activity);
   document["findings"] = array_of(report.findings, finding);
   document["warnings"] = array_of(report.warnings, warning);
   document["run"] = run(report.run);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "activity_sections.hpp"
 #include "markdown_sections.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "overview.hpp"
@@ -52,6 +53,7 @@ std::string to_markdown(const JobReport& report) {
   out += waits_section(report);
   out += operations_section(report);
   out += communicators_section(report);
+  out += activity_sections(report);
   out += clock_and_matching_section(report);
   out += nvlink_section(report);
   out += trace_ranks_section(report);

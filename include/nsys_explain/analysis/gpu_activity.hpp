@@ -66,6 +66,15 @@ void for_each_gpu_activity(const DeviceTrace& device, const Use& use) {
   }
 }
 
+/// From the first start to the last end of GPU activity on any device of the process; empty without any. What the host
+/// does outside, such as setting up, costs the GPUs nothing.
+Interval gpu_window(const ProcessTrace& process);
+
+/// The part of [start_ns, end_ns) that lies in the window.
+inline Nanoseconds within(const Interval& window, Nanoseconds start_ns, Nanoseconds end_ns) {
+  return std::max<Nanoseconds>(0, std::min(window.end_ns, end_ns) - std::max(window.start_ns, start_ns));
+}
+
 /// The name that `nsys stats` gives a copy or set: "[CUDA memcpy Host-to-Device]", "[CUDA memset]".
 std::string operation_label(const MemoryOperation& operation);
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nsys_explain/model/activity_summary.hpp"
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"
@@ -256,6 +257,7 @@ struct JobReport {
       long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
   DelaySummary delay;
   NvlinkReport nvlink;
+  ActivitySummary activity;
   std::vector<Finding> findings;
   std::vector<Warning> warnings;
   std::vector<Table> tables;  ///< small tables that go to the store and CSV besides the streamed ones

@@ -18,8 +18,11 @@ struct JobSpecification {
   std::string output_directory;
   bool overwrite = false;  ///< --force: replace results in a directory that is not empty
   bool write_csv = false;
-  bool quiet = false;           ///< no progress and no summary, only problems
-  bool export_reports = false;  ///< --export: let nsys export reports that have no export beside them
+  bool quiet = false;                        ///< no progress and no summary, only problems
+  bool export_reports = false;               ///< --export: let nsys export reports that have no export beside them
+  std::string category_map_path;             ///< --category-map: categories of kernels in gputrc2graph's JSON
+  std::string categories;                    ///< --categories: which map; empty: "llm", or the only one of the file
+  std::optional<double> elapsed_unprofiled;  ///< run time in seconds without the profiler: tells the time off the GPU
   std::string rank_map_path;
   std::string rank_regex;
   std::string topology_path;  ///< --topology: racks of hosts

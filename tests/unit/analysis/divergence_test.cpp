@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rank_fixture.hpp"
+#include "work_fixture.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,84 +1,131 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "nsys_explain/analysis/rank_events.hpp"
+#include "nsys_explain/model/table.hpp"
 
+/// One trace rank made by hand: events in any order of writing, sorted by `events()`.
 namespace nsys_explain::analysis::testing {
 
-/// One process with one device, filled by hand. Thread 1 unless a test says otherwise; names are made up as they come.
-/// Kernels whose short name begins with "nccl" communicate.
-class RankFixture {
+class OneRank {
  public:
-  RankFixture() { trace_.strings = {""}; }
+  OneRank() {
+    trace_.strings.emplace_back();
+    trace_.processes.resize(1);
+    process().devices.resize(1);
+  }
+  ProcessTrace& process() { return trace_.processes[0]; }
+  DeviceTrace& device() { return process().devices[0]; }
 
-  StringIndex name(const std::string& text) {
+  StringIndex text(std::string_view value) {
     for (std::size_t i = 0; i < trace_.strings.size(); ++i) {
-      if (trace_.strings[i] == text) return static_cast<StringIndex>(i);
+      if (trace_.strings[i] == value) return static_cast<StringIndex>(i);
     }
-    trace_.strings.push_back(text);
+    trace_.strings.emplace_back(value);
     return static_cast<StringIndex>(trace_.strings.size() - 1);
   }
-
-  void call(const std::string& function, Nanoseconds start_ns, Nanoseconds end_ns, std::uint32_t correlation_id = 0,
-            std::uint32_t thread_id = 1) {
-    process_.api_calls.push_back({start_ns, end_ns, thread_id, correlation_id, name(function), 0, 0});
+  Kernel& kernel(std::string_view name, Nanoseconds start_ns, Nanoseconds end_ns, std::uint32_t correlation = 0,
+                 std::uint32_t stream = 7) {
+    Kernel kernel;
+    kernel.start_ns = start_ns;
+    kernel.end_ns = end_ns;
+    kernel.correlation_id = correlation;
+    kernel.stream_id = stream;
+    kernel.demangled_name = text(name);
+    kernel.short_name = text(name.substr(0, name.find('<')));
+    kernel.grid_x = kernel.grid_y = kernel.grid_z = kernel.block_x = kernel.block_y = kernel.block_z = 1;
+    device().kernels.push_back(kernel);
+    return device().kernels.back();
+  }
+  void copy(std::int16_t kind, Nanoseconds start_ns, Nanoseconds end_ns, std::int64_t bytes, std::int16_t source = -1,
+            std::int16_t destination = -1, std::uint32_t correlation = 0, std::uint32_t stream = 8) {
+    MemoryOperation copy;
+    copy.start_ns = start_ns;
+    copy.end_ns = end_ns;
+    copy.bytes = bytes;
+    copy.copy_kind = kind;
+    copy.source_kind = source;
+    copy.destination_kind = destination;
+    copy.correlation_id = correlation;
+    copy.stream_id = stream;
+    device().memory_operations.push_back(copy);
+  }
+  void set(Nanoseconds start_ns, Nanoseconds end_ns, std::int64_t bytes, std::int16_t kind,
+           std::uint32_t correlation = 0) {
+    copy(-1, start_ns, end_ns, bytes, -1, kind, correlation);
+    device().memory_operations.back().is_set = true;
+  }
+  void call(std::string_view name, Nanoseconds start_ns, Nanoseconds end_ns, std::uint32_t correlation = 0,
+            std::uint32_t thread = 1, std::uint16_t version = 0) {
+    process().api_calls.push_back({start_ns, end_ns, thread, correlation, text(name), 0, version});
   }
 
-  /// A kernel, launched by a call of [launch_ns, launch_ns + 10).
-  void kernel(const std::string& text, Nanoseconds launch_ns, Nanoseconds start_ns, Nanoseconds end_ns,
-              std::int32_t grid = 1, std::uint32_t thread_id = 1) {
-    const std::uint32_t id = next_correlation_++;
-    call("cudaLaunchKernel", launch_ns, launch_ns + 10, id, thread_id);
-    Kernel k;
-    k.start_ns = start_ns;
-    k.end_ns = end_ns;
-    k.correlation_id = id;
-    k.short_name = k.demangled_name = name(text);
-    k.grid_x = grid;
-    k.grid_y = k.grid_z = k.block_x = k.block_y = k.block_z = 1;
-    device_.kernels.push_back(k);
-  }
-
-  void copy(const std::string& function, Nanoseconds call_start_ns, Nanoseconds call_end_ns, Nanoseconds start_ns,
-            Nanoseconds end_ns) {
-    const std::uint32_t id = next_correlation_++;
-    call(function, call_start_ns, call_end_ns, id);
-    MemoryOperation operation;
-    operation.start_ns = start_ns;
-    operation.end_ns = end_ns;
-    operation.correlation_id = id;
-    operation.bytes = 1000;
-    operation.copy_kind = 1;
-    device_.memory_operations.push_back(operation);
-  }
-
-  void range(const std::string& text, Nanoseconds start_ns, Nanoseconds end_ns, std::uint32_t thread_id = 1) {
-    NvtxRange range;
-    range.start_ns = start_ns;
-    range.end_ns = end_ns;
-    range.thread_id = range.end_thread_id = thread_id;
-    range.text = name(text);
-    process_.nvtx_ranges.push_back(range);
-  }
-
-  ProcessTrace& process() { return process_; }
-
-  /// Valid while the fixture stays as it is. Events must have been added in order of time.
+  /// Kernels whose name begins with "nccl" communicate.
   RankEvents events() {
-    launches_.emplace(process_.api_calls);
-    return {trace_, process_, device_, *launches_,
+    const auto by_start = [](const auto& a, const auto& b) {
+      return std::pair(a.start_ns, a.end_ns) < std::pair(b.start_ns, b.end_ns);
+    };
+    std::stable_sort(device().kernels.begin(), device().kernels.end(), by_start);
+    std::stable_sort(device().memory_operations.begin(), device().memory_operations.end(), by_start);
+    std::stable_sort(device().graph_launches.begin(), device().graph_launches.end(), by_start);
+    std::stable_sort(process().api_calls.begin(), process().api_calls.end(), by_start);
+    launches_.emplace(process().api_calls);
+    return {trace_, process(), device(), *launches_,
             [this](const Kernel& kernel) { return trace_.strings[kernel.short_name].starts_with("nccl"); }};
   }
 
  private:
   Trace trace_;
-  ProcessTrace process_;
-  DeviceTrace device_;
   std::optional<LaunchIndex> launches_;
-  std::uint32_t next_correlation_ = 1;
 };
+
+using Integers = std::vector<std::int64_t>;
+using Reals = std::vector<double>;
+using Texts = std::vector<std::string>;
+
+inline const Integers& integers(const Table& table, std::string_view name) {
+  return column<std::int64_t>(table, name);
+}
+inline const Reals& reals(const Table& table, std::string_view name) {
+  return column<double>(table, name);
+}
+inline const Texts& texts(const Table& table, std::string_view name) {
+  return column<std::string>(table, name);
+}
+inline const Table& table_of(const std::vector<Table>& tables, std::string_view name) {
+  const Table* table = find_table(tables, name);
+  if (table == nullptr) throw std::out_of_range("no table " + std::string(name));
+  return *table;
+}
+
+/// Joins tables of one name as the pipeline does: the trace rank in front.
+inline Table join(const std::vector<Table>& of_ranks) {
+  TableSchema schema = of_ranks.at(0).schema;
+  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", ""});
+  Table joined = make_table(std::move(schema));
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    auto& ranks = std::get<Integers>(joined.columns[0]);
+    ranks.insert(ranks.end(), of_ranks[rank].row_count(), static_cast<std::int64_t>(rank));
+    for (std::size_t c = 0; c < of_ranks[rank].columns.size(); ++c) {
+      std::visit(
+          [&](const auto& values) {
+            auto& all = std::get<std::decay_t<decltype(values)>>(joined.columns[c + 1]);
+            all.insert(all.end(), values.begin(), values.end());
+          },
+          of_ranks[rank].columns[c]);
+    }
+  }
+  return joined;
+}
 
 }  // namespace nsys_explain::analysis::testing

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/host_activity.hpp"
-#include "rank_fixture.hpp"
+#include "work_fixture.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -156,7 +156,7 @@ TEST(Markdown, FitsATerminal) {
 
 TEST(Markdown, OfAThousandRanksStaysShort) {
   const std::string text = to_markdown(large_report(1000));
-  EXPECT_LT(lines_of(text).size(), 600u);
+  EXPECT_LT(lines_of(text).size(), 680u);
   EXPECT_LT(text.size(), 60'000u);
   EXPECT_THAT(text, HasSubstr("... and 980 more (table `ranks` of store.h5)."));
   EXPECT_THAT(text, HasSubstr("... and 992 more (`findings` in report.json)"));

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "nsys_explain/model/activity_summary.hpp"
+#include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/table.hpp"
+
+namespace nsys_explain::analysis {
+
+/// Adds the joined tables of all trace ranks up. `report` gives windows and identities of the trace ranks. Tables that
+/// are not there leave their part empty.
+ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobReport& report);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/model/time.hpp"
+
+/// What the tables of all trace ranks add up to, in short, for report.md and report.json. Every list is sorted,
+/// most time first, and bounded; the tables hold all rows.
+namespace nsys_explain {
+
+/// One kernel name over all trace ranks.
+struct KernelSummary {
+  std::string name;
+  bool communication = false;
+  std::int64_t trace_ranks = 0, count = 0;
+  Nanoseconds total_ns = 0, max_ns = 0;
+  double share = 0;                      ///< of the sum of all kernel durations
+  double tail_score_ns = 0;              ///< summed over trace ranks
+  Nanoseconds overlapped_ns = 0;         ///< communication: of total_ns, while compute ran on the same device
+  std::int32_t largest_trace_rank = -1;  ///< the one with most time in it
+  Nanoseconds largest_ns = 0;
+};
+
+/// Calls, barriers, transfers: whatever is counted by kind and name.
+struct NamedTotal {
+  std::string kind, name;
+  std::int64_t count = 0;
+  Nanoseconds total_ns = 0, max_ns = 0;
+  std::int64_t bytes = 0;
+};
+
+/// One suspect for what the run's length hangs on, whatever its kind.
+struct Suspect {
+  std::string kind;  ///< kernel, communication, barrier, idle or copy
+  std::string name;
+  std::int64_t count = 0;
+  Nanoseconds total_ns = 0;
+  double share = 0;  ///< of the window of all trace ranks
+};
+
+struct ProcessSummary {
+  std::string path;
+  std::int32_t process_id = 0;
+  std::vector<std::int32_t> trace_ranks;
+  Nanoseconds kernel_ns = 0, communication_ns = 0;
+  Nanoseconds barrier_ns = 0;  ///< without gaps between launches, which hold the other barriers
+  std::int64_t kernels = 0;
+  std::string top_kernel, top_communication, top_barrier;
+};
+
+struct CategorySummary {
+  std::string category;
+  Nanoseconds elapsed_ns = 0;
+  double share = 0;
+  double smallest_share = 0, largest_share = 0;  ///< of a trace rank
+};
+
+struct GpuSpeed {
+  std::int32_t trace_rank = -1;
+  std::int64_t kernels = 0;
+  double ratio = 1, p_value = 1;
+  bool slow = false;
+};
+
+struct LaunchSummary {
+  std::int64_t launches = 0;
+  std::vector<std::int32_t> storming;  ///< trace ranks in a launch storm
+  double largest_rate = 0;             ///< launches per second of the trace rank with most
+  std::int32_t largest_trace_rank = -1;
+};
+
+struct ActivitySummary {
+  std::vector<KernelSummary> kernels;        ///< by name with template and argument lists
+  std::vector<KernelSummary> communication;  ///< communication kernels by base name
+  std::vector<NamedTotal> barriers;
+  std::vector<NamedTotal> api_calls;
+  std::vector<NamedTotal> allocations;
+  Nanoseconds allocation_in_window_ns = 0;  ///< of them, while the GPUs of their process were in use
+  std::vector<NamedTotal> rules;            ///< of nsys analyze; count is the number of cases
+  std::vector<NamedTotal> transfers;
+  std::vector<NamedTotal> idle_causes;
+  std::vector<NamedTotal> os_calls;
+  std::vector<NamedTotal> overheads;      ///< kind: profiler or cuda
+  Nanoseconds profiler_in_window_ns = 0;  ///< of the profiler's, while the GPUs of their process were in use
+  std::vector<Suspect> suspects;
+  std::vector<ProcessSummary> processes;  ///< by path and process
+  std::string category_map;
+  std::vector<CategorySummary> categories;
+  std::vector<GpuSpeed> gpu_speeds;  ///< by trace rank
+  LaunchSummary launches;
+  std::int64_t largest_gpu_memory_bytes = 0;  ///< peak of one kind on one trace rank; 0: not recorded
+  bool has_thread_states = false;
+};
+
+}  // namespace nsys_explain

@@ -1,0 +1,216 @@
+#include "activity_findings.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr double idle_worth_telling = 0.05, tail_worth_telling = 0.02, copies_worth_telling = 0.01,
+                 allocations_worth_telling = 0.02, overhead_worth_telling = 0.05, severe = 0.20;
+constexpr std::int64_t fewest_for_tail = 100;  ///< executions, below which a 99th percentile is the largest
+constexpr std::size_t named_ranks = 8;
+
+double share(double part, Nanoseconds whole_ns) {
+  return whole_ns > 0 ? part / static_cast<double>(whole_ns) : 0;
+}
+
+double seconds(Nanoseconds duration_ns) {
+  return static_cast<double>(duration_ns) * 1e-9;
+}
+
+FindingSeverity severity_of(double part) {
+  if (part >= severe) return FindingSeverity::high;
+  return part >= severe / 4 ? FindingSeverity::medium : FindingSeverity::low;
+}
+
+const NamedTotal* find(const std::vector<NamedTotal>& totals, std::string_view name) {
+  const auto found = std::find_if(totals.begin(), totals.end(), [&](const NamedTotal& t) { return t.name == name; });
+  return found != totals.end() ? &*found : nullptr;
+}
+
+std::string rank_list(const std::vector<std::int32_t>& ranks) {
+  const std::size_t shown = std::min(ranks.size(), named_ranks);
+  std::string text =
+      fmt::format("{}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (shown < ranks.size()) text += fmt::format(" and {} more", ranks.size() - shown);
+  return text;
+}
+
+/// First words of a kernel's name: a title must stay readable.
+std::string short_name(std::string_view name) {
+  constexpr std::size_t longest = 60;
+  return name.size() <= longest ? std::string(name) : fmt::format("{}...", name.substr(0, longest));
+}
+
+/// Windows of all trace ranks, and of all processes: each counts once, with its longest trace rank.
+struct Windows {
+  Nanoseconds ranks_ns = 0, processes_ns = 0;
+};
+
+Windows windows_of(const JobReport& report) {
+  Windows windows;
+  std::map<std::int32_t, Nanoseconds> of_rank;
+  for (const RankSummary& rank : report.ranks) {
+    windows.ranks_ns += rank.budget.window_ns;
+    of_rank[rank.trace_rank] = rank.budget.window_ns;
+  }
+  for (const ProcessSummary& process : report.activity.processes) {
+    Nanoseconds longest_ns = 0;
+    for (const std::int32_t rank : process.trace_ranks) longest_ns = std::max(longest_ns, of_rank[rank]);
+    windows.processes_ns += longest_ns;
+  }
+  return windows;
+}
+
+void add_slow_gpus(const ActivitySummary& activity, std::vector<Finding>& findings) {
+  for (const GpuSpeed& speed : activity.gpu_speeds) {
+    if (!speed.slow) continue;
+    findings.push_back(
+        {"slow-gpu",
+         speed.ratio >= 1.1 ? FindingSeverity::high : FindingSeverity::medium,
+         fmt::format("the GPU of trace rank {} takes {:.1f}% longer than its peers for the same kernels",
+                     speed.trace_rank, 100 * (speed.ratio - 1)),
+         {fmt::format("median over {} compute kernels of equal name, grid and block, weighted by time; p-value {}",
+                      speed.kernels, speed.p_value < 1e-16 ? "below 1e-16" : fmt::format("{:.1e}", speed.p_value)),
+          fmt::format("rows: gpu_speed and kernel_peers where trace_rank = {}", speed.trace_rank)},
+         "compare clocks, temperature, power and ECC errors with its peers (nvidia-smi -q -d "
+         "CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC); check that no other process uses it; if it stays slow, drain it"});
+  }
+}
+
+void add_idle(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
+  const auto add = [&](const char* cause, const char* id, const char* title, const char* recommendation) {
+    const NamedTotal* idle = find(activity.idle_causes, cause);
+    if (idle == nullptr) return;
+    const double part = share(static_cast<double>(idle->total_ns), windows.ranks_ns);
+    if (part < idle_worth_telling) return;
+    findings.push_back({id,
+                        severity_of(part),
+                        fmt::format("{:.1f}% of GPU time is idle {}", 100 * part, title),
+                        {fmt::format("{:.3f} GPU-seconds in {} gaps, the longest {:.3f} ms", seconds(idle->total_ns),
+                                     idle->count, static_cast<double>(idle->max_ns) * 1e-6),
+                         fmt::format("rows: idle_gaps where cause = '{}'", cause)},
+                        recommendation});
+  };
+  add("launch_starved", "launch-starved", "because the host launched the next work too late",
+      "see the barriers and CUDA calls of the host: remove synchronising calls from the loop, launch ahead, use CUDA "
+      "graphs or fewer, larger kernels; check the input pipeline and the CPU's load");
+  add("dependency_stalled", "dependency-stalled", "waiting for another stream, with work already launched",
+      "order the work so that streams overlap, record events as early as possible, and split what others wait for");
+}
+
+void add_storm(const ActivitySummary& activity, std::vector<Finding>& findings) {
+  const LaunchSummary& launches = activity.launches;
+  if (launches.storming.empty()) return;
+  findings.push_back(
+      {"launch-storm",
+       FindingSeverity::medium,
+       fmt::format("{} trace ranks launch so many short kernels that launching limits them", launches.storming.size()),
+       {fmt::format("up to {:.0f} launches per second (trace rank {})", launches.largest_rate,
+                    launches.largest_trace_rank),
+        fmt::format("trace ranks {}; rows: launch_storm", rank_list(launches.storming))},
+       "fuse small kernels (torch.compile, fused operators), batch more work per launch, or capture "
+       "the loop in a CUDA graph"});
+}
+
+void add_tail(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
+  const KernelSummary* worst = nullptr;
+  for (const KernelSummary& kernel : activity.kernels) {
+    // The tail of a communication kernel is waiting, which has findings of its own.
+    if (kernel.communication || kernel.count < fewest_for_tail) continue;
+    if (worst == nullptr || kernel.tail_score_ns > worst->tail_score_ns) worst = &kernel;
+  }
+  if (worst == nullptr) return;
+  const double part = share(worst->tail_score_ns, windows.ranks_ns);
+  if (part < tail_worth_telling) return;
+  findings.push_back(
+      {"kernel-tail",
+       FindingSeverity::low,
+       fmt::format("the slow executions of kernel {} cost up to {:.1f}% of GPU time", short_name(worst->name),
+                   100 * part),
+       {fmt::format("(p99 - median) x count is {:.3f} GPU-seconds over {} executions; the longest took {:.3f} ms",
+                    worst->tail_score_ns * 1e-9, worst->count, static_cast<double>(worst->max_ns) * 1e-6),
+        "rows: kernels and kernel_histogram of that name"},
+       "see whether the slow executions have other grids (kernels_by_launch) or run beside other work; if neither, "
+       "look at clocks and memory traffic"});
+}
+
+void add_copies(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
+  const auto add = [&](const char* rule, const char* id, const char* title, const char* recommendation) {
+    const NamedTotal* cases = find(activity.rules, rule);
+    if (cases == nullptr) return;
+    const double part = share(static_cast<double>(cases->total_ns), windows.ranks_ns);
+    if (part < copies_worth_telling) return;
+    findings.push_back({id,
+                        severity_of(part),
+                        fmt::format("{:.1f}% of GPU time is {}", 100 * part, title),
+                        {fmt::format("{:.3f} GPU-seconds in {} copies, {:.3f} GB", seconds(cases->total_ns),
+                                     cases->count, static_cast<double>(cases->bytes) * 1e-9),
+                         fmt::format("rows: expert_rule_cases where rule = '{}'", rule)},
+                        recommendation});
+  };
+  add("cuda_memcpy_async", "pageable-copies",
+      "asynchronous copies of pageable memory, which block like synchronous ones",
+      "pin the host memory (cudaHostAlloc, pin_memory=True) so that copies run beside kernels");
+  add("cuda_memcpy_sync", "blocking-copies", "copies by synchronous calls",
+      "use cudaMemcpyAsync on a stream of its own with pinned memory, and fetch results less often (.item(), .cpu())");
+}
+
+void add_allocations(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
+  const double part = share(static_cast<double>(activity.allocation_in_window_ns), windows.processes_ns);
+  if (activity.allocations.empty() || part < allocations_worth_telling) return;
+  std::int64_t count = 0;
+  for (const NamedTotal& call : activity.allocations) count += call.count;
+  const NamedTotal& largest = activity.allocations.front();
+  findings.push_back(
+      {"allocation-churn",
+       severity_of(part),
+       fmt::format("the host spends {:.1f}% of the run making and freeing memory, streams and events", 100 * part),
+       {fmt::format("{:.3f} seconds between the first and the last GPU activity of {} processes",
+                    seconds(activity.allocation_in_window_ns), activity.processes.size()),
+        fmt::format("{} calls in all, most time in {} ({} calls)", count, largest.name, largest.count),
+        "rows: allocations"},
+       "allocate before the loop, use a caching or stream-ordered allocator (cudaMallocAsync), and "
+       "capture after warm-up"});
+}
+
+void add_overhead(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
+  const double part = share(static_cast<double>(activity.profiler_in_window_ns), windows.processes_ns);
+  if (part < overhead_worth_telling) return;
+  const auto largest = std::find_if(activity.overheads.begin(), activity.overheads.end(),
+                                    [](const NamedTotal& overhead) { return overhead.kind == "profiler"; });
+  Finding finding{
+      "profiler-overhead",
+      part >= severe ? FindingSeverity::medium : FindingSeverity::low,
+      fmt::format("the profiler itself took thread time worth {:.1f}% of the run: times are distorted", 100 * part),
+      {fmt::format("{:.3f} seconds between the first and the last GPU activity of {} processes, over all threads",
+                   seconds(activity.profiler_in_window_ns), activity.processes.size()),
+       "rows: profiler_overhead where profiler = 1"},
+      "trace less (only -t cuda,nvtx; no backtraces, no memory usage), and capture a window after warm-up"};
+  if (largest != activity.overheads.end()) {
+    finding.evidence.insert(finding.evidence.begin() + 1, fmt::format("most of all is '{}' ({:.3f} seconds)",
+                                                                      largest->name, seconds(largest->total_ns)));
+  }
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
+void add_activity_findings(const JobReport& report, std::vector<Finding>& findings) {
+  const Windows windows = windows_of(report);
+  add_slow_gpus(report.activity, findings);
+  add_idle(report.activity, windows, findings);
+  add_storm(report.activity, findings);
+  add_tail(report.activity, windows, findings);
+  add_copies(report.activity, windows, findings);
+  add_allocations(report.activity, windows, findings);
+  add_overhead(report.activity, windows, findings);
+}
+
+}  // namespace nsys_explain::analysis

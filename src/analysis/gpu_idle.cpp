@@ -1,0 +1,174 @@
+#include "nsys_explain/analysis/gpu_idle.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "nsys_explain/analysis/gpu_activity.hpp"
+#include "nsys_explain/analysis/statistics.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr std::size_t longest_gaps = 200;
+
+using StreamKey = std::pair<std::uint32_t, std::uint32_t>;  ///< context, stream
+
+/// When a stream was told to wait for an event of another stream, by the host's clock; ascending.
+class StreamWaits {
+ public:
+  explicit StreamWaits(const RankEvents& events) {
+    std::unordered_map<std::uint32_t, StreamKey> recorded_on;  // by event_sync_id
+    for (const EventRecord& record : events.process.event_records) {
+      if (record.event_sync_id != 0)
+        recorded_on.emplace(record.event_sync_id, StreamKey(record.context_id, record.stream_id));
+    }
+    for (const Synchronization& wait : events.process.synchronizations) {
+      if (wait.kind != SyncKind::stream_wait_event) continue;
+      const StreamKey stream(wait.context_id, wait.stream_id);
+      const auto record = recorded_on.find(wait.event_sync_id);
+      // Without its record a wait counts: a stream is not made to wait for itself.
+      if (record != recorded_on.end() && record->second == stream) continue;
+      times_[stream].push_back(wait.start_ns);
+    }
+  }
+
+  /// Whether the stream was told to wait after `begin` and no later than `end`.
+  bool any_between(StreamKey stream, Nanoseconds begin, Nanoseconds end) const {
+    const auto found = times_.find(stream);
+    if (found == times_.end()) return false;
+    const auto after = std::upper_bound(found->second.begin(), found->second.end(), begin);
+    return after != found->second.end() && *after <= end;
+  }
+
+ private:
+  std::map<StreamKey, std::vector<Nanoseconds>> times_;
+};
+
+struct Gap {
+  Nanoseconds start_ns = 0;
+  GpuActivity next;
+  Nanoseconds launched_ns = no_time;
+  IdleCause cause = IdleCause::other;
+  Nanoseconds length_ns() const { return next.start_ns - start_ns; }
+};
+
+/// Longest first, then earliest.
+bool is_longer(const Gap& a, const Gap& b) {
+  return a.length_ns() != b.length_ns() ? a.length_ns() > b.length_ns() : a.start_ns < b.start_ns;
+}
+
+class GapFinder {
+ public:
+  explicit GapFinder(const RankEvents& events) : events_(events), waits_(events) {}
+
+  void add(const GpuActivity& activity) {
+    if (busy_until_ && activity.start_ns > *busy_until_) keep(explain(activity));
+    busy_until_ = std::max(busy_until_.value_or(activity.end_ns), activity.end_ns);
+    previous_on_stream_[{activity.context_id, activity.stream_id}] = activity;
+  }
+
+  const std::vector<Nanoseconds>& lengths(IdleCause cause) const { return lengths_[static_cast<std::size_t>(cause)]; }
+
+  /// The longest gaps by start.
+  std::vector<Gap> longest() {
+    shorten();
+    std::sort(longest_.begin(), longest_.end(), [](const Gap& a, const Gap& b) { return a.start_ns < b.start_ns; });
+    return std::move(longest_);
+  }
+
+ private:
+  Gap explain(const GpuActivity& next) const {
+    Gap gap{*busy_until_, next};
+    const ApiCall* launch = events_.launches.find(next.correlation_id, next.start_ns);
+    if (launch == nullptr) return gap;
+    gap.launched_ns = launch->start_ns;
+    if (launch->start_ns > gap.start_ns) {
+      gap.cause = IdleCause::launch_starved;
+      return gap;
+    }
+    const StreamKey stream(next.context_id, next.stream_id);
+    const auto previous = previous_on_stream_.find(stream);
+    Nanoseconds previous_launch_ns = std::numeric_limits<Nanoseconds>::min();
+    if (previous != previous_on_stream_.end()) {
+      const ApiCall* before = events_.launches.find(previous->second.correlation_id, previous->second.start_ns);
+      previous_launch_ns = before != nullptr ? before->start_ns : previous->second.start_ns;
+    }
+    if (waits_.any_between(stream, previous_launch_ns, launch->start_ns)) gap.cause = IdleCause::dependency_stalled;
+    return gap;
+  }
+
+  void keep(const Gap& gap) {
+    lengths_[static_cast<std::size_t>(gap.cause)].push_back(gap.length_ns());
+    longest_.push_back(gap);
+    if (longest_.size() >= 2 * longest_gaps) shorten();
+  }
+
+  void shorten() {
+    if (longest_.size() <= longest_gaps) return;
+    std::nth_element(longest_.begin(), longest_.begin() + longest_gaps, longest_.end(), is_longer);
+    longest_.resize(longest_gaps);
+  }
+
+  const RankEvents& events_;
+  StreamWaits waits_;
+  std::optional<Nanoseconds> busy_until_;
+  std::map<StreamKey, GpuActivity> previous_on_stream_;
+  std::array<std::vector<Nanoseconds>, idle_cause_count> lengths_;
+  std::vector<Gap> longest_;
+};
+
+}  // namespace
+
+std::string_view idle_cause_name(IdleCause cause) {
+  constexpr std::array<std::string_view, idle_cause_count> names{"launch_starved", "dependency_stalled", "other"};
+  return names[static_cast<std::size_t>(cause)];
+}
+
+std::vector<Table> idle_tables(const RankEvents& events) {
+  GapFinder finder(events);
+  std::optional<Interval> window;
+  for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
+    if (!window) window = Interval{activity.start_ns, activity.end_ns};
+    window->end_ns = std::max(window->end_ns, activity.end_ns);
+    finder.add(activity);
+  });
+  const auto window_ns = window ? static_cast<double>(window->end_ns - window->start_ns) : 0.0;
+
+  TableSchema causes{"idle_causes", "Time without GPU activity, by why the device had nothing to do", {}};
+  causes.columns = {{"cause", ColumnKind::label, "",
+                     "launch_starved: the host launched late; dependency_stalled: "
+                     "waiting for another stream; other"},
+                    {"share_percent", ColumnKind::real, "%", "of the window from first to last GPU activity"}};
+  for (ColumnSchema& column : statistics_columns("ns")) causes.columns.push_back(std::move(column));
+  std::vector<Table> tables;
+  tables.push_back(make_table(std::move(causes)));
+  RowWriter cause_row(tables.back());
+  for (std::size_t c = 0; c < idle_cause_count; ++c) {
+    std::vector<Nanoseconds> lengths = finder.lengths(static_cast<IdleCause>(c));
+    const Statistics statistics = summarise(lengths);
+    cause_row << idle_cause_name(static_cast<IdleCause>(c))
+              << (window_ns > 0 ? 100 * static_cast<double>(statistics.total) / window_ns : 0.0);
+    write_statistics(cause_row, statistics);
+  }
+
+  tables.push_back(
+      make_table({"idle_gaps",
+                  "The longest times without GPU activity: up to 200 of each trace rank, by start",
+                  {{"start_ns", ColumnKind::time, "ns", "end of the GPU activity before"},
+                   {"duration_ns", ColumnKind::integer, "ns", ""},
+                   {"cause", ColumnKind::label, "", "as in idle_causes"},
+                   {"launched_ns", ColumnKind::time, "ns", "when the call began that launched the next activity"},
+                   {"next", ColumnKind::text, "", "the activity that ended the gap"}}}));
+  RowWriter gap_row(tables.back());
+  for (const Gap& gap : finder.longest()) {
+    gap_row << gap.start_ns << gap.length_ns() << idle_cause_name(gap.cause) << gap.launched_ns
+            << activity_name(events.trace, events.device, gap.next);
+  }
+  return tables;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,103 @@
+"""Kernels, host and GPU time in the reports: sections, the options for categories, and a slow GPU planted in a job."""
+
+import json
+import unittest
+
+import h5py
+
+from support import SHARED_TRACES, EndToEndTest, main
+
+ALWAYS = ("Global critical path suspects", "Top NCCL ops", "Top CPU-GPU barriers", "Per-process breakdown")
+
+
+def section(markdown, title):
+    """The lines of a section after its heading."""
+    return markdown.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+class Activity(EndToEndTest):
+    def markdown(self, out="out"):
+        return (self.directory / out / "report.md").read_text()
+
+    def table(self, name, out="out"):
+        with h5py.File(self.directory / out / "store.h5") as store:
+            group = store[name]
+            columns = {c: group[c].asstr()[()] if h5py.check_string_dtype(group[c].dtype) else group[c][()]
+                       for c in group}
+        return [dict(zip(columns, values)) for values in zip(*columns.values())]
+
+    def test_tables_agree_with_the_budget(self):
+        traces = self.synth("traces", "--nodes", "1", "--steps", "12", "--seed", "5")
+        report = self.analyse(traces, "out", ranks=2)
+        for rank in report["ranks"]:
+            def total(table, column):
+                return sum(int(row[column]) for row in self.table(table) if row["trace_rank"] == rank["trace_rank"])
+            self.assertEqual(total("idle_causes", "total_ns"), rank["idle_ns"])
+            self.assertEqual(total("gpu_utilisation", "span_ns"), rank["window_ns"])
+            self.assertEqual(total("gpu_utilisation", "compute_ns"), rank["compute_ns"])
+            self.assertEqual(total("stream_concurrency", "duration_ns"), rank["window_ns"])
+            self.assertEqual(total("categories", "elapsed_ns"), rank["window_ns"] - rank["idle_ns"])
+            self.assertEqual(total("gpu_elapsed", "elapsed_ns"), rank["window_ns"] - rank["idle_ns"])
+        kernels = sum(int(row["total_ns"]) for row in self.table("kernels"))
+        self.assertEqual(kernels, sum(int(row["total_ns"]) for row in self.table("kernels_by_launch")))
+        self.assertEqual(kernels, sum(process["kernel_ns"] for process in report["activity"]["processes"]))
+        for title in ALWAYS:
+            self.assertIn("|", section(self.markdown(), title), title)
+
+    def test_slow_gpu_is_found_and_a_healthy_job_has_none(self):
+        for seed in (1, 2, 3):
+            clean = self.analyse(self.synth(f"clean{seed}", "--nodes", "1", "--steps", "20", "--seed", str(seed)),
+                                 f"c{seed}")
+            self.assertNotIn("slow-gpu", [finding["id"] for finding in clean["findings"]])
+            slow = self.analyse(self.synth(f"slow{seed}", "--nodes", "1", "--steps", "20", "--seed", str(seed),
+                                           "--fault", "slow_gpu:rank=2,factor=1.1"), f"s{seed}")
+            speeds = slow["activity"]["gpu_speeds"]
+            self.assertEqual([speed["trace_rank"] for speed in speeds if speed["slow"]], [2], speeds)
+            self.assertIn("slow-gpu", [finding["id"] for finding in slow["findings"]])
+
+    def test_categories_by_name_file_and_run_time(self):
+        traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "5", "--seed", "1")
+        path = self.directory / "map.json"
+        path.write_text(json.dumps({"mine": {"a": {"nccl": "wires", ".*": "rest"}, "b": {".*": "all"}}}))
+        report = self.analyse(traces, "out", "--category-map", path, "--categories", "mine/a", "--elapsed-unprofiled", "50")
+        self.assertEqual(report["activity"]["category_map"], "mine/a")
+        categories = {(row["trace_rank"], row["category"]): int(row["elapsed_ns"]) for row in self.table("categories")}
+        for rank in report["ranks"]:
+            busy = rank["window_ns"] - rank["idle_ns"]
+            number = rank["trace_rank"]
+            self.assertEqual(categories[number, "wires"] + categories[number, "rest"], busy)
+            self.assertEqual(categories[number, "cpu (non-GPU)"], 50_000_000_000 - busy)
+        self.assertEqual(self.analyse(traces, "llama", "--categories", "vllm/llama")["activity"]["category_map"],
+                         "vllm/llama")
+
+    def test_bad_category_options(self):
+        traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "2", "--seed", "1")
+        path = self.directory / "map.json"
+        for text, options, expected in (
+                (None, ("--categories", "vllm/lama"), "vllm/llama"),
+                ("{", ("--category-map", path), "is not JSON"),
+                ('{"e": {"m": {"(": "open"}}}', ("--category-map", path), "'('"),
+                ('{"e": {"m": {"x": "y"}, "n": {"x": "y"}}}', ("--category-map", path), "e/m, e/n"),
+                ('{"e": {"m": {}}}', ("--category-map", path), "no patterns"),
+                ('{"e": {"m": {"x": 3}}}', ("--category-map", path), "no text"),
+                (None, ("--category-map", "missing.json"), "check the path"),
+                (None, ("--elapsed-unprofiled", "-1"), "--elapsed-unprofiled")):
+            if text is not None:
+                path.write_text(text)
+            done = self.explain(traces, "out", *options)
+            self.assertEqual(done.returncode, 2, (options, done.stdout, done.stderr))
+            self.assertIn(expected, done.stdout + done.stderr)
+            self.assertFalse((self.directory / "out").exists())
+
+    @unittest.skipUnless(SHARED_TRACES.is_dir(), "the real traces (../shared/traces) are absent")
+    def test_every_real_trace_has_every_section_or_a_reason(self):
+        for file in sorted(SHARED_TRACES.glob("*/*.sqlite")):
+            with self.subTest(file=file.name):
+                self.analyse(file, "out", "--force")
+                for title in ALWAYS:
+                    body = section(self.markdown(), title)
+                    self.assertTrue("|" in body or "None: " in body, body)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+#include <gmock/gmock.h>
+
+#include <iterator>
+#include <map>
+
+#include "nsys_explain/analysis/activity_summary.hpp"
+#include "nsys_explain/analysis/categories.hpp"
+#include "nsys_explain/analysis/expert_rules.hpp"
+#include "nsys_explain/analysis/findings.hpp"
+#include "nsys_explain/analysis/gpu_idle.hpp"
+#include "nsys_explain/analysis/host_calls.hpp"
+#include "nsys_explain/analysis/kernels.hpp"
+#include "nsys_explain/analysis/launch_times.hpp"
+#include "nsys_explain/analysis/memory_operations.hpp"
+#include "nsys_explain/analysis/os_runtime.hpp"
+#include "nsys_explain/analysis/streams.hpp"
+#include "unit/analysis/rank_fixture.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::OneRank;
+
+constexpr Nanoseconds ms = 1'000'000;
+
+/// A job of ranks made by hand, with the tables of all of them joined as the pipeline does. All ranks are devices of
+/// one process, or each of its own.
+class Job {
+ public:
+  void add(OneRank& rank, std::uint64_t process) {
+    const RankEvents events = rank.events();
+    std::vector<Table> tables = kernel_tables(events);
+    for (std::vector<Table> more : {launch_tables(events), api_tables(events), expert_rule_tables(events),
+                                    idle_tables(events), memory_operation_tables(events), gpu_memory_tables(events)}) {
+      std::move(more.begin(), more.end(), std::back_inserter(tables));
+    }
+    for (Table table : {barriers_table(events), os_runtime_table(events), overhead_table(events),
+                        thread_states_table(events), communication_overlap_table(events), elapsed_table(events)}) {
+      tables.push_back(std::move(table));
+    }
+    for (Table& table : tables) of_name_[table.schema.name].push_back(std::move(table));
+    const auto number = static_cast<std::int32_t>(report_.ranks.size());
+    report_.ranks.push_back({.trace_rank = number, .budget = {.window_ns = 1000 * ms}});
+    TraceRankIdentity identity;
+    identity.trace_rank = number;
+    identity.key = {"file.sqlite", process, number};
+    identity.process_id = static_cast<std::int32_t>(process);
+    report_.trace_ranks.push_back(identity);
+  }
+  JobReport report() {
+    std::vector<Table> tables;
+    for (const auto& [name, of_ranks] : of_name_) tables.push_back(testing::join(of_ranks));
+    report_.activity = summarise_activity(tables, report_);
+    return report_;
+  }
+
+ private:
+  std::map<std::string, std::vector<Table>> of_name_;
+  JobReport report_;
+};
+
+std::vector<std::string> ids(const std::vector<Finding>& findings) {
+  std::vector<std::string> result;
+  for (const Finding& finding : findings) result.push_back(finding.id);
+  return result;
+}
+
+TEST(Activity, AddsTraceRanksUp) {
+  OneRank first, second;
+  first.kernel("gemm<1>", 0, 100 * ms);
+  first.kernel("ncclDevKernel_AllReduce(x)", 50 * ms, 150 * ms, 0, 9);  // 50 of it under the gemm
+  first.call("cudaStreamSynchronize", 0, 30 * ms);
+  second.kernel("gemm<1>", 0, 300 * ms);
+  second.kernel("gemm<1>", 400 * ms, 450 * ms);
+  second.copy(1, 460 * ms, 480 * ms, 1'000'000);
+  second.call("cudaStreamSynchronize", 0, 50 * ms);
+  Job job;
+  job.add(first, 11);
+  job.add(second, 22);
+  const ActivitySummary a = job.report().activity;
+  ASSERT_EQ(a.kernels.size(), 2);
+  EXPECT_EQ(a.kernels[0].name, "gemm<1>");
+  EXPECT_EQ(a.kernels[0].total_ns, 450 * ms);
+  EXPECT_EQ(a.kernels[0].count, 3);
+  EXPECT_EQ(a.kernels[0].trace_ranks, 2);
+  EXPECT_EQ(a.kernels[0].max_ns, 300 * ms);
+  EXPECT_EQ(a.kernels[0].largest_trace_rank, 1);
+  EXPECT_DOUBLE_EQ(a.kernels[0].share, 450.0 / 550);
+  ASSERT_EQ(a.communication.size(), 1);
+  EXPECT_EQ(a.communication[0].overlapped_ns, 50 * ms);
+  EXPECT_DOUBLE_EQ(a.communication[0].share, 100.0 / 550);
+  ASSERT_EQ(a.barriers.size(), 1);
+  EXPECT_EQ(a.barriers[0].total_ns, 80 * ms);
+  EXPECT_EQ(a.barriers[0].count, 2);
+  ASSERT_EQ(a.suspects.size(), 5);
+  EXPECT_EQ(a.suspects[0].kind, "kernel");
+  EXPECT_DOUBLE_EQ(a.suspects[0].share, 450.0 / 2000);
+  EXPECT_EQ(a.suspects[1].kind, "idle");  // 100 + 10 ms in the second rank
+  EXPECT_EQ(a.suspects[1].total_ns, 110 * ms);
+  EXPECT_EQ(a.suspects[2].kind, "communication");
+  ASSERT_EQ(a.processes.size(), 2);
+  EXPECT_EQ(a.processes[0].communication_ns, 100 * ms);
+  EXPECT_EQ(a.processes[0].top_communication, "ncclDevKernel_AllReduce(x)");
+  EXPECT_EQ(a.processes[1].kernel_ns, 350 * ms);
+  EXPECT_EQ(a.processes[1].barrier_ns, 50 * ms);
+  EXPECT_EQ(a.processes[1].top_barrier, "cudaStreamSynchronize");
+}
+
+TEST(Activity, NothingRecordedIsNothingClaimed) {
+  const JobReport empty;
+  const ActivitySummary a = summarise_activity({}, empty);
+  EXPECT_TRUE(a.kernels.empty());
+  EXPECT_TRUE(a.suspects.empty());
+  EXPECT_TRUE(find_problems(empty).empty());
+}
+
+TEST(ActivityFindings, EachPlantedProblemIsFound) {
+  OneRank rank;
+  rank.kernel("k", 0, 200 * ms, 1);
+  rank.kernel("k", 400 * ms, 500 * ms, 2);  // launched at 390: 200 ms starved
+  rank.call("cudaLaunchKernel", -5, -4, 1);
+  rank.call("cudaLaunchKernel", 390 * ms, 391 * ms, 2);
+  rank.copy(1, 500 * ms, 560 * ms, 1'000'000, 0, 2, 3);  // pageable, asynchronous: 60 ms
+  rank.call("cudaMemcpyAsync", 395 * ms, 396 * ms, 3);
+  rank.copy(2, 560 * ms, 575 * ms, 1'000'000, 2, 0, 4);  // synchronous: 15 ms
+  rank.call("cudaMemcpy", 397 * ms, 575 * ms, 4);
+  rank.call("cudaMalloc", 100 * ms, 130 * ms, 5);
+  rank.process().overheads = {{200 * ms, 270 * ms, 1, rank.text("flush"), OverheadKind::buffer_flush, true}};
+  Job job;
+  job.add(rank, 1);
+  const std::vector<Finding> findings = find_problems(job.report());
+  EXPECT_THAT(ids(findings), ::testing::UnorderedElementsAre("launch-starved", "pageable-copies", "blocking-copies",
+                                                             "allocation-churn", "profiler-overhead"));
+  EXPECT_EQ(findings[0].id, "launch-starved");
+  EXPECT_EQ(findings[0].severity, FindingSeverity::high);
+  EXPECT_NE(findings[0].title.find("20.0%"), std::string::npos) << findings[0].title;
+}
+
+TEST(ActivityFindings, SettingUpBeforeTheFirstKernelIsNoFinding) {
+  OneRank rank;
+  rank.call("cudaMalloc", 0, 900 * ms, 5);
+  rank.process().overheads = {{0, 900 * ms, 1, rank.text("init"), OverheadKind::undefined, true}};
+  rank.kernel("k", 900 * ms, 1900 * ms, 1);
+  rank.call("cudaLaunchKernel", 899 * ms, 900 * ms, 1);
+  Job job;
+  job.add(rank, 1);
+  EXPECT_THAT(ids(find_problems(job.report())), ElementsAre());
+}
+
+TEST(ActivityFindings, LaunchStormAndTail) {
+  OneRank rank;
+  for (int i = 0; i < 50'000; ++i) {
+    const Nanoseconds start = i * 10'000;
+    rank.kernel("tiny", start, start + (i % 50 == 0 ? 9'900 : 2'000));
+  }
+  Job job;
+  job.add(rank, 1);
+  const std::vector<Finding> findings = find_problems(job.report());
+  // p99 - median is 7,900 ns, times 50,000: 395 ms of the 1000 ms window. Nothing says why the rest is idle.
+  EXPECT_THAT(ids(findings), ElementsAre("launch-storm", "kernel-tail"));
+}
+
+TEST(ActivityFindings, SlowGpu) {
+  Job job;
+  std::vector<OneRank> ranks(4);
+  for (int r = 0; r < 4; ++r) {
+    for (int i = 0; i < 100; ++i) {
+      ranks[static_cast<std::size_t>(r)].kernel("gemm", i * ms, i * ms + (r == 2 ? 900'000 : 700'000 + r * 100));
+    }
+    job.add(ranks[static_cast<std::size_t>(r)], static_cast<std::uint64_t>(r + 1));
+  }
+  JobReport report = job.report();
+  EXPECT_TRUE(report.activity.gpu_speeds.empty()) << "made by the comparison of trace ranks";
+  report.activity.gpu_speeds = {{0, 5, 1.0, 1.0, false}, {2, 5, 1.25, 1e-9, true}};
+  const std::vector<Finding> findings = find_problems(report);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].id, "slow-gpu");
+  EXPECT_EQ(findings[0].severity, FindingSeverity::high);
+  EXPECT_NE(findings[0].title.find("trace rank 2 takes 25.0% longer"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis
