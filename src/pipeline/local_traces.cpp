@@ -27,7 +27,8 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
     const auto is_communication = [&](const Kernel& kernel) { return classes.is_communication(kernel); };
     rank.budget = analysis::compute_budget(process.devices[d], is_communication);
-    rank.tables = make_rank_tables({trace, process, process.devices[d], launches, is_communication}, options);
+    rank.tables = make_rank_tables(
+        {trace, process, process.devices[d], launches, is_communication, arrivals[d].arrivals}, options);
     without_call += arrivals[d].without_call;
     fused += arrivals[d].fused;
     communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());

@@ -7,6 +7,8 @@
 #include <variant>
 
 #include "nsys_explain/analysis/kernels.hpp"
+#include "nsys_explain/analysis/link_traffic.hpp"
+#include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/nvtx.hpp"
 #include "pack.hpp"
 
@@ -45,7 +47,8 @@ void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events,
                                     [[maybe_unused]] const analysis::AnalysisOptions& options) {
-  std::vector<Table> tables = {analysis::kernels_table(events)};
+  std::vector<Table> tables = {analysis::kernels_table(events), analysis::nvlink_table(events),
+                               analysis::network_table(events), analysis::messages_table(events)};
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
   add(analysis::nvtx_tables(events));
   return tables;

@@ -12,8 +12,12 @@
 #include "cross_rank.hpp"
 #include "job_clock.hpp"
 #include "job_ranks.hpp"
+#include "link_analysis.hpp"
 #include "local_traces.hpp"
 #include "nsys_explain/analysis/findings.hpp"
+#include "nsys_explain/analysis/link_peaks.hpp"
+#include "nsys_explain/analysis/link_summary.hpp"
+#include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
@@ -92,7 +96,8 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
 }
 
 JobReport make_report(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
-                      const analysis::Totals& totals, std::vector<RankSummary> ranks) {
+                      const analysis::Totals& totals, std::vector<RankSummary> ranks, std::vector<Table> rank_tables,
+                      LinkAnalysis links, const std::vector<analysis::LinkPeak>& link_peaks) {
   JobReport report;
   report.epoch_utc_ns = job.epoch_utc_ns;
   report.inputs = job.inputs;
@@ -115,13 +120,18 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.by_operation = analysis::summarise_operations(totals.operations);
   report.ranks = std::move(ranks);
   report.stragglers = analysis::find_stragglers(report.ranks, totals);
-  report.nvlink.message = "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
-  report.findings = analysis::find_problems(report);
+  report.nvlink = analysis::summarise_nvlink(rank_tables, job.trace_ranks, link_peaks);
+  report.network = analysis::summarise_network(rank_tables, job.trace_ranks);
+  report.slow_links = std::move(links.slow_links);
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
   report.warnings = tidy_warnings(std::move(report.warnings));
   report.tables = {trace_ranks_table(report), ranks_table(report), communicators_table(report),
                    operations_table(report),  clock_table(report), clock_residuals_table(report)};
+  std::move(links.tables.begin(), links.tables.end(), std::back_inserter(report.tables));
+  report.tables.push_back(analysis::byte_matrix_table(rank_tables));
+  std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
+  report.findings = analysis::find_problems(report);
   return report;
 }
 
@@ -197,10 +207,11 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   JobReport report;
   phases.collective("attributing waits", [&] {
     const analysis::Totals totals = sum_waits(communicator, clock, ranks, cross);
-    report =
-        make_report(ranks, clock.report, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
+    std::vector<RankSummary> summaries = summarise_ranks(communicator, ranks, local_traces, totals);
+    LinkAnalysis links = analyse_links(communicator, ranks, cross);
+    report = make_report(ranks, clock.report, cross, totals, std::move(summaries), std::move(rank_tables),
+                         std::move(links), options.link_peaks);
     report.window = options.window_text;
-    std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
   });
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "nsys_explain/analysis/link_peaks.hpp"
 #include "nsys_explain/analysis/options.hpp"
 #include "nsys_explain/ingest/rank_resolution.hpp"
 #include "nsys_explain/pipeline/job.hpp"
@@ -12,6 +14,7 @@ namespace nsys_explain::pipeline {
 struct UserOptions {
   ingest::RankOverrides ranks;
   analysis::AnalysisOptions analysis;
+  std::vector<analysis::LinkPeak> link_peaks;  ///< come before the built-in ones
   std::string window_text;  ///< the options that choose a part of the run, as the reports state them; empty: none
 };
 

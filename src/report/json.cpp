@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "clock_json.hpp"
+#include "json_links.hpp"
 #include "json_parts.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/report.hpp"
@@ -136,8 +137,8 @@ std::string to_json(const JobReport& report) {
   document["by_operation"] = array_of(report.by_operation, operation);
   document["ranks"] = array_of(report.ranks, rank);
   document["stragglers"] = array_of(report.stragglers, straggler);
-  document["nvlink"] = {
-      {"available", report.nvlink.available}, {"message", report.nvlink.message}, {"gpus", Json::array()}};
+  document["nvlink"] = nvlink_json(report.nvlink);
+  document["network"] = network_json(report.network);
   document["findings"] = array_of(report.findings, finding);
   document["warnings"] = array_of(report.warnings, warning);
   document["run"] = run(report.run);

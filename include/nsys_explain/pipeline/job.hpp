@@ -22,6 +22,7 @@ struct JobSpecification {
   bool export_reports = false;  ///< --export: let nsys export reports that have no export beside them
   std::string rank_map_path;
   std::string rank_regex;
+  std::string link_peaks_path;  ///< --link-peaks: NVLink peaks by GPU name, before the built-in ones
   std::optional<std::int32_t> require_ranks;
   std::string filter_time, filter_nvtx, steps;  ///< a part of the run (analysis/window.hpp); empty: not asked for
   std::int64_t warmup_steps = 0;                ///< --skip-warmup

@@ -144,7 +144,7 @@ JobReport small_report() {
                         .first_ns = 15 * ms,
                         .last_ns = 990 * ms,
                         .evidence = {"kernel `gemm_f16` takes 1.40 times the median of its peers"}}};
-  report.nvlink = {false, "no GPU metrics in the traces"};
+  report.nvlink.message = "no GPU metrics in the traces";
   report.findings = {{"no-nccl-payload",
                       FindingSeverity::info,
                       "message sizes are not in all traces",
