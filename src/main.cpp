@@ -82,6 +82,8 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.add_option("--rank-map", job.rank_map_path, "File that says which trace is which rank");
   app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
   app.add_option("--topology", job.topology_path, "File that says which host is in which rack");
+  app.add_option("--link-peaks", job.link_peaks_path,
+                 "File with lines 'GBS GPU-NAME': NVLink peak per direction, for estimates in GB/s");
   app.add_option("--require-ranks", job.require_ranks, "Exit with 4 where fewer trace ranks than this are seen")
       ->check(CLI::PositiveNumber);
   app.add_option("--filter-time", job.filter_time,

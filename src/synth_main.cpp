@@ -189,6 +189,13 @@ void add_export_options(CLI::App& app, Arguments& arguments) {
   group.flag("--gpu-metrics", style.gpu_metrics, "NVLink throughput samples");
   group.option("--gpu-metrics-period-us", arguments.metrics_period_us, "Sampling period");
   group.option("--gpu-metrics-lag-us", arguments.metrics_lag_us, "Samples show the traffic this much later");
+  group.choice<synth::LinkCounters>("--link-counters", style.link_counters,
+                                    {{"traffic", synth::LinkCounters::traffic},
+                                     {"unrelated", synth::LinkCounters::unrelated},
+                                     {"idle_artefact", synth::LinkCounters::idle_artefact}},
+                                    "What NVLink samples show: the traffic, bursts that have nothing to do with it, "
+                                    "or full utilisation while links are idle");
+  group.flag("--nic-metrics", style.nic_metrics, "Bytes sent and received by a NIC per GPU");
 }
 
 /// The plan with the options whose unit or sense differs folded in.

@@ -144,12 +144,14 @@ void identify_gpus(const Database& database, const Metadata& metadata, std::vect
             std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.id == mapped->second.gpu_id; });
         if (found != gpus.end()) gpu = &*found;
         device.gpu_uuid = mapped->second.uuid;
+        device.gpu_id = static_cast<std::int32_t>(mapped->second.gpu_id);
       } else if (!gpus.empty()) {
         gpu = presumed_gpu(gpus, visible, device.device_id);
         if (gpu != nullptr) ++assumed;
       }
       if (gpu != nullptr) {
         device.gpu_name = gpu->name;
+        device.gpu_id = static_cast<std::int32_t>(gpu->id);
         if (device.gpu_uuid.empty()) device.gpu_uuid = gpu->uuid;
       }
       if (device.gpu_uuid.empty() && device.gpu_name.empty()) ++unknown;

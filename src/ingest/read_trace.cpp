@@ -4,6 +4,7 @@
 #include "nsys_explain/ingest/host_identity.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/ingest/input_file.hpp"
+#include "nsys_explain/ingest/link_metrics.hpp"
 #include "nsys_explain/ingest/metadata.hpp"
 #include "nsys_explain/ingest/nvtx_events.hpp"
 #include "nsys_explain/ingest/rank_claims.hpp"
@@ -52,6 +53,8 @@ Trace read_trace(const std::string& path, const ScanOptions& options) {
   trace.processes = builder.finish();
   name_processes(database, trace.processes);
   identify_gpus(database, metadata, trace.processes, trace.warnings);
+  read_gpu_metrics(database, time_base, trace.processes, trace.warnings);
+  trace.network = read_network_metrics(database, time_base, trace.warnings);
   claim_ranks(database, metadata, thread_name_ranks, trace.processes, trace.warnings);
   warn_about_gaps(database, metadata, strings, trace);
   trace.strings = strings.release();

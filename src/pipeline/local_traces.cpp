@@ -29,7 +29,8 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
     const auto is_communication = [&](const Kernel& kernel) { return classes.is_communication(kernel); };
     rank.budget = analysis::compute_budget(process.devices[d], is_communication);
-    const analysis::RankEvents events{trace, process, process.devices[d], launches, is_communication};
+    const analysis::RankEvents events{trace,    process,          process.devices[d],
+                                      launches, is_communication, arrivals[d].arrivals};
     rank.tables = make_rank_tables(events, options);
     rank.profiles = analysis::profile_work(events, arrivals[d].arrivals);
     rank.steps = analysis::find_steps(events, arrivals[d].arrivals);

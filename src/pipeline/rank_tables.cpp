@@ -12,7 +12,9 @@
 #include "nsys_explain/analysis/host_calls.hpp"
 #include "nsys_explain/analysis/kernels.hpp"
 #include "nsys_explain/analysis/launch_times.hpp"
+#include "nsys_explain/analysis/link_traffic.hpp"
 #include "nsys_explain/analysis/memory_operations.hpp"
+#include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/nvtx.hpp"
 #include "nsys_explain/analysis/os_runtime.hpp"
 #include "nsys_explain/analysis/streams.hpp"
@@ -53,7 +55,8 @@ void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events,
                                     [[maybe_unused]] const analysis::AnalysisOptions& options) {
-  std::vector<Table> tables;
+  std::vector<Table> tables = {analysis::nvlink_table(events), analysis::network_table(events),
+                               analysis::messages_table(events)};
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
   add(analysis::kernel_tables(events));
   tables.push_back(analysis::kernel_histogram_table(events));

@@ -16,9 +16,13 @@
 #include "job_clock.hpp"
 #include "job_ranks.hpp"
 #include "job_tables.hpp"
+#include "link_analysis.hpp"
 #include "local_traces.hpp"
 #include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/findings.hpp"
+#include "nsys_explain/analysis/link_peaks.hpp"
+#include "nsys_explain/analysis/link_summary.hpp"
+#include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
@@ -99,7 +103,8 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
 
 JobReport make_report(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
                       const analysis::Totals& totals, std::vector<RankSummary> ranks, std::vector<Straggler> stragglers,
-                      DelaySummary delay, std::vector<Table> activity_tables) {
+                      DelaySummary delay, LinkAnalysis links, std::vector<Table> rank_tables,
+                      const std::vector<analysis::LinkPeak>& link_peaks) {
   JobReport report;
   report.epoch_utc_ns = job.epoch_utc_ns;
   report.inputs = job.inputs;
@@ -123,12 +128,16 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.ranks = std::move(ranks);
   report.stragglers = std::move(stragglers);
   report.delay = std::move(delay);
-  report.nvlink.message = "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
-  report.activity = analysis::summarise_activity(activity_tables, report);
+  report.nvlink = analysis::summarise_nvlink(rank_tables, job.trace_ranks, link_peaks);
+  report.network = analysis::summarise_network(rank_tables, job.trace_ranks);
+  report.slow_links = std::move(links.slow_links);
+  report.activity = analysis::summarise_activity(rank_tables, report);
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
   report.warnings = tidy_warnings(std::move(report.warnings));
-  report.tables = std::move(activity_tables);
+  report.tables = std::move(links.tables);
+  report.tables.push_back(analysis::byte_matrix_table(rank_tables));
+  std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
   return report;
 }
 
@@ -230,8 +239,9 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
                                                                   groupings_of(ranks.trace_ranks, options.racks));
     judge_patterns(communicator, ranks, attribution, stragglers);
     DelaySummary delay = summarise_delays(attribution, summaries, stragglers);
-    report = make_report(ranks, clock.report, cross, totals, std::move(summaries), std::move(stragglers),
-                         std::move(delay), std::move(tables));
+    report =
+        make_report(ranks, clock.report, cross, totals, std::move(summaries), std::move(stragglers), std::move(delay),
+                    analyse_links(communicator, ranks, cross), std::move(tables), options.link_peaks);
     report.activity.category_map = categories->name();
     report.window = options.window_text;
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));

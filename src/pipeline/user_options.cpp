@@ -53,6 +53,9 @@ UserOptions read_user_options(const JobSpecification& job) {
   if (!job.phase_map_path.empty()) {
     options.analysis.phase_rules = analysis::parse_phase_map(read_file(job.phase_map_path, "phase map"));
   }
+  if (!job.link_peaks_path.empty()) {
+    options.link_peaks = analysis::parse_link_peaks(read_file(job.link_peaks_path, "link peaks"));
+  }
   return options;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "nsys_explain/analysis/link_peaks.hpp"
 #include "nsys_explain/analysis/options.hpp"
 #include "nsys_explain/ingest/rank_resolution.hpp"
 #include "nsys_explain/pipeline/job.hpp"
@@ -14,6 +16,7 @@ struct UserOptions {
   ingest::RankOverrides ranks;
   analysis::AnalysisOptions analysis;
   RackOfHost racks;
+  std::vector<analysis::LinkPeak> link_peaks;  ///< come before the built-in ones
   std::string window_text;  ///< the options that choose a part of the run, as the reports state them; empty: none
 };
 

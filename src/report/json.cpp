@@ -2,6 +2,7 @@
 
 #include "activity_json.hpp"
 #include "clock_json.hpp"
+#include "json_links.hpp"
 #include "json_parts.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/report.hpp"
@@ -162,9 +163,9 @@ std::string to_json(const JobReport& report) {
   document["ranks"] = array_of(report.ranks, rank);
   document["stragglers"] = array_of(report.stragglers, straggler);
   document["delay"] = delay(report.delay);
-  document["nvlink"] = {
-      {"available", report.nvlink.available}, {"message", report.nvlink.message}, {"gpus", Json::array()}};
   document["activity"] = activity_json(report.activity);
+  document["nvlink"] = nvlink_json(report.nvlink);
+  document["network"] = network_json(report.network);
   document["findings"] = array_of(report.findings, finding);
   document["warnings"] = array_of(report.warnings, warning);
   document["run"] = run(report.run);

@@ -56,6 +56,7 @@ std::string to_markdown(const JobReport& report) {
   out += activity_sections(report);
   out += clock_and_matching_section(report);
   out += nvlink_section(report);
+  out += network_section(report);
   out += trace_ranks_section(report);
   out += inputs_section(report);
   out += warnings_section(report);

@@ -12,6 +12,9 @@ namespace nsys_explain::report {
 /// Rows that a table shows at most. All rows are in report.json and the store.
 inline constexpr std::size_t shown_rows = 20;
 
+/// Characters of a finding, an evidence line or a message.
+inline constexpr std::size_t sentence_width = 600;
+
 /// A heading and one sentence on how the section was derived and what limits it.
 std::string heading(std::string_view title, std::string_view derivation);
 

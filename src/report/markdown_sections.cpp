@@ -19,7 +19,6 @@ namespace {
 
 using Align = MarkdownTable::Align;
 
-constexpr std::size_t sentence_width = 600;  ///< characters of a finding, an evidence line or a message
 constexpr std::size_t shown_evidence = 8;
 
 /// Ranks that cost or lose the most time, most first.
@@ -215,13 +214,6 @@ std::string communicators_section(const JobReport& report) {
   }
   return out + table.to_string() +
          rest_note(report.communicators.size(), communicators.size(), "table `communicators` of store.h5");
-}
-
-std::string nvlink_section(const JobReport& report) {
-  if (report.nvlink.message.empty()) return {};
-  return heading("NVLink", "From the NVLink counters of nsys' GPU metrics, during and outside of collectives.") +
-         wrap((report.nvlink.available ? "" : "Not available: ") + markdown_text(report.nvlink.message, sentence_width),
-              "", "");
 }
 
 std::string trace_ranks_section(const JobReport& report) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "nsys_explain/model/job_report.hpp"
 #include "overview.hpp"
@@ -18,6 +19,7 @@ std::string operations_section(const JobReport& report);
 std::string communicators_section(const JobReport& report);
 std::string clock_and_matching_section(const JobReport& report);
 std::string nvlink_section(const JobReport& report);
+std::string network_section(const JobReport& report);
 std::string trace_ranks_section(const JobReport& report);
 std::string inputs_section(const JobReport& report);
 std::string warnings_section(const JobReport& report);

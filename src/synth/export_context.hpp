@@ -96,6 +96,9 @@ void write_nvtx_rows(ExportContext& context);
 /// NVLink throughput samples of the GPUs of this session's ranks.
 void write_gpu_metric_rows(ExportContext& context);
 
+/// Samples of the NICs of this session's ranks.
+void write_nic_metric_rows(ExportContext& context);
+
 /// What nsys says about the session, the machine, processes and capture. Last: it also writes the strings.
 void write_session_facts(ExportContext& context);
 

@@ -29,6 +29,8 @@ struct Flow {
   double bytes_per_ns = 0;
 };
 
+enum class Path : std::uint8_t { nvlink, nic };
+
 bool stays_on_node(const SimulatedJob& job, const TrueInstance& instance) {
   const auto node_of = [&](std::uint32_t arrival) {
     return job.places[static_cast<std::size_t>(job.arrivals[instance.first_arrival + arrival].rank)].node;
@@ -39,14 +41,15 @@ bool stays_on_node(const SimulatedJob& job, const TrueInstance& instance) {
 }
 
 /// Data move between the last enter and the exit; while a rank waits its links are idle. A ring that crosses nodes
-/// moves as many bytes over NVLink as over the network.
-std::vector<Flow> flows_of(const ExportContext& context, std::int32_t rank) {
+/// moves as many bytes over NVLink as over the network; one that does not leaves the NIC idle.
+std::vector<Flow> flows_of(const ExportContext& context, std::int32_t rank, Path path) {
   std::vector<Flow> flows;
   const Network& network = context.plan.network;
   for (const DeviceActivity& activity : context.job.ranks[static_cast<std::size_t>(rank)].activities) {
     if (activity.arrival == no_index) continue;
     const TrueArrival& arrival = context.job.arrivals[activity.arrival];
     const bool local = stays_on_node(context.job, context.job.instances[arrival.instance]);
+    if (local && path == Path::nic) continue;
     flows.push_back({arrival.enter_ns + arrival.wait_ns, arrival.exit_ns,
                      local ? network.bandwidth_intra_gbs : network.bandwidth_inter_gbs});
   }
@@ -65,7 +68,68 @@ double bytes_between(const std::vector<Flow>& flows, std::size_t& first, Nanosec
   return bytes;
 }
 
+/// Bursts of seven periods that come and go by chance.
+double unrelated_percent(const ExportContext& context, std::int32_t rank, Nanoseconds at, Nanoseconds period) {
+  Draw burst(context.plan.seed, Purpose::metrics, static_cast<std::uint64_t>(rank), 1,
+             static_cast<std::uint64_t>(at / (7 * period)));
+  return burst.uniform() < 0.3 ? 44 : 0;
+}
+
+/// One NIC per GPU: what collectives that cross nodes send and receive through it.
+void write_nic_names(ExportContext& context) {
+  Table names = context.table("TARGET_INFO_NETWORK_METRICS");
+  for (const auto& [index, name] : {std::pair{0, "IB: Bytes sent"}, std::pair{1, "IB: Bytes received"}}) {
+    names.set(names.column("metricsListId"), 3);
+    names.set(names.column("metricsIdx"), index);
+    names.set_text(names.column("name"), name);
+    names.set_text(names.column("description"), name);
+    names.set_text(names.column("unit"), "bytes/ms");
+    names.insert();
+  }
+  Table nics = context.table("TARGET_INFO_NIC_INFO");
+  Table ids = context.table("NIC_ID_MAP");
+  for (const RankIdentity& identity : context.ranks) {
+    const std::int32_t nic = context.job.places[static_cast<std::size_t>(identity.rank)].local_rank;
+    nics.set(nics.column("GUID"), 1000 + nic);
+    nics.set_text(nics.column("stateName"), "ACTIVE");
+    nics.set(nics.column("nicId"), nic);
+    nics.set_text(nics.column("name"), "mlx5_" + std::to_string(nic));
+    nics.set(nics.column("deviceId"), 4129);
+    nics.set(nics.column("vendorId"), 5555);
+    nics.set(nics.column("linkLayer"), 2);
+    nics.insert();
+    ids.set(ids.column("nicId"), nic);
+    ids.set(ids.column("globalId"), global_vm_id | nic);
+    ids.insert();
+  }
+}
+
 }  // namespace
+
+void write_nic_metric_rows(ExportContext& context) {
+  if (!context.has_table("NET_NIC_METRIC")) return;
+  write_nic_names(context);
+  constexpr Nanoseconds period = 1'000'000;
+  Table samples = context.table("NET_NIC_METRIC");
+  for (const RankIdentity& identity : context.ranks) {
+    const std::vector<Flow> flows = flows_of(context, identity.rank, Path::nic);
+    std::size_t first = 0;
+    for (Nanoseconds at = context.session.start_ns + period; at < context.job.end_ns; at += period) {
+      const double bytes = bytes_between(flows, first, at - period, at);
+      for (const int index : {0, 1}) {
+        samples.set(samples.column("start"), context.host_time(at - period));
+        samples.set(samples.column("end"), context.host_time(at));
+        samples.set(samples.column("globalId"),
+                    global_vm_id | context.job.places[static_cast<std::size_t>(identity.rank)].local_rank);
+        samples.set(samples.column("portId"), 1);
+        samples.set(samples.column("metricsListId"), 3);
+        samples.set(samples.column("metricsIdx"), index);
+        samples.set(samples.column("value"), std::llround(bytes));
+        samples.insert();
+      }
+    }
+  }
+}
 
 void write_gpu_metric_rows(ExportContext& context) {
   if (!context.has_table("GPU_METRICS")) return;
@@ -85,12 +149,16 @@ void write_gpu_metric_rows(ExportContext& context) {
       info.set_text(info.column("metricName"), name);
       info.insert();
     }
-    const std::vector<Flow> flows = flows_of(context, identity.rank);
+    const std::vector<Flow> flows = flows_of(context, identity.rank, Path::nvlink);
     std::size_t first = 0;
     // A sample stands at the end of its period.
     for (Nanoseconds at = context.session.start_ns + period; at < context.job.end_ns; at += period) {
       const double bytes = bytes_between(flows, first, at - period - lag, at - lag);
-      const double percent = 100 * bytes / (nvlink_peak_gbs * static_cast<double>(period));
+      const LinkCounters counters = context.plan.export_style.link_counters;
+      const double percent = counters == LinkCounters::unrelated
+                                 ? unrelated_percent(context, identity.rank, at, period)
+                                 : 100 * bytes / (nvlink_peak_gbs * static_cast<double>(period));
+      const bool reads_full = counters == LinkCounters::idle_artefact && bytes <= 0;
       Draw draw(context.plan.seed, Purpose::metrics, static_cast<std::uint64_t>(identity.rank),
                 static_cast<std::uint64_t>(at));
       const double noisy = percent * (1 + 0.02 * draw.normal());
@@ -101,7 +169,7 @@ void write_gpu_metric_rows(ExportContext& context) {
         samples.set(timestamp, context.host_time(at));
         samples.set(type, type_id(gpu));
         samples.set(metric, id);
-        samples.set(value, requests ? data : 0);
+        samples.set(value, reads_full ? 100 : requests ? data : 0);
         samples.insert();
       }
     }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
+#include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/launch_index.hpp"
 #include "nsys_explain/model/trace.hpp"
 
@@ -15,6 +17,7 @@ struct RankEvents {
   const DeviceTrace& device;
   const LaunchIndex& launches;  ///< of process.api_calls
   std::function<bool(const Kernel&)> is_communication;
+  std::span<const Arrival> arrivals = {};  ///< the device's parts in collectives, in enter order
 };
 
 }  // namespace nsys_explain::analysis

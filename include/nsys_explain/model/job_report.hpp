@@ -10,6 +10,7 @@
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/report_detail.hpp"
+#include "nsys_explain/model/slow_link.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
 #include "nsys_explain/model/work.hpp"
@@ -220,10 +221,42 @@ struct Finding {
   }
 };
 
+/// Traffic of one GPU's NVLinks in one direction, in percent of the peak of all its links.
+struct NvlinkUse {
+  std::int32_t trace_rank = -1;
+  std::string metric;
+  std::optional<double> mean_during_percent;   ///< while the trace rank is in a collective; empty: it never is
+  std::optional<double> mean_outside_percent;  ///< while it is in none
+  std::optional<double> correlation;           ///< empty: too few samples, or nothing changes
+  Nanoseconds lag_ns = 0;                      ///< samples show the traffic this much later
+  std::optional<double> p_value;
+  std::optional<double> estimated_during_gbs;  ///< from a table of peaks by GPU name; empty: not in it
+  std::int64_t samples = 0;
+  std::int64_t artefacts = 0;  ///< samples left out: idle links that read as fully utilised
+};
+
+/// Traffic during the collectives of one operation, over the GPUs that take part in it.
+struct NvlinkOperationUse {
+  std::string metric, operation;
+  std::int64_t gpus = 0;
+  double mean_during_percent = 0;  ///< weighted by time in the operation
+};
+
 /// NVLink counters against collectives.
 struct NvlinkReport {
   bool available = false;
   std::string message;
+  std::vector<NvlinkUse> gpus;  ///< sorted by trace rank
+  std::vector<NvlinkOperationUse> by_operation;
+};
+
+/// A metric of NIC or switch ports against collectives, over all ports that have it.
+struct NetworkUse {
+  std::string source;  ///< "nic" or "infiniband_switch"
+  std::string metric, unit;
+  std::int64_t ports = 0;
+  std::optional<double> mean_during, mean_outside;  ///< means over ports
+  std::int64_t correlated_ports = 0;                ///< ports that follow the collectives of some trace rank
 };
 
 /// Facts of this run of the tool; the only part of a report that may differ between two runs over the same traces.
@@ -256,8 +289,10 @@ struct JobReport {
   std::vector<LongWait>
       long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
   DelaySummary delay;
-  NvlinkReport nvlink;
   ActivitySummary activity;
+  std::vector<SlowLink> slow_links;  ///< most lost time first
+  NvlinkReport nvlink;
+  std::vector<NetworkUse> network;
   std::vector<Finding> findings;
   std::vector<Warning> warnings;
   std::vector<Table> tables;  ///< small tables that go to the store and CSV besides the streamed ones

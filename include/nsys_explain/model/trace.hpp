@@ -6,6 +6,7 @@
 
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"
+#include "nsys_explain/model/link_metrics.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain {
@@ -202,9 +203,11 @@ struct DeviceTrace {
   std::int32_t device_id = 0;
   std::string gpu_name;
   std::string gpu_uuid;
+  std::int32_t gpu_id = -1;  ///< nsys' number of the GPU on its node (not the CUDA ordinal); -1: not known
   std::vector<Kernel> kernels;
   std::vector<MemoryOperation> memory_operations;
   std::vector<GraphLaunch> graph_launches;
+  GpuSamples samples;  ///< empty where no GPU metrics were captured
 };
 
 /// What one process recorded. Every vector is sorted by start unless it says otherwise.
@@ -230,6 +233,7 @@ struct Trace {
   Session session;
   std::vector<std::string> strings;     ///< valid UTF-8; [0] is ""
   std::vector<ProcessTrace> processes;  ///< sorted by global_pid; only those with CUDA or NVTX events
+  std::vector<NetworkSeries> network;   ///< sorted by source, device, port, metric
   bool has_kernel_table = false;
   std::vector<Warning> warnings;
 };

@@ -150,6 +150,13 @@ struct Capture {
 
 enum class FileLayout : std::uint8_t { per_rank, per_node };
 
+/// What the counters of links show.
+enum class LinkCounters : std::uint8_t {
+  traffic,        ///< what collectives move
+  unrelated,      ///< bursts that have nothing to do with collectives
+  idle_artefact,  ///< traffic, but idle links read as fully utilised
+};
+
 /// Where NCCL's NVTX payload is found; `none` is nsys' default export.
 enum class PayloadStyle : std::uint8_t { none, blob, hex_text, json, dynamic_tables };
 
@@ -172,6 +179,8 @@ struct ExportStyle {
   bool gpu_metrics = false;              ///< NVLink throughput samples
   Nanoseconds gpu_metrics_period_ns = 100'000;
   Nanoseconds gpu_metrics_lag_ns = 0;  ///< samples show the traffic this much later
+  LinkCounters link_counters = LinkCounters::traffic;
+  bool nic_metrics = false;  ///< bytes sent and received by one NIC per GPU, every millisecond
 };
 
 struct JobPlan {

@@ -63,6 +63,7 @@ TEST(Json, HoldsEveryKeyOfTheContract) {
                {"ranks", "a"},
                {"stragglers", "a"},
                {"nvlink", "o"},
+               {"network", "a"},
                {"findings", "a"},
                {"warnings", "a"},
                {"run", "o"}},
@@ -181,7 +182,8 @@ TEST(Json, HoldsEveryKeyOfTheContract) {
                {"first_step", "i"},
                {"step_source", "s"}},
               "delay");
-  expect_keys(document["nvlink"], {{"available", "b"}, {"message", "s"}, {"gpus", "a"}}, "nvlink");
+  expect_keys(document["nvlink"], {{"available", "b"}, {"message", "s"}, {"gpus", "a"}, {"by_operation", "a"}},
+              "nvlink");
   expect_elements(document["findings"],
                   {{"id", "s"}, {"severity", "s"}, {"title", "s"}, {"evidence", "a"}, {"recommendation", "s"}},
                   "findings");

@@ -185,7 +185,10 @@ TEST(Markdown, SurvivesHostileText) {
     for (CommunicatorSummary& communicator : report.communicators) communicator.name = text;
     for (Finding& finding : report.findings) finding = {text, finding.severity, text, {text, text}, text};
     for (Warning& warning : report.warnings) warning.message = text;
-    report.nvlink = {true, text};
+    report.nvlink = {true, text, {}, {{text, text, 1, 2}}};
+    report.nvlink.gpus.resize(1);
+    report.nvlink.gpus[0].metric = text;
+    report.network = {{text, text, text, 1, 2, {}, 0}};
     const std::string summary = to_summary(report, text);
     EXPECT_LE(lines_of(summary).size(), 12u);
     const std::string markdown = to_markdown(report);
@@ -230,6 +233,27 @@ TEST(CaptureAdvice, NamesTheCommandForEachGap) {
   EXPECT_THAT(commands, Contains(HasSubstr("--include-blobs=true --include-json=true")));
   EXPECT_THAT(commands, Contains(HasSubstr("--enable vclock")));
   EXPECT_THAT(commands, Contains(HasSubstr("-t cuda,nvtx,nccl")));
+}
+
+TEST(Markdown, ShowsNvlinkAndNetworkDuringCollectives) {
+  JobReport report = small_report();
+  NvlinkUse use;
+  use.trace_rank = 3;
+  use.metric = "NVLink receive, user data";
+  use.mean_during_percent = 41.25;
+  use.correlation = 0.93;
+  use.lag_ns = 300'000;
+  use.p_value = 0.002;
+  use.estimated_during_gbs = 185.6;
+  report.nvlink = {true, "counters of 1 GPU", {use}, {{"NVLink receive, user data", "all_reduce", 1, 43.5}}};
+  report.network = {{"nic", "IB: Bytes sent", "bytes/ms", 8, 1'500'000, 20, 7}};
+  const std::string markdown = to_markdown(report);
+  EXPECT_THAT(markdown, HasSubstr("## NVLink during NCCL"));
+  EXPECT_THAT(markdown, HasSubstr("counters of 1 GPU\n\n| rank | direction                 | during |"));
+  EXPECT_THAT(markdown, HasSubstr("|  41.2% |       - |         186 GB/s |        0.93 | 300.0 us | 0.002 |"));
+  EXPECT_THAT(markdown, HasSubstr("| all_reduce |    1 |       43.5% |"));
+  EXPECT_THAT(markdown, HasSubstr("## Network during NCCL"));
+  EXPECT_THAT(markdown, HasSubstr("| IB: Bytes sent |     8 | 1.5e+06 |      20 | bytes/ms |                 7 |"));
 }
 
 TEST(CaptureAdvice, IsEmptyWhereNothingIsMissing) {

@@ -161,7 +161,7 @@ JobReport small_report() {
                   .gpu_hours_per_day = 7.2,
                   .steps = 30,
                   .step_source = "nvtx"};
-  report.nvlink = {false, "no GPU metrics in the traces"};
+  report.nvlink.message = "no GPU metrics in the traces";
   report.findings = {{"no-nccl-payload",
                       FindingSeverity::info,
                       "message sizes are not in all traces",

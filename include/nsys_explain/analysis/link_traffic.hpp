@@ -1,0 +1,19 @@
+#pragma once
+
+#include "nsys_explain/analysis/rank_events.hpp"
+#include "nsys_explain/model/table.hpp"
+
+/// What NVLinks and network ports carried while one trace rank was in collectives, and while it was not. The time a
+/// member waits inside a collective counts as during it.
+namespace nsys_explain::analysis {
+
+/// Table `nvlink`: a row per direction and operation ("all" first). Percent of the peak of all links of the GPU in that
+/// direction, as sampled; requests and responses are summed. Only samples between the first start and the last end of
+/// the rank's GPU activity count. Empty where the counters were not captured.
+Table nvlink_table(const RankEvents& events);
+
+/// Table `network`: a row per metric of each NIC or switch port of the node, in the metric's own unit, against all
+/// collectives of this trace rank.
+Table network_table(const RankEvents& events);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "cross_rank.hpp"
+#include "job_ranks.hpp"
+#include "nsys_explain/exchange/communicator.hpp"
+#include "nsys_explain/model/slow_link.hpp"
+#include "nsys_explain/model/table.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// What transfers tell about the network: on rank 0, empty elsewhere.
+struct LinkAnalysis {
+  std::vector<SlowLink> slow_links;
+  std::vector<Table> tables;  ///< bandwidth, slow_links
+};
+
+/// Collective: sums of the transfers of all tool ranks' blocks, whose waits were computed, meet on rank 0 and are
+/// compared there. What travels is small: a histogram per group of trace ranks, operation and size.
+LinkAnalysis analyse_links(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross);
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,134 @@
+"""Links: counters follow the collectives or do not, slow links are found where they were planted, messages add up."""
+
+import csv
+
+from support import EndToEndTest, main
+
+PP_ON_FOUR_NODES = ["--nodes", "4", "--gpus-per-node", "4", "--tp", "4", "--pp", "4", "--steps", "3", "--layers", "2"]
+ALL_LEVELS = ["--nodes", "4", "--gpus-per-node", "4", "--tp", "2", "--pp", "2", "--dp", "4", "--steps", "4", "--layers", "2"]
+
+
+def slow_links(report):
+    return [finding for finding in report["findings"] if finding["id"] == "slow-link"]
+
+
+class Counters(EndToEndTest):
+    def metrics(self, name, seed, *options, gpus=2):
+        traces = self.synth(name, "--seed", str(seed), "--nodes", "1", "--gpus-per-node", str(gpus), "--steps", "8",
+                            "--layers", "4", "--gpu-metrics", *options)
+        return self.analyse(traces, name + "-out", "--quiet")
+
+    def test_planted_lags_are_found(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                lag_us = [0, 50, 120, 200, 300, 410, 500, 640, 700, 850][seed]
+                nvlink = self.metrics(f"job{seed}", seed, "--gpu-metrics-lag-us", str(lag_us))["nvlink"]
+                self.assertTrue(nvlink["available"])
+                self.assertEqual(len(nvlink["gpus"]), 4, "two GPUs, two directions")
+                for use in nvlink["gpus"]:
+                    self.assertLessEqual(use["p_value"], 0.01)
+                    self.assertGreater(use["correlation"], 0.3)
+                    self.assertLessEqual(abs(use["lag_ns"] - 1000 * lag_us), 100_000, "more than a period off")
+                    self.assertGreater(use["mean_during_percent"], 5 * use["mean_outside_percent"])
+
+    def test_unrelated_counters_are_not_called_related(self):
+        judged, related = 0, 0
+        for seed in range(10):
+            report = self.metrics(f"job{seed}", 50 + seed, "--link-counters", "unrelated", gpus=4)
+            # The two directions show the same bursts: one of them is one judgement.
+            received = [use for use in report["nvlink"]["gpus"] if "receive" in use["metric"]]
+            judged += len(received)
+            related += sum(use["p_value"] <= 0.01 for use in received)
+        self.assertEqual(judged, 40)
+        # At 1% each, more than 3 of 40 have a probability of 0.0007.
+        self.assertLessEqual(related, 3)
+
+    def test_idle_links_that_read_full_are_left_out(self):
+        for seed in range(3):
+            report = self.metrics(f"job{seed}", seed, "--link-counters", "idle_artefact")
+            for use in report["nvlink"]["gpus"]:
+                self.assertGreater(use["artefacts"], use["samples"])
+                self.assertLess(use["mean_during_percent"], 60)  # 200 of 450 GB/s, and less at the edges
+                self.assertIsNone(use["mean_outside_percent"])
+            self.assertIn("nvlink-idle-artefact", [finding["id"] for finding in report["findings"]])
+
+    def test_absent_counters_are_said_to_be_absent(self):
+        traces = self.synth("job", "--steps", "2")
+        report = self.analyse(traces, "out")
+        self.assertFalse(report["nvlink"]["available"])
+        self.assertIn("NVLink counters not found", report["nvlink"]["message"])
+        self.assertIn("--gpu-metrics-devices", (self.directory / "out" / "report.md").read_text())
+
+    def test_peaks_can_be_overridden(self):
+        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "4", "--gpu-metrics")
+        peaks = self.directory / "peaks.txt"
+        peaks.write_text("# twice as many links\n900 H100\n")
+        known = self.analyse(traces, "known")["nvlink"]["gpus"][0]["estimated_during_gbs"]
+        own = self.analyse(traces, "own", "--link-peaks", peaks)["nvlink"]["gpus"][0]["estimated_during_gbs"]
+        self.assertAlmostEqual(own, 2 * known)
+        peaks.write_text("H100 900\n")
+        done = self.explain(traces, "bad", "--link-peaks", peaks)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("line 1 of the link peaks", done.stderr)
+
+    def test_network_ports_follow_collectives_between_nodes(self):
+        traces = self.synth("job", "--seed", "4", "--nodes", "2", "--gpus-per-node", "2", "--steps", "6", "--nic-metrics")
+        network = {use["metric"]: use for use in self.analyse(traces, "out")["network"]}
+        for metric in ("IB: Bytes sent", "IB: Bytes received"):
+            self.assertEqual(network[metric]["ports"], 4)
+            self.assertEqual(network[metric]["correlated_ports"], 4)
+            self.assertEqual(network[metric]["unit"], "bytes/ms")
+            self.assertGreater(network[metric]["mean_during"], 2 * network[metric]["mean_outside"])
+
+
+class SlowLinks(EndToEndTest):
+    def test_slow_link_between_nodes(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                first = seed % 3
+                traces = self.synth(f"job{seed}", "--seed", str(seed), *PP_ON_FOUR_NODES, "--fault",
+                                    f"slow_link:node={first}+{first + 1},factor=2.5")
+                found = slow_links(self.analyse(traces, f"out{seed}", "--quiet"))
+                self.assertEqual(len(found), 1, found)
+                self.assertIn(f"the link between hosts node{first:03} and node{first + 1:03} ", found[0]["title"])
+
+    def test_slow_rank(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                rank = 7 * seed % 16
+                traces = self.synth(f"job{seed}", "--seed", str(200 + seed), *ALL_LEVELS, "--fault",
+                                    f"slow_link:rank={rank},factor=2")
+                found = slow_links(self.analyse(traces, f"out{seed}", "--quiet"))
+                self.assertEqual(len(found), 1, found)
+                self.assertIn(f"transfers through trace rank {rank} (", found[0]["title"])
+
+    def test_clean_jobs_have_none(self):
+        for seed in range(10):
+            layout = [PP_ON_FOUR_NODES, ALL_LEVELS, [*ALL_LEVELS, "--moe"], [*PP_ON_FOUR_NODES, "--transfer-noise", "0.05"],
+                      [*ALL_LEVELS, "--dp-style", "fully_sharded"]][seed % 5]
+            with self.subTest(seed=seed):
+                traces = self.synth(f"job{seed}", "--seed", str(100 + seed), *layout)
+                self.assertEqual(slow_links(self.analyse(traces, f"out{seed}", "--quiet")), [])
+
+
+class Messages(EndToEndTest):
+    def test_byte_matrix_is_what_stages_sent(self):
+        traces = self.synth("job", "--seed", "5", *PP_ON_FOUR_NODES)
+        # Three steps, twice as many micro-batches as the four stages; activations go down and gradients come back, over
+        # four tensor-parallel lanes.
+        bytes_each_way = 3 * 8 * (16 << 20)
+        expected = {}
+        for source in range(12):
+            expected[source, source + 4] = expected[source + 4, source] = bytes_each_way
+        self.analyse(traces, "out", "--csv")
+        with open(self.directory / "out" / "tables" / "byte_matrix.csv") as file:
+            rows = list(csv.DictReader(file))
+        measured = {}
+        for row in rows:
+            self.assertEqual(row["sent_bytes"], row["received_bytes"])
+            measured[int(row["source"]), int(row["destination"])] = int(row["sent_bytes"])
+        self.assertEqual(measured, expected)
+
+
+if __name__ == "__main__":
+    main()
