@@ -8,6 +8,7 @@
 
 #include "nsys_explain/analysis/kernels.hpp"
 #include "nsys_explain/analysis/nvtx.hpp"
+#include "nsys_explain/analysis/phases.hpp"
 #include "pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -44,10 +45,11 @@ void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
 }  // namespace
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events,
-                                    [[maybe_unused]] const analysis::AnalysisOptions& options) {
+                                    const analysis::AnalysisOptions& options) {
   std::vector<Table> tables = {analysis::kernels_table(events)};
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
   add(analysis::nvtx_tables(events));
+  add(analysis::phase_tables(events, options.phase_rules));
   return tables;
 }
 
