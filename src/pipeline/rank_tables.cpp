@@ -6,9 +6,11 @@
 #include <utility>
 #include <variant>
 
+#include "nsys_explain/analysis/gpu_samples.hpp"
 #include "nsys_explain/analysis/kernels.hpp"
 #include "nsys_explain/analysis/nvtx.hpp"
 #include "nsys_explain/analysis/phases.hpp"
+#include "nsys_explain/analysis/roofline.hpp"
 #include "pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -23,11 +25,6 @@ struct RankTables {
     archive(trace_rank, tables);
   }
 };
-
-Table joined_table(TableSchema schema) {
-  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
-  return make_table(std::move(schema));
-}
 
 void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
   auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
@@ -44,12 +41,19 @@ void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
 
 }  // namespace
 
+TableSchema with_trace_rank(TableSchema schema) {
+  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
+  return schema;
+}
+
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events,
                                     const analysis::AnalysisOptions& options) {
   std::vector<Table> tables = {analysis::kernels_table(events)};
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
   add(analysis::nvtx_tables(events));
   add(analysis::phase_tables(events, options.phase_rules));
+  add(analysis::roofline_tables(events, options.roofline));
+  add(analysis::gpu_sample_tables(events, options.gpu_samples));
   return tables;
 }
 
@@ -86,7 +90,7 @@ std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator
   for (RankTables& rank : all) {
     for (Table& table : rank.tables) {
       const auto [entry, is_new] = position.emplace(table.schema.name, joined.size());
-      if (is_new) joined.push_back(joined_table(table.schema));
+      if (is_new) joined.push_back(make_table(with_trace_rank(table.schema)));
       append_rows(joined[entry->second], rank.trace_rank, std::move(table));
     }
   }
