@@ -67,7 +67,8 @@ void add_coverage_findings(const Table& coverage, std::vector<Finding>& findings
                       100 * covered.worst),
           "sums by NVTX range leave out the rest; kernels launched by other threads than the range's (PyTorch's "
           "autograd) are in none, but phases take them by time"},
-         "annotate the main phases (step, forward, backward, optimizer; prefill, decode), in every thread that launches "
+         "annotate the main phases (step, forward, backward, optimizer; prefill, decode), in every thread that "
+         "launches "
          "work"});
   }
 }
@@ -98,10 +99,9 @@ void add_throttling_finding(const Table& throttling, std::vector<Finding>& findi
   finding.severity = FindingSeverity::medium;
   finding.title = fmt::format("the GPUs of {} trace ranks ran slower than they can while they were used", ranks.size());
   for (const auto& [number, of_rank] : ranks) {
-    finding.evidence.push_back(fmt::format(
-        "trace rank {}: {} spans, {:.3f} s, SM clock down to {:.0f} MHz{}", number, of_rank.spans,
-        static_cast<double>(of_rank.total_ns) * 1e-9, of_rank.lowest_mhz,
-        of_rank.by_driver ? "; the driver gives a reason" : ""));
+    finding.evidence.push_back(fmt::format("trace rank {}: {} spans, {:.3f} s, SM clock down to {:.0f} MHz{}", number,
+                                           of_rank.spans, static_cast<double>(of_rank.total_ns) * 1e-9,
+                                           of_rank.lowest_mhz, of_rank.by_driver ? "; the driver gives a reason" : ""));
   }
   finding.recommendation =
       "compare power and temperature of these GPUs with their peers (nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), "
@@ -113,7 +113,8 @@ void add_throttling_finding(const Table& throttling, std::vector<Finding>& findi
 
 void add_attribution_findings(const JobReport& report, std::vector<Finding>& findings) {
   if (const Table* coverage = find_table(report.tables, "nvtx_coverage")) add_coverage_findings(*coverage, findings);
-  if (const Table* throttling = find_table(report.tables, "gpu_throttling")) add_throttling_finding(*throttling, findings);
+  if (const Table* throttling = find_table(report.tables, "gpu_throttling"))
+    add_throttling_finding(*throttling, findings);
 }
 
 }  // namespace nsys_explain::analysis

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "attribution_findings.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
@@ -156,6 +157,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_stragglers(report, totals, findings);
   add_budget_findings(report, totals, findings);
   add_quality_findings(report, findings);
+  add_attribution_findings(report, findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return findings;

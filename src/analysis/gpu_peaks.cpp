@@ -36,13 +36,13 @@ std::vector<std::string> words_of(std::string_view text) {
 /// Every word of the entry is a word of the name, in any order: "A10" is no "A100".
 bool fits(const std::string& entry, std::string_view gpu_name) {
   const std::vector<std::string> words = words_of(entry), name = words_of(gpu_name);
-  return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-    return std::find(name.begin(), name.end(), word) != name.end();
-  });
+  return std::all_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return std::find(name.begin(), name.end(), word) != name.end(); });
 }
 
 const GpuPeaks* first_fit(const std::vector<GpuPeaks>& table, std::string_view gpu_name) {
-  const auto entry = std::find_if(table.begin(), table.end(), [&](const GpuPeaks& p) { return fits(p.name, gpu_name); });
+  const auto entry =
+      std::find_if(table.begin(), table.end(), [&](const GpuPeaks& p) { return fits(p.name, gpu_name); });
   return entry == table.end() ? nullptr : &*entry;
 }
 

@@ -23,32 +23,60 @@ constexpr auto real = ColumnKind::real;
 /// "clocks.current.sm [MHz]" -> "sm"; "power.draw [W]" -> "power.draw".
 std::string plain_name(std::string_view column) {
   std::string name;
-  for (const char c : column.substr(0, column.find(" ["))) name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const char c : column.substr(0, column.find(" [")))
+    name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   for (const std::string_view prefix : {"clocks.current.", "gpu_"}) {
     if (name.starts_with(prefix) && name.size() > prefix.size()) name.erase(0, prefix.size());
   }
   return name;
 }
 
-enum class Field { time, host, uuid, index, sm_clock, max_sm_clock, memory_clock, utilization, power, temperature, memory, throttle };
+enum class Field {
+  time,
+  host,
+  uuid,
+  index,
+  sm_clock,
+  max_sm_clock,
+  memory_clock,
+  utilization,
+  power,
+  temperature,
+  memory,
+  throttle
+};
 
 std::optional<Field> field_of(const std::string& name) {
-  static const std::map<std::string_view, Field> fields = {
-      {"timestamp", Field::time},         {"time", Field::time},
-      {"utc_ns", Field::time},            {"host", Field::host},
-      {"hostname", Field::host},          {"uuid", Field::uuid},
-      {"index", Field::index},            {"gpu", Field::index},
-      {"sm", Field::sm_clock},            {"clocks.sm", Field::sm_clock},
-      {"sm_clock", Field::sm_clock},      {"sm_clock_mhz", Field::sm_clock},
-      {"clocks.max.sm", Field::max_sm_clock}, {"max_sm_clock", Field::max_sm_clock},
-      {"memory", Field::memory_clock},    {"clocks.mem", Field::memory_clock},
-      {"mem_clock", Field::memory_clock}, {"utilization.gpu", Field::utilization},
-      {"utilization", Field::utilization}, {"power.draw", Field::power},
-      {"power.draw.instant", Field::power}, {"power", Field::power},
-      {"power_w", Field::power},          {"temperature.gpu", Field::temperature},
-      {"temperature", Field::temperature}, {"memory.used", Field::memory},
-      {"memory_used", Field::memory},     {"clocks_throttle_reasons.active", Field::throttle},
-      {"clocks_event_reasons.active", Field::throttle}, {"throttle_reasons", Field::throttle}};
+  static const std::map<std::string_view, Field> fields = {{"timestamp", Field::time},
+                                                           {"time", Field::time},
+                                                           {"utc_ns", Field::time},
+                                                           {"host", Field::host},
+                                                           {"hostname", Field::host},
+                                                           {"uuid", Field::uuid},
+                                                           {"index", Field::index},
+                                                           {"gpu", Field::index},
+                                                           {"sm", Field::sm_clock},
+                                                           {"clocks.sm", Field::sm_clock},
+                                                           {"sm_clock", Field::sm_clock},
+                                                           {"sm_clock_mhz", Field::sm_clock},
+                                                           {"clocks.max.sm", Field::max_sm_clock},
+                                                           {"max_sm_clock", Field::max_sm_clock},
+                                                           {"memory", Field::memory_clock},
+                                                           {"clocks.mem", Field::memory_clock},
+                                                           {"mem_clock", Field::memory_clock},
+                                                           {"utilization.gpu", Field::utilization},
+                                                           {"utilization", Field::utilization},
+                                                           {"power.draw", Field::power},
+                                                           {"power.draw.instant", Field::power},
+                                                           {"power", Field::power},
+                                                           {"power_w", Field::power},
+                                                           {"temperature.gpu", Field::temperature},
+                                                           {"temperature", Field::temperature},
+                                                           {"memory.used", Field::memory},
+                                                           {"memory_used", Field::memory},
+                                                           {"clocks_throttle_reasons.active", Field::throttle},
+                                                           {"clocks_event_reasons.active", Field::throttle},
+                                                           {"throttle_reasons", Field::throttle}};
   const auto found = fields.find(name);
   return found == fields.end() ? std::nullopt : std::optional(found->second);
 }
@@ -57,8 +85,8 @@ std::optional<Field> field_of(const std::string& name) {
 std::optional<Nanoseconds> calendar_time(const std::string& text) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, used = 0;
   char separator = 0, between = 0;
-  if (std::sscanf(text.c_str(), "%4d%c%2d%*c%2d%c%2d:%2d:%2d%n", &year, &separator, &month, &day, &between, &hour, &minute,
-                  &second, &used) != 8) {
+  if (std::sscanf(text.c_str(), "%4d%c%2d%*c%2d%c%2d:%2d:%2d%n", &year, &separator, &month, &day, &between, &hour,
+                  &minute, &second, &used) != 8) {
     return std::nullopt;
   }
   const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
@@ -111,17 +139,39 @@ void set(GpuSample& sample, Field field, const std::string& text, std::int64_t u
         has_time = true;
       }
       break;
-    case Field::host: sample.host = text; break;
-    case Field::uuid: sample.uuid = text.starts_with("GPU-") ? text.substr(4) : text; break;
-    case Field::index: sample.index = static_cast<std::int64_t>(number); break;
-    case Field::sm_clock: sample.sm_clock_mhz = number; break;
-    case Field::max_sm_clock: sample.max_sm_clock_mhz = number; break;
-    case Field::memory_clock: sample.memory_clock_mhz = number; break;
-    case Field::utilization: sample.utilization_percent = number; break;
-    case Field::power: sample.power_w = number; break;
-    case Field::temperature: sample.temperature_c = number; break;
-    case Field::memory: sample.memory_used_mib = number; break;
-    case Field::throttle: sample.is_throttled = is_throttle(text); break;
+    case Field::host:
+      sample.host = text;
+      break;
+    case Field::uuid:
+      sample.uuid = text.starts_with("GPU-") ? text.substr(4) : text;
+      break;
+    case Field::index:
+      sample.index = static_cast<std::int64_t>(number);
+      break;
+    case Field::sm_clock:
+      sample.sm_clock_mhz = number;
+      break;
+    case Field::max_sm_clock:
+      sample.max_sm_clock_mhz = number;
+      break;
+    case Field::memory_clock:
+      sample.memory_clock_mhz = number;
+      break;
+    case Field::utilization:
+      sample.utilization_percent = number;
+      break;
+    case Field::power:
+      sample.power_w = number;
+      break;
+    case Field::temperature:
+      sample.temperature_c = number;
+      break;
+    case Field::memory:
+      sample.memory_used_mib = number;
+      break;
+    case Field::throttle:
+      sample.is_throttled = is_throttle(text);
+      break;
   }
 }
 
@@ -182,7 +232,8 @@ std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc
   const auto has = [&](Field field) { return std::find(fields.begin(), fields.end(), field) != fields.end(); };
   if (!has(Field::time) || !(has(Field::sm_clock) || has(Field::throttle))) {
     throw std::runtime_error(
-        "its first line does not name a time and SM clocks or throttle reasons, so nothing can be said about throttling; "
+        "its first line does not name a time and SM clocks or throttle reasons, so nothing can be said about "
+        "throttling; "
         "record it with: nvidia-smi --query-gpu=timestamp,uuid,index,clocks.current.sm,clocks.max.sm,"
         "clocks_event_reasons.active,utilization.gpu,power.draw,temperature.gpu --format=csv -lms 100");
   }
@@ -201,30 +252,33 @@ std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc
     }
   }
   if (without_time > samples.size()) {
-    throw std::runtime_error(fmt::format(
-        "{} of its {} lines have no time that can be read, so they cannot be placed in the run; times are UTC in ns, us, "
-        "ms or s, or 2026/01/31 12:00:00.123",
-        without_time, rows.size() - 1));
+    throw std::runtime_error(
+        fmt::format("{} of its {} lines have no time that can be read, so they cannot be placed in the run; times are "
+                    "UTC in ns, us, "
+                    "ms or s, or 2026/01/31 12:00:00.123",
+                    without_time, rows.size() - 1));
   }
   return samples;
 }
 
 std::vector<Table> gpu_sample_tables(const RankEvents& events, const std::vector<GpuSample>& all) {
-  Table summary = make_table({"gpu_samples",
-                              "Samples of this trace rank's GPU (--nvml) during its GPU activity; -1: not sampled",
-                              {{"samples", integer, "", ""},
-                               {"throttled_samples", integer, "", "see gpu_throttling"},
-                               {"median_sm_clock_mhz", real, "MHz", ""},
-                               {"highest_sm_clock_mhz", real, "MHz", "the GPU's limit where sampled, else the highest seen"},
-                               {"median_power_w", real, "W", ""},
-                               {"median_temperature_c", real, "C", ""}}});
-  Table throttling = make_table({"gpu_throttling",
-                                 "Spans in which a GPU in use ran below 90% of its clock, or the driver throttled it",
-                                 {{"start_ns", ColumnKind::time, "ns", "first sample of the span"},
-                                  {"end_ns", ColumnKind::time, "ns", "next sample that is not throttled, or the last one"},
-                                  {"samples", integer, "", ""},
-                                  {"lowest_sm_clock_mhz", real, "MHz", "-1: not sampled"},
-                                  {"by_driver", integer, "", "1: the driver gives a reason"}}});
+  Table summary =
+      make_table({"gpu_samples",
+                  "Samples of this trace rank's GPU (--nvml) during its GPU activity; -1: not sampled",
+                  {{"samples", integer, "", ""},
+                   {"throttled_samples", integer, "", "see gpu_throttling"},
+                   {"median_sm_clock_mhz", real, "MHz", ""},
+                   {"highest_sm_clock_mhz", real, "MHz", "the GPU's limit where sampled, else the highest seen"},
+                   {"median_power_w", real, "W", ""},
+                   {"median_temperature_c", real, "C", ""}}});
+  Table throttling =
+      make_table({"gpu_throttling",
+                  "Spans in which a GPU in use ran below 90% of its clock, or the driver throttled it",
+                  {{"start_ns", ColumnKind::time, "ns", "first sample of the span"},
+                   {"end_ns", ColumnKind::time, "ns", "next sample that is not throttled, or the last one"},
+                   {"samples", integer, "", ""},
+                   {"lowest_sm_clock_mhz", real, "MHz", "-1: not sampled"},
+                   {"by_driver", integer, "", "1: the driver gives a reason"}}});
   const std::vector<GpuSample> samples = samples_of(events, all);
   if (samples.empty()) return {std::move(summary), std::move(throttling)};
   double highest = -1;

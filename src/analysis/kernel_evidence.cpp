@@ -41,9 +41,15 @@ double first_of(const Metrics& metrics, std::initializer_list<const char*> names
 
 /// -1 where nothing was counted.
 double flops_of(const Metrics& metrics) {
-  constexpr std::array<std::pair<const char*, double>, 9> operations{{{"dadd", 1}, {"dmul", 1}, {"dfma", 2},
-                                                                      {"fadd", 1}, {"fmul", 1}, {"ffma", 2},
-                                                                      {"hadd", 1}, {"hmul", 1}, {"hfma", 2}}};
+  constexpr std::array<std::pair<const char*, double>, 9> operations{{{"dadd", 1},
+                                                                      {"dmul", 1},
+                                                                      {"dfma", 2},
+                                                                      {"fadd", 1},
+                                                                      {"fmul", 1},
+                                                                      {"ffma", 2},
+                                                                      {"hadd", 1},
+                                                                      {"hmul", 1},
+                                                                      {"hfma", 2}}};
   double flops = 0;
   bool counted = false;
   for (const auto& [operation, weight] : operations) {
@@ -113,12 +119,12 @@ void join(double& average, double value, std::int64_t& count) {
 
 std::vector<NcuKernel> parse_ncu_csv(std::string_view text) {
   const std::vector<Row> rows = parse_csv(text);
-  const auto header = std::find_if(rows.begin(), rows.end(), [](const Row& row) {
-    return column_of(row, "ID") && column_of(row, "Kernel Name");
-  });
+  const auto header = std::find_if(
+      rows.begin(), rows.end(), [](const Row& row) { return column_of(row, "ID") && column_of(row, "Kernel Name"); });
   if (header == rows.end()) {
     throw std::runtime_error(
-        "it has no header with 'ID' and 'Kernel Name', so it is not Nsight Compute's CSV and no kernel's work is known; "
+        "it has no header with 'ID' and 'Kernel Name', so it is not Nsight Compute's CSV and no kernel's work is "
+        "known; "
         "make it with: ncu --import REPORT.ncu-rep --csv --page raw > FILE.csv");
   }
   std::map<std::string, std::pair<NcuKernel, std::array<std::int64_t, 7>>> kernels;
@@ -129,8 +135,8 @@ std::vector<NcuKernel> parse_ncu_csv(std::string_view text) {
     join(kernel.flops, flops_of(metrics), counts[0]);
     join(kernel.dram_bytes, first_of(metrics, {"dram__bytes.sum"}), counts[1]);
     join(kernel.sm_percent,
-         first_of(metrics, {"sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput",
-                            "SM [%]", "Compute (SM) [%]"}),
+         first_of(metrics, {"sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput", "SM [%]",
+                            "Compute (SM) [%]"}),
          counts[2]);
     join(kernel.dram_percent,
          first_of(metrics, {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
@@ -221,7 +227,8 @@ struct CublasCall {
     if (const auto id = count_of(between(line, "Process=", ";"))) process = static_cast<std::int64_t>(*id);
   }
   void add_to(GemmLog& log) const {
-    const bool is_gemm = function.find("gemm") != std::string_view::npos || function.find("Gemm") != std::string_view::npos;
+    const bool is_gemm =
+        function.find("gemm") != std::string_view::npos || function.find("Gemm") != std::string_view::npos;
     if (!is_gemm || !m || !n || !k) return;
     LoggedGemms& gemms = log[process][type.empty() ? type_of_function(function) : gemm_type(type, compute)];
     ++gemms.calls;
@@ -261,9 +268,10 @@ std::vector<WeightRule> parse_weights(std::string_view text) {
   std::vector<WeightRule> rules;
   for (const Line& line : significant_lines(text)) {
     const auto refuse = [&](std::string_view problem) {
-      return std::runtime_error(fmt::format("line {} of the weights {}, so its bandwidth would be wrong; lines are 'BYTES "
-                                            "PATTERN', for example: 33.5M gemvx::kernel",
-                                            line.number, problem));
+      return std::runtime_error(
+          fmt::format("line {} of the weights {}, so its bandwidth would be wrong; lines are 'BYTES "
+                      "PATTERN', for example: 33.5M gemvx::kernel",
+                      line.number, problem));
     };
     const std::size_t gap = line.text.find_first_of(" \t");
     if (gap == std::string::npos) throw refuse("has no pattern");
@@ -274,7 +282,8 @@ std::vector<WeightRule> parse_weights(std::string_view text) {
     if (number.back() == 'G') scale = 1e9;
     if (scale > 1) number.pop_back();
     const auto bytes = parse_number(number);
-    if (!bytes || *bytes <= 0) throw refuse(fmt::format("has '{}', which is no number of bytes", line.text.substr(0, gap)));
+    if (!bytes || *bytes <= 0)
+      throw refuse(fmt::format("has '{}', which is no number of bytes", line.text.substr(0, gap)));
     WeightRule rule{*bytes * scale, line.text.substr(line.text.find_first_not_of(" \t", gap))};
     try {
       const std::regex check(rule.pattern);

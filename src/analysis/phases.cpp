@@ -110,19 +110,18 @@ void attribute_launches(const DeviceLaunches& launches, Phases& phases) {
 }
 
 Table phases_table(const Phases& phases) {
-  Table table =
-      make_table({"phases",
-                  "GPU work by phase of the program (NVTX ranges); a kernel belongs to the innermost phase around its "
-                  "launch, and to its step besides",
-                  {{"phase", ColumnKind::label, "", "step, forward, backward, optimizer, prefill, decode or the user's"},
-                   {"ranges", integer, "", "times the phase was entered"},
-                   {"host_ns", integer, "ns", "sum of the ranges' durations"},
-                   {"projected_ns", integer, "ns", "sum over ranges: first start to last end of their GPU work"},
-                   {"gpu_operations", integer, "", "kernels, copies, sets and graphs launched in it"},
-                   {"kernels", integer, "", ""},
-                   {"kernel_ns", integer, "ns", "sum of their durations"},
-                   {"other_thread_kernel_ns", integer, "ns",
-                    "of that: launched by threads without phases, attributed by time"}}});
+  Table table = make_table(
+      {"phases",
+       "GPU work by phase of the program (NVTX ranges); a kernel belongs to the innermost phase around its "
+       "launch, and to its step besides",
+       {{"phase", ColumnKind::label, "", "step, forward, backward, optimizer, prefill, decode or the user's"},
+        {"ranges", integer, "", "times the phase was entered"},
+        {"host_ns", integer, "ns", "sum of the ranges' durations"},
+        {"projected_ns", integer, "ns", "sum over ranges: first start to last end of their GPU work"},
+        {"gpu_operations", integer, "", "kernels, copies, sets and graphs launched in it"},
+        {"kernels", integer, "", ""},
+        {"kernel_ns", integer, "ns", "sum of their durations"},
+        {"other_thread_kernel_ns", integer, "ns", "of that: launched by threads without phases, attributed by time"}}});
   if (phases.names.empty()) return table;
   struct Row {
     std::int64_t ranges = 0;

@@ -48,7 +48,8 @@ Table occupancy_table(const RankEvents& events, const std::optional<GpuPeaks>& g
         {"occupancy_percent", real, "%", "of a multiprocessor's threads, at most"},
         {"blocks_per_multiprocessor", integer, "", "resident at once"},
         {"limit", label, "", "what allows no more: threads, blocks, registers or shared memory"},
-        {"waves", real, "", "blocks over what all multiprocessors hold at once; just above a whole number wastes time"}}});
+        {"waves", real, "",
+         "blocks over what all multiprocessors hold at once; just above a whole number wastes time"}}});
   if (!gpu) return table;
   using Shape = std::tuple<StringIndex, std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t,
                            std::int32_t, std::int32_t, std::int32_t>;
@@ -73,7 +74,8 @@ Table occupancy_table(const RankEvents& events, const std::optional<GpuPeaks>& g
     if (!occupancy) continue;
     const double blocks = static_cast<double>(gx) * gy * gz;
     const double resident = static_cast<double>(occupancy->blocks) * gpu->multiprocessors;
-    row << std::string_view(strings[name]) << std::string_view(std::to_string(gx) + ' ' + std::to_string(gy) + ' ' + std::to_string(gz))
+    row << std::string_view(strings[name])
+        << std::string_view(std::to_string(gx) + ' ' + std::to_string(gy) + ' ' + std::to_string(gz))
         << std::string_view(std::to_string(bx) + ' ' + std::to_string(by) + ' ' + std::to_string(bz))
         << std::int64_t{registers} << std::int64_t{shared} << time.count << time.total_ns << occupancy->percent
         << std::int64_t{occupancy->blocks} << occupancy->limit << (resident > 0 ? blocks / resident : 0.0);
@@ -95,8 +97,9 @@ Table model_flops_table(const RankEvents& events, const std::optional<GpuPeaks>&
                             {{"type", label, "", "fp64, fp32, tf32, fp16 (and bf16) or fp8"},
                              {"logged_calls", integer, "", "matrix multiplications in the log"},
                              {"gemm_kernels", integer, "", "GEMM kernels in the trace, of all types"},
-                             {"scaled", integer, "", "1: the counts differ by more than 5%, so the FLOPs of the log are "
-                                                     "scaled to the kernels of the trace"},
+                             {"scaled", integer, "",
+                              "1: the counts differ by more than 5%, so the FLOPs of the log are "
+                              "scaled to the kernels of the trace"},
                              {"flops", real, "", "within the trace"},
                              {"gemm_ns", integer, "ns", "time of all GEMM kernels"},
                              {"window_ns", integer, "ns", "from the first start to the last end of GPU activity"},
@@ -181,7 +184,7 @@ Table roofline_table(const RankEvents& events, const std::optional<GpuPeaks>& gp
     const double attainable = gpu && intensity >= 0 ? std::min(gpu->fp16_tflops, intensity * peak_gbs * 1e-3) : -1;
     constexpr double busy = 60;  // Nsight Compute's own line between a bound kernel and one that waits
     const bool told = profiled.sm_percent >= 0 && profiled.dram_percent >= 0;
-    const std::string_view bound = !told                                                   ? "-"
+    const std::string_view bound = !told                                                         ? "-"
                                    : std::max(profiled.sm_percent, profiled.dram_percent) < busy ? "latency"
                                    : profiled.dram_percent > profiled.sm_percent                 ? "memory"
                                                                                                  : "compute";

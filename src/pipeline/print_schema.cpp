@@ -13,11 +13,16 @@ namespace {
 
 std::string_view kind_name(ColumnKind kind) {
   switch (kind) {
-    case ColumnKind::integer: return "integer";
-    case ColumnKind::time: return "time";
-    case ColumnKind::real: return "real";
-    case ColumnKind::label: return "label";
-    case ColumnKind::text: return "text";
+    case ColumnKind::integer:
+      return "integer";
+    case ColumnKind::time:
+      return "time";
+    case ColumnKind::real:
+      return "real";
+    case ColumnKind::label:
+      return "label";
+    case ColumnKind::text:
+      return "text";
   }
   return "";
 }
@@ -30,8 +35,8 @@ std::vector<Table> rank_tables() {
   trace.processes.front().devices.resize(1);
   const ProcessTrace& process = trace.processes.front();
   const LaunchIndex launches(process.api_calls);
-  std::vector<Table> tables = make_rank_tables(
-      {trace, process, process.devices.front(), launches, [](const Kernel&) { return false; }}, {});
+  std::vector<Table> tables =
+      make_rank_tables({trace, process, process.devices.front(), launches, [](const Kernel&) { return false; }}, {});
   for (Table& table : tables) table.schema = with_trace_rank(std::move(table.schema));
   return tables;
 }
@@ -41,10 +46,7 @@ std::vector<Table> rank_tables() {
 void print_schema(std::ostream& out) {
   const JobReport nothing;
   std::vector<TableSchema> schemas = {instances_schema(), arrivals_schema()};
-  for (const Table& table : {trace_ranks_table(nothing), ranks_table(nothing), communicators_table(nothing),
-                             operations_table(nothing), clock_table(nothing)}) {
-    schemas.push_back(table.schema);
-  }
+  for (const Table& table : job_tables(nothing)) schemas.push_back(table.schema);
   for (const Table& table : rank_tables()) schemas.push_back(table.schema);
   out << "Tables of store.h5 and tables/*.csv. Times count from the job epoch; label and text are UTF-8.\n";
   for (const TableSchema& schema : schemas) {

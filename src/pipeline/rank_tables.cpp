@@ -46,8 +46,7 @@ TableSchema with_trace_rank(TableSchema schema) {
   return schema;
 }
 
-std::vector<Table> make_rank_tables(const analysis::RankEvents& events,
-                                    const analysis::AnalysisOptions& options) {
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options) {
   std::vector<Table> tables = {analysis::kernels_table(events)};
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
   add(analysis::nvtx_tables(events));

@@ -92,7 +92,7 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
 }
 
 JobReport make_report(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
-                      const analysis::Totals& totals, std::vector<RankSummary> ranks) {
+                      const analysis::Totals& totals, std::vector<RankSummary> ranks, std::vector<Table> rank_tables) {
   JobReport report;
   report.epoch_utc_ns = job.epoch_utc_ns;
   report.inputs = job.inputs;
@@ -116,6 +116,7 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.ranks = std::move(ranks);
   report.stragglers = analysis::find_stragglers(report.ranks, totals);
   report.nvlink.message = "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
+  report.tables = std::move(rank_tables);
   report.findings = analysis::find_problems(report);
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
@@ -143,14 +144,6 @@ Nanoseconds find_epoch(const exchange::Communicator& communicator, const std::ve
     std::move(sessions.begin(), sessions.end(), std::back_inserter(all));
   }
   return clock::job_epoch_utc_ns(all);
-}
-
-/// The small tables of the whole job, once everything is known.
-void add_job_tables(JobReport& report) {
-  for (const auto& make : {findings_table, stragglers_table, trace_ranks_table, ranks_table, communicators_table,
-                           operations_table, clock_table, clock_residuals_table}) {
-    report.tables.push_back(make(report));
-  }
 }
 
 /// The run, phase by phase. Throws exchange::AgreedFailure on all tool ranks alike; `failure_code` is the exit code
@@ -203,11 +196,10 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   JobReport report;
   phases.collective("attributing waits", [&] {
     const analysis::Totals totals = sum_waits(communicator, clock, ranks, cross);
-    report =
-        make_report(ranks, clock.report, cross, totals, summarise_ranks(communicator, ranks, local_traces, totals));
+    report = make_report(ranks, clock.report, cross, totals,
+                         summarise_ranks(communicator, ranks, local_traces, totals), std::move(rank_tables));
     report.window = options.window_text;
-    add_job_tables(report);
-    std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
+    for (Table& table : job_tables(report)) report.tables.push_back(std::move(table));
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
   });
 

@@ -71,9 +71,8 @@ UserOptions read_user_options(const JobSpecification& job) {
   roofline.weights = read_evidence("--weights", job.weights_path, analysis::parse_weights);
   roofline.peaks = read_evidence("--gpu-peaks", job.gpu_peaks_path, analysis::parse_gpu_peaks);
   const auto offset_s = static_cast<std::int64_t>(job.nvml_utc_offset_hours * 3600);
-  options.analysis.gpu_samples = read_evidence("--nvml", job.nvml_path, [&](std::string_view text) {
-    return analysis::parse_gpu_samples(text, offset_s);
-  });
+  options.analysis.gpu_samples = read_evidence(
+      "--nvml", job.nvml_path, [&](std::string_view text) { return analysis::parse_gpu_samples(text, offset_s); });
   return options;
 }
 

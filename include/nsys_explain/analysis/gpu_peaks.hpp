@@ -43,7 +43,7 @@ PeakTable parse_gpu_peaks(std::string_view text);
 /// registers are given to warps in units of 256, shared memory to blocks in units of 128 bytes).
 struct Occupancy {
   double percent = 0;
-  int blocks = 0;  ///< resident on one multiprocessor
+  int blocks = 0;          ///< resident on one multiprocessor
   std::string_view limit;  ///< "threads", "blocks", "registers" or "shared memory": what allows no more
 };
 /// Empty where the GPU's limits or the block's size are not known.

@@ -32,8 +32,8 @@ struct LoggedGemms {
 /// By process id (0 where the log does not tell), then type ("fp64", "fp32", "tf32", "fp16", "fp8").
 using GemmLog = std::map<std::int64_t, std::map<std::string, LoggedGemms>>;
 
-/// The logs of cuBLAS (CUBLAS_LOGINFO_DBG=1) and cuBLASLt (CUBLASLT_LOG_LEVEL=5 or mask 4 and above), also mixed. Throws
-/// std::runtime_error where they hold no multiplication.
+/// The logs of cuBLAS (CUBLAS_LOGINFO_DBG=1) and cuBLASLt (CUBLASLT_LOG_LEVEL=5 or mask 4 and above), also mixed.
+/// Throws std::runtime_error where they hold no multiplication.
 GemmLog parse_cublas_log(std::string_view text);
 
 /// Bytes of weights that each launch of the kernels must read.

@@ -8,10 +8,10 @@
 namespace nsys_explain::analysis {
 namespace {
 
-using testing::integer_at;
-using testing::MadeTrace;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::integer_at;
+using testing::MadeTrace;
 
 constexpr Nanoseconds second = 1'000'000'000;
 constexpr Nanoseconds start_utc = 1'767'225'600 * second;  // 2026-01-01T00:00:00Z
@@ -36,9 +36,10 @@ TEST(GpuSamples, NvidiaSmisCsvInLocalTime) {
 }
 
 TEST(GpuSamples, OwnFilesWithNumbersAsTimes) {
-  const auto samples = parse_gpu_samples("time,host,gpu,sm_clock\n1767225601.5,n1,0,1000\n1767225602,n1,0,2000\n"
-                                         "1767225603000,n1,0,3000\n1767225604000000000,n1,0,4000\n",
-                                         0);
+  const auto samples = parse_gpu_samples(
+      "time,host,gpu,sm_clock\n1767225601.5,n1,0,1000\n1767225602,n1,0,2000\n"
+      "1767225603000,n1,0,3000\n1767225604000000000,n1,0,4000\n",
+      0);
   ASSERT_EQ(samples.size(), 4U);
   EXPECT_EQ(samples[0].utc_ns, start_utc + 1'500'000'000);
   EXPECT_EQ(samples[1].utc_ns, start_utc + 2 * second);

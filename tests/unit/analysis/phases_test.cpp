@@ -8,10 +8,10 @@
 namespace nsys_explain::analysis {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::integer_at;
 using testing::MadeTrace;
 using testing::row_with;
-using ::testing::ElementsAre;
 
 /// Two steps of forward and backward; backward's kernels are launched by another thread, as PyTorch does; one kernel
 /// after the steps.

@@ -8,10 +8,10 @@
 namespace nsys_explain::analysis {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::integer_at;
 using testing::MadeTrace;
 using testing::row_with;
-using ::testing::HasSubstr;
 
 double real_at(const Table& table, std::string_view name, std::size_t row) {
   return column<double>(table, name).at(row);
@@ -75,7 +75,8 @@ TEST(Occupancy, IsLimitedByWhatRunsOutFirst) {
   EXPECT_FALSE(theoretical_occupancy({}, 256, 32, 0));
 }
 
-constexpr const char* cublas_log = R"(I! cuBLAS (v12.3) function cublasStatus_t cublasGemmEx(cublasHandle_t, int) called:
+constexpr const char* cublas_log =
+    R"(I! cuBLAS (v12.3) function cublasStatus_t cublasGemmEx(cublasHandle_t, int) called:
 i!  handle: type=cublasHandle_t; val=POINTER (IN HEX:0x0xb850e50)
 i!  transa: type=cublasOperation_t; val=CUBLAS_OP_T(1)
 i!  m: type=int; val=1000
@@ -141,7 +142,8 @@ TEST(Ncu, BothFormsOfTheCsvAreRead) {
 "0","1","add(float *, int)","smsp__sass_thread_inst_executed_op_ffma_pred_on.sum","inst","500,000"
 "1","1","add(float *, int)","dram__bytes.sum","Mbyte","2.50"
 )csv";
-  const std::string raw = R"csv("ID","Kernel Name","dram__bytes.sum","smsp__sass_thread_inst_executed_op_fadd_pred_on.sum","smsp__sass_thread_inst_executed_op_ffma_pred_on.sum","smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio","smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
+  const std::string raw =
+      R"csv("ID","Kernel Name","dram__bytes.sum","smsp__sass_thread_inst_executed_op_fadd_pred_on.sum","smsp__sass_thread_inst_executed_op_ffma_pred_on.sum","smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio","smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
 "","","Mbyte","inst","inst","inst","inst"
 "0","add(float *, int)","1.50","1000000","500000","0.5","3.25"
 "1","add(float *, int)","2.50","","","",""
@@ -170,7 +172,9 @@ TEST(Roofline, PlacesKernelsUnderTheirCeilings) {
   add.dram_bytes = 1.555e6;
   add.sm_percent = 20;
   add.dram_percent = 70;
-  evidence.ncu = {add, NcuKernel{"elsewhere"}};
+  NcuKernel elsewhere;
+  elsewhere.name = "elsewhere";
+  evidence.ncu = {add, elsewhere};
   const std::vector<Table> tables = roofline_tables(made.events(), evidence);
   const Table& roofline = *find_table(tables, "roofline");
   ASSERT_EQ(roofline.row_count(), 1U);
