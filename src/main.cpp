@@ -49,6 +49,13 @@ A PART OF THE RUN
   forward, backward, optimizer, prefill and decode are recognised, too. A phase map names others: lines
   'PHASE PATTERN' with a regular expression, for example 'step ^it=(\d+)'; '#' starts a comment.
 
+OTHER EVIDENCE
+  --ncu         ncu --import REPORT.ncu-rep --csv --page raw > FILE: tables roofline and kernel_occupancy
+  --cublas-log  CUBLAS_LOGINFO_DBG=1 CUBLAS_LOGDEST_DBG=FILE, CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_FILE=FILE: 2MNK FLOPs
+  --gpu-peaks   lines such as 'fp16=900 bandwidth=3350 H100 80GB' (TFLOP/s, dense; GB/s)
+  --nvml        nvidia-smi --query-gpu=timestamp,uuid,index,clocks.current.sm,clocks.max.sm,
+                clocks_event_reasons.active,utilization.gpu,power.draw,temperature.gpu --format=csv -lms 100 > FILE
+
 OUTPUTS
   report.md      verdict, findings, tables: for a terminal, a pull request, an e-mail
   report.json    summaries for scripts, schema_version 1.0
@@ -72,7 +79,7 @@ ENVIRONMENT
   NSYS_EXPLAIN_MPI=on|off   initialise MPI or not, whatever the environment says about a launcher
   TMPDIR                    private copies of traces that have a write-ahead log beside them)";
 
-void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
+void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, bool& print_schema) {
   app.add_option("traces", job.inputs, "Exports (.sqlite), directories of them, or quoted patterns")->required();
   app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->required();
   app.add_flag("-f,--force", job.overwrite, "Replace older results in a directory that is not empty");
@@ -100,6 +107,13 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.add_option("--elapsed-unprofiled", job.elapsed_unprofiled,
                  "Run time in seconds without the profiler: what is not GPU time of it counts as CPU time")
       ->check(CLI::PositiveNumber);
+  app.add_option("--ncu", job.ncu_path, "CSV of Nsight Compute: FLOPs, bytes and unit use of kernels");
+  app.add_option("--cublas-log", job.cublas_log_path, "Log of cuBLAS or cuBLASLt: shapes of matrix multiplications");
+  app.add_option("--weights", job.weights_path, "File with lines 'BYTES PATTERN': weights that kernels read");
+  app.add_option("--gpu-peaks", job.gpu_peaks_path, "File with peaks of GPUs, before the built-in ones");
+  app.add_option("--nvml", job.nvml_path, "CSV of nvidia-smi or NVML: clocks, power, temperature over time");
+  app.add_option("--nvml-utc-offset", job.nvml_utc_offset_hours,
+                 "Hours that calendar times in it are ahead of UTC (nvidia-smi writes local time)");
   const std::map<std::string, nsys_explain::ClockMethod> methods{
       {"utc", nsys_explain::ClockMethod::utc},
       {"host", nsys_explain::ClockMethod::host_clock},
@@ -109,6 +123,13 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.add_option("--ptp-uncertainty-ns", job.ptp_uncertainty_ns,
                  "One standard uncertainty of UTC between the nodes, where PTP keeps it")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag_callback(
+      "--print-schema",
+      [&print_schema] {
+        print_schema = true;
+        throw CLI::Success();  // needs no traces
+      },
+      "Print every table and column that a run writes, with unit and meaning");
   app.set_config("--job", "", "Read options from a file (TOML or INI)");
 }
 
@@ -134,12 +155,14 @@ int main(int argc, char** argv) {
   CLI::App app(description, "nsys-explain-mpi");
   app.footer(footer);
   app.set_version_flag("--version", "nsys-explain-mpi " NSYS_EXPLAIN_VERSION);
-  add_options(app, job);
+  bool print_schema = false;
+  add_options(app, job, print_schema);
 
   nsys_explain::exchange::Session session(argc, argv);
   const nsys_explain::exchange::Communicator world = session.world();
   bool finished = false;
   const int code = parse(app, argc, argv, world.is_root(), finished);
+  if (print_schema && world.is_root()) nsys_explain::pipeline::print_schema(std::cout);
   if (finished) return code;
   if (const auto warning = session.launch_warning()) std::cerr << "nsys-explain-mpi: " << *warning << '\n';
   return nsys_explain::pipeline::run(job, world, std::cout, std::cerr);

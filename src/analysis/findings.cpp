@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "activity_findings.hpp"
+#include "attribution_findings.hpp"
 #include "nsys_explain/analysis/link_findings.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "straggler_findings.hpp"
@@ -136,6 +137,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_activity_findings(report, findings);
   add_quality_findings(report, findings);
   for (Finding& finding : find_link_problems(report)) findings.push_back(std::move(finding));
+  add_attribution_findings(report, findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return findings;

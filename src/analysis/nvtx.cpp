@@ -360,7 +360,7 @@ Table coverage_table(const Ranges& r, const DeviceLaunches& launches, const Cove
   Table table = make_table(
       {"nvtx_coverage",
        "How much of the kernel time can be attributed: to a launching call, and to an NVTX range of the program",
-       {{"ranges", integer, "", "NVTX ranges of the process"},
+       {{"ranges", integer, "", "NVTX ranges of the process, NCCL's not counted"},
         {"kernels", integer, "", ""},
         {"kernel_ns", integer, "ns", "sum of their durations"},
         {"launched_kernels", integer, "", "those whose launching call is in the export"},
@@ -368,7 +368,9 @@ Table coverage_table(const Ranges& r, const DeviceLaunches& launches, const Cove
         {"covered_kernels", integer, "", "those launched inside a range on the same thread, NCCL's ranges not counted"},
         {"covered_ns", integer, "ns", "their durations"}}});
   RowWriter row(table);
-  const auto is_range = [](const NvtxRange& range) { return range.kind != NvtxKind::mark; };
+  const auto is_range = [&](const NvtxRange& range) {
+    return range.kind != NvtxKind::mark && r.events.trace.strings[range.domain] != "NCCL";
+  };
   row << static_cast<std::int64_t>(std::count_if(r.ranges.begin(), r.ranges.end(), is_range)) << coverage.kernels
       << coverage.kernel_ns << coverage.kernels - launches.kernels_without_call
       << coverage.kernel_ns - launches.kernel_ns_without_call << coverage.covered << coverage.covered_ns;

@@ -4,13 +4,13 @@
 #include <charconv>
 #include <map>
 #include <regex>
-#include <sstream>
 #include <stdexcept>
 #include <tuple>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "nsys_explain/analysis/delimited_text.hpp"
 #include "nsys_explain/model/table.hpp"
 
 namespace nsys_explain::analysis {
@@ -165,23 +165,16 @@ std::optional<RecognisedPhase> PhaseNames::recognise(std::string_view label) con
 
 std::vector<PhaseRule> parse_phase_map(std::string_view text) {
   std::vector<PhaseRule> rules;
-  std::istringstream lines{std::string(text)};
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    const std::size_t begin = line.find_first_not_of(" \t");
-    if (begin == std::string::npos || line[begin] == '#') continue;
+  for (const Line& line : significant_lines(text)) {
     const auto refuse = [&](std::string_view problem) {
       return std::runtime_error(fmt::format(
           "line {} of the phase map {}, so no range would be found by it; lines are 'PHASE PATTERN', for example: "
           "prefill ^execute_context",
-          number, problem));
+          line.number, problem));
     };
-    const std::size_t gap = line.find_first_of(" \t", begin);
-    const std::size_t pattern = gap == std::string::npos ? gap : line.find_first_not_of(" \t", gap);
-    if (pattern == std::string::npos) throw refuse("has no pattern");
-    const std::size_t last = line.find_last_not_of(" \t");
-    PhaseRule rule{line.substr(begin, gap - begin), line.substr(pattern, last + 1 - pattern)};
+    const std::size_t gap = line.text.find_first_of(" \t");
+    if (gap == std::string::npos) throw refuse("has no pattern");
+    PhaseRule rule{line.text.substr(0, gap), line.text.substr(line.text.find_first_not_of(" \t", gap))};
     if (rule.phase.size() > label_width)
       throw refuse(fmt::format("names a phase of more than {} letters", label_width));
     try {

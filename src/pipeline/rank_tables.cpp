@@ -9,6 +9,7 @@
 #include "nsys_explain/analysis/categories.hpp"
 #include "nsys_explain/analysis/expert_rules.hpp"
 #include "nsys_explain/analysis/gpu_idle.hpp"
+#include "nsys_explain/analysis/gpu_samples.hpp"
 #include "nsys_explain/analysis/host_calls.hpp"
 #include "nsys_explain/analysis/kernels.hpp"
 #include "nsys_explain/analysis/launch_times.hpp"
@@ -17,6 +18,8 @@
 #include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/nvtx.hpp"
 #include "nsys_explain/analysis/os_runtime.hpp"
+#include "nsys_explain/analysis/phases.hpp"
+#include "nsys_explain/analysis/roofline.hpp"
 #include "nsys_explain/analysis/streams.hpp"
 #include "pack.hpp"
 
@@ -33,11 +36,6 @@ struct RankTables {
   }
 };
 
-Table joined_table(TableSchema schema) {
-  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
-  return make_table(std::move(schema));
-}
-
 void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
   auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
   ranks.insert(ranks.end(), rows.row_count(), trace_rank);
@@ -53,8 +51,12 @@ void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
 
 }  // namespace
 
-std::vector<Table> make_rank_tables(const analysis::RankEvents& events,
-                                    [[maybe_unused]] const analysis::AnalysisOptions& options) {
+TableSchema with_trace_rank(TableSchema schema) {
+  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
+  return schema;
+}
+
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options) {
   std::vector<Table> tables = {analysis::nvlink_table(events), analysis::network_table(events),
                                analysis::messages_table(events)};
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
@@ -77,6 +79,9 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events,
   add(analysis::memory_operation_tables(events));
   add(analysis::gpu_memory_tables(events));
   add(analysis::nvtx_tables(events));
+  add(analysis::phase_tables(events, options.phase_rules));
+  add(analysis::roofline_tables(events, options.roofline));
+  add(analysis::gpu_sample_tables(events, options.gpu_samples));
   return tables;
 }
 
@@ -113,7 +118,7 @@ std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator
   for (RankTables& rank : all) {
     for (Table& table : rank.tables) {
       const auto [entry, is_new] = position.emplace(table.schema.name, joined.size());
-      if (is_new) joined.push_back(joined_table(table.schema));
+      if (is_new) joined.push_back(make_table(with_trace_rank(table.schema)));
       append_rows(joined[entry->second], rank.trace_rank, std::move(table));
     }
   }

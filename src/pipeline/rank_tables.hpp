@@ -16,6 +16,9 @@ namespace nsys_explain::pipeline {
 /// Every analysis of one trace rank by itself. The tables have no trace rank column yet; their times are trace time.
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options);
 
+/// The schema of a rank table once the tables of all trace ranks are joined: with a column `trace_rank` in front.
+TableSchema with_trace_rank(TableSchema schema);
+
 /// Applies `to_new_clock` to every point in time of a table.
 void move_times(Table& table, const std::function<Nanoseconds(Nanoseconds)>& to_new_clock);
 

@@ -163,13 +163,9 @@ Nanoseconds find_epoch(const exchange::Communicator& communicator, const std::ve
   return clock::job_epoch_utc_ns(all);
 }
 
-/// The small tables of the whole job, once everything is known.
+/// The small tables of the whole job, once everything is known; they come first.
 void add_job_tables(JobReport& report) {
-  std::vector<Table> tables;
-  for (const auto& make : {findings_table, stragglers_table, trace_ranks_table, ranks_table, communicators_table,
-                           operations_table, clock_table, clock_residuals_table}) {
-    tables.push_back(make(report));
-  }
+  std::vector<Table> tables = job_tables(report);
   report.tables.insert(report.tables.begin(), std::make_move_iterator(tables.begin()),
                        std::make_move_iterator(tables.end()));
 }

@@ -44,4 +44,7 @@ Table operations_table(const JobReport& report);
 Table clock_table(const JobReport& report);
 Table clock_residuals_table(const JobReport& report);
 
+/// All of these, once everything is known.
+std::vector<Table> job_tables(const JobReport& report);
+
 }  // namespace nsys_explain::pipeline

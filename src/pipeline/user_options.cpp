@@ -40,6 +40,19 @@ std::string window_text(const JobSpecification& job) {
   return text;
 }
 
+/// What `parse` makes of a file; problems name the option and the file. Default where no file was given.
+template <class Parse>
+auto read_evidence(std::string_view option, const std::string& path, const Parse& parse) {
+  using Result = decltype(parse(std::string_view()));
+  if (path.empty()) return Result();
+  const std::string text = read_file(path, fmt::format("file of {}", option));
+  try {
+    return parse(std::string_view(text));
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{} {}: {}", option, path, error.what()));
+  }
+}
+
 }  // namespace
 
 UserOptions read_user_options(const JobSpecification& job) {
@@ -56,6 +69,14 @@ UserOptions read_user_options(const JobSpecification& job) {
   if (!job.link_peaks_path.empty()) {
     options.link_peaks = analysis::parse_link_peaks(read_file(job.link_peaks_path, "link peaks"));
   }
+  analysis::RooflineEvidence& roofline = options.analysis.roofline;
+  roofline.ncu = read_evidence("--ncu", job.ncu_path, analysis::parse_ncu_csv);
+  roofline.gemms = read_evidence("--cublas-log", job.cublas_log_path, analysis::parse_cublas_log);
+  roofline.weights = read_evidence("--weights", job.weights_path, analysis::parse_weights);
+  roofline.peaks = read_evidence("--gpu-peaks", job.gpu_peaks_path, analysis::parse_gpu_peaks);
+  const auto offset_s = static_cast<std::int64_t>(job.nvml_utc_offset_hours * 3600);
+  options.analysis.gpu_samples = read_evidence(
+      "--nvml", job.nvml_path, [&](std::string_view text) { return analysis::parse_gpu_samples(text, offset_s); });
   return options;
 }
 

@@ -1,6 +1,7 @@
 #include "nsys_explain/report/capture_advice.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace nsys_explain::report {
 
@@ -23,6 +24,16 @@ constexpr const char* export_normalised =
 bool has_opaque_graphs(const JobReport& report) {
   return std::any_of(report.ranks.begin(), report.ranks.end(),
                      [](const RankSummary& rank) { return rank.budget.opaque_graph_ns > 0; });
+}
+
+/// Less than 70% of the kernel time of all trace ranks has its launching call.
+bool lacks_launches(const JobReport& report) {
+  const Table* coverage = find_table(report.tables, "nvtx_coverage");
+  if (coverage == nullptr) return false;
+  const auto& kernel_ns = column<std::int64_t>(*coverage, "kernel_ns");
+  const auto& launched_ns = column<std::int64_t>(*coverage, "launched_ns");
+  return std::accumulate(launched_ns.begin(), launched_ns.end(), 0.0) <
+         0.7 * std::accumulate(kernel_ns.begin(), kernel_ns.end(), 0.0);
 }
 
 bool lacks_payload(const JobReport& report) {
@@ -62,6 +73,12 @@ std::vector<CaptureAdvice> capture_advice(const JobReport& report) {
     advice.push_back(
         {"Some members of a communicator were not captured: who among them was late cannot be seen. Start "
          "nsys on every rank (under the launcher, as here), before NCCL is initialised.",
+         {capture}});
+  }
+  if (lacks_launches(report)) {
+    advice.push_back(
+        {"Many kernels have no launching call in the export, so NVTX ranges, phases and causes on the host cover only "
+         "a part of them. Start the capture before the work is launched.",
          {capture}});
   }
   if (lacks_payload(report)) {

@@ -6,6 +6,7 @@
 #include "json_parts.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/report.hpp"
+#include "phase_summary.hpp"
 
 // Keys appear in the order of outputs.md. Non-finite numbers become null and invalid UTF-8 becomes U+FFFD when the
 // document is written.
@@ -161,6 +162,9 @@ std::string to_json(const JobReport& report) {
                              {"unjudged", report.unjudged}};
   document["by_operation"] = array_of(report.by_operation, operation);
   document["ranks"] = array_of(report.ranks, rank);
+  document["attribution"] = attribution_json(report);
+  document["phases"] = phases_json(report);
+  document["serving"] = serving_json(report);
   document["stragglers"] = array_of(report.stragglers, straggler);
   document["delay"] = delay(report.delay);
   document["activity"] = activity_json(report.activity);

@@ -6,6 +6,7 @@
 #include "markdown_sections.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "overview.hpp"
+#include "phase_summary.hpp"
 #include "text.hpp"
 
 namespace nsys_explain::report {
@@ -50,6 +51,7 @@ std::string to_markdown(const JobReport& report) {
   out += findings_section(report);
   out += stragglers_section(overview);
   out += budget_section(report);
+  out += phases_section(report);
   out += waits_section(report);
   out += operations_section(report);
   out += communicators_section(report);

@@ -2,7 +2,9 @@
 
 #include <vector>
 
+#include "nsys_explain/analysis/gpu_samples.hpp"
 #include "nsys_explain/analysis/nvtx_names.hpp"
+#include "nsys_explain/analysis/roofline.hpp"
 #include "nsys_explain/analysis/window.hpp"
 
 namespace nsys_explain::analysis {
@@ -11,6 +13,8 @@ namespace nsys_explain::analysis {
 struct AnalysisOptions {
   WindowRequest window;
   std::vector<PhaseRule> phase_rules;
+  RooflineEvidence roofline;
+  std::vector<GpuSample> gpu_samples;
 };
 
 }  // namespace nsys_explain::analysis

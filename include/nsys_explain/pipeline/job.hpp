@@ -31,6 +31,9 @@ struct JobSpecification {
   std::string filter_time, filter_nvtx, steps;  ///< a part of the run (analysis/window.hpp); empty: not asked for
   std::int64_t warmup_steps = 0;                ///< --skip-warmup
   std::string phase_map_path;
+  std::string ncu_path, cublas_log_path, weights_path, gpu_peaks_path;  ///< analysis/roofline.hpp; empty: not given
+  std::string nvml_path;                                                ///< analysis/gpu_samples.hpp
+  double nvml_utc_offset_hours = 0;                                     ///< of calendar times in that file
   std::optional<ClockMethod> clock_method;        ///< --clock: what may relate sessions; empty: whatever does
   std::optional<Nanoseconds> ptp_uncertainty_ns;  ///< the user vouches for UTC to within this
 };
@@ -48,5 +51,8 @@ enum ExitCode : int {
 /// nothing.
 int run(const JobSpecification& job, const exchange::Communicator& communicator, std::ostream& out,
         std::ostream& problems);
+
+/// Every table that a run writes to the store and as CSV: its columns with unit and meaning.
+void print_schema(std::ostream& out);
 
 }  // namespace nsys_explain::pipeline

@@ -1,0 +1,120 @@
+#include "attribution_findings.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace nsys_explain::analysis {
+namespace {
+
+// Below this share a sum over what could be attributed stands for something else than the whole.
+constexpr double enough = 0.70;
+
+using Integers = std::vector<std::int64_t>;
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 1;
+}
+
+/// Trace ranks whose share is below `enough`, and the worst of them.
+struct LowShares {
+  std::int64_t count = 0;
+  std::int64_t worst_rank = -1;
+  double worst = 1;
+  void see(std::int64_t rank, double value) {
+    if (value >= enough) return;
+    ++count;
+    if (value < worst) {
+      worst = value;
+      worst_rank = rank;
+    }
+  }
+};
+
+void add_coverage_findings(const Table& coverage, std::vector<Finding>& findings) {
+  const auto& rank = column<std::int64_t>(coverage, "trace_rank");
+  const auto& ranges = column<std::int64_t>(coverage, "ranges");
+  const auto& kernel_ns = column<std::int64_t>(coverage, "kernel_ns");
+  const auto& launched_ns = column<std::int64_t>(coverage, "launched_ns");
+  const auto& covered_ns = column<std::int64_t>(coverage, "covered_ns");
+  LowShares launched, covered;
+  for (std::size_t i = 0; i < rank.size(); ++i) {
+    launched.see(rank[i], share(launched_ns[i], kernel_ns[i]));
+    // A program without ranges attributes nothing, and nothing wrongly.
+    if (ranges[i] > 0) covered.see(rank[i], share(covered_ns[i], kernel_ns[i]));
+  }
+  if (launched.count > 0) {
+    findings.push_back(
+        {"weak-launch-attribution",
+         FindingSeverity::medium,
+         fmt::format("on {} of {} trace ranks less than 70% of the kernel time has its launching call in the export",
+                     launched.count, rank.size()),
+         {fmt::format("worst is trace rank {} with {:.1f}%; table nvtx_coverage has all", launched.worst_rank,
+                      100 * launched.worst),
+          "what rests on launches (launch latency, NVTX ranges and phases of kernels, causes on the host) covers only "
+          "this part"},
+         "capture with -t cuda,nvtx from before the work is launched, and export without --times; kernels of a "
+         "CUDA graph have the call that launches the graph"});
+  }
+  if (covered.count > 0) {
+    findings.push_back(
+        {"low-nvtx-coverage",
+         FindingSeverity::low,
+         fmt::format("on {} of {} trace ranks less than 70% of the kernel time lies inside NVTX ranges of the program",
+                     covered.count, rank.size()),
+         {fmt::format("worst is trace rank {} with {:.1f}%; table nvtx_coverage has all", covered.worst_rank,
+                      100 * covered.worst),
+          "sums by NVTX range leave out the rest; kernels launched by other threads than the range's (PyTorch's "
+          "autograd) are in none, but phases take them by time"},
+         "annotate the main phases (step, forward, backward, optimizer; prefill, decode), in every thread that "
+         "launches "
+         "work"});
+  }
+}
+
+void add_throttling_finding(const Table& throttling, std::vector<Finding>& findings) {
+  struct Throttled {
+    std::int64_t spans = 0;
+    Nanoseconds total_ns = 0;
+    double lowest_mhz = 0;
+    bool by_driver = false;
+  };
+  std::map<std::int64_t, Throttled> ranks;
+  const auto& rank = column<std::int64_t>(throttling, "trace_rank");
+  const auto& start = column<std::int64_t>(throttling, "start_ns");
+  const auto& end = column<std::int64_t>(throttling, "end_ns");
+  const auto& lowest = column<double>(throttling, "lowest_sm_clock_mhz");
+  const auto& by_driver = column<std::int64_t>(throttling, "by_driver");
+  for (std::size_t i = 0; i < rank.size(); ++i) {
+    Throttled& of_rank = ranks[rank[i]];
+    of_rank.lowest_mhz = of_rank.spans == 0 ? lowest[i] : std::min(of_rank.lowest_mhz, lowest[i]);
+    ++of_rank.spans;
+    of_rank.total_ns += end[i] - start[i];
+    of_rank.by_driver = of_rank.by_driver || by_driver[i] != 0;
+  }
+  if (ranks.empty()) return;
+  Finding finding;
+  finding.id = "gpu-throttling";
+  finding.severity = FindingSeverity::medium;
+  finding.title = fmt::format("the GPUs of {} trace ranks ran slower than they can while they were used", ranks.size());
+  for (const auto& [number, of_rank] : ranks) {
+    finding.evidence.push_back(fmt::format("trace rank {}: {} spans, {:.3f} s, SM clock down to {:.0f} MHz{}", number,
+                                           of_rank.spans, static_cast<double>(of_rank.total_ns) * 1e-9,
+                                           of_rank.lowest_mhz, of_rank.by_driver ? "; the driver gives a reason" : ""));
+  }
+  finding.recommendation =
+      "compare power and temperature of these GPUs with their peers (nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), "
+      "then power caps, cooling and the application clocks";
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
+void add_attribution_findings(const JobReport& report, std::vector<Finding>& findings) {
+  if (const Table* coverage = find_table(report.tables, "nvtx_coverage")) add_coverage_findings(*coverage, findings);
+  if (const Table* throttling = find_table(report.tables, "gpu_throttling"))
+    add_throttling_finding(*throttling, findings);
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,164 @@
+#include "phase_summary.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "markdown_table.hpp"
+#include "nsys_explain/report/report.hpp"
+#include "text.hpp"
+
+namespace nsys_explain::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Integers = std::vector<std::int64_t>;
+using Texts = std::vector<std::string>;
+
+/// One phase over all trace ranks that have it.
+struct PhaseSummary {
+  std::string phase;
+  std::int64_t trace_ranks = 0;
+  std::int64_t ranges = 0;
+  Nanoseconds host_ns = 0, kernel_ns = 0, other_thread_kernel_ns = 0;  ///< sums over trace ranks
+  Nanoseconds median_kernel_ns = 0, most_kernel_ns = 0;                ///< by trace rank; median: the lower one of two
+  std::int64_t slowest_trace_rank = -1;
+};
+
+/// In the order of the first trace rank's phases, others by name after them.
+std::vector<PhaseSummary> summarise_phases(const JobReport& report) {
+  std::vector<PhaseSummary> summaries;
+  const Table* table = find_table(report.tables, "phases");
+  if (table == nullptr) return summaries;
+  const auto& phase = column<std::string>(*table, "phase");
+  const auto& rank = column<std::int64_t>(*table, "trace_rank");
+  const auto& kernel_ns = column<std::int64_t>(*table, "kernel_ns");
+  std::map<std::string, std::size_t> position;
+  std::vector<Integers> by_rank;
+  for (std::size_t i = 0; i < phase.size(); ++i) {
+    const auto [entry, is_new] = position.try_emplace(phase[i], summaries.size());
+    if (is_new) {
+      summaries.push_back({});
+      summaries.back().phase = phase[i];
+      by_rank.emplace_back();
+    }
+    PhaseSummary& summary = summaries[entry->second];
+    ++summary.trace_ranks;
+    summary.ranges += column<std::int64_t>(*table, "ranges")[i];
+    summary.host_ns += column<std::int64_t>(*table, "host_ns")[i];
+    summary.kernel_ns += kernel_ns[i];
+    summary.other_thread_kernel_ns += column<std::int64_t>(*table, "other_thread_kernel_ns")[i];
+    if (summary.slowest_trace_rank < 0 || kernel_ns[i] > summary.most_kernel_ns) {
+      summary.most_kernel_ns = kernel_ns[i];
+      summary.slowest_trace_rank = rank[i];
+    }
+    by_rank[entry->second].push_back(kernel_ns[i]);
+  }
+  for (std::size_t p = 0; p < summaries.size(); ++p) {
+    std::sort(by_rank[p].begin(), by_rank[p].end());
+    summaries[p].median_kernel_ns = by_rank[p][(by_rank[p].size() - 1) / 2];
+  }
+  return summaries;
+}
+
+Json percent(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? Json(100 * static_cast<double>(part) / static_cast<double>(whole)) : Json(nullptr);
+}
+
+std::int64_t total(const Table& table, std::string_view name) {
+  std::int64_t sum = 0;
+  for (const std::int64_t value : column<std::int64_t>(table, name)) sum += value;
+  return sum;
+}
+
+}  // namespace
+
+nlohmann::ordered_json attribution_json(const JobReport& report) {
+  const Table* coverage = find_table(report.tables, "nvtx_coverage");
+  if (coverage == nullptr) return nullptr;
+  const std::int64_t kernel_ns = total(*coverage, "kernel_ns");
+  return {{"kernel_ns", kernel_ns},
+          {"launched_percent", percent(total(*coverage, "launched_ns"), kernel_ns)},
+          {"nvtx_ranges", total(*coverage, "ranges")},
+          {"nvtx_covered_percent", percent(total(*coverage, "covered_ns"), kernel_ns)}};
+}
+
+nlohmann::ordered_json phases_json(const JobReport& report) {
+  Json phases = Json::array();
+  for (const PhaseSummary& p : summarise_phases(report)) {
+    phases.push_back({{"phase", p.phase},
+                      {"trace_ranks", p.trace_ranks},
+                      {"ranges", p.ranges},
+                      {"host_ns", p.host_ns},
+                      {"kernel_ns", p.kernel_ns},
+                      {"other_thread_kernel_ns", p.other_thread_kernel_ns},
+                      {"median_kernel_ns", p.median_kernel_ns},
+                      {"most_kernel_ns", p.most_kernel_ns},
+                      {"slowest_trace_rank", p.slowest_trace_rank}});
+  }
+  return phases;
+}
+
+nlohmann::ordered_json serving_json(const JobReport& report) {
+  Json serving = Json::array();
+  const Table* table = find_table(report.tables, "serving");
+  if (table == nullptr) return serving;
+  for (std::size_t i = 0; i < table->row_count(); ++i) {
+    serving.push_back({{"trace_rank", column<std::int64_t>(*table, "trace_rank")[i]},
+                       {"latency", column<std::string>(*table, "latency")[i]},
+                       {"count", column<std::int64_t>(*table, "count")[i]},
+                       {"median_ns", column<double>(*table, "median_ns")[i]},
+                       {"p99_ns", column<double>(*table, "p99_ns")[i]}});
+  }
+  return serving;
+}
+
+std::string phases_section(const JobReport& report) {
+  const std::vector<PhaseSummary> phases = summarise_phases(report);
+  if (phases.empty()) return {};
+  std::string out =
+      "\n## Phases of the program\n\n" +
+      wrap(
+          "From NVTX ranges: a kernel belongs to the innermost phase around its launch, and to its step besides. "
+          "Kernel "
+          "time of all trace ranks, then of the median one and of the one with the most. Single steps are in table "
+          "`steps` of store.h5.",
+          "", "") +
+      '\n';
+  MarkdownTable table;
+  table.columns = {{"phase", MarkdownTable::Align::left},
+                   {"ranks"},
+                   {"ranges"},
+                   {"kernel time"},
+                   {"median rank"},
+                   {"slowest rank"},
+                   {"it is"}};
+  for (const PhaseSummary& p : phases) {
+    table.rows.push_back({markdown_code(p.phase, 24), fmt::format("{}", p.trace_ranks), format_count(p.ranges),
+                          format_duration(p.kernel_ns), format_duration(p.median_kernel_ns),
+                          format_duration(p.most_kernel_ns), fmt::format("{}", p.slowest_trace_rank)});
+  }
+  out += table.to_string();
+  if (const Table* serving = find_table(report.tables, "serving"); serving != nullptr && serving->row_count() > 0) {
+    out += '\n';
+    constexpr std::size_t shown = 20;
+    for (std::size_t i = 0; i < std::min(serving->row_count(), shown); ++i) {
+      const bool first = column<std::string>(*serving, "latency")[i] == "time_to_first_token";
+      out += wrap(fmt::format("trace rank {}: {} {} (median), {} (99%), over {}",
+                              column<std::int64_t>(*serving, "trace_rank")[i],
+                              first ? "time to first token" : "time per output token",
+                              format_duration(static_cast<Nanoseconds>(column<double>(*serving, "median_ns")[i])),
+                              format_duration(static_cast<Nanoseconds>(column<double>(*serving, "p99_ns")[i])),
+                              counted(column<std::int64_t>(*serving, "count")[i], first ? "prefill" : "token")),
+                  "- ", "  ");
+    }
+  }
+  return out;
+}
+
+}  // namespace nsys_explain::report

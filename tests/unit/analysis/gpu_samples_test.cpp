@@ -1,0 +1,128 @@
+#include "nsys_explain/analysis/gpu_samples.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "made_trace.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::integer_at;
+using testing::MadeTrace;
+
+constexpr Nanoseconds second = 1'000'000'000;
+constexpr Nanoseconds start_utc = 1'767'225'600 * second;  // 2026-01-01T00:00:00Z
+
+TEST(GpuSamples, NvidiaSmisCsvInLocalTime) {
+  const auto samples = parse_gpu_samples(
+      "timestamp, uuid, index, clocks.current.sm [MHz], clocks.max.sm [MHz], clocks_event_reasons.active, "
+      "utilization.gpu [%], power.draw [W], temperature.gpu\n"
+      "2026/01/01 02:00:01.250, GPU-aaaa, 3, 1410 MHz, 1980 MHz, 0x0000000000000004, 98 %, 300.12 W, 65\n"
+      "2026/01/01 02:00:02.000, GPU-aaaa, 3, 210 MHz, 1980 MHz, 0x0000000000000001, 0 %, [N/A], 40\n",
+      2 * 3600);
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples[0].utc_ns, start_utc + 1'250'000'000);
+  EXPECT_EQ(samples[0].uuid, "aaaa");
+  EXPECT_EQ(samples[0].index, 3);
+  EXPECT_EQ(samples[0].sm_clock_mhz, 1410);
+  EXPECT_EQ(samples[0].max_sm_clock_mhz, 1980);
+  EXPECT_EQ(samples[0].power_w, 300.12);
+  EXPECT_TRUE(samples[0].is_throttled);   // 4: software power cap
+  EXPECT_FALSE(samples[1].is_throttled);  // 1: idle
+  EXPECT_EQ(samples[1].power_w, -1);
+}
+
+TEST(GpuSamples, OwnFilesWithNumbersAsTimes) {
+  const auto samples = parse_gpu_samples(
+      "time,host,gpu,sm_clock\n1767225601.5,n1,0,1000\n1767225602,n1,0,2000\n"
+      "1767225603000,n1,0,3000\n1767225604000000000,n1,0,4000\n",
+      0);
+  ASSERT_EQ(samples.size(), 4U);
+  EXPECT_EQ(samples[0].utc_ns, start_utc + 1'500'000'000);
+  EXPECT_EQ(samples[1].utc_ns, start_utc + 2 * second);
+  EXPECT_EQ(samples[2].utc_ns, start_utc + 3 * second);
+  EXPECT_EQ(samples[3].utc_ns, start_utc + 4 * second);
+}
+
+TEST(GpuSamples, WhatIsNoSamplingFileIsRefused) {
+  const auto problem = [](std::string_view text) -> std::string {
+    try {
+      parse_gpu_samples(text, 0);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(problem(""), HasSubstr("nvidia-smi --query-gpu"));
+  EXPECT_THAT(problem("timestamp,name\n1,2\n"), HasSubstr("throttle reasons"));
+  EXPECT_THAT(problem("timestamp,sm_clock\nyesterday,2\nno,3\n"), HasSubstr("2 of its 2 lines"));
+}
+
+/// A rank busy from 1 s to 9 s after its session start; a sample every second.
+struct Throttling : ::testing::Test {
+  Throttling() {
+    made.trace.session.utc_start_ns = start_utc;
+    made.trace.session.host = "n1";
+    made.device().gpu_uuid = "aaaa";
+    made.kernel(1 * second, 5 * second, "k");
+    made.kernel(7 * second, 10 * second, "k");
+  }
+  void sample(int at_s, double clock, const char* uuid = "aaaa") {
+    GpuSample s;
+    s.utc_ns = start_utc + at_s * second;
+    s.uuid = uuid;
+    s.sm_clock_mhz = clock;
+    samples.push_back(s);
+  }
+  std::vector<Table> tables() { return gpu_sample_tables(made.events(), samples); }
+  MadeTrace made;
+  std::vector<GpuSample> samples;
+};
+
+TEST_F(Throttling, SlowClocksWhileKernelsRunAreASpan) {
+  for (const int at_s : {1, 2, 8, 9}) sample(at_s, 1900);
+  for (const int at_s : {3, 4}) sample(at_s, 1200);
+  sample(6, 300);           // idle: no kernel runs
+  sample(4, 100, "other");  // another GPU
+  sample(20, 100);          // after the run
+  const std::vector<Table> made_tables = tables();
+  const Table& summary = *find_table(made_tables, "gpu_samples");
+  EXPECT_EQ(integer_at(summary, "samples", 0), 7);
+  EXPECT_EQ(integer_at(summary, "throttled_samples", 0), 2);
+  const Table& spans = *find_table(made_tables, "gpu_throttling");
+  EXPECT_THAT(column<std::int64_t>(spans, "start_ns"), ElementsAre(3 * second));
+  EXPECT_THAT(column<std::int64_t>(spans, "end_ns"), ElementsAre(6 * second));
+  EXPECT_THAT(column<double>(spans, "lowest_sm_clock_mhz"), ElementsAre(1200));
+  EXPECT_THAT(column<std::int64_t>(spans, "by_driver"), ElementsAre(0));
+}
+
+TEST_F(Throttling, TheDriversWordCountsAtAnyClock) {
+  for (const int at_s : {1, 2, 3}) sample(at_s, 1900);
+  samples[1].is_throttled = true;
+  const std::vector<Table> made_tables = tables();
+  const Table& spans = *find_table(made_tables, "gpu_throttling");
+  EXPECT_THAT(column<std::int64_t>(spans, "start_ns"), ElementsAre(2 * second));
+  EXPECT_THAT(column<std::int64_t>(spans, "by_driver"), ElementsAre(1));
+}
+
+TEST_F(Throttling, SteadyClocksAreNoSpan) {
+  for (const int at_s : {1, 2, 3, 4}) sample(at_s, 1880 + 5 * at_s);
+  EXPECT_EQ(find_table(tables(), "gpu_throttling")->row_count(), 0U);
+}
+
+TEST_F(Throttling, WithoutUuidHostAndIndexDecide) {
+  sample(2, 1000, "");
+  samples[0].host = "n2";
+  EXPECT_EQ(find_table(tables(), "gpu_samples")->row_count(), 0U);
+  samples[0].host = "n1";
+  samples[0].index = 1;
+  EXPECT_EQ(find_table(tables(), "gpu_samples")->row_count(), 0U);
+  samples[0].index = 0;
+  EXPECT_EQ(find_table(tables(), "gpu_samples")->row_count(), 1U);
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,92 @@
+#include "nsys_explain/analysis/phases.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "made_trace.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::integer_at;
+using testing::MadeTrace;
+using testing::row_with;
+
+/// Two steps of forward and backward; backward's kernels are launched by another thread, as PyTorch does; one kernel
+/// after the steps.
+struct Training : ::testing::Test {
+  Training() {
+    for (const Nanoseconds t : {0, 1000}) {
+      made.range(t, t + 900, "ProfilerStep#" + std::to_string(5 + t / 1000));
+      made.range(t + 10, t + 300, "forward");
+      made.range(t + 20, t + 100, "forward");  // a module's own, inside
+      made.launch(t + 50, t + 55, t + 100, t + 180, "f");
+      made.range(t + 400, t + 800, "backward");
+      made.launch(t + 500, t + 505, t + 600, t + 760, "b", 2);
+      made.launch(t + 850, t + 855, t + 860, t + 870, "clip");
+    }
+    made.launch(2500, 2505, 2600, 2640, "save");
+    tables = phase_tables(made.events(), {});
+  }
+  std::int64_t phase(std::string_view name, std::string_view column) const {
+    const Table& phases = *find_table(tables, "phases");
+    return integer_at(phases, column, row_with(phases, "phase", name));
+  }
+  MadeTrace made;
+  std::vector<Table> tables;
+};
+
+TEST_F(Training, KernelsBelongToTheInnermostPhase) {
+  EXPECT_EQ(phase("forward", "ranges"), 2);
+  EXPECT_EQ(phase("forward", "host_ns"), 2 * 290);
+  EXPECT_EQ(phase("forward", "kernel_ns"), 2 * 80);
+  EXPECT_EQ(phase("forward", "other_thread_kernel_ns"), 0);
+  EXPECT_EQ(phase("backward", "kernel_ns"), 2 * 160);
+  EXPECT_EQ(phase("backward", "other_thread_kernel_ns"), 2 * 160);
+  EXPECT_EQ(phase("step", "kernel_ns"), 2 * (80 + 160 + 10));
+  EXPECT_EQ(phase("step", "projected_ns"), 2 * (870 - 100));
+  EXPECT_EQ(phase("(outside)", "kernel_ns"), 40);
+}
+
+TEST_F(Training, StepsHaveTheirNumbersAndGpuTimes) {
+  const Table& steps = *find_table(tables, "steps");
+  EXPECT_THAT(column<std::int64_t>(steps, "step"), ElementsAre(5, 6));
+  EXPECT_THAT(column<std::int64_t>(steps, "start_ns"), ElementsAre(0, 1000));
+  EXPECT_THAT(column<std::int64_t>(steps, "gpu_start_ns"), ElementsAre(100, 1100));
+  EXPECT_THAT(column<std::int64_t>(steps, "gpu_end_ns"), ElementsAre(870, 1870));
+  EXPECT_THAT(column<std::int64_t>(steps, "gpu_operations"), ElementsAre(3, 3));
+}
+
+TEST(Serving, TokenLatenciesComeFromPrefillAndDecode) {
+  MadeTrace made;
+  made.range(0, 50, "prefill");
+  made.launch(10, 12, 20, 400, "p");
+  made.range(60, 70, "decode");
+  made.launch(62, 64, 400, 430, "d");
+  made.range(80, 90, "decode");
+  made.launch(82, 84, 440, 480, "d");
+  made.range(1000, 1010, "prefill");  // after an idle time that nobody waited for
+  made.launch(1002, 1004, 1005, 1205, "p");
+  made.range(1100, 1110, "decode");
+  made.launch(1102, 1104, 1205, 1245, "d");
+  const std::vector<Table> tables = phase_tables(made.events(), {});
+  const Table& serving = *find_table(tables, "serving");
+  const std::size_t first = row_with(serving, "latency", "time_to_first_token");
+  EXPECT_EQ(integer_at(serving, "count", first), 2);
+  EXPECT_EQ(integer_at(serving, "min_ns", first), 205);
+  EXPECT_EQ(integer_at(serving, "max_ns", first), 400);
+  const std::size_t next = row_with(serving, "latency", "time_per_output_token");
+  EXPECT_EQ(integer_at(serving, "count", next), 3);  // 430 - 400, 480 - 430, 1245 - 1205
+  EXPECT_EQ(integer_at(serving, "total_ns", next), 30 + 50 + 40);
+}
+
+TEST(Phases, ATraceWithoutPhasesHasNone) {
+  MadeTrace made;
+  made.range(0, 100, "loading");
+  made.launch(10, 12, 20, 30);
+  for (const Table& table : phase_tables(made.events(), {})) EXPECT_EQ(table.row_count(), 0U) << table.schema.name;
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis
