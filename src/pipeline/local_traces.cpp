@@ -16,6 +16,13 @@
 namespace nsys_explain::pipeline {
 namespace {
 
+std::int64_t count_kernels(const std::vector<collectives::FusedCall>& fused) {
+  std::int64_t kernels = 0;
+  for (std::size_t i = 0; i < fused.size(); ++i)
+    kernels += i == 0 || fused[i].enter_ns != fused[i - 1].enter_ns ? 1 : 0;
+  return kernels;
+}
+
 void analyse_process(const Trace& trace, const ProcessTrace& process, const collectives::KernelClasses& classes,
                      const analysis::AnalysisOptions& options, LocalTrace& local) {
   const auto memberships = collectives::communicator_memberships(process);
@@ -28,8 +35,9 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     const auto is_communication = [&](const Kernel& kernel) { return classes.is_communication(kernel); };
     rank.budget = analysis::compute_budget(process.devices[d], is_communication);
     rank.tables = make_rank_tables({trace, process, process.devices[d], launches, is_communication}, options);
+    if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
     without_call += arrivals[d].without_call;
-    fused += arrivals[d].fused;
+    fused += count_kernels(arrivals[d].fused);
     communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
     rank.arrivals = std::move(arrivals[d].arrivals);
     rank.memberships = memberships;
@@ -42,9 +50,10 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
          "is concluded from stream and order"});
   }
   if (fused > 0) {
-    local.facts.warnings.push_back({Severity::info, WarningSource::analysis, fused,
-                                    "communication kernels carry several grouped collectives: they count as one "
-                                    "operation with the sum of the sizes"});
+    local.facts.warnings.push_back(
+        {Severity::info, WarningSource::analysis, fused,
+         "communication kernels carry several grouped collectives: each counts as one "
+         "operation with the sum of the sizes; table fused_operations lists what it carries"});
   }
 }
 
