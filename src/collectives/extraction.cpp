@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "nccl_groups.hpp"
 #include "nsys_explain/model/launch_index.hpp"
 
@@ -137,8 +139,10 @@ class ProcessExtractor {
       arrival.communicator = call->communicator;
       arrival.call_bytes = call->call_bytes;
       arrival.peer_or_root = call->peer_or_root;
+      arrival.sequence = call->sequence;
+      arrival.directions = call->directions;
       arrival.evidence = call->communicator >= first_nccl_key ? Evidence::nccl_payload : Evidence::order;
-      device.fused += call->fused ? 1 : 0;
+      for (const NcclCall& carried : call->fused) device.fused.push_back({arrival.enter_ns, carried});
     }
     if (arrival.evidence != Evidence::nccl_payload)
       arrival.communicator = launched.stream_id;  // becomes a lane in finish
@@ -179,15 +183,29 @@ std::vector<DeviceArrivals> extract_arrivals(const Trace& trace, const ProcessTr
   return ProcessExtractor(trace, process, classes).run();
 }
 
+Table fused_operations_table(const std::vector<FusedCall>& fused) {
+  Table table = make_table({"fused_operations",
+                            "collectives that NCCL ran together in one kernel, in call order",
+                            {{"enter_ns", ColumnKind::time, "ns", "job time at which the kernel starts"},
+                             {"communicator", ColumnKind::label, "", "NCCL's hash of the communicator"},
+                             {"operation", ColumnKind::label, "", "what the call does"},
+                             {"call_bytes", ColumnKind::integer, "bytes", "NCCL's per-call size; -1 unknown"}}});
+  RowWriter row(table);
+  for (const FusedCall& carried : fused) {
+    row << carried.enter_ns << fmt::format("{:#018x}", carried.call.communicator)
+        << operation_name(operation_of(carried.call.function)) << carried.call.bytes;
+  }
+  return table;
+}
+
 std::vector<CommunicatorMembership> communicator_memberships(const ProcessTrace& process) {
   std::vector<CommunicatorMembership> memberships;
   const auto key = [](const CommunicatorMembership& m) {
     return std::tuple(m.communicator, m.rank, m.rank_count, m.device);
   };
   for (const NcclCall& call : process.nccl_calls) {
-    const bool describes = call.function == NcclFunction::comm_init || call.function == NcclFunction::comm_split ||
-                           call.function == NcclFunction::comm_destroy;
-    if (!describes || call.communicator == 0 || call.rank_count <= 0) continue;
+    // Legacy ranges tell it where communicators are made and destroyed, the advanced trace with every call.
+    if (call.communicator == 0 || call.rank < 0 || call.rank_count <= 0) continue;
     memberships.push_back({call.communicator, call.rank, call.rank_count, call.device});
   }
   std::sort(memberships.begin(), memberships.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });

@@ -25,32 +25,6 @@ bool moves_data(const NcclCall& call) {
   }
 }
 
-Operation operation_of(NcclFunction function) {
-  switch (function) {
-    case NcclFunction::all_reduce:
-      return Operation::all_reduce;
-    case NcclFunction::all_gather:
-      return Operation::all_gather;
-    case NcclFunction::reduce_scatter:
-      return Operation::reduce_scatter;
-    case NcclFunction::broadcast:
-      return Operation::broadcast;
-    case NcclFunction::reduce:
-      return Operation::reduce;
-    case NcclFunction::all_to_all:
-      return Operation::all_to_all;
-    case NcclFunction::gather:
-      return Operation::gather;
-    case NcclFunction::scatter:
-      return Operation::scatter;
-    case NcclFunction::send:
-    case NcclFunction::recv:
-      return Operation::send_recv;
-    default:
-      return Operation::unknown;
-  }
-}
-
 /// Calls that one kernel carries, seen as one operation.
 CarriedCall merge_calls(std::span<const NcclCall> calls, bool inside_all_to_all) {
   CarriedCall merged;
@@ -59,7 +33,8 @@ CarriedCall merge_calls(std::span<const NcclCall> calls, bool inside_all_to_all)
   merged.communicator = calls.front().communicator;
   merged.peer_or_root = calls.front().peer_or_root;
   if (!std::all_of(calls.begin(), calls.end(), is_point_to_point)) {
-    merged.fused = calls.size() > 1;
+    merged.sequence = calls.front().sequence;
+    if (calls.size() > 1) merged.fused.assign(calls.begin(), calls.end());
     merged.call_bytes = 0;
     for (const NcclCall& call : calls) {
       if (operation_of(call.function) != merged.operation) merged.operation = Operation::unknown;
@@ -80,9 +55,12 @@ CarriedCall merge_calls(std::span<const NcclCall> calls, bool inside_all_to_all)
   }
   const std::int64_t receives = static_cast<std::int64_t>(calls.size()) - sends;
   merged.call_bytes = bytes_known && sends > 0 ? sent_bytes : -1;
-  if (peers.size() > 1) merged.peer_or_root = -1;
+  if (peers.size() > 1) merged.peer_or_root = several_peers;
+  merged.directions = receives == 0 ? Directions::sends : sends == 0 ? Directions::receives : Directions::both;
   if (inside_all_to_all && sends == receives && sends > 1) {
     merged.operation = Operation::all_to_all;
+    merged.directions = Directions::unknown;
+    merged.peer_or_root = -1;
     // NCCL's convention for all-to-all is the size per peer.
     if (merged.call_bytes >= 0) merged.call_bytes /= sends;
   }
@@ -144,6 +122,32 @@ class GroupBuilder {
 };
 
 }  // namespace
+
+Operation operation_of(NcclFunction function) {
+  switch (function) {
+    case NcclFunction::all_reduce:
+      return Operation::all_reduce;
+    case NcclFunction::all_gather:
+      return Operation::all_gather;
+    case NcclFunction::reduce_scatter:
+      return Operation::reduce_scatter;
+    case NcclFunction::broadcast:
+      return Operation::broadcast;
+    case NcclFunction::reduce:
+      return Operation::reduce;
+    case NcclFunction::all_to_all:
+      return Operation::all_to_all;
+    case NcclFunction::gather:
+      return Operation::gather;
+    case NcclFunction::scatter:
+      return Operation::scatter;
+    case NcclFunction::send:
+    case NcclFunction::recv:
+      return Operation::send_recv;
+    default:
+      return Operation::unknown;
+  }
+}
 
 std::vector<NcclGroup> find_nccl_groups(const Trace& trace, const ProcessTrace& process) {
   std::map<std::uint32_t, std::vector<const NcclCall*>> calls_of_thread;

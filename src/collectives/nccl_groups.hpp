@@ -25,13 +25,18 @@ std::vector<NcclGroup> find_nccl_groups(const Trace& trace, const ProcessTrace& 
 /// The group in whose range a launch at this time on this thread lies; nullptr if none.
 const NcclGroup* enclosing_group(std::span<const NcclGroup> groups, std::uint32_t thread_id, Nanoseconds time_ns);
 
+/// The operation a call takes part in; unknown for calls that move no data.
+Operation operation_of(NcclFunction function);
+
 /// What one kernel of a group carries.
 struct CarriedCall {
   Operation operation = Operation::unknown;
   std::uint64_t communicator = 0;
   std::int64_t call_bytes = -1;
+  std::int64_t sequence = -1;
   std::int32_t peer_or_root = -1;
-  bool fused = false;  ///< several collectives in one kernel
+  Directions directions = Directions::unknown;
+  std::vector<NcclCall> fused;  ///< the collectives, where one kernel carries several
 };
 
 /// Shares the calls of a group out to the kernels it launched (in launch order). One entry per kernel.

@@ -120,7 +120,7 @@ void rank(std::vector<Candidate>& candidates, const MemberSequence& member, cons
           Sample sample, Nanoseconds reach_ns) {
   for (Candidate& candidate : candidates) evaluate(candidate, member, reference, sample, reach_ns);
   std::erase_if(candidates, [&](const Candidate& c) {
-    return c.covered < std::min(first_sample, sample.size()) / 2 || 2 * c.matched < c.covered;
+    return c.covered < std::min(first_sample, sample.size()) / 2 || 5 * c.matched < 2 * c.covered;
   });
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.mean_evidence > b.mean_evidence; });

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/clock/job_time.hpp"
@@ -15,44 +16,6 @@ namespace {
 
 using collectives::MatchUnit;
 using collectives::PlannedCommunicator;
-using collectives::SequenceSummary;
-
-struct RoutedArrival {
-  std::int32_t unit = 0;
-  std::int32_t reserved = 0;
-  Arrival arrival;
-};
-
-/// Which unit an arrival belongs to.
-class UnitIndex {
- public:
-  UnitIndex(const std::vector<PlannedCommunicator>& communicators, const std::vector<MatchUnit>& units)
-      : units_(units) {
-    for (std::size_t c = 0; c < communicators.size(); ++c) {
-      for (const std::int32_t trace_rank : communicators[c].trace_ranks) {
-        communicator_of_[{communicators[c].source_key, trace_rank}] = c;
-      }
-    }
-    first_unit_.assign(communicators.size(), 0);
-    for (std::size_t u = units.size(); u-- > 0;) first_unit_[static_cast<std::size_t>(units[u].communicator)] = u;
-  }
-
-  std::size_t communicator_of(const Arrival& arrival) const {
-    return communicator_of_.at({arrival.communicator, arrival.trace_rank});
-  }
-
-  std::size_t unit_of(const Arrival& arrival) const {
-    const std::size_t first = first_unit_[communicator_of(arrival)];
-    // Units of one communicator are equally long, but for the last.
-    const std::int64_t length = units_[first].end_position - units_[first].first_position;
-    return first + static_cast<std::size_t>(arrival.position / length);
-  }
-
- private:
-  const std::vector<MatchUnit>& units_;
-  std::map<std::pair<std::uint64_t, std::int32_t>, std::size_t> communicator_of_;
-  std::vector<std::size_t> first_unit_;
-};
 
 /// Trivially copyable results of one local rank on their way to all.
 struct RoutedBudget {
@@ -106,79 +69,41 @@ std::vector<Fields> sum_fields(const exchange::Communicator& communicator, const
   return result;
 }
 
-}  // namespace
-
-CrossRank match_collectives(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces) {
-  std::vector<SequenceSummary> mine;
-  for (const LocalTrace& trace : local_traces) {
-    for (const LocalRank& rank : trace.ranks) {
-      const auto summaries = collectives::summarise_sequences(rank.arrivals, rank.memberships);
-      mine.insert(mine.end(), summaries.begin(), summaries.end());
-    }
+/// Collective: sequences count the instances of a communicator over all of its units, without holes.
+void number_instances(const exchange::Communicator& communicator, CrossRank& cross) {
+  std::vector<std::int64_t> instances(cross.units.size(), 0);
+  for (std::size_t b = 0; b < cross.blocks.size(); ++b)
+    instances[cross.owned[b]] = static_cast<std::int64_t>(cross.blocks[b].instances.size());
+  instances = communicator.sum(instances);
+  std::vector<std::int64_t> first(cross.units.size(), 0);
+  for (std::size_t u = 1; u < cross.units.size(); ++u) {
+    const bool same = cross.units[u].communicator == cross.units[u - 1].communicator;
+    first[u] = same ? first[u - 1] + instances[u - 1] : 0;
   }
-  CrossRank cross;
-  cross.communicators =
-      collectives::plan_communicators(communicator.all_gather(std::span<const SequenceSummary>(mine)).values);
-  cross.units = collectives::plan_units(cross.communicators, communicator.size());
-
-  const UnitIndex index(cross.communicators, cross.units);
-  std::vector<std::vector<RoutedArrival>> outgoing(static_cast<std::size_t>(communicator.size()));
-  for (LocalTrace& trace : local_traces) {
-    for (LocalRank& rank : trace.ranks) {
-      std::map<std::uint64_t, std::size_t> communicators;
-      for (const Arrival& arrival : rank.arrivals) {
-        communicators.try_emplace(arrival.communicator, index.communicator_of(arrival));
-        const std::size_t unit = index.unit_of(arrival);
-        outgoing[static_cast<std::size_t>(cross.units[unit].owner)].push_back(
-            {static_cast<std::int32_t>(unit), 0, arrival});
-      }
-      std::vector<analysis::PathCommunicator> members;
-      for (const auto& [key, c] : communicators)
-        members.push_back({key, cross.communicators[c].size, cross.communicators[c].trace_ranks});
-      rank.path = analysis::make_path(rank.arrivals, std::move(members), rank.steps);
-      rank.path.trace_rank = rank.trace_rank;
-      rank.arrivals = {};
-    }
+  for (std::size_t b = 0; b < cross.blocks.size(); ++b) {
+    std::int64_t sequence = first[cross.owned[b]];
+    for (Instance& instance : cross.blocks[b].instances) instance.sequence = sequence++;
   }
-  std::vector<RoutedArrival> received = communicator.all_to_all(outgoing).values;
-  outgoing.clear();
-  std::stable_sort(received.begin(), received.end(),
-                   [](const RoutedArrival& a, const RoutedArrival& b) { return a.unit < b.unit; });
-  for (std::size_t first = 0; first < received.size();) {
-    const auto unit = static_cast<std::size_t>(received[first].unit);
-    std::vector<Arrival> arrivals;
-    for (; first < received.size() && static_cast<std::size_t>(received[first].unit) == unit; ++first) {
-      arrivals.push_back(received[first].arrival);
-    }
-    const MatchUnit& match_unit = cross.units[unit];
-    const auto& planned = cross.communicators[static_cast<std::size_t>(match_unit.communicator)];
-    cross.owned.push_back(unit);
-    cross.blocks.push_back(collectives::match_unit(match_unit, planned, arrivals));
-    cross.uneven.push_back(planned.equal_sequences ? std::vector<Arrival>{} : std::move(arrivals));
-  }
-  return cross;
 }
 
-void apply_clock(const clock::ClockFit& fit, const JobRanks& job, CrossRank& cross,
-                 std::vector<LocalTrace>& local_traces) {
+}  // namespace
+
+void apply_clock(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
+                 CrossRank& cross, std::vector<LocalTrace>& local_traces) {
   const ClockReport& clock = fit.report;
-  const auto correct = [&](auto& arrival) {
-    const SessionClock& session = clock.sessions[job.session_of_rank[job.index_of(arrival.trace_rank)]];
-    arrival.enter_ns = clock::to_job_time(session, clock.pivot_ns, arrival.enter_ns);
-    arrival.exit_ns = clock::to_job_time(session, clock.pivot_ns, arrival.exit_ns);
-  };
   for (std::size_t b = 0; b < cross.blocks.size(); ++b) {
-    if (cross.uneven[b].empty()) {
-      for (InstanceArrival& arrival : cross.blocks[b].arrivals) correct(arrival);
-      continue;
+    std::vector<Arrival> arrivals = std::exchange(cross.arrivals[b], {});
+    for (Arrival& arrival : arrivals) {
+      const SessionClock& session = clock.sessions[job.session_of_rank[job.index_of(arrival.trace_rank)]];
+      arrival.enter_ns = clock::to_job_time(session, clock.pivot_ns, arrival.enter_ns);
+      arrival.exit_ns = clock::to_job_time(session, clock.pivot_ns, arrival.exit_ns);
     }
-    for (Arrival& arrival : cross.uneven[b]) correct(arrival);
     const MatchUnit& unit = cross.units[cross.owned[b]];
     const PlannedCommunicator& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
     cross.blocks[b] =
-        collectives::match_unit(unit, planned, std::move(cross.uneven[b]), {time_scale(fit, job, planned.trace_ranks)});
-    cross.uneven[b] = {};
+        collectives::match_unit(unit, planned, std::move(arrivals), {time_scale(fit, job, planned.trace_ranks)});
   }
+  number_instances(communicator, cross);
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
       const auto to_job_time = [&](Nanoseconds time_ns) {

@@ -18,6 +18,13 @@
 namespace nsys_explain::pipeline {
 namespace {
 
+std::int64_t count_kernels(const std::vector<collectives::FusedCall>& fused) {
+  std::int64_t kernels = 0;
+  for (std::size_t i = 0; i < fused.size(); ++i)
+    kernels += i == 0 || fused[i].enter_ns != fused[i - 1].enter_ns ? 1 : 0;
+  return kernels;
+}
+
 void analyse_process(const Trace& trace, const ProcessTrace& process, const collectives::KernelClasses& classes,
                      const analysis::AnalysisOptions& options, LocalTrace& local) {
   const auto memberships = collectives::communicator_memberships(process);
@@ -35,8 +42,9 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     rank.profiles = analysis::profile_work(events, arrivals[d].arrivals);
     rank.steps = analysis::find_steps(events, arrivals[d].arrivals);
     analysis::mark_blocking(events, arrivals[d].arrivals);
+    if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
     without_call += arrivals[d].without_call;
-    fused += arrivals[d].fused;
+    fused += count_kernels(arrivals[d].fused);
     communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
     rank.arrivals = std::move(arrivals[d].arrivals);
     rank.memberships = memberships;
@@ -49,9 +57,10 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
          "is concluded from stream and order"});
   }
   if (fused > 0) {
-    local.facts.warnings.push_back({Severity::info, WarningSource::analysis, fused,
-                                    "communication kernels carry several grouped collectives: they count as one "
-                                    "operation with the sum of the sizes"});
+    local.facts.warnings.push_back(
+        {Severity::info, WarningSource::analysis, fused,
+         "communication kernels carry several grouped collectives: each counts as one "
+         "operation with the sum of the sizes; table fused_operations lists what it carries"});
   }
 }
 

@@ -210,12 +210,12 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     ranks.warnings.insert(ranks.warnings.end(), discovery.warnings.begin(), discovery.warnings.end());
   });
   CrossRank cross;
-  phases.collective("matching collectives", [&] { cross = match_collectives(communicator, local_traces); });
+  phases.collective("matching collectives", [&] { cross = match_collectives(communicator, ranks, local_traces); });
   clock::ClockFit clock;
   phases.collective("aligning clocks", [&] {
     clock = estimate_clock(communicator, ranks, cross, {job.clock_method, job.ptp_uncertainty_ns});
     ranks.warnings.insert(ranks.warnings.end(), clock.warnings.begin(), clock.warnings.end());
-    apply_clock(clock, ranks, cross, local_traces);
+    apply_clock(communicator, clock, ranks, cross, local_traces);
   });
   std::vector<Table> tables;
   phases.collective("gathering tables", [&] { tables = gather_rank_tables(communicator, local_traces); });

@@ -5,13 +5,15 @@
 
 #include "nsys_explain/collectives/classification.hpp"
 #include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/trace.hpp"
 
 namespace nsys_explain::collectives {
 
-/// Keys below this are lanes (the n-th stream of a trace rank that communicates), not hashes of NCCL communicators: no
-/// payload told the communicator. NCCL's hashes are 64 random bits, so one below it is not to be expected.
-inline constexpr std::uint64_t first_nccl_key = 1U << 16;
+/// Keys below this are no hashes of NCCL communicators, because no payload told them: lanes (the n-th stream of a trace
+/// rank that communicates) and, once lanes were compared, inferred communicators (inference.hpp). NCCL's hashes are 64
+/// random bits, so one below it is not to be expected.
+inline constexpr std::uint64_t first_nccl_key = 1U << 24;
 
 /// What NCCL's own records say about a communicator, seen from one process.
 struct CommunicatorMembership {
@@ -21,12 +23,18 @@ struct CommunicatorMembership {
   std::int32_t device = -1;
 };
 
+/// One of several collectives that NCCL ran in one kernel.
+struct FusedCall {
+  Nanoseconds enter_ns = 0;  ///< trace time, of the kernel
+  NcclCall call;
+};
+
 /// Arrivals of one device of one process, in enter order.
 struct DeviceArrivals {
   std::int32_t device_id = 0;
   std::vector<Arrival> arrivals;  ///< trace time; trace_rank not set; position and index set
   std::int64_t without_call = 0;  ///< communication kernels that no NCCL range could be joined to
-  std::int64_t fused = 0;         ///< kernels that carry several calls
+  std::vector<FusedCall> fused;   ///< by kernel, then in call order
 };
 
 /// The collectives of one process: communication kernels joined to NCCL's ranges through the launch call, grouped calls
@@ -35,7 +43,10 @@ struct DeviceArrivals {
 std::vector<DeviceArrivals> extract_arrivals(const Trace& trace, const ProcessTrace& process,
                                              const KernelClasses& classes);
 
-/// Memberships recorded by communicator creation and destruction, each once, sorted by communicator and rank.
+/// The table fused_operations: a row per carried collective.
+Table fused_operations_table(const std::vector<FusedCall>& fused);
+
+/// Memberships as calls recorded them, each once, sorted by communicator and rank.
 std::vector<CommunicatorMembership> communicator_memberships(const ProcessTrace& process);
 
 }  // namespace nsys_explain::collectives

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,15 +21,21 @@ struct SequenceSummary {
   std::int64_t arrivals = 0;
   std::int32_t trace_rank = -1;
   std::int32_t communicator_size = -1;        ///< NCCL's rank count where recorded
+  std::int32_t communicator_rank = -1;        ///< NCCL's rank number where recorded
   Evidence evidence = Evidence::kernel_name;  ///< the weakest of its arrivals
-  std::uint8_t reserved[7] = {};
+  bool has_pairs = false;                     ///< some arrivals are exchanges with one peer
+  bool all_numbered = true;                   ///< NCCL's sequence number is recorded for all others
+  std::uint8_t reserved = 0;
 };
+
+/// True for a kernel of sends and receives that meets one other member only, known or not.
+bool is_pair_exchange(const Arrival& arrival);
 
 /// What two arrivals must share to be one instance: operation, root and, where all members pass the same, bytes.
 std::uint64_t arrival_symbol(const Arrival& arrival);
 
-/// Digests of the arrivals of one trace rank, sorted by communicator.
-std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arrivals,
+/// Digests of the arrivals of one trace rank, sorted by communicator. Memberships of other devices do not count.
+std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arrivals, std::int32_t device_id,
                                                  std::span<const CommunicatorMembership> memberships);
 
 /// A communicator of the run.
@@ -36,10 +43,12 @@ struct PlannedCommunicator {
   std::string name;                       ///< NCCL's hash as "0x..." or "inferred-N"
   std::uint64_t source_key = 0;           ///< Arrival::communicator of its members
   std::vector<std::int32_t> trace_ranks;  ///< ascending
+  std::vector<std::int32_t> ranks;        ///< NCCL's rank number of each trace rank; -1 unknown
   std::vector<std::int64_t> lengths;      ///< arrivals of each trace rank
   std::int32_t size = 0;                  ///< members that exist; at least those seen
   Evidence evidence = Evidence::kernel_name;
-  bool equal_sequences = true;
+  bool equal_sequences = true;  ///< position by position; never with pair exchanges among more than two members
+  bool all_numbered = false;    ///< NCCL's own sequence numbers tell what belongs together
 };
 
 /// Communicators of the run from the summaries of all trace ranks. A pure function of the set of summaries, sorted by
@@ -48,7 +57,7 @@ struct PlannedCommunicator {
 std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary> summaries);
 
 /// A piece of work of the cross-rank phase: the arrivals of one communicator at positions [first_position,
-/// end_position). Communicators with unequal sequences are one piece, because alignment needs them whole.
+/// end_position). Communicators with unequal sequences are one piece, because matching needs them whole.
 struct MatchUnit {
   std::int32_t communicator = 0;
   std::int64_t first_position = 0;
@@ -59,9 +68,17 @@ struct MatchUnit {
 /// Units in (communicator, position) order, spread over the tool ranks by weight. Only `owner` depends on tool_ranks.
 std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communicators, std::int32_t tool_ranks);
 
-/// Matches the arrivals of one unit (any order; times on one clock). Instances of fewer than two arrivals are
-/// not instances: their arrivals count as unmatched.
+/// Roughly common time of a trace rank's time, where the clock is not known yet (RoughClocks).
+using RoughTime = std::function<Nanoseconds(std::int32_t trace_rank, Nanoseconds t_ns)>;
+
+/// Matches the arrivals of one unit (any order; times on one clock), by the best evidence there is: equal sequences,
+/// NCCL's sequence numbers, else alignment; sends and receives in pairs. Instances of fewer than two arrivals are not
+/// instances: their arrivals count as unmatched. Sequences of uneven units follow the latest enter.
+///
+/// Where the clock is known, equal sequences are verified: members that lost different operations hold equal sequences
+/// that belong together otherwise. A unit whose times contradict its order is aligned. Where it is not, `rough_time`,
+/// if there is one, tells which sends and receives without recorded peers meet.
 MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator, std::vector<Arrival> arrivals,
-                        const AlignmentOptions& alignment = {});
+                        const AlignmentOptions& alignment = {}, const RoughTime& rough_time = {});
 
 }  // namespace nsys_explain::collectives

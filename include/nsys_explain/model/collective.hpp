@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +26,12 @@ enum class Operation : std::uint8_t {
 };
 
 std::string_view operation_name(Operation operation);
+
+/// What a kernel of sends and receives does, as its calls tell.
+enum class Directions : std::uint8_t { unknown, sends, receives, both };
+
+/// Arrival::peer_or_root of a kernel that exchanges with more than one peer.
+inline constexpr std::int32_t several_peers = -2;
 
 /// True for operations in which no member can leave before every member has entered.
 bool is_synchronising(Operation operation);
@@ -56,15 +63,19 @@ struct Arrival {
   Nanoseconds exit_ns = 0;
   std::uint64_t communicator = 0;  ///< key: NCCL's hash, or an inferred one (see collectives/communicators.hpp)
   std::int64_t call_bytes = -1;    ///< NCCL's per-call size; -1 unknown
+  std::int64_t sequence =
+      -1;  ///< NCCL's count of this operation in the communicator, equal on all members; -1: unknown
   std::int32_t trace_rank = -1;
-  std::int32_t position = 0;  ///< 0, 1, 2 ... within (trace rank, communicator) in enter order
-  std::int32_t peer_or_root = -1;
+  std::int32_t position = 0;           ///< 0, 1, 2 ... within (trace rank, communicator) in enter order
+  std::int32_t peer_or_root = -1;      ///< rank in the communicator; -1 unknown or none
   std::uint32_t kernel_name_hash = 0;  ///< of the short kernel name; part of the symbol where no payload tells more
   Operation operation = Operation::unknown;
   Evidence evidence = Evidence::kernel_name;
   TimingSource timing_source = TimingSource::kernel;
-  bool blocking = true;     ///< compute stood still when it ended: what came next had waited for it
-  std::int32_t index = -1;  ///< 0, 1, 2 ... within the trace rank in enter order
+  Directions directions = Directions::unknown;
+  std::int32_t index = -1;                    ///< 0, 1, 2 ... within the trace rank in enter order
+  bool blocking = true;                       ///< compute stood still when it ended: what came next had waited for it
+  std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised
 };
 
 /// One member's part in one instance. Trivially copyable.

@@ -160,7 +160,7 @@ TEST(Extraction, NestedGroupsLaunchAtTheOutermostEnd) {
   const auto arrivals = b.extract()[0].arrivals;
   ASSERT_EQ(arrivals.size(), 1U);
   EXPECT_EQ(arrivals[0].call_bytes, 30);
-  EXPECT_EQ(arrivals[0].peer_or_root, -1) << "two peers";
+  EXPECT_EQ(arrivals[0].peer_or_root, several_peers) << "two peers";
 }
 
 TEST(Extraction, AllToAllOfPyTorchIsRecognisedByItsRange) {
@@ -204,7 +204,7 @@ TEST(Extraction, FusedCollectivesOfOneCommunicatorAddUp) {
   b.nccl(NcclFunction::group_end, 110, 150);
   b.kernel(all_reduce_kernel, 200, 300, b.launch(120));
   const auto devices = b.extract();
-  EXPECT_EQ(devices[0].fused, 1);
+  EXPECT_EQ(devices[0].fused.size(), 2U);
   EXPECT_EQ(devices[0].arrivals[0].call_bytes, 1024);
   EXPECT_EQ(devices[0].arrivals[0].operation, Operation::all_reduce);
 }

@@ -31,7 +31,7 @@ std::vector<SequenceSummary> summaries_of(const std::vector<std::vector<Arrival>
                                           const std::vector<CommunicatorMembership>& memberships = {}) {
   std::vector<SequenceSummary> all;
   for (const auto& arrivals : ranks) {
-    const auto mine = summarise_sequences(arrivals, memberships);
+    const auto mine = summarise_sequences(arrivals, 0, memberships);
     all.insert(all.end(), mine.begin(), mine.end());
   }
   return all;

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "nsys_explain/collectives/extraction.hpp"
+#include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/time.hpp"
+
+/// Communicators of a job whose export does not name them. What the traces do show: all members of a synchronising
+/// operation leave it at nearly one instant, however far apart they entered. So lanes (streams that communicate) of
+/// different trace ranks carry one communicator if their exits agree far better than their enters, again and again.
+///
+///   samples of all lanes --RoughClocks--> one rough clock per group of sessions --group_lanes--> lane -> communicator
+///
+/// Samples are small and the same on every tool rank; what is expensive, comparing two trace ranks, can be spread.
+namespace nsys_explain::collectives {
+
+/// One operation of a lane. Trivially copyable.
+struct SampledOperation {
+  Nanoseconds enter_ns = 0;  ///< session time
+  Nanoseconds exit_ns = 0;
+  std::uint64_t symbol = 0;  ///< arrival_symbol
+  std::int32_t trace_rank = -1;
+  std::int32_t session = -1;
+  std::uint64_t lane = 0;  ///< Arrival::communicator: where payload tells it, its hash
+  Operation operation = Operation::unknown;
+  std::uint8_t reserved[7] = {};
+};
+
+/// The operations of each lane of one trace rank nearest to `centre_ns`, at most `per_lane` of each, in enter order.
+std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, std::int32_t session,
+                                           Nanoseconds centre_ns, std::size_t per_lane);
+
+/// reference time = t + offset_ns + slope * (t - centre), one line per session.
+struct RoughLine {
+  double offset_ns = 0;
+  double slope = 0;
+};
+
+/// What comparing two trace ranks of different sessions told. Trivially copyable.
+struct SessionRelation {
+  std::int32_t session = -1;    ///< whose times the line maps ...
+  std::int32_t reference = -1;  ///< ... to those of this one
+  double offset_ns = 0;
+  double slope = 0;
+  double sharp_share = 0;  ///< of the operations compared, those that end within microseconds of one another
+};
+
+/// Rough clocks of sessions, from samples of what their trace ranks communicated: good to tens of microseconds over the
+/// sampled time. Session pairs are compared in rounds, near trace ranks first, and only where the sessions are not
+/// related yet; which pairs a round holds does not depend on who compares them.
+class RoughClocks {
+ public:
+  /// `samples` of all trace ranks, in any order; centre_ns as for sample_lanes.
+  RoughClocks(std::span<const SampledOperation> samples, std::size_t sessions, Nanoseconds centre_ns);
+
+  /// Pairs of trace ranks to compare next; empty: finished.
+  std::vector<std::pair<std::int32_t, std::int32_t>> next_round();
+  /// Compares one pair; nothing where no shift of their operations fits well enough to be believed.
+  std::optional<SessionRelation> compare(std::pair<std::int32_t, std::int32_t> pair) const;
+  /// Relations found in the round, in any order; the sharpest count.
+  void accept(std::vector<SessionRelation> relations);
+
+  /// Only sessions of one component can be compared.
+  std::int32_t component_of(std::int32_t session) const;
+  Nanoseconds to_common(std::int32_t session, Nanoseconds t_ns) const;
+  Nanoseconds centre_ns() const { return centre_ns_; }
+
+ private:
+  struct Rank {
+    std::int32_t trace_rank = -1;
+    std::int32_t session = -1;
+    std::vector<SampledOperation> operations;  ///< by exit
+  };
+  void relate(const SessionRelation& relation);
+
+  std::vector<Rank> ranks_;              ///< by trace_rank
+  std::vector<std::int32_t> component_;  ///< per session
+  std::vector<RoughLine> line_;          ///< per session, to its component's reference
+  std::vector<std::size_t> strides_;     ///< still to come, nearest last
+  Nanoseconds centre_ns_ = 0;
+};
+
+/// (trace rank, lane) -> key of the inferred communicator, below first_nccl_key. Lanes that agree with no other get a
+/// key of their own. Empty where nothing could be told at all.
+using LaneKeys = std::map<std::pair<std::int32_t, std::uint64_t>, std::uint64_t>;
+
+/// Brings lanes together whose synchronising operations end together. A pure function of the set of samples.
+LaneKeys group_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks);
+
+/// Gives the arrivals of one trace rank the keys of their lanes, and numbers their positions anew.
+void apply_lane_keys(std::span<Arrival> arrivals, const LaneKeys& keys);
+
+}  // namespace nsys_explain::collectives

@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "nsys_explain/collectives/matching.hpp"
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// Positions per unit: large enough that headers do not matter, small enough that one long communicator spreads over
+/// all tool ranks.
+constexpr std::int64_t positions_per_unit = 1024;
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  // splitmix64's finaliser over the running hash: order matters, all bits spread.
+  std::uint64_t z = hash + 0x9e3779b97f4a7c15ULL + value;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+/// In these operations members may pass different sizes or peers.
+bool members_differ(Operation operation) {
+  return operation == Operation::send_recv || operation == Operation::all_to_all || operation == Operation::gather ||
+         operation == Operation::scatter || operation == Operation::unknown;
+}
+
+/// Rank numbers that no record tells: where all members are seen, those follow the order of the trace ranks, as far as
+/// the recorded ones do not contradict.
+void number_members(PlannedCommunicator& communicator) {
+  if (communicator.trace_ranks.size() != static_cast<std::size_t>(communicator.size)) return;
+  for (std::size_t m = 0; m < communicator.ranks.size(); ++m) {
+    if (communicator.ranks[m] >= 0 && communicator.ranks[m] != static_cast<std::int32_t>(m)) return;
+  }
+  std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0);
+}
+
+PlannedCommunicator make_communicator(std::uint64_t key, std::span<const SequenceSummary> members) {
+  PlannedCommunicator communicator;
+  communicator.source_key = key;
+  communicator.evidence = Evidence::nccl_payload;
+  bool has_pairs = false;
+  communicator.all_numbered = true;
+  for (const SequenceSummary& member : members) {
+    has_pairs = has_pairs || member.has_pairs;
+    communicator.all_numbered = communicator.all_numbered && member.all_numbered;
+    communicator.ranks.push_back(member.communicator_rank);
+    communicator.trace_ranks.push_back(member.trace_rank);
+    communicator.lengths.push_back(member.arrivals);
+    communicator.size = std::max(communicator.size, member.communicator_size);
+    communicator.evidence = std::max(communicator.evidence, member.evidence);
+    communicator.equal_sequences = communicator.equal_sequences && member.arrivals == members.front().arrivals &&
+                                   member.symbols_hash == members.front().symbols_hash;
+  }
+  communicator.size = std::max(communicator.size, static_cast<std::int32_t>(members.size()));
+  communicator.equal_sequences = communicator.equal_sequences && !(has_pairs && communicator.size > 2);
+  number_members(communicator);
+  return communicator;
+}
+
+}  // namespace
+
+bool is_pair_exchange(const Arrival& arrival) {
+  return arrival.operation == Operation::send_recv && arrival.peer_or_root != several_peers;
+}
+
+std::uint64_t arrival_symbol(const Arrival& arrival) {
+  std::uint64_t symbol = mix(0, static_cast<std::uint64_t>(arrival.operation));
+  if (arrival.operation == Operation::unknown) symbol = mix(symbol, arrival.kernel_name_hash);
+  if (members_differ(arrival.operation)) return symbol;
+  symbol = mix(symbol, static_cast<std::uint64_t>(arrival.call_bytes));
+  return mix(symbol, static_cast<std::uint64_t>(static_cast<std::int64_t>(arrival.peer_or_root)));
+}
+
+std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arrivals, std::int32_t device_id,
+                                                 std::span<const CommunicatorMembership> memberships) {
+  std::map<std::uint64_t, SequenceSummary> summaries;
+  for (const Arrival& arrival : arrivals) {
+    SequenceSummary& summary = summaries[arrival.communicator];
+    if (summary.arrivals == 0) {
+      summary.communicator = arrival.communicator;
+      summary.trace_rank = arrival.trace_rank;
+      summary.evidence = arrival.evidence;
+    }
+    ++summary.arrivals;
+    summary.evidence = std::max(summary.evidence, arrival.evidence);
+    const bool is_pair = is_pair_exchange(arrival);
+    summary.has_pairs = summary.has_pairs || is_pair;
+    summary.all_numbered = summary.all_numbered && (is_pair || arrival.sequence >= 0);
+    summary.symbols_hash =
+        mix(mix(summary.symbols_hash, arrival_symbol(arrival)), static_cast<std::uint64_t>(arrival.sequence));
+  }
+  for (const CommunicatorMembership& membership : memberships) {
+    const auto found = summaries.find(membership.communicator);
+    if (found == summaries.end()) continue;
+    found->second.communicator_size = membership.rank_count;
+    if (membership.device == device_id || membership.device < 0) found->second.communicator_rank = membership.rank;
+  }
+  std::vector<SequenceSummary> result;
+  result.reserve(summaries.size());
+  for (const auto& [key, summary] : summaries) result.push_back(summary);
+  return result;
+}
+
+std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary> summaries) {
+  std::sort(summaries.begin(), summaries.end(), [](const SequenceSummary& a, const SequenceSummary& b) {
+    return std::tuple(a.communicator, a.trace_rank) < std::tuple(b.communicator, b.trace_rank);
+  });
+  std::vector<PlannedCommunicator> communicators;
+  for (std::size_t first = 0; first < summaries.size();) {
+    std::size_t end = first;
+    while (end < summaries.size() && summaries[end].communicator == summaries[first].communicator) ++end;
+    communicators.push_back(
+        make_communicator(summaries[first].communicator, std::span(summaries).subspan(first, end - first)));
+    first = end;
+  }
+  std::sort(communicators.begin(), communicators.end(), [](const PlannedCommunicator& a, const PlannedCommunicator& b) {
+    const auto larger_first = [](const PlannedCommunicator& c) {
+      return -static_cast<std::int64_t>(c.trace_ranks.size());
+    };
+    return std::tuple(a.trace_ranks.front(), larger_first(a), a.source_key) <
+           std::tuple(b.trace_ranks.front(), larger_first(b), b.source_key);
+  });
+  int inferred = 0;
+  for (PlannedCommunicator& communicator : communicators) {
+    communicator.name = communicator.source_key >= first_nccl_key ? fmt::format("{:#018x}", communicator.source_key)
+                                                                  : fmt::format("inferred-{}", inferred++);
+  }
+  return communicators;
+}
+
+std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communicators, std::int32_t tool_ranks) {
+  std::vector<MatchUnit> units;
+  std::vector<std::int64_t> weights;
+  for (std::size_t c = 0; c < communicators.size(); ++c) {
+    const PlannedCommunicator& communicator = communicators[c];
+    const std::int64_t longest = *std::max_element(communicator.lengths.begin(), communicator.lengths.end());
+    const std::int64_t step = communicator.equal_sequences ? positions_per_unit : longest;
+    for (std::int64_t first = 0; first < longest; first += step) {
+      const std::int64_t end = std::min(first + step, longest);
+      units.push_back({static_cast<std::int32_t>(c), first, end, 0});
+      weights.push_back((end - first) * static_cast<std::int64_t>(communicator.trace_ranks.size()));
+    }
+  }
+  // Consecutive units to one owner as far as weights allow: owner = share of the total weight before the unit's middle.
+  const std::int64_t total = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
+  std::int64_t before = 0;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const double middle =
+        (static_cast<double>(before) + static_cast<double>(weights[u]) / 2) / static_cast<double>(total);
+    units[u].owner = std::min(static_cast<std::int32_t>(middle * tool_ranks), tool_ranks - 1);
+    before += weights[u];
+  }
+  return units;
+}
+
+}  // namespace nsys_explain::collectives

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "bundles.hpp"
+#include "exit_agreement.hpp"
+
+namespace nsys_explain::collectives {
+namespace {
+
+bool sends(Directions directions) {
+  return directions == Directions::sends || directions == Directions::both;
+}
+bool receives(Directions directions) {
+  return directions == Directions::receives || directions == Directions::both;
+}
+
+/// True where one sends what the other receives, as far as calls tell.
+bool are_complementary(Directions a, Directions b) {
+  if (a == Directions::unknown || b == Directions::unknown) return true;
+  return sends(a) == receives(b) && receives(a) == sends(b);
+}
+
+/// What an exchange moves, the same seen from both of its ends.
+std::uint64_t exchange_symbol(const Arrival& arrival, bool is_lower) {
+  const bool up = is_lower ? sends(arrival.directions) : receives(arrival.directions);
+  const bool down = is_lower ? receives(arrival.directions) : sends(arrival.directions);
+  return (up ? 1U : 0U) | (down ? 2U : 0U);
+}
+
+std::size_t member_of(const PlannedCommunicator& communicator, const Arrival& arrival) {
+  const auto found =
+      std::lower_bound(communicator.trace_ranks.begin(), communicator.trace_ranks.end(), arrival.trace_rank);
+  return static_cast<std::size_t>(found - communicator.trace_ranks.begin());
+}
+
+/// Times of many GPUs are multiples of this.
+constexpr Nanoseconds gpu_tick_ns = 32;
+
+/// Two members whose exchanges end together.
+struct Channel {
+  std::size_t a = 0, b = 0;
+  ExitAgreement agreement;
+};
+
+/// Finds the peers of exchanges whose calls do not tell them.
+class PeerFinder {
+ public:
+  PeerFinder(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
+             std::span<const std::size_t> exchanges, const AlignmentOptions& alignment)
+      : arrivals_(arrivals), alignment_(alignment), by_exit_(communicator.trace_ranks.size()) {
+    for (const std::size_t e : exchanges) by_exit_[member_of(communicator, arrivals[e])].push_back(e);
+    for (std::vector<std::size_t>& member : by_exit_) {
+      std::sort(member.begin(), member.end(), [&](std::size_t x, std::size_t y) {
+        return std::tuple(arrivals[x].exit_ns, x) < std::tuple(arrivals[y].exit_ns, y);
+      });
+    }
+  }
+
+  std::vector<Bundle> run() {
+    std::vector<std::tuple<Nanoseconds, std::size_t, std::size_t>> candidates;
+    for (const Channel& channel : channels()) add_candidates(channel, candidates);
+    // The closest pairs first: an exchange has one counterpart only.
+    std::sort(candidates.begin(), candidates.end());
+    std::vector<Bundle> bundles;
+    std::vector<bool> taken(arrivals_.size(), false);
+    for (const auto& [distance_ns, a, b] : candidates) {
+      if (taken[a] || taken[b]) continue;
+      taken[a] = taken[b] = true;
+      bundles.push_back({a, b});
+    }
+    for (const std::vector<std::size_t>& member : by_exit_) {
+      for (const std::size_t e : member) {
+        if (!taken[e]) bundles.push_back({e});
+      }
+    }
+    return bundles;
+  }
+
+ private:
+  std::vector<TimedOperation> timed(std::size_t member) const {
+    std::vector<TimedOperation> operations;
+    for (const std::size_t e : by_exit_[member]) operations.push_back({arrivals_[e].enter_ns, arrivals_[e].exit_ns});
+    return operations;
+  }
+
+  std::vector<Channel> channels() const {
+    std::vector<std::vector<TimedOperation>> operations;
+    for (std::size_t m = 0; m < by_exit_.size(); ++m) operations.push_back(timed(m));
+    std::vector<Channel> found;
+    for (std::size_t a = 0; a < operations.size(); ++a) {
+      for (std::size_t b = a + 1; b < operations.size(); ++b) {
+        const auto agreement = exit_agreement(operations[a], operations[b]);
+        if (agreement && ends_together(*agreement)) found.push_back({a, b, *agreement});
+      }
+    }
+    std::vector<Nanoseconds> best_ns(operations.size(), std::numeric_limits<Nanoseconds>::max());
+    for (const Channel& channel : found) {
+      for (const std::size_t m : {channel.a, channel.b})
+        best_ns[m] = std::min(best_ns[m], std::max(gpu_tick_ns, channel.agreement.exit_spread_ns));
+    }
+    std::erase_if(found, [&](const Channel& channel) {
+      const auto reference_ns = static_cast<double>(std::min(best_ns[channel.a], best_ns[channel.b]));
+      // Pairs have links of their own, so good ones differ among themselves.
+      return static_cast<double>(channel.agreement.exit_spread_ns) >
+             2 * worst_spread_ratio(channel.agreement.pairs) * reference_ns;
+    });
+    return found;
+  }
+
+  void add_candidates(const Channel& channel,
+                      std::vector<std::tuple<Nanoseconds, std::size_t, std::size_t>>& candidates) const {
+    const Nanoseconds tolerance_ns = std::max<Nanoseconds>(5'000, 10 * channel.agreement.exit_spread_ns);
+    const std::vector<std::size_t>& others = by_exit_[channel.b];
+    for (const std::size_t a : by_exit_[channel.a]) {
+      const Nanoseconds expected_ns = arrivals_[a].exit_ns + channel.agreement.shift_ns;
+      auto b = std::lower_bound(others.begin(), others.end(), expected_ns - tolerance_ns,
+                                [&](std::size_t e, Nanoseconds t) { return arrivals_[e].exit_ns < t; });
+      for (; b != others.end() && arrivals_[*b].exit_ns <= expected_ns + tolerance_ns; ++b) {
+        if (!are_complementary(arrivals_[a].directions, arrivals_[*b].directions)) continue;
+        if (!is_feasible(arrivals_[a], arrivals_[*b], alignment_)) continue;
+        candidates.emplace_back(std::abs(arrivals_[*b].exit_ns - expected_ns), a, *b);
+      }
+    }
+  }
+
+  std::span<const Arrival> arrivals_;
+  const AlignmentOptions& alignment_;
+  std::vector<std::vector<std::size_t>> by_exit_;  ///< exchanges of each member
+};
+
+}  // namespace
+
+std::vector<Bundle> match_pair_exchanges(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
+                                         std::span<const std::size_t> exchanges, const AlignmentOptions& alignment) {
+  const std::size_t size = communicator.trace_ranks.size();
+  std::map<std::int32_t, std::size_t> member_of_rank;
+  for (std::size_t m = 0; m < communicator.ranks.size(); ++m) {
+    if (communicator.ranks[m] >= 0) member_of_rank[communicator.ranks[m]] = m;
+  }
+  std::vector<Bundle> bundles;
+  std::map<std::pair<std::size_t, std::size_t>, std::array<MemberArrivals, 2>> pairs;
+  std::vector<std::size_t> peer_unknown;
+  for (const std::size_t e : exchanges) {
+    const Arrival& arrival = arrivals[e];
+    const std::size_t own = member_of(communicator, arrival);
+    const auto told = member_of_rank.find(arrival.peer_or_root);
+    std::size_t peer = told == member_of_rank.end() ? own : told->second;
+    if (communicator.size == 2 && size == 2) peer = 1 - own;
+    if (peer != own) {
+      MemberArrivals& end = pairs[std::minmax(own, peer)][own < peer ? 0 : 1];
+      end.indices.push_back(e);
+      end.symbols.push_back(exchange_symbol(arrival, own < peer));
+    } else if (arrival.peer_or_root >= 0 && !member_of_rank.empty()) {
+      bundles.push_back({e});  // its peer was not captured
+    } else {
+      peer_unknown.push_back(e);
+    }
+  }
+  for (const auto& [key, ends] : pairs) {
+    for (Bundle& bundle : match_members(arrivals, ends, alignment)) bundles.push_back(std::move(bundle));
+  }
+  if (alignment.time_scale_ns == no_time) {
+    for (const std::size_t e : peer_unknown) bundles.push_back({e});
+  } else {
+    for (Bundle& bundle : PeerFinder(communicator, arrivals, peer_unknown, alignment).run())
+      bundles.push_back(std::move(bundle));
+  }
+  return bundles;
+}
+
+}  // namespace nsys_explain::collectives

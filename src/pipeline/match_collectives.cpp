@@ -1,0 +1,208 @@
+#include "match_collectives.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "nsys_explain/collectives/inference.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+using collectives::MatchUnit;
+using collectives::PlannedCommunicator;
+using collectives::SequenceSummary;
+
+struct RoutedArrival {
+  std::int32_t unit = 0;
+  std::int32_t reserved = 0;
+  Arrival arrival;
+};
+
+/// Which unit an arrival belongs to.
+class UnitIndex {
+ public:
+  UnitIndex(const std::vector<PlannedCommunicator>& communicators, const std::vector<MatchUnit>& units)
+      : units_(units) {
+    for (std::size_t c = 0; c < communicators.size(); ++c) {
+      for (const std::int32_t trace_rank : communicators[c].trace_ranks) {
+        communicator_of_[{communicators[c].source_key, trace_rank}] = c;
+      }
+    }
+    first_unit_.assign(communicators.size(), 0);
+    for (std::size_t u = units.size(); u-- > 0;) first_unit_[static_cast<std::size_t>(units[u].communicator)] = u;
+  }
+
+  std::size_t communicator_of(const Arrival& arrival) const {
+    return communicator_of_.at({arrival.communicator, arrival.trace_rank});
+  }
+
+  std::size_t unit_of(const Arrival& arrival) const {
+    const std::size_t first = first_unit_[communicator_of(arrival)];
+    // Units of one communicator are equally long, but for the last.
+    const std::int64_t length = units_[first].end_position - units_[first].first_position;
+    return first + static_cast<std::size_t>(arrival.position / length);
+  }
+
+ private:
+  const std::vector<MatchUnit>& units_;
+  std::map<std::pair<std::uint64_t, std::int32_t>, std::size_t> communicator_of_;
+  std::vector<std::size_t> first_unit_;
+};
+
+/// Collective: the time around which most trace ranks were captured, from the medians of their first and last arrivals.
+Nanoseconds sampling_centre(const exchange::Communicator& communicator, const std::vector<LocalTrace>& local_traces) {
+  struct Extent {
+    Nanoseconds first_ns, last_ns;
+  };
+  std::vector<Extent> mine;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      if (!rank.arrivals.empty()) mine.push_back({rank.arrivals.front().enter_ns, rank.arrivals.back().enter_ns});
+    }
+  }
+  std::vector<Nanoseconds> firsts, lasts;
+  for (const Extent& extent : communicator.all_gather(std::span<const Extent>(mine)).values) {
+    firsts.push_back(extent.first_ns);
+    lasts.push_back(extent.last_ns);
+  }
+  if (firsts.empty()) return 0;
+  const auto median = [](std::vector<Nanoseconds>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  const Nanoseconds first_ns = median(firsts);
+  return first_ns + (median(lasts) - first_ns) / 2;
+}
+
+/// Collective: rough clocks from samples of what all trace ranks communicated; where no payload names communicators,
+/// also which lanes of different trace ranks carry one: their arrivals get its key.
+collectives::RoughClocks compare_lanes(const exchange::Communicator& communicator, const JobRanks& job,
+                                       std::vector<LocalTrace>& local_traces) {
+  constexpr std::size_t most_sampled = 3'000'000;  // on every tool rank: about a hundred megabytes
+  const std::size_t per_lane = std::clamp<std::size_t>(most_sampled / (4 * job.numbers.size() + 1), 64, 2048);
+  const Nanoseconds centre_ns = sampling_centre(communicator, local_traces);
+  std::vector<collectives::SampledOperation> mine;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      const auto sample =
+          collectives::sample_lanes(rank.arrivals, static_cast<std::int32_t>(rank.session), centre_ns, per_lane);
+      mine.insert(mine.end(), sample.begin(), sample.end());
+    }
+  }
+  const auto samples = communicator.all_gather(std::span<const collectives::SampledOperation>(mine)).values;
+  collectives::RoughClocks clocks(samples, job.sessions.size(), centre_ns);
+  for (auto pairs = clocks.next_round(); !pairs.empty(); pairs = clocks.next_round()) {
+    std::vector<collectives::SessionRelation> found;
+    for (std::size_t p = static_cast<std::size_t>(communicator.rank()); p < pairs.size();
+         p += static_cast<std::size_t>(communicator.size())) {
+      if (const auto relation = clocks.compare(pairs[p])) found.push_back(*relation);
+    }
+    clocks.accept(communicator.all_gather(std::span<const collectives::SessionRelation>(found)).values);
+  }
+  const collectives::LaneKeys keys = collectives::group_lanes(samples, clocks);
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) collectives::apply_lane_keys(rank.arrivals, keys);
+  }
+  return clocks;
+}
+
+/// Collective.
+std::vector<SequenceSummary> gather_summaries(const exchange::Communicator& communicator,
+                                              const std::vector<LocalTrace>& local_traces) {
+  std::vector<SequenceSummary> mine;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      const auto summaries = collectives::summarise_sequences(rank.arrivals, rank.key.device_id, rank.memberships);
+      mine.insert(mine.end(), summaries.begin(), summaries.end());
+    }
+  }
+  return communicator.all_gather(std::span<const SequenceSummary>(mine)).values;
+}
+
+/// Where calls name communicators and members did the same, order alone tells all.
+bool is_told_by_order(std::span<const PlannedCommunicator> communicators) {
+  return std::all_of(communicators.begin(), communicators.end(), [](const PlannedCommunicator& c) {
+    return c.equal_sequences && c.source_key >= collectives::first_nccl_key;
+  });
+}
+
+/// What stays here of the arrivals when they are given away.
+analysis::Path path_of(const LocalRank& rank, const std::map<std::uint64_t, std::size_t>& communicators,
+                       std::span<const PlannedCommunicator> planned) {
+  std::vector<analysis::PathCommunicator> members;
+  for (const auto& [key, c] : communicators) members.push_back({key, planned[c].size, planned[c].trace_ranks});
+  analysis::Path path = analysis::make_path(rank.arrivals, std::move(members), rank.steps);
+  path.trace_rank = rank.trace_rank;
+  return path;
+}
+
+/// The rough clock where it relates all of these trace ranks; else empty.
+collectives::RoughTime rough_time(const collectives::RoughClocks* clocks, const JobRanks& job,
+                                  std::span<const std::int32_t> trace_ranks) {
+  if (clocks == nullptr) return {};
+  const auto session_of = [&job](std::int32_t trace_rank) {
+    return static_cast<std::int32_t>(job.session_of_rank[job.index_of(trace_rank)]);
+  };
+  const std::int32_t component = clocks->component_of(session_of(trace_ranks.front()));
+  const bool related = std::all_of(trace_ranks.begin(), trace_ranks.end(), [&](std::int32_t trace_rank) {
+    return clocks->component_of(session_of(trace_rank)) == component;
+  });
+  if (!related) return {};
+  return [clocks, session_of](std::int32_t trace_rank, Nanoseconds t_ns) {
+    return clocks->to_common(session_of(trace_rank), t_ns);
+  };
+}
+
+}  // namespace
+
+CrossRank match_collectives(const exchange::Communicator& communicator, const JobRanks& job,
+                            std::vector<LocalTrace>& local_traces) {
+  CrossRank cross;
+  cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces));
+  std::optional<collectives::RoughClocks> clocks;
+  if (!is_told_by_order(cross.communicators)) {
+    clocks = compare_lanes(communicator, job, local_traces);
+    cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces));
+  }
+  cross.units = collectives::plan_units(cross.communicators, communicator.size());
+
+  const UnitIndex index(cross.communicators, cross.units);
+  std::vector<std::vector<RoutedArrival>> outgoing(static_cast<std::size_t>(communicator.size()));
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      std::map<std::uint64_t, std::size_t> communicators;
+      for (const Arrival& arrival : rank.arrivals) {
+        communicators.try_emplace(arrival.communicator, index.communicator_of(arrival));
+        const std::size_t unit = index.unit_of(arrival);
+        outgoing[static_cast<std::size_t>(cross.units[unit].owner)].push_back(
+            {static_cast<std::int32_t>(unit), 0, arrival});
+      }
+      rank.path = path_of(rank, communicators, cross.communicators);
+      rank.arrivals = {};
+    }
+  }
+  std::vector<RoutedArrival> received = communicator.all_to_all(outgoing).values;
+  outgoing.clear();
+  std::stable_sort(received.begin(), received.end(),
+                   [](const RoutedArrival& a, const RoutedArrival& b) { return a.unit < b.unit; });
+  for (std::size_t first = 0; first < received.size();) {
+    const auto unit = static_cast<std::size_t>(received[first].unit);
+    std::vector<Arrival> arrivals;
+    for (; first < received.size() && static_cast<std::size_t>(received[first].unit) == unit; ++first) {
+      arrivals.push_back(received[first].arrival);
+    }
+    const MatchUnit& match_unit = cross.units[unit];
+    const auto& planned = cross.communicators[static_cast<std::size_t>(match_unit.communicator)];
+    cross.owned.push_back(unit);
+    cross.blocks.push_back(collectives::match_unit(match_unit, planned, arrivals, {},
+                                                   rough_time(clocks ? &*clocks : nullptr, job, planned.trace_ranks)));
+    cross.arrivals.push_back(std::move(arrivals));
+  }
+  return cross;
+}
+
+}  // namespace nsys_explain::pipeline

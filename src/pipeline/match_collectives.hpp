@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "job_ranks.hpp"
+#include "local_traces.hpp"
+#include "nsys_explain/collectives/matching.hpp"
+#include "nsys_explain/exchange/communicator.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// What the cross-rank phase works on: the plan is the same on every tool rank, the blocks are those this rank owns.
+struct CrossRank {
+  std::vector<collectives::PlannedCommunicator> communicators;
+  std::vector<collectives::MatchUnit> units;
+  std::vector<std::size_t> owned;              ///< indices of this tool rank's units, ascending
+  std::vector<MatchedBlock> blocks;            ///< parallel to owned
+  std::vector<std::vector<Arrival>> arrivals;  ///< parallel to owned: for the second pass, on the job clock
+};
+
+/// Collective: infers communicators that no payload tells, agrees on all of them, sends every arrival to the owner of
+/// its unit, and matches there.
+CrossRank match_collectives(const exchange::Communicator& communicator, const JobRanks& job,
+                            std::vector<LocalTrace>& local_traces);
+
+}  // namespace nsys_explain::pipeline
