@@ -67,7 +67,6 @@ class TablePass {
       const SqliteScan rest{table_, facts.rowid_name, seen_.rows > 0 ? std::optional(seen_.last_rowid) : std::nullopt};
       for_each_sqlite_batch(database_, rest, columns_, [&](const RowSpan& batch) { take(batch); });
     }
-    database_.log().rows += static_cast<std::int64_t>(seen_.rows);
     if (!facts.rowid_name.empty() && !facts.rowid_column) warn_about_gap();
   }
 
@@ -100,6 +99,7 @@ class TablePass {
     seen_.last_rowid = batch.last_rowid;
     seen_.rows += batch.rows;
     sink_(batch.rows);
+    if (database_.options().on_rows) database_.options().on_rows(static_cast<std::int64_t>(batch.rows));
   }
 
   /// nsys numbers the rows it writes without gaps. A damaged page can lose rows without SQLite's noticing.

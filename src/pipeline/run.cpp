@@ -23,9 +23,11 @@
 #include "outputs.hpp"
 #include "pack.hpp"
 #include "phases.hpp"
+#include "progress.hpp"
 #include "rank_tables.hpp"
 #include "report_detail.hpp"
 #include "tables.hpp"
+#include "threads.hpp"
 #include "user_options.hpp"
 
 namespace nsys_explain::pipeline {
@@ -178,12 +180,20 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   if (options.analysis.window.time) {
     phases.collective("finding the window", [&] { epoch_utc_ns = find_epoch(communicator, discovery.traces); });
   }
+  const int threads = job.threads ? *job.threads : available_threads(communicator);
   std::vector<LocalTrace> local_traces;
   phases.local("reading traces", [&] {
+    std::vector<ingest::AssignedTrace> mine;
+    std::int64_t bytes = 0;
     for (const ingest::AssignedTrace& assigned : discovery.traces) {
       if (assigned.tool_rank != communicator.rank()) continue;
-      local_traces.push_back(read_local_trace(assigned, options, epoch_utc_ns));
+      mine.push_back(assigned);
+      bytes += assigned.bytes;
     }
+    const bool shows = communicator.is_root() && !job.quiet && stderr_is_terminal();
+    Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows ? &problems : nullptr);
+    local_traces = read_local_traces(mine, {options, epoch_utc_ns, job.reader, threads}, progress);
+    phases.count(progress.rows(), progress.bytes());
   });
   JobRanks ranks;
   phases.collective("resolving ranks", [&] {
@@ -212,11 +222,8 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   });
 
   const std::set<std::string> distinct_hosts(hosts.begin(), hosts.end());
-  report.run = {now_utc(),
-                NSYS_EXPLAIN_VERSION,
-                communicator.size(),
-                {distinct_hosts.begin(), distinct_hosts.end()},
-                phases.finished()};
+  report.run = {now_utc(), NSYS_EXPLAIN_VERSION, communicator.size(), {distinct_hosts.begin(), distinct_hosts.end()},
+                threads,   phases.finished()};
   if (const int code = exit_code(job, report); code == nothing_analysed) {
     if (communicator.is_root()) {
       for (const InputReport& input : report.inputs) problems << fmt::format("{}: {}\n", input.path, input.message);
@@ -224,12 +231,14 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     }
     return code;
   }
-  write_results(communicator, job, report, cross, directory.get());
+  phases.collective("writing results", [&] { write_results(communicator, job, report, cross, directory.get()); });
+  report.run.phases = phases.finished();
   if (communicator.is_root()) {
     for (const InputReport& input : report.inputs) {
       if (input.status == InputStatus::failed) problems << fmt::format("{}: {}\n", input.path, input.message);
     }
-    if (!job.quiet) out << report::to_summary(report, job.output_directory);
+    if (!job.quiet)
+      out << report::to_summary(report, job.output_directory) << '\n' << report::to_phase_table(report.run);
   }
   return exit_code(job, report);
 }

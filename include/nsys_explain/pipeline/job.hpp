@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nsys_explain/exchange/communicator.hpp"
+#include "nsys_explain/ingest/scan_options.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
 /// The whole run: from files to reports.
@@ -26,6 +27,8 @@ struct JobSpecification {
   std::string filter_time, filter_nvtx, steps;  ///< a part of the run (analysis/window.hpp); empty: not asked for
   std::int64_t warmup_steps = 0;                ///< --skip-warmup
   std::string phase_map_path;
+  ingest::Reader reader = ingest::Reader::automatic;
+  std::optional<std::int32_t> threads;            ///< of each tool rank; empty: the cores it may use
   std::optional<ClockMethod> clock_method;        ///< --clock: what may relate sessions; empty: whatever does
   std::optional<Nanoseconds> ptp_uncertainty_ns;  ///< the user vouches for UTC to within this
 };
