@@ -65,7 +65,7 @@ OUTPUTS
                    t = h5py.File("report/store.h5")["collective_instances"]
                    df = pd.DataFrame({c: t[c].asstr()[()] if h5py.check_string_dtype(t[c].dtype) else t[c][()] for c in t})
   tables/*.csv   the same tables (--csv)
-  Results do not depend on the number of tool ranks nor on the order of the inputs; only `run` in report.json and
+  Results do not depend on the number of tool ranks or threads nor on the order of the inputs; only `run` in report.json and
   the group /run do.
 
 EXIT CODES
@@ -130,6 +130,14 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
         throw CLI::Success();  // needs no traces
       },
       "Print every table and column that a run writes, with unit and meaning");
+  const std::map<std::string, nsys_explain::ingest::Reader> readers{{"auto", nsys_explain::ingest::Reader::automatic},
+                                                                    {"pages", nsys_explain::ingest::Reader::pages},
+                                                                    {"sqlite", nsys_explain::ingest::Reader::sqlite}};
+  app.add_option("--reader", job.reader,
+                 "How rows are read: from the pages of the file, through SQLite (slower), or whatever can (default)")
+      ->transform(CLI::CheckedTransformer(readers, CLI::ignore_case).description("auto|pages|sqlite"));
+  app.add_option("--threads", job.threads, "Threads of each tool rank (default: the cores that it may use)")
+      ->check(CLI::PositiveNumber);
   app.set_config("--job", "", "Read options from a file (TOML or INI)");
 }
 

@@ -186,6 +186,11 @@ void add_export_options(CLI::App& app, Arguments& arguments) {
   group.flag("--no-domain-row", arguments.no_domain_row, "The NVTX row that names NCCL's domain is missing");
   group.flag("--no-device-tables", arguments.no_device_tables,
              "TARGET_INFO_GPU and TARGET_INFO_CUDA_DEVICE are missing");
+  group.flag("--operator-ranges", style.operator_ranges,
+             "A range of its own text around every other launch, as PyTorch's emit_nvtx writes them");
+  group.option("--repeat", style.repeats,
+               "Write the rows this often, one job after the other; memory stays that of one job. GPU metrics and "
+               "truth.json cover the first");
   group.flag("--gpu-metrics", style.gpu_metrics, "NVLink throughput samples");
   group.option("--gpu-metrics-period-us", arguments.metrics_period_us, "Sampling period");
   group.option("--gpu-metrics-lag-us", arguments.metrics_lag_us, "Samples show the traffic this much later");

@@ -42,7 +42,7 @@ LIBRARIES = {
     "json": r"nlohmann/.+",
     "cereal": r"cereal/.+",
     "cli11": r"CLI/.+",
-    "posix": r"(fcntl|fnmatch|glob|signal|spawn|stdlib|time|unistd)\.h|sys/\w+\.h",
+    "posix": r"(fcntl|fnmatch|glob|sched|signal|spawn|stdlib|time|unistd)\.h|sys/\w+\.h",
     "standard": "|".join(
         """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes
         climits clocale cmath compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef

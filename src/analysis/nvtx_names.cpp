@@ -93,13 +93,6 @@ bool is_autograd_node(std::string_view label) {
 
 }  // namespace
 
-std::string_view range_name(std::string_view label) {
-  for (const std::string_view mark : {", op_id = ", ", seq = ", ", sizes = ["}) {
-    if (const std::size_t at = label.find(mark); at != std::string_view::npos && at > 0) label = label.substr(0, at);
-  }
-  return label;
-}
-
 RangeGroups group_ranges(const Trace& trace, const ProcessTrace& process) {
   constexpr std::uint32_t unknown = no_group;
   RangeGroups result;

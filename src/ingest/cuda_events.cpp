@@ -87,7 +87,7 @@ void read_kernels(const Reading& reading) {
     kernel.registers_per_thread = value_or<std::int32_t>(registers[row], 0);
     kernel.static_shared_bytes = value_or<std::int32_t>(static_shared[row], 0);
     kernel.dynamic_shared_bytes = value_or<std::int32_t>(dynamic_shared[row], 0);
-    activity.device(reading.builder, row).kernels.push_back(kernel);
+    append_event(activity.device(reading.builder, row).kernels, kernel, scan.share_read());
   });
 }
 
@@ -211,10 +211,11 @@ void read_api_calls(const Reading& reading) {
         name->second = {reading.strings.keep(without_version_suffix(full)), version_suffix(full)};
       }
       const std::int64_t tid = value_or<std::int64_t>(global_tid[row], 0);
-      reading.builder.process(process_of(tid))
-          .api_calls.push_back({time->start_ns, time->end_ns, thread_id_of(tid),
-                                value_or<std::uint32_t>(correlation_id[row], 0), name->second.text,
-                                status_of(return_value[row]), name->second.version});
+      const ApiCall call{time->start_ns,      time->end_ns,
+                         thread_id_of(tid),   value_or<std::uint32_t>(correlation_id[row], 0),
+                         name->second.text,   status_of(return_value[row]),
+                         name->second.version};
+      append_event(reading.builder.process(process_of(tid)).api_calls, call, scan.share_read());
     }
   });
   filter.report(reading.warnings);

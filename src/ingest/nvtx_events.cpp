@@ -13,6 +13,7 @@
 #include "nsys_explain/ingest/nccl_layouts.hpp"
 #include "nsys_explain/ingest/nccl_payload.hpp"
 #include "nsys_explain/ingest/table_scan.hpp"
+#include "nsys_explain/model/range_name.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -83,8 +84,9 @@ struct PossibleCall {
 };
 
 struct Columns {
-  explicit Columns(TableScan& scan)
-      : start(scan.integer("start", Presence::required)),
+  explicit Columns(TableScan& table_scan)
+      : scan(table_scan),
+        start(scan.integer("start", Presence::required)),
         end(scan.integer("end", Presence::required)),
         type(scan.integer("eventType", Presence::required)),
         global_tid(scan.integer("globalTid", Presence::required)),
@@ -97,6 +99,7 @@ struct Columns {
         json_text(scan.text("jsonText")),
         binary(scan.text("binaryData")) {}
 
+  TableScan& scan;
   IntegerColumn start, end, type, global_tid, end_global_tid, text_id, domain, json_text_id, event_id;
   TextColumn text, json_text, binary;
 };
@@ -194,7 +197,7 @@ void NvtxReader::read_row(const Columns& columns, std::size_t row) {
     range.nccl_call = static_cast<std::int32_t>(possible.size());
     possible.push_back(possible_call(columns, row, *text.nccl));
   }
-  reading_.builder.process(process_of(tid)).nvtx_ranges.push_back(range);
+  append_event(reading_.builder.process(process_of(tid)).nvtx_ranges, range, columns.scan.share_read());
 }
 
 std::string_view NvtxReader::raw_text(const Columns& columns, std::size_t row) const {
@@ -225,7 +228,7 @@ void NvtxReader::see_thread_name(const Columns& columns, std::size_t row) {
 Label NvtxReader::label(const Columns& columns, std::size_t row, bool may_be_nccl) {
   if (!is_null(columns.text[row])) {
     const std::string_view text = columns.text[row];
-    return {reading_.strings.keep(text), may_be_nccl ? parse_nccl_label(text) : std::nullopt};
+    return {reading_.strings.keep(range_name(text)), may_be_nccl ? parse_nccl_label(text) : std::nullopt};
   }
   const auto [place, is_new] = registered_.try_emplace(columns.text_id[row]);
   if (is_new) {
@@ -302,7 +305,7 @@ void NvtxReader::settle_process(ProcessTrace& process, std::vector<PossibleCall>
   };
   const auto earlier = [&](const NvtxRange& a, const NvtxRange& b) { return key(a) < key(b); };
   auto& ranges = process.nvtx_ranges;
-  if (!std::is_sorted(ranges.begin(), ranges.end(), earlier)) std::stable_sort(ranges.begin(), ranges.end(), earlier);
+  sort_nearly_sorted(ranges, earlier);
 
   // The advanced trace shows one call several times: as called, as run, and on the GPU. The first is the call.
   std::set<std::pair<std::int64_t, NcclFunction>> seen_calls;

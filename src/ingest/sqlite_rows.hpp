@@ -13,6 +13,7 @@ namespace nsys_explain::ingest {
 struct RowSpan {
   std::size_t rows = 0;
   std::int64_t first_rowid = 0, last_rowid = 0;  ///< 0 where the table has none
+  double share_read = 0;                         ///< of the table, with these rows; 0: not known
 };
 
 /// The part of a table that SQLite is to read.

@@ -48,7 +48,7 @@ void show_batch(pages::PageBatch& batch, ScanColumns& columns, const std::functi
       fill_absent(*columns[i], batch.rows);
     }
   }
-  use({batch.rows, batch.first_rowid, batch.last_rowid});
+  use({batch.rows, batch.first_rowid, batch.last_rowid, batch.share_read});
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i]->exists) std::swap(columns[i]->values, batch.columns[i]);
   }
@@ -57,8 +57,9 @@ void show_batch(pages::PageBatch& batch, ScanColumns& columns, const std::functi
 /// One pass over a table with whichever reader can.
 class TablePass {
  public:
-  TablePass(const Database& database, const std::string& table, ScanColumns& columns, const BatchSink& sink)
-      : database_(database), table_(table), columns_(columns), sink_(sink) {}
+  TablePass(const Database& database, const std::string& table, ScanColumns& columns, const BatchSink& sink,
+            double& share_read)
+      : database_(database), table_(table), columns_(columns), sink_(sink), share_read_(share_read) {}
 
   void run() {
     const TableFacts facts = read_table_facts(database_, table_);
@@ -67,7 +68,6 @@ class TablePass {
       const SqliteScan rest{table_, facts.rowid_name, seen_.rows > 0 ? std::optional(seen_.last_rowid) : std::nullopt};
       for_each_sqlite_batch(database_, rest, columns_, [&](const RowSpan& batch) { take(batch); });
     }
-    database_.log().rows += static_cast<std::int64_t>(seen_.rows);
     if (!facts.rowid_name.empty() && !facts.rowid_column) warn_about_gap();
   }
 
@@ -99,7 +99,9 @@ class TablePass {
     if (seen_.rows == 0) seen_.first_rowid = batch.first_rowid;
     seen_.last_rowid = batch.last_rowid;
     seen_.rows += batch.rows;
+    share_read_ = batch.share_read;
     sink_(batch.rows);
+    if (database_.options().on_rows) database_.options().on_rows(static_cast<std::int64_t>(batch.rows));
   }
 
   /// nsys numbers the rows it writes without gaps. A damaged page can lose rows without SQLite's noticing.
@@ -119,6 +121,7 @@ class TablePass {
   const std::string& table_;
   ScanColumns& columns_;
   const BatchSink& sink_;
+  double& share_read_;
   RowSpan seen_;
 };
 
@@ -151,7 +154,7 @@ const ScanColumn& TableScan::add(std::string_view name, ColumnType type, Presenc
 }
 
 void TableScan::for_each_batch(const BatchSink& sink) {
-  if (table_exists_) TablePass(database_, table_, columns_, sink).run();
+  if (table_exists_) TablePass(database_, table_, columns_, sink, share_read_).run();
 }
 
 }  // namespace nsys_explain::ingest

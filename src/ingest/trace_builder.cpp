@@ -6,11 +6,9 @@
 namespace nsys_explain::ingest {
 namespace {
 
-/// Rows come in order from most versions of nsys, so looking first is worth it.
 template <class Event, class Key>
 void sort_by(std::vector<Event>& events, const Key& key) {
-  const auto less = [&](const Event& a, const Event& b) { return key(a) < key(b); };
-  if (!std::is_sorted(events.begin(), events.end(), less)) std::stable_sort(events.begin(), events.end(), less);
+  sort_nearly_sorted(events, [&](const Event& a, const Event& b) { return key(a) < key(b); });
 }
 
 void sort_device(DeviceTrace& device) {

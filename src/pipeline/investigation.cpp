@@ -92,13 +92,12 @@ std::vector<Reply> answer_requests(const std::vector<Request>& requests, const I
     const auto input = std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
                                     [&](const ingest::AssignedTrace& assigned) { return assigned.name == name; });
     try {
-      read_again(*input, inquiry.options, inquiry.window_epoch_utc_ns,
-                 [&](const TraceRankKey& key, const analysis::RankEvents& events) {
-                   for (const std::size_t r : numbers) {
-                     if (!(local.at(requests[r].trace_rank) == key)) continue;
-                     replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
-                   }
-                 });
+      read_again(*input, inquiry.reading, [&](const TraceRankKey& key, const analysis::RankEvents& events) {
+        for (const std::size_t r : numbers) {
+          if (!(local.at(requests[r].trace_rank) == key)) continue;
+          replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
+        }
+      });
     } catch (const std::exception&) {
       // It was readable a moment ago. Without names, the profiles decide.
     }

@@ -14,8 +14,7 @@ namespace nsys_explain::pipeline {
 /// What the investigation looks at, besides the report with its stragglers.
 struct Inquiry {
   std::span<const ingest::AssignedTrace> inputs;
-  const UserOptions& options;
-  Nanoseconds window_epoch_utc_ns = 0;  ///< see read_local_trace
+  const ReadSettings& reading;  ///< as they were read the first time
   const ClockReport& clock;
   const JobRanks& job;
   const CrossRank& cross;

@@ -14,6 +14,7 @@
 #include "nsys_explain/ingest/input_file.hpp"
 #include "nsys_explain/model/launch_index.hpp"
 #include "rank_tables.hpp"
+#include "threads.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -65,10 +66,10 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
 }
 
 /// Reports come here only where the user asked for their export.
-Trace read_events(const std::string& path) {
-  if (!ingest::is_report_name(path)) return ingest::read_trace(path);
+Trace read_events(const std::string& path, const ingest::ScanOptions& options) {
+  if (!ingest::is_report_name(path)) return ingest::read_trace(path, options);
   const ingest::ScratchDirectory scratch;
-  return ingest::read_trace(ingest::export_report(path, scratch.path().string()));
+  return ingest::read_trace(ingest::export_report(path, scratch.path().string()), options);
 }
 
 /// Leaves in the trace what the user wants to look at.
@@ -97,34 +98,26 @@ void judge_input(TraceFacts& facts) {
   }
 }
 
-}  // namespace
+/// Traces up to this size are read side by side, since one alone cannot keep several threads busy; larger ones after
+/// each other, since memory for many at once may not be there.
+constexpr std::int64_t small_trace_bytes = 256 << 20;
 
-Session read_local_session(const ingest::AssignedTrace& assigned) {
-  try {
-    if (!ingest::is_report_name(assigned.path)) return ingest::read_session(assigned.path);
-    const ingest::ScratchDirectory scratch;  // once more when it is read: two exports need no room at the same time
-    return ingest::read_session(ingest::export_report(assigned.path, scratch.path().string()));
-  } catch (const std::exception&) {
-    return {};  // said when the trace is read
-  }
-}
-
-LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const UserOptions& options,
-                            Nanoseconds epoch_utc_ns) {
+LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
+                            const ingest::ScanOptions& scan_options) {
   LocalTrace local;
   local.facts.input.path = assigned.name;
   try {
-    Trace trace = read_events(assigned.path);
+    Trace trace = read_events(assigned.path, scan_options);
     trace.session.path = assigned.name;
     local.facts.session = trace.session;
     local.facts.extent = ingest::session_extent(trace);
     local.facts.warnings = std::move(trace.warnings);
     for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
-    local.facts.identities = ingest::identify_trace_ranks(trace, options.ranks);
-    select_window(trace, options.analysis, epoch_utc_ns, local.facts.warnings);
+    local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
+    select_window(trace, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     const collectives::KernelClasses classes(trace);
     for (const ProcessTrace& process : trace.processes) {
-      analyse_process(trace, process, classes, options.analysis, local);
+      analyse_process(trace, process, classes, settings.options.analysis, local);
     }
     local.facts.analysed = true;
     judge_input(local.facts);
@@ -139,10 +132,40 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const UserOpt
   return local;
 }
 
-void read_again(const ingest::AssignedTrace& assigned, const UserOptions& options, Nanoseconds epoch_utc_ns,
+}  // namespace
+
+Session read_local_session(const ingest::AssignedTrace& assigned) {
+  try {
+    if (!ingest::is_report_name(assigned.path)) return ingest::read_session(assigned.path);
+    const ingest::ScratchDirectory scratch;  // once more when it is read: two exports need no room at the same time
+    return ingest::read_session(ingest::export_report(assigned.path, scratch.path().string()));
+  } catch (const std::exception&) {
+    return {};  // said when the trace is read
+  }
+}
+
+std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrace>& assigned,
+                                          const ReadSettings& settings, Progress& progress) {
+  std::vector<LocalTrace> traces(assigned.size());
+  std::vector<std::size_t> small, large;
+  for (std::size_t i = 0; i < assigned.size(); ++i) {
+    (assigned[i].bytes <= small_trace_bytes ? small : large).push_back(i);
+  }
+  const auto read_one = [&](std::size_t i, int threads) {
+    const auto on_rows = [&](std::int64_t rows) { progress.add_rows(rows); };
+    traces[i] = read_local_trace(assigned[i], settings, {settings.reader, threads, on_rows});
+    progress.finish_file(assigned[i].bytes);
+  };
+  const int threads_each = std::max(settings.threads / std::max(static_cast<int>(small.size()), 1), 1);
+  for_each_in_parallel(small.size(), settings.threads, [&](std::size_t i) { read_one(small[i], threads_each); });
+  for (const std::size_t i : large) read_one(i, settings.threads);
+  return traces;
+}
+
+void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit) {
-  Trace trace = read_events(assigned.path);
-  select_window(trace, options.analysis, epoch_utc_ns, trace.warnings);
+  Trace trace = read_events(assigned.path, {settings.reader, settings.threads, {}});
+  select_window(trace, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
   const collectives::KernelClasses classes(trace);
   for (const ProcessTrace& process : trace.processes) {
     const LaunchIndex launches(process.api_calls);

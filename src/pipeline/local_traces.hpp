@@ -10,11 +10,13 @@
 #include "nsys_explain/collectives/extraction.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/ingest/rank_resolution.hpp"
+#include "nsys_explain/ingest/scan_options.hpp"
 #include "nsys_explain/ingest/session_checks.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/trace.hpp"
 #include "nsys_explain/model/work.hpp"
+#include "progress.hpp"
 #include "user_options.hpp"
 
 namespace nsys_explain::pipeline {
@@ -54,18 +56,24 @@ struct LocalTrace {
   std::vector<LocalRank> ranks;
 };
 
-/// Reads one input and does everything that needs no other trace. `epoch_utc_ns`: where a window of time counts from
-/// (0 where there is none). Never throws for a bad trace: it becomes a failed
-/// input with a message.
-LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const UserOptions& options,
-                            Nanoseconds epoch_utc_ns);
+struct ReadSettings {
+  const UserOptions& options;
+  Nanoseconds epoch_utc_ns = 0;  ///< where a window of time counts from; 0 where there is none
+  ingest::Reader reader = ingest::Reader::automatic;
+  int threads = 1;  ///< several small traces are read at once, the rows of a large one by several threads
+};
+
+/// Reads inputs and does everything that needs no other trace; results in the order of the inputs. Never throws for a
+/// bad trace: it becomes a failed input with a message.
+std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrace>& assigned,
+                                          const ReadSettings& settings, Progress& progress);
 
 /// The session of an input, without its events; one without a start where it cannot be read.
 Session read_local_session(const ingest::AssignedTrace& assigned);
 
-/// Reads an input a second time, as read_local_trace does, and shows the events of each of its ranks to `visit`. Throws
-/// ingest::TraceError, and whatever `visit` throws.
-void read_again(const ingest::AssignedTrace& assigned, const UserOptions& options, Nanoseconds epoch_utc_ns,
+/// Reads an input a second time, as read_local_traces does, and shows the events of each of its ranks to `visit`.
+/// Throws ingest::TraceError, and whatever `visit` throws.
+void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit);
 
 }  // namespace nsys_explain::pipeline

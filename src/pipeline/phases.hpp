@@ -1,6 +1,6 @@
 #pragma once
 
-#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace nsys_explain::pipeline {
 
-/// Runs the named phases of a job and keeps their wall times.
+/// Runs the named phases of a job and keeps what each of them took.
 class Phases {
  public:
   explicit Phases(const exchange::Communicator& communicator) : communicator_(communicator) {}
@@ -18,28 +18,28 @@ class Phases {
   /// Collective: local work of one phase, without communication. A failure on any tool rank is thrown on all of them
   /// (exchange::AgreedFailure).
   void local(const std::string& name, const std::function<void()>& work) {
-    timed(name, [&] { exchange::run_agreed(communicator_, name, work); });
+    measured(name, [&] { exchange::run_agreed(communicator_, name, work); });
   }
 
   /// Collective: work that communicates. It must not throw on one tool rank only.
-  void collective(const std::string& name, const std::function<void()>& work) { timed(name, work); }
+  void collective(const std::string& name, const std::function<void()>& work) { measured(name, work); }
 
-  const std::vector<RunFacts::Phase>& finished() const { return finished_; }
-
- private:
-  void timed(const std::string& name, const std::function<void()>& work) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    if (!finished_.empty() && finished_.back().name == name) {
-      finished_.back().seconds += elapsed.count();
-    } else {
-      finished_.push_back({name, elapsed.count()});
-    }
+  /// Rows and bytes that this tool rank handled in the phase that runs.
+  void count(std::int64_t rows, std::int64_t bytes) {
+    rows_ += rows;
+    bytes_ += bytes;
   }
 
+  /// Collective: the phases so far. Time and memory are those of the slowest and the largest tool rank, rows and bytes
+  /// are summed over all.
+  std::vector<RunFacts::Phase> finished() const;
+
+ private:
+  void measured(const std::string& name, const std::function<void()>& work);
+
   const exchange::Communicator& communicator_;
-  std::vector<RunFacts::Phase> finished_;
+  std::vector<RunFacts::Phase> mine_;
+  std::int64_t rows_ = 0, bytes_ = 0;
 };
 
 }  // namespace nsys_explain::pipeline

@@ -32,9 +32,11 @@
 #include "outputs.hpp"
 #include "pack.hpp"
 #include "phases.hpp"
+#include "progress.hpp"
 #include "rank_tables.hpp"
 #include "report_detail.hpp"
 #include "tables.hpp"
+#include "threads.hpp"
 #include "topology.hpp"
 #include "user_options.hpp"
 
@@ -197,12 +199,21 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   if (options.analysis.window.time) {
     phases.collective("finding the window", [&] { epoch_utc_ns = find_epoch(communicator, discovery.traces); });
   }
+  const int threads = job.threads ? *job.threads : available_threads(communicator);
+  const ReadSettings reading{options, epoch_utc_ns, job.reader, threads};
   std::vector<LocalTrace> local_traces;
   phases.local("reading traces", [&] {
+    std::vector<ingest::AssignedTrace> mine;
+    std::int64_t bytes = 0;
     for (const ingest::AssignedTrace& assigned : discovery.traces) {
       if (assigned.tool_rank != communicator.rank()) continue;
-      local_traces.push_back(read_local_trace(assigned, options, epoch_utc_ns));
+      mine.push_back(assigned);
+      bytes += assigned.bytes;
     }
+    const bool shows = communicator.is_root() && !job.quiet && stderr_is_terminal();
+    Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows ? &problems : nullptr);
+    local_traces = read_local_traces(mine, reading, progress);
+    phases.count(progress.rows(), progress.bytes());
   });
   JobRanks ranks;
   phases.collective("resolving ranks", [&] {
@@ -243,18 +254,14 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
   });
   phases.collective("investigating stragglers", [&] {
-    investigate_stragglers(communicator,
-                           {discovery.traces, options, epoch_utc_ns, clock.report, ranks, cross, local_traces}, report);
+    investigate_stragglers(communicator, {discovery.traces, reading, clock.report, ranks, cross, local_traces}, report);
     report.findings = analysis::find_problems(report);
     add_job_tables(report);
   });
 
   const std::set<std::string> distinct_hosts(hosts.begin(), hosts.end());
-  report.run = {now_utc(),
-                NSYS_EXPLAIN_VERSION,
-                communicator.size(),
-                {distinct_hosts.begin(), distinct_hosts.end()},
-                phases.finished()};
+  report.run = {now_utc(), NSYS_EXPLAIN_VERSION, communicator.size(), {distinct_hosts.begin(), distinct_hosts.end()},
+                threads,   phases.finished()};
   if (const int code = exit_code(job, report); code == nothing_analysed) {
     if (communicator.is_root()) {
       for (const InputReport& input : report.inputs) problems << fmt::format("{}: {}\n", input.path, input.message);
@@ -262,12 +269,15 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     }
     return code;
   }
-  write_results(communicator, job, report, cross, attribution.step_rows, directory.get());
+  phases.collective("writing results",
+                    [&] { write_results(communicator, job, report, cross, attribution.step_rows, directory.get()); });
+  report.run.phases = phases.finished();
   if (communicator.is_root()) {
     for (const InputReport& input : report.inputs) {
       if (input.status == InputStatus::failed) problems << fmt::format("{}: {}\n", input.path, input.message);
     }
-    if (!job.quiet) out << report::to_summary(report, job.output_directory);
+    if (!job.quiet)
+      out << report::to_summary(report, job.output_directory) << '\n' << report::to_phase_table(report.run);
   }
   return exit_code(job, report);
 }

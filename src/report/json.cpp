@@ -132,13 +132,18 @@ Json warning(const Warning& warning) {
 }
 
 Json phase(const RunFacts::Phase& phase) {
-  return {{"name", phase.name}, {"seconds", phase.seconds}};
+  return {{"name", phase.name},
+          {"seconds", phase.seconds},
+          {"rows", phase.rows},
+          {"bytes", phase.bytes},
+          {"peak_memory_bytes", phase.peak_memory_bytes}};
 }
 
 Json run(const RunFacts& run) {
   return {{"date_utc", run.date_utc},
           {"tool_version", run.tool_version},
           {"tool_ranks", run.tool_ranks},
+          {"threads", run.threads},
           {"hosts", run.hosts},
           {"phases", array_of(run.phases, phase)}};
 }

@@ -49,6 +49,7 @@ struct RankIdentity {
   std::int64_t context = 1;
   std::int64_t first_correlation = 1, correlation_stride = 1;
   CaptureWindow window;
+  Nanoseconds shift_ns = 0;  ///< all true times move on by this: ExportStyle::repeats
 
   std::int64_t correlation(std::uint32_t call) const { return first_correlation + call * correlation_stride; }
 };
@@ -79,6 +80,8 @@ struct ExportContext {
   }
   Nanoseconds origin_ns() const { return plan.export_style.utc_timestamps ? reported_utc_start_ns(session) : 0; }
   std::int64_t stream_id(std::uint8_t stream) const { return stream_ids[stream]; }
+  /// The captured ranks as often as the plan repeats the job, each time as late as the former ends.
+  std::vector<RankIdentity> rank_passes() const;
   /// Order in which `rows` rows are written: as recorded, or shuffled where the plan says so.
   std::vector<std::uint32_t> row_order(std::size_t rows, std::uint64_t salt) const;
 };

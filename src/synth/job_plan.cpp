@@ -223,6 +223,7 @@ JobPlan complete_plan(JobPlan plan) {
   if (layout.nodes < 1 || layout.gpus_per_node < 1 || layout.tensor_parallel < 1 || layout.pipeline_parallel < 1 ||
       layout.data_parallel < 0)
     throw PlanError("a job needs at least one node, one GPU per node and one rank per group; use positive numbers");
+  if (plan.export_style.repeats < 1) throw PlanError("a job is written at least once; use 1 or more repeats");
   for (const double share :
        {plan.capture.drop_share, plan.capture.ragged_share, plan.capture.orphan_share, plan.noise.pause_probability})
     if (share < 0 || share > 1)

@@ -81,7 +81,7 @@ void write_calls(ExportContext& context) {
   const int start = table.column("start"), end = table.column("end"), kind = table.column("eventClass"),
             thread = table.column("globalTid"), correlation = table.column("correlationId"),
             name = table.column("nameId"), result = table.column("returnValue");
-  for (const RankIdentity& identity : context.ranks) {
+  for (const RankIdentity& identity : context.rank_passes()) {
     const RankEvents& events = context.events(identity);
     for (const std::uint32_t i : context.row_order(events.calls.size(), 1)) {
       const HostCall& call = events.calls[i];
@@ -90,8 +90,8 @@ void write_calls(ExportContext& context) {
         Draw draw(context.plan.seed, Purpose::capture, 3, static_cast<std::uint64_t>(identity.rank), i);
         if (draw.uniform() < context.plan.capture.orphan_share) continue;
       }
-      table.set(start, context.host_time(call.start_ns));
-      table.set(end, context.host_time(call.end_ns));
+      table.set(start, context.host_time(identity.shift_ns + call.start_ns));
+      table.set(end, context.host_time(identity.shift_ns + call.end_ns));
       table.set(kind, event_class(call.function));
       table.set(thread, identity.threads[call.thread]);
       table.set(correlation, identity.correlation(i));
@@ -152,7 +152,7 @@ std::int64_t write_kernels(ExportContext& context) {
             grid_id = table.column("gridId"), executed = table.column("sharedMemoryExecuted"),
             graph_node = table.column("graphNodeId"), graph = table.column("graphId");
   const std::vector<KernelNames> names = kernel_names(context);
-  for (const RankIdentity& identity : context.ranks) {
+  for (const RankIdentity& identity : context.rank_passes()) {
     const RankEvents& events = context.events(identity);
     for (const std::uint32_t i : context.row_order(events.activities.size(), 2)) {
       const DeviceActivity& kernel = events.activities[i];
@@ -160,8 +160,9 @@ std::int64_t write_kernels(ExportContext& context) {
       if (table.rows() == 0) set_constant_kernel_columns(table);
       const KernelType& type = context.catalogue[kernel.kernel];
       place.set_rank(table, identity);
-      place.set_event(table, context.gpu_time(kernel.start_ns), context.gpu_time(kernel.end_ns),
-                      context.stream_id(kernel.stream), identity.correlation(kernel.call));
+      place.set_event(table, context.gpu_time(identity.shift_ns + kernel.start_ns),
+                      context.gpu_time(identity.shift_ns + kernel.end_ns), context.stream_id(kernel.stream),
+                      identity.correlation(kernel.call));
       table.set(demangled, names[kernel.kernel].demangled);
       table.set(shortened, names[kernel.kernel].shortened);
       table.set(mangled, names[kernel.kernel].mangled);
@@ -198,7 +199,7 @@ void write_memory_operations(ExportContext& context) {
   Table copies = context.table("CUPTI_ACTIVITY_KIND_MEMCPY");
   Table sets = context.table("CUPTI_ACTIVITY_KIND_MEMSET");
   const PlaceColumns copy_place(copies), set_place(sets);
-  for (const RankIdentity& identity : context.ranks) {
+  for (const RankIdentity& identity : context.rank_passes()) {
     const RankEvents& events = context.events(identity);
     for (const std::uint32_t i : context.row_order(events.activities.size(), 3)) {
       const DeviceActivity& activity = events.activities[i];
@@ -207,8 +208,9 @@ void write_memory_operations(ExportContext& context) {
       Table& table = is_copy ? copies : sets;
       const PlaceColumns& place = is_copy ? copy_place : set_place;
       place.set_rank(table, identity);
-      place.set_event(table, context.gpu_time(activity.start_ns), context.gpu_time(activity.end_ns),
-                      context.stream_id(activity.stream), identity.correlation(activity.call));
+      place.set_event(table, context.gpu_time(identity.shift_ns + activity.start_ns),
+                      context.gpu_time(identity.shift_ns + activity.end_ns), context.stream_id(activity.stream),
+                      identity.correlation(activity.call));
       table.set(table.column("bytes"), activity.bytes);
       set_graph_node(table, activity);
       if (is_copy) {
@@ -229,11 +231,12 @@ void write_memory_operations(ExportContext& context) {
 void write_synchronisations(ExportContext& context) {
   Table table = context.table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION");
   const PlaceColumns place(table);
-  for (const RankIdentity& identity : context.ranks) {
+  for (const RankIdentity& identity : context.rank_passes()) {
     for (const Synchronisation& sync : context.events(identity).synchronisations) {
       if (!identity.window.covers(sync.start_ns, sync.end_ns)) continue;
       place.set_rank(table, identity);
-      place.set_event(table, context.host_time(sync.start_ns), context.host_time(sync.end_ns),
+      place.set_event(table, context.host_time(identity.shift_ns + sync.start_ns),
+                      context.host_time(identity.shift_ns + sync.end_ns),
                       sync.type == 4 ? no_stream : context.stream_id(sync.stream), identity.correlation(sync.call));
       table.set(table.column("syncType"), sync.type);
       const bool on_event = sync.event_record != no_index;
@@ -247,7 +250,7 @@ void write_synchronisations(ExportContext& context) {
 void write_event_records(ExportContext& context) {
   Table table = context.table("CUPTI_ACTIVITY_KIND_CUDA_EVENT");
   const PlaceColumns place(table);
-  for (const RankIdentity& identity : context.ranks) {
+  for (const RankIdentity& identity : context.rank_passes()) {
     const RankEvents& events = context.events(identity);
     for (std::uint32_t i = 0; i < events.event_records.size(); ++i) {
       const EventRecord& record = events.event_records[i];
@@ -268,11 +271,11 @@ void write_graphs(ExportContext& context) {
   Table traces = context.table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE");
   Table events = context.table("CUDA_GRAPH_EVENTS");
   const PlaceColumns place(traces);
-  for (const RankIdentity& identity : context.ranks) {
+  for (const RankIdentity& identity : context.rank_passes()) {
     const RankEvents& rank = context.events(identity);
     if (rank.graph_captured_ns != no_time && identity.window.covers(rank.graph_captured_ns, rank.graph_captured_ns)) {
-      events.set(events.column("start"), context.host_time(rank.graph_captured_ns));
-      events.set(events.column("end"), context.host_time(rank.graph_captured_ns));
+      events.set(events.column("start"), context.host_time(identity.shift_ns + rank.graph_captured_ns));
+      events.set(events.column("end"), context.host_time(identity.shift_ns + rank.graph_captured_ns));
       events.set(events.column("eventClass"), 95);
       events.set(events.column("globalTid"), identity.threads[0]);
       events.set(events.column("nameId"), context.strings.id("Graph Creation"));
@@ -288,7 +291,8 @@ void write_graphs(ExportContext& context) {
     for (const GraphReplay& replay : rank.graph_replays) {
       if (!identity.window.covers(replay.start_ns, replay.end_ns)) continue;
       place.set_rank(traces, identity);
-      place.set_event(traces, context.gpu_time(replay.start_ns), context.gpu_time(replay.end_ns), context.stream_id(0),
+      place.set_event(traces, context.gpu_time(identity.shift_ns + replay.start_ns),
+                      context.gpu_time(identity.shift_ns + replay.end_ns), context.stream_id(0),
                       identity.correlation(replay.call));
       traces.set(traces.column("graphId"), 1);
       traces.set(traces.column("graphExecId"), 2);

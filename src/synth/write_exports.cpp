@@ -71,6 +71,19 @@ CaptureWindow capture_window(const SimulatedJob& job, const JobPlan& plan, std::
           job.end_ns - static_cast<Nanoseconds>(draw.uniform() * span)};
 }
 
+std::vector<RankIdentity> ExportContext::rank_passes() const {
+  std::vector<RankIdentity> passes;
+  for (std::int32_t repeat = 0; repeat < plan.export_style.repeats; ++repeat) {
+    for (RankIdentity identity : ranks) {
+      identity.shift_ns = repeat * job.end_ns;
+      identity.first_correlation +=
+          repeat * identity.correlation_stride * static_cast<std::int64_t>(events(identity).calls.size());
+      passes.push_back(identity);
+    }
+  }
+  return passes;
+}
+
 std::vector<std::uint32_t> ExportContext::row_order(std::size_t rows, std::uint64_t salt) const {
   std::vector<std::uint32_t> order(rows);
   for (std::uint32_t i = 0; i < rows; ++i) order[i] = i;

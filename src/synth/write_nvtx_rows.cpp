@@ -1,3 +1,4 @@
+#include <array>
 #include <cctype>
 #include <map>
 #include <memory>
@@ -35,7 +36,7 @@ class NvtxWriter {
       : context_(context), style_(context.plan.export_style), table_(context.table("NVTX_EVENTS")), columns_(table_) {}
 
   void write() {
-    for (const RankIdentity& identity : context_.ranks) {
+    for (const RankIdentity& identity : context_.rank_passes()) {
       const RankEvents& events = context_.events(identity);
       if (identity.global_pid != process_) begin_process(identity, events);
       for (const std::uint32_t i : context_.row_order(events.ranges.size(), 4)) {
@@ -43,6 +44,7 @@ class NvtxWriter {
         if (!identity.window.covers(range.start_ns, range.end_ns)) continue;
         range_row(identity, events, range);
       }
+      if (style_.operator_ranges) operator_rows(identity, events);
     }
     schema_rows();
     for (const auto& [original, name] : translations_) {
@@ -70,7 +72,7 @@ class NvtxWriter {
     process_ = identity.global_pid;
     if (!style_.nccl_domain_row || events.nccl_calls.empty()) return;
     begin_row(domain_create, identity.threads[0], nccl_domain);
-    table_.set(columns_.start, context_.host_time(events.ranges.front().start_ns) - 1'000'000);
+    table_.set(columns_.start, context_.host_time(identity.shift_ns + events.ranges.front().start_ns) - 1'000'000);
     table_.set_null(columns_.end);
     table_.set_text(columns_.text, "NCCL");
     table_.insert();
@@ -79,8 +81,8 @@ class NvtxWriter {
   void range_row(const RankIdentity& identity, const RankEvents& events, const HostRange& range) {
     const bool is_nccl = range.nccl_call != no_index;
     begin_row(push_pop_range, identity.threads[range.thread], is_nccl ? nccl_domain : 0);
-    table_.set(columns_.start, context_.host_time(range.start_ns));
-    table_.set(columns_.end, context_.host_time(range.end_ns));
+    table_.set(columns_.start, context_.host_time(identity.shift_ns + range.start_ns));
+    table_.set(columns_.end, context_.host_time(identity.shift_ns + range.end_ns));
     if (is_nccl) {
       const NcclCallRecord& call = events.nccl_calls[range.nccl_call];
       // NCCL registers its strings.
@@ -92,6 +94,23 @@ class NvtxWriter {
       table_.set_text(columns_.text, label);
     }
     table_.insert();
+  }
+
+  /// As PyTorch's emit_nvtx names them: around every other launch of a kernel, almost no two texts alike.
+  void operator_rows(const RankIdentity& identity, const RankEvents& events) {
+    static constexpr std::array<const char*, 6> operators{"aten::view",  "aten::mul",        "aten::addmm",
+                                                          "aten::copy_", "aten::layer_norm", "aten::_softmax"};
+    for (std::uint32_t i = 0; i < events.calls.size(); ++i) {
+      const HostCall& call = events.calls[i];
+      const bool launches = call.function == ApiFunction::launch_kernel;
+      if (!launches || i % 2 != 0 || !identity.window.covers(call.start_ns, call.end_ns)) continue;
+      begin_row(push_pop_range, identity.threads[call.thread], 0);
+      table_.set(columns_.start, context_.host_time(identity.shift_ns + call.start_ns));
+      table_.set(columns_.end, context_.host_time(identity.shift_ns + call.end_ns));
+      table_.set_text(columns_.text,
+                      fmt::format("{}, op_id = {}", operators[i / 2 % operators.size()], identity.correlation(i)));
+      table_.insert();
+    }
   }
 
   void payload(const RankIdentity& identity, const NcclPayload& payload) {

@@ -41,7 +41,8 @@ void write_session_clock(ExportContext& context) {
   start.set(start.column("systemClockNs"), session.system_clock_ns);
   start.insert();
 
-  const Nanoseconds duration = trace_time_ns(session, context.job.end_ns) + 50'000'000;
+  const Nanoseconds duration =
+      trace_time_ns(session, context.plan.export_style.repeats * context.job.end_ns) + 50'000'000;
   // Old releases count from about zero, 2025.5 and later from the node's boot.
   const Nanoseconds from = context.release.number >= 20255 ? session.system_clock_ns : 1'000'000;
   Table details = context.table("ANALYSIS_DETAILS");

@@ -6,14 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "nsys_explain/model/range_name.hpp"
 #include "nsys_explain/model/trace.hpp"
 
 /// What NVTX ranges are called, and which of them are one kind of thing.
 namespace nsys_explain::analysis {
-
-/// The label without what makes every single range of PyTorch unique: ", op_id = 42", ", seq = 7", ", sizes = [...]".
-/// `nsys stats` lists those separately; all other labels stay as they are.
-std::string_view range_name(std::string_view label);
 
 /// Ranges that `nsys stats` would sum in one row: one domain, one name, one style.
 struct RangeGroup {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "nsys_explain/model/diagnostic.hpp"
@@ -13,12 +14,12 @@ enum class Reader : std::uint8_t { automatic, sqlite, pages };
 
 struct ScanOptions {
   Reader reader = Reader::automatic;
-  int threads = 1;  ///< that decode pages; results do not depend on it
+  int threads = 1;                                           ///< that decode pages; results do not depend on it
+  std::function<void(std::int64_t rows)> on_rows = nullptr;  ///< may be empty; called now and then while rows are read
 };
 
 /// What the scans of one file met.
 struct ScanLog {
-  std::int64_t rows = 0;
   std::vector<Warning> warnings;
 };
 

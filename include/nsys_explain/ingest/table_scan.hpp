@@ -81,6 +81,9 @@ class TableScan {
   /// the table, and whatever `sink` throws. Rows and reservations go to the database's scan log.
   void for_each_batch(const BatchSink& sink);
 
+  /// Of the table, with the current batch; 0 where that is not known.
+  double share_read() const { return share_read_; }
+
  private:
   const ScanColumn& add(std::string_view name, ColumnType type, Presence presence);
 
@@ -88,6 +91,7 @@ class TableScan {
   std::string table_;
   bool table_exists_;
   ScanColumns columns_;
+  double share_read_ = 0;
 };
 
 }  // namespace nsys_explain::ingest

@@ -265,9 +265,12 @@ struct RunFacts {
   std::string tool_version;
   std::int32_t tool_ranks = 1;
   std::vector<std::string> hosts;
+  std::int32_t threads = 1;  ///< of each tool rank
   struct Phase {
     std::string name;
-    double seconds = 0;
+    double seconds = 0;                  ///< of the slowest tool rank
+    std::int64_t rows = 0, bytes = 0;    ///< handled by all tool ranks; 0: the phase handles none to speak of
+    std::int64_t peak_memory_bytes = 0;  ///< of the tool rank that held most
   };
   std::vector<Phase> phases;
 };

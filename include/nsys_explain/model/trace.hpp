@@ -156,7 +156,7 @@ struct NvtxRange {
   Nanoseconds end_ns = no_time;  ///< no_time: a mark, or a range still open when the capture stopped
   std::uint32_t thread_id = 0;
   std::uint32_t end_thread_id = 0;  ///< differs from thread_id where a start/end range ended on another thread
-  StringIndex text = 0;
+  StringIndex text = 0;         ///< range_name() of what was written: millions of texts would differ by a number only
   StringIndex domain = 0;       ///< name of the domain; empty for the default domain
   std::int32_t nccl_call = -1;  ///< index into ProcessTrace::nccl_calls, -1 if it is none
   NvtxKind kind = NvtxKind::push_pop;

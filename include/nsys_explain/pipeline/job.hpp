@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nsys_explain/exchange/communicator.hpp"
+#include "nsys_explain/ingest/scan_options.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
 /// The whole run: from files to reports.
@@ -34,6 +35,8 @@ struct JobSpecification {
   std::string ncu_path, cublas_log_path, weights_path, gpu_peaks_path;  ///< analysis/roofline.hpp; empty: not given
   std::string nvml_path;                                                ///< analysis/gpu_samples.hpp
   double nvml_utc_offset_hours = 0;                                     ///< of calendar times in that file
+  ingest::Reader reader = ingest::Reader::automatic;
+  std::optional<std::int32_t> threads;            ///< of each tool rank; empty: the cores it may use
   std::optional<ClockMethod> clock_method;        ///< --clock: what may relate sessions; empty: whatever does
   std::optional<Nanoseconds> ptp_uncertainty_ns;  ///< the user vouches for UTC to within this
 };

@@ -23,6 +23,9 @@ std::string to_html(const JobReport& report);
 /// The few lines printed at the end of a run: the verdict and where the reports lie.
 std::string to_summary(const JobReport& report, std::string_view output_directory);
 
+/// What each phase of the run took, as lines for a terminal.
+std::string to_phase_table(const RunFacts& run);
+
 /// Header line and rows of a table as CSV (RFC 4180, UTF-8). Text that a spreadsheet would run as a formula is
 /// defused with a leading apostrophe.
 std::string csv_header(const TableSchema& schema);

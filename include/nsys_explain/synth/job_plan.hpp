@@ -176,7 +176,10 @@ struct ExportStyle {
   bool isolated_devices = false;         ///< every process sees one GPU, as device 0
   bool single_process_per_node = false;  ///< one process drives all GPUs of a node, one thread each
   bool device_tables = true;             ///< TARGET_INFO_GPU and TARGET_INFO_CUDA_DEVICE
-  bool gpu_metrics = false;              ///< NVLink throughput samples
+  bool operator_ranges = false;          ///< a range of its own text around every other launch, as PyTorch writes them
+  std::int32_t repeats = 1;              ///< rows are written this often, one job after the other: exports of any size
+                             ///< from one simulated job in memory; GPU metrics and the truth cover the first
+  bool gpu_metrics = false;  ///< NVLink throughput samples
   Nanoseconds gpu_metrics_period_ns = 100'000;
   Nanoseconds gpu_metrics_lag_ns = 0;  ///< samples show the traffic this much later
   LinkCounters link_counters = LinkCounters::traffic;

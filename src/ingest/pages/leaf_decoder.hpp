@@ -16,6 +16,7 @@ namespace nsys_explain::ingest::pages {
 struct PageBatch {
   std::size_t rows = 0;
   std::int64_t first_rowid = 0, last_rowid = 0;
+  double share_read = 0;              ///< of the table's leaves, up to the end of this run
   std::vector<ColumnValues> columns;  ///< as long as the longest batch so far; `rows` counts
 
   std::vector<std::uint8_t> window;              ///< the pages of the run

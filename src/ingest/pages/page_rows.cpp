@@ -86,6 +86,7 @@ class OrderedDecoding {
 
   void decode(LeafDecoder& decoder, std::size_t run) {
     Slot& slot = slots_[run % slots_.size()];
+    slot.batch.share_read = static_cast<double>(runs_[run].end) / static_cast<double>(leaves_.size());
     try {
       decoder.decode(std::span(leaves_).subspan(runs_[run].first, runs_[run].end - runs_[run].first), slot.batch);
     } catch (...) {

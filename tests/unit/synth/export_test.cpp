@@ -329,6 +329,41 @@ TEST_F(Exports, NvlinkSamplesFollowTheTransfersByTheLag) {
       number(path, "SELECT count(*) FROM TARGET_INFO_GPU_METRICS WHERE metricName LIKE 'NVLink RX Requests User%'"), 1);
 }
 
+TEST_F(Exports, RepeatsFollowEachOtherAndKeepTheirJoins) {
+  const auto counts = [&](const std::string& path) {
+    return std::vector<std::int64_t>{number(path, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"),
+                                     number(path, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME"),
+                                     number(path, "SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'step %'")};
+  };
+  JobPlan plan = small_plan();
+  plan.layout = {1, 2, 1, 1, 0};
+  std::vector<std::int64_t> once = counts(write(plan)[1]);
+  plan.export_style.repeats = 3;
+  const std::string path = write(plan)[1];
+  for (std::int64_t& count : once) count *= 3;
+  EXPECT_EQ(counts(path), once);
+  EXPECT_EQ(number(path, "SELECT count(DISTINCT correlationId) FROM CUPTI_ACTIVITY_KIND_KERNEL"), once[0]);
+  EXPECT_EQ(number(path,
+                   "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING "
+                   "(correlationId) WHERE r.start <= k.start AND k.start < r.start + 1000000000"),
+            once[0]);
+}
+
+TEST_F(Exports, OperatorRangesLieAroundEveryOtherLaunch) {
+  JobPlan plan = small_plan();
+  plan.export_style.operator_ranges = true;
+  const std::string path = write(plan)[0];
+  const std::int64_t ranges = number(path, "SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'aten::%, op_id = %'");
+  const std::int64_t launches = number(path, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL");
+  EXPECT_GT(ranges, launches / 4);
+  EXPECT_LT(ranges, launches);
+  EXPECT_EQ(number(path,
+                   "SELECT count(*) FROM NVTX_EVENTS n JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON n.start = r.start "
+                   "AND n.end = r.end AND n.globalTid = r.globalTid WHERE n.text LIKE 'aten::%'"),
+            ranges);
+  EXPECT_EQ(number(path, "SELECT count(DISTINCT text) FROM NVTX_EVENTS WHERE text LIKE 'aten::%'"), ranges);
+}
+
 TEST_F(Exports, AnUnwritableDirectoryIsAnError) {
   std::filesystem::create_directories(directory_);
   std::ofstream(directory_ / "file") << "x";

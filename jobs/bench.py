@@ -1,0 +1,199 @@
+"""The measurements of bench.sh (usage there)."""
+
+import argparse
+import json
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# What an analysis needs of an export; the same columns as tests/benchmarks/read_methods.cpp.
+NEEDED = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": "start end deviceId contextId streamId correlationId globalPid demangledName shortName"
+    " gridX gridY gridZ blockX blockY blockZ registersPerThread graphNodeId",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "start end globalTid correlationId nameId returnValue",
+    "NVTX_EVENTS": "start end eventType globalTid textId domainId text",
+}
+
+# The reading any Python script would do, as a process of its own: rows by a cursor into numpy arrays.
+PYTHON_READER = """
+import json, sqlite3, sys, time
+import numpy
+start = time.perf_counter()
+database, rows = sqlite3.connect(sys.argv[1]), 0
+for table, columns in json.loads(sys.argv[2]).items():
+    names = columns.split()
+    cursor = database.execute("SELECT %s FROM %s" % (", ".join('"%s"' % n for n in names), table))
+    while batch := cursor.fetchmany(100000):
+        rows += len(batch)
+        arrays = [numpy.array(c, dtype=object if n == "text" else float) for n, c in zip(names, zip(*batch))]
+print(json.dumps({"seconds": time.perf_counter() - start, "rows": rows}))
+"""
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="bench.sh")
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build" / "release")
+    parser.add_argument("--size", choices=("small", "full"), default="small")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each measurement; the median counts")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("bench.json"))
+    parser.add_argument("--only", choices=("reading", "whole", "traces", "cross"), action="append")
+    return parser.parse_args()
+
+
+def run(command, **more):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **more)
+    if done.returncode != 0:
+        sys.exit(f"bench.sh: {' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr}")
+    return done.stdout
+
+
+def median_of(measure, repeat):
+    """The run with the median time, of `repeat` runs that each return a dict with `seconds`."""
+    runs = sorted((measure() for _ in range(repeat)), key=lambda r: r["seconds"])
+    return runs[len(runs) // 2]
+
+
+class Bench:
+    def __init__(self, arguments, scratch):
+        self.arguments, self.scratch = arguments, scratch
+        self.tool = arguments.build / "nsys-explain-mpi"
+        self.synth = arguments.build / "nsys-explain-synth"
+        self.reader = arguments.build / "tests" / "read_methods"
+        self.full = arguments.size == "full"
+        self.results = {"size": arguments.size, "cores": len(os.sched_getaffinity(0))}
+
+    def make(self, name, *plan):
+        directory = self.scratch / name
+        if not directory.exists():
+            print(f"making {name} ...", flush=True)
+            start = time.perf_counter()
+            run([self.synth, "--out", directory, "--truth", "none", *plan])
+            print(f"  {size_of(directory) / 1e6:,.0f} MB in {time.perf_counter() - start:.0f} s")
+        return directory
+
+    def big_export(self):
+        # One of two ranks; per repeat 108,600 kernels, 121,800 API calls, 54,000 operators.
+        directory = self.make("big", "--nodes", 1, "--gpus-per-node", 2, "--steps", 500, "--missing-rank", 1,
+                              "--operator-ranges", "--repeat", 74 if self.full else 8)
+        return next(directory.glob("*.sqlite"))
+
+    def reading(self):
+        path = self.big_export()
+        rows = self.results["reading"] = []
+
+        def method(name, threads=1):
+            return json.loads(run([self.reader, path, name, threads]))
+
+        def add(label, measure, repeat):
+            figures = median_of(measure, repeat)
+            rows.append({"label": label, **figures})
+            rate = f"{figures['rows'] / figures['seconds'] / 1e6:8.2f}" if figures.get("rows") else " " * 8
+            peak = f"{figures['peak_memory_bytes'] / 1e6:8.0f}" if "peak_memory_bytes" in figures else " " * 8
+            ratio = f"{rows[0]['seconds'] / figures['seconds']:8.2f}"
+            print(f"  {label:32} {figures['seconds']:8.2f} {rate} {peak} {ratio}", flush=True)
+
+        print(f"reading the needed columns of {path.stat().st_size / 1e6:,.0f} MB, warm")
+        print(f"  {'':32} {'seconds':>8} {'Mrow/s':>8} {'peak MB':>8} {'x step':>8}")
+        method("pread")  # into the page cache
+        repeat = self.arguments.repeat
+        add("sqlite3_step", lambda: method("step"), repeat)
+        add("our reader, SQLite", lambda: method("sqlite"), repeat)
+        add("our reader, pages, 1 thread", lambda: method("pages"), repeat)
+        add("our reader, pages, 2 threads", lambda: method("pages", 2), repeat)
+        add("limit: pread, whole file", lambda: method("pread"), repeat)
+        add("limit: memcpy, as many bytes", lambda: method("memcpy"), repeat)
+        if len({r["checksum"] for r in rows if r.get("rows")}) != 1:
+            sys.exit("bench.sh: the readers do not agree on what they read")
+        if shutil.which("sqlite3"):
+            selects = ";".join(f"SELECT {columns_of(table)} FROM {table}" for table in NEEDED)
+            add("sqlite3 shell to /dev/null", lambda: timed(["sh", "-c", f"sqlite3 '{path}' '{selects}' > /dev/null"]), 1)
+        if subprocess.run([sys.executable, "-c", "import numpy"], capture_output=True).returncode == 0:
+            command = [sys.executable, "-c", PYTHON_READER, path, json.dumps(NEEDED)]
+            add("Python sqlite3 to numpy", lambda: json.loads(run(command)), 1)
+
+    def whole(self):
+        path = self.big_export()
+        step = median_of(lambda: json.loads(run([self.reader, path, "step"])), self.arguments.repeat)["seconds"]
+        print(f"a whole run over the same file (sqlite3_step only reads it in {step:.2f} s)")
+        self.results["whole"] = []
+        for threads in (1, 2):
+            figures = median_of(lambda: self.explain(path, "--threads", threads), self.arguments.repeat)
+            self.results["whole"].append({"threads": threads, "step_seconds": step, **figures})
+            print(f"  {threads} thread(s): {figures['seconds']:.2f} s, {figures['seconds'] / step:.2f} x sqlite3_step, "
+                  f"peak {figures['peak_memory_bytes'] / 1e6:,.0f} MB")
+            for phase in figures["phases"]:
+                if phase["seconds"] > 0.02:
+                    print(f"    {phase['name']:24} {phase['seconds']:8.2f} s {phase['peak_memory_bytes'] / 1e6:8,.0f} MB")
+
+    def traces(self):
+        directory = self.make("traces", "--nodes", 8, "--gpus-per-node", 8, "--steps", 50, "--operator-ranges",
+                              "--repeat", 18 if self.full else 2)
+        self.over_ranks("traces", f"64 traces, {size_of(directory) / 1e6:,.0f} MB", directory, "--threads", 1)
+
+    def cross(self):
+        ranks, steps = (128, 220) if self.full else (16, 100)
+        directory = self.make("cross", "--nodes", ranks, "--gpus-per-node", 8, "--steps", steps, "--layers", 1,
+                              "--files", "per_node")
+        self.over_ranks("cross", f"{8 * ranks} ranks, {size_of(directory) / 1e6:,.0f} MB", directory, "--threads", 1)
+
+    def over_ranks(self, name, label, *inputs):
+        if not shutil.which("mpirun"):
+            return print(f"{label}: left out, there is no mpirun")
+        print(f"{label}, over tool ranks")
+        self.results[name] = []
+        for ranks in (1, 2):
+            figures = median_of(lambda: self.explain(*inputs, ranks=ranks), self.arguments.repeat)
+            self.results[name].append({"tool_ranks": ranks, **figures})
+            first = self.results[name][0]["seconds"]
+            print(f"  mpirun -n {ranks}: {figures['seconds']:.2f} s ({first / figures['seconds']:.2f} x), "
+                  f"peak {figures['peak_memory_bytes'] / 1e6:,.0f} MB")
+
+    def explain(self, *inputs, ranks=None):
+        """A run of the tool as a user starts it: wall time, the phases and the memory it tells of itself."""
+        out = self.scratch / "report"
+        shutil.rmtree(out, ignore_errors=True)
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                           OMPI_MCA_hwloc_base_binding_policy="none")
+        launcher = [] if ranks is None else ["mpirun", "--oversubscribe", "-n", ranks]
+        start = time.perf_counter()
+        run([*launcher, self.tool, *inputs, "--out", out, "--quiet"], env=environment)
+        seconds = time.perf_counter() - start
+        phases = json.loads((out / "report.json").read_text())["run"]["phases"]
+        return {"seconds": seconds, "phases": phases, "peak_memory_bytes": max(p["peak_memory_bytes"] for p in phases)}
+
+
+def columns_of(table):
+    return ", ".join(f'"{name}"' for name in NEEDED[table].split())
+
+
+def size_of(directory):
+    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+
+
+def timed(command):
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    run(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"seconds": time.perf_counter() - start, "cpu_seconds": after.ru_utime - before.ru_utime}
+
+
+def main():
+    arguments = options()
+    if shutil.which("cmake"):
+        run(["cmake", "--build", arguments.build, "--target", "nsys-explain-mpi", "nsys-explain-synth", "read_methods"])
+    with tempfile.TemporaryDirectory(prefix="nsys-explain-bench-") as scratch:
+        bench = Bench(arguments, pathlib.Path(scratch))
+        for part in arguments.only or ("reading", "whole", "traces", "cross"):
+            getattr(bench, part)()
+    arguments.out.write_text(json.dumps(bench.results, indent=2) + "\n")
+    print(f"figures: {arguments.out}")
+
+
+main()
