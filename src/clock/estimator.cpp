@@ -79,6 +79,15 @@ Estimator::Estimator(SampleSet& set, const Reduction& reduction)
 }
 
 void Estimator::estimate() {
+  for (SampleGroup& group : set_.own.groups) group.active = group.usable && group.first_choice;
+  approach();
+  refine();
+  for (SampleGroup& group : set_.own.groups) group.active = group.usable;
+  refine();
+}
+
+/// From nothing, by stages of growing trust in what has been found so far.
+void Estimator::approach() {
   iterate(Loss::squares, Centre::median);
   iterate_until_still(Loss::huber, Centre::median, 6);
   find_pivot();
@@ -87,17 +96,16 @@ void Estimator::estimate() {
   // of 0 would make the scale too small.
   iterate_until_still(Loss::huber, Centre::median, 10);
   iterate_until_still(Loss::huber, Centre::weighted, 15);
-  refine();
 }
 
-void Estimator::refine() {
-  iterate_until_still(Loss::tukey, Centre::weighted, 15);
+void Estimator::refine(int most) {
+  iterate_until_still(Loss::tukey, Centre::weighted, most);
 }
 
 void Estimator::update_residuals() {
   place_ties();
-  compute_residuals(set_.own, Centre::median);
-  compute_residuals(set_.ties, Centre::median);
+  compute_residuals(set_.own, Centre::median, Groups::all);
+  compute_residuals(set_.ties, Centre::median, Groups::all);
 }
 
 void Estimator::freeze_drift(const std::vector<bool>& frozen) {
@@ -133,8 +141,8 @@ void Estimator::iterate_until_still(Loss loss, Centre centre, int most) {
 /// One step; returns the largest change of any clock within the run, ns.
 double Estimator::iterate(Loss loss, Centre centre) {
   place_ties();
-  compute_residuals(set_.own, centre);
-  compute_residuals(set_.ties, centre);
+  compute_residuals(set_.own, centre, Groups::active);
+  compute_residuals(set_.ties, centre, Groups::active);
   if (loss != Loss::squares) {
     estimate_scales();
     estimate_noise();
@@ -144,7 +152,10 @@ double Estimator::iterate(Loss loss, Centre centre) {
 
   double largest = 0;
   const auto see = [&](const Samples& samples) {
-    for (const Sample& sample : samples.samples) largest = std::max(largest, std::abs(sample.residual));
+    for (const SampleGroup& group : samples.groups) {
+      if (!group.active) continue;
+      for (const Sample& sample : samples.of(group)) largest = std::max(largest, std::abs(sample.residual));
+    }
   };
   see(set_.own);
   see(set_.ties);
@@ -170,10 +181,11 @@ double Estimator::iterate(Loss loss, Centre centre) {
   return advance(equations.solve(rhs, solve_tolerance));
 }
 
-void Estimator::compute_residuals(Samples& samples, Centre centre) const {
+void Estimator::compute_residuals(Samples& samples, Centre centre, Groups groups) const {
   const std::size_t biases = set_.bias_ns.size();
   std::vector<double> scratch;
   for (const SampleGroup& group : samples.groups) {
+    if (groups == Groups::active && !group.active) continue;
     const std::span<Sample> members = samples.of(group);
     const int bias = set_.classes[group.scale_class].bias;
     const Nanoseconds reference = members.front().exit_ns - state.base_ns[members.front().session];
@@ -274,6 +286,7 @@ void Estimator::estimate_noise() {
 
 void Estimator::weigh(Samples& samples, Loss loss) const {
   for (const SampleGroup& group : samples.groups) {
+    if (!group.active) continue;
     const ScaleClass& scale_class = set_.classes[group.scale_class];
     const double inflate = inflation(group);
     for (Sample& sample : samples.of(group)) {
@@ -397,7 +410,7 @@ void Estimator::measure_efficiency() {
 Spread Estimator::spread() {
   measure_efficiency();
   // One bit of a hash per side: 64 sides know a standard deviation to 9 %, 16 to 18 %: enough where passes are long.
-  const std::size_t sides = set_.total_samples <= (1 << 17) ? 64 : set_.total_samples <= (1 << 21) ? 32 : 16;
+  const std::size_t sides = set_.total_samples <= (1 << 17) ? 64 : 16;
   double most = 0;
   for (const ScaleClass& scale_class : set_.classes) {
     most = std::max(most, scale_class.scale_ns * std::sqrt(scale_class.variance / least_tukey_weight));

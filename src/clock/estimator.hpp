@@ -40,8 +40,8 @@ class Estimator {
 
   /// From nothing: offsets first, which also gives pivot and span of the run, then everything.
   void estimate();
-  /// From where it stands, with the groups that are active now.
-  void refine();
+  /// From where it stands, with the groups that are active now, in so many steps at most.
+  void refine(int most = 15);
   /// Keeps the drift of these sessions at 0.
   void freeze_drift(const std::vector<bool>& frozen);
   /// Cuts the run into this many intervals (even, 2 at least) between which drifts may change, or makes all clocks
@@ -61,9 +61,11 @@ class Estimator {
   double span_ns = 1;
 
  private:
+  void approach();
   void iterate_until_still(Loss loss, Centre centre, int most);
   double iterate(Loss loss, Centre centre);
-  void compute_residuals(Samples& samples, Centre centre) const;
+  enum class Groups : std::uint8_t { active, all };
+  void compute_residuals(Samples& samples, Centre centre, Groups groups) const;
   double bend_at(std::size_t session, double spans) const;
   Spread spread_of(const Block& drawn) const;
   void estimate_scales();

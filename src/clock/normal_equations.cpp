@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace nsys_explain::clock {
 namespace {
@@ -16,9 +17,10 @@ constexpr int patience = 60;
 
 /// Adds, for every active group, weight * (value - weighted mean of the values) to the unknowns the member's exit
 /// depends on.
-template <class ValueOf>
-void add_centred(const SampleSet& set, const Samples& samples, const Unknowns& unknowns, std::size_t width,
-                 const FixedPoint& fixed, ValueOf&& value_of, std::vector<std::int64_t>& sums) {
+/// `width` is a std::size_t, or a constant that lets the compiler unroll.
+template <class Width, class ValueOf>
+void add_centred(const SampleSet& set, const Samples& samples, const Unknowns& unknowns, Width width,
+                 const FixedPoint& fixed, const ValueOf& value_of, std::vector<std::int64_t>& sums) {
   std::vector<double> values, mean(width);
   for (const SampleGroup& group : samples.groups) {
     if (!group.active) continue;
@@ -103,21 +105,25 @@ void NormalEquations::ground(Block& block) const {
 }
 
 Block NormalEquations::multiply(const Block& x) const {
-  const std::size_t width = x.width;
+  return x.width == 1 ? multiply_by(x, std::integral_constant<std::size_t, 1>()) : multiply_by(x, x.width);
+}
+
+template <class Width>
+Block NormalEquations::multiply_by(const Block& x, Width width) const {
   const FixedPoint fixed = sums_of(2 * (3 + largest_spans) * largest(x.values) * largest_spans);
   std::vector<std::int64_t> own_sums(x.values.size(), 0), tie_sums(x.values.size(), 0);
   const auto model = [&](const SampleGroup& group, std::size_t, const Sample& sample, double* out) {
     const double* const unknown = &x.values[static_cast<std::size_t>(sample.session) * unknowns_.columns() * width];
     const Dependence on = unknowns_.dependence(set_.classes[group.scale_class].bias, sample.spans);
-    std::fill(out, out + width, 0.0);
-    for (std::size_t t = 0; t < on.terms; ++t) {
+    for (std::size_t p = 0; p < width; ++p) out[p] = unknown[p] + sample.spans * unknown[width + p];
+    for (std::size_t t = 2; t < on.terms; ++t) {
       const double* const column = unknown + on.column[t] * width;
       for (std::size_t p = 0; p < width; ++p) out[p] += on.share[t] * column[p];
     }
   };
   add_centred(set_, set_.own, unknowns_, width, fixed, model, own_sums);
   add_centred(set_, set_.ties, unknowns_, width, fixed, model, tie_sums);
-  Block result{width, total(own_sums, tie_sums, fixed, reduction_)};
+  Block result{x.width, total(own_sums, tie_sums, fixed, reduction_)};
   for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] += precision_[i / width] * x.values[i];
   ground(result);
   return result;

@@ -80,6 +80,8 @@ class NormalEquations {
 
  private:
   Block multiply(const Block& x) const;
+  template <class Width>
+  Block multiply_by(const Block& x, Width width) const;
   void factor_diagonal();
   Block precondition(const Block& r) const;
 

@@ -198,6 +198,30 @@ void add_ties(SampleSet& set, std::span<const std::int32_t> number, const LevelZ
   }
 }
 
+/// From this many samples on, a part of the instances is enough to come close to the clocks: every n-th of those whose
+/// members meet often, and all others, because they may be all that relates some sessions.
+constexpr std::int64_t many_samples = 1 << 17;
+constexpr std::uint64_t thinning = 8;
+constexpr std::int64_t often = 64 * thinning;
+constexpr std::uint64_t member_buckets = 1 << 14;
+
+void choose_first(SampleSet& set, const Reduction& reduction) {
+  if (set.total_samples <= many_samples) return;
+  std::vector<std::uint64_t> bucket;
+  std::vector<std::int64_t> instances(member_buckets, 0);
+  for (const SampleGroup& group : set.own.groups) {
+    std::uint64_t hash = 0;
+    for (const Sample& sample : set.own.of(group)) hash = mix(hash ^ static_cast<std::uint64_t>(sample.session));
+    bucket.push_back(hash % member_buckets);
+    ++instances[bucket.back()];
+  }
+  instances = reduction.sum(instances);
+  for (std::size_t g = 0; g < bucket.size(); ++g) {
+    SampleGroup& group = set.own.groups[g];
+    group.first_choice = instances[bucket[g]] < often || mix(~group.hash) % thinning == 0;
+  }
+}
+
 }  // namespace
 
 const OperationNoise* operation_noise(Operation operation) {
@@ -239,6 +263,7 @@ SampleSet make_samples(std::span<const Session> sessions, std::span<const std::i
   SampleSet set;
   set.own = own_samples(sessions, number, level, observations);
   agree_on_classes(set, reduction);
+  choose_first(set, reduction);
   if (host_ties) add_ties(set, number, level);
 
   const auto synchronises = [&](const SampleGroup& group) {

@@ -58,9 +58,10 @@ struct SampleGroup {
   std::size_t first = 0;
   std::int32_t count = 0;
   std::int32_t scale_class = 0;
-  std::uint64_t hash = 0;  ///< of the contents: the same wherever the instance lies
-  bool usable = true;      ///< relates sessions that nothing better relates, or belongs to a synchronising operation
-  bool active = true;      ///< counts in the fit at hand (held-out groups do not)
+  std::uint64_t hash = 0;    ///< of the contents: the same wherever the instance lies
+  bool usable = true;        ///< relates sessions that nothing better relates, or belongs to a synchronising operation
+  bool first_choice = true;  ///< of the part of the instances that is enough to come close
+  bool active = true;        ///< counts in the fit at hand (held-out groups do not)
 };
 
 struct Samples {

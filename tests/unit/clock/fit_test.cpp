@@ -144,7 +144,8 @@ TEST(Fit, ReduceScattersAloneReachTheirFloor) {
     job.add(Operation::reduce_scatter, job.everybody(), 200);
     const Errors errors = errors_of(job, fit_serially(job), job.everybody());
     coverage.add(errors);
-    EXPECT_LT(errors.worst_offset_pair(), 3 * 1'480 / std::sqrt(200)) << "seed " << seed;
+    // A pair of exits: sqrt(2) * 1 us / 0.6745 * 0.603 = 1.264 us. Of 28 pairs the worst may miss by four floors.
+    EXPECT_LT(errors.worst_offset_pair(), 4 * 1'264 / std::sqrt(200)) << "seed " << seed;
   }
   EXPECT_GE(coverage.share(), 0.95);
   EXPECT_LT(coverage.width(), 3);
@@ -173,8 +174,8 @@ TEST(Fit, AChainOfReduceScattersReachesItsFloor) {
     for (int n = 0; n + 1 < nodes; ++n) job.add(Operation::reduce_scatter, {n, n + 1}, instances);
     const Errors errors = errors_of(job, fit_serially(job), job.everybody());
     coverage.add(errors);
-    // Seven links one after another; each as uncertain as a pair of exits (1 us median: 1.26 us standard deviation).
-    EXPECT_LT(errors.worst_offset_pair(), 3 * std::sqrt(7.0) * 1'260 / std::sqrt(instances)) << seed;
+    // Seven links one after another; each as uncertain as a pair of exits.
+    EXPECT_LT(errors.worst_offset_pair(), 3 * std::sqrt(7.0) * 1'264 / std::sqrt(instances)) << seed;
   }
   EXPECT_GE(coverage.share(), 0.95);
   EXPECT_LT(coverage.width(), 3);
@@ -503,6 +504,31 @@ TEST(FitDistribution, TheOrderOfSessionsDoesNotMatter) {
   ClockFit reversed = fit_serially(job);
   std::reverse(reversed.report.sessions.begin(), reversed.report.sessions.end());
   expect_same(reversed, expected);
+}
+
+TEST(Fit, AFewInstancesBridgeTwoLargeGroups) {
+  // So many samples that the fit begins with a part of the instances, which need not hold any of the bridge.
+  constexpr int half = 64, instances = 1'100, bridges = 6;
+  SimulatedClocks job(26, 2 * half, 10);
+  std::vector<int> left(half), right(half);
+  std::iota(left.begin(), left.end(), 0);
+  std::iota(right.begin(), right.end(), half);
+  job.add(Operation::all_reduce, left, instances);
+  job.add(Operation::all_reduce, right, instances);
+  for (ObservedMember& member : job.observations.members) {
+    if (job.uniform(0, 1) < 0.01) member.exit_ns += static_cast<Nanoseconds>(job.uniform(1e6, 50e6));
+  }
+  job.add(Operation::all_reduce, {0, half}, bridges);
+  const ClockFit fit = fit_serially(job);
+  const Errors errors = errors_of(job, fit, job.everybody());
+  for (const int first : {0, half}) {
+    const auto begin = errors.offset_ns.begin() + first;
+    const auto [low, high] = std::minmax_element(begin, begin + half);
+    EXPECT_LT(*high - *low, 5 * all_reduce_floor_ns / std::sqrt(instances));
+  }
+  const Errors across = errors_of(job, fit, {0, half});
+  EXPECT_LT(across.worst_offset_pair(), 3 * all_reduce_floor_ns / std::sqrt(bridges));
+  EXPECT_LT(across.worst_offset_pair(), 3 * across.uncertainty_ns[1]);
 }
 
 /// Remembers the longest vector that travelled.
