@@ -150,7 +150,7 @@ Table phases_table(const Phases& phases) {
 }
 
 Table steps_table(const Phases& phases) {
-  Table table = make_table({"steps",
+  Table table = make_table({"nvtx_steps",
                             "The first 2,000 steps of each trace rank, by start",
                             {{"step", integer, "", "number in the label, else counted from 0"},
                              {"start_ns", time_kind, "ns", "of the NVTX range on the host"},

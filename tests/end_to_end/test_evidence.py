@@ -25,7 +25,7 @@ class Evidence(EndToEndTest):
     def test_phases_and_steps_of_every_rank(self):
         report = self.analyse(self.traces, "out", "--csv", ranks=2)
         truth = json.loads((self.traces / "truth.json").read_text())
-        steps = self.rows("out", "steps")
+        steps = self.rows("out", "nvtx_steps")
         recorded = []
         for rank in (0, 1):  # the last range of a rank may lie beyond the end of its capture
             with sqlite3.connect(self.traces / f"rank_{rank:05}.sqlite") as connection:

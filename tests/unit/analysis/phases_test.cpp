@@ -50,7 +50,7 @@ TEST_F(Training, KernelsBelongToTheInnermostPhase) {
 }
 
 TEST_F(Training, StepsHaveTheirNumbersAndGpuTimes) {
-  const Table& steps = *find_table(tables, "steps");
+  const Table& steps = *find_table(tables, "nvtx_steps");
   EXPECT_THAT(column<std::int64_t>(steps, "step"), ElementsAre(5, 6));
   EXPECT_THAT(column<std::int64_t>(steps, "start_ns"), ElementsAre(0, 1000));
   EXPECT_THAT(column<std::int64_t>(steps, "gpu_start_ns"), ElementsAre(100, 1100));
