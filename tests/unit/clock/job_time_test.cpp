@@ -56,6 +56,33 @@ TEST(JobTime, IsMonotoneAndInverts) {
   }
 }
 
+TEST(JobTime, FollowsBends) {
+  SessionClock clock = clock_with(1'000, 0);
+  clock.bends = {{0, 0}, {10'000, 40}, {20'000, -60}};
+  EXPECT_EQ(to_job_time(clock, 10'000, 1'000), 0);
+  EXPECT_EQ(to_job_time(clock, 10'000, 6'000), 5'000 - 20);
+  EXPECT_EQ(to_job_time(clock, 10'000, 11'000), 10'000 - 40);
+  EXPECT_EQ(to_job_time(clock, 10'000, 16'000), 15'000 + 10);  // half-way from 40 to -60
+  EXPECT_EQ(to_job_time(clock, 10'000, 31'000), 30'000 + 60);  // the last correction stays
+  EXPECT_EQ(to_job_time(clock, 10'000, -9'000), -10'000 + 0);  // as does the first
+  clock.drift_ppb = 1'000'000;                                 // 1 in 1,000, on top
+  EXPECT_EQ(to_job_time(clock, 10'000, 16'000), 15'000 + 10 - 5);
+  EXPECT_EQ(to_job_time(clock, 10'000, 31'000), 30'000 + 60 - 20);
+}
+
+TEST(JobTime, WithBendsIsMonotoneAndInverts) {
+  for (const double drift_ppb : {-50'000.0, 0.0, 50'000.0}) {
+    SessionClock clock = clock_with(123'457, drift_ppb);
+    clock.bends = {{-70'000, -8}, {0, 5}, {50'000, 0}, {90'000, 9}};
+    for (Nanoseconds u = -100'000; u < 300'000; u += 3) {
+      const Nanoseconds job = to_job_time(clock, 50'000, u);
+      ASSERT_LE(job, to_job_time(clock, 50'000, u + 1)) << drift_ppb << " at " << u;
+      const Nanoseconds back = to_session_time(clock, 50'000, job);
+      ASSERT_TRUE(back == u || back == u - 1) << drift_ppb << " at " << u;
+    }
+  }
+}
+
 TEST(JobTime, LeavesMissingTimesMissing) {
   EXPECT_EQ(to_job_time(clock_with(5, 7), 0, no_time), no_time);
   EXPECT_EQ(to_session_time(clock_with(5, 7), 0, no_time), no_time);
