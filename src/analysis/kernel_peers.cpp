@@ -14,7 +14,8 @@ namespace nsys_explain::analysis {
 namespace {
 
 constexpr std::size_t shown_kernels = 100;
-constexpr std::int64_t fewest_executions = 3;
+constexpr std::int64_t fewest_executions = 5;
+constexpr std::int64_t fewest_kernels = 3;  ///< below, one that depends on the data passes for a slow GPU
 constexpr double clock_step_ns = 32;
 constexpr double robust_deviation = 1.4826;   ///< standard deviations per median absolute deviation
 constexpr double median_efficiency = 1.2533;  ///< standard error of a median over that of a mean
@@ -147,7 +148,8 @@ Table speed_table(const std::map<std::int64_t, Speed>& speeds) {
   std::size_t r = 0;
   for (const auto& [rank, speed] : speeds) {
     const double p_value = speed.p_value(speeds.size());
-    const bool slow = p_value < significant && ratios[r] >= worth_telling && stands_out(r, ratios);
+    const bool slow =
+        speed.kernels >= fewest_kernels && p_value < significant && ratios[r] >= worth_telling && stands_out(r, ratios);
     row << rank << speed.kernels << speed.compared_ns << speed.slower << ratios[r] << p_value << slow;
     ++r;
   }

@@ -95,7 +95,7 @@ std::optional<ExitAgreement> exit_agreement(std::span<const TimedOperation> a, s
 }
 
 double worst_spread_ratio(std::size_t pairs) {
-  return 1.3 + 2 / std::sqrt(static_cast<double>(pairs));
+  return 1.4 + 2.5 / std::sqrt(static_cast<double>(pairs));
 }
 
 bool ends_together(const ExitAgreement& agreement) {

@@ -385,28 +385,7 @@ Attribution add_up(const exchange::Communicator& communicator, const JobRanks& j
   return attribution;
 }
 
-}  // namespace
-
-Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
-                             CrossRank& cross, std::vector<LocalTrace>& local_traces) {
-  const Homes homes = find_homes(communicator, job, local_traces);
-  exchange::Gathered<Outcome> outcomes;
-  const Outgoing<ArrivalPlace> places = send_outcomes(communicator, job, homes, cross, outcomes);
-  analysis::Steps steps = agree_on_steps(communicator, homes);
-  for (const auto& [trace_rank, rank] : homes.local) count_steps_by(steps, *rank);
-  compare_with_peers(communicator, job, homes);
-  return_lateness(communicator, homes, outcomes, places, cross);
-
-  const auto [start_ns, end_ns] = extent(communicator, clock, homes);
-  Ledger ledger(job, clock, steps, start_ns, end_ns);
-  const ArrivalCosts costs = settle_claims(communicator, job, homes, ledger);
-  std::vector<StepRow> step_rows = make_step_rows(communicator, job, homes, cross, steps, costs);
-  Attribution attribution = add_up(communicator, job, homes, ledger, costs);
-  attribution.steps = std::move(steps);
-  attribution.step_rows = std::move(step_rows);
-  return attribution;
-}
-
+/// Collective: sets pattern and steps of the stragglers from their costs step by step.
 void judge_patterns(const exchange::Communicator& communicator, const JobRanks& job, const Attribution& attribution,
                     std::vector<Straggler>& stragglers) {
   const analysis::JobDelays& delays = attribution.delays;
@@ -452,6 +431,7 @@ void judge_patterns(const exchange::Communicator& communicator, const JobRanks& 
   }
 }
 
+/// Costs into the ranks' summaries.
 void add_delays(const Attribution& attribution, std::vector<RankSummary>& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const RankDelays& delays = attribution.ranks[r];
@@ -481,6 +461,40 @@ DelaySummary summarise_delays(const Attribution& attribution, const std::vector<
   constexpr const char* sources[] = {"none", "nvtx", "periodicity"};
   summary.step_source = sources[static_cast<std::size_t>(attribution.steps.source)];
   return summary;
+}
+
+}  // namespace
+
+Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+                             CrossRank& cross, std::vector<LocalTrace>& local_traces) {
+  const Homes homes = find_homes(communicator, job, local_traces);
+  exchange::Gathered<Outcome> outcomes;
+  const Outgoing<ArrivalPlace> places = send_outcomes(communicator, job, homes, cross, outcomes);
+  analysis::Steps steps = agree_on_steps(communicator, homes);
+  for (const auto& [trace_rank, rank] : homes.local) count_steps_by(steps, *rank);
+  compare_with_peers(communicator, job, homes);
+  return_lateness(communicator, homes, outcomes, places, cross);
+
+  const auto [start_ns, end_ns] = extent(communicator, clock, homes);
+  Ledger ledger(job, clock, steps, start_ns, end_ns);
+  const ArrivalCosts costs = settle_claims(communicator, job, homes, ledger);
+  std::vector<StepRow> step_rows = make_step_rows(communicator, job, homes, cross, steps, costs);
+  Attribution attribution = add_up(communicator, job, homes, ledger, costs);
+  attribution.steps = std::move(steps);
+  attribution.step_rows = std::move(step_rows);
+  return attribution;
+}
+
+Verdict reach_verdict(const exchange::Communicator& communicator, const JobRanks& job, std::vector<RankSummary> ranks,
+                      const analysis::Totals& totals, const Attribution& attribution,
+                      std::span<const analysis::Grouping> groupings) {
+  Verdict verdict;
+  verdict.ranks = std::move(ranks);
+  add_delays(attribution, verdict.ranks);
+  verdict.stragglers = analysis::find_stragglers(verdict.ranks, totals, attribution.delays, groupings);
+  judge_patterns(communicator, job, attribution, verdict.stragglers);
+  verdict.delay = summarise_delays(attribution, verdict.ranks, verdict.stragglers);
+  return verdict;
 }
 
 }  // namespace nsys_explain::pipeline

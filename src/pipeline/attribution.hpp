@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "cross_rank.hpp"
@@ -45,13 +46,16 @@ struct Attribution {
 Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              CrossRank& cross, std::vector<LocalTrace>& local_traces);
 
-/// Collective: sets pattern and steps of the stragglers from their costs step by step.
-void judge_patterns(const exchange::Communicator& communicator, const JobRanks& job, const Attribution& attribution,
-                    std::vector<Straggler>& stragglers);
+/// What the delays come to.
+struct Verdict {
+  std::vector<RankSummary> ranks;
+  std::vector<Straggler> stragglers;  ///< with patterns, without causes
+  DelaySummary delay;
+};
 
-/// The parts of the job report that rest on delays.
-void add_delays(const Attribution& attribution, std::vector<RankSummary>& ranks);
-DelaySummary summarise_delays(const Attribution& attribution, const std::vector<RankSummary>& ranks,
-                              const std::vector<Straggler>& stragglers);
+/// Collective: completes the ranks' summaries and names who is late, on every tool rank.
+Verdict reach_verdict(const exchange::Communicator& communicator, const JobRanks& job, std::vector<RankSummary> ranks,
+                      const analysis::Totals& totals, const Attribution& attribution,
+                      std::span<const analysis::Grouping> groupings);
 
 }  // namespace nsys_explain::pipeline

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "case_tables.hpp"
 #include "nsys_explain/pipeline/job.hpp"
 #include "rank_tables.hpp"
 #include "tables.hpp"
@@ -47,6 +48,7 @@ void print_schema(std::ostream& out) {
   const JobReport nothing;
   std::vector<TableSchema> schemas = {instances_schema(), arrivals_schema()};
   for (const Table& table : job_tables(nothing)) schemas.push_back(table.schema);
+  for (const Table& table : CaseTables().release()) schemas.push_back(table.schema);
   for (const Table& table : rank_tables()) schemas.push_back(table.schema);
   out << "Tables of store.h5 and tables/*.csv. Times count from the job epoch; label and text are UTF-8.\n";
   for (const TableSchema& schema : schemas) {

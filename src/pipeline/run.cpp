@@ -15,7 +15,6 @@
 #include "investigation.hpp"
 #include "job_clock.hpp"
 #include "job_ranks.hpp"
-#include "job_tables.hpp"
 #include "link_analysis.hpp"
 #include "local_traces.hpp"
 #include "nsys_explain/analysis/activity_summary.hpp"
@@ -33,6 +32,7 @@
 #include "pack.hpp"
 #include "phases.hpp"
 #include "progress.hpp"
+#include "rank_comparison.hpp"
 #include "rank_tables.hpp"
 #include "report_detail.hpp"
 #include "tables.hpp"
@@ -104,9 +104,8 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
 }
 
 JobReport make_report(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
-                      const analysis::Totals& totals, std::vector<RankSummary> ranks, std::vector<Straggler> stragglers,
-                      DelaySummary delay, LinkAnalysis links, std::vector<Table> rank_tables,
-                      const std::vector<analysis::LinkPeak>& link_peaks) {
+                      const analysis::Totals& totals, Verdict verdict, LinkAnalysis links,
+                      std::vector<Table> rank_tables, const std::vector<analysis::LinkPeak>& link_peaks) {
   JobReport report;
   report.epoch_utc_ns = job.epoch_utc_ns;
   report.inputs = job.inputs;
@@ -127,9 +126,9 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
     report.clock.smallest_skew_ns = analysis::resolution_factor * totals.largest_skew_uncertainty_ns;
   }
   report.by_operation = analysis::summarise_operations(totals.operations);
-  report.ranks = std::move(ranks);
-  report.stragglers = std::move(stragglers);
-  report.delay = std::move(delay);
+  report.ranks = std::move(verdict.ranks);
+  report.stragglers = std::move(verdict.stragglers);
+  report.delay = std::move(verdict.delay);
   report.nvlink = analysis::summarise_nvlink(rank_tables, job.trace_ranks, link_peaks);
   report.network = analysis::summarise_network(rank_tables, job.trace_ranks);
   report.slow_links = std::move(links.slow_links);
@@ -228,11 +227,11 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     ranks.warnings.insert(ranks.warnings.end(), clock.warnings.begin(), clock.warnings.end());
     apply_clock(communicator, clock, ranks, cross, local_traces);
   });
-  std::vector<Table> tables;
-  phases.collective("gathering tables", [&] { tables = gather_rank_tables(communicator, local_traces); });
+  std::vector<Table> rank_tables;
+  phases.collective("gathering tables", [&] { rank_tables = gather_rank_tables(communicator, local_traces); });
   phases.local("comparing trace ranks", [&] {
-    std::vector<Table> compared = make_job_tables(tables, *categories, job.elapsed_unprofiled);
-    std::move(compared.begin(), compared.end(), std::back_inserter(tables));
+    std::vector<Table> compared = compare_trace_ranks(rank_tables, *categories, job.elapsed_unprofiled);
+    std::move(compared.begin(), compared.end(), std::back_inserter(rank_tables));
   });
   JobReport report;
   Attribution attribution;
@@ -240,15 +239,10 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     compute_waits(clock, ranks, cross);
     attribution = attribute_delays(communicator, clock.report, ranks, cross, local_traces);
     const analysis::Totals totals = sum_waits(communicator, ranks, cross);
-    std::vector<RankSummary> summaries = summarise_ranks(communicator, ranks, local_traces, totals);
-    add_delays(attribution, summaries);
-    std::vector<Straggler> stragglers = analysis::find_stragglers(summaries, totals, attribution.delays,
-                                                                  groupings_of(ranks.trace_ranks, options.racks));
-    judge_patterns(communicator, ranks, attribution, stragglers);
-    DelaySummary delay = summarise_delays(attribution, summaries, stragglers);
-    report =
-        make_report(ranks, clock.report, cross, totals, std::move(summaries), std::move(stragglers), std::move(delay),
-                    analyse_links(communicator, ranks, cross), std::move(tables), options.link_peaks);
+    Verdict verdict = reach_verdict(communicator, ranks, summarise_ranks(communicator, ranks, local_traces, totals),
+                                    totals, attribution, groupings_of(ranks.trace_ranks, options.racks));
+    report = make_report(ranks, clock.report, cross, totals, std::move(verdict),
+                         analyse_links(communicator, ranks, cross), std::move(rank_tables), options.link_peaks);
     report.activity.category_map = categories->name();
     report.window = options.window_text;
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));

@@ -66,9 +66,6 @@ UserOptions read_user_options(const JobSpecification& job) {
   if (!job.phase_map_path.empty()) {
     options.analysis.phase_rules = analysis::parse_phase_map(read_file(job.phase_map_path, "phase map"));
   }
-  if (!job.link_peaks_path.empty()) {
-    options.link_peaks = analysis::parse_link_peaks(read_file(job.link_peaks_path, "link peaks"));
-  }
   analysis::RooflineEvidence& roofline = options.analysis.roofline;
   roofline.ncu = read_evidence("--ncu", job.ncu_path, analysis::parse_ncu_csv);
   roofline.gemms = read_evidence("--cublas-log", job.cublas_log_path, analysis::parse_cublas_log);
@@ -77,6 +74,9 @@ UserOptions read_user_options(const JobSpecification& job) {
   const auto offset_s = static_cast<std::int64_t>(job.nvml_utc_offset_hours * 3600);
   options.analysis.gpu_samples = read_evidence(
       "--nvml", job.nvml_path, [&](std::string_view text) { return analysis::parse_gpu_samples(text, offset_s); });
+  if (!job.link_peaks_path.empty()) {
+    options.link_peaks = analysis::parse_link_peaks(read_file(job.link_peaks_path, "link peaks"));
+  }
   return options;
 }
 

@@ -249,7 +249,7 @@ std::string missing_note(const ActivitySummary& a) {
   if (!a.has_thread_states) missing.emplace_back("thread states (--cpuctxsw=process-tree)");
   if (a.largest_gpu_memory_bytes == 0) missing.emplace_back("GPU memory over time (--cuda-memory-usage=true)");
   if (a.transfers.empty()) missing.emplace_back("copies and sets (there were none, or no -t cuda)");
-  if (a.gpu_speeds.empty()) missing.emplace_back("kernels that several trace ranks ran three times or more");
+  if (a.gpu_speeds.empty()) missing.emplace_back("kernels that several trace ranks ran five times or more");
   if (missing.empty()) return {};
   std::string text = "Not in these traces: ";
   for (std::size_t i = 0; i < missing.size(); ++i) text += (i > 0 ? "; " : "") + missing[i];

@@ -54,11 +54,11 @@ const std::map<std::string_view, TableText>& tables() {
       {"DIAGNOSTIC_EVENT", {"timestamp:I! timestampType:I! source:I! severity:I! text:T! globalPid:I", 20240}},
       {"PROFILER_OVERHEAD", {"start:I! end:I! globalTid:I nameId:I! returnValue:I!^20254 overheadType:I!@20255"}},
       {"CUPTI_ACTIVITY_KIND_OVERHEAD",
-       {"start:I! end:I! eventClass:I! globalTid:I correlationId:I nameId:I! overheadType:I!", 20255}},
+       {"start:I! end:I! eventClass:I! globalTid:I correlationId:I nameId:I overheadType:I!", 20255}},
       {"OSRT_API",
-       {"start:I! end:I! eventClass:I! globalTid:I nameId:I! returnValue:I! nestingLevel:I callchainId:I "
-        "argumentsId:I@20255"}},
-      {"SCHED_EVENTS", {"start:I! cpu:I! isSchedIn:I! globalTid:I threadState:I@20250 threadBlock:I@20250"}},
+       {"start:I! end:I! eventClass:I! globalTid:I nameId:I! returnValue:I! nestingLevel:I callchainId:I! "
+        "argumentsId:I!@20255"}},
+      {"SCHED_EVENTS", {"start:I! cpu:I! isSchedIn:I! globalTid:I threadState:I@20240 threadBlock:I@20240"}},
       {"CUPTI_ACTIVITY_KIND_RUNTIME",
        {"start:I! end:I! eventClass:I! globalTid:I correlationId:I nameId:I! returnValue:I! callchainId:I"}},
       {"CUPTI_ACTIVITY_KIND_KERNEL",

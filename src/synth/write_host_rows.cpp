@@ -61,6 +61,8 @@ void write_file_reads(ExportContext& context) {
         table.set(table.column("nameId"), context.strings.id("read"));
         table.set(table.column("returnValue"), 262'144);
         table.set(table.column("nestingLevel"), 0);
+        table.set(table.column("callchainId"), 0);
+        table.set(table.column("argumentsId"), 0);
         table.insert();
       }
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nsys_explain/exchange/communicator.hpp"
+#include "pipeline/attribution.hpp"
 #include "pipeline/cross_rank.hpp"
 #include "pipeline/job_clock.hpp"
 #include "pipeline/job_ranks.hpp"
@@ -82,7 +83,7 @@ SimulatedPhase simulate(int ranks) {
         Arrival arrival;
         arrival.enter_ns = shown(ready[rank]);
         arrival.exit_ns = shown(exit);
-        arrival.work_ns = 2'000'000;
+        arrival.index = c;
         arrival.communicator = world ? world_key : world_key + 1 + static_cast<std::uint64_t>(first);
         arrival.call_bytes = 1 << 20;
         arrival.trace_rank = rank;
@@ -134,7 +135,9 @@ void cross_rank_phase(benchmark::State& state) {
     }
     {
       const StageTimer timer(waits);
-      benchmark::DoNotOptimize(sum_waits(communicator, fit, phase.job, cross));
+      compute_waits(fit, phase.job, cross);
+      benchmark::DoNotOptimize(attribute_delays(communicator, fit.report, phase.job, cross, phase.traces));
+      benchmark::DoNotOptimize(sum_waits(communicator, phase.job, cross));
     }
   }
   const double arrivals = static_cast<double>(ranks) * collectives * static_cast<double>(state.iterations());

@@ -9,7 +9,7 @@ namespace nsys_explain::analysis {
 
 /// From the joined `kernels_by_launch` of all trace ranks. A kernel is the same where name, grid and block are, so that
 /// different work rarely passes for slow work. Communication kernels are left out: they wait for others. A trace rank
-/// is compared where it and at least one peer ran the kernel three times or more.
+/// is compared where it and at least one peer ran the kernel five times or more.
 ///
 /// - `kernel_peers`: the 100 kernels with most time, by trace rank: its median against the median of the peers'
 /// medians.
@@ -17,9 +17,9 @@ namespace nsys_explain::analysis {
 ///   between peers (1.4826 MAD of their logarithms) and of the GPU clock's steps of 32 ns.
 /// - `gpu_speed`, one row per trace rank compared: ratio is the median of its kernels' ratios weighted by their time;
 ///   p_value that of all z combined (Stouffer, weighted by time, one-sided), times the number of trace ranks. slow is 1
-///   where p_value < 0.01, the ratio is at least 1.02, and it stands out from the other trace ranks' ratios by three
-///   of their robust standard deviations (with only two trace ranks: the ratio is at least 1.05). The p-value takes
-///   executions as independent, so the other two conditions must hold as well.
+///   where three kernels or more were compared, p_value < 0.01, the ratio is at least 1.02, and it stands out from the
+///   other trace ranks' ratios by three of their robust standard deviations (with only two trace ranks: the ratio is at
+///   least 1.05). The p-value takes executions as independent, so the other two conditions must hold as well.
 std::vector<Table> kernel_peer_tables(const Table& kernels_by_launch);
 
 /// Table `kernel_imbalance` from the joined `kernels`: by kernel name that two or more trace ranks ran, the sum of

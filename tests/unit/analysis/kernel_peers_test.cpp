@@ -63,9 +63,9 @@ TEST(KernelPeers, RatiosByHand) {
   std::vector<Table> of_ranks;
   for (const Nanoseconds duration : {1000, 1000, 1040, 1500}) {
     OneRank rank;
-    for (int i = 0; i < 4; ++i) rank.kernel("k", i * 10'000, i * 10'000 + duration);
+    for (int i = 0; i < 5; ++i) rank.kernel("k", i * 10'000, i * 10'000 + duration);
     rank.kernel("twice", 50'000, 50'100);  // too rare to compare
-    for (int i = 0; i < 3; ++i) rank.kernel("ncclX", 60'000 + i * 1000, 60'500 + i * 1000 + duration);
+    for (int i = 0; i < 5; ++i) rank.kernel("ncclX", 60'000 + i * 1000, 60'500 + i * 1000 + duration);
     of_ranks.push_back(table_of(kernel_tables(rank.events()), "kernels_by_launch"));
   }
   const std::vector<Table> tables = kernel_peer_tables(join(of_ranks));
@@ -111,6 +111,13 @@ TEST(KernelPeers, OfTwoTheSlowerOneIsNamedWhereItIsFarOff) {
   gpus.ranks = 2;
   gpus.factor = [](int rank, int) { return rank == 1 ? 1.2 : 1.0; };
   EXPECT_EQ(slow_ranks(simulate(gpus, 1)), (std::vector<std::int64_t>{1}));
+}
+
+TEST(KernelPeers, OneKernelAloneDoesNotTellSlowFromOther) {
+  Gpus gpus;
+  gpus.kernels = 1;
+  gpus.factor = [](int rank, int) { return rank == 1 ? 1.5 : 1.0; };
+  EXPECT_TRUE(slow_ranks(simulate(gpus, 1)).empty());
 }
 
 TEST(KernelPeers, SameNameWithAnotherGridIsOtherWork) {

@@ -25,13 +25,13 @@ StragglerCase wait_of(std::int32_t trace_rank, Nanoseconds caused_wait_ns) {
   return one;
 }
 
-/// Two ranks of a second each, with 10 ms of waiting.
+/// Two ranks of half a second each, with 10 ms of waiting.
 JobReport job() {
   JobReport report;
   for (std::int32_t r = 0; r < 2; ++r) {
     RankSummary rank;
     rank.trace_rank = r;
-    rank.budget.window_ns = 1000 * ms;
+    rank.budget.window_ns = 500 * ms;
     rank.wait_ns = 5 * ms;
     report.ranks.push_back(rank);
   }
@@ -75,7 +75,7 @@ TEST(LongWaits, BecomeOneFindingWithALineEach) {
   ASSERT_NE(finding, findings.end());
   EXPECT_EQ(
       finding->title,
-      "2 collectives hold 80% of all waiting, 0.4% of all GPU time; most of it because the profiler itself delayed "
+      "2 collectives hold 80% of all waiting, 0.8% of all GPU time; most of it because the profiler itself delayed "
       "it");
   EXPECT_EQ(
       finding->evidence[0],
