@@ -31,12 +31,6 @@ void add_parts(const std::vector<WorkPiece>& pieces, Nanoseconds start_ns, Nanos
   }
 }
 
-/// The end of what this rank communicated last before `enter_ns`: its own work began there. no_time: nothing before.
-Nanoseconds work_start(const std::vector<Nanoseconds>& sorted_exits, Nanoseconds enter_ns) {
-  const auto later = std::upper_bound(sorted_exits.begin(), sorted_exits.end(), enter_ns);
-  return later == sorted_exits.begin() ? no_time : *std::prev(later);
-}
-
 }  // namespace
 
 std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const Arrival> arrivals) {
@@ -47,15 +41,11 @@ std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const 
   const std::vector<WorkPiece> pieces = work_timeline(events, host);
   const LaunchOrder order(events);
   KernelHashes hashes(events.trace);
-  std::vector<Nanoseconds> exits;
-  exits.reserve(arrivals.size());
-  for (const Arrival& arrival : arrivals) exits.push_back(arrival.exit_ns);
-  std::sort(exits.begin(), exits.end());
   for (const Arrival& arrival : arrivals) {
     WorkProfile profile;
     profile.enter_ns = arrival.enter_ns;
-    if (const Nanoseconds start_ns = work_start(exits, arrival.enter_ns); start_ns != no_time) {
-      add_parts(pieces, start_ns, arrival.enter_ns, profile);
+    if (arrival.work_ns != no_time) {
+      add_parts(pieces, arrival.enter_ns - arrival.work_ns, arrival.enter_ns, profile);
     }
     if (const auto segment = order.before(arrival.enter_ns)) {
       std::int64_t kernel_ns = 0;

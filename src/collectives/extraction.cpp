@@ -164,6 +164,19 @@ class ProcessExtractor {
       }
       arrival.position = next_position[arrival.communicator]++;
     }
+    measure_work(arrivals);
+  }
+
+  /// The latest exit before an enter is not that of the previous enter where communicators overlap.
+  static void measure_work(std::vector<Arrival>& arrivals) {
+    std::vector<Nanoseconds> exits;
+    exits.reserve(arrivals.size());
+    for (const Arrival& arrival : arrivals) exits.push_back(arrival.exit_ns);
+    std::sort(exits.begin(), exits.end());
+    for (Arrival& arrival : arrivals) {
+      const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter_ns);
+      if (later != exits.begin()) arrival.work_ns = arrival.enter_ns - *std::prev(later);
+    }
   }
 
   const Trace& trace_;

@@ -133,6 +133,7 @@ MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& commun
     for (const Arrival& member : members) {
       block.arrivals.push_back({.enter_ns = member.enter_ns,
                                 .exit_ns = member.exit_ns,
+                                .work_ns = member.work_ns,
                                 .trace_rank = member.trace_rank,
                                 .index = member.index,
                                 .timing_source = member.timing_source,

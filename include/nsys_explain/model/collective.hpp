@@ -61,6 +61,9 @@ double bus_bandwidth_factor(Operation operation, std::int64_t members);
 struct Arrival {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
+  /// Time from the latest communication exit on this trace rank before this enter to this enter; no_time for the first
+  /// arrival. What happened in it tells why the rank came late.
+  Nanoseconds work_ns = no_time;
   std::uint64_t communicator = 0;  ///< key: NCCL's hash, or an inferred one (see collectives/communicators.hpp)
   std::int64_t call_bytes = -1;    ///< NCCL's per-call size; -1 unknown
   std::int64_t sequence =
@@ -82,6 +85,7 @@ struct Arrival {
 struct InstanceArrival {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
+  Nanoseconds work_ns = no_time;  ///< see Arrival
   Nanoseconds wait_ns = 0;
   Nanoseconds transfer_ns = 0;
   Nanoseconds own_lateness_ns = 0;
