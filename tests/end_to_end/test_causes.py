@@ -50,6 +50,28 @@ class Causes(EndToEndTest):
         self.assertGreaterEqual(causes.count(cause), 0.95 * len(causes), causes)
 
 
+class ParallelJobs(EndToEndTest):
+    """The cause does not depend on how the job is cut up, nor on events that the capture lost."""
+
+    def check(self, cause, *options):
+        causes = []
+        for seed in SEEDS:
+            traces = self.synth(f"job{seed}", "--seed", str(seed), "--truth", "none", "--layers", "4", "--nodes", "1",
+                                *options)
+            first = self.analyse(traces, "out", "--force")["stragglers"][0]
+            causes.append((first["trace_rank"], first["cause"]))
+        self.assertGreaterEqual(causes.count((3, cause)), 0.95 * len(causes), causes)
+
+    def test_fully_sharded(self):
+        self.check("allocation", "--dp-style", "fully_sharded", "--steps", "12", "--fault", "allocation:rank=3,pause=3ms")
+
+    def test_a_gpu_hardly_slower(self):
+        self.check("slow_kernel", "--steps", "40", "--fault", "slow_gpu:rank=3,factor=1.025")
+
+    def test_lost_kernels(self):
+        self.check("extra_work", "--steps", "10", "--drop", "0.01", "--fault", "extra_work:rank=3,factor=1.3")
+
+
 class WorkedExample(EndToEndTest):
     def test_the_rows_that_the_readme_looks_up_say_what_was_planted(self):
         readme = pathlib.Path(__file__).resolve().parents[2] / "README.md"
