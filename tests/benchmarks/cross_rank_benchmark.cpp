@@ -123,7 +123,7 @@ void cross_rank_phase(benchmark::State& state) {
     clock::ClockFit fit;
     {
       const StageTimer timer(matching);
-      cross = match_collectives(communicator, phase.traces);
+      cross = match_collectives(communicator, phase.job, phase.traces);
     }
     {
       const StageTimer timer(fitting);
@@ -131,7 +131,7 @@ void cross_rank_phase(benchmark::State& state) {
     }
     {
       const StageTimer timer(correcting);
-      apply_clock(fit, phase.job, cross, phase.traces);
+      apply_clock(communicator, fit, phase.job, cross, phase.traces);
     }
     {
       const StageTimer timer(waits);
