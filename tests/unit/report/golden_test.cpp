@@ -14,8 +14,7 @@ namespace nsys_explain::report {
 namespace {
 
 void compare_with_golden(const std::string& actual, const std::string& name) {
-  const std::filesystem::path path =
-      std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "golden" / name;
+  const std::filesystem::path path = std::filesystem::path(NSYS_EXPLAIN_TESTS) / "golden" / name;
   if (std::getenv("NSYS_EXPLAIN_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path, std::ios::binary) << actual;
     FAIL() << "wrote " << path << "; read it, then run again without NSYS_EXPLAIN_UPDATE_GOLDEN";

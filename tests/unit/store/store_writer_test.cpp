@@ -133,7 +133,7 @@ TEST_F(StoreWriterTest, IsReadByH5pyAndPandasInThreeLines) {
   writer.set_attribute("/run", "tool_ranks", std::int64_t{4});
   writer.write(arrivals());
   writer.close();
-  const fs::path script = fs::path(__FILE__).parent_path() / "read_store.py";
+  const fs::path script = fs::path(NSYS_EXPLAIN_TESTS) / "unit" / "store" / "read_store.py";
   const std::string command = *python + " '" + script.string() + "' '" + file() + "'";
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
 }
