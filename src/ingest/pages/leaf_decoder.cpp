@@ -38,10 +38,12 @@ void LeafDecoder::decode(std::span<const Leaf> run, PageBatch& batch) {
 
   std::size_t rows = 0;
   for (const Leaf& leaf : run) rows += cell_count(leaf, batch);
+  outputs_.clear();
   for (const WantedColumn& column : layouts_.wanted()) {
     ColumnValues& values = batch.columns[column.output];
     if (!column.is_text && values.integers.size() < rows) values.integers.resize(rows);
     if (column.is_text && values.texts.size() < rows) values.texts.resize(rows);
+    outputs_.push_back({values.integers.data(), column.is_text ? values.texts.data() : nullptr, column.is_rowid});
   }
   for (const Leaf& leaf : run) decode_leaf(leaf, batch);
 }
@@ -75,7 +77,8 @@ void LeafDecoder::decode_leaf(const Leaf& leaf, PageBatch& batch) {
     const auto rowid = static_cast<std::int64_t>(key);
     if (rowid <= previous || rowid > leaf.last) throw PageSurprise("rowids out of order", leaf.page);
     previous = rowid;
-    decode_record(find_record(at + length_bytes + key_bytes, end, length, leaf.page), rowid, leaf.page, batch);
+    Record record = find_record(at + length_bytes + key_bytes, end, length, leaf.page);
+    decode_record(record, rowid, leaf.page, batch);
   }
 }
 
@@ -94,7 +97,7 @@ LeafDecoder::Record LeafDecoder::find_record(const std::uint8_t* at, const std::
   return {at, local, length, load_be32(at + local)};
 }
 
-void LeafDecoder::decode_record(Record record, std::int64_t rowid, std::uint32_t page, PageBatch& batch) {
+void LeafDecoder::decode_record(Record& record, std::int64_t rowid, std::uint32_t page, PageBatch& batch) {
   const RecordLayout* layout = layouts_.of(record.bytes, record.available);
   if (layout == nullptr && record.available < record.length) {
     gather(record, record.length, page, batch);  // the header itself goes on in overflow pages
@@ -104,17 +107,17 @@ void LeafDecoder::decode_record(Record record, std::int64_t rowid, std::uint32_t
   if (layout->record_bytes != record.length) throw PageSurprise("a record is not as long as its header says", page);
   if (layout->wanted_bytes > record.available) gather(record, layout->wanted_bytes, page, batch);
 
-  const std::vector<WantedColumn>& wanted = layouts_.wanted();
-  for (std::size_t c = 0; c < wanted.size(); ++c) {
-    const Field& field = layout->fields[c];
-    ColumnValues& values = batch.columns[wanted[c].output];
-    std::int64_t integer = wanted[c].is_rowid ? rowid : load_integer(record.bytes, field);
-    if (layout->has_doubles && field.type == 7) integer = integer_of_double(record.bytes + field.offset);
-    if (wanted[c].is_text) {
-      values.texts[batch.rows] = text_of(field, integer, record.bytes, batch);
+  const std::size_t row = batch.rows;
+  const Field* field = layout->fields.data();
+  for (const Output& output : outputs_) {
+    std::int64_t integer = output.is_rowid ? rowid : load_integer(record.bytes, *field);
+    if (layout->has_doubles && field->type == 7) integer = integer_of_double(record.bytes + field->offset);
+    if (output.texts == nullptr) {
+      output.integers[row] = integer;
     } else {
-      values.integers[batch.rows] = integer;
+      output.texts[row] = text_of(*field, integer, record.bytes, batch);
     }
+    ++field;
   }
   if (batch.rows == 0) batch.first_rowid = rowid;
   batch.last_rowid = rowid;

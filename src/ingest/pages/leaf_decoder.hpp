@@ -47,13 +47,21 @@ class LeafDecoder {
   void decode_leaf(const Leaf& leaf, PageBatch& batch);
   Record find_record(const std::uint8_t* at, const std::uint8_t* usable_end, std::uint64_t length,
                      std::uint32_t page) const;
-  void decode_record(Record record, std::int64_t rowid, std::uint32_t page, PageBatch& batch);
+  void decode_record(Record& record, std::int64_t rowid, std::uint32_t page, PageBatch& batch);
   void gather(Record& record, std::uint64_t wanted_bytes, std::uint32_t page, PageBatch& batch) const;
   static std::string_view text_of(const Field& field, std::int64_t integer, const std::uint8_t* record,
                                   PageBatch& batch);
 
+  /// Where the values of one wanted column go: one of the two.
+  struct Output {
+    std::int64_t* integers = nullptr;
+    std::string_view* texts = nullptr;
+    bool is_rowid = false;
+  };
+
   const PageFile& file_;
   RecordLayouts layouts_;
+  std::vector<Output> outputs_;  ///< as the wanted columns
   std::uint32_t window_page_ = 0, window_pages_ = 0;
 };
 
