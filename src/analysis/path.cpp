@@ -97,6 +97,7 @@ void find_role(Path& path) {
     most = count;
     path.role = digest;
   }
+  path.role = mix(path.role, path.kind);
 }
 
 void add_up_excess(Path& path) {
@@ -110,8 +111,26 @@ void add_up_excess(Path& path) {
 
 }  // namespace
 
-Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators, const Steps& steps) {
+std::uint64_t names_of_kernels(const RankEvents& events) {
+  std::set<StringIndex> names;
+  for (const Kernel& kernel : events.device.kernels) {
+    if (!events.is_communication(kernel)) names.insert(kernel.short_name);
+  }
+  std::uint64_t digest = 0;  // a sum: string indices differ from file to file, and so does their order
+  for (const StringIndex name : names) {
+    std::uint64_t hash = 1;
+    for (const char c : events.trace.strings[name]) hash = mix(hash, static_cast<unsigned char>(c));
+    digest += hash;
+  }
+  return digest;
+}
+
+Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators, const Steps& steps,
+               std::uint64_t kernel_names) {
   Path path;
+  const bool sizes_known =
+      std::any_of(arrivals.begin(), arrivals.end(), [](const Arrival& arrival) { return arrival.call_bytes >= 0; });
+  if (!sizes_known) path.kind = kernel_names;
   path.communicators = std::move(communicators);
   if (!arrivals.empty()) path.trace_rank = arrivals.front().trace_rank;
   if (steps.source == StepSource::nvtx) path.first_step_ns = steps.start_ns.front();

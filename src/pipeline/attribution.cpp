@@ -482,6 +482,9 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   Attribution attribution = add_up(communicator, job, homes, ledger, costs);
   attribution.steps = std::move(steps);
   attribution.step_rows = std::move(step_rows);
+  attribution.delays.payload =
+      std::any_of(cross.communicators.begin(), cross.communicators.end(),
+                  [](const collectives::PlannedCommunicator& c) { return c.evidence == Evidence::nccl_payload; });
   return attribution;
 }
 

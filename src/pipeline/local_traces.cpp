@@ -40,6 +40,7 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     const analysis::RankEvents events{trace,    process,          process.devices[d],
                                       launches, is_communication, arrivals[d].arrivals};
     rank.tables = make_rank_tables(events, options);
+    rank.kernel_names = analysis::names_of_kernels(events);
     rank.profiles = analysis::profile_work(events, arrivals[d].arrivals);
     rank.steps = analysis::find_steps(events, arrivals[d].arrivals);
     analysis::mark_blocking(events, arrivals[d].arrivals);

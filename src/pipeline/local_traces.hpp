@@ -30,6 +30,7 @@ struct LocalRank {
   std::vector<Arrival> arrivals;      ///< trace time until then, too; given away when collectives are matched
   analysis::Steps steps;              ///< likewise
   analysis::Path path;                ///< what stays here of the arrivals; session time u
+  std::uint64_t kernel_names = 0;     ///< analysis::names_of_kernels
   std::vector<WorkProfile> profiles;  ///< of every arrival, in enter order; trace time, whatever the clock
   std::vector<collectives::CommunicatorMembership> memberships;
   std::vector<Table> tables;  ///< what the rank tells by itself (rank_tables.hpp); their times follow the clock

@@ -135,7 +135,7 @@ analysis::Path path_of(const LocalRank& rank, const std::map<std::uint64_t, std:
                        std::span<const PlannedCommunicator> planned) {
   std::vector<analysis::PathCommunicator> members;
   for (const auto& [key, c] : communicators) members.push_back({key, planned[c].size, planned[c].trace_ranks});
-  analysis::Path path = analysis::make_path(rank.arrivals, std::move(members), rank.steps);
+  analysis::Path path = analysis::make_path(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
   path.trace_rank = rank.trace_rank;
   return path;
 }

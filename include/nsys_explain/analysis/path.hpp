@@ -58,6 +58,7 @@ struct PathArrival {
 
 struct Path {
   std::int32_t trace_rank = -1;
+  std::uint64_t kind = 0;  ///< part of the role that is known from the start
   std::uint64_t role = 0;  ///< equal for ranks whose steps consist of the same operations on communicators alike
   Nanoseconds first_step_ns = no_time;  ///< start of the first step, if its own: work can be measured from there
   std::vector<PathCommunicator> communicators;  ///< by key
@@ -67,7 +68,13 @@ struct Path {
 };
 
 /// `arrivals` are in order of Arrival::index, on the clock of `steps`; `communicators` holds each of theirs, by key.
-Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators, const Steps& steps);
+/// `kernel_names` is names_of_kernels of the rank: it becomes a part of the role where no payload tells message sizes,
+/// since stages of a pipeline may then look alike in all they communicate.
+Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators, const Steps& steps,
+               std::uint64_t kernel_names);
+
+/// Digest of which compute kernels a rank runs, by base name: neither how many, nor how large, nor how long.
+std::uint64_t names_of_kernels(const RankEvents& events);
 
 /// Takes over what the instances tell, measures the work between blocking arrivals and finds the role. The outcomes of
 /// a path may come in any order and need not be complete.

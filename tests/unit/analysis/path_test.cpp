@@ -24,8 +24,9 @@ std::vector<PathCommunicator> communicators(std::int32_t size_of_two = 4) {
   return {{1, 8, all}, {2, size_of_two, half}, {5, 4, other}, {11, 8, all}, {12, size_of_two, half}};
 }
 
-Path path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std::int32_t size_of_two = 4) {
-  Path path = make_path(arrivals, communicators(size_of_two), steps);
+Path path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std::int32_t size_of_two = 4,
+             std::uint64_t kernel_names = 0) {
+  Path path = make_path(arrivals, communicators(size_of_two), steps, kernel_names);
   std::vector<Outcome> outcomes;
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     Outcome outcome;
@@ -144,6 +145,14 @@ TEST(Blocking, ComputeThatGoesOnDoesNotWait) {
   EXPECT_FALSE(arrivals[0].blocking) << "compute ran for 50 of the last 50 us";
   EXPECT_TRUE(arrivals[1].blocking) << "it had waited since 210 us";
   EXPECT_TRUE(arrivals[2].blocking) << "a short one in a gap";
+}
+
+TEST(Path, WithoutMessageSizesTheKernelsTellRolesApart) {
+  std::vector<Arrival> arrivals{arrival(0, 10, 1), arrival(20, 30, 2), arrival(40, 50, 1)};
+  EXPECT_EQ(path_of(arrivals, {}, 4, 17).role, path_of(arrivals, {}, 4, 18).role) << "sizes are known";
+  for (Arrival& a : arrivals) a.call_bytes = -1;
+  EXPECT_EQ(path_of(arrivals, {}, 4, 17).role, path_of(arrivals, {}, 4, 17).role);
+  EXPECT_NE(path_of(arrivals, {}, 4, 17).role, path_of(arrivals, {}, 4, 18).role);
 }
 
 }  // namespace
