@@ -40,7 +40,8 @@ submit() {
     set -- "$@" --nodelist="$nodes" --nodes="$count" --ntasks-per-node=1
   fi
   for variable in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|SLURMD_[A-Za-z0-9_]*\)=.*/\1/p'); do
-    [ "$variable" = SLURM_CONF ] || unset "$variable"
+    # Of the ended job nothing must reach the new one; settings of the site's own PMIx stay.
+    case $variable in SLURM_CONF | SLURM_PMIX_*) ;; *) unset "$variable" ;; esac
   done
   # shellcheck disable=SC2086  # several options in one variable
   if submitted=$(timeout 10 sbatch "$@" $EXPLAIN_OPTIONS "$EXPLAIN_SBATCH" "$directory/nsys-$job" 2>&1); then
