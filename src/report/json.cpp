@@ -140,12 +140,9 @@ Json phase(const RunFacts::Phase& phase) {
 }
 
 Json run(const RunFacts& run) {
-  return {{"date_utc", run.date_utc},
-          {"tool_version", run.tool_version},
-          {"tool_ranks", run.tool_ranks},
-          {"threads", run.threads},
-          {"hosts", run.hosts},
-          {"phases", array_of(run.phases, phase)}};
+  return {{"date_utc", run.date_utc},     {"tool_version", run.tool_version},
+          {"tool_ranks", run.tool_ranks}, {"threads", run.threads},
+          {"hosts", run.hosts},           {"phases", array_of(run.phases, phase)}};
 }
 
 }  // namespace

@@ -13,10 +13,10 @@ namespace nsys_explain::report {
 
 /// Sums over the whole job.
 struct Overview {
-  Nanoseconds window_ns = 0;       ///< of all trace ranks: the GPU time of the job
-  Nanoseconds wait_ns = 0;         ///< of all trace ranks in collectives
+  Nanoseconds window_ns = 0;      ///< of all trace ranks: the GPU time of the job
+  Nanoseconds wait_ns = 0;        ///< of all trace ranks in collectives
   Nanoseconds delay_cost_ns = 0;  ///< of stragglers
-  std::int64_t resolved = 0;       ///< instances whose last arriver the clock can tell
+  std::int64_t resolved = 0;      ///< instances whose last arriver the clock can tell
   std::int64_t inputs_ok = 0, inputs_degraded = 0, inputs_failed = 0;
   std::array<std::int64_t, 3> warnings{};  ///< kinds of warnings by Severity
   std::array<std::int64_t, 4> findings{};  ///< by FindingSeverity

@@ -26,7 +26,7 @@ struct JobSpecification {
   std::optional<double> elapsed_unprofiled;  ///< run time in seconds without the profiler: tells the time off the GPU
   std::string rank_map_path;
   std::string rank_regex;
-  std::string topology_path;  ///< --topology: racks of hosts
+  std::string topology_path;    ///< --topology: racks of hosts
   std::string link_peaks_path;  ///< --link-peaks: NVLink peaks by GPU name, before the built-in ones
   std::optional<std::int32_t> require_ranks;
   std::string filter_time, filter_nvtx, steps;  ///< a part of the run (analysis/window.hpp); empty: not asked for
