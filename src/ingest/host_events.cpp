@@ -124,7 +124,7 @@ void read_os_calls(const Reading& reading) {
       const auto time = filter.accept(start[row], end[row]);
       if (!time) continue;
       process->os_calls.push_back({time->start_ns, time->end_ns, thread_id_of(global_tid[row]),
-                                   reading.strings.keep_id(name[row]), nesting[row] != no_time && nesting[row] > 0});
+                                   reading.strings.keep_id(name[row]), nesting[row] > 0});
     }
   });
   filter.report(reading.warnings);

@@ -5,7 +5,12 @@
 #include <fmt/format.h>
 
 #include "case_tables.hpp"
+#include "nsys_explain/analysis/bandwidth.hpp"
+#include "nsys_explain/analysis/messages.hpp"
+#include "nsys_explain/analysis/slow_links.hpp"
+#include "nsys_explain/collectives/extraction.hpp"
 #include "nsys_explain/pipeline/job.hpp"
+#include "rank_comparison.hpp"
 #include "rank_tables.hpp"
 #include "tables.hpp"
 
@@ -28,17 +33,31 @@ std::string_view kind_name(ColumnKind kind) {
   return "";
 }
 
-/// The analyses themselves say what they make: of a trace with one device and no events.
+/// The analyses themselves say what they make: of a trace with one kernel, whose mangled name is known.
 std::vector<Table> rank_tables() {
   Trace trace;
-  trace.strings = {""};
+  trace.strings = {"", "kernel"};
   trace.processes.resize(1);
   trace.processes.front().devices.resize(1);
+  Kernel kernel;
+  kernel.end_ns = 1;
+  kernel.short_name = kernel.demangled_name = kernel.mangled_name = 1;
+  trace.processes.front().devices.front().kernels = {kernel};
   const ProcessTrace& process = trace.processes.front();
   const LaunchIndex launches(process.api_calls);
-  std::vector<Table> tables =
-      make_rank_tables({trace, process, process.devices.front(), launches, [](const Kernel&) { return false; }}, {});
-  for (Table& table : tables) table.schema = with_trace_rank(std::move(table.schema));
+  std::vector<Table> tables = make_rank_tables(
+      {trace, process, process.devices.front(), launches, [](const Kernel&) { return false; }, {}}, {});
+  tables.push_back(collectives::fused_operations_table({}));
+  for (Table& table : tables) table = make_table(with_trace_rank(std::move(table.schema)));
+  return tables;
+}
+
+/// What is made of the joined tables, and of the job's collectives.
+std::vector<Table> compared_tables(const std::vector<Table>& joined) {
+  std::vector<Table> tables = compare_trace_ranks(joined, read_category_map({}), std::nullopt);
+  tables.push_back(analysis::bandwidth_table({}, {}, {}));
+  tables.push_back(analysis::slow_links_table({}));
+  tables.push_back(analysis::byte_matrix_table(joined));
   return tables;
 }
 
@@ -46,10 +65,12 @@ std::vector<Table> rank_tables() {
 
 void print_schema(std::ostream& out) {
   const JobReport nothing;
-  std::vector<TableSchema> schemas = {instances_schema(), arrivals_schema()};
+  std::vector<TableSchema> schemas = {instances_schema(), arrivals_schema(), steps_schema()};
   for (const Table& table : job_tables(nothing)) schemas.push_back(table.schema);
   for (const Table& table : CaseTables().release()) schemas.push_back(table.schema);
-  for (const Table& table : rank_tables()) schemas.push_back(table.schema);
+  const std::vector<Table> joined = rank_tables();
+  for (const Table& table : compared_tables(joined)) schemas.push_back(table.schema);
+  for (const Table& table : joined) schemas.push_back(table.schema);
   out << "Tables of store.h5 and tables/*.csv. Times count from the job epoch; label and text are UTF-8.\n";
   for (const TableSchema& schema : schemas) {
     out << fmt::format("\n{}: {}\n", schema.name, schema.description);
