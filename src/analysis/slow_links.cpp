@@ -48,8 +48,8 @@ bool contains(const std::vector<std::int32_t>& sorted, std::int32_t value) {
 struct Candidate {
   LinkPlace place = LinkPlace::rank;
   LinkScope scope = LinkScope::any;
-  std::int32_t first = 0, second = 0;  ///< ranks or nodes; equal for places with one
-  auto operator<=>(const Candidate&) const = default;
+  std::int32_t first = 0, second = 0;                  ///< ranks or nodes; equal for places with one
+  auto operator<=>(const Candidate&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees a 0 in it
 
   bool is_in(const RankSet& set) const {
     if (scope == LinkScope::within_node && set.crosses_nodes()) return false;

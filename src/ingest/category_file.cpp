@@ -26,7 +26,7 @@ std::vector<NamedCategoryRules> parse_category_file(const std::string& text, con
   for (const auto& [engine, models] : document.items()) {
     if (!models.is_object()) refuse(fmt::format("has no models in '{}'", engine));
     for (const auto& [model, rules] : models.items()) {
-      NamedCategoryRules map{engine + '/' + model, {}};
+      NamedCategoryRules map{fmt::format("{}/{}", engine, model), {}};
       if (!rules.is_object() || rules.empty()) refuse(fmt::format("has no patterns in '{}'", map.name));
       for (const auto& [pattern, category] : rules.items()) {
         if (!category.is_string()) refuse(fmt::format("has a category that is no text for '{}'", pattern));

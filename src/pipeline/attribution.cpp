@@ -416,7 +416,7 @@ void judge_patterns(const exchange::Communicator& communicator, const JobRanks& 
       others.insert(others.end(), row, row + static_cast<std::ptrdiff_t>(delays.bins));
     }
     Nanoseconds noise_ns = 0;
-    if (!others.empty()) {
+    if (!others.empty() && count > 0) {
       const auto quartile = others.begin() + static_cast<std::ptrdiff_t>(others.size() * 3 / 4);
       std::nth_element(others.begin(), quartile, others.end());
       noise_ns = 2 * *quartile * static_cast<std::int64_t>(straggler.trace_ranks.size()) *

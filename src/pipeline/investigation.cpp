@@ -88,7 +88,9 @@ std::vector<Reply> answer_requests(const std::vector<Request>& requests, const I
     if (rank != local.end()) requests_of_input[rank->second.path].push_back(r);
   }
   std::vector<Reply> replies;
-  for (const auto& [name, numbers] : requests_of_input) {
+  for (const auto& entry : requests_of_input) {
+    const std::string& name = entry.first;
+    const std::vector<std::size_t>& numbers = entry.second;
     const auto input = std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
                                     [&](const ingest::AssignedTrace& assigned) { return assigned.name == name; });
     try {

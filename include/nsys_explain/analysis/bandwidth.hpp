@@ -68,7 +68,7 @@ struct GroupShape {
   std::int32_t members = 0;
   std::int32_t nodes = 0;  ///< that the members lie on
   std::int32_t most_on_one_node = 0;
-  auto operator<=>(const GroupShape&) const = default;
+  auto operator<=>(const GroupShape&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees a 0 in it
 };
 
 /// `node_of` by trace rank; trace ranks without an entry lie on a node of their own.

@@ -51,7 +51,7 @@ class TreeWalk {
                         usable = file_.usable_bytes();
     if (cells == 0 || cells > most_cells(file_)) throw PageSurprise("impossible number of cells", page);
     for (std::uint32_t i = 0; i < cells; ++i) {
-      const std::uint32_t cell = load_be16(bytes + pointers + 2 * i);
+      const std::uint32_t cell = load_be16(bytes + pointers + std::size_t{2} * i);
       std::uint64_t key = 0;
       if (cell < pointers + 2 * cells || cell + 5 > usable || read_varint(bytes + cell + 4, bytes + usable, key) == 0) {
         throw PageSurprise("bad cell", page);
