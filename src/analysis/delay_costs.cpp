@@ -57,7 +57,7 @@ std::vector<Nanoseconds> share_out(Nanoseconds amount, std::span<const Nanosecon
 Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> claims) {
   const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(index)];
   const auto end = static_cast<std::size_t>(index);
-  const auto begin = static_cast<std::size_t>(arrival.synchronised + 1);
+  const auto begin = static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1);
   const Nanoseconds own_delay =
       std::max<Nanoseconds>(0, path.work_before_ns[end] - path.work_before_ns[begin] + arrival.excess_work_ns);
   const Nanoseconds inherited = std::max<Nanoseconds>(0, path.waiting_before_ns[end] - path.waiting_before_ns[begin]);

@@ -177,6 +177,7 @@ Divergence diverge(std::span<const WorkEvent> straggler, std::span<const WorkEve
   for (const auto& [s, p] : align(straggler, peer)) {
     const WorkEvent* left = s == no_pair ? nullptr : &straggler[s];
     const WorkEvent* right = p == no_pair ? nullptr : &peer[p];
+    if (left == nullptr && right == nullptr) continue;
     if ((left != nullptr ? left : right)->kind == WorkEventKind::kernel) add_kernel_pair(left, right, result);
     if (!result.first.empty()) continue;
     if (left == nullptr || right == nullptr) {

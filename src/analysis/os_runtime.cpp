@@ -24,8 +24,9 @@ constexpr auto thread_state_names =
                                      "unscheduled", "waiting", "os_runtime", "initialized", "transition"});
 
 std::string_view thread_state_name(std::int8_t state) {
-  const auto index = static_cast<std::size_t>(state);
-  return state >= 0 && index < thread_state_names.size() ? thread_state_names[index] : thread_state_names[0];
+  if (state < 0) return thread_state_names[0];
+  const std::size_t index = static_cast<std::uint8_t>(state);
+  return index < thread_state_names.size() ? thread_state_names[index] : thread_state_names[0];
 }
 
 struct ThreadTimes {

@@ -67,7 +67,7 @@ void LeafDecoder::decode_leaf(const Leaf& leaf, PageBatch& batch) {
   const std::uint32_t cells = cell_count(leaf, batch), pointers = page_header_at(leaf.page) + 8;
   std::int64_t previous = leaf.after;
   for (std::uint32_t i = 0; i < cells; ++i) {
-    const std::uint32_t cell = load_be16(bytes + pointers + 2 * i);
+    const std::uint32_t cell = load_be16(bytes + pointers + std::size_t{2} * i);
     if (cell < pointers + 2 * cells || cell >= file_.usable_bytes()) throw PageSurprise("bad cell pointer", leaf.page);
     const std::uint8_t* at = bytes + cell;
     std::uint64_t length = 0, key = 0;
