@@ -57,7 +57,7 @@ std::vector<double> step_times(const RunTables& run) {
   const auto& duration = column<std::int64_t>(*steps, "duration_ns");
   std::map<std::int64_t, std::pair<double, int>> sums;
   for (std::size_t r = 0; r < step.size(); ++r) {
-    if (duration[r] == no_time || duration[r] <= 0) continue;
+    if (duration[r] <= 0) continue;  // no_time is negative
     auto& [sum, count] = sums[step[r]];
     sum += static_cast<double>(duration[r]);
     ++count;

@@ -114,7 +114,9 @@ std::vector<ExchangeBalance> exchange_balances(const std::vector<Table>& tables)
     sender.peers.insert(column<std::int64_t>(*messages, "peer")[row]);
     sender.bytes += column<std::int64_t>(*messages, "bytes")[row];
   }
-  for (const auto& [communicator, members] : senders) {
+  for (const auto& entry : senders) {
+    const std::string& communicator = entry.first;
+    const std::map<std::int64_t, Sender>& members = entry.second;
     // Stages of a pipeline send to one neighbour or two; members of an all-to-all to nearly all others.
     const bool all_to_all = members.size() > 2 && std::all_of(members.begin(), members.end(), [&](const auto& member) {
                               return 2 * member.second.peers.size() > members.size();
