@@ -56,6 +56,8 @@ int compare(int argc, char** argv) {
 EXAMPLES
   nsys-explain-mpi compare before/store.h5 after/store.h5 --out comparison
   nsys-explain-mpi compare monday/store.h5 tuesday/store.h5 wednesday/store.h5      (the last against those before)
+  nsys-explain-mpi compare vllm/store.h5 sglang/store.h5 --side-by-side --labels vLLM,SGLang --tokens 8192,8192
+                           --throughput 2411,2598 --out frameworks
 
 EXIT CODES
   0   no regression beyond the noise      2, 3, 5  as of nsys-explain-mpi itself
@@ -67,6 +69,18 @@ EXIT CODES
   app.add_option("--tolerance", request.tolerance_percent, "Changes up to this many per cent are none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_flag("--side-by-side", request.side_by_side, "Runs of different programs: show them, judge nothing");
+  app.add_option("--labels", request.labels, "What to call the runs: A,B,...")->delimiter(',')->allow_extra_args(false);
+  auto* tokens =
+      app.add_option("--tokens", request.tokens,
+                     "Tokens that the job processed in its trace: one number, or one for each run (N,M,...)");
+  tokens->delimiter(',')->allow_extra_args(false)->check(CLI::PositiveNumber);
+  app.add_option("--throughput", request.tokens_per_second,
+                 "Tokens per second measured without the profiler: one number, or one for each run")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::PositiveNumber)
+      ->needs(tokens);
   if (const auto code = parse(app, argc, argv)) return *code;
   return pipeline::compare(request, std::cout, std::cerr);
 }

@@ -28,7 +28,6 @@ constexpr auto built_in_rules = std::to_array<BuiltInRule>({
 
 /// Regular expressions recurse per character; what tells a kernel's purpose stands far before this.
 constexpr std::size_t longest_searched_name = 4096;
-constexpr std::string_view outside_gpu = "cpu (non-GPU)";
 
 struct Elapsed {
   std::int64_t instances = 0;

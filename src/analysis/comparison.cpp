@@ -8,127 +8,24 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/model/time.hpp"
+#include "nsys_explain/analysis/ratio_noise.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr std::size_t fewest_samples = 8;
-constexpr int resamples = 2000;
-constexpr double covered = 0.99;
-
-/// Half-width of an interval of 99% in standard errors.
-constexpr double normal_99 = 2.576;
-
-/// SplitMix64: the same numbers on every machine.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t end) {
-    state_ += 0x9E3779B97F4A7C15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
-    return static_cast<std::size_t>((z ^ (z >> 31U)) % end);
-  }
-
- private:
-  std::uint64_t state_;
-};
+constexpr std::string_view over_ranks = "mean over trace ranks";
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// Sums of `length` consecutive values, going on at the front after the back.
-std::vector<double> block_sums(const std::vector<double>& values, std::size_t length) {
-  std::vector<double> sums(values.size());
-  for (std::size_t first = 0; first < values.size(); ++first) {
-    for (std::size_t i = 0; i < length; ++i) sums[first] += values[(first + i) % values.size()];
-  }
-  return sums;
-}
-
-/// The job's time per step: steps end together, so the mean over ranks is the job's. Empty without steps.
-std::vector<double> step_times(const RunTables& run) {
-  const Table* steps = find_table(run.tables, "steps");
-  if (steps == nullptr || steps->row_count() == 0) return {};
-  const auto& step = column<std::int64_t>(*steps, "step");
-  const auto& duration = column<std::int64_t>(*steps, "duration_ns");
-  std::map<std::int64_t, std::pair<double, int>> sums;
-  for (std::size_t r = 0; r < step.size(); ++r) {
-    if (duration[r] <= 0) continue;  // no_time is negative
-    auto& [sum, count] = sums[step[r]];
-    sum += static_cast<double>(duration[r]);
-    ++count;
-  }
-  std::vector<double> times;
-  for (const auto& [number, sum] : sums) times.push_back(sum.first / sum.second);
-  return times;
-}
-
-std::size_t rank_count(const RunTables& run) {
-  const Table* ranks = find_table(run.tables, "ranks");
-  return ranks == nullptr ? 0 : ranks->row_count();
-}
-
-/// Sum of an integer column of the `ranks` table, divided by ranks and steps: time per rank and step.
-std::optional<double> per_rank_and_step(const RunTables& run, std::string_view name, std::size_t steps) {
-  const Table* ranks = find_table(run.tables, "ranks");
-  if (ranks == nullptr || ranks->row_count() == 0) return std::nullopt;
-  const auto& values = column<std::int64_t>(*ranks, name);
-  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  return sum / static_cast<double>(values.size()) / static_cast<double>(std::max<std::size_t>(1, steps));
-}
-
-/// One kind of thing, summed over trace ranks.
-struct Sum {
-  double count = 0;
-  double total = 0;
-  double squares = 0;  ///< sum of squared deviations within ranks, where the table tells
-};
-
-bool has_column(const Table& table, std::string_view name) {
-  return std::any_of(table.schema.columns.begin(), table.schema.columns.end(),
-                     [&](const ColumnSchema& column) { return column.name == name; });
-}
-
-std::map<std::string, Sum> sums_by_name(const RunTables& run, std::string_view table_name, std::string_view key,
-                                        std::string_view count, std::string_view total) {
-  std::map<std::string, Sum> sums;
-  const Table* table = find_table(run.tables, table_name);
-  if (table == nullptr || !has_column(*table, key) || !has_column(*table, count) || !has_column(*table, total)) {
-    return sums;
-  }
-  const auto& names = column<std::string>(*table, key);
-  const auto& counts = column<std::int64_t>(*table, count);
-  const auto& totals = column<std::int64_t>(*table, total);
-  const auto* deviations = has_column(*table, "stddev_ns") ? &column<double>(*table, "stddev_ns") : nullptr;
-  for (std::size_t r = 0; r < names.size(); ++r) {
-    Sum& sum = sums[names[r]];
-    sum.count += static_cast<double>(counts[r]);
-    sum.total += static_cast<double>(totals[r]);
-    if (deviations != nullptr) {
-      sum.squares +=
-          (*deviations)[r] * (*deviations)[r] * static_cast<double>(std::max<std::int64_t>(0, counts[r] - 1));
-    }
-  }
-  return sums;
-}
-
-/// Ratio of two means of durations whose spread within the ranks is known; executions count as independent.
-std::optional<RatioEstimate> ratio_of_means(const Sum& base, const Sum& current) {
-  if (base.count < fewest_samples || current.count < fewest_samples || base.total <= 0 || current.total <= 0) {
-    return std::nullopt;
-  }
-  if (base.squares <= 0 && current.squares <= 0) return std::nullopt;
-  const auto relative_variance = [](const Sum& sum) {
-    const double average = sum.total / sum.count;
-    return sum.squares / (sum.count - 1) / sum.count / (average * average);
-  };
-  const double ratio = (current.total / current.count) / (base.total / base.count);
-  const double width = normal_99 * std::sqrt(relative_variance(base) + relative_variance(current));
-  return RatioEstimate{ratio, ratio * std::exp(-width), ratio * std::exp(width)};
+/// Relative standard deviation of figures of whole runs; 0 for fewer than two.
+double spread(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  const double average = mean(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - average) * (value - average);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1)) / average;
 }
 
 void judge(Change& change, double tolerance) {
@@ -138,179 +35,283 @@ void judge(Change& change, double tolerance) {
   change.significant = beyond_noise && std::abs(*ratio - 1) > tolerance;
 }
 
+/// A change with how much time it moves, to show the largest first.
+struct Weighted {
+  double time_ns = 0;
+  Change change;
+};
+
+void append_by_weight(std::vector<Change>& changes, std::vector<Weighted> weighted) {
+  std::stable_sort(weighted.begin(), weighted.end(),
+                   [](const Weighted& a, const Weighted& b) { return a.time_ns > b.time_ns; });
+  for (Weighted& one : weighted) changes.push_back(std::move(one.change));
+}
+
 double at_stake(const Change& change) {
   return std::abs(change.current.value_or(0) - change.base.value_or(0));
 }
 
-/// Both runs' sums by name as changes of the mean, most time at stake first.
-std::vector<Change> changes_by_name(const std::string& topic, const std::map<std::string, Sum>& base,
-                                    const std::map<std::string, Sum>& current, double tolerance) {
+// Tables with durations summed by a name, for every trace rank.
+
+struct Section {
+  std::string topic, table, key, count, total;
+};
+
+using Durations = std::map<std::string, DurationsByRank>;
+
+std::optional<Durations> durations_by_name(const RunTables& run, const Section& section) {
+  const Table* table = table_with(run, section.table, {section.key, section.count, section.total});
+  if (table == nullptr) return std::nullopt;
+  const auto& names = column<std::string>(*table, section.key);
+  const auto& counts = column<std::int64_t>(*table, section.count);
+  const auto& totals = column<std::int64_t>(*table, section.total);
+  const bool by_rank = table_with(run, section.table, {"trace_rank"}) != nullptr;
+  const bool with_spread = table_with(run, section.table, {"stddev_ns"}) != nullptr;
+  Durations durations;
+  for (std::size_t r = 0; r < names.size(); ++r) {
+    RankDurations& one = durations[names[r]][by_rank ? column<std::int64_t>(*table, "trace_rank")[r] : 0];
+    one.count += static_cast<double>(counts[r]);
+    one.total += static_cast<double>(totals[r]);
+    if (with_spread) {
+      const double deviation = column<double>(*table, "stddev_ns")[r];
+      one.squares += deviation * deviation * static_cast<double>(std::max<std::int64_t>(0, counts[r] - 1));
+    }
+  }
+  return durations;
+}
+
+std::optional<double> mean_duration(const DurationsByRank& by_rank) {
+  double count = 0, total = 0;
+  for (const auto& [rank, one] : by_rank) {
+    count += one.count;
+    total += one.total;
+  }
+  return count > 0 ? std::optional(total / count) : std::nullopt;
+}
+
+/// Changes of the mean duration by name.
+std::vector<Weighted> changes_by_name(const std::string& topic, const Durations& base, const Durations& current,
+                                      double tolerance) {
   std::set<std::string> names;
-  for (const auto* side : {&base, &current}) {
-    for (const auto& [name, sum] : *side) names.insert(name);
+  std::size_t in_both = 0;
+  for (const auto& [name, ranks] : base) {
+    names.insert(name);
+    in_both += current.count(name);
   }
-  std::vector<std::pair<double, Change>> weighted;
+  for (const auto& [name, ranks] : current) names.insert(name);
+  std::vector<Weighted> changes;
   for (const std::string& name : names) {
-    const auto before = base.find(name);
-    const auto after = current.find(name);
+    const auto before = base.find(name), after = current.find(name);
     Change change{topic, name, "mean_ns", {}, {}, {}, true, false};
-    if (before != base.end() && before->second.count > 0) change.base = before->second.total / before->second.count;
-    if (after != current.end() && after->second.count > 0) change.current = after->second.total / after->second.count;
-    if (change.base && change.current) change.estimate = ratio_of_means(before->second, after->second);
+    if (before != base.end()) change.base = mean_duration(before->second);
+    if (after != current.end()) change.current = mean_duration(after->second);
+    if (change.base && change.current) {
+      change.estimate = ratio_of_means(before->second, after->second, in_both);
+    }
     judge(change, tolerance);
-    const double executions = after != current.end() ? after->second.count : before->second.count;
-    weighted.emplace_back(at_stake(change) * executions, std::move(change));
+    double executions = 0;
+    for (const auto& [rank, one] : (after != current.end() ? after : before)->second) executions += one.count;
+    changes.push_back({at_stake(change) * executions, std::move(change)});
   }
-  std::stable_sort(weighted.begin(), weighted.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<Change> changes;
-  for (auto& [weight, change] : weighted) changes.push_back(std::move(change));
   return changes;
 }
 
-/// Widens an interval by how much the bases differ among themselves (a relative standard deviation).
-void widen(RatioEstimate& estimate, double between_bases) {
-  const double low = std::log(estimate.ratio / estimate.low), high = std::log(estimate.high / estimate.ratio);
-  const double extra = normal_99 * between_bases;
-  estimate.low = estimate.ratio * std::exp(-std::hypot(low, extra));
-  estimate.high = estimate.ratio * std::exp(std::hypot(high, extra));
+void compare_section(Comparison& comparison, const Section& section, const RunTables& base, const RunTables& current,
+                     double tolerance) {
+  const auto was = durations_by_name(base, section), is = durations_by_name(current, section);
+  if (was.has_value() != is.has_value()) {
+    comparison.notes.push_back(
+        fmt::format("only one of the runs has a table {}: by {} nothing is compared", section.table, section.topic));
+  }
+  if (was && is) append_by_weight(comparison.changes, changes_by_name(section.topic, *was, *is, tolerance));
 }
 
-/// Relative standard deviation of the headline between runs; 0 for fewer than three.
-double spread(const std::vector<double>& values) {
-  if (values.size() < 3) return 0;
-  const double average = mean(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - average) * (value - average);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1)) / average;
+// Series: a value per step or per collective.
+
+using Series = std::map<std::string, std::vector<double>>;
+
+/// Changes of the means of series that both runs have, and of those that only one has.
+std::vector<Weighted> changes_of_series(const std::string& topic, const std::string& figure, const Series& base,
+                                        const Series& current, double tolerance) {
+  std::set<std::string> names;
+  for (const Series* series : {&base, &current}) {
+    for (const auto& [name, values] : *series) names.insert(name);
+  }
+  std::vector<Weighted> changes;
+  for (const std::string& name : names) {
+    const auto before = base.find(name), after = current.find(name);
+    Change change{topic, name, figure, {}, {}, {}, true, false};
+    if (before != base.end()) change.base = mean(before->second);
+    if (after != current.end()) change.current = mean(after->second);
+    if (change.base && change.current) change.estimate = block_ratio(before->second, after->second, names.size());
+    judge(change, tolerance);
+    const std::size_t samples = (after != current.end() ? after : before)->second.size();
+    changes.push_back({at_stake(change) * static_cast<double>(samples), std::move(change)});
+  }
+  return changes;
 }
 
-void compare_ranks(Comparison& comparison, const RunTables& base, const RunTables& current, double tolerance) {
-  const std::size_t base_steps = step_times(base).size(), current_steps = step_times(current).size();
-  const bool by_step = base_steps > 0 && current_steps > 0;
-  for (const char* figure : {"window_ns", "compute_ns", "exposed_communication_ns", "overlapped_ns", "copy_ns",
-                             "idle_ns", "wait_ns", "own_lateness_ns"}) {
+/// Time of every step that each rank did not spend waiting for others: its own part.
+Series own_time_by_rank(const RunTables& run) {
+  Series series;
+  const Table* steps = table_with(run, "steps", {"trace_rank", "duration_ns", "wait_ns"});
+  if (steps == nullptr) return series;
+  const auto& ranks = column<std::int64_t>(*steps, "trace_rank");
+  const auto& durations = column<std::int64_t>(*steps, "duration_ns");
+  const auto& waits = column<std::int64_t>(*steps, "wait_ns");
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (durations[r] <= 0) continue;
+    series[fmt::format("trace rank {}", ranks[r])].push_back(static_cast<double>(durations[r] - waits[r]));
+  }
+  return series;
+}
+
+/// One figure of all complete collectives by operation and size.
+Series by_operation(const RunTables& run, std::string_view figure) {
+  Series series;
+  const Table* table =
+      table_with(run, "collective_instances", {"operation", "bytes", "members", "arrivals", "feasible", figure});
+  if (table == nullptr) return series;
+  const auto& operations = column<std::string>(*table, "operation");
+  const auto& bytes = column<std::int64_t>(*table, "bytes");
+  const auto& members = column<std::int64_t>(*table, "members");
+  const auto& arrivals = column<std::int64_t>(*table, "arrivals");
+  const auto& feasible = column<std::int64_t>(*table, "feasible");
+  const auto& values = column<std::int64_t>(*table, figure);
+  for (std::size_t r = 0; r < operations.size(); ++r) {
+    if (arrivals[r] != members[r] || feasible[r] == 0) continue;
+    const std::string size = bytes[r] < 0 ? "size not known" : fmt::format("{} bytes", bytes[r]);
+    series[fmt::format("{}, {} ranks, {}", operations[r], members[r], size)].push_back(static_cast<double>(values[r]));
+  }
+  return series;
+}
+
+// The whole comparison.
+
+/// Figures given by the user, and what times are divided by.
+void complete_profiles(Comparison& comparison, const ComparisonOptions& options) {
+  bool all_steps = true, all_tokens = true;
+  for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
+    RunProfile& run = comparison.runs[r];
+    if (r < options.tokens.size()) run.tokens = options.tokens[r];
+    if (r < options.tokens_per_second.size()) run.tokens_per_second = options.tokens_per_second[r];
+    all_steps = all_steps && run.steps > 0;
+    all_tokens = all_tokens && run.tokens.has_value();
+    if (run.categories.empty()) {
+      comparison.notes.push_back(
+          fmt::format("{} has no table categories: its GPU time cannot be told by category", run.name));
+    }
+  }
+  comparison.basis = all_tokens ? ComparisonBasis::token : all_steps ? ComparisonBasis::step : ComparisonBasis::window;
+}
+
+Change headline_of_windows(Comparison& comparison) {
+  comparison.notes.emplace_back(
+      "steps were not recognised in both runs, so the whole windows are compared, which may hold different amounts "
+      "of work; their noise is not known: mark steps with NVTX ranges");
+  const bool by_token = comparison.basis == ComparisonBasis::token;
+  Change headline{by_token ? "token" : "window", std::string(over_ranks), "window_ns", {}, {}, {}, true, false};
+  const auto of_run = [&](const RunProfile& run) {
+    auto window = run.mean_ns("window_ns");
+    if (window && by_token) *window /= comparison.amount(run);
+    return window;
+  };
+  headline.base = of_run(comparison.base());
+  headline.current = of_run(comparison.current());
+  return headline;
+}
+
+Change headline_of_steps(Comparison& comparison, const std::vector<double>& before, const std::vector<double>& after) {
+  Change headline{"step", "", "mean_ns", mean(before), mean(after), bootstrap_ratio(before, after), true, false};
+  if (!headline.estimate) {
+    comparison.notes.push_back(fmt::format(
+        "{} and {} steps are too few to tell noise from change (at least {} of each are needed): capture more steps",
+        before.size(), after.size(), fewest_samples));
+    return headline;
+  }
+  std::vector<double> of_bases;
+  for (std::size_t r = 0; r + 1 < comparison.runs.size(); ++r) {
+    if (comparison.runs[r].step_ns) of_bases.push_back(*comparison.runs[r].step_ns);
+  }
+  widen(*headline.estimate, spread(of_bases), of_bases.size());
+  return headline;
+}
+
+/// Means over ranks. Their noise is known where several bases show it.
+void compare_rank_means(Comparison& comparison, double tolerance) {
+  for (const MeanTime& figure : comparison.current().rank_means_ns) {
+    std::vector<double> of_bases;
+    for (std::size_t r = 0; r + 1 < comparison.runs.size(); ++r) {
+      if (const auto value = comparison.runs[r].mean_ns(figure.name)) {
+        of_bases.push_back(*value / comparison.amount(comparison.runs[r]));
+      }
+    }
     Change change{"rank time",
-                  by_step ? "mean over trace ranks, per step" : "mean over trace ranks",
-                  figure,
-                  per_rank_and_step(base, figure, by_step ? base_steps : 1),
-                  per_rank_and_step(current, figure, by_step ? current_steps : 1),
+                  fmt::format("{}, per {}", over_ranks, basis_name(comparison.basis)),
+                  figure.name,
+                  comparison.base().mean_ns(figure.name),
+                  figure.mean_ns / comparison.amount(comparison.current()),
                   {},
-                  std::string_view(figure) != "overlapped_ns",
+                  figure.name != "overlapped_ns",
                   false};
+    if (change.base) *change.base /= comparison.amount(comparison.base());
+    const auto ratio = change.ratio();
+    if (ratio && *ratio > 0 && of_bases.size() >= 3) {
+      change.estimate = RatioEstimate{*ratio, *ratio, *ratio};
+      widen(*change.estimate, spread(of_bases), of_bases.size());
+    }
     judge(change, tolerance);
     comparison.changes.push_back(std::move(change));
   }
 }
 
-void compare_operations(Comparison& comparison, const RunTables& base, const RunTables& current) {
-  const auto before = sums_by_name(base, "operations", "operation", "instances", "transfer_ns");
-  const auto after = sums_by_name(current, "operations", "operation", "instances", "transfer_ns");
-  for (Change& change : changes_by_name("operation", before, after, 0)) {
-    change.figure = "transfer_ns";
-    comparison.changes.push_back(std::move(change));
+void compare_tables(Comparison& comparison, const RunTables& base, const RunTables& current, double tolerance) {
+  compare_rank_means(comparison, tolerance);
+  append_by_weight(comparison.changes, changes_of_series("rank", "step_without_wait_ns", own_time_by_rank(base),
+                                                         own_time_by_rank(current), tolerance));
+  std::vector<Weighted> operations;
+  for (const char* figure : {"transfer_ns", "arrival_skew_ns"}) {
+    for (Weighted& change :
+         changes_of_series("operation", figure, by_operation(base, figure), by_operation(current, figure), tolerance)) {
+      operations.push_back(std::move(change));
+    }
+  }
+  append_by_weight(comparison.changes, std::move(operations));
+  for (const Section& section : {Section{"category", "categories", "category", "instances", "elapsed_ns"},
+                                 Section{"phase", "phases", "phase", "ranges", "projected_ns"},
+                                 Section{"kernel", "kernels", "name", "count", "total_ns"}}) {
+    compare_section(comparison, section, base, current, tolerance);
   }
 }
 
 }  // namespace
 
-std::optional<RatioEstimate> bootstrap_ratio(const std::vector<double>& base, const std::vector<double>& current) {
-  if (base.size() < fewest_samples || current.size() < fewest_samples) return std::nullopt;
-  const double base_mean = mean(base), current_mean = mean(current);
-  if (!(base_mean > 0) || !(current_mean > 0)) return std::nullopt;
-  Random random(base.size() * 1'000'003 + current.size());
-  const auto resampled_means = [&](const std::vector<double>& values) {
-    const auto length = static_cast<std::size_t>(std::max(1.0, std::round(std::cbrt(values.size()))));
-    const std::size_t blocks = (values.size() + length - 1) / length;
-    const std::vector<double> sums = block_sums(values, length);
-    std::vector<double> means(resamples);
-    for (double& one : means) {
-      double sum = 0;
-      for (std::size_t b = 0; b < blocks; ++b) sum += sums[random.below(sums.size())];
-      one = sum / static_cast<double>(blocks * length);
-    }
-    return means;
-  };
-  const std::vector<double> base_means = resampled_means(base), current_means = resampled_means(current);
-  std::vector<double> ratios(resamples);
-  for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] = current_means[i] / base_means[i];
-  std::sort(ratios.begin(), ratios.end());
-  const auto at = [&](double fraction) {
-    return ratios[static_cast<std::size_t>(fraction * static_cast<double>(resamples - 1))];
-  };
-  return RatioEstimate{current_mean / base_mean, at((1 - covered) / 2), at((1 + covered) / 2)};
-}
-
-Comparison compare_runs(const std::vector<RunTables>& bases, const RunTables& current,
-                        const ComparisonOptions& options) {
-  const RunTables& base = bases.back();
+Comparison compare_runs(std::vector<RunTables> bases, RunTables current, const ComparisonOptions& options) {
   Comparison comparison;
-  comparison.base_name = base.name;
-  comparison.current_name = current.name;
-  for (std::size_t b = 0; b + 1 < bases.size(); ++b) comparison.history.push_back(bases[b].name);
+  comparison.side_by_side = options.side_by_side;
+  for (RunTables& base : bases) {
+    if (auto note = drop_unlike_steps(base, current)) comparison.notes.push_back(std::move(*note));
+  }
+  for (const RunTables& base : bases) comparison.runs.push_back(profile_run(base));
+  comparison.runs.push_back(profile_run(current));
+  complete_profiles(comparison, options);
+  if (options.side_by_side) return comparison;
 
-  const std::vector<double> before = step_times(base), after = step_times(current);
-  std::vector<double> of_bases;
-  for (const RunTables& one : bases) {
-    const std::vector<double> steps = step_times(one);
-    const std::optional<double> window = per_rank_and_step(one, "window_ns", 1);
-    if (steps.empty() && !window) continue;
-    const double figure = before.empty() || after.empty() || steps.empty() ? window.value_or(0) : mean(steps);
-    comparison.trend.emplace_back(one.name, figure);
-    of_bases.push_back(figure);
+  const std::vector<double> before = step_times(bases.back()), after = step_times(current);
+  comparison.headline =
+      before.empty() || after.empty() ? headline_of_windows(comparison) : headline_of_steps(comparison, before, after);
+  judge(comparison.headline, options.tolerance);
+  if (comparison.headline.estimate) {
+    comparison.verdict = !comparison.headline.significant              ? ComparisonVerdict::same
+                         : comparison.headline.ratio().value_or(1) > 1 ? ComparisonVerdict::worse
+                                                                       : ComparisonVerdict::better;
   }
-  Change& headline = comparison.headline;
-  if (!before.empty() && !after.empty()) {
-    headline = {"step", "", "mean_ns", mean(before), mean(after), bootstrap_ratio(before, after), true, false};
-    if (headline.estimate) widen(*headline.estimate, spread(of_bases));
-    if (!headline.estimate) {
-      comparison.notes.push_back(fmt::format(
-          "{} and {} steps are too few to tell noise from change (at least {} of each are needed): capture more steps",
-          before.size(), after.size(), fewest_samples));
-    }
-  } else {
-    headline = {"window",
-                "mean over trace ranks",
-                "window_ns",
-                per_rank_and_step(base, "window_ns", 1),
-                per_rank_and_step(current, "window_ns", 1),
-                {},
-                true,
-                false};
-    comparison.notes.emplace_back(
-        "steps were not recognised in both runs, so the whole windows are compared, which may hold different amounts "
-        "of work; their noise is not known: mark steps with NVTX ranges");
-  }
-  if (headline.current) comparison.trend.emplace_back(current.name, *headline.current);
-  judge(headline, options.tolerance);
-  if (headline.estimate) {
-    comparison.verdict = !headline.significant              ? ComparisonVerdict::same
-                         : headline.ratio().value_or(1) > 1 ? ComparisonVerdict::worse
-                                                            : ComparisonVerdict::better;
-  }
-  if (rank_count(base) != rank_count(current)) {
+  if (comparison.base().trace_ranks != comparison.current().trace_ranks) {
     comparison.notes.push_back(
-        fmt::format("{} trace ranks before and {} now: means over ranks are compared, sums are not", rank_count(base),
-                    rank_count(current)));
+        fmt::format("{} trace ranks before and {} now: means over ranks are compared, sums are not",
+                    comparison.base().trace_ranks, comparison.current().trace_ranks));
   }
-  compare_ranks(comparison, base, current, options.tolerance);
-  compare_operations(comparison, base, current);
-  struct Section {
-    const char *topic, *table, *key, *count, *total;
-  };
-  for (const Section& section : {Section{"category", "categories", "category", "instances", "elapsed_ns"},
-                                 Section{"phase", "phases", "phase", "ranges", "projected_ns"},
-                                 Section{"kernel", "kernels", "name", "count", "total_ns"}}) {
-    const auto was = sums_by_name(base, section.table, section.key, section.count, section.total);
-    const auto is = sums_by_name(current, section.table, section.key, section.count, section.total);
-    if (was.empty() != is.empty()) {
-      comparison.notes.push_back(
-          fmt::format("only one of the runs has a table {}: {} are not compared", section.table, section.table));
-      continue;
-    }
-    for (Change& change : changes_by_name(section.topic, was, is, options.tolerance)) {
-      comparison.changes.push_back(std::move(change));
-    }
-  }
+  compare_tables(comparison, bases.back(), current, options.tolerance);
   return comparison;
 }
 

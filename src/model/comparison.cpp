@@ -21,4 +21,41 @@ std::string_view verdict_name(ComparisonVerdict verdict) {
   return "unknown";
 }
 
+double RunProfile::busy_ns() const {
+  double sum = 0;
+  for (const MeanTime& one : categories) sum += one.mean_ns;
+  return sum;
+}
+
+std::optional<double> RunProfile::mean_ns(std::string_view figure) const {
+  for (const MeanTime& one : rank_means_ns) {
+    if (one.name == figure) return one.mean_ns;
+  }
+  return std::nullopt;
+}
+
+std::string_view basis_name(ComparisonBasis basis) {
+  switch (basis) {
+    case ComparisonBasis::token:
+      return "token";
+    case ComparisonBasis::step:
+      return "step";
+    case ComparisonBasis::window:
+      break;
+  }
+  return "window";
+}
+
+double Comparison::amount(const RunProfile& run) const {
+  switch (basis) {
+    case ComparisonBasis::token:
+      return run.tokens.value_or(1);
+    case ComparisonBasis::step:
+      return static_cast<double>(run.steps);
+    case ComparisonBasis::window:
+      break;
+  }
+  return 1;
+}
+
 }  // namespace nsys_explain

@@ -136,7 +136,9 @@ void write_instances(const exchange::Communicator& communicator, const JobReport
 void write_steps(const exchange::Communicator& communicator, const JobReport& report, const std::vector<StepRow>& rows,
                  TableSinks* sinks) {
   exchange::run_agreed(communicator, "writing results", [&] {
-    if (sinks != nullptr) sinks->create(steps_schema());
+    if (sinks == nullptr) return;
+    sinks->create(steps_schema());
+    sinks->store().set_attribute("/steps", "source", report.delay.step_source);
   });
   const std::int64_t per_round =
       std::max<std::int64_t>(1, arrivals_per_round / static_cast<std::int64_t>(report.trace_ranks.size()));

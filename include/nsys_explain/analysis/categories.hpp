@@ -17,6 +17,9 @@
 /// over each other, each trace rank stands by itself, and graphs recorded as one interval count.
 namespace nsys_explain::analysis {
 
+/// Category of the run time without the profiler that is not GPU time.
+inline constexpr std::string_view outside_gpu = "cpu (non-GPU)";
+
 /// Table `gpu_elapsed` by name of the activity (kernel, copy, set, graph): instances, sum of durations, elapsed time;
 /// most elapsed time first, then by name.
 Table elapsed_table(const RankEvents& events);

@@ -18,7 +18,7 @@ struct RatioEstimate {
 
 /// One figure in both runs. Times are nanoseconds.
 struct Change {
-  std::string topic;                      ///< "step", "rank time", "operation", "kernel", "category", "phase"
+  std::string topic;                      ///< "step", "rank time", "rank", "operation", "category", "phase", "kernel"
   std::string name;                       ///< e.g. the kernel; empty for the job as a whole
   std::string figure;                     ///< e.g. "mean_ns", "wait_ns"
   std::optional<double> base, current;    ///< empty: this run has no such thing
@@ -34,15 +34,46 @@ enum class ComparisonVerdict : std::uint8_t { same, better, worse, unknown };
 
 std::string_view verdict_name(ComparisonVerdict verdict);
 
+/// Time of a category of GPU work, or of a figure of the table `ranks`: mean over trace ranks.
+struct MeanTime {
+  std::string name;
+  double mean_ns = 0;
+};
+
+/// What one run did, to be seen beside others. Times are means over its trace ranks, in its whole window.
+struct RunProfile {
+  std::string name;
+  std::int64_t trace_ranks = 0;
+  std::int64_t steps = 0;                   ///< 0: not recognised
+  std::optional<double> step_ns;            ///< mean
+  std::vector<MeanTime> rank_means_ns;      ///< by column of the table `ranks`, those that it has
+  std::vector<MeanTime> categories;         ///< GPU time, no moment counted twice; most first
+  std::optional<double> tokens;             ///< that the job processed in the window, as the user says
+  std::optional<double> tokens_per_second;  ///< measured without the profiler, as the user says
+
+  /// Time in which at least one category kept the GPU busy: their sum.
+  double busy_ns() const;
+  std::optional<double> mean_ns(std::string_view figure) const;
+};
+
+/// What times of runs are divided by to be compared: the finest that every run has.
+enum class ComparisonBasis : std::uint8_t { window, step, token };
+
+std::string_view basis_name(ComparisonBasis basis);
+
 struct Comparison {
-  std::string base_name, current_name;
-  std::vector<std::string> history;  ///< names of earlier bases, oldest first
+  bool side_by_side = false;     ///< different programs: nothing is judged, only `runs` is filled
+  std::vector<RunProfile> runs;  ///< oldest first, the compared one last, its base before it
+  ComparisonBasis basis = ComparisonBasis::window;
   ComparisonVerdict verdict = ComparisonVerdict::unknown;
-  Change headline;              ///< time per step, or the GPU window where no steps are known
-  std::vector<Change> changes;  ///< by topic, then by the time at stake, most first
-  /// Headline figure of every run, oldest first, the compared one last.
-  std::vector<std::pair<std::string, double>> trend;
+  Change headline;                 ///< time per step, or the GPU window where no steps are known
+  std::vector<Change> changes;     ///< by topic, then by the time at stake, most first
   std::vector<std::string> notes;  ///< what could not be compared, and why
+
+  const RunProfile& base() const { return runs[runs.size() - 2]; }
+  const RunProfile& current() const { return runs.back(); }
+  /// Windows, steps or tokens of a run: divides its times.
+  double amount(const RunProfile& run) const;
 };
 
 }  // namespace nsys_explain

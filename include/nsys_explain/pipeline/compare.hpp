@@ -15,6 +15,10 @@ struct CompareRequest {
   std::string output_directory;          ///< compare.md, compare.json and compare.html; empty: print only
   bool overwrite = false;
   double tolerance_percent = 1;
+  bool side_by_side = false;              ///< different programs: nothing is judged
+  std::vector<std::string> labels;        ///< what to call the runs; empty: by their paths
+  std::vector<double> tokens;             ///< that each job processed in its trace: one for all, or one for each
+  std::vector<double> tokens_per_second;  ///< measured without the profiler, likewise
 };
 
 /// Returns regression_found or an ExitCode (job.hpp); problems go to `problems`. Throws nothing.

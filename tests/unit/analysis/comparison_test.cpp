@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "nsys_explain/analysis/ratio_noise.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -23,7 +25,7 @@ RunTables run_of(const std::string& name, int steps, double step_ns, double rela
     const auto duration = static_cast<std::int64_t>(std::llround(step_ns * noise(random)));
     for (std::int64_t rank = 0; rank < 4; ++rank) rows << std::int64_t{step} << rank << duration;
   }
-  return {name, {table}};
+  return {name, {table}, "nvtx"};
 }
 
 Comparison compare_two(const RunTables& base, const RunTables& current) {
@@ -82,14 +84,14 @@ TEST(Comparison, EarlierBasesThatDifferWidenTheNoise) {
                                      run_of("b", 60, 1e8, 0.001, 3)};
   const Comparison comparison = compare_runs(bases, current, {});
   EXPECT_EQ(comparison.verdict, ComparisonVerdict::same);
-  EXPECT_EQ(comparison.trend.size(), 4U);
+  EXPECT_EQ(comparison.runs.size(), 4U);
 }
 
 TEST(Comparison, TooFewStepsAreNotJudged) {
   const Comparison comparison = compare_two(run_of("a", 5, 1e8, 0.01, 1), run_of("b", 5, 2e8, 0.01, 2));
   EXPECT_EQ(comparison.verdict, ComparisonVerdict::unknown);
   EXPECT_FALSE(comparison.notes.empty());
-  EXPECT_EQ(compare_two({"a", {}}, {"b", {}}).verdict, ComparisonVerdict::unknown);
+  EXPECT_EQ(compare_two({"a", {}, ""}, {"b", {}, ""}).verdict, ComparisonVerdict::unknown);
 }
 
 TEST(Comparison, KernelsAreComparedByTheirMeanAndNewOnesAreNamed) {
@@ -105,7 +107,7 @@ TEST(Comparison, KernelsAreComparedByTheirMeanAndNewOnesAreNamed) {
     if (with_new) rows << "fresh" << std::int64_t{10} << std::int64_t{500} << 1.0;
     return table;
   };
-  const Comparison comparison = compare_two({"a", {kernels(1000, false)}}, {"b", {kernels(1050, true)}});
+  const Comparison comparison = compare_two({"a", {kernels(1000, false)}, ""}, {"b", {kernels(1050, true)}, ""});
   const auto find = [&](const std::string& name) {
     for (const Change& change : comparison.changes) {
       if (change.name == name) return change;
@@ -119,6 +121,60 @@ TEST(Comparison, KernelsAreComparedByTheirMeanAndNewOnesAreNamed) {
   EXPECT_TRUE(gemm.significant);
   EXPECT_FALSE(find("fresh").base);
   EXPECT_DOUBLE_EQ(find("fresh").current.value(), 50);
+}
+
+TEST(Comparison, StepsFoundInOtherWaysAreNotCompared) {
+  RunTables guessed = run_of("b", 30, 3e8, 0.01, 2);
+  guessed.step_source = "periodicity";
+  const Comparison comparison = compare_two(run_of("a", 60, 1e8, 0.01, 1), guessed);
+  EXPECT_EQ(comparison.verdict, ComparisonVerdict::unknown);
+  EXPECT_EQ(comparison.basis, ComparisonBasis::window);
+  ASSERT_FALSE(comparison.notes.empty());
+  EXPECT_NE(comparison.notes.front().find("by nvtx in a and by periodicity in b"), std::string::npos);
+}
+
+TEST(RatioNoise, StudentQuantilesAreThoseOfTheTables) {
+  // Two-sided 99% and 95%, from printed tables.
+  EXPECT_NEAR(student_quantile(0.005, 1), 63.657, 1e-3);
+  EXPECT_NEAR(student_quantile(0.005, 2), 9.9248, 1e-4);
+  EXPECT_NEAR(student_quantile(0.005, 3), 5.8409, 1e-4);
+  EXPECT_NEAR(student_quantile(0.025, 10), 2.2281, 1e-4);
+  EXPECT_NEAR(student_quantile(0.025, 29), 2.0452, 1e-4);
+  EXPECT_NEAR(student_quantile(0.005, 1000), 2.5808, 1e-4);
+}
+
+TEST(RatioNoise, ManyRatiosJudgedTogetherAreAllCoveredNineteenTimesInTwenty) {
+  // 50 skewed series per run, no true change: with single intervals 40% of the runs would show one.
+  int runs_with_alarm = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937_64 random(seed);
+    std::exponential_distribution<double> skewed(0.01);
+    bool alarm = false;
+    for (int series = 0; series < 50; ++series) {
+      std::vector<double> base(40), current(40);
+      for (double& value : base) value = skewed(random);
+      for (double& value : current) value = skewed(random);
+      const auto estimate = block_ratio(base, current, 50);
+      ASSERT_TRUE(estimate);
+      alarm = alarm || estimate->low > 1 || estimate->high < 1;
+    }
+    runs_with_alarm += alarm ? 1 : 0;
+  }
+  EXPECT_LE(runs_with_alarm, 5);
+}
+
+TEST(RatioNoise, RanksThatDifferAmongThemselvesWidenTheRatioOfMeans) {
+  // Four ranks, 1,000 executions of 100 ns +- 1 ns each; in the second run two ranks are 10% slower.
+  const auto rank = [](double mean) { return RankDurations{1000, 1000 * mean, 999}; };
+  const DurationsByRank base{{0, rank(100)}, {1, rank(100)}, {2, rank(100)}, {3, rank(100)}};
+  const DurationsByRank all{{0, rank(110)}, {1, rank(110)}, {2, rank(110)}, {3, rank(110)}};
+  const DurationsByRank some{{0, rank(110)}, {1, rank(110)}, {2, rank(100)}, {3, rank(100)}};
+  const auto whole = ratio_of_means(base, all, 1), half = ratio_of_means(base, some, 1);
+  ASSERT_TRUE(whole && half);
+  // Within ranks: standard errors of 1 / sqrt(4000) / 100 on both sides.
+  EXPECT_NEAR(whole->low, 1.1 * std::exp(-2.5758 * std::sqrt(1.0 / 4000) / 100 * std::sqrt(1 + 1 / 1.21)), 1e-5);
+  // Logs 0.0953, 0.0953, 0, 0: standard deviation 0.05503, error 0.02751, times t(3) = 5.8409.
+  EXPECT_NEAR(std::log(half->high / half->ratio), 5.8409 * 0.0275137, 1e-4);
 }
 
 }  // namespace

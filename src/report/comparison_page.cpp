@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "comparison_text.hpp"
+#include "nsys_explain/report/comparison_report.hpp"
+#include "text.hpp"
+
+namespace nsys_explain::report {
+namespace {
+
+std::string html_text(std::string_view text) {
+  std::string safe;
+  for (const char c : plain_text(text, 4096)) {
+    switch (c) {
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '&':
+        safe += "&amp;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+constexpr std::string_view page_style =
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1100px;padding:0 1rem;color:#1b1f24;"
+    "background:#fff}table{border-collapse:collapse;width:100%}th,td{padding:.2rem .6rem;text-align:right;"
+    "border-bottom:1px solid #d9dde3}th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere}"
+    ".bar{display:flex;height:1.4rem;background:#eef0f3}.bar i{display:block;height:100%}.run{margin:.6rem 0 0}"
+    ".legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0}"
+    ".legend i{display:inline-block;width:.8rem;height:.8rem;margin-right:.35rem}"
+    ".worse{color:#b42318}.better{color:#1a7f45}.note{color:#57606a}"
+    "@media(prefers-color-scheme:dark){body{color:#e6e9ed;background:#14171b}th,td{border-color:#363c45}.bar{"
+    "background:#262b32}"
+    ".worse{color:#ff8a7a}.better{color:#6fd08c}.note{color:#a3acb8}}";
+
+/// Told apart on light and dark pages, and by most who see few colours.
+constexpr std::string_view palette[] = {"#3b7dd8", "#e07b39", "#3f9d6b", "#b8476b",
+                                        "#7d5fc4", "#8b8f97", "#c9a227", "#2aa5a5"};
+
+std::string html_table(const TextTable& texts) {
+  std::string out = "<table><thead><tr>";
+  for (const std::string& title : texts.titles) out += fmt::format("<th scope=\"col\">{}</th>", html_text(title));
+  out += "</tr></thead><tbody>\n";
+  for (const std::vector<std::string>& row : texts.rows) {
+    out += "<tr>";
+    for (const std::string& cell : row) out += fmt::format("<td>{}</td>", html_text(cell));
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table>\n";
+}
+
+/// A bar per run, its categories stacked, all on one scale.
+std::string category_bars(const Comparison& comparison) {
+  double longest = 0;
+  for (const RunProfile& run : comparison.runs) longest = std::max(longest, run.busy_ns() / comparison.amount(run));
+  if (longest <= 0) return {};
+  const std::vector<std::string> names = category_names(comparison);
+  const auto colour = [](std::size_t c) { return palette[std::min(c, std::size(palette) - 1)]; };
+  std::string out = "<ul class=\"legend\">";
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    out += fmt::format("<li><i style=\"background:{}\"></i>{}</li>", colour(c), html_text(names[c]));
+  }
+  out += "</ul>\n";
+  for (const RunProfile& run : comparison.runs) {
+    out += fmt::format("<p class=\"run\">{}</p><div class=\"bar\">", html_text(run.name));
+    for (std::size_t c = 0; c < names.size(); ++c) {
+      const double time = category_time(comparison, run, names[c]);
+      if (time <= 0) continue;
+      const std::string label = html_text(fmt::format("{}: {}", names[c], time_of(time)));
+      out += fmt::format("<i role=\"img\" aria-label=\"{}\" title=\"{}\" style=\"width:{:.3f}%;background:{}\"></i>",
+                         label, label, 100 * time / longest, colour(c));
+    }
+    out += "</div>\n";
+  }
+  return out;
+}
+
+std::string runs_section(const Comparison& comparison) {
+  std::string out = "<h2>Runs</h2>\n" + html_table(runs_table(comparison));
+  const TextTable categories = categories_table(comparison);
+  if (categories.rows.empty()) return out;
+  out += fmt::format(
+      "<h2>GPU time by category, per {}</h2>\n<p class=\"note\">Mean over trace ranks; no moment counted twice.</p>\n",
+      basis_name(comparison.basis));
+  return out + category_bars(comparison) + html_table(categories);
+}
+
+std::string changes_section(const std::string& topic, const std::vector<const Change*>& changes) {
+  std::string out = fmt::format(
+      "<h2>By {}</h2>\n<table><thead><tr><th>name</th><th>figure</th><th>before</th><th>now</th><th>change</th>"
+      "<th>99% interval</th><th></th></tr></thead><tbody>\n",
+      html_text(topic));
+  for (const Change* change : changes) {
+    out += fmt::format(
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"{}\">{}</td></tr>\n",
+        html_text(change->name), html_text(change->figure), time_of(change->base), time_of(change->current),
+        change_text(*change), interval_text(*change),
+        judgement(*change) == "within noise" ? "note" : judgement(*change), judgement(*change));
+  }
+  return out + "</tbody></table>\n";
+}
+
+}  // namespace
+
+std::string comparison_to_html(const Comparison& comparison) {
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width,initial-scale=1\"><meta http-equiv=\"Content-Security-Policy\" "
+      "content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>nsys-explain-mpi compare</title>"
+      "<style>{}</style></head><body>\n<h1 class=\"{}\">{}</h1>\n",
+      page_style, verdict_name(comparison.verdict), html_text(headline_text(comparison)));
+  if (!comparison.side_by_side) {
+    out += fmt::format("<p>{}: {} against {}.</p>\n", html_text(gain_text(comparison.headline)),
+                       html_text(comparison.current().name), html_text(comparison.base().name));
+  }
+  for (const std::string& note : comparison.notes) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(note));
+  out += runs_section(comparison);
+  if (const TextTable trend = trend_table(comparison); !trend.rows.empty()) {
+    out += fmt::format("<h2>Trend, per {}</h2>\n{}", basis_name(comparison.basis), html_table(trend));
+  }
+  for (const auto& [topic, changes] : by_topic(comparison)) out += changes_section(topic, changes);
+  return out + "</body></html>\n";
+}
+
+}  // namespace nsys_explain::report

@@ -1,0 +1,164 @@
+#include "comparison_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "nsys_explain/report/report.hpp"
+#include "text.hpp"
+
+namespace nsys_explain::report {
+namespace {
+
+constexpr double nanoseconds_per_second = 1e9;
+
+std::string percent_change(double ratio) {
+  return fmt::format("{:+.2f}%", 100 * (ratio - 1));
+}
+
+}  // namespace
+
+std::string time_of(const std::optional<double>& value_ns) {
+  if (!value_ns) return "-";
+  const double size = std::abs(*value_ns);
+  // Times per token are often a few nanoseconds.
+  return size > 0 && size < 100 ? fmt::format("{:.3g} ns", *value_ns) : format_duration(std::llround(*value_ns));
+}
+
+std::string change_text(const Change& change) {
+  const auto ratio = change.ratio();
+  if (ratio) return percent_change(*ratio);
+  if (change.base && change.current) return *change.current > 0 ? "from nothing" : "-";
+  return change.current ? "new" : "gone";
+}
+
+std::string interval_text(const Change& change) {
+  if (!change.estimate) return "not known";
+  return fmt::format("{} to {}", percent_change(change.estimate->low), percent_change(change.estimate->high));
+}
+
+std::string judgement(const Change& change) {
+  if (!change.significant) return change.estimate ? "within noise" : "";
+  const bool larger = change.ratio().value_or(1) > 1;
+  return larger == change.larger_is_worse ? "worse" : "better";
+}
+
+std::vector<std::pair<std::string, std::vector<const Change*>>> by_topic(const Comparison& comparison) {
+  std::vector<std::pair<std::string, std::vector<const Change*>>> topics;
+  for (const Change& change : comparison.changes) {
+    if (topics.empty() || topics.back().first != change.topic) topics.push_back({change.topic, {}});
+    topics.back().second.push_back(&change);
+  }
+  return topics;
+}
+
+std::string gain_text(const Change& headline) {
+  if (!headline.ratio()) return {};
+  const double gain = 1 / *headline.ratio() - 1;
+  if (!headline.estimate) return fmt::format("gain {:+.2f}%, its noise is not known", 100 * gain);
+  return fmt::format("gain {:+.2f}% (99% interval {:+.2f}% to {:+.2f}%)", 100 * gain,
+                     100 * (1 / headline.estimate->high - 1), 100 * (1 / headline.estimate->low - 1));
+}
+
+std::string headline_text(const Comparison& comparison) {
+  if (comparison.side_by_side) {
+    return fmt::format("{} side by side", counted(static_cast<std::int64_t>(comparison.runs.size()), "run"));
+  }
+  const Change& headline = comparison.headline;
+  const std::string what = (headline.topic == "window" ? "the " : "a ") + headline.topic;
+  const std::string times =
+      fmt::format("{} takes {} instead of {}", what, time_of(headline.current), time_of(headline.base));
+  switch (comparison.verdict) {
+    case ComparisonVerdict::same:
+      return fmt::format("No change beyond the noise: {}", times);
+    case ComparisonVerdict::better:
+      return fmt::format("Faster: {}", times);
+    case ComparisonVerdict::worse:
+      return fmt::format("Slower: {}", times);
+    case ComparisonVerdict::unknown:
+      break;
+  }
+  return fmt::format("Cannot be judged: {}", times);
+}
+
+TextTable runs_table(const Comparison& comparison) {
+  const bool with_tokens = comparison.basis == ComparisonBasis::token;
+  const bool with_throughput = std::any_of(comparison.runs.begin(), comparison.runs.end(),
+                                           [](const RunProfile& run) { return run.tokens_per_second.has_value(); });
+  TextTable table{{"run", "trace ranks", "steps", "step", "window", "GPU busy"}, {}};
+  if (with_tokens) table.titles.emplace_back("GPU time per token");
+  if (with_throughput) {
+    table.titles.insert(table.titles.end(), {"measured per token", "of it on the GPU"});
+  }
+  for (const RunProfile& run : comparison.runs) {
+    const double busy = run.busy_ns();
+    table.rows.push_back({run.name, format_count(run.trace_ranks), run.steps > 0 ? format_count(run.steps) : "-",
+                          time_of(run.step_ns), time_of(run.mean_ns("window_ns")), time_of(busy)});
+    std::vector<std::string>& row = table.rows.back();
+    if (with_tokens) row.push_back(time_of(busy / *run.tokens));
+    if (!with_throughput) continue;
+    const bool known = run.tokens && run.tokens_per_second;
+    row.push_back(run.tokens_per_second ? time_of(nanoseconds_per_second / *run.tokens_per_second) : "-");
+    row.push_back(
+        known ? fmt::format("{:.1f}%", 100 * busy / *run.tokens * *run.tokens_per_second / nanoseconds_per_second)
+              : "-");
+  }
+  return table;
+}
+
+std::vector<std::string> category_names(const Comparison& comparison) {
+  std::map<std::string, double> sums;
+  for (const RunProfile& run : comparison.runs) {
+    for (const MeanTime& one : run.categories) sums[one.name] += one.mean_ns / comparison.amount(run);
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, sum] : sums) names.push_back(name);
+  std::stable_sort(names.begin(), names.end(),
+                   [&](const std::string& a, const std::string& b) { return sums[a] > sums[b]; });
+  return names;
+}
+
+double category_time(const Comparison& comparison, const RunProfile& run, const std::string& category) {
+  for (const MeanTime& one : run.categories) {
+    if (one.name == category) return one.mean_ns / comparison.amount(run);
+  }
+  return 0;
+}
+
+TextTable categories_table(const Comparison& comparison) {
+  TextTable table{{"category"}, {}};
+  for (const RunProfile& run : comparison.runs) table.titles.push_back(run.name);
+  for (const std::string& category : category_names(comparison)) {
+    table.rows.push_back({category});
+    for (const RunProfile& run : comparison.runs) {
+      const double time = category_time(comparison, run, category);
+      table.rows.back().push_back(time > 0 ? time_of(time) : "-");
+    }
+  }
+  return table;
+}
+
+TextTable trend_table(const Comparison& comparison) {
+  TextTable table{{"figure"}, {}};
+  if (comparison.runs.size() < 3) return table;
+  for (const RunProfile& run : comparison.runs) table.titles.push_back(run.name);
+  const auto add = [&](const std::string& figure, const auto& value_of) {
+    table.rows.push_back({figure});
+    for (const RunProfile& run : comparison.runs) table.rows.back().push_back(time_of(value_of(run)));
+  };
+  if (comparison.basis != ComparisonBasis::window) {
+    add("step", [](const RunProfile& run) { return run.step_ns; });
+  }
+  for (const MeanTime& figure : comparison.current().rank_means_ns) {
+    add(figure.name, [&](const RunProfile& run) {
+      auto value = run.mean_ns(figure.name);
+      if (value) *value /= comparison.amount(run);
+      return value;
+    });
+  }
+  return table;
+}
+
+}  // namespace nsys_explain::report

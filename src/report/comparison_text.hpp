@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nsys_explain/model/comparison.hpp"
+
+/// What the Markdown and the HTML of a comparison say in the same words.
+namespace nsys_explain::report {
+
+/// "-" where there is none.
+std::string time_of(const std::optional<double>& value_ns);
+
+std::string change_text(const Change& change);
+std::string interval_text(const Change& change);
+/// "worse", "better", "within noise", or nothing where it cannot be judged.
+std::string judgement(const Change& change);
+std::string headline_text(const Comparison& comparison);
+/// How much faster, with its interval.
+std::string gain_text(const Change& headline);
+
+/// Changes by topic, in their order.
+std::vector<std::pair<std::string, std::vector<const Change*>>> by_topic(const Comparison& comparison);
+
+/// A table of plain texts: titles, then rows. The first column holds names.
+struct TextTable {
+  std::vector<std::string> titles;
+  std::vector<std::vector<std::string>> rows;
+};
+
+/// A row per run: its size, its times, and its time per token where tokens are known.
+TextTable runs_table(const Comparison& comparison);
+/// GPU time by category, a column per run, per step or token where every run has them.
+TextTable categories_table(const Comparison& comparison);
+/// Figures of the runs in their order, where there are more than two; else without rows.
+TextTable trend_table(const Comparison& comparison);
+
+/// Every category of any run, the one with the most time over all runs first.
+std::vector<std::string> category_names(const Comparison& comparison);
+/// Time of a category in a run by the comparison's basis; 0 where it has none.
+double category_time(const Comparison& comparison, const RunProfile& run, const std::string& category);
+
+}  // namespace nsys_explain::report

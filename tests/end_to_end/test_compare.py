@@ -1,0 +1,154 @@
+"""`nsys-explain-mpi compare`: planted changes are found, equal jobs stay equal, and what cannot be compared is said."""
+
+import json
+import multiprocessing.pool
+import shutil
+import unittest
+
+from support import EndToEndTest, SHARED_TRACES, TOOL, main, run
+
+SEEDS = 20
+JOB = ("--nodes", "1", "--gpus-per-node", "2", "--layers", "2", "--steps", "24", "--truth", "none")
+# Every kernel and every transfer takes 3% longer: so does a step.
+SLOWER = ("--compute-scale", "1.03", "--bandwidth-intra", str(200 / 1.03))
+
+
+class Compare(EndToEndTest):
+    def store(self, name, *options):
+        """The store of a simulated job; --csv and reports are of no interest here."""
+        traces = self.synth(f"{name}-traces", *options)
+        self.analyse(traces, name, "--quiet", "--threads", "1")
+        shutil.rmtree(traces)
+        return self.directory / name / "store.h5"
+
+    def compare(self, *arguments, code=0, out="compared"):
+        done = run([TOOL, "compare", *arguments, "--out", self.directory / out, "--force"])
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return json.loads((self.directory / out / "compare.json").read_text())
+
+    def text(self, suffix, out="compared"):
+        return (self.directory / out / f"compare.{suffix}").read_text()
+
+    def refused(self, *arguments, code=2):
+        done = run([TOOL, "compare", *arguments])
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_a_change_of_three_percent_is_found_and_equal_jobs_stay_equal(self):
+        def make(plan):
+            seed, slower = plan
+            return self.store(f"{'slower' if slower else 'base'}{seed}", "--seed", str(seed), *JOB, *(SLOWER if slower else ()))
+
+        plans = [(seed, False) for seed in range(SEEDS + 1)] + [(seed + 100, True) for seed in range(SEEDS)]
+        with multiprocessing.pool.ThreadPool(2) as pool:
+            stores = pool.map(make, plans, chunksize=1)
+        bases, slower = stores[:SEEDS + 1], stores[SEEDS + 1:]
+        covered = 0
+        for seed in range(SEEDS):
+            same = self.compare(bases[seed], bases[seed + 1])
+            self.assertEqual(same["verdict"], "same", seed)
+            different = [change for change in same["changes"] if change["significant"]]
+            self.assertEqual(different, [], f"seed {seed}: equal jobs differ")
+            worse = self.compare(bases[seed], slower[seed], code=10)
+            self.assertEqual(worse["verdict"], "worse", seed)
+            covered += worse["headline"]["ratio_low"] <= 1.03 <= worse["headline"]["ratio_high"]
+        self.assertEqual(self.compare(slower[0], bases[0])["verdict"], "better")
+        # 99% intervals from 24 steps, resampled in blocks, are somewhat narrow; pauses and latencies do not scale.
+        self.assertGreaterEqual(covered, 0.9 * SEEDS)
+        self.history_is_judged(bases, slower)
+        self.runs_side_by_side(bases[0], slower[0])
+
+    def history_is_judged(self, bases, slower):
+        found = self.compare(*bases[:4], slower[0], code=10)
+        self.assertEqual([r["run"] for r in found["runs"]], [str(p) for p in (*bases[:4], slower[0])])
+        # Means over ranks have no noise of their own, but runs of the same job tell it.
+        compute = [c for c in found["changes"] if c["topic"] == "rank time" and c["figure"] == "compute_ns"][0]
+        self.assertTrue(compute["significant"])
+        self.assertAlmostEqual(compute["ratio"], 1.03, delta=0.005)
+        self.assertEqual([c for c in self.compare(*bases[:5])["changes"] if c["significant"]], [])
+        self.assertIn("## Trend, per step", self.text("md"))
+        self.assertIn("<h2>Trend, per step</h2>", self.text("html"))
+
+    def runs_side_by_side(self, one, other):
+        found = self.compare(one, other, "--side-by-side", "--labels", "A<b>,B", "--tokens", "1000,2000", "--throughput", "9000")
+        self.assertNotIn("verdict", found)
+        self.assertEqual(found["basis"], "token")
+        for run_of, tokens in zip(found["runs"], (1000, 2000)):
+            self.assertAlmostEqual(run_of["busy_ns"], sum(run_of["category_ns"].values()), delta=1)
+            self.assertAlmostEqual(run_of["busy_ns_per_token"], run_of["busy_ns"] / tokens)
+            self.assertEqual(run_of["tokens_per_second"], 9000)
+            # What keeps a GPU busy is compute, exposed communication and copies.
+            parts = run_of["rank_means_ns"]
+            self.assertAlmostEqual(run_of["busy_ns"], sum(parts[p] for p in ("compute_ns", "exposed_communication_ns", "copy_ns")),
+                                   delta=0.001 * run_of["busy_ns"])
+        self.assertIn("111.1 us", self.text("md"))  # 1 s / 9,000
+        self.assertIn('class="bar"', self.text("html"))
+        self.assertNotIn("A<b>", self.text("html"))
+        self.assertIn("has 3 values for 2 runs", self.refused(one, other, "--tokens", "1,2,3"))
+        self.assertIn("--labels names 1 runs", self.refused(one, other, "--labels", "A"))
+        self.refused(one, other, "--throughput", "5")  # means nothing without tokens
+        self.refused(one, other, "--tokens", "0")
+
+    def test_other_rank_counts_and_missing_sections_are_said(self):
+        four = self.store("four", "--seed", "1", "--nodes", "2", "--gpus-per-node", "2", *JOB[4:])
+        two = self.store("two", "--seed", "1", *JOB)
+        found = self.compare(four, two)
+        self.assertTrue(any("4 trace ranks before and 2 now" in note for note in found["notes"]), found["notes"])
+        plain = self.store("plain", "--seed", "2", *JOB, "--no-nvtx")
+        found = self.compare(four, plain)
+        self.assertEqual(found["verdict"], "unknown")  # its steps are guesses
+        self.assertTrue(any("mark them with NVTX" in note for note in found["notes"]), found["notes"])
+        try:
+            import h5py
+        except ImportError:
+            self.skipTest("h5py is missing: stores without tables were not tested")
+        old = self.directory / "old.h5"
+        shutil.copy(plain, old)
+        with h5py.File(old, "a") as file:
+            for name in ("categories", "kernels", "steps", "collective_instances"):
+                if name in file:
+                    del file[name]
+        found = self.compare(four, old)
+        self.assertEqual(found["verdict"], "unknown")
+        for expected in ("table kernels", "table categories", "steps were not recognised"):
+            self.assertTrue(any(expected in note for note in found["notes"]), (expected, found["notes"]))
+        self.assertIn("Cannot be judged", self.text("md"))
+        self.refused(four, self.directory / "absent.h5", code=3)
+
+    def test_before_and_after_a_fix(self):
+        traces = [SHARED_TRACES / "nsys-ai" / f"mfu_2gpu_{when}.sqlite" for when in ("before", "after")]
+        if not all(trace.exists() for trace in traces):
+            self.skipTest("the real traces are absent")
+        for trace in traces:
+            self.analyse(trace, trace.stem)
+        found = self.compare(*(self.directory / trace.stem / "store.h5" for trace in traces), "--labels", "before,after")
+        # Slices of 0.3 s without steps: the amount of work in them is not known, so the windows are no verdict.
+        self.assertEqual(found["verdict"], "unknown")
+        self.assertTrue(any("mark steps" in note for note in found["notes"]))
+        for run_of, compute in zip(found["runs"], self.compute_times(traces)):
+            self.assertEqual(run_of["trace_ranks"], 2)
+            self.assertAlmostEqual(run_of["rank_means_ns"]["compute_ns"] / 1e6, compute, delta=0.5)
+
+    @staticmethod
+    def compute_times(traces):
+        """Union of compute kernels in ms, mean over the devices, worked out from the rows alone."""
+        import sqlite3
+        means = []
+        for trace in traces:
+            database = sqlite3.connect(f"file:{trace}?mode=ro", uri=True)
+            unions = []
+            for (device,) in database.execute("SELECT DISTINCT deviceId FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchall():
+                covered, end = 0, 0
+                for start, stop in database.execute(
+                        "SELECT start, end FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName "
+                        "WHERE deviceId = ? AND s.value NOT LIKE 'nccl%' ORDER BY start", (device,)):
+                    covered += max(0, stop - max(start, end))
+                    end = max(end, stop)
+                unions.append(covered)
+            means.append(sum(unions) / len(unions) / 1e6)
+            database.close()
+        return means
+
+
+if __name__ == "__main__":
+    main()
