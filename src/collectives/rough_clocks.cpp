@@ -1,47 +1,33 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <tuple>
 
 #include "exit_agreement.hpp"
+#include "lane_relation.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
 #include "shift_candidates.hpp"
-#include "shift_search.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
 
-/// Exits that agree this well are taken for one operation's: most operations of real hardware do.
-constexpr Nanoseconds sharp_ns = 5'000;
-/// A relation with fewer sharp operations than this rests on a shift that may be wrong.
-constexpr double least_sharp_share = 0.35;
-/// The same where the lanes are of different operations that are merely coupled.
+/// As least_sharp_share where lanes are of different operations that are merely coupled.
 constexpr double least_coupled_share = 0.7;
-constexpr int fewest_sharp = 8;
-
-using LaneSequences = std::map<std::uint64_t, MemberSequence>;
 
 /// Stands for all lanes of a trace rank together: where each lane is too regular or too short, their interplay may
 /// tell.
 constexpr std::uint64_t all_lanes = std::numeric_limits<std::uint64_t>::max();
 
-LaneSequences sequences_of(std::span<const SampledOperation> by_exit) {
-  LaneSequences sequences;
+/// By lane, without those that calls name.
+std::map<std::uint64_t, MemberSequence> unnamed_lanes(std::span<const SampledOperation> by_exit) {
+  std::map<std::uint64_t, MemberSequence> sequences;
   for (const SampledOperation& operation : by_exit) {
-    if (!may_end_together(operation.operation)) continue;
-    for (const std::uint64_t lane : {operation.lane, all_lanes}) {
-      MemberSequence& sequence = sequences[lane];
-      sequence.symbols.push_back(operation.symbol);
-      sequence.enter_ns.push_back(operation.enter_ns);
-      sequence.exit_ns.push_back(operation.exit_ns);
-    }
-  }
-  for (auto& [lane, sequence] : sequences) {
-    for (std::size_t i = 1; i < sequence.enter_ns.size(); ++i)
-      sequence.enter_ns[i] = std::max(sequence.enter_ns[i], sequence.enter_ns[i - 1]);
+    if (operation.lane >= first_nccl_key || !may_end_together(operation.operation)) continue;
+    for (const std::uint64_t lane : {operation.lane, all_lanes})
+      append_operation(sequences[lane], operation.symbol, operation.enter_ns, operation.exit_ns);
   }
   return sequences;
 }
@@ -54,72 +40,25 @@ struct LanePair {
 
 /// Lanes of two trace ranks to compare. First those of like length, which are likely of one role, and of a long span,
 /// which tell the drift. Lanes of different communicators may be coupled closely enough; last, all lanes together.
-std::vector<LanePair> lane_pairs(const LaneSequences& members, const LaneSequences& references) {
-  std::vector<std::tuple<int, double, std::uint64_t, std::uint64_t>> ranked;
+std::vector<LanePair> lane_pairs(const std::map<std::uint64_t, MemberSequence>& members,
+                                 const std::map<std::uint64_t, MemberSequence>& references) {
+  std::vector<std::tuple<bool, double, std::uint64_t, std::uint64_t>> ranked;
   for (const auto& [m, member] : members) {
     for (const auto& [r, reference] : references) {
-      if ((m == all_lanes) != (r == all_lanes)) continue;
-      const bool is_known = std::max(m, r) >= first_nccl_key;
-      const int resort = m == all_lanes ? 2 : is_known && m != r ? 1 : 0;
+      const bool together = m == all_lanes;
+      if (together != (r == all_lanes)) continue;
       const std::size_t shorter = std::min(member.symbols.size(), reference.symbols.size());
       const std::size_t longer = std::max(member.symbols.size(), reference.symbols.size());
       const double alike = static_cast<double>(shorter) / static_cast<double>(longer);
-      if (shorter >= static_cast<std::size_t>(fewest_sharp) && alike >= agreeing_share)
-        ranked.emplace_back(resort, -alike * static_cast<double>(member.exit_ns.back() - member.exit_ns.front()), m, r);
+      if (shorter < fewest_sharp || alike < agreeing_share) continue;
+      ranked.emplace_back(together, -alike * static_cast<double>(member.exit_ns.back() - member.exit_ns.front()), m, r);
     }
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<LanePair> pairs;
-  for (const auto& [resort, rank, m, r] : ranked)
-    pairs.push_back({&members.at(m), &references.at(r), resort == 0 ? least_sharp_share : least_coupled_share});
+  for (const auto& [together, rank, m, r] : ranked)
+    pairs.push_back({&members.at(m), &references.at(r), together ? least_coupled_share : least_sharp_share});
   return pairs;
-}
-
-struct LaneRelation {
-  RoughLine line;
-  double sharp_share = 0;
-};
-
-/// How the clock of a lane lies against another's, if they share operations.
-std::optional<LaneRelation> relate_lanes(const MemberSequence& member, const MemberSequence& reference,
-                                         Nanoseconds centre_ns) {
-  if (member.symbols.size() > reference.symbols.size()) {
-    // A pipeline stage shares all of its operations with a neighbour that shares only half: the shorter one is asked.
-    std::optional<LaneRelation> relation = relate_lanes(reference, member, centre_ns);
-    if (relation) {
-      RoughLine& line = relation->line;
-      line = {line.slope * line.offset_ns - line.offset_ns, -line.slope};
-    }
-    return relation;
-  }
-  const std::optional<ClockEstimate> estimate = estimate_clock(member, reference);
-  if (!estimate) return std::nullopt;
-  const Nanoseconds middle_ns = member.exit_ns[member.exit_ns.size() / 2];
-  const Nanoseconds base_ns = estimate->map.to_reference(middle_ns) - middle_ns;  // keeps the doubles small
-  PartnerFinder partners(reference);
-  std::vector<double> x, y;
-  int covered = 0;
-  for (std::size_t i = 0; i < member.symbols.size(); ++i) {
-    const Nanoseconds exit_ns = estimate->map.to_reference(member.exit_ns[i]);
-    if (exit_ns < reference.exit_ns.front() - sharp_ns || exit_ns > reference.exit_ns.back() + sharp_ns) continue;
-    ++covered;
-    // A few operations over a long time do not tell the estimate their drift.
-    const std::ptrdiff_t partner = partners.nearest(member.symbols[i], exit_ns, agreement_reach_ns / 2);
-    if (partner < 0) continue;
-    x.push_back(static_cast<double>(member.exit_ns[i] - middle_ns));
-    y.push_back(
-        static_cast<double>(reference.exit_ns[static_cast<std::size_t>(partner)] - member.exit_ns[i] - base_ns));
-  }
-  const ClockLine line = fit_line(x, y, middle_ns, x.size() >= static_cast<std::size_t>(fewest_sharp));
-  int sharp = 0;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    sharp += std::abs(y[i] - line.offset_ns - line.slope * x[i]) <= static_cast<double>(sharp_ns) ? 1 : 0;
-  LaneRelation relation;
-  relation.line = {
-      static_cast<double>(base_ns) + line.offset_ns + line.slope * static_cast<double>(centre_ns - middle_ns),
-      line.slope};
-  if (sharp >= fewest_sharp) relation.sharp_share = static_cast<double>(sharp) / covered;
-  return relation;
 }
 
 /// Neighbours first: tensor groups are adjacent ranks, data and pipeline groups are a power of two or a small multiple
@@ -135,6 +74,29 @@ std::vector<std::size_t> strides_below(std::size_t ranks) {
   std::reverse(strides.begin(), strides.end());
   return strides;
 }
+
+/// Joins numbers into sets.
+class Forest {
+ public:
+  explicit Forest(std::size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), 0); }
+  /// False if they were joined before.
+  bool join(std::int32_t a, std::int32_t b) {
+    a = root(a), b = root(b);
+    parent_[static_cast<std::size_t>(b)] = a;
+    return a != b;
+  }
+
+ private:
+  std::int32_t root(std::int32_t a) {
+    while (parent_[static_cast<std::size_t>(a)] != a) {
+      std::int32_t& parent = parent_[static_cast<std::size_t>(a)];
+      parent = parent_[static_cast<std::size_t>(parent)];
+      a = parent;
+    }
+    return a;
+  }
+  std::vector<std::int32_t> parent_;
+};
 
 }  // namespace
 
@@ -163,8 +125,9 @@ std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, st
   return samples;
 }
 
-RoughClocks::RoughClocks(std::span<const SampledOperation> samples, std::size_t sessions, Nanoseconds centre_ns)
-    : component_(sessions), line_(sessions), centre_ns_(centre_ns) {
+RoughClocks::RoughClocks(std::span<const SampledOperation> samples, std::span<const SessionTie> ties,
+                         Nanoseconds centre_ns)
+    : component_(ties.size()), line_(ties.size()), centre_ns_(centre_ns) {
   std::iota(component_.begin(), component_.end(), 0);
   std::map<std::int32_t, Rank> ranks;
   for (const SampledOperation& operation : samples) {
@@ -180,27 +143,160 @@ RoughClocks::RoughClocks(std::span<const SampledOperation> samples, std::size_t 
     ranks_.push_back(std::move(rank));
   }
   strides_ = strides_below(ranks_.size());
+  tie_sessions(ties);
 }
 
-std::vector<std::pair<std::int32_t, std::int32_t>> RoughClocks::next_round() {
-  while (!strides_.empty()) {
-    const std::size_t stride = strides_.back();
-    strides_.pop_back();
-    std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
-    for (std::size_t r = 0; r + stride < ranks_.size(); ++r) {
-      if (component_of(ranks_[r].session) == component_of(ranks_[r + stride].session)) continue;
-      pairs.emplace_back(static_cast<std::int32_t>(r), static_cast<std::int32_t>(r + stride));
+/// Sessions of one host, unless what they communicated contradicts its clock: a container may have one of its own.
+void RoughClocks::tie_sessions(std::span<const SessionTie> ties) {
+  std::map<std::int32_t, std::int32_t> first_of_unit;
+  for (std::size_t s = 0; s < ties.size(); ++s) {
+    if (ties[s].unit < 0) continue;
+    const auto session = static_cast<std::int32_t>(s);
+    const auto [first, is_first] = first_of_unit.try_emplace(ties[s].unit, session);
+    if (is_first) continue;
+    const Nanoseconds reference_ns = ties[static_cast<std::size_t>(first->second)].offset_ns;
+    const auto offset_ns = static_cast<double>(reference_ns - ties[s].offset_ns);
+    if (!contradicts(session, first->second, offset_ns)) relate({session, first->second, offset_ns, 0, 1});
+  }
+}
+
+bool RoughClocks::contradicts(std::int32_t session, std::int32_t reference, double offset_ns) const {
+  const std::vector<std::uint64_t> shared = shared_communicators(session, reference);
+  const MemberSequence member = pooled(session, shared), other = pooled(reference, shared);
+  if (member.symbols.empty() || other.symbols.empty()) return false;
+  const ClockMap map({{centre_ns_, offset_ns, 0}});
+  const LaneRelation relation = measure_relation(member, other, map, centre_ns_);
+  return relation.covered >= 2 * fewest_sharp && 4 * relation.paired < relation.covered;
+}
+
+std::vector<Comparison> RoughClocks::next_round() {
+  std::vector<Comparison> round = by_communicators();
+  return round.empty() ? by_lanes() : round;
+}
+
+/// For each communicator that calls name: the components that take part, and with how many operations.
+RoughClocks::LaneComponents RoughClocks::components_of_communicators() const {
+  LaneComponents components;
+  for (const Rank& rank : ranks_) {
+    for (const SampledOperation& operation : rank.operations) {
+      if (operation.lane >= first_nccl_key) ++components[operation.lane][component_of(rank.session)];
     }
-    if (!pairs.empty()) return pairs;
+  }
+  return components;
+}
+
+/// The heaviest forest of components that share communicators and were not compared as they are now. Of each
+/// communicator only neighbours are considered, and further ones where those were of no use.
+std::vector<Comparison> RoughClocks::by_communicators() {
+  const LaneComponents communicators = components_of_communicators();
+  std::vector<std::int64_t> sessions(component_.size(), 0);
+  for (const std::int32_t component : component_) ++sessions[static_cast<std::size_t>(component)];
+  std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> shared;
+  for (const auto& [key, counts] : communicators) {
+    const std::vector<std::pair<std::int32_t, std::size_t>> members(counts.begin(), counts.end());
+    for (std::size_t stride = 1; stride < members.size(); stride *= 2) {
+      for (std::size_t m = 0; m + stride < members.size(); ++m)
+        shared[{members[m].first, members[m + stride].first}] +=
+            std::min(members[m].second, members[m + stride].second);
+    }
+  }
+  std::vector<std::tuple<std::ptrdiff_t, std::int32_t, std::int32_t>> edges;
+  for (const auto& [pair, operations] : shared)
+    edges.emplace_back(-static_cast<std::ptrdiff_t>(operations), pair.first, pair.second);
+  std::sort(edges.begin(), edges.end());
+  Forest forest(component_.size());
+  std::vector<Comparison> round;
+  for (const auto& [weight, a, b] : edges) {
+    const std::array<std::int64_t, 4> as_now{a, sessions[static_cast<std::size_t>(a)], b,
+                                             sessions[static_cast<std::size_t>(b)]};
+    if (compared_.contains(as_now) || !forest.join(a, b)) continue;
+    compared_.insert(as_now);
+    round.push_back({a, b, true});
+  }
+  return round;
+}
+
+std::vector<Comparison> RoughClocks::by_lanes() {
+  while (!of_stride_.empty() || !strides_.empty()) {
+    if (of_stride_.empty()) {
+      const std::size_t stride = strides_.back();
+      strides_.pop_back();
+      for (std::size_t r = 0; r + stride < ranks_.size(); ++r)
+        of_stride_.push_back({static_cast<std::int32_t>(r), static_cast<std::int32_t>(r + stride), false});
+    }
+    Forest forest(component_.size());
+    std::vector<Comparison> round, later;
+    for (const Comparison& pair : of_stride_) {
+      const std::int32_t a = component_of(ranks_[static_cast<std::size_t>(pair.reference)].session);
+      const std::int32_t b = component_of(ranks_[static_cast<std::size_t>(pair.member)].session);
+      if (a != b) (forest.join(a, b) ? round : later).push_back(pair);
+    }
+    of_stride_ = std::move(later);
+    if (!round.empty()) return round;
   }
   return {};
 }
 
-std::optional<SessionRelation> RoughClocks::compare(std::pair<std::int32_t, std::int32_t> pair) const {
-  const Rank& reference_rank = ranks_[static_cast<std::size_t>(pair.first)];
-  const Rank& member_rank = ranks_[static_cast<std::size_t>(pair.second)];
-  const LaneSequences members = sequences_of(member_rank.operations);
-  const LaneSequences references = sequences_of(reference_rank.operations);
+std::optional<SessionRelation> RoughClocks::compare(const Comparison& comparison) const {
+  return comparison.by_communicators ? compare_components(comparison) : compare_ranks(comparison);
+}
+
+std::vector<std::uint64_t> RoughClocks::shared_communicators(std::int32_t a, std::int32_t b) const {
+  std::set<std::uint64_t> of_a, of_b;
+  for (const Rank& rank : ranks_) {
+    const std::int32_t component = component_of(rank.session);
+    if (component != a && component != b) continue;
+    for (const SampledOperation& operation : rank.operations) {
+      if (operation.lane >= first_nccl_key) (component == a ? of_a : of_b).insert(operation.lane);
+    }
+  }
+  std::vector<std::uint64_t> shared;
+  std::set_intersection(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), std::back_inserter(shared));
+  return shared;
+}
+
+/// What a component did on these communicators, by exit: every member's record of it, on the component's common time.
+MemberSequence RoughClocks::pooled(std::int32_t component, std::span<const std::uint64_t> communicators) const {
+  constexpr std::size_t most_pooled = 8192;
+  std::vector<std::tuple<Nanoseconds, Nanoseconds, std::uint64_t>> operations;
+  for (const Rank& rank : ranks_) {
+    if (component_of(rank.session) != component) continue;
+    for (const SampledOperation& operation : rank.operations) {
+      if (!may_end_together(operation.operation) ||
+          !std::binary_search(communicators.begin(), communicators.end(), operation.lane)) {
+        continue;
+      }
+      // Equal symbols of different communicators are different operations.
+      const std::uint64_t symbol = operation.symbol ^ (operation.lane * 0x9e3779b97f4a7c15ULL);
+      operations.emplace_back(to_common(rank.session, operation.exit_ns), to_common(rank.session, operation.enter_ns),
+                              symbol);
+    }
+  }
+  std::sort(operations.begin(), operations.end());
+  const auto centre = std::lower_bound(operations.begin(), operations.end(), std::tuple(centre_ns_, centre_ns_, 0UL));
+  const Sample kept =
+      sample_around(static_cast<std::size_t>(centre - operations.begin()), most_pooled, operations.size());
+  MemberSequence sequence;
+  for (std::size_t i = kept.first; i < kept.end; ++i) {
+    const auto& [exit_ns, enter_ns, symbol] = operations[i];
+    append_operation(sequence, symbol, enter_ns, exit_ns);
+  }
+  return sequence;
+}
+
+std::optional<SessionRelation> RoughClocks::compare_components(const Comparison& comparison) const {
+  const std::vector<std::uint64_t> shared = shared_communicators(comparison.reference, comparison.member);
+  const MemberSequence member = pooled(comparison.member, shared), reference = pooled(comparison.reference, shared);
+  const std::optional<LaneRelation> found = relate_lanes(member, reference, centre_ns_);
+  if (!found || found->sharp_share < least_sharp_share) return std::nullopt;
+  return SessionRelation{comparison.member, comparison.reference, found->line.offset_ns, found->line.slope,
+                         found->sharp_share};
+}
+
+std::optional<SessionRelation> RoughClocks::compare_ranks(const Comparison& comparison) const {
+  const Rank& reference_rank = ranks_[static_cast<std::size_t>(comparison.reference)];
+  const Rank& member_rank = ranks_[static_cast<std::size_t>(comparison.member)];
+  const auto members = unnamed_lanes(member_rank.operations), references = unnamed_lanes(reference_rank.operations);
   for (const LanePair& lanes : lane_pairs(members, references)) {
     const std::optional<LaneRelation> found = relate_lanes(*lanes.member, *lanes.reference, centre_ns_);
     if (!found || found->sharp_share < lanes.least_share) continue;

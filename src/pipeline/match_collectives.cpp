@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 
 namespace nsys_explain::pipeline {
@@ -78,9 +79,22 @@ Nanoseconds sampling_centre(const exchange::Communicator& communicator, const st
   return first_ns + (median(lasts) - first_ns) / 2;
 }
 
+/// What host clocks tell about sessions, as far as the user lets them.
+std::vector<collectives::SessionTie> session_ties(const std::vector<Session>& sessions,
+                                                  const clock::ClockOptions& options) {
+  const clock::LevelZero level = clock::level_zero(sessions, {.method = options.method, .utc_uncertainty_ns = {}});
+  std::vector<collectives::SessionTie> ties;
+  for (std::size_t s = 0; s < sessions.size(); ++s) {
+    const bool is_tied = level.clocks[s].method == ClockMethod::host_clock;
+    ties.push_back({is_tied ? level.units[s] : -1, level.clocks[s].offset_ns});
+  }
+  return ties;
+}
+
 /// Collective: rough clocks from samples of what all trace ranks communicated; where no payload names communicators,
 /// also which lanes of different trace ranks carry one: their arrivals get its key.
 collectives::RoughClocks compare_lanes(const exchange::Communicator& communicator, const JobRanks& job,
+                                       const clock::ClockOptions& clock_options,
                                        std::vector<LocalTrace>& local_traces) {
   constexpr std::size_t most_sampled = 3'000'000;  // on every tool rank: about a hundred megabytes
   const std::size_t per_lane = std::clamp<std::size_t>(most_sampled / (4 * job.numbers.size() + 1), 64, 2048);
@@ -94,12 +108,12 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
     }
   }
   const auto samples = communicator.all_gather(std::span<const collectives::SampledOperation>(mine)).values;
-  collectives::RoughClocks clocks(samples, job.sessions.size(), centre_ns);
-  for (auto pairs = clocks.next_round(); !pairs.empty(); pairs = clocks.next_round()) {
+  collectives::RoughClocks clocks(samples, session_ties(job.sessions, clock_options), centre_ns);
+  for (auto round = clocks.next_round(); !round.empty(); round = clocks.next_round()) {
     std::vector<collectives::SessionRelation> found;
-    for (std::size_t p = static_cast<std::size_t>(communicator.rank()); p < pairs.size();
-         p += static_cast<std::size_t>(communicator.size())) {
-      if (const auto relation = clocks.compare(pairs[p])) found.push_back(*relation);
+    for (std::size_t c = static_cast<std::size_t>(communicator.rank()); c < round.size();
+         c += static_cast<std::size_t>(communicator.size())) {
+      if (const auto relation = clocks.compare(round[c])) found.push_back(*relation);
     }
     clocks.accept(communicator.all_gather(std::span<const collectives::SessionRelation>(found)).values);
   }
@@ -160,12 +174,12 @@ collectives::RoughTime rough_time(const collectives::RoughClocks* clocks, const 
 }  // namespace
 
 CrossRank match_collectives(const exchange::Communicator& communicator, const JobRanks& job,
-                            std::vector<LocalTrace>& local_traces) {
+                            const clock::ClockOptions& clock_options, std::vector<LocalTrace>& local_traces) {
   CrossRank cross;
   cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces));
   std::optional<collectives::RoughClocks> clocks;
   if (!is_told_by_order(cross.communicators)) {
-    clocks = compare_lanes(communicator, job, local_traces);
+    clocks = compare_lanes(communicator, job, clock_options, local_traces);
     cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces));
   }
   cross.units = collectives::plan_units(cross.communicators, communicator.size());

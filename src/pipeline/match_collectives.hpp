@@ -4,6 +4,7 @@
 
 #include "job_ranks.hpp"
 #include "local_traces.hpp"
+#include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/collectives/matching.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 
@@ -19,8 +20,8 @@ struct CrossRank {
 };
 
 /// Collective: infers communicators that no payload tells, agrees on all of them, sends every arrival to the owner of
-/// its unit, and matches there.
+/// its unit, and matches there. `clock_options`: whether host clocks may relate sessions.
 CrossRank match_collectives(const exchange::Communicator& communicator, const JobRanks& job,
-                            std::vector<LocalTrace>& local_traces);
+                            const clock::ClockOptions& clock_options, std::vector<LocalTrace>& local_traces);
 
 }  // namespace nsys_explain::pipeline

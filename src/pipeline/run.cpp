@@ -220,10 +220,12 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     ranks.warnings.insert(ranks.warnings.end(), discovery.warnings.begin(), discovery.warnings.end());
   });
   CrossRank cross;
-  phases.collective("matching collectives", [&] { cross = match_collectives(communicator, ranks, local_traces); });
+  const clock::ClockOptions clock_options{job.clock_method, job.ptp_uncertainty_ns};
+  phases.collective("matching collectives",
+                    [&] { cross = match_collectives(communicator, ranks, clock_options, local_traces); });
   clock::ClockFit clock;
   phases.collective("aligning clocks", [&] {
-    clock = estimate_clock(communicator, ranks, cross, {job.clock_method, job.ptp_uncertainty_ns});
+    clock = estimate_clock(communicator, ranks, cross, clock_options);
     ranks.warnings.insert(ranks.warnings.end(), clock.warnings.begin(), clock.warnings.end());
     apply_clock(communicator, clock, ranks, cross, local_traces);
   });

@@ -123,7 +123,7 @@ void cross_rank_phase(benchmark::State& state) {
     clock::ClockFit fit;
     {
       const StageTimer timer(matching);
-      cross = match_collectives(communicator, phase.job, phase.traces);
+      cross = match_collectives(communicator, phase.job, {}, phase.traces);
     }
     {
       const StageTimer timer(fitting);

@@ -1,13 +1,16 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "nsys_explain/collectives/alignment.hpp"
 #include "nsys_explain/collectives/extraction.hpp"
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/time.hpp"
@@ -43,7 +46,16 @@ struct RoughLine {
   double slope = 0;
 };
 
-/// What comparing two trace ranks of different sessions told. Trivially copyable.
+/// Two sides whose clocks may be related by what they communicated. Trivially copyable.
+struct Comparison {
+  std::int32_t reference = -1;
+  std::int32_t member = -1;
+  /// True: components, by all communicators that calls name on both sides. False: trace ranks (positions in their
+  /// order), by lanes of which nothing is known.
+  bool by_communicators = false;
+};
+
+/// What a comparison told. Trivially copyable.
 struct SessionRelation {
   std::int32_t session = -1;    ///< whose times the line maps ...
   std::int32_t reference = -1;  ///< ... to those of this one
@@ -52,22 +64,31 @@ struct SessionRelation {
   double sharp_share = 0;  ///< of the operations compared, those that end within microseconds of one another
 };
 
+/// What the files say about a session's clock before anything is compared: sessions of one unit share a clock.
+struct SessionTie {
+  std::int32_t unit = -1;     ///< -1: shares its clock with no other
+  Nanoseconds offset_ns = 0;  ///< session time - time of the unit
+};
+
 /// Rough clocks of sessions, from samples of what their trace ranks communicated: good to tens of microseconds over the
-/// sampled time. Session pairs are compared in rounds, near trace ranks first, and only where the sessions are not
-/// related yet; which pairs a round holds does not depend on who compares them.
+/// sampled time. Sessions that share a host's clock are taken together, unless what they communicated contradicts it.
+/// What is left is compared in rounds, and only until it is related: first components that share communicators, by all
+/// operations of those; then trace ranks by their unnamed lanes, near ones first. Each round is a forest over the
+/// components, so that no relation is searched twice; which comparisons it holds does not depend on who makes them.
 class RoughClocks {
  public:
-  /// `samples` of all trace ranks, in any order; centre_ns as for sample_lanes.
-  RoughClocks(std::span<const SampledOperation> samples, std::size_t sessions, Nanoseconds centre_ns);
+  /// `samples` of all trace ranks, in any order; centre_ns as for sample_lanes; one tie per session.
+  RoughClocks(std::span<const SampledOperation> samples, std::span<const SessionTie> ties, Nanoseconds centre_ns);
 
-  /// Pairs of trace ranks to compare next; empty: finished.
-  std::vector<std::pair<std::int32_t, std::int32_t>> next_round();
-  /// Compares one pair; nothing where no shift of their operations fits well enough to be believed.
-  std::optional<SessionRelation> compare(std::pair<std::int32_t, std::int32_t> pair) const;
+  /// What to compare next; empty: finished.
+  std::vector<Comparison> next_round();
+  /// Nothing where no shift of their operations fits well enough to be believed.
+  std::optional<SessionRelation> compare(const Comparison& comparison) const;
   /// Relations found in the round, in any order; the sharpest count.
   void accept(std::vector<SessionRelation> relations);
 
-  /// Only sessions of one component can be compared.
+  /// Only sessions of one component can be compared. A component bears the number of one of its sessions, and its
+  /// common time is that one's.
   std::int32_t component_of(std::int32_t session) const;
   Nanoseconds to_common(std::int32_t session, Nanoseconds t_ns) const;
   Nanoseconds centre_ns() const { return centre_ns_; }
@@ -78,12 +99,25 @@ class RoughClocks {
     std::int32_t session = -1;
     std::vector<SampledOperation> operations;  ///< by exit
   };
-  void relate(const SessionRelation& relation);
+  using LaneComponents = std::map<std::uint64_t, std::map<std::int32_t, std::size_t>>;
 
-  std::vector<Rank> ranks_;              ///< by trace_rank
-  std::vector<std::int32_t> component_;  ///< per session
-  std::vector<RoughLine> line_;          ///< per session, to its component's reference
-  std::vector<std::size_t> strides_;     ///< still to come, nearest last
+  void tie_sessions(std::span<const SessionTie> ties);
+  void relate(const SessionRelation& relation);
+  LaneComponents components_of_communicators() const;
+  bool contradicts(std::int32_t session, std::int32_t reference, double offset_ns) const;
+  std::vector<std::uint64_t> shared_communicators(std::int32_t component_a, std::int32_t component_b) const;
+  std::vector<Comparison> by_communicators();
+  std::vector<Comparison> by_lanes();
+  MemberSequence pooled(std::int32_t component, std::span<const std::uint64_t> communicators) const;
+  std::optional<SessionRelation> compare_components(const Comparison& comparison) const;
+  std::optional<SessionRelation> compare_ranks(const Comparison& comparison) const;
+
+  std::vector<Rank> ranks_;                         ///< by trace_rank
+  std::vector<std::int32_t> component_;             ///< per session
+  std::vector<RoughLine> line_;                     ///< per session, to its component's reference
+  std::set<std::array<std::int64_t, 4>> compared_;  ///< two components and how many sessions they had
+  std::vector<std::size_t> strides_;                ///< still to come, nearest last
+  std::vector<Comparison> of_stride_;               ///< of the last stride taken, still to come
   Nanoseconds centre_ns_ = 0;
 };
 

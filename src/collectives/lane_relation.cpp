@@ -1,0 +1,64 @@
+#include "lane_relation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "exit_agreement.hpp"
+#include "shift_search.hpp"
+
+namespace nsys_explain::collectives {
+
+void append_operation(MemberSequence& sequence, std::uint64_t symbol, Nanoseconds enter_ns, Nanoseconds exit_ns) {
+  if (!sequence.enter_ns.empty()) enter_ns = std::max(enter_ns, sequence.enter_ns.back());
+  sequence.symbols.push_back(symbol);
+  sequence.enter_ns.push_back(enter_ns);
+  sequence.exit_ns.push_back(exit_ns);
+}
+
+LaneRelation measure_relation(const MemberSequence& member, const MemberSequence& reference, const ClockMap& map,
+                              Nanoseconds centre_ns) {
+  const Nanoseconds middle_ns = member.exit_ns[member.exit_ns.size() / 2];
+  const Nanoseconds base_ns = map.to_reference(middle_ns) - middle_ns;  // keeps the doubles small
+  PartnerFinder partners(reference);
+  std::vector<double> x, y;
+  LaneRelation relation;
+  for (std::size_t i = 0; i < member.symbols.size(); ++i) {
+    const Nanoseconds exit_ns = map.to_reference(member.exit_ns[i]);
+    if (exit_ns < reference.exit_ns.front() - sharp_ns || exit_ns > reference.exit_ns.back() + sharp_ns) continue;
+    ++relation.covered;
+    // A few operations over a long time do not tell the estimate their drift.
+    const std::ptrdiff_t partner = partners.nearest(member.symbols[i], exit_ns, agreement_reach_ns / 2);
+    if (partner < 0) continue;
+    x.push_back(static_cast<double>(member.exit_ns[i] - middle_ns));
+    y.push_back(
+        static_cast<double>(reference.exit_ns[static_cast<std::size_t>(partner)] - member.exit_ns[i] - base_ns));
+  }
+  relation.paired = x.size();
+  const ClockLine line = fit_line(x, y, middle_ns, x.size() >= fewest_sharp);
+  std::size_t sharp = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    sharp += std::abs(y[i] - line.offset_ns - line.slope * x[i]) <= static_cast<double>(sharp_ns) ? 1 : 0;
+  relation.line = {
+      static_cast<double>(base_ns) + line.offset_ns + line.slope * static_cast<double>(centre_ns - middle_ns),
+      line.slope};
+  if (sharp >= fewest_sharp) relation.sharp_share = static_cast<double>(sharp) / static_cast<double>(relation.covered);
+  return relation;
+}
+
+std::optional<LaneRelation> relate_lanes(const MemberSequence& member, const MemberSequence& reference,
+                                         Nanoseconds centre_ns) {
+  if (member.symbols.size() > reference.symbols.size()) {
+    // A pipeline stage shares all of its operations with a neighbour that shares only half: the shorter one is asked.
+    std::optional<LaneRelation> relation = relate_lanes(reference, member, centre_ns);
+    if (relation) {
+      RoughLine& line = relation->line;
+      line = {line.slope * line.offset_ns - line.offset_ns, -line.slope};
+    }
+    return relation;
+  }
+  const std::optional<ClockEstimate> estimate = estimate_clock(member, reference);
+  if (!estimate) return std::nullopt;
+  return measure_relation(member, reference, estimate->map, centre_ns);
+}
+
+}  // namespace nsys_explain::collectives
