@@ -65,6 +65,7 @@ OUTPUTS
                    t = h5py.File("report/store.h5")["collective_instances"]
                    df = pd.DataFrame({c: t[c].asstr()[()] if h5py.check_string_dtype(t[c].dtype) else t[c][()] for c in t})
   tables/*.csv   the same tables (--csv)
+  --perfetto F   a timeline of all trace ranks on the job clock: open it in ui.perfetto.dev
   Results do not depend on the number of tool ranks or threads nor on the order of the inputs; only `run` in report.json and
   the group /run do.
 
@@ -84,6 +85,12 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
   app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->required();
   app.add_flag("-f,--force", job.overwrite, "Replace older results in a directory that is not empty");
   app.add_flag("--csv", job.write_csv, "Write the tables as CSV, too");
+  app.add_option("--perfetto", job.perfetto_path,
+                 "File (.json.gz) for a timeline of all trace ranks on one clock: for ui.perfetto.dev");
+  app.add_option("--perfetto-window", job.perfetto_window, "Only START/END of it, in job time, e.g. 5s/7s");
+  app.add_option("--perfetto-events", job.perfetto_events, "Most events in it: what does not fit is cut at the end")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("-q,--quiet", job.quiet, "Print problems only");
   app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
   app.add_option("--rank-map", job.rank_map_path, "File that says which trace is which rank");

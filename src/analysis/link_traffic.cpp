@@ -171,6 +171,20 @@ constexpr auto integer = ColumnKind::integer;
 constexpr auto real = ColumnKind::real;
 constexpr auto label = ColumnKind::label;
 
+/// Calls use(direction, samples that count) for every direction that was captured.
+template <class Use>
+void for_each_direction(const RankEvents& events, const CoveredTime& collectives, const Use& use) {
+  const GpuSamples& samples = events.device.samples;
+  if (samples.time_ns.size() < 2) return;
+  const Interval window = activity_window(events.device);
+  const std::vector<Interval> periods = sample_periods(samples.time_ns);
+  for (const Direction& direction : directions) {
+    const bool captured = std::all_of(direction.counters.begin(), direction.counters.end(),
+                                      [&](GpuCounter counter) { return !samples.of(counter).empty(); });
+    if (captured) use(direction, samples_of(direction, samples, periods, window, collectives));
+  }
+}
+
 }  // namespace
 
 Table nvlink_table(const RankEvents& events) {
@@ -189,18 +203,55 @@ Table nvlink_table(const RankEvents& events) {
         {"samples", integer, "", "samples that count"},
         {"period_ns", integer, "ns", "median time between samples"},
         {"artefacts", integer, "", "samples left out: idle links that read as fully utilised"}}});
-  const GpuSamples& samples = events.device.samples;
-  if (samples.time_ns.size() < 2) return table;
   const Activity activity(events.arrivals);
   const CoveredTime all(activity.all);
-  const Interval window = activity_window(events.device);
-  const std::vector<Interval> periods = sample_periods(samples.time_ns);
   RowWriter rows(table);
-  for (const Direction& direction : directions) {
-    const bool captured = std::all_of(direction.counters.begin(), direction.counters.end(),
-                                      [&](GpuCounter counter) { return !samples.of(counter).empty(); });
-    if (!captured) continue;
-    add_direction(rows, direction.metric, samples_of(direction, samples, periods, window, all), activity, all);
+  for_each_direction(events, all, [&](const Direction& direction, const DirectionSamples& samples) {
+    add_direction(rows, direction.metric, samples, activity, all);
+  });
+  return table;
+}
+
+std::vector<LinkSeries> nvlink_series(const RankEvents& events) {
+  std::vector<LinkSeries> all;
+  const Activity activity(events.arrivals);
+  for_each_direction(events, CoveredTime(activity.all), [&](const Direction& direction, DirectionSamples samples) {
+    all.push_back({direction.metric, std::move(samples.series)});
+  });
+  return all;
+}
+
+Table nvlink_over_time_table(const RankEvents& events) {
+  Table table = make_table({"nvlink_over_time",
+                            "NVLink traffic over time: means of equal spans of each trace rank's GPU activity",
+                            {{"metric", label, "", "direction, and what is counted"},
+                             {"start_ns", ColumnKind::time, "ns", "job time at which the span starts"},
+                             {"span_ns", integer, "ns", ""},
+                             {"mean_percent", real, "%", "of the peak; nan: no sample"},
+                             {"collectives_percent", real, "%", "of the span in which the rank was in a collective"}}});
+  constexpr Nanoseconds spans = 240;
+  const Interval window = activity_window(events.device);
+  if (window.end_ns <= window.start_ns) return table;
+  const Nanoseconds span_ns = (window.end_ns - window.start_ns) / spans + 1;
+  const CoveredTime collectives(Activity(events.arrivals).all);
+  RowWriter rows(table);
+  for (const LinkSeries& link : nvlink_series(events)) {
+    std::vector<double> weighted(spans, 0), sampled(spans, 0);
+    for (std::size_t i = 0; i < link.series.periods.size(); ++i) {
+      // A sample belongs to the span in which it ends: samples are much shorter than spans, or spans have none.
+      const Interval& period = link.series.periods[i];
+      const auto span = static_cast<std::size_t>((period.end_ns - 1 - window.start_ns) / span_ns);
+      const auto length = static_cast<double>(period.end_ns - period.start_ns);
+      weighted[span] += static_cast<double>(link.series.values[i]) * length;
+      sampled[span] += length;
+    }
+    for (std::size_t s = 0; s < weighted.size(); ++s) {
+      const Nanoseconds start_ns = window.start_ns + static_cast<Nanoseconds>(s) * span_ns;
+      rows << link.metric << start_ns << span_ns
+           << (sampled[s] > 0 ? weighted[s] / sampled[s] : std::numeric_limits<double>::quiet_NaN())
+           << 100.0 * static_cast<double>(collectives.within(start_ns, start_ns + span_ns)) /
+                  static_cast<double>(span_ns);
+    }
   }
   return table;
 }

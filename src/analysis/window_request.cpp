@@ -63,8 +63,12 @@ std::runtime_error refusal(std::string_view option, std::string_view text, std::
 }  // namespace
 
 Interval parse_filter_time(std::string_view text) {
+  return parse_time_window("--filter-time", text);
+}
+
+Interval parse_time_window(std::string_view option, std::string_view text) {
   const auto refuse = [&](std::string_view problem) {
-    return refusal("--filter-time", text, problem, "START/END, for example 5s/7s, 1s500ms/2s or 5s/");
+    return refusal(option, text, problem, "START/END, for example 5s/7s, 1s500ms/2s or 5s/");
   };
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos || text.size() == 1) throw refuse("is no span of time");

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "instance_rounds.hpp"
 #include "nsys_explain/exchange/agree.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "nsys_explain/store/store_writer.hpp"
@@ -18,9 +19,6 @@ namespace nsys_explain::pipeline {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Rows of arrivals that rank 0 holds at once while it writes: some tens of megabytes.
-constexpr std::int64_t arrivals_per_round = 1 << 18;
 
 std::runtime_error cannot_write(const fs::path& path, const std::string& why) {
   return std::runtime_error(
@@ -79,27 +77,6 @@ class TableSinks {
   std::map<std::string, std::ofstream> files_;
 };
 
-/// Units [first, end) whose arrivals travel to rank 0 together.
-struct Round {
-  std::size_t first = 0, end = 0;
-};
-
-std::vector<Round> plan_rounds(const CrossRank& cross) {
-  std::vector<Round> rounds;
-  std::int64_t rows = 0;
-  for (std::size_t u = 0; u < cross.units.size(); ++u) {
-    const collectives::MatchUnit& unit = cross.units[u];
-    const auto members = cross.communicators[static_cast<std::size_t>(unit.communicator)].trace_ranks.size();
-    if (rounds.empty() || rows > arrivals_per_round) {
-      rounds.push_back({u, u});
-      rows = 0;
-    }
-    rounds.back().end = u + 1;
-    rows += (unit.end_position - unit.first_position) * static_cast<std::int64_t>(members);
-  }
-  return rounds;
-}
-
 void write_instances(const exchange::Communicator& communicator, const JobReport& report, const CrossRank& cross,
                      TableSinks* sinks) {
   const std::vector<std::int64_t> first_instance = first_instances(report);
@@ -108,29 +85,13 @@ void write_instances(const exchange::Communicator& communicator, const JobReport
     sinks->create(instances_schema());
     sinks->create(arrivals_schema());
   });
-  std::size_t next_owned = 0;
-  for (const Round& round : plan_rounds(cross)) {
-    std::vector<InstanceRow> instances;
-    std::vector<ArrivalRow> arrivals;
-    for (; next_owned < cross.owned.size() && cross.owned[next_owned] < round.end; ++next_owned) {
-      const MatchedBlock& block = cross.blocks[next_owned];
-      for (const Instance& instance : block.instances) {
-        instances.push_back({block.communicator, 0, instance});
-        const std::int64_t number = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
-        for (std::int64_t a = 0; a < instance.arrivals; ++a) {
-          arrivals.push_back({number, block.arrivals[static_cast<std::size_t>(instance.first_arrival + a)]});
-        }
-      }
-    }
-    // Owners hold consecutive units in rank order, so what arrives is in order already.
-    const auto all_instances = communicator.gather(std::span<const InstanceRow>(instances));
-    const auto all_arrivals = communicator.gather(std::span<const ArrivalRow>(arrivals));
+  gather_instances(communicator, cross, first_instance, [&](const InstanceRound& round) {
     exchange::run_agreed(communicator, "writing results", [&] {
       if (sinks == nullptr) return;
-      sinks->append(instances_chunk(all_instances.values, cross.communicators, first_instance));
-      sinks->append(arrivals_chunk(all_arrivals.values));
+      sinks->append(instances_chunk(round.instances, cross.communicators, first_instance));
+      sinks->append(arrivals_chunk(round.arrivals));
     });
-  }
+  });
 }
 
 void write_steps(const exchange::Communicator& communicator, const JobReport& report, const std::vector<StepRow>& rows,

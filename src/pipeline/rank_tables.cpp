@@ -57,8 +57,8 @@ TableSchema with_trace_rank(TableSchema schema) {
 }
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options) {
-  std::vector<Table> tables = {analysis::nvlink_table(events), analysis::network_table(events),
-                               analysis::messages_table(events)};
+  std::vector<Table> tables = {analysis::nvlink_table(events), analysis::nvlink_over_time_table(events),
+                               analysis::network_table(events), analysis::messages_table(events)};
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
   add(analysis::kernel_tables(events));
   tables.push_back(analysis::kernel_histogram_table(events));

@@ -37,6 +37,7 @@
 #include "report_detail.hpp"
 #include "tables.hpp"
 #include "threads.hpp"
+#include "timeline.hpp"
 #include "topology.hpp"
 #include "user_options.hpp"
 
@@ -180,9 +181,11 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   std::unique_ptr<OutputDirectory> directory;  // on rank 0 only
   UserOptions options;
   std::optional<analysis::CategoryMap> categories;
+  std::optional<TimelineRequest> timeline;
   phases.local("checking the options", [&] {
     options = read_user_options(job);
     categories = read_category_map(job);
+    timeline = read_timeline_request(job);
     if (communicator.is_root()) check_output_directory(job.output_directory, job.overwrite);
   });
   failure_code = results_not_written;
@@ -267,6 +270,12 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   }
   phases.collective("writing results",
                     [&] { write_results(communicator, job, report, cross, attribution.step_rows, directory.get()); });
+  if (timeline) {
+    phases.collective("writing the timeline", [&] {
+      const Inquiry inquiry{discovery.traces, reading, clock.report, ranks, cross, local_traces};
+      write_timeline(communicator, *timeline, inquiry, report, problems);
+    });
+  }
   report.run.phases = phases.finished();
   if (communicator.is_root()) {
     for (const InputReport& input : report.inputs) {

@@ -42,6 +42,8 @@ struct WindowRequest {
 /// "5s/7s", "1s500ms/", "/250000" (nanoseconds where no unit is given). Units: h, m (or min), s, ms, us, ns, to be
 /// combined. Throws std::runtime_error: problem, why it matters, what to do. The same holds for the other two.
 Interval parse_filter_time(std::string_view text);
+/// The same for another option, which problems name.
+Interval parse_time_window(std::string_view option, std::string_view text);
 RangeSelector parse_filter_nvtx(std::string_view text);
 /// "A:B", "A:", ":B" or "A".
 StepSelector parse_steps(std::string_view text);

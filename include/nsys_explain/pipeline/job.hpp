@@ -35,6 +35,9 @@ struct JobSpecification {
   std::string ncu_path, cublas_log_path, weights_path, gpu_peaks_path;  ///< analysis/roofline.hpp; empty: not given
   std::string nvml_path;                                                ///< analysis/gpu_samples.hpp
   double nvml_utc_offset_hours = 0;                                     ///< of calendar times in that file
+  std::string perfetto_path;                 ///< --perfetto: a timeline for trace viewers; empty: none
+  std::string perfetto_window;               ///< part of it, in job time (analysis::parse_time_window); empty: all
+  std::int64_t perfetto_events = 2'000'000;  ///< most events in it
   ingest::Reader reader = ingest::Reader::automatic;
   std::optional<std::int32_t> threads;            ///< of each tool rank; empty: the cores it may use
   std::optional<ClockMethod> clock_method;        ///< --clock: what may relate sessions; empty: whatever does

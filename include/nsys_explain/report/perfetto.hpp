@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/identity.hpp"
+#include "nsys_explain/model/report_detail.hpp"
+#include "nsys_explain/model/timeline.hpp"
+
+/// A timeline of the whole job in Google's Trace Event Format, which ui.perfetto.dev and chrome://tracing open. One
+/// object with a list of events, as text that is made piece by piece: nothing grows with the number of events.
+///
+/// Every host is a process with a counter of its waiting ranks, every trace rank is one with a track per communicator
+/// and per stream, and with its counters. Times are job time in microseconds with three decimals, so exact. Perfetto
+/// knows no colours and picks one by a slice's name: waits are all called "wait"; other viewers go by `cname`.
+namespace nsys_explain::report {
+
+/// One collective and the arrivals to show of it, by enter.
+struct TimelineCollective {
+  std::int64_t instance = 0;
+  std::string_view communicator;
+  const Instance* summary = nullptr;
+  std::span<const InstanceArrival> arrivals;
+};
+
+class PerfettoTrace {
+ public:
+  /// `shift_ns` is added to all times: viewers refuse negative ones.
+  PerfettoTrace(const std::vector<TraceRankIdentity>& trace_ranks, Nanoseconds shift_ns);
+
+  /// The beginning of the object, with the names of all processes. `facts` are texts by name for the reader.
+  std::string begin(const std::map<std::string, std::string>& facts);
+  std::string event(const TimelineEvent& event, const std::vector<std::string>& names);
+  /// A slice for every arrival, the wait in it, and an arrow along the order of arrival.
+  std::string collective(const TimelineCollective& collective);
+  /// Counters of the hosts: how many of their trace ranks wait, on average over each bin of the map that lies in
+  /// `window`.
+  std::string waiting(const HeatMap& map, const Interval& window);
+  /// A mark across all tracks.
+  std::string mark(Nanoseconds time_ns, std::string_view text);
+  std::string end() const;
+
+ private:
+  struct Track {
+    std::int64_t thread_id = 0;
+    Nanoseconds taken_until_ns =
+        std::numeric_limits<Nanoseconds>::min();  ///< for collectives: where the last slice ends
+  };
+
+  /// Writes the track's name where it is new.
+  Track& track(std::string& out, std::int32_t trace_rank, std::int64_t order, const std::string& name);
+  Track& free_track(std::string& out, const TimelineCollective& collective, const InstanceArrival& arrival);
+  std::int64_t process_of(std::int32_t trace_rank) const;
+  std::string time(Nanoseconds time_ns) const;
+
+  struct Rank {
+    std::int64_t process_id = 0;
+    std::string host, name;
+  };
+  std::map<std::int32_t, Rank> ranks_;
+  std::map<std::string, std::int64_t> process_of_host_;
+  std::map<std::tuple<std::int32_t, std::int64_t, std::string>, Track> tracks_;
+  std::map<std::string, std::int64_t, std::less<>> communicators_;  ///< in order of appearance
+  Nanoseconds shift_ns_;
+};
+
+}  // namespace nsys_explain::report

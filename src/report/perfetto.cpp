@@ -1,0 +1,208 @@
+#include "nsys_explain/report/perfetto.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "text.hpp"
+
+namespace nsys_explain::report {
+namespace {
+
+/// Names of kernels with all their template arguments have thousands of characters.
+constexpr std::size_t shown_characters = 120;
+
+// Where tracks stand within a process.
+constexpr std::int64_t first_communicator = 1;
+constexpr std::int64_t first_stream = 1'000'000;
+
+/// Stands before every event but the first.
+constexpr std::string_view separator = ",\n";
+
+/// A JSON string, quotes included.
+std::string json_string(std::string_view text) {
+  return nlohmann::json(valid_utf8(text)).dump();
+}
+
+std::string shown(std::string_view text) {
+  return json_string(plain_text(text, shown_characters));
+}
+
+std::string_view category_of(TimelineKind kind) {
+  switch (kind) {
+    case TimelineKind::compute:
+      return "compute";
+    case TimelineKind::communication:
+      return "communication";
+    case TimelineKind::copy:
+      return "copy";
+    case TimelineKind::graph:
+      return "graph";
+    case TimelineKind::counter:
+      break;
+  }
+  return "counter";
+}
+
+/// Nanoseconds as microseconds, exact.
+std::string microseconds(Nanoseconds time_ns) {
+  return fmt::format("{}{}.{:03}", time_ns < 0 ? "-" : "", std::abs(time_ns) / 1000, std::abs(time_ns) % 1000);
+}
+
+std::string metadata(std::string_view kind, std::int64_t process_id, std::int64_t thread_id,
+                     std::string_view arguments) {
+  return fmt::format(R"({}{{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{{}}}}})", separator, kind, process_id,
+                     thread_id, arguments);
+}
+
+std::string process_metadata(std::int64_t process_id, std::string_view name) {
+  return metadata("process_name", process_id, 0, fmt::format(R"("name":{})", shown(name))) +
+         metadata("process_sort_index", process_id, 0, fmt::format(R"("sort_index":{})", process_id));
+}
+
+}  // namespace
+
+PerfettoTrace::PerfettoTrace(const std::vector<TraceRankIdentity>& trace_ranks, Nanoseconds shift_ns)
+    : shift_ns_(shift_ns) {
+  std::map<std::string, std::vector<const TraceRankIdentity*>> by_host;
+  for (const TraceRankIdentity& rank : trace_ranks) by_host[rank.host].push_back(&rank);
+  std::int64_t next = 1;  // 0 stands for the idle process in some viewers
+  for (const auto& [host, ranks] : by_host) {
+    const std::string shown_host = host.empty() ? "unknown host" : host;
+    process_of_host_[host] = next++;
+    for (const TraceRankIdentity* rank : ranks) {
+      ranks_[rank->trace_rank] = {next++, host,
+                                  fmt::format("trace rank {}, {}{}{}", rank->trace_rank, shown_host,
+                                              rank->gpu_name.empty() ? "" : ", ", rank->gpu_name)};
+    }
+  }
+}
+
+std::int64_t PerfettoTrace::process_of(std::int32_t trace_rank) const {
+  return ranks_.at(trace_rank).process_id;
+}
+
+std::string PerfettoTrace::time(Nanoseconds time_ns) const {
+  return microseconds(time_ns + shift_ns_);
+}
+
+PerfettoTrace::Track& PerfettoTrace::track(std::string& out, std::int32_t trace_rank, std::int64_t order,
+                                           const std::string& name) {
+  const auto [entry, is_new] = tracks_.try_emplace({trace_rank, order, name});
+  if (is_new) {
+    // Distinct in the whole file: some viewers know threads by their number alone.
+    const std::int64_t process_id = process_of(trace_rank);
+    entry->second.thread_id = 1'000'000 + static_cast<std::int64_t>(tracks_.size());
+    out += metadata("thread_name", process_id, entry->second.thread_id, fmt::format(R"("name":{})", shown(name)));
+    out += metadata("thread_sort_index", process_id, entry->second.thread_id, fmt::format(R"("sort_index":{})", order));
+  }
+  return entry->second;
+}
+
+std::string PerfettoTrace::begin(const std::map<std::string, std::string>& facts) {
+  std::string out = R"({"displayTimeUnit":"ns","otherData":{)";
+  for (const auto& [name, fact] : facts) {
+    out += fmt::format("{}{}:{}", out.back() == '{' ? "" : ",", json_string(name), json_string(fact));
+  }
+  out += "},\"traceEvents\":[\n";
+  std::string processes;
+  for (const auto& [host, process_id] : process_of_host_) {
+    processes += process_metadata(process_id, "host " + (host.empty() ? "unknown" : host));
+  }
+  for (const auto& [number, rank] : ranks_) processes += process_metadata(rank.process_id, rank.name);
+  return out + processes.substr(std::min(processes.size(), separator.size()));
+}
+
+std::string PerfettoTrace::event(const TimelineEvent& event, const std::vector<std::string>& names) {
+  std::string out;
+  if (event.kind == TimelineKind::counter) {
+    return fmt::format(R"({}{{"ph":"C","name":{},"pid":{},"tid":0,"ts":{},"args":{{"value":{}}}}})", separator,
+                       shown(names[event.name]), process_of(event.trace_rank), time(event.start_ns), event.value);
+  }
+  std::string name = fmt::format("stream {}", event.stream_id);
+  if (event.lane > 0) name += fmt::format(" ({})", event.lane + 1);
+  const Track& where = track(out, event.trace_rank, first_stream + event.stream_id, name);
+  out += fmt::format(R"({}{{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{}}})", separator,
+                     category_of(event.kind), shown(names[event.name]), process_of(event.trace_rank), where.thread_id,
+                     time(event.start_ns), microseconds(event.end_ns - event.start_ns));
+  return out;
+}
+
+/// Collectives of one communicator overlap where several streams run it, or where clocks are not well known.
+PerfettoTrace::Track& PerfettoTrace::free_track(std::string& out, const TimelineCollective& collective,
+                                                const InstanceArrival& arrival) {
+  const auto next = first_communicator + static_cast<std::int64_t>(communicators_.size());
+  const std::int64_t order = communicators_.try_emplace(std::string(collective.communicator), next).first->second;
+  for (int lane = 1;; ++lane) {
+    std::string name = fmt::format("collectives of {}", collective.communicator);
+    if (lane > 1) name += fmt::format(" ({})", lane);
+    Track& where = track(out, arrival.trace_rank, order, name);
+    if (where.taken_until_ns > arrival.enter_ns) continue;
+    where.taken_until_ns = arrival.exit_ns;
+    return where;
+  }
+}
+
+std::string PerfettoTrace::collective(const TimelineCollective& collective) {
+  const Instance& summary = *collective.summary;
+  std::string out;
+  for (std::size_t a = 0; a < collective.arrivals.size(); ++a) {
+    const InstanceArrival& arrival = collective.arrivals[a];
+    const std::int64_t thread_id = free_track(out, collective, arrival).thread_id;
+    const std::int64_t process_id = process_of(arrival.trace_rank);
+    const std::string place =
+        fmt::format(R"("pid":{},"tid":{},"ts":{})", process_id, thread_id, time(arrival.enter_ns));
+    out += fmt::format(
+        R"({}{{"ph":"X","cat":"collective","name":"{}",{},"dur":{},"args":{{"instance":{},"bytes":{},"last_trace_rank":{},)"
+        R"("wait_us":{},"own_lateness_us":{}}}}})",
+        separator, operation_name(summary.operation), place, microseconds(arrival.exit_ns - arrival.enter_ns),
+        collective.instance, summary.message_bytes, summary.last_trace_rank, microseconds(arrival.wait_ns),
+        microseconds(arrival.own_lateness_ns));
+    if (collective.arrivals.size() > 1) {
+      const char phase = a == 0 ? 's' : a + 1 == collective.arrivals.size() ? 'f' : 't';
+      out += fmt::format(R"({}{{"ph":"{}","cat":"collective","name":"members","id":{},{}{}}})", separator, phase,
+                         collective.instance + 1, place, phase == 's' ? "" : R"(,"bp":"e")");
+    }
+    if (arrival.wait_ns > 0) {
+      out += fmt::format(
+          R"({}{{"ph":"X","cat":"wait","name":"wait","cname":"terrible",{},"dur":{},"args":{{"for_trace_rank":{}}}}})",
+          separator, place, microseconds(arrival.wait_ns), summary.last_trace_rank);
+    }
+  }
+  return out;
+}
+
+std::string PerfettoTrace::waiting(const HeatMap& map, const Interval& window) {
+  std::string out;
+  const auto bins = static_cast<std::size_t>(map.bins);
+  std::map<std::string, std::vector<Nanoseconds>> wait_of_host;
+  for (std::size_t r = 0; r < map.trace_ranks.size(); ++r) {
+    std::vector<Nanoseconds>& sum = wait_of_host[ranks_.at(map.trace_ranks[r]).host];
+    sum.resize(bins);
+    for (std::size_t b = 0; b < bins; ++b) sum[b] += map.wait_ns[r * bins + b];
+  }
+  for (const auto& [host, sums] : wait_of_host) {
+    for (std::size_t b = 0; b < bins; ++b) {
+      const Nanoseconds start_ns = map.start_ns + static_cast<Nanoseconds>(b) * map.bin_ns;
+      if (start_ns < window.start_ns || start_ns >= window.end_ns) continue;
+      out += fmt::format(
+          R"({}{{"ph":"C","name":"trace ranks waiting","pid":{},"tid":0,"ts":{},"args":{{"value":{:.3f}}}}})",
+          separator, process_of_host_.at(host), time(start_ns),
+          static_cast<double>(sums[b]) / static_cast<double>(map.bin_ns));
+    }
+  }
+  return out;
+}
+
+std::string PerfettoTrace::mark(Nanoseconds time_ns, std::string_view text) {
+  return fmt::format(R"({}{{"ph":"i","s":"g","cat":"timeline","name":{},"pid":{},"tid":0,"ts":{}}})", separator,
+                     json_string(text), process_of_host_.begin()->second, time(time_ns));
+}
+
+std::string PerfettoTrace::end() const {
+  return "\n]}\n";
+}
+
+}  // namespace nsys_explain::report
