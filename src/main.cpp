@@ -1,6 +1,7 @@
 #include <iostream>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -27,6 +28,7 @@ EXAMPLES
 COMMANDS
   nsys-explain-mpi show report/store.h5 [...]      looks into the results of a run; show --help tells more
   nsys-explain-mpi compare before/store.h5 after/store.h5      what changed, beyond the noise
+  nsys-explain-mpi merge report/shards --out report      finishes a run that was cut off
 
 TRACES
   capture   nsys profile -t cuda,nvtx --cuda-graph-trace=node -o rank_%q{SLURM_PROCID}_%h ...
@@ -66,6 +68,7 @@ OUTPUTS
                    df = pd.DataFrame({c: t[c].asstr()[()] if h5py.check_string_dtype(t[c].dtype) else t[c][()] for c in t})
   tables/*.csv   the same tables (--csv)
   --perfetto F   a timeline of all trace ranks on the job clock: open it in ui.perfetto.dev
+  shards/        while a run goes on, and where it was cut off: what was read, for merge or for the same run once more
   Results do not depend on the number of tool ranks or threads nor on the order of the inputs; only `run` in report.json and
   the group /run do.
 
@@ -73,15 +76,31 @@ EXIT CODES
   0  all inputs analysed (and, with --require-ranks, all ranks seen)
   2  wrong usage
   3  no input could be analysed
-  4  some inputs failed or ranks are missing; the rest was analysed and reported
-  5  results could not be written
+  4  some inputs failed or ranks are missing, or the run was cut off (--timeout, SIGTERM); the rest was analysed and
+     reported
+  5  results could not be written, or nothing could be reported when the run was cut off
 
 ENVIRONMENT
   NSYS_EXPLAIN_MPI=on|off   initialise MPI or not, whatever the environment says about a launcher
   TMPDIR                    private copies of traces that have a write-ahead log beside them)";
 
-void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, bool& print_schema) {
-  app.add_option("traces", job.inputs, "Exports (.sqlite), directories of them, or quoted patterns")->required();
+constexpr const char* merge_description =
+    R"(Finishes a run that was cut off, from its shards: what each of its ranks had read
+
+While a run goes on, OUT/shards holds a record of every trace that was read; they stay where the run is killed, loses a
+host or reaches its time limit. merge takes the options of that run and these records; traces that are in no shard are
+read if they can be. The results are those of a run that nothing disturbed. Runs under mpirun and srun, too.)";
+
+constexpr const char* merge_footer = R"(
+EXAMPLES
+  nsys-explain-mpi merge report/shards --out report
+  nsys-explain-mpi merge report/shards --out report --force      (there is a partial report already)
+  nsys-explain-mpi merge node*/shards --out report               (a run whose --out was on the disks of its nodes)
+
+EXIT CODES as of nsys-explain-mpi itself)";
+
+/// What concerns the run and its outputs, not what the traces are taken for.
+void add_run_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->required();
   app.add_flag("-f,--force", job.overwrite, "Replace older results in a directory that is not empty");
   app.add_flag("--csv", job.write_csv, "Write the tables as CSV, too");
@@ -92,6 +111,26 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_flag("-q,--quiet", job.quiet, "Print problems only");
+  app.add_flag("--summary-line", job.summary_line, "Print one line of JSON instead of the summary, for job logs");
+  app.add_option("--prometheus", job.prometheus_path,
+                 "Write metrics to this file, for the node exporter's textfile collector (NAME.prom)");
+  app.add_option("--timeout", job.timeout_s,
+                 "End after so many seconds, with a partial report on what was read by then (up to 30 s more)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", job.threads, "Threads of each tool rank (default: the cores that it may use)")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_merge_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
+  app.add_option("shards", job.shard_directories, "Directories `shards` that the run left, on all its disks")
+      ->required();
+  add_run_options(app, job);
+  app.add_flag("--only-shards", job.only_shards, "Open no trace: what is in no shard is missing");
+}
+
+void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, bool& print_schema) {
+  app.add_option("traces", job.inputs, "Exports (.sqlite), directories of them, or quoted patterns")->required();
+  add_run_options(app, job);
   app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
   app.add_option("--rank-map", job.rank_map_path, "File that says which trace is which rank");
   app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
@@ -143,8 +182,8 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
   app.add_option("--reader", job.reader,
                  "How rows are read: from the pages of the file, through SQLite (slower), or whatever can (default)")
       ->transform(CLI::CheckedTransformer(readers, CLI::ignore_case).description("auto|pages|sqlite"));
-  app.add_option("--threads", job.threads, "Threads of each tool rank (default: the cores that it may use)")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--cache", job.cache_directory,
+                 "Directory that keeps what was read of each trace: an unchanged trace is not read again");
   app.set_config("--job", "", "Read options from a file (TOML or INI)");
 }
 
@@ -166,17 +205,23 @@ int parse(CLI::App& app, int argc, char** argv, bool speaks, bool& finished) {
 
 int main(int argc, char** argv) {
   if (const auto code = nsys_explain::run_command(argc, argv)) return *code;
+  const bool merges = argc > 1 && std::string_view(argv[1]) == "merge";
   nsys_explain::pipeline::JobSpecification job;
-  CLI::App app(description, "nsys-explain-mpi");
-  app.footer(footer);
-  app.set_version_flag("--version", "nsys-explain-mpi " NSYS_EXPLAIN_VERSION);
+  CLI::App app(merges ? merge_description : description, merges ? "nsys-explain-mpi merge" : "nsys-explain-mpi");
   bool print_schema = false;
-  add_options(app, job, print_schema);
+  if (merges) {
+    app.footer(merge_footer);
+    add_merge_options(app, job);
+  } else {
+    app.footer(footer);
+    app.set_version_flag("--version", "nsys-explain-mpi " NSYS_EXPLAIN_VERSION);
+    add_options(app, job, print_schema);
+  }
 
   nsys_explain::exchange::Session session(argc, argv);
   const nsys_explain::exchange::Communicator world = session.world();
   bool finished = false;
-  const int code = parse(app, argc, argv, world.is_root(), finished);
+  const int code = parse(app, merges ? argc - 1 : argc, merges ? argv + 1 : argv, world.is_root(), finished);
   if (print_schema && world.is_root()) nsys_explain::pipeline::print_schema(std::cout);
   if (finished) return code;
   if (const auto warning = session.launch_warning()) std::cerr << "nsys-explain-mpi: " << *warning << '\n';

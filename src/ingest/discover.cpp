@@ -86,6 +86,16 @@ int sample(int descriptor, std::int64_t bytes, std::uint64_t& hash) {
   return 0;
 }
 
+/// What a file is like at this moment. Returns an errno value on failure.
+int look_at(const std::string& path, FoundTrace& trace) {
+  // Not blocking: the name may have become a pipe since it was looked at.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (file.number() < 0 || ::fstat(file.number(), &status) != 0) return errno;
+  trace = {path, status.st_size, modified_ns(status), status.st_dev, status.st_ino, 0};
+  return sample(file.number(), status.st_size, trace.sample_hash);
+}
+
 class Discoverer {
  public:
   explicit Discoverer(bool take_reports) : take_reports_(take_reports) {}
@@ -243,22 +253,13 @@ class Discoverer {
   void add_file(const std::string& path) {
     named_.push_back(path);
     if (found_.contains(path) || failed_.contains(path)) return;
-    // Not blocking: the name may have become a pipe since it was looked at.
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    struct stat status {};
-    std::uint64_t hash = 0;
-    int error = 0;
-    if (file.number() < 0 || ::fstat(file.number(), &status) != 0) {
-      error = errno;
-    } else {
-      error = sample(file.number(), status.st_size, hash);
-    }
-    if (error != 0) {
+    FoundTrace trace;
+    if (const int error = look_at(path, trace); error != 0) {
       fail(path, fmt::format("cannot be read ({}): its ranks would be missing; check its permissions and its disk",
                              reason(error)));
       return;
     }
-    found_.emplace(path, FoundTrace{path, status.st_size, modified_ns(status), status.st_dev, status.st_ino, hash});
+    found_.emplace(path, std::move(trace));
   }
 
   /// found_ without further names of a file that an earlier name has.
@@ -345,6 +346,12 @@ Discovery discover(const std::vector<std::string>& arguments, bool take_reports)
   std::sort(sorted.begin(), sorted.end());
   for (const auto& argument : sorted) discoverer.add_argument(argument);
   return std::move(discoverer).result();
+}
+
+bool is_as_found(const AssignedTrace& trace) {
+  FoundTrace now;
+  return look_at(trace.path, now) == 0 && now.bytes == trace.bytes && now.modified_ns == trace.modified_ns &&
+         now.sample_hash == trace.sample_hash;
 }
 
 }  // namespace nsys_explain::ingest

@@ -100,12 +100,6 @@ void refuse_truncated(const DatabaseHeader& header, const std::string& path) {
   }
 }
 
-/// Files beside `path` that SQLite would read, or create and delete.
-bool has_sidecar(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path + "-wal", ignored) || fs::exists(path + "-journal", ignored);
-}
-
 /// Copies the database with its sidecars; -shm is an index of -wal that SQLite builds anew.
 std::string copy_with_sidecars(const std::string& path, const fs::path& directory) {
   const fs::path target = directory / "export.sqlite";
@@ -129,6 +123,11 @@ std::uint64_t bytes_with_sidecars(const std::string& path) {
 }
 
 }  // namespace
+
+bool has_sidecar(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path + "-wal", ignored) || fs::exists(path + "-journal", ignored);
+}
 
 ScratchDirectory::ScratchDirectory() {
   std::string name = (fs::temp_directory_path() / "nsys-explain-XXXXXX").string();

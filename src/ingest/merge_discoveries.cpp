@@ -26,7 +26,7 @@ struct Fingerprint {
 /// One file and who can read it.
 struct SharedFile {
   std::string path, name;
-  std::int64_t bytes = 0;
+  Fingerprint fingerprint;
   std::set<std::string> hosts;
   std::vector<int> readers;  ///< tool ranks, ascending
 };
@@ -48,7 +48,7 @@ std::vector<SharedFile> group_files(const std::vector<HostDiscovery>& by_tool_ra
       const Fingerprint fingerprint = latest.at({trace.path, host});
       SharedFile& file = files[{trace.path, fingerprint}];
       file.path = trace.path;
-      file.bytes = fingerprint.bytes;
+      file.fingerprint = fingerprint;
       file.hosts.insert(host);
       file.readers.push_back(static_cast<int>(rank));
     }
@@ -81,8 +81,8 @@ std::vector<AssignedTrace> assign(const std::vector<SharedFile>& files,
   order.reserve(files.size());
   for (const auto& file : files) order.push_back(&file);
   std::sort(order.begin(), order.end(), [](const SharedFile* a, const SharedFile* b) {
-    return std::make_tuple(a->readers.size(), -a->bytes, a->name) <
-           std::make_tuple(b->readers.size(), -b->bytes, b->name);
+    return std::make_tuple(a->readers.size(), -a->fingerprint.bytes, a->name) <
+           std::make_tuple(b->readers.size(), -b->fingerprint.bytes, b->name);
   });
   struct Load {
     std::int64_t bytes = 0, files = 0;
@@ -100,10 +100,12 @@ std::vector<AssignedTrace> assign(const std::vector<SharedFile>& files,
     const int reader =
         *std::min_element(file->readers.begin(), file->readers.end(), [&](int a, int b) { return load(a) < load(b); });
     for (Load* carried : {&rank_load[reader], &host_load[by_tool_rank[reader].host]}) {
-      carried->bytes += file->bytes;
+      carried->bytes += file->fingerprint.bytes;
       ++carried->files;
     }
-    result.push_back({file->path, file->name, file->bytes, reader});
+    const Fingerprint& fingerprint = file->fingerprint;
+    result.push_back(
+        {file->path, file->name, fingerprint.bytes, reader, fingerprint.modified_ns, fingerprint.sample_hash});
   }
   std::sort(result.begin(), result.end(),
             [](const AssignedTrace& a, const AssignedTrace& b) { return a.name < b.name; });

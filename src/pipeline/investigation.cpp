@@ -6,6 +6,8 @@
 #include <optional>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "case_tables.hpp"
 #include "nsys_explain/analysis/causes.hpp"
 #include "nsys_explain/analysis/divergence.hpp"
@@ -76,8 +78,18 @@ std::vector<Request> plan_requests(const std::vector<CasesOfStraggler>& all) {
   return requests;
 }
 
+struct Answers {
+  std::vector<Reply> replies;
+  std::vector<std::string> unread;  ///< names of inputs that could not be read again
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(replies, unread);
+  }
+};
+
 /// The requests that this tool rank can answer, by input: each input is read once.
-std::vector<Reply> answer_requests(const std::vector<Request>& requests, const Inquiry& inquiry) {
+Answers answer_requests(const std::vector<Request>& requests, const Inquiry& inquiry) {
   std::map<std::int32_t, TraceRankKey> local;
   for (const LocalTrace& trace : inquiry.local_traces) {
     for (const LocalRank& rank : trace.ranks) local[rank.trace_rank] = rank.key;
@@ -87,7 +99,7 @@ std::vector<Reply> answer_requests(const std::vector<Request>& requests, const I
     const auto rank = local.find(requests[r].trace_rank);
     if (rank != local.end()) requests_of_input[rank->second.path].push_back(r);
   }
-  std::vector<Reply> replies;
+  Answers answers;
   for (const auto& entry : requests_of_input) {
     const std::string& name = entry.first;
     const std::vector<std::size_t>& numbers = entry.second;
@@ -97,26 +109,33 @@ std::vector<Reply> answer_requests(const std::vector<Request>& requests, const I
       read_again(*input, inquiry.reading, [&](const TraceRankKey& key, const analysis::RankEvents& events) {
         for (const std::size_t r : numbers) {
           if (!(local.at(requests[r].trace_rank) == key)) continue;
-          replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
+          answers.replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
         }
       });
     } catch (const std::exception&) {
-      // It was readable a moment ago. Without names, the profiles decide.
+      answers.unread.push_back(name);
     }
   }
-  return replies;
+  return answers;
 }
 
 /// What each straggler's work differs in, name by name; empty where its or its peer's trace could not be read again.
 std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::Communicator& communicator,
                                                                 const Inquiry& inquiry,
-                                                                const std::vector<CasesOfStraggler>& all) {
+                                                                const std::vector<CasesOfStraggler>& all,
+                                                                std::vector<Warning>& warnings) {
   std::vector<std::optional<analysis::Divergence>> divergences(all.size());
   const std::vector<Request> requests = plan_requests(all);
   if (requests.empty()) return divergences;
   std::map<std::uint64_t, std::vector<analysis::WorkEvent>> events;
-  for (std::vector<Reply>& part : all_gather_packed(communicator, answer_requests(requests, inquiry))) {
-    for (Reply& reply : part) events[reply.request] = std::move(reply.events);
+  for (Answers& part : all_gather_packed(communicator, answer_requests(requests, inquiry))) {
+    for (Reply& reply : part.replies) events[reply.request] = std::move(reply.events);
+    for (const std::string& name : part.unread) {
+      warnings.push_back({Severity::data_loss, WarningSource::analysis, 1,
+                          fmt::format("{} could not be read a second time, so causes rest on the profiles of its work, "
+                                      "without names of kernels and calls; run where the file can be read",
+                                      name)});
+    }
   }
   for (std::size_t r = 0; r + 1 < requests.size(); r += 2) {
     const auto straggler = events.find(r), peer = events.find(r + 1);
@@ -145,7 +164,7 @@ void investigate_stragglers(const exchange::Communicator& communicator, const In
   std::vector<CasesOfStraggler> all = std::move(collected.stragglers);
   const std::size_t stragglers = all.size();
   std::move(collected.long_waits.begin(), collected.long_waits.end(), std::back_inserter(all));
-  const auto divergences = compare_events(communicator, inquiry, all);
+  const auto divergences = compare_events(communicator, inquiry, all, report.warnings);
   CaseTables tables;
   for (std::size_t s = 0; s < all.size(); ++s) {
     const analysis::Divergence* divergence = divergences[s] ? &*divergences[s] : nullptr;

@@ -15,6 +15,7 @@
 #include "nsys_explain/model/launch_index.hpp"
 #include "rank_tables.hpp"
 #include "threads.hpp"
+#include "trace_records.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -133,6 +134,35 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
   return local;
 }
 
+/// An input that was to be read by a run that was cut off, and that nothing is left of.
+LocalTrace lost_trace(const ingest::AssignedTrace& assigned, TraceAccess access) {
+  LocalTrace lost;
+  lost.facts.input = {
+      assigned.name, InputStatus::failed,
+      access == TraceAccess::never
+          ? "the run ended before it was read, so its ranks are missing"
+          : "it is in no shard, and the file is not there or has changed, so its ranks are missing; name "
+            "all shard directories of the run, or merge on the host that holds the file"};
+  return lost;
+}
+
+/// From its record where there is one, else from the file.
+LocalTrace obtain_local_trace(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
+                              const ingest::ScanOptions& scan_options) {
+  std::optional<LocalTrace> recorded = settings.records.load(assigned, settings);
+  const bool can_read = settings.access == TraceAccess::always ||
+                        (settings.access == TraceAccess::when_unchanged && ingest::is_as_found(assigned));
+  // What made it fail may be over.
+  if (recorded && (recorded->facts.analysed || !can_read)) {
+    settings.records.save(assigned, settings, *recorded, true);
+    return *std::move(recorded);
+  }
+  if (!can_read) return lost_trace(assigned, settings.access);
+  LocalTrace trace = read_local_trace(assigned, settings, scan_options);
+  settings.records.save(assigned, settings, trace, false);
+  return trace;
+}
+
 }  // namespace
 
 Session read_local_session(const ingest::AssignedTrace& assigned) {
@@ -154,7 +184,7 @@ std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrac
   }
   const auto read_one = [&](std::size_t i, int threads) {
     const auto on_rows = [&](std::int64_t rows) { progress.add_rows(rows); };
-    traces[i] = read_local_trace(assigned[i], settings, {settings.reader, threads, on_rows});
+    traces[i] = obtain_local_trace(assigned[i], settings, {settings.reader, threads, on_rows});
     progress.finish_file(assigned[i].bytes);
   };
   const int threads_each = std::max(settings.threads / std::max(static_cast<int>(small.size()), 1), 1);
@@ -165,6 +195,9 @@ std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrac
 
 void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit) {
+  if (settings.access == TraceAccess::never || !ingest::is_as_found(assigned)) {
+    throw ingest::TraceError("is not there, or not as it was when it was read");
+  }
   Trace trace = read_events(assigned.path, {settings.reader, settings.threads, {}});
   select_window(trace, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
   const collectives::KernelClasses classes(trace);

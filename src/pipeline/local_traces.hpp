@@ -57,11 +57,18 @@ struct LocalTrace {
   std::vector<LocalRank> ranks;
 };
 
+class TraceRecords;
+
+/// `when_unchanged`: as long as the file is what its fingerprint says, in a later run than the one that found it.
+enum class TraceAccess : std::uint8_t { always, when_unchanged, never };
+
 struct ReadSettings {
   const UserOptions& options;
+  TraceRecords& records;         ///< a trace with a record is not read
   Nanoseconds epoch_utc_ns = 0;  ///< where a window of time counts from; 0 where there is none
   ingest::Reader reader = ingest::Reader::automatic;
   int threads = 1;  ///< several small traces are read at once, the rows of a large one by several threads
+  TraceAccess access = TraceAccess::always;
 };
 
 /// Reads inputs and does everything that needs no other trace; results in the order of the inputs. Never throws for a
@@ -73,7 +80,7 @@ std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrac
 Session read_local_session(const ingest::AssignedTrace& assigned);
 
 /// Reads an input a second time, as read_local_traces does, and shows the events of each of its ranks to `visit`.
-/// Throws ingest::TraceError, and whatever `visit` throws.
+/// Throws ingest::TraceError, also where the file has changed or must not be read, and whatever `visit` throws.
 void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit);
 

@@ -14,6 +14,7 @@
 #include "nsys_explain/report/report.hpp"
 #include "nsys_explain/store/store_writer.hpp"
 #include "tables.hpp"
+#include "unfinished_run.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -134,7 +135,9 @@ std::vector<std::int64_t> first_instances(const JobReport& report) {
 
 void check_output_directory(const std::string& path, bool overwrite) {
   std::error_code error;
-  if (!overwrite && fs::is_directory(path, error) && !fs::is_empty(path, error)) {
+  if (overwrite || !fs::is_directory(path, error)) return;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.path() == shard_directory(path)) continue;  // of a run that was cut off before it had results
     throw std::runtime_error(fmt::format(
         "{} is not empty; older results there would be replaced; give another --out, or --force to replace them",
         path));
@@ -161,6 +164,10 @@ OutputDirectory::OutputDirectory(const std::string& final_path) : final_(final_p
 }
 
 OutputDirectory::~OutputDirectory() {
+  remove();
+}
+
+void OutputDirectory::remove() const {
   std::error_code ignored;
   if (!staging_.empty()) fs::remove_all(staging_, ignored);
 }
@@ -187,10 +194,15 @@ void OutputDirectory::publish() {
     fs::create_directories(final_, error);
     if (error) throw cannot_write(final_, error.message());
   }
-  for (const auto& entry : fs::directory_iterator(staging_)) {
-    const fs::path target = final_ / entry.path().filename();
-    if (entry.is_directory()) fs::remove_all(target, error);
-    fs::rename(entry.path(), target, error);
+  std::vector<fs::path> finished(fs::directory_iterator(staging_), {});
+  // report.json last: a script that waits for it finds the rest.
+  std::sort(finished.begin(), finished.end(), [](const fs::path& a, const fs::path& b) {
+    return std::pair(a.filename() == "report.json", a) < std::pair(b.filename() == "report.json", b);
+  });
+  for (const fs::path& file : finished) {
+    const fs::path target = final_ / file.filename();
+    if (fs::is_directory(file)) fs::remove_all(target, error);
+    fs::rename(file, target, error);
     if (error) throw cannot_write(target, error.message());
   }
 }
@@ -214,7 +226,6 @@ void write_results(const exchange::Communicator& communicator, const JobSpecific
     directory->write_text("report.json", report::to_json(report));
     directory->write_text("report.md", report::to_markdown(report));
     if (report::has_html()) directory->write_text("report.html", report::to_html(report));
-    directory->publish();
   });
 }
 

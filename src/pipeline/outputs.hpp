@@ -32,6 +32,8 @@ class OutputDirectory {
   const std::filesystem::path& staging() const { return staging_; }
   /// Writes a whole file in the staging directory; throws when the disk does not take it.
   void write_text(const std::string& name, const std::string& text) const;
+  /// Removes what was not published.
+  void remove() const;
   /// Moves every file to the final directory, each in one step.
   void publish();
 

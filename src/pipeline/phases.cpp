@@ -30,6 +30,7 @@ std::int64_t peak_memory_bytes() {
 
 void Phases::measured(const std::string& name, const std::function<void()>& work) {
   rows_ = bytes_ = 0;
+  watch_.doing(name, false);
   reset_peak_memory();
   const auto start = std::chrono::steady_clock::now();
   work();

@@ -7,18 +7,25 @@
 
 #include "nsys_explain/exchange/agree.hpp"
 #include "nsys_explain/model/job_report.hpp"
+#include "watch.hpp"
 
 namespace nsys_explain::pipeline {
 
 /// Runs the named phases of a job and keeps what each of them took.
 class Phases {
  public:
-  explicit Phases(const exchange::Communicator& communicator) : communicator_(communicator) {}
+  Phases(const exchange::Communicator& communicator, Watch& watch) : communicator_(communicator), watch_(watch) {}
 
   /// Collective: local work of one phase, without communication. A failure on any tool rank is thrown on all of them
   /// (exchange::AgreedFailure).
   void local(const std::string& name, const std::function<void()>& work) {
-    measured(name, [&] { exchange::run_agreed(communicator_, name, work); });
+    measured(name, [&] {
+      exchange::run_agreed(communicator_, name, [&] {
+        watch_.doing(name, true);
+        work();
+        watch_.doing(name, false);
+      });
+    });
   }
 
   /// Collective: work that communicates. It must not throw on one tool rank only.
@@ -38,6 +45,7 @@ class Phases {
   void measured(const std::string& name, const std::function<void()>& work);
 
   const exchange::Communicator& communicator_;
+  Watch& watch_;
   std::vector<RunFacts::Phase> mine_;
   std::int64_t rows_ = 0, bytes_ = 0;
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <iterator>
@@ -8,10 +9,10 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "attribution.hpp"
 #include "cross_rank.hpp"
+#include "inputs.hpp"
 #include "investigation.hpp"
 #include "job_clock.hpp"
 #include "job_ranks.hpp"
@@ -24,12 +25,11 @@
 #include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/analysis/waits.hpp"
-#include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/pipeline/job.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "outputs.hpp"
-#include "pack.hpp"
+#include "partial_report.hpp"
 #include "phases.hpp"
 #include "progress.hpp"
 #include "rank_comparison.hpp"
@@ -39,15 +39,12 @@
 #include "threads.hpp"
 #include "timeline.hpp"
 #include "topology.hpp"
+#include "unfinished_run.hpp"
 #include "user_options.hpp"
+#include "watch.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown-host";
-}
 
 std::string now_utc() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -56,12 +53,6 @@ std::string now_utc() {
   char text[32] = {};
   std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
-}
-
-ingest::MergedDiscovery merge(const std::vector<std::string>& hosts, std::vector<ingest::Discovery> discoveries) {
-  std::vector<ingest::HostDiscovery> by_tool_rank;
-  for (std::size_t r = 0; r < hosts.size(); ++r) by_tool_rank.push_back({hosts[r], std::move(discoveries[r])});
-  return ingest::merge_discoveries(by_tool_rank);
 }
 
 /// Sums equal warnings, orders them by severity, then source and message.
@@ -152,19 +143,6 @@ int exit_code(const JobSpecification& job, const JobReport& report) {
   return failed > 0 || ranks_missing ? some_inputs_failed : all_analysed;
 }
 
-/// Collective: the job epoch, from the inputs' session starts alone: a window of time counts from it.
-Nanoseconds find_epoch(const exchange::Communicator& communicator, const std::vector<ingest::AssignedTrace>& traces) {
-  std::vector<Session> mine;
-  for (const ingest::AssignedTrace& assigned : traces) {
-    if (assigned.tool_rank == communicator.rank()) mine.push_back(read_local_session(assigned));
-  }
-  std::vector<Session> all;
-  for (std::vector<Session>& sessions : all_gather_packed(communicator, mine)) {
-    std::move(sessions.begin(), sessions.end(), std::back_inserter(all));
-  }
-  return clock::job_epoch_utc_ns(all);
-}
-
 /// The small tables of the whole job, once everything is known; they come first.
 void add_job_tables(JobReport& report) {
   std::vector<Table> tables = job_tables(report);
@@ -172,13 +150,62 @@ void add_job_tables(JobReport& report) {
                        std::make_move_iterator(tables.end()));
 }
 
-/// The run, phase by phase. Throws exchange::AgreedFailure on all tool ranks alike; `failure_code` is the exit code
-/// that a failure means at that point.
-int run_phases(const JobSpecification& job, const exchange::Communicator& communicator, std::ostream& out,
-               std::ostream& problems, int& failure_code) {
-  failure_code = wrong_usage;
-  Phases phases(communicator);
+/// Collective: reads this tool rank's inputs, from their records where there are any.
+std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, const JobSpecification& job,
+                                    const RunPlan& plan, const ReadSettings& reading, Phases& phases,
+                                    std::ostream& problems) {
+  std::vector<LocalTrace> local_traces;
+  phases.local("reading traces", [&] {
+    std::vector<ingest::AssignedTrace> mine;
+    std::int64_t bytes = 0;
+    for (const ingest::AssignedTrace& assigned : plan.discovery.traces) {
+      if (assigned.tool_rank != communicator.rank()) continue;
+      mine.push_back(assigned);
+      bytes += assigned.bytes;
+    }
+    const bool shows = communicator.is_root() && !job.quiet && stderr_is_terminal();
+    Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows ? &problems : nullptr);
+    local_traces = read_local_traces(mine, reading, progress);
+    phases.count(progress.rows(), progress.bytes());
+  });
+  return local_traces;
+}
+
+/// Collective: a run whose shards cannot be written goes on, but its user should know.
+void report_unkept(const exchange::Communicator& communicator, const UnfinishedRun& unfinished,
+                   std::ostream& problems) {
+  const std::vector<std::string> failures = communicator.all_gather_text(unfinished.failure());
+  const auto failure = std::find_if(failures.begin(), failures.end(), [](const std::string& f) { return !f.empty(); });
+  if (failure == failures.end() || !communicator.is_root()) return;
+  problems << fmt::format(
+      "nsys-explain-mpi: tool rank {} {}; if this run is cut off, what it read is lost; make room there, or ignore "
+      "this\n",
+      failure - failures.begin(), *failure);
+}
+
+TraceAccess trace_access(const JobSpecification& job) {
+  if (job.shard_directories.empty()) return TraceAccess::always;
+  return job.only_shards ? TraceAccess::never : TraceAccess::when_unchanged;
+}
+
+/// The run, phase by phase. `plan`: of the run that this one finishes. Throws exchange::AgreedFailure on all tool ranks
+/// alike; `failure_code` is the exit code that a failure means at that point.
+int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const exchange::Communicator& communicator,
+               std::ostream& out, std::ostream& problems, int& failure_code) {
+  const std::vector<std::string> hosts = communicator.all_gather_text(host_name());
   std::unique_ptr<OutputDirectory> directory;  // on rank 0 only
+  UnfinishedRun unfinished(job, communicator);
+  std::atomic<const OutputDirectory*> prepared = nullptr;
+  std::atomic<bool> has_results = false;
+  const auto last_deed = [&]() -> int {
+    if (has_results) return results_not_written;  // those that come after the report
+    if (const OutputDirectory* unpublished = prepared) unpublished->remove();
+    return write_partial_report(job);
+  };
+  Watch watch({job.timeout_s, fmt::format("tool rank {} on {}", communicator.rank(), host_name()),
+               communicator.is_root() ? last_deed : std::function<int()>(), some_inputs_failed,
+               partial_report_grace_s + 5});
+  Phases phases(communicator, watch);
   UserOptions options;
   std::optional<analysis::CategoryMap> categories;
   std::optional<TimelineRequest> timeline;
@@ -191,32 +218,19 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   failure_code = results_not_written;
   phases.local("preparing the output", [&] {
     if (communicator.is_root()) directory = std::make_unique<OutputDirectory>(job.output_directory);
+    prepared = directory.get();
   });
-  ingest::Discovery found;
-  phases.local("discovering traces", [&] { found = ingest::discover(job.inputs, job.export_reports); });
-  const std::vector<std::string> hosts = communicator.all_gather_text(host_name());
-  const ingest::MergedDiscovery discovery = merge(hosts, all_gather_packed(communicator, found));
-
-  Nanoseconds epoch_utc_ns = 0;
-  if (options.analysis.window.time) {
-    phases.collective("finding the window", [&] { epoch_utc_ns = find_epoch(communicator, discovery.traces); });
+  if (plan) {
+    phases.collective("taking up the plan", [&] { assign_inputs(communicator, job, *plan); });
+  } else {
+    plan = find_inputs(phases, communicator, job, options, hosts);
+    unfinished.keep(*plan);
   }
+  const ingest::MergedDiscovery& discovery = plan->discovery;
   const int threads = job.threads ? *job.threads : available_threads(communicator);
-  const ReadSettings reading{options, epoch_utc_ns, job.reader, threads};
-  std::vector<LocalTrace> local_traces;
-  phases.local("reading traces", [&] {
-    std::vector<ingest::AssignedTrace> mine;
-    std::int64_t bytes = 0;
-    for (const ingest::AssignedTrace& assigned : discovery.traces) {
-      if (assigned.tool_rank != communicator.rank()) continue;
-      mine.push_back(assigned);
-      bytes += assigned.bytes;
-    }
-    const bool shows = communicator.is_root() && !job.quiet && stderr_is_terminal();
-    Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows ? &problems : nullptr);
-    local_traces = read_local_traces(mine, reading, progress);
-    phases.count(progress.rows(), progress.bytes());
-  });
+  const ReadSettings reading{options, unfinished.records(), plan->epoch_utc_ns, job.reader, threads, trace_access(job)};
+  std::vector<LocalTrace> local_traces = read_inputs(communicator, job, *plan, reading, phases, problems);
+  report_unkept(communicator, unfinished, problems);
   JobRanks ranks;
   phases.collective("resolving ranks", [&] {
     ranks = resolve_job(communicator, local_traces, discovery.failed, options.ranks);
@@ -254,22 +268,31 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
   });
   phases.collective("investigating stragglers", [&] {
     investigate_stragglers(communicator, {discovery.traces, reading, clock.report, ranks, cross, local_traces}, report);
+    report.warnings = tidy_warnings(std::move(report.warnings));
     report.findings = analysis::find_problems(report);
+    if (job.only_shards) add_partial_finding(report);
     add_job_tables(report);
   });
 
   const std::set<std::string> distinct_hosts(hosts.begin(), hosts.end());
   report.run = {now_utc(), NSYS_EXPLAIN_VERSION, communicator.size(), {distinct_hosts.begin(), distinct_hosts.end()},
                 threads,   phases.finished()};
-  if (const int code = exit_code(job, report); code == nothing_analysed) {
+  if (exit_code(job, report) == nothing_analysed) {
     if (communicator.is_root()) {
       for (const InputReport& input : report.inputs) problems << fmt::format("{}: {}\n", input.path, input.message);
       problems << "nsys-explain-mpi: no input could be analysed, so there is no report\n";
     }
-    return code;
+    return nothing_analysed;
   }
   phases.collective("writing results",
                     [&] { write_results(communicator, job, report, cross, attribution.step_rows, directory.get()); });
+  phases.local("publishing results", [&] {
+    watch.undisturbed([&] {
+      if (directory) directory->publish();
+      prepared = nullptr;
+      has_results = true;
+    });
+  });
   if (timeline) {
     phases.collective("writing the timeline", [&] {
       const Inquiry inquiry{discovery.traces, reading, clock.report, ranks, cross, local_traces};
@@ -284,16 +307,20 @@ int run_phases(const JobSpecification& job, const exchange::Communicator& commun
     if (!job.quiet)
       out << report::to_summary(report, job.output_directory) << '\n' << report::to_phase_table(report.run);
   }
-  return exit_code(job, report);
+  const int code = exit_code(job, report);
+  if (code == all_analysed && !job.only_shards) unfinished.complete();
+  return code;
 }
 
 }  // namespace
 
 int run(const JobSpecification& job, const exchange::Communicator& communicator, std::ostream& out,
         std::ostream& problems) {
-  int failure_code = results_not_written;
+  int failure_code = wrong_usage;
   try {
-    return run_phases(job, communicator, out, problems, failure_code);
+    std::optional<RunPlan> plan = recall_plan(communicator, job);
+    const JobSpecification whole = plan ? continued(plan->job, job) : job;
+    return run_phases(whole, std::move(plan), communicator, out, problems, failure_code);
   } catch (const exchange::AgreedFailure& failure) {
     if (communicator.is_root()) problems << "nsys-explain-mpi: " << failure.what() << '\n';
     return failure_code;

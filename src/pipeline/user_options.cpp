@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "digest.hpp"
+
 namespace nsys_explain::pipeline {
 namespace {
 
@@ -40,12 +42,14 @@ std::string window_text(const JobSpecification& job) {
   return text;
 }
 
-/// What `parse` makes of a file; problems name the option and the file. Default where no file was given.
+/// What `parse` makes of a file; problems name the option and the file. Default where no file was given. Its content
+/// goes into `seen`.
 template <class Parse>
-auto read_evidence(std::string_view option, const std::string& path, const Parse& parse) {
+auto read_evidence(std::string_view option, const std::string& path, std::uint64_t& seen, const Parse& parse) {
   using Result = decltype(parse(std::string_view()));
   if (path.empty()) return Result();
   const std::string text = read_file(path, fmt::format("file of {}", option));
+  seen = digest(text, digest(option, seen));
   try {
     return parse(std::string_view(text));
   } catch (const std::runtime_error& error) {
@@ -57,23 +61,26 @@ auto read_evidence(std::string_view option, const std::string& path, const Parse
 
 UserOptions read_user_options(const JobSpecification& job) {
   UserOptions options;
-  if (!job.rank_map_path.empty()) options.ranks = ingest::parse_rank_map(read_file(job.rank_map_path, "rank map"));
+  std::uint64_t& seen = options.reading_digest;
+  seen = digest(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", job.rank_regex, job.filter_time, job.filter_nvtx, job.steps,
+                            job.warmup_steps, job.nvml_utc_offset_hours));
+  options.ranks = read_evidence("--rank-map", job.rank_map_path, seen,
+                                [](std::string_view text) { return ingest::parse_rank_map(std::string(text)); });
   ingest::check_rank_regex(job.rank_regex);
   options.ranks.regex = job.rank_regex;
   options.analysis.window = read_window(job);
   options.window_text = window_text(job);
   if (!job.topology_path.empty()) options.racks = parse_topology(read_file(job.topology_path, "topology file"));
-  if (!job.phase_map_path.empty()) {
-    options.analysis.phase_rules = analysis::parse_phase_map(read_file(job.phase_map_path, "phase map"));
-  }
+  options.analysis.phase_rules = read_evidence("--phase-map", job.phase_map_path, seen, analysis::parse_phase_map);
   analysis::RooflineEvidence& roofline = options.analysis.roofline;
-  roofline.ncu = read_evidence("--ncu", job.ncu_path, analysis::parse_ncu_csv);
-  roofline.gemms = read_evidence("--cublas-log", job.cublas_log_path, analysis::parse_cublas_log);
-  roofline.weights = read_evidence("--weights", job.weights_path, analysis::parse_weights);
-  roofline.peaks = read_evidence("--gpu-peaks", job.gpu_peaks_path, analysis::parse_gpu_peaks);
+  roofline.ncu = read_evidence("--ncu", job.ncu_path, seen, analysis::parse_ncu_csv);
+  roofline.gemms = read_evidence("--cublas-log", job.cublas_log_path, seen, analysis::parse_cublas_log);
+  roofline.weights = read_evidence("--weights", job.weights_path, seen, analysis::parse_weights);
+  roofline.peaks = read_evidence("--gpu-peaks", job.gpu_peaks_path, seen, analysis::parse_gpu_peaks);
   const auto offset_s = static_cast<std::int64_t>(job.nvml_utc_offset_hours * 3600);
-  options.analysis.gpu_samples = read_evidence(
-      "--nvml", job.nvml_path, [&](std::string_view text) { return analysis::parse_gpu_samples(text, offset_s); });
+  options.analysis.gpu_samples = read_evidence("--nvml", job.nvml_path, seen, [&](std::string_view text) {
+    return analysis::parse_gpu_samples(text, offset_s);
+  });
   if (!job.link_peaks_path.empty()) {
     options.link_peaks = analysis::parse_link_peaks(read_file(job.link_peaks_path, "link peaks"));
   }

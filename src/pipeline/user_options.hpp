@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct UserOptions {
   analysis::AnalysisOptions analysis;
   RackOfHost racks;
   std::vector<analysis::LinkPeak> link_peaks;  ///< come before the built-in ones
+  std::uint64_t reading_digest = 0;  ///< of all options and files of options that change what reading a trace gives
   std::string window_text;  ///< the options that choose a part of the run, as the reports state them; empty: none
 };
 

@@ -56,7 +56,7 @@ class Window(EndToEndTest):
         for option, value, code, words in (("--filter-time", "5x/6s", 2, "START/END"),
                                            ("--steps", "b", 2, "FIRST:LAST"),
                                            ("--filter-nvtx", "@x", 2, "names no range"),
-                                           ("--phase-map", "/nonexistent", 2, "cannot read the phase map"),
+                                           ("--phase-map", "/nonexistent", 2, "cannot read the file of --phase-map"),
                                            ("--steps", "70:80", 3, "steps asked for")):
             with self.subTest(option=option, value=value):
                 done = self.explain(self.traces, "refused", option, value)

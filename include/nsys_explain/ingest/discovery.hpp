@@ -59,9 +59,18 @@ struct AssignedTrace {
   std::string name;  ///< unique in the run: the path, or "host:path" where hosts hold different files under one path
   std::int64_t bytes = 0;
   int tool_rank = 0;
+  Nanoseconds modified_ns = 0;  ///< as found; see FoundTrace
+  std::uint64_t sample_hash = 0;
 
   friend bool operator==(const AssignedTrace&, const AssignedTrace&) = default;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(path, name, bytes, tool_rank, modified_ns, sample_hash);
+  }
 };
+
+/// Whether the file is there with the size, modification time and sample hash it was found with.
+bool is_as_found(const AssignedTrace& trace);
 
 struct MergedDiscovery {
   std::vector<AssignedTrace> traces;  ///< sorted by name

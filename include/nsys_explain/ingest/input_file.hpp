@@ -7,6 +7,9 @@
 
 namespace nsys_explain::ingest {
 
+/// Whether there are files beside `path` that SQLite would read, or create and delete: they belong to the database.
+bool has_sidecar(const std::string& path);
+
 /// A temporary directory that is removed with everything in it, also when an exception passes.
 class ScratchDirectory {
  public:

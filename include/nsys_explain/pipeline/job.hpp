@@ -42,6 +42,21 @@ struct JobSpecification {
   std::optional<std::int32_t> threads;            ///< of each tool rank; empty: the cores it may use
   std::optional<ClockMethod> clock_method;        ///< --clock: what may relate sessions; empty: whatever does
   std::optional<Nanoseconds> ptp_uncertainty_ns;  ///< the user vouches for UTC to within this
+  std::string cache_directory;                    ///< --cache: what was read of traces, for later runs
+  std::optional<double> timeout_s;                ///< --timeout: the run ends by then, finished or not
+  std::string prometheus_path;                    ///< --prometheus: metrics for the node exporter
+  bool summary_line = false;                      ///< --summary-line: one line of JSON instead of the summary
+  std::vector<std::string> shard_directories;     ///< merge: finish the run that left these; `inputs` is empty
+  bool only_shards = false;                       ///< merge --only-shards: no trace is opened
+
+  /// What a run needs of it that finishes this one.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(inputs, write_csv, export_reports, category_map_path, categories, elapsed_unprofiled, rank_map_path,
+            rank_regex, topology_path, link_peaks_path, require_ranks, filter_time, filter_nvtx, steps, warmup_steps,
+            phase_map_path, ncu_path, cublas_log_path, weights_path, gpu_peaks_path, nvml_path, nvml_utc_offset_hours,
+            reader, clock_method, ptp_uncertainty_ns, cache_directory);
+  }
 };
 
 /// outputs.md, "Exit codes". The same on every tool rank.

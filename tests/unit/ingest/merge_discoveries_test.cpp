@@ -39,7 +39,8 @@ std::vector<std::string> names(const MergedDiscovery& merged) {
 
 TEST(MergeDiscoveries, OneRankReadsAll) {
   const auto merged = merge_discoveries({rank_on("a", {file("/x", 5), file("/y", 3)})});
-  EXPECT_THAT(merged.traces, ElementsAre(AssignedTrace{"/x", "/x", 5, 0}, AssignedTrace{"/y", "/y", 3, 0}));
+  EXPECT_THAT(merged.traces,
+              ElementsAre(AssignedTrace{"/x", "/x", 5, 0, 1000, 1}, AssignedTrace{"/y", "/y", 3, 0, 1000, 1}));
 }
 
 TEST(MergeDiscoveries, SharedFilesAreReadOnceLargestFirst) {
@@ -76,15 +77,15 @@ TEST(MergeDiscoveries, LocalFilesAreGivenOutBeforeSharedOnes) {
   // Rank 0 alone can read the small file; the large shared one must then go to rank 1 in spite of its size.
   const auto merged = merge_discoveries(
       {rank_on("n0", {file("/local", 1), file("/shared", 100)}), rank_on("n1", {file("/shared", 100)})});
-  EXPECT_THAT(merged.traces,
-              ElementsAre(AssignedTrace{"/local", "/local", 1, 0}, AssignedTrace{"/shared", "/shared", 100, 1}));
+  EXPECT_THAT(merged.traces, ElementsAre(AssignedTrace{"/local", "/local", 1, 0, 1000, 1},
+                                         AssignedTrace{"/shared", "/shared", 100, 1, 1000, 1}));
 }
 
 TEST(MergeDiscoveries, DifferentFilesUnderOnePathAreKeptApart) {
   const auto merged =
       merge_discoveries({rank_on("n1", {file("/tmp/trace", 9, 1)}), rank_on("n0", {file("/tmp/trace", 9, 2)})});
-  EXPECT_THAT(merged.traces, ElementsAre(AssignedTrace{"/tmp/trace", "n0:/tmp/trace", 9, 1},
-                                         AssignedTrace{"/tmp/trace", "n1:/tmp/trace", 9, 0}));
+  EXPECT_THAT(merged.traces, ElementsAre(AssignedTrace{"/tmp/trace", "n0:/tmp/trace", 9, 1, 1000, 2},
+                                         AssignedTrace{"/tmp/trace", "n1:/tmp/trace", 9, 0, 1000, 1}));
   ASSERT_THAT(merged.warnings, SizeIs(1));
   EXPECT_THAT(merged.warnings[0].message, HasSubstr("different files under one path"));
 }
@@ -104,7 +105,7 @@ TEST(MergeDiscoveries, FileThatGrowsWhileRanksOfOneHostLookIsOneFile) {
   FoundTrace later = file("/t", 12);
   later.modified_ns = 2000;
   const auto merged = merge_discoveries({rank_on("n0", {file("/t", 9)}), rank_on("n0", {later})});
-  EXPECT_THAT(merged.traces, ElementsAre(AssignedTrace{"/t", "/t", 12, 0}));
+  EXPECT_THAT(merged.traces, ElementsAre(AssignedTrace{"/t", "/t", 12, 0, 2000, 1}));
 }
 
 HostDiscovery with_absent(HostDiscovery entry, const std::string& path) {

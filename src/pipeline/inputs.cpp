@@ -1,0 +1,78 @@
+#include "inputs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <unistd.h>
+
+#include "local_traces.hpp"
+#include "nsys_explain/clock/level_zero.hpp"
+#include "pack.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+ingest::MergedDiscovery merge(const std::vector<std::string>& hosts, std::vector<ingest::Discovery> discoveries) {
+  std::vector<ingest::HostDiscovery> by_tool_rank;
+  for (std::size_t r = 0; r < hosts.size(); ++r) by_tool_rank.push_back({hosts[r], std::move(discoveries[r])});
+  return ingest::merge_discoveries(by_tool_rank);
+}
+
+/// Collective: the job epoch, from the inputs' session starts alone: a window of time counts from it.
+Nanoseconds find_epoch(const exchange::Communicator& communicator, const std::vector<ingest::AssignedTrace>& traces) {
+  std::vector<Session> mine;
+  for (const ingest::AssignedTrace& assigned : traces) {
+    if (assigned.tool_rank == communicator.rank()) mine.push_back(read_local_session(assigned));
+  }
+  std::vector<Session> all;
+  for (std::vector<Session>& sessions : all_gather_packed(communicator, mine)) {
+    std::move(sessions.begin(), sessions.end(), std::back_inserter(all));
+  }
+  return clock::job_epoch_utc_ns(all);
+}
+
+}  // namespace
+
+std::string host_name() {
+  std::array<char, 256> name = {};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown-host";
+}
+
+RunPlan find_inputs(Phases& phases, const exchange::Communicator& communicator, const JobSpecification& job,
+                    const UserOptions& options, const std::vector<std::string>& hosts) {
+  RunPlan plan;
+  plan.job = job;
+  std::error_code ignored;
+  plan.directory = std::filesystem::current_path(ignored).string();
+  ingest::Discovery found;
+  phases.local("discovering traces", [&] { found = ingest::discover(job.inputs, job.export_reports); });
+  plan.discovery = merge(hosts, all_gather_packed(communicator, found));
+  if (options.analysis.window.time) {
+    phases.collective("finding the window",
+                      [&] { plan.epoch_utc_ns = find_epoch(communicator, plan.discovery.traces); });
+  }
+  return plan;
+}
+
+void assign_inputs(const exchange::Communicator& communicator, const JobSpecification& job, RunPlan& plan) {
+  std::vector<ingest::AssignedTrace>& traces = plan.discovery.traces;
+  std::vector<char> sees(traces.size(), 0);
+  for (std::size_t i = 0; i < traces.size() && !job.only_shards; ++i) sees[i] = ingest::is_as_found(traces[i]) ? 1 : 0;
+  const exchange::Gathered<char> all = communicator.all_gather(std::span<const char>(sees));
+  std::vector<std::int64_t> load(static_cast<std::size_t>(communicator.size()), 0);
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    std::optional<std::pair<std::pair<bool, std::int64_t>, int>> best;  // not seen, load; tool rank
+    for (int r = 0; r < communicator.size(); ++r) {
+      const std::pair candidate(std::pair(all.of(r)[i] == 0, load[static_cast<std::size_t>(r)]), r);
+      best = best ? std::min(*best, candidate) : candidate;
+    }
+    traces[i].tool_rank = best->second;
+    load[static_cast<std::size_t>(best->second)] += traces[i].bytes;
+  }
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,97 @@
+#include "record_directory.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "digest.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<char, 16> magic = {'n', 's', 'y', 's', '-', 'e', 'x', 'p', 'l', 'a', 'i', 'n', ' ', 'r', 'e', 'c'};
+
+/// In front of key and bytes, as this machine stores integers: records do not travel between kinds of machines.
+struct Header {
+  std::array<char, 16> magic = {};
+  std::uint64_t key_size = 0;
+  std::uint64_t bytes_size = 0;
+  std::uint64_t digest = 0;  ///< of key and bytes
+};
+
+std::uint64_t digest_of(std::string_view key, std::string_view bytes) {
+  return digest(bytes, digest(key));
+}
+
+/// A name that no other process on any host writes at the same time.
+fs::path unfinished_name(const fs::path& final_name) {
+  std::array<char, 256> host = {};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  return final_name.parent_path() / fmt::format(".{}-{}-{}", final_name.filename().string(), host.data(), ::getpid());
+}
+
+}  // namespace
+
+fs::path RecordDirectory::file_of(std::string_view key) const {
+  return path_ / fmt::format("{:016x}.record", digest(key));
+}
+
+bool RecordDirectory::contains(std::string_view key) const {
+  std::error_code ignored;
+  return fs::exists(file_of(key), ignored);
+}
+
+std::optional<std::string> RecordDirectory::load(std::string_view key) const {
+  std::ifstream file(file_of(key), std::ios::binary);
+  Header header;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): a file is bytes
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  if (!file || header.magic != magic || header.key_size != key.size()) return std::nullopt;
+  std::error_code error;
+  const std::uint64_t size = fs::file_size(file_of(key), error);
+  // A size that cannot be true must not become an allocation.
+  if (error || size < sizeof header + header.key_size || size - sizeof header - header.key_size != header.bytes_size) {
+    return std::nullopt;
+  }
+  std::string found_key(header.key_size, '\0'), bytes(header.bytes_size, '\0');
+  file.read(found_key.data(), static_cast<std::streamsize>(found_key.size()));
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!file || found_key != key || digest_of(key, bytes) != header.digest) return std::nullopt;
+  return bytes;
+}
+
+fs::path RecordDirectory::save(std::string_view key, std::string_view bytes) const {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) throw std::runtime_error(fmt::format("cannot create {}: {}", path_.string(), error.message()));
+  const fs::path final_name = file_of(key), unfinished = unfinished_name(final_name);
+  std::ofstream file(unfinished, std::ios::binary);
+  const Header header{magic, key.size(), bytes.size(), digest_of(key, bytes)};
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): a file is bytes
+  file.write(reinterpret_cast<const char*>(&header), sizeof header);
+  file.write(key.data(), static_cast<std::streamsize>(key.size()));
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file) {
+    const int reason = errno;
+    fs::remove(unfinished, error);
+    throw std::runtime_error(fmt::format("cannot write {}: {}", final_name.string(), std::strerror(reason)));
+  }
+  fs::rename(unfinished, final_name, error);
+  if (error) {
+    std::error_code ignored;
+    fs::remove(unfinished, ignored);
+    throw std::runtime_error(fmt::format("cannot write {}: {}", final_name.string(), error.message()));
+  }
+  return final_name;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,303 @@
+"""Records of what was read: a cache that changes nothing but the time, and runs that are cut off and finished by merge."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import h5py
+
+from support import MPIEXEC, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run
+
+
+def datasets(path):
+    """Every dataset of a store outside /run, as bytes."""
+    found = {}
+
+    def visit(name, item):
+        if isinstance(item, h5py.Dataset) and not name.startswith("run/"):
+            values = item[()]
+            found[name] = [bytes(v) for v in values] if item.dtype.kind == "O" else values.tobytes()
+
+    with h5py.File(path) as store:
+        store.visititems(visit)
+    return found
+
+
+class Records(EndToEndTest):
+    JOB = ("--nodes", "2", "--gpus-per-node", "2", "--steps", "12", "--fault", "slow_gpu:rank=1,factor=1.4", "--seed", "3")
+
+    def setUp(self):
+        super().setUp()
+        self.traces = self.synth("job", *self.JOB, "--truth", "none")
+
+    def assert_same(self, expected, actual):
+        one, other = self.report(expected), self.report(actual)
+        one.pop("run"), other.pop("run")
+        self.assertEqual(one, other)
+        first, second = datasets(self.directory / expected / "store.h5"), datasets(self.directory / actual / "store.h5")
+        self.assertEqual(first.keys(), second.keys())
+        for name in first:
+            self.assertEqual(first[name], second[name], name)
+
+    def rows_read(self, out):
+        """Rows and traces that the run took from files, not from records."""
+        return sum(phase["rows"] for phase in self.report(out)["run"]["phases"] if phase["name"] == "reading traces")
+
+    def records_in(self, name):
+        return sorted((self.directory / name).glob("*.record"))
+
+    environment = None  # of the tool; None: that of the test
+
+    def merge(self, shards, out, *options, ranks=None):
+        launcher = [] if ranks is None else [MPIEXEC, "-n", str(ranks)]
+        shards = [shards] if isinstance(shards, str) else shards
+        return run([*launcher, TOOL, "merge", *[self.directory / s for s in shards], "--out", self.directory / out, *options],
+                   env=self.environment)
+
+
+class Cache(Records):
+    def cached(self, out, *options, ranks=None, traces=None):
+        return self.analyse(traces or self.traces, out, "--cache", self.directory / "cache", *options, ranks=ranks)
+
+    def test_an_unchanged_trace_is_not_read_again_and_nothing_else_changes(self):
+        self.analyse(self.traces, "plain")
+        self.cached("first")
+        self.assert_same("plain", "first")
+        self.assertEqual(len(self.records_in("cache")), 4)
+        self.assertGreater(self.rows_read("first"), 0)
+        for ranks in (None, 3):
+            self.cached(f"again{ranks}", ranks=ranks)
+            self.assert_same("plain", f"again{ranks}")
+            self.assertEqual(self.rows_read(f"again{ranks}"), 0)
+        self.assertFalse((self.directory / "first" / "shards").exists())
+
+    def test_a_growing_directory_reads_what_is_new(self):
+        files = sorted(self.traces.glob("*.sqlite"))
+        self.cached("two", traces=files[:2])
+        self.cached("four", traces=files)
+        self.analyse(files[2:], "others")
+        self.assertEqual(self.rows_read("four"), self.rows_read("others"))
+        self.analyse(files, "plain")
+        self.assert_same("plain", "four")
+
+    def test_a_changed_trace_is_read_again(self):
+        self.cached("first")
+        path = sorted(self.traces.glob("*.sqlite"))[1]
+        os.utime(path, ns=(1, 1))
+        self.cached("touched")
+        self.analyse([path], "alone")
+        self.assertEqual(self.rows_read("touched"), self.rows_read("alone"))
+        self.assert_same("first", "touched")
+
+    def test_options_that_change_reading_have_records_of_their_own(self):
+        (self.directory / "phases.txt").write_text("load load")
+        self.cached("all")
+        for number, options in enumerate((["--steps", "1:3"], ["--filter-time", "0s/20ms"], ["--skip-warmup"],
+                                          ["--phase-map", self.directory / "phases.txt"], ["--rank-regex", r"rank_(\d+)"])):
+            for attempt in ("first", "second"):
+                self.cached(f"{attempt}{number}", *options)
+            self.analyse(self.traces, f"plain{number}", *options)
+            self.assertGreater(self.rows_read(f"first{number}"), 0, options)
+            self.assertEqual(self.rows_read(f"second{number}"), 0, options)
+            self.assert_same(f"plain{number}", f"second{number}")
+        # A file of the same name with other content is another option.
+        (self.directory / "phases.txt").write_text("load nothing")
+        self.cached("other", "--phase-map", self.directory / "phases.txt")
+        self.assertGreater(self.rows_read("other"), 0)
+
+    def test_damaged_records_are_as_good_as_none(self):
+        self.cached("first")
+        one, two, three, four = self.records_in("cache")
+        content = one.read_bytes()
+        one.write_bytes(content[: len(content) // 2])
+        two.write_bytes(b"")
+        flipped = bytearray(three.read_bytes())
+        flipped[len(flipped) // 2] ^= 1
+        three.write_bytes(flipped)
+        # A size that cannot be true: key and content sizes follow the 16 bytes of the file's name for itself.
+        absurd = bytearray(four.read_bytes())
+        absurd[24:32] = (1 << 60).to_bytes(8, "little")
+        four.write_bytes(absurd)
+        self.cached("second")
+        self.assert_same("first", "second")
+        self.assertEqual(self.rows_read("second"), self.rows_read("first"))
+        self.cached("third")
+        self.assertEqual(self.rows_read("third"), 0, "damaged records were replaced")
+
+    def test_failed_traces_and_unfinished_databases_are_not_kept(self):
+        path = sorted(self.traces.glob("*.sqlite"))[0]
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        done = self.explain(self.traces, "broken", "--cache", self.directory / "cache")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(len(self.records_in("cache")), 3)
+        path.write_bytes(whole)
+        pathlib.Path(f"{path}-wal").write_bytes(b"")
+        self.cached("repaired")
+        self.assertEqual(len(self.records_in("cache")), 3, "what a write-ahead log holds is not in the fingerprint")
+
+    def test_a_cache_that_cannot_be_written_is_said_and_harmless(self):
+        (self.directory / "file").write_text("")
+        done = self.explain(self.traces, "out", "--cache", self.directory / "file" / "cache")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("cannot create", done.stderr)
+
+
+class CutOff(Records):
+    """Runs that hang in the export of their last trace: a stand-in for nsys stays in it until it is told to go on."""
+
+    def setUp(self):
+        super().setUp()
+        self.files = sorted(self.traces.glob("*.sqlite"))
+        self.gate, self.reached = self.directory / "gate", self.directory / "reached"
+        program = self.directory / "bin" / "nsys"
+        program.parent.mkdir()
+        program.write_text(f"""#!/bin/bash
+while [ $# -gt 1 ]; do [ "$1" = --output ] && out=$2; shift; done
+[ -p {self.gate} ] && {{ echo $$ >{self.reached}.part; mv {self.reached}.part {self.reached}; exec cat {self.gate}; }}
+cp "$(cat "$1")" "$out"
+""")
+        program.chmod(0o755)
+        self.hanging = self.directory / "rank_00003.nsys-rep"
+        self.hanging.write_text(str(self.files[3]))
+        self.environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+        self.inputs = [*self.files[:3], self.hanging]
+
+    def start(self, out, *options, ranks=None):
+        """A run that hangs, once it hangs and all that can be read was read."""
+        if not self.gate.exists():
+            os.mkfifo(self.gate)
+        self.reached.unlink(missing_ok=True)
+        launcher = [] if ranks is None else [MPIEXEC, "-n", str(ranks)]
+        process = subprocess.Popen([str(p) for p in (*launcher, TOOL, *self.inputs, "--export", "--out",
+                                                     self.directory / out, *options)],
+                                   env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.open_gate)
+        shards = self.directory / out / "shards"
+        while not (self.reached.exists() and len(list(shards.glob("*.record"))) >= 4):  # three traces and the plan
+            self.assertIsNone(process.poll(), "the run did not hang")
+        return process
+
+    def open_gate(self):
+        """Lets what still stands at the gate go."""
+        if not self.gate.exists():
+            return
+        try:
+            os.close(os.open(self.gate, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            pass  # nobody there
+        self.gate.unlink()
+
+    def finish(self, process):
+        out, problems = process.communicate(timeout=TIMEOUT_SECONDS)
+        return process.returncode, out, problems
+
+    def expected(self):
+        self.open_gate()
+        done = run([TOOL, *self.inputs, "--export", "--out", self.directory / "expected"], env=self.environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([s["trace_rank"] for s in self.report("expected")["stragglers"]], [1])
+
+    def assert_partial(self, out):
+        report = self.report(out)
+        failed = [i["path"] for i in report["inputs"] if i["status"] == "failed"]
+        self.assertEqual(failed, [str(self.hanging)])
+        self.assertEqual(report["findings"][0]["id"], "partial-report")
+        self.assertIn(str(self.hanging), "".join(report["findings"][0]["evidence"]))
+        self.assertEqual(len(report["trace_ranks"]), 3)
+        self.assertIn("this report is partial", (self.directory / out / "report.md").read_text())
+
+    def assert_merge_finishes(self, out, target):
+        """As a user would: what no shard holds is read."""
+        done = self.merge(f"{out}/shards", target, "--force", ranks=2)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assert_same("expected", target)
+
+    def test_sigterm_leaves_a_partial_report_and_shards_that_merge_finishes(self):
+        process = self.start("out")
+        process.send_signal(signal.SIGTERM)
+        code, _, problems = self.finish(process)
+        self.assertEqual(code, 4, problems)
+        self.assertIn("SIGTERM", problems)
+        self.assertIn("reading traces", problems)
+        self.assertIn(f"merge {self.directory}/out/shards", problems)
+        self.assert_partial("out")
+        self.assertEqual([p.name for p in self.directory.glob(".out*")], [], "nothing half-written stays")
+        self.expected()
+        # Elsewhere first: the shards in `out` are the user's until a merge into `out` itself has all it needs.
+        self.assert_merge_finishes("out", "elsewhere")
+        self.assertEqual(self.rows_read("elsewhere") > 0, True)
+        self.assert_merge_finishes("out", "out")
+        self.assertFalse((self.directory / "out" / "shards").exists())
+
+    def test_the_timeout_ends_a_hanging_run_on_all_ranks(self):
+        process = self.start("out", "--timeout", "3", ranks=2)
+        code, _, problems = self.finish(process)
+        self.assertEqual(code, 4, problems)
+        self.assertIn("not done after the 3 s of --timeout", problems)
+        self.assertRegex(problems, r"tool rank \d on \S+ is not done after the 3 s of --timeout \(at work in \"reading traces\"\)")
+        self.assert_partial("out")
+
+    def test_a_killed_rank_then_merge_or_the_same_run_once_more(self):
+        process = self.start("out", ranks=2)
+        victim = int(self.reached.read_text())
+        parent = int(pathlib.Path(f"/proc/{victim}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        os.kill(parent, signal.SIGKILL)
+        self.assertNotEqual(self.finish(process)[0], 0)
+        self.expected()
+        self.assert_merge_finishes("out", "merged")
+        done = run([TOOL, *self.inputs, "--export", "--out", self.directory / "out", "--force"], env=self.environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assert_same("expected", "out")
+        self.assertFalse((self.directory / "out" / "shards").exists())
+
+    def test_merge_without_the_traces_says_what_is_missing(self):
+        process = self.start("out")
+        process.kill()
+        self.finish(process)
+        self.open_gate()
+        shutil.move(self.traces, self.directory / "gone")
+        self.hanging.unlink()
+        done = self.merge("out/shards", "merged")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("it is in no shard", done.stderr)
+        report = self.report("merged")
+        self.assertEqual(len(report["trace_ranks"]), 3)
+        self.assertEqual([s["trace_rank"] for s in report["stragglers"]], [1])
+        self.assertTrue(any("could not be read a second time" in w["message"] for w in report["warnings"]))
+        self.assertTrue((self.directory / "out" / "shards").exists())
+
+    def test_older_results_stay_when_a_run_is_cut_off(self):
+        self.analyse(self.files, "out")
+        before = (self.directory / "out" / "report.json").read_bytes()
+        process = self.start("out", "--force")
+        process.send_signal(signal.SIGTERM)
+        code, _, problems = self.finish(process)
+        self.assertEqual(code, 5, problems)
+        self.assertIn("there is no report", problems)
+        self.assertEqual((self.directory / "out" / "report.json").read_bytes(), before)
+
+    def test_what_is_no_shard(self):
+        (self.directory / "empty").mkdir()
+        for name in ("empty", "missing"):
+            done = self.merge(name, "merged")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("holds no shards", done.stderr)
+
+    def test_shards_of_two_runs_are_not_mixed(self):
+        for out, inputs in (("one", self.inputs), ("two", [*self.files[:2], self.files[3], self.hanging])):
+            self.inputs = inputs
+            process = self.start(out)
+            process.kill()
+            self.finish(process)
+            self.open_gate()
+        done = self.merge(["one/shards", "two/shards"], "merged")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("another run", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
