@@ -8,26 +8,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "finding_sizes.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
 constexpr double idle_worth_telling = 0.05, tail_worth_telling = 0.02, copies_worth_telling = 0.01,
-                 allocations_worth_telling = 0.02, overhead_worth_telling = 0.05, severe = 0.20;
+                 allocations_worth_telling = 0.02, overhead_worth_telling = 0.05;
 constexpr std::int64_t fewest_for_tail = 100;  ///< executions, below which a 99th percentile is the largest
 constexpr std::size_t named_ranks = 8;
-
-double share(double part, Nanoseconds whole_ns) {
-  return whole_ns > 0 ? part / static_cast<double>(whole_ns) : 0;
-}
-
-double seconds(Nanoseconds duration_ns) {
-  return static_cast<double>(duration_ns) * 1e-9;
-}
-
-FindingSeverity severity_of(double part) {
-  if (part >= severe) return FindingSeverity::high;
-  return part >= severe / 4 ? FindingSeverity::medium : FindingSeverity::low;
-}
 
 const NamedTotal* find(const std::vector<NamedTotal>& totals, std::string_view name) {
   const auto found = std::find_if(totals.begin(), totals.end(), [&](const NamedTotal& t) { return t.name == name; });
@@ -88,7 +77,7 @@ void add_idle(const ActivitySummary& activity, const Windows& windows, std::vect
   const auto add = [&](const char* cause, const char* id, const char* title, const char* recommendation) {
     const NamedTotal* idle = find(activity.idle_causes, cause);
     if (idle == nullptr) return;
-    const double part = share(static_cast<double>(idle->total_ns), windows.ranks_ns);
+    const double part = share(idle->total_ns, windows.ranks_ns);
     if (part < idle_worth_telling) return;
     findings.push_back({id,
                         severity_of(part),
@@ -145,7 +134,7 @@ void add_copies(const ActivitySummary& activity, const Windows& windows, std::ve
   const auto add = [&](const char* rule, const char* id, const char* title, const char* recommendation) {
     const NamedTotal* cases = find(activity.rules, rule);
     if (cases == nullptr) return;
-    const double part = share(static_cast<double>(cases->total_ns), windows.ranks_ns);
+    const double part = share(cases->total_ns, windows.ranks_ns);
     if (part < copies_worth_telling) return;
     findings.push_back({id,
                         severity_of(part),
@@ -163,7 +152,7 @@ void add_copies(const ActivitySummary& activity, const Windows& windows, std::ve
 }
 
 void add_allocations(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
-  const double part = share(static_cast<double>(activity.allocation_in_window_ns), windows.processes_ns);
+  const double part = share(activity.allocation_in_window_ns, windows.processes_ns);
   if (activity.allocations.empty() || part < allocations_worth_telling) return;
   std::int64_t count = 0;
   for (const NamedTotal& call : activity.allocations) count += call.count;
@@ -181,13 +170,13 @@ void add_allocations(const ActivitySummary& activity, const Windows& windows, st
 }
 
 void add_overhead(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
-  const double part = share(static_cast<double>(activity.profiler_in_window_ns), windows.processes_ns);
+  const double part = share(activity.profiler_in_window_ns, windows.processes_ns);
   if (part < overhead_worth_telling) return;
   const auto largest = std::find_if(activity.overheads.begin(), activity.overheads.end(),
                                     [](const NamedTotal& overhead) { return overhead.kind == "profiler"; });
   Finding finding{
       "profiler-overhead",
-      part >= severe ? FindingSeverity::medium : FindingSeverity::low,
+      part >= severe_share ? FindingSeverity::medium : FindingSeverity::low,
       fmt::format("the profiler itself took thread time worth {:.1f}% of the run: times are distorted", 100 * part),
       {fmt::format("{:.3f} seconds between the first and the last GPU activity of {} processes, over all threads",
                    seconds(activity.profiler_in_window_ns), activity.processes.size()),

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "finding_sizes.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -12,10 +14,6 @@ namespace {
 constexpr double enough = 0.70;
 
 using Integers = std::vector<std::int64_t>;
-
-double share(std::int64_t part, std::int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 1;
-}
 
 /// Trace ranks whose share is below `enough`, and the worst of them.
 struct LowShares {
@@ -40,6 +38,7 @@ void add_coverage_findings(const Table& coverage, std::vector<Finding>& findings
   const auto& covered_ns = column<std::int64_t>(coverage, "covered_ns");
   LowShares launched, covered;
   for (std::size_t i = 0; i < rank.size(); ++i) {
+    if (kernel_ns[i] == 0) continue;
     launched.see(rank[i], share(launched_ns[i], kernel_ns[i]));
     // A program without ranges attributes nothing, and nothing wrongly.
     if (ranges[i] > 0) covered.see(rank[i], share(covered_ns[i], kernel_ns[i]));
@@ -100,8 +99,8 @@ void add_throttling_finding(const Table& throttling, std::vector<Finding>& findi
   finding.title = fmt::format("the GPUs of {} trace ranks ran slower than they can while they were used", ranks.size());
   for (const auto& [number, of_rank] : ranks) {
     finding.evidence.push_back(fmt::format("trace rank {}: {} spans, {:.3f} s, SM clock down to {:.0f} MHz{}", number,
-                                           of_rank.spans, static_cast<double>(of_rank.total_ns) * 1e-9,
-                                           of_rank.lowest_mhz, of_rank.by_driver ? "; the driver gives a reason" : ""));
+                                           of_rank.spans, seconds(of_rank.total_ns), of_rank.lowest_mhz,
+                                           of_rank.by_driver ? "; the driver gives a reason" : ""));
   }
   finding.recommendation =
       "compare power and temperature of these GPUs with their peers (nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), "

@@ -6,6 +6,7 @@
 
 #include "activity_findings.hpp"
 #include "attribution_findings.hpp"
+#include "finding_sizes.hpp"
 #include "nsys_explain/analysis/link_findings.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "straggler_findings.hpp"
@@ -13,21 +14,8 @@
 namespace nsys_explain::analysis {
 namespace {
 
-// Shares of the window time of all trace ranks above which a finding is worth a line, and worth its severity.
+/// Share of the window time of all trace ranks from which on a finding is worth a line.
 constexpr double worth_telling = 0.05;
-constexpr double severe = 0.20;
-
-double share(std::int64_t part, std::int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
-double seconds(Nanoseconds duration_ns) {
-  return static_cast<double>(duration_ns) * 1e-9;
-}
-
-FindingSeverity severity_of(double part) {
-  return part >= severe ? FindingSeverity::high : FindingSeverity::medium;
-}
 
 struct JobTotals {
   Nanoseconds window = 0, communication = 0, exposed = 0, idle = 0, opaque = 0, wait = 0;
@@ -132,6 +120,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   const JobTotals totals = add_up(report);
   std::vector<Finding> findings;
   add_straggler_findings(report, findings);
+  add_rotating_delay_finding(report, findings);
   add_long_wait_finding(report, findings);
   add_budget_findings(report, totals, findings);
   add_activity_findings(report, findings);

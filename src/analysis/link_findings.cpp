@@ -6,30 +6,27 @@
 
 #include <fmt/format.h>
 
+#include "finding_sizes.hpp"
 #include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/slow_links.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
-/// Shares of the job's GPU time that a slow link costs.
+/// Share of the job's GPU time that a slow link costs.
 constexpr double severe_loss = 0.05;
-constexpr double medium_loss = 0.005;
 
 void add_slow_links(const JobReport& report, std::vector<Finding>& findings) {
   Nanoseconds window_ns = 0;
   for (const RankSummary& rank : report.ranks) window_ns += rank.budget.window_ns;
   for (const SlowLink& link : report.slow_links) {
-    const double share = window_ns > 0 ? static_cast<double>(link.lost_ns) / static_cast<double>(window_ns) : 0;
     Finding finding;
     finding.id = "slow-link";
-    finding.severity = share >= severe_loss   ? FindingSeverity::high
-                       : share >= medium_loss ? FindingSeverity::medium
-                                              : FindingSeverity::low;
+    finding.severity = severity_of(share(link.lost_ns, window_ns), severe_loss);
     finding.title = fmt::format(
         "transfers through {} take {:.2f} times as long as equal ones elsewhere: {:.3f} "
         "GPU-seconds in {} collectives",
-        describe(link), link.slowdown, static_cast<double>(link.lost_ns) * 1e-9, link.instances);
+        describe(link), link.slowdown, seconds(link.lost_ns), link.instances);
     finding.evidence.push_back(
         fmt::format("{} slow groups of trace ranks have it in common, {} groups without it are not slow",
                     link.slow_groups, link.fast_groups));

@@ -25,22 +25,34 @@ const PathCommunicator& communicator_of(const Path& path, const PathArrival& arr
                                [&](const PathCommunicator& c) { return c.key < arrival.communicator; });
 }
 
+/// What starts within this time of something else started, or was let go by its end, at that moment.
+constexpr Nanoseconds moment_ns = 20'000;
+
+/// Work is told apart arrival by arrival, blocking or not: peers then agree on what lies between two places even where
+/// one had to wait at a place and another did not. Two that enter at one moment have the same work, whichever is first.
+/// One that had queued behind a collective beside compute may have been ready long before: its work is not known.
 void measure_work(Path& path) {
-  std::vector<Nanoseconds> exits;
+  std::vector<Nanoseconds> exits, exits_beside_compute;
   for (const PathArrival& arrival : path.arrivals)
-    if (arrival.blocking) exits.push_back(arrival.exit_ns);
+    (arrival.blocking ? exits : exits_beside_compute).push_back(arrival.exit_ns);
   std::sort(exits.begin(), exits.end());
-  Nanoseconds latest_enter =
-      no_time;  // of a blocking arrival: no work is counted twice where two are under way at once
+  std::sort(exits_beside_compute.begin(), exits_beside_compute.end());
+  const auto had_queued = [&](Nanoseconds enter_ns) {
+    const auto later = std::upper_bound(exits_beside_compute.begin(), exits_beside_compute.end(), enter_ns);
+    return later != exits_beside_compute.begin() && enter_ns - *std::prev(later) < moment_ns;
+  };
+  Nanoseconds earlier_enter = no_time, latest_enter = no_time;  // of the moment before, and of all so far
   for (PathArrival& arrival : path.arrivals) {
     const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter_ns);
-    Nanoseconds begin = later == exits.begin() ? path.first_step_ns : *std::prev(later);
-    if (begin != no_time && begin <= arrival.enter_ns) {
-      if (latest_enter != no_time) begin = std::max(begin, latest_enter);
-      arrival.work_ns = arrival.enter_ns - begin;
+    const Nanoseconds begin = later == exits.begin() ? path.first_step_ns : *std::prev(later);
+    arrival.same_moment =
+        latest_enter != no_time && arrival.enter_ns - latest_enter < moment_ns && begin <= latest_enter;
+    if (!arrival.same_moment) earlier_enter = latest_enter;
+    if (begin != no_time && begin <= arrival.enter_ns && !had_queued(arrival.enter_ns)) {
+      arrival.work_ns = arrival.enter_ns - (earlier_enter == no_time ? begin : std::max(begin, earlier_enter));
       arrival.since_step = later == exits.begin();
     }
-    if (arrival.blocking) latest_enter = arrival.enter_ns;
+    latest_enter = arrival.enter_ns;
   }
 }
 
@@ -77,6 +89,10 @@ std::uint64_t digest_of_kinds(const Path& path) {
   return digest;
 }
 
+std::uint64_t commonest(const std::map<std::uint64_t, std::int64_t>& votes) {
+  return std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; })->first;
+}
+
 /// A digest of what each step consists of, communicator by communicator: operations of different communicators may
 /// overtake each other. The commonest digest is the role.
 void find_role(Path& path) {
@@ -91,21 +107,52 @@ void find_role(Path& path) {
   for (const auto& [key, sequence] : sequences) digests[key.first] += mix(sequence, 1);
   std::map<std::uint64_t, std::int64_t> votes;
   for (const auto& [step, digest] : digests) ++votes[digest];
-  std::int64_t most = 0;
-  for (const auto& [digest, count] : votes) {
-    if (count <= most) continue;
-    most = count;
-    path.role = digest;
-  }
+  if (!votes.empty()) path.role = commonest(votes);
   path.role = mix(path.role, path.kind);
+}
+
+/// What each lane carries in a step, which is the program's; who shares an inferred communicator, and so its size, may
+/// be wrong on one rank and right on its peers. Without steps: the kinds of operation.
+std::map<std::uint64_t, std::uint64_t> lane_programs(std::span<const Arrival> arrivals, const Steps& steps) {
+  std::map<std::uint64_t, std::set<std::uint64_t>> kinds;
+  std::map<std::pair<std::uint64_t, std::int32_t>, std::uint64_t> sequences;  // by lane and step
+  for (const Arrival& arrival : arrivals) {
+    const auto operation = static_cast<std::uint64_t>(arrival.operation);
+    kinds[arrival.communicator].insert(operation);
+    const std::int32_t step = steps.index_of(arrival.enter_ns);
+    if (step < 0) continue;
+    std::uint64_t& sequence = sequences[{arrival.communicator, step}];
+    sequence = mix(sequence, operation);
+  }
+  std::map<std::uint64_t, std::uint64_t> programs;
+  for (const auto& [lane, operations] : kinds)
+    programs[lane] = std::accumulate(operations.begin(), operations.end(), std::uint64_t{0}, mix);
+  std::map<std::uint64_t, std::map<std::uint64_t, std::int64_t>> votes;
+  for (const auto& [key, sequence] : sequences) ++votes[key.first][sequence];
+  for (const auto& [lane, of_lane] : votes) programs[lane] = commonest(of_lane);
+  return programs;
+}
+
+/// What compute waited.
+Nanoseconds blocking_wait(const PathArrival& arrival) {
+  return arrival.blocking ? arrival.outcome.wait_ns : 0;
 }
 
 void add_up_excess(Path& path) {
   path.work_before_ns.assign(1, 0);
   path.waiting_before_ns.assign(1, 0);
-  for (const PathArrival& arrival : path.arrivals) {
-    path.work_before_ns.push_back(path.work_before_ns.back() + (arrival.blocking ? arrival.excess_work_ns : 0));
+  Nanoseconds before_moment_ns = 0, in_moment_ns = 0, at_latest_blocking_ns = 0;
+  for (PathArrival& arrival : path.arrivals) {
+    if (!arrival.same_moment) {
+      before_moment_ns = path.work_before_ns.back();
+      in_moment_ns = 0;
+    }
+    if (arrival.compared) in_moment_ns = arrival.excess_work_ns;
+    path.work_before_ns.back() = before_moment_ns;
+    path.work_before_ns.push_back(before_moment_ns + in_moment_ns);
     path.waiting_before_ns.push_back(path.waiting_before_ns.back() + (arrival.blocking ? arrival.excess_wait_ns : 0));
+    arrival.own_excess_ns = path.work_before_ns.back() - at_latest_blocking_ns;
+    if (arrival.blocking) at_latest_blocking_ns = path.work_before_ns.back();
   }
 }
 
@@ -130,7 +177,11 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
   Path path;
   const bool sizes_known =
       std::any_of(arrivals.begin(), arrivals.end(), [](const Arrival& arrival) { return arrival.call_bytes >= 0; });
-  if (!sizes_known) path.kind = kernel_names;
+  std::map<std::uint64_t, std::uint64_t> lanes;
+  if (!sizes_known) {
+    path.kind = kernel_names;
+    lanes = lane_programs(arrivals, steps);
+  }
   path.communicators = std::move(communicators);
   if (!arrivals.empty()) path.trace_rank = arrivals.front().trace_rank;
   if (steps.source == StepSource::nvtx) path.first_step_ns = steps.start_ns.front();
@@ -141,9 +192,10 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
     here.exit_ns = arrival.exit_ns;
     here.communicator = arrival.communicator;
     here.blocking = arrival.blocking;
-    here.symbol =
-        mix(mix(mix(1, static_cast<std::uint64_t>(arrival.operation)), static_cast<std::uint64_t>(arrival.call_bytes)),
-            static_cast<std::uint64_t>(communicator_of(path, here).size));
+    here.symbol = mix(mix(1, static_cast<std::uint64_t>(arrival.operation)),
+                      sizes_known ? mix(static_cast<std::uint64_t>(arrival.call_bytes),
+                                        static_cast<std::uint64_t>(communicator_of(path, here).size))
+                                  : lanes[arrival.communicator]);
     here.step = steps.index_of(arrival.enter_ns);
     ++arrivals_of_step[here.step];
     path.arrivals.push_back(here);
@@ -181,8 +233,8 @@ std::vector<WorkSample> work_samples(const Path& path) {
     const PathArrival& arrival = path.arrivals[i];
     if (!arrival.matched || arrival.work_ns == no_time || (arrival.step >= 0 && !arrival.whole_step)) continue;
     WorkSample sample{
-        path.role, arrival.symbol,  arrival.occurrence,     arrival.step, path.trace_rank, static_cast<std::int32_t>(i),
-        0,         arrival.work_ns, arrival.outcome.wait_ns};
+        path.role, arrival.symbol,  arrival.occurrence,    arrival.step, path.trace_rank, static_cast<std::int32_t>(i),
+        0,         arrival.work_ns, blocking_wait(arrival)};
     if (arrival.step < 0) {
       sample.symbol = mix(2, static_cast<std::uint64_t>(arrival.outcome.communicator));
       sample.place = arrival.outcome.sequence;
@@ -235,7 +287,7 @@ void set_excess(Path& path, std::span<const UsualWork> usual) {
     }
     arrival.compared = true;
     arrival.excess_work_ns = arrival.work_ns - u.work_ns;
-    arrival.excess_wait_ns = arrival.outcome.wait_ns - u.wait_ns;
+    arrival.excess_wait_ns = blocking_wait(arrival) - u.wait_ns;
   }
   std::vector<Nanoseconds> work, wait;
   for (const auto& [place, indices] : alone) {
@@ -244,14 +296,14 @@ void set_excess(Path& path, std::span<const UsualWork> usual) {
     wait.clear();
     for (const std::size_t i : indices) {
       work.push_back(path.arrivals[i].work_ns);
-      wait.push_back(path.arrivals[i].outcome.wait_ns);
+      wait.push_back(blocking_wait(path.arrivals[i]));
     }
     const Nanoseconds usual_work_ns = lower_median(work), usual_wait_ns = lower_median(wait);
     for (const std::size_t i : indices) {
       PathArrival& arrival = path.arrivals[i];
       arrival.compared = true;
       arrival.excess_work_ns = arrival.work_ns - usual_work_ns;
-      arrival.excess_wait_ns = arrival.outcome.wait_ns - usual_wait_ns;
+      arrival.excess_wait_ns = blocking_wait(arrival) - usual_wait_ns;
     }
   }
   add_up_excess(path);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "finding_sizes.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
@@ -14,10 +16,6 @@ namespace {
 
 /// Others' time lost, as a share of the GPU time of all trace ranks: 5% of the whole job is much.
 constexpr double severe_cost = 0.05;
-
-double seconds(Nanoseconds duration_ns) {
-  return static_cast<double>(duration_ns) * 1e-9;
-}
 
 struct JobTime {
   Nanoseconds all_windows_ns = 0;  ///< of all trace ranks
@@ -37,10 +35,6 @@ JobTime job_time(const JobReport& report) {
   }
   time.span_ns = last_ns - first_ns;
   return time;
-}
-
-double ratio(Nanoseconds part_ns, Nanoseconds whole_ns) {
-  return whole_ns > 0 ? static_cast<double>(part_ns) / static_cast<double>(whole_ns) : 0;
 }
 
 /// What to do where the host launched late, by what it did instead.
@@ -122,14 +116,14 @@ void add_straggler_findings(const JobReport& report, std::vector<Finding>& findi
   for (const Straggler& straggler : report.stragglers) {
     Finding finding;
     finding.id = "straggler";
-    const double cost = ratio(straggler.delay_cost_ns, time.all_windows_ns);
-    finding.severity = cost >= severe_cost ? FindingSeverity::high : FindingSeverity::medium;
+    const double cost = share(straggler.delay_cost_ns, time.all_windows_ns);
+    finding.severity = std::min(FindingSeverity::medium, severity_of(cost, severe_cost));
     finding.title = fmt::format("{} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
                                 culprit_name(straggler), seconds(straggler.delay_cost_ns), 100 * cost,
                                 cause_meaning(straggler.cause));
     finding.evidence.push_back(fmt::format(
         "at this rate the waiting costs {:.1f} GPU-hours per day: {:.3f} GPU-seconds in {:.3f} s of the job",
-        24 * ratio(straggler.delay_cost_ns, time.span_ns), seconds(straggler.delay_cost_ns), seconds(time.span_ns)));
+        24 * share(straggler.delay_cost_ns, time.span_ns), seconds(straggler.delay_cost_ns), seconds(time.span_ns)));
     finding.evidence.push_back(
         fmt::format("{}; rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1, "
                     "straggler_cases and straggler_differences where trace_rank = {}",
@@ -138,6 +132,49 @@ void add_straggler_findings(const JobReport& report, std::vector<Finding>& findi
     finding.recommendation = advice(straggler.cause, straggler.part);
     findings.push_back(std::move(finding));
   }
+}
+
+void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& findings) {
+  if (!report.delay.rotating) return;
+  Nanoseconds unnamed_ns = report.delay.attributed_ns;
+  std::set<std::int32_t> named;
+  for (const Straggler& straggler : report.stragglers) {
+    unnamed_ns -= straggler.delay_cost_ns;
+    named.insert(straggler.trace_ranks.begin(), straggler.trace_ranks.end());
+  }
+  const RankSummary* worst = nullptr;
+  std::int64_t ranks = 0;
+  for (const RankSummary& rank : report.ranks) {
+    if (named.contains(rank.trace_rank) || rank.delay_cost_ns == 0) continue;
+    ++ranks;
+    if (worst == nullptr || rank.delay_cost_ns > worst->delay_cost_ns) worst = &rank;
+  }
+  if (worst == nullptr) return;
+  const JobTime time = job_time(report);
+  const double cost = share(unnamed_ns, time.all_windows_ns);
+  Finding finding;
+  finding.id = "rotating-delay";
+  finding.severity = severity_of(cost, severe_cost);
+  finding.title = fmt::format(
+      "delays that wander from trace rank to trace rank cost {:.3f} GPU-seconds, {:.1f}% of all GPU time; nobody is "
+      "late "
+      "as a rule",
+      seconds(unnamed_ns), 100 * cost);
+  finding.evidence.push_back(
+      fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {:.3f} GPU-seconds in {:.3f} s of the job",
+                  24 * share(unnamed_ns, time.span_ns), seconds(unnamed_ns), seconds(time.span_ns)));
+  finding.evidence.push_back(
+      fmt::format("{} trace ranks have a part in it, and the largest is {:.1f}% (trace rank {}); in most steps one of "
+                  "them holds up "
+                  "all others (column delay_cost_ns of table steps)",
+                  ranks, 100 * share(worst->delay_cost_ns, unnamed_ns), worst->trace_rank));
+  finding.recommendation =
+      "look for what hits every host now and then: garbage collection (gc.disable() and gc.collect() at the same step "
+      "on "
+      "all ranks), data loader workers that run dry, launching threads without a core of their own (srun "
+      "--cpu-bind=cores), daemons and interrupts on the hosts; one rank's pause costs everybody, so pauses at the same "
+      "step are cheaper";
+  findings.push_back(std::move(finding));
 }
 
 void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findings) {
@@ -166,11 +203,11 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   const auto main = std::max_element(by_cause.begin(), by_cause.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto [cause, part] = main->first;
-  const double cost = ratio(held_ns, time.all_windows_ns);
+  const double cost = share(held_ns, time.all_windows_ns);
   finding.severity = cost >= severe_cost ? FindingSeverity::medium : FindingSeverity::low;
   finding.title =
       fmt::format("{} collectives hold {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
-                  report.long_waits.size(), 100 * ratio(held_ns, all_ns), 100 * cost,
+                  report.long_waits.size(), 100 * share(held_ns, all_ns), 100 * cost,
                   cause == Cause::slow_kernel  ? "the same kernels took longer"
                   : cause == Cause::extra_work ? "the last arriver had more to compute"
                                                : cause_meaning(cause));

@@ -10,6 +10,10 @@ namespace nsys_explain::analysis {
 /// cause.
 void add_straggler_findings(const JobReport& report, std::vector<Finding>& findings);
 
+/// One finding where delays cost much, but now one trace rank has them, now another: what that jitter costs, without a
+/// culprit.
+void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& findings);
+
 /// One finding where a few collectives hold much of the waiting without anybody being late as a rule.
 void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findings);
 

@@ -203,15 +203,13 @@ std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const
   const double limit = criteria.false_alarm_rate / static_cast<double>(std::max<std::size_t>(1, places.size()));
   for (const auto& likes : classes_of_likes(places, delays)) test_class(likes, places, delays, limit, p_values);
 
-  const double smallest_cost_share =
-      delays.payload ? criteria.smallest_cost_share : criteria.smallest_cost_share_by_order;
   std::vector<Straggler> stragglers;
   for (const std::size_t p : explaining_places(places, p_values, delays)) {
     Straggler straggler = describe(places[p], p_values[p], ranks, totals, delays);
     if (all_windows <= 0) continue;
     straggler.cost_share = static_cast<double>(straggler.delay_cost_ns) / static_cast<double>(all_windows);
     straggler.gpu_hours_per_day = straggler.cost_share * static_cast<double>(24 * ranks.size());
-    if (straggler.cost_share >= smallest_cost_share) stragglers.push_back(std::move(straggler));
+    if (straggler.cost_share >= criteria.smallest_cost_share) stragglers.push_back(std::move(straggler));
   }
   std::stable_sort(stragglers.begin(), stragglers.end(),
                    [](const Straggler& a, const Straggler& b) { return a.delay_cost_ns > b.delay_cost_ns; });

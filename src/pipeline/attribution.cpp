@@ -182,7 +182,7 @@ void return_lateness(const exchange::Communicator& communicator, const Homes& ho
     for (const Outcome& outcome : outcomes.of(r)) {
       const analysis::Path& path = homes.local.at(outcome.trace_rank)->path;
       const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(outcome.index)];
-      answers[static_cast<std::size_t>(r)].push_back(arrival.compared ? arrival.excess_work_ns : no_time);
+      answers[static_cast<std::size_t>(r)].push_back(arrival.compared ? arrival.own_excess_ns : no_time);
     }
   }
   const auto received = communicator.all_to_all(answers);
@@ -321,7 +321,8 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
       const PathArrival& arrival = rank->path.arrivals[i];
       if (arrival.step < 0) continue;
       StepRow& row = rows[{arrival.step, trace_rank}];
-      row.own_lateness_ns += std::clamp<Nanoseconds>(arrival.excess_work_ns, 0, arrival.outcome.lateness_ns);
+      if (arrival.compared)
+        row.own_lateness_ns += std::clamp<Nanoseconds>(arrival.own_excess_ns, 0, arrival.outcome.lateness_ns);
       row.wait_ns += arrival.outcome.wait_ns;
       row.delay_cost_ns += cost[i];
     }
@@ -361,9 +362,9 @@ Attribution add_up(const exchange::Communicator& communicator, const JobRanks& j
     const std::vector<Nanoseconds>& cost = costs.at(trace_rank);
     for (std::size_t i = 0; i < cost.size(); ++i) {
       const PathArrival& arrival = rank->path.arrivals[i];
-      if (arrival.blocking) ledger.ranks[r].excess_work_ns += arrival.excess_work_ns;
       ledger.delays.cost_ns[r * ledger.delays.bins + ledger.bin_of(*rank, arrival)] += cost[i];
     }
+    ledger.ranks[r].excess_work_ns = rank->path.work_before_ns.back();
     ledger.delays.role[r] = rank->path.role;
   }
   Attribution attribution;
@@ -474,7 +475,6 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   for (const auto& [trace_rank, rank] : homes.local) count_steps_by(steps, *rank);
   compare_with_peers(communicator, job, homes);
   return_lateness(communicator, homes, outcomes, places, cross);
-
   const auto [start_ns, end_ns] = extent(communicator, clock, homes);
   Ledger ledger(job, clock, steps, start_ns, end_ns);
   const ArrivalCosts costs = settle_claims(communicator, job, homes, ledger);
@@ -482,9 +482,6 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   Attribution attribution = add_up(communicator, job, homes, ledger, costs);
   attribution.steps = std::move(steps);
   attribution.step_rows = std::move(step_rows);
-  attribution.delays.payload =
-      std::any_of(cross.communicators.begin(), cross.communicators.end(),
-                  [](const collectives::PlannedCommunicator& c) { return c.evidence == Evidence::nccl_payload; });
   return attribution;
 }
 

@@ -37,6 +37,9 @@ class Innocent(AttributionTest):
                 self.assertEqual(self.named(report), [])
                 if seed % 4 == 2:
                     self.assertTrue(report["delay"]["rotating"])
+                    finding, = (finding for finding in report["findings"] if finding["id"] == "rotating-delay")
+                    cost = report["delay"]["attributed_ns"] * 1e-9
+                    self.assertIn(f"cost {cost:.3f} GPU-seconds", finding["title"])
 
 
 class Culprits(AttributionTest):

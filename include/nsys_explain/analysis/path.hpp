@@ -47,13 +47,16 @@ struct PathArrival {
   std::int32_t synchronised = -1;  ///< index of the latest arrival before it that tied this rank to the other members
   bool blocking = true;
   bool matched = false;
-  bool since_step = false;         ///< its work counts from the start of the first step: nothing ended before it
-  bool compared = false;           ///< there are peers, or other steps, to compare its work with
-  bool whole_step = false;         ///< its step was captured from start to end
-  Outcome outcome;                 ///< if matched
-  Nanoseconds work_ns = no_time;   ///< from the latest blocking exit to this enter; no_time: nothing before it
+  bool since_step = false;   ///< its work counts from the start of the first step: nothing ended before it
+  bool compared = false;     ///< there are peers, or other steps, to compare its work with
+  bool same_moment = false;  ///< as the arrival before it: one work led to both
+  bool whole_step = false;   ///< its step was captured from start to end
+  Outcome outcome;           ///< if matched
+  /// From the latest blocking exit, or the enter before this moment if later, to this enter; no_time: not known.
+  Nanoseconds work_ns = no_time;
   Nanoseconds excess_work_ns = 0;  ///< beyond what is usual for peers; may be negative; 0 where there are none
-  Nanoseconds excess_wait_ns = 0;
+  Nanoseconds excess_wait_ns = 0;  ///< likewise, of what compute waited
+  Nanoseconds own_excess_ns = 0;   ///< excess work since the latest blocking collective
 };
 
 struct Path {
@@ -63,13 +66,13 @@ struct Path {
   Nanoseconds first_step_ns = no_time;  ///< start of the first step, if its own: work can be measured from there
   std::vector<PathCommunicator> communicators;  ///< by key
   std::vector<PathArrival> arrivals;            ///< by Arrival::index
-  std::vector<Nanoseconds> work_before_ns;      ///< excess work of the blocking arrivals before each; one entry more
-  std::vector<Nanoseconds> waiting_before_ns;   ///< excess waiting of the same
+  std::vector<Nanoseconds> work_before_ns;      ///< excess work of the arrivals before each; one entry more
+  std::vector<Nanoseconds> waiting_before_ns;   ///< excess waiting of those that were blocking
 };
 
 /// `arrivals` are in order of Arrival::index, on the clock of `steps`; `communicators` holds each of theirs, by key.
-/// `kernel_names` is names_of_kernels of the rank: it becomes a part of the role where no payload tells message sizes,
-/// since stages of a pipeline may then look alike in all they communicate.
+/// Where no payload tells message sizes, two things stand for them in the role: what each lane carries in a step, and
+/// `kernel_names` (names_of_kernels of the rank), since stages of a pipeline may look alike in all they communicate.
 Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators, const Steps& steps,
                std::uint64_t kernel_names);
 

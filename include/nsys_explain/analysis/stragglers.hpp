@@ -20,7 +20,6 @@ inline constexpr std::size_t time_bins = 64;
 struct JobDelays {
   std::size_t bins = 0;
   bool by_step = false;                     ///< bins are steps (or equally many in a row), else spans of time
-  bool payload = true;                      ///< calls recorded their communicators and sizes, on which roles rest
   std::vector<std::uint64_t> role;          ///< Path::role
   std::vector<std::int64_t> cost_ns;        ///< delay cost by rank, then bin
   std::vector<Nanoseconds> excess_work_ns;  ///< work beyond that of peers, over the run; may be negative
@@ -42,8 +41,6 @@ std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std:
 struct StragglerCriteria {
   double false_alarm_rate = 1e-3;      ///< of naming anybody in a job whose ranks are alike (Bonferroni, step-down)
   double smallest_cost_share = 0.002;  ///< delay cost as a share of all trace ranks' window time
-  /// The same where no payload tells roles apart: work that differs by role then looks like lateness, a little.
-  double smallest_cost_share_by_order = 0.01;
 };
 
 /// Names the trace ranks, or places, whose delays cost the others more than chance among their likes (ranks of one

@@ -40,18 +40,57 @@ Path path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std:
   return path;
 }
 
-TEST(Path, WorkIsTimeSinceTheLatestBlockingExit) {
-  // The second overlaps compute: nothing waits for it, and the third's work has gone on since the first.
-  const Path path = path_of({arrival(100, 200, 1), arrival(300, 600, 2, false), arrival(700, 800, 1)});
+/// Times in milliseconds.
+Arrival arrival_ms(double enter, double exit, std::uint64_t communicator, bool blocking = true) {
+  return arrival(static_cast<Nanoseconds>(enter * 1e6), static_cast<Nanoseconds>(exit * 1e6), communicator, blocking);
+}
+
+TEST(Path, WorkIsTimeSinceTheLatestBlockingExitOrEnter) {
+  // The second overlaps compute: nothing waits for it, and the third's work has gone on since it began.
+  const Path path = path_of({arrival_ms(1, 2, 1), arrival_ms(3, 6, 2, false), arrival_ms(7, 8, 1)});
   EXPECT_EQ(path.arrivals[0].work_ns, no_time) << "nothing ended before it";
-  EXPECT_EQ(path.arrivals[1].work_ns, 100);
-  EXPECT_EQ(path.arrivals[2].work_ns, 500);
+  EXPECT_EQ(path.arrivals[1].work_ns, 1'000'000);
+  EXPECT_EQ(path.arrivals[2].work_ns, 4'000'000);
 }
 
 TEST(Path, NoWorkIsCountedTwiceWhereTwoAreUnderWay) {
-  const Path path = path_of({arrival(0, 10, 1), arrival(100, 300, 1), arrival(150, 400, 2)});
-  EXPECT_EQ(path.arrivals[1].work_ns, 90);
-  EXPECT_EQ(path.arrivals[2].work_ns, 50);
+  const Path path = path_of({arrival_ms(0, 1, 1), arrival_ms(10, 30, 1), arrival_ms(15, 40, 2)});
+  EXPECT_EQ(path.arrivals[1].work_ns, 9'000'000);
+  EXPECT_EQ(path.arrivals[2].work_ns, 5'000'000);
+}
+
+TEST(Path, OneThatQueuedBehindAnotherMayHaveBeenReadyLongBefore) {
+  const Path path =
+      path_of({arrival_ms(0, 1, 1), arrival_ms(3, 9, 2, false), arrival_ms(9.005, 10, 2), arrival_ms(12, 13, 1)});
+  EXPECT_EQ(path.arrivals[2].work_ns, no_time);
+  EXPECT_EQ(path.arrivals[3].work_ns, 2'000'000);
+}
+
+/// The excess over what is usual, which is given for the work of each arrival.
+Path with_usual(Path path, const std::vector<Nanoseconds>& usual_work) {
+  std::vector<UsualWork> usual;
+  for (std::size_t i = 0; i < usual_work.size(); ++i)
+    if (usual_work[i] != no_time) usual.push_back({3, static_cast<std::int32_t>(i), usual_work[i], 0});
+  set_excess(path, usual);
+  return path;
+}
+
+TEST(Path, TwoThatEnterAtOneMomentHaveOneWork) {
+  // A peer may enter them in the other order: each is compared for itself, and the sum holds the work once.
+  const Path path = with_usual(
+      path_of({arrival_ms(0, 1, 1), arrival_ms(5, 6, 2, false), arrival_ms(5.01, 6, 5, false), arrival_ms(8, 9, 1)}),
+      {no_time, 3'000'000, 3'000'000, 2'000'000});
+  EXPECT_EQ(path.arrivals[1].work_ns, 4'000'000);
+  EXPECT_EQ(path.arrivals[2].work_ns, 4'010'000);
+  EXPECT_EQ(path.work_before_ns, (std::vector<Nanoseconds>{0, 0, 0, 1'010'000, 2'000'000}));
+}
+
+TEST(Path, PeersThatWaitedElsewhereDoNotMakeARankLate) {
+  // This rank went on computing during the first exchange (2 ms, then 3 ms of work); its peers had to wait in it.
+  const Path path = with_usual(path_of({arrival_ms(0, 1, 1), arrival_ms(3, 4, 2, false), arrival_ms(6, 7, 1)}),
+                               {no_time, 2'000'000, 3'000'000});
+  EXPECT_EQ(path.arrivals[2].own_excess_ns, 0);
+  EXPECT_EQ(path.work_before_ns.back(), 0);
 }
 
 TEST(Path, IsTiedToOthersByTheSameCommunicatorOrOneThatHoldsItsMembers) {
@@ -145,6 +184,18 @@ TEST(Blocking, ComputeThatGoesOnDoesNotWait) {
   EXPECT_FALSE(arrivals[0].blocking) << "compute ran for 50 of the last 50 us";
   EXPECT_TRUE(arrivals[1].blocking) << "it had waited since 210 us";
   EXPECT_TRUE(arrivals[2].blocking) << "a short one in a gap";
+}
+
+TEST(Path, WithoutMessageSizesARoleDoesNotRestOnInferredCommunicators) {
+  std::vector<Arrival> arrivals = steps_of(1, 2, false, 4), more = arrivals;
+  more.push_back(arrival(3500, 3510, 2));
+  for (Arrival& a : arrivals) a.call_bytes = -1;
+  for (Arrival& a : more) a.call_bytes = -1;
+  EXPECT_EQ(role(arrivals, 5), role(arrivals)) << "their sizes may be wrong";
+  EXPECT_EQ(role(more), role(arrivals)) << "what a lane carries in most steps";
+  std::vector<Arrival> one_lane = arrivals;
+  for (Arrival& a : one_lane) a.communicator = 1;
+  EXPECT_NE(role(one_lane), role(arrivals));
 }
 
 TEST(Path, WithoutMessageSizesTheKernelsTellRolesApart) {
