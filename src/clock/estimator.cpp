@@ -23,7 +23,8 @@ constexpr double wander = 3e-7;           // of a clock off its straight line, p
 constexpr double frozen_precision = 1e6;  // 1 / ns^2: no data come near it
 constexpr double solve_tolerance = 1e-6;  // the next iteration solves for what is left
 constexpr double spread_tolerance = 1e-6;
-constexpr double still_ns = 0.1;
+constexpr double still_ns = 0.3;
+constexpr double near_ns = 10;       // what the next stage would change anyway
 constexpr double least_slope = 0.2;  // of psi: below it the linearised sandwich means nothing
 
 /// Residuals of few members are small because their common exit was fitted to them.
@@ -59,10 +60,6 @@ double common_exit(std::span<const Sample> members, Estimator::Centre by, std::v
   return median(scratch);
 }
 
-double sign_of(std::uint64_t bits, std::size_t side) {
-  return ((bits >> side) & 1U) != 0 ? 1.0 : -1.0;
-}
-
 }  // namespace
 
 Estimator::Estimator(SampleSet& set, const Reduction& reduction)
@@ -79,33 +76,51 @@ Estimator::Estimator(SampleSet& set, const Reduction& reduction)
 }
 
 void Estimator::estimate() {
-  for (SampleGroup& group : set_.own.groups) group.active = group.usable && group.first_choice;
-  approach();
-  refine();
   for (SampleGroup& group : set_.own.groups) group.active = group.usable;
+  hear(Part::chosen);
+  approach();
+  if (set_.thinned) {
+    iterate_until_still(Loss::tukey, Centre::weighted, most_steps, near_ns);
+    hear(Part::all);
+  }
   refine();
 }
 
 /// From nothing, by stages of growing trust in what has been found so far.
 void Estimator::approach() {
   iterate(Loss::squares, Centre::median);
-  iterate_until_still(Loss::huber, Centre::median, 6);
+  iterate_until_still(Loss::huber, Centre::median, 6, near_ns);
   find_pivot();
   frozen_.assign(frozen_.size(), false);
   // The median of an instance stands a wrong match from the start, but of few members it is one of them: its residual
   // of 0 would make the scale too small.
-  iterate_until_still(Loss::huber, Centre::median, 10);
-  iterate_until_still(Loss::huber, Centre::weighted, 15);
+  iterate_until_still(Loss::huber, Centre::median, 10, near_ns);
+  iterate_until_still(Loss::huber, Centre::weighted, most_steps, near_ns);
 }
 
+/// The chosen part says almost as well as the whole which way to go, and the gradient of the whole how far: that
+/// converges at once, unless the part lacks what holds some clock. Then the whole must do.
 void Estimator::refine(int most) {
-  iterate_until_still(Loss::tukey, Centre::weighted, most);
+  const ClockState before = state;
+  const bool still = iterate_until_still(Loss::tukey, Centre::weighted, most, still_ns);
+  if (still || matrix_part() == heard_) return;
+  state = before;
+  matrix_of_all_ = true;
+  iterate_until_still(Loss::tukey, Centre::weighted, most, still_ns);
+}
+
+Part Estimator::matrix_part() const {
+  if (heard_ == Part::chosen || matrix_of_all_ || bends() > 0) return heard_;
+  return Part::stand_ins;
 }
 
 void Estimator::update_residuals() {
   place_ties();
-  compute_residuals(set_.own, Centre::median, Groups::all);
-  compute_residuals(set_.ties, Centre::median, Groups::all);
+  for (Samples* const samples : {&set_.own, &set_.ties}) {
+    for (const SampleGroup& group : samples->groups) {
+      if (group.multiplicity > 0) compute_residuals(group, samples->of(group), Centre::median);
+    }
+  }
 }
 
 void Estimator::freeze_drift(const std::vector<bool>& frozen) {
@@ -120,8 +135,8 @@ void Estimator::bend(std::size_t intervals) {
   state.bend_ns.assign(unknowns_.sessions * unknowns_.bends, 0.0);
   // Exits that a straight line could not follow have no weight now: all of them must be heard again.
   iterate(Loss::squares, Centre::median);
-  iterate_until_still(Loss::huber, Centre::median, 10);
-  iterate_until_still(Loss::huber, Centre::weighted, 15);
+  iterate_until_still(Loss::huber, Centre::median, 10, near_ns);
+  iterate_until_still(Loss::huber, Centre::weighted, most_steps, near_ns);
   refine();
 }
 
@@ -132,40 +147,43 @@ std::vector<double> Estimator::knots() const {
   return result;
 }
 
-void Estimator::iterate_until_still(Loss loss, Centre centre, int most) {
+/// Whether it came to rest; stops early where steps grow.
+bool Estimator::iterate_until_still(Loss loss, Centre centre, int most, double enough_ns) {
+  double before = std::numeric_limits<double>::max();
   for (int i = 0; i < most; ++i) {
-    if (iterate(loss, centre) < still_ns) break;
+    const double moved = iterate(loss, centre);
+    if (moved < enough_ns) return true;
+    if (matrix_part() != heard_ && moved > before) return false;
+    before = moved;
   }
+  return false;
 }
 
 /// One step; returns the largest change of any clock within the run, ns.
 double Estimator::iterate(Loss loss, Centre centre) {
   place_ties();
-  compute_residuals(set_.own, centre, Groups::active);
-  compute_residuals(set_.ties, centre, Groups::active);
-  if (loss != Loss::squares) {
-    estimate_scales();
+  const bool with_scales = loss != Loss::squares;
+  Scatter scatter(with_scales ? set_.classes.size() : 0);
+  double largest = 0;
+  for_each_heard([&](const SampleGroup& group, std::span<Sample> members, double, ExactSums::From from) {
+    compute_residuals(group, members, centre);
+    for (const Sample& sample : members) largest = std::max(largest, std::abs(sample.residual));
+    if (with_scales && from == ExactSums::From::own) see(group, members, scatter);
+  });
+  if (with_scales) {
+    estimate_scales(scatter);
     estimate_noise();
   }
-  weigh(set_.own, loss);
-  weigh(set_.ties, loss);
-
-  double largest = 0;
-  const auto see = [&](const Samples& samples) {
-    for (const SampleGroup& group : samples.groups) {
-      if (!group.active) continue;
-      for (const Sample& sample : samples.of(group)) largest = std::max(largest, std::abs(sample.residual));
-    }
-  };
-  see(set_.own);
-  see(set_.ties);
   const std::vector<std::int64_t> exponent = {FixedPoint::exponent_above(largest)};
   const double bound = std::ldexp(1.0, static_cast<int>(reduction_.maximum(exponent).front()));
 
+  Gradient gradient(set_, unknowns_, bound);
+  for_each_heard([&](const SampleGroup& group, std::span<Sample> members, double share, ExactSums::From from) {
+    weigh(group, members, loss);
+    gradient.add(group, members, share, from);
+  });
+  Block rhs = gradient.total(reduction_);
   const std::vector<double> known = precision();
-  const NormalEquations equations(set_, unknowns_, known, reduction_);
-  Block rhs = equations.right_hand_side(
-      1, bound, [](const SampleGroup&, std::size_t, const Sample& sample, double* out) { *out = sample.residual; });
   const std::size_t biases = set_.bias_ns.size();
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const std::size_t first = s * unknowns_.columns();
@@ -178,29 +196,36 @@ double Estimator::iterate(Loss loss, Centre centre) {
       rhs.values[column] -= known[column] * state.bend_ns[s * unknowns_.bends + b];
     }
   }
+  const NormalEquations equations(set_, unknowns_, known, matrix_part(), reduction_);
   return advance(equations.solve(rhs, solve_tolerance));
 }
 
-void Estimator::compute_residuals(Samples& samples, Centre centre, Groups groups) const {
-  const std::size_t biases = set_.bias_ns.size();
-  std::vector<double> scratch;
-  for (const SampleGroup& group : samples.groups) {
-    if (groups == Groups::active && !group.active) continue;
-    const std::span<Sample> members = samples.of(group);
-    const int bias = set_.classes[group.scale_class].bias;
-    const Nanoseconds reference = members.front().exit_ns - state.base_ns[members.front().session];
-    for (Sample& sample : members) {
-      const auto s = static_cast<std::size_t>(sample.session);
-      const Nanoseconds x = sample.exit_ns - state.base_ns[s];
-      const double since_pivot = static_cast<double>(x - pivot_ns) - state.offset_ns[s];
-      sample.residual = static_cast<double>(x - reference) - state.offset_ns[s] - state.drift[s] * since_pivot;
-      if (bias >= 0) sample.residual -= state.bias_ns[s * biases + static_cast<std::size_t>(bias)];
-      sample.spans = std::clamp(since_pivot / span_ns, -largest_spans, largest_spans);
-      if (unknowns_.bends > 0) sample.residual -= bend_at(s, sample.spans);
+template <class Visit>
+void Estimator::for_each_heard(const Visit& visit) {
+  for (const ExactSums::From from : {ExactSums::From::own, ExactSums::From::ties}) {
+    Samples& samples = from == ExactSums::From::own ? set_.own : set_.ties;
+    for (const SampleGroup& group : samples.groups) {
+      const double share = share_in(group, heard_);
+      if (share > 0) visit(group, samples.of(group), share, from);
     }
-    const double common = common_exit(members, centre, scratch);
-    for (Sample& sample : members) sample.residual -= common;
   }
+}
+
+void Estimator::compute_residuals(const SampleGroup& group, std::span<Sample> members, Centre centre) {
+  const std::size_t biases = set_.bias_ns.size();
+  const int bias = set_.classes[group.scale_class].bias;
+  const Nanoseconds reference = members.front().exit_ns - state.base_ns[members.front().session];
+  for (Sample& sample : members) {
+    const auto s = static_cast<std::size_t>(sample.session);
+    const Nanoseconds x = sample.exit_ns - state.base_ns[s];
+    const double since_pivot = static_cast<double>(x - pivot_ns) - state.offset_ns[s];
+    sample.residual = static_cast<double>(x - reference) - state.offset_ns[s] - state.drift[s] * since_pivot;
+    if (bias >= 0) sample.residual -= state.bias_ns[s * biases + static_cast<std::size_t>(bias)];
+    sample.spans = std::clamp(since_pivot / span_ns, -largest_spans, largest_spans);
+    if (unknowns_.bends > 0) sample.residual -= bend_at(s, sample.spans);
+  }
+  const double common = common_exit(members, centre, scratch_);
+  for (Sample& sample : members) sample.residual -= common;
 }
 
 /// How far the clock is off its straight line.
@@ -213,23 +238,24 @@ double Estimator::bend_at(std::size_t session, double spans) const {
   return result;
 }
 
+/// Counts the residuals of an instance for the scale of its class.
+void Estimator::see(const SampleGroup& group, std::span<const Sample> members, Scatter& scatter) const {
+  const double inflate = inflation(group);
+  const auto scale_class = static_cast<std::size_t>(group.scale_class);
+  std::int64_t* const bins = &scatter.counts[scale_class * magnitude_histogram::bins];
+  const int bias = set_.classes[scale_class].bias;
+  for (const Sample& sample : members) {
+    ++bins[magnitude_histogram::bin_of(sample.residual * inflate / noise_of(sample, bias))];
+  }
+  scatter.counts.back() += group.count - 1;
+}
+
 /// Median residual of every class, freed of what the fit took out of it, and drawn to what is known beforehand where
 /// there are but a few.
-void Estimator::estimate_scales() {
+void Estimator::estimate_scales(const Scatter& scatter) {
   namespace histogram = magnitude_histogram;
   const std::size_t classes = set_.classes.size();
-  std::vector<std::int64_t> counts(classes * histogram::bins + 1, 0);
-  for (const SampleGroup& group : set_.own.groups) {
-    if (!group.active) continue;
-    const double inflate = inflation(group);
-    std::int64_t* const bins = &counts[static_cast<std::size_t>(group.scale_class) * histogram::bins];
-    const int bias = set_.classes[group.scale_class].bias;
-    for (const Sample& sample : set_.own.of(group)) {
-      ++bins[histogram::bin_of(sample.residual * inflate / noise_of(sample, bias))];
-    }
-    counts.back() += group.count - 1;
-  }
-  counts = reduction_.sum(counts);
+  const std::vector<std::int64_t> counts = reduction_.sum(scatter.counts);
   double parameters = 0;
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const bool fitted = set_.observed[s] > 0 && set_.component[s] != static_cast<std::int32_t>(s);
@@ -266,7 +292,7 @@ void Estimator::estimate_noise() {
   std::vector<std::int64_t> sums(state.noise.size() * 2, 0);
   for (const SampleGroup& group : set_.own.groups) {
     const ScaleClass& scale_class = set_.classes[group.scale_class];
-    if (!group.active || scale_class.bias < 0) continue;
+    if (share_in(group, heard_) == 0 || scale_class.bias < 0) continue;
     const double inflate = inflation(group) / scale_class.scale_ns;
     for (const Sample& sample : set_.own.of(group)) {
       const std::size_t n =
@@ -284,19 +310,16 @@ void Estimator::estimate_noise() {
   }
 }
 
-void Estimator::weigh(Samples& samples, Loss loss) const {
-  for (const SampleGroup& group : samples.groups) {
-    if (!group.active) continue;
-    const ScaleClass& scale_class = set_.classes[group.scale_class];
-    const double inflate = inflation(group);
-    for (Sample& sample : samples.of(group)) {
-      sample.scale = scale_class.scale_ns * noise_of(sample, scale_class.bias);
-      const double ratio = std::abs(sample.residual) * inflate / sample.scale;
-      double weight = 1;
-      if (loss == Loss::huber && ratio > huber_limit) weight = huber_limit / ratio;
-      if (loss == Loss::tukey) weight = tukey_weight(ratio);
-      sample.weight = weight / (sample.scale * sample.scale);
-    }
+void Estimator::weigh(const SampleGroup& group, std::span<Sample> members, Loss loss) const {
+  const ScaleClass& scale_class = set_.classes[group.scale_class];
+  const double inflate = inflation(group);
+  for (Sample& sample : members) {
+    sample.scale = scale_class.scale_ns * noise_of(sample, scale_class.bias);
+    const double ratio = std::abs(sample.residual) * inflate / sample.scale;
+    double weight = 1;
+    if (loss == Loss::huber && ratio > huber_limit) weight = huber_limit / ratio;
+    if (loss == Loss::tukey) weight = tukey_weight(ratio);
+    sample.weight = weight / (sample.scale * sample.scale);
   }
 }
 
@@ -373,7 +396,7 @@ void Estimator::measure_efficiency() {
   std::vector<std::int64_t> sums(classes * 4, 0);
   std::vector<double> slopes;
   for (const SampleGroup& group : set_.own.groups) {
-    if (!group.active) continue;
+    if (share_in(group, Part::chosen) == 0) continue;
     const std::span<const Sample> members = set_.own.of(group);
     double weights = 0, all_slopes = 0;
     slopes.clear();
@@ -411,25 +434,8 @@ Spread Estimator::spread() {
   measure_efficiency();
   // One bit of a hash per side: 64 sides know a standard deviation to 9 %, 16 to 18 %: enough where passes are long.
   const std::size_t sides = set_.total_samples <= (1 << 17) ? 64 : 16;
-  double most = 0;
-  for (const ScaleClass& scale_class : set_.classes) {
-    most = std::max(most, scale_class.scale_ns * std::sqrt(scale_class.variance / least_tukey_weight));
-  }
-  const std::vector<double> known = precision();
-  const NormalEquations equations(set_, unknowns_, known, reduction_);
-  Block rhs = equations.right_hand_side(
-      sides, most, [&](const SampleGroup& group, std::size_t member, const Sample& sample, double* out) {
-        const double deviation = std::sqrt(set_.classes[group.scale_class].variance / sample.weight);
-        const std::uint64_t bits = mix(group.hash + member);
-        for (std::size_t p = 0; p < sides; ++p) out[p] = deviation * sign_of(bits, p);
-      });
-  for (std::size_t u = 0; u < known.size(); ++u) {
-    const std::uint64_t bits = mix(~static_cast<std::uint64_t>(u));
-    for (std::size_t p = 0; p < sides; ++p) rhs.values[u * sides + p] += std::sqrt(known[u]) * sign_of(bits, p);
-  }
-  const Block drawn = equations.solve(rhs, spread_tolerance);
-
-  return spread_of(drawn);
+  const NormalEquations equations(set_, unknowns_, precision(), matrix_part(), reduction_);
+  return spread_of(equations.solve(equations.draw_noise(sides), spread_tolerance));
 }
 
 Spread Estimator::spread_of(const Block& drawn) const {

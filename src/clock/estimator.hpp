@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "magnitude_histogram.hpp"
 #include "normal_equations.hpp"
 #include "samples.hpp"
 
@@ -40,8 +41,11 @@ class Estimator {
 
   /// From nothing: offsets first, which also gives pivot and span of the run, then everything.
   void estimate();
+  static constexpr int most_steps = 15;
   /// From where it stands, with the groups that are active now, in so many steps at most.
-  void refine(int most = 15);
+  void refine(int most = most_steps);
+  /// Which of the active groups count from now on.
+  void hear(Part part) { heard_ = part; }
   /// Keeps the drift of these sessions at 0.
   void freeze_drift(const std::vector<bool>& frozen);
   /// Cuts the run into this many intervals (even, 2 at least) between which drifts may change, or makes all clocks
@@ -49,7 +53,7 @@ class Estimator {
   void bend(std::size_t intervals);
   /// By solving for random right-hand sides that have the covariance of the noise.
   Spread spread();
-  /// Residuals of all groups, active or not, to the median of their instance.
+  /// Residuals of all chosen groups, active or not, to the median of their instance.
   void update_residuals();
 
   std::size_t bends() const { return unknowns_.bends; }
@@ -62,16 +66,24 @@ class Estimator {
 
  private:
   void approach();
-  void iterate_until_still(Loss loss, Centre centre, int most);
+  bool iterate_until_still(Loss loss, Centre centre, int most, double enough_ns);
   double iterate(Loss loss, Centre centre);
-  enum class Groups : std::uint8_t { active, all };
-  void compute_residuals(Samples& samples, Centre centre, Groups groups) const;
+  template <class Visit>
+  void for_each_heard(const Visit& visit);
+  Part matrix_part() const;
+  void compute_residuals(const SampleGroup& group, std::span<Sample> members, Centre centre);
   double bend_at(std::size_t session, double spans) const;
   Spread spread_of(const Block& drawn) const;
-  void estimate_scales();
+  /// Counts of residuals per class in bins of a magnitude histogram, then the number of equations.
+  struct Scatter {
+    explicit Scatter(std::size_t classes) : counts(classes * magnitude_histogram::bins + 1, 0) {}
+    std::vector<std::int64_t> counts;
+  };
+  void see(const SampleGroup& group, std::span<const Sample> members, Scatter& scatter) const;
+  void estimate_scales(const Scatter& scatter);
   void estimate_noise();
   double noise_of(const Sample& sample, int bias) const;
-  void weigh(Samples& samples, Loss loss) const;
+  void weigh(const SampleGroup& group, std::span<Sample> members, Loss loss) const;
   void find_pivot();
   void place_ties();
   double advance(const Block& step);
@@ -82,6 +94,9 @@ class Estimator {
   const Reduction& reduction_;
   Unknowns unknowns_;
   std::vector<bool> frozen_;
+  Part heard_ = Part::chosen;
+  bool matrix_of_all_ = false;  ///< the chosen part was seen to mislead
+  std::vector<double> scratch_;
   double freedom_ = 1;  ///< share of the residuals' variance that the fit left in them
 };
 

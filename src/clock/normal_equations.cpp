@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
+#include <span>
+#include <utility>
 
 namespace nsys_explain::clock {
 namespace {
@@ -15,48 +16,8 @@ constexpr double negligible_energy = 1e-13;
 /// Passes without progress after which rounding is all that is left.
 constexpr int patience = 60;
 
-/// Adds, for every active group, weight * (value - weighted mean of the values) to the unknowns the member's exit
-/// depends on.
-/// `width` is a std::size_t, or a constant that lets the compiler unroll.
-template <class Width, class ValueOf>
-void add_centred(const SampleSet& set, const Samples& samples, const Unknowns& unknowns, Width width,
-                 const FixedPoint& fixed, const ValueOf& value_of, std::vector<std::int64_t>& sums) {
-  std::vector<double> values, mean(width);
-  for (const SampleGroup& group : samples.groups) {
-    if (!group.active) continue;
-    const std::span<const Sample> members = samples.of(group);
-    const int bias = set.classes[group.scale_class].bias;
-    values.resize(members.size() * width);
-    std::fill(mean.begin(), mean.end(), 0.0);
-    double total = 0;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      value_of(group, i, members[i], &values[i * width]);
-      total += members[i].weight;
-      for (std::size_t p = 0; p < width; ++p) mean[p] += members[i].weight * values[i * width + p];
-    }
-    if (total <= 0) continue;
-    for (double& m : mean) m /= total;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const Sample& sample = members[i];
-      std::int64_t* const out = &sums[static_cast<std::size_t>(sample.session) * unknowns.columns() * width];
-      const Dependence on = unknowns.dependence(bias, sample.spans);
-      for (std::size_t t = 0; t < on.terms; ++t) {
-        const double share = sample.weight * on.share[t];
-        std::int64_t* const sum = out + on.column[t] * width;
-        for (std::size_t p = 0; p < width; ++p) sum[p] += fixed.quantise(share * (values[i * width + p] - mean[p]));
-      }
-    }
-  }
-}
-
-/// Sums of all tool ranks and of the ties, which every rank holds, as real numbers.
-std::vector<double> total(const std::vector<std::int64_t>& own, const std::vector<std::int64_t>& ties,
-                          const FixedPoint& fixed, const Reduction& reduction) {
-  const std::vector<std::int64_t> sums = reduction.sum(own);
-  std::vector<double> result(sums.size());
-  for (std::size_t i = 0; i < sums.size(); ++i) result[i] = fixed.restore(sums[i]) + fixed.restore(ties[i]);
-  return result;
-}
+/// Stand-ins may count for a few more samples than there are.
+constexpr std::int64_t spare = 2;
 
 double largest(std::span<const double> values) {
   double result = 0;
@@ -70,27 +31,184 @@ std::vector<double> dot(const Block& a, const Block& b) {
   return result;
 }
 
+double most_weight(const SampleSet& set) {
+  double result = 0;
+  for (const ScaleClass& scale_class : set.classes) {
+    result = std::max(result, 1 / (scale_class.scale_ns * scale_class.scale_ns));
+  }
+  return result;
+}
+
+double sign_of(std::uint64_t bits, std::size_t side) {
+  return ((bits >> side) & 1U) != 0 ? 1.0 : -1.0;
+}
+
 }  // namespace
 
-NormalEquations::NormalEquations(const SampleSet& set, Unknowns unknowns, std::vector<double> precision,
-                                 const Reduction& reduction)
-    : set_(set), unknowns_(unknowns), precision_(std::move(precision)), reduction_(reduction) {
-  for (const ScaleClass& scale_class : set.classes) {
-    most_weight_ = std::max(most_weight_, 1 / (scale_class.scale_ns * scale_class.scale_ns));
+ExactSums::ExactSums(std::size_t size, double bound, const SampleSet& set)
+    : fixed_(bound, spare * (set.total_samples + static_cast<std::int64_t>(set.ties.samples.size()))),
+      own_(size, 0),
+      ties_(size, 0) {}
+
+std::vector<double> ExactSums::total(const Reduction& reduction) const {
+  const std::vector<std::int64_t> sums = reduction.sum(own_);
+  std::vector<double> result(sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) result[i] = fixed_.restore(sums[i]) + fixed_.restore(ties_[i]);
+  return result;
+}
+
+Gradient::Gradient(const SampleSet& set, Unknowns unknowns, double bound)
+    : set_(set), unknowns_(unknowns), sums_(unknowns.size(), 2 * bound * largest_spans * most_weight(set), set) {}
+
+void Gradient::add(const SampleGroup& group, std::span<const Sample> members, double share, ExactSums::From from) {
+  const int bias = set_.classes[group.scale_class].bias;
+  double weights = 0, mean = 0;
+  for (const Sample& sample : members) {
+    weights += sample.weight;
+    mean += sample.weight * sample.residual;
   }
+  if (weights <= 0) return;
+  mean /= weights;
+  for (const Sample& sample : members) {
+    std::int64_t* const out = sums_.of(from) + static_cast<std::size_t>(sample.session) * unknowns_.columns();
+    const double pull = share * sample.weight * (sample.residual - mean);
+    const Dependence on = unknowns_.dependence(bias, sample.spans);
+    for (std::size_t t = 0; t < on.terms; ++t) out[on.column[t]] += sums_.quantise(pull * on.share[t]);
+  }
+}
+
+NormalEquations::NormalEquations(const SampleSet& set, Unknowns unknowns, std::vector<double> precision, Part part,
+                                 const Reduction& reduction)
+    : set_(set),
+      unknowns_(unknowns),
+      precision_(std::move(precision)),
+      reduction_(reduction),
+      most_weight_(most_weight(set)),
+      own_(rows_of(set.own, part)),
+      ties_(rows_of(set.ties, part)) {
   factor_diagonal();
 }
 
-FixedPoint NormalEquations::sums_of(double bound) const {
-  return {bound * most_weight_, set_.total_samples + static_cast<std::int64_t>(set_.ties.samples.size())};
+NormalEquations::Rows NormalEquations::rows_of(const Samples& samples, Part part) const {
+  Rows result;
+  for (const SampleGroup& group : samples.groups) {
+    const double share = share_in(group, part);
+    if (share == 0) continue;
+    double weight = 0;
+    for (const Sample& sample : samples.of(group)) {
+      weight += share * sample.weight;
+      result.exits.push_back({share * sample.weight, static_cast<float>(sample.spans), sample.session});
+    }
+    result.rows.push_back({result.exits.size(), group.scale_class, weight, group.hash});
+  }
+  return result;
 }
 
-Block NormalEquations::right_hand_side(std::size_t width, double bound, const Values& values) const {
-  const FixedPoint fixed = sums_of(2 * bound * largest_spans);
-  std::vector<std::int64_t> own_sums(unknowns_.size() * width, 0), tie_sums(own_sums.size(), 0);
-  add_centred(set_, set_.own, unknowns_, width, fixed, values, own_sums);
-  add_centred(set_, set_.ties, unknowns_, width, fixed, values, tie_sums);
-  return {width, total(own_sums, tie_sums, fixed, reduction_)};
+Dependence NormalEquations::dependence(const Row& row, const Exit& exit) const {
+  return unknowns_.dependence(set_.classes[row.scale_class].bias, static_cast<double>(exit.spans));
+}
+
+template <class Visit>
+void NormalEquations::for_each_row(const Visit& visit) const {
+  for (const ExactSums::From from : {ExactSums::From::own, ExactSums::From::ties}) {
+    const Rows& all = from == ExactSums::From::own ? own_ : ties_;
+    std::size_t begin = 0;
+    for (const Row& row : all.rows) {
+      const std::span<const Exit> exits(&all.exits[begin], row.end - begin);
+      begin = row.end;
+      if (row.weight > 0) visit(row, exits, from);
+    }
+  }
+}
+
+/// Adds weight * (value - weighted mean of the values) to the unknowns that the exits depend on; `value` holds `width`
+/// numbers per exit.
+void NormalEquations::add_centred(const Row& row, std::span<const Exit> exits, std::span<const double> value,
+                                  ExactSums& sums, std::int64_t* to) const {
+  const std::size_t width = value.size() / exits.size();
+  std::vector<double> mean(width, 0.0);
+  for (std::size_t i = 0; i < exits.size(); ++i) {
+    for (std::size_t p = 0; p < width; ++p) mean[p] += exits[i].weight * value[i * width + p];
+  }
+  for (double& m : mean) m /= row.weight;
+  for (std::size_t i = 0; i < exits.size(); ++i) {
+    std::int64_t* const out = to + static_cast<std::size_t>(exits[i].session) * unknowns_.columns() * width;
+    const Dependence on = dependence(row, exits[i]);
+    for (std::size_t t = 0; t < on.terms; ++t) {
+      const double share = exits[i].weight * on.share[t];
+      std::int64_t* const sum = out + on.column[t] * width;
+      for (std::size_t p = 0; p < width; ++p) sum[p] += sums.quantise(share * (value[i * width + p] - mean[p]));
+    }
+  }
+}
+
+Block NormalEquations::draw_noise(std::size_t sides) const {
+  double most = 0;
+  for (const ScaleClass& scale_class : set_.classes) most = std::max(most, scale_class.variance);
+  ExactSums sums(unknowns_.size() * sides, 2 * largest_spans * std::sqrt(most * most_weight_), set_);
+  std::vector<double> noise;
+  for_each_row([&](const Row& row, std::span<const Exit> exits, ExactSums::From from) {
+    noise.resize(exits.size() * sides);
+    for (std::size_t i = 0; i < exits.size(); ++i) {
+      const double deviation = std::sqrt(set_.classes[row.scale_class].variance / exits[i].weight);
+      const std::uint64_t bits = mix(row.hash + i);
+      for (std::size_t p = 0; p < sides; ++p) noise[i * sides + p] = deviation * sign_of(bits, p);
+    }
+    add_centred(row, exits, noise, sums, sums.of(from));
+  });
+  Block result{sides, sums.total(reduction_)};
+  for (std::size_t u = 0; u < precision_.size(); ++u) {
+    const std::uint64_t bits = mix(~static_cast<std::uint64_t>(u));
+    for (std::size_t p = 0; p < sides; ++p) result.values[u * sides + p] += std::sqrt(precision_[u]) * sign_of(bits, p);
+  }
+  return result;
+}
+
+Block NormalEquations::multiply(const Block& x) const {
+  ExactSums sums(x.values.size(), 2 * (3 + largest_spans) * largest(x.values) * largest_spans * most_weight_, set_);
+  std::vector<double> value;
+  for_each_row([&](const Row& row, std::span<const Exit> exits, ExactSums::From from) {
+    value.resize(exits.size() * x.width);
+    if (x.width == 1 && unknowns_.bends == 0 && set_.classes[row.scale_class].bias < 0) {
+      multiply_plain(row, exits, x, value, sums, sums.of(from));
+      return;
+    }
+    std::fill(value.begin(), value.end(), 0.0);
+    for (std::size_t i = 0; i < exits.size(); ++i) {
+      const double* const unknown =
+          &x.values[static_cast<std::size_t>(exits[i].session) * unknowns_.columns() * x.width];
+      double* const out = &value[i * x.width];
+      const Dependence on = dependence(row, exits[i]);
+      for (std::size_t t = 0; t < on.terms; ++t) {
+        const double* const column = unknown + on.column[t] * x.width;
+        for (std::size_t p = 0; p < x.width; ++p) out[p] += on.share[t] * column[p];
+      }
+    }
+    add_centred(row, exits, value, sums, sums.of(from));
+  });
+  Block result{x.width, sums.total(reduction_)};
+  for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] += precision_[i / x.width] * x.values[i];
+  ground(result);
+  return result;
+}
+
+/// The common case, in which nearly all time is spent: one side, and exits that depend on offset and drift only.
+void NormalEquations::multiply_plain(const Row& row, std::span<const Exit> exits, const Block& x,
+                                     std::span<double> value, ExactSums& sums, std::int64_t* to) const {
+  const std::size_t columns = unknowns_.columns();
+  double mean = 0;
+  for (std::size_t i = 0; i < exits.size(); ++i) {
+    const double* const unknown = &x.values[static_cast<std::size_t>(exits[i].session) * columns];
+    value[i] = unknown[0] + static_cast<double>(exits[i].spans) * unknown[1];
+    mean += exits[i].weight * value[i];
+  }
+  mean /= row.weight;
+  for (std::size_t i = 0; i < exits.size(); ++i) {
+    std::int64_t* const out = to + static_cast<std::size_t>(exits[i].session) * columns;
+    const double pull = exits[i].weight * (value[i] - mean);
+    out[0] += sums.quantise(pull);
+    out[1] += sums.quantise(pull * static_cast<double>(exits[i].spans));
+  }
 }
 
 void NormalEquations::ground(Block& block) const {
@@ -104,57 +222,23 @@ void NormalEquations::ground(Block& block) const {
   }
 }
 
-Block NormalEquations::multiply(const Block& x) const {
-  return x.width == 1 ? multiply_by(x, std::integral_constant<std::size_t, 1>()) : multiply_by(x, x.width);
-}
-
-template <class Width>
-Block NormalEquations::multiply_by(const Block& x, Width width) const {
-  const FixedPoint fixed = sums_of(2 * (3 + largest_spans) * largest(x.values) * largest_spans);
-  std::vector<std::int64_t> own_sums(x.values.size(), 0), tie_sums(x.values.size(), 0);
-  const auto model = [&](const SampleGroup& group, std::size_t, const Sample& sample, double* out) {
-    const double* const unknown = &x.values[static_cast<std::size_t>(sample.session) * unknowns_.columns() * width];
-    const Dependence on = unknowns_.dependence(set_.classes[group.scale_class].bias, sample.spans);
-    for (std::size_t p = 0; p < width; ++p) out[p] = unknown[p] + sample.spans * unknown[width + p];
-    for (std::size_t t = 2; t < on.terms; ++t) {
-      const double* const column = unknown + on.column[t] * width;
-      for (std::size_t p = 0; p < width; ++p) out[p] += on.share[t] * column[p];
-    }
-  };
-  add_centred(set_, set_.own, unknowns_, width, fixed, model, own_sums);
-  add_centred(set_, set_.ties, unknowns_, width, fixed, model, tie_sums);
-  Block result{x.width, total(own_sums, tie_sums, fixed, reduction_)};
-  for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] += precision_[i / width] * x.values[i];
-  ground(result);
-  return result;
-}
-
 void NormalEquations::factor_diagonal() {
   const std::size_t columns = unknowns_.columns();
   const std::size_t cells = columns * columns;
-  const FixedPoint fixed = sums_of(largest_spans * largest_spans);
-  const auto add = [&](const Samples& samples, std::vector<std::int64_t>& sums) {
-    for (const SampleGroup& group : samples.groups) {
-      if (!group.active) continue;
-      const int bias = set_.classes[group.scale_class].bias;
-      double weight = 0;
-      for (const Sample& sample : samples.of(group)) weight += sample.weight;
-      for (const Sample& sample : samples.of(group)) {
-        const double own = weight > 0 ? sample.weight * (1 - sample.weight / weight) : 0.0;
-        std::int64_t* const block = &sums[static_cast<std::size_t>(sample.session) * cells];
-        const Dependence on = unknowns_.dependence(bias, sample.spans);
-        for (std::size_t i = 0; i < on.terms; ++i) {
-          for (std::size_t j = 0; j <= i; ++j) {
-            block[on.column[i] * columns + on.column[j]] += fixed.quantise(own * on.share[i] * on.share[j]);
-          }
+  ExactSums sums(unknowns_.sessions * cells, largest_spans * largest_spans * most_weight_, set_);
+  for_each_row([&](const Row& row, std::span<const Exit> exits, ExactSums::From from) {
+    for (const Exit& exit : exits) {
+      const double own = exit.weight * (1 - exit.weight / row.weight);
+      std::int64_t* const block = sums.of(from) + static_cast<std::size_t>(exit.session) * cells;
+      const Dependence on = dependence(row, exit);
+      for (std::size_t i = 0; i < on.terms; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) {
+          block[on.column[i] * columns + on.column[j]] += sums.quantise(own * on.share[i] * on.share[j]);
         }
       }
     }
-  };
-  std::vector<std::int64_t> own_sums(unknowns_.sessions * cells, 0), tie_sums(own_sums.size(), 0);
-  add(set_.own, own_sums);
-  add(set_.ties, tie_sums);
-  factors_ = total(own_sums, tie_sums, fixed, reduction_);
+  });
+  factors_ = sums.total(reduction_);
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     double* const block = &factors_[s * cells];
     for (std::size_t i = 0; i < columns; ++i) block[i * columns + i] += precision_[s * columns + i];

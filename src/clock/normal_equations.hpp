@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <span>
 #include <vector>
 
 #include "fixed_point.hpp"
@@ -61,38 +61,94 @@ struct Block {
   std::vector<double> values;
 };
 
+/// Real numbers summed over own samples and ties, the same for any number of tool ranks: as integers.
+class ExactSums {
+ public:
+  /// `bound`: not below any |number| added, the same on every tool rank.
+  ExactSums(std::size_t size, double bound, const SampleSet& set);
+
+  enum class From : std::uint8_t { own, ties };
+  std::int64_t* of(From from) { return from == From::own ? own_.data() : ties_.data(); }
+  std::int64_t quantise(double value) const { return fixed_.quantise(value); }
+  /// Collective.
+  std::vector<double> total(const Reduction& reduction) const;
+
+ private:
+  FixedPoint fixed_;
+  std::vector<std::int64_t> own_, ties_;
+};
+
+/// The gradient of weight * residual, with the common value of every instance eliminated.
+class Gradient {
+ public:
+  /// `bound`: not below any |residual| (ns), the same on every tool rank.
+  Gradient(const SampleSet& set, Unknowns unknowns, double bound);
+
+  /// Counts the instance `share` times.
+  void add(const SampleGroup& group, std::span<const Sample> members, double share, ExactSums::From from);
+  /// Collective.
+  Block total(const Reduction& reduction) const { return {1, sums_.total(reduction)}; }
+
+ private:
+  const SampleSet& set_;
+  Unknowns unknowns_;
+  ExactSums sums_;
+};
+
 class NormalEquations {
  public:
   /// `precision[u]`: 1 / variance of what is known beforehand about unknown u (0: nothing). Collective: reduces the
-  /// diagonal blocks for the preconditioner. Uses the weights and times in the samples as they are now.
-  NormalEquations(const SampleSet& set, Unknowns unknowns, std::vector<double> precision, const Reduction& reduction);
+  /// diagonal blocks for the preconditioner. Takes the weights and times in the samples of the part as they are now.
+  NormalEquations(const SampleSet& set, Unknowns unknowns, std::vector<double> precision, Part part,
+                  const Reduction& reduction);
 
   /// Collective: x with A x = rhs, to `tolerance` relative to the right-hand side. The clock of every
   /// component's reference is straight and right: only differences to it are determined.
   Block solve(const Block& rhs, double tolerance) const;
 
-  /// Writes the `width` values (ns) of one member of a group.
-  using Values = std::function<void(const SampleGroup& group, std::size_t member, const Sample& sample, double* out)>;
-
-  /// Collective: the gradient of weight * value over all members, with the instance's common value eliminated.
-  /// `bound` is the same on every tool rank and not below any |value|.
-  Block right_hand_side(std::size_t width, double bound, const Values& values) const;
+  /// Collective: random right-hand sides with the covariance of the noise, where exits have the variance of their class
+  /// relative to their weight.
+  Block draw_noise(std::size_t sides) const;
 
  private:
+  /// One member of one instance, as little of it as a product needs.
+  struct Exit {
+    double weight;  ///< 1 / ns^2, times what its instance stands for
+    float spans;
+    std::int32_t session;
+  };
+  struct Row {
+    std::size_t end;  ///< of its exits; they begin where those of the row before end
+    std::int32_t scale_class;
+    double weight;  ///< of all its exits
+    std::uint64_t hash;
+  };
+  struct Rows {
+    std::vector<Exit> exits;
+    std::vector<Row> rows;
+  };
+  Rows rows_of(const Samples& samples, Part part) const;
+  Dependence dependence(const Row& row, const Exit& exit) const;
+
+  /// Calls visit(row, exits, from) for every row with any weight.
+  template <class Visit>
+  void for_each_row(const Visit& visit) const;
+
   Block multiply(const Block& x) const;
-  template <class Width>
-  Block multiply_by(const Block& x, Width width) const;
+  void multiply_plain(const Row& row, std::span<const Exit> exits, const Block& x, std::span<double> value,
+                      ExactSums& sums, std::int64_t* to) const;
+  void add_centred(const Row& row, std::span<const Exit> exits, std::span<const double> value, ExactSums& sums,
+                   std::int64_t* to) const;
   void factor_diagonal();
   Block precondition(const Block& r) const;
-
   void ground(Block& block) const;
-  FixedPoint sums_of(double bound) const;
 
   const SampleSet& set_;
   Unknowns unknowns_;
   std::vector<double> precision_;
   const Reduction& reduction_;
-  double most_weight_ = 0;       ///< of any sample
+  double most_weight_ = 0;  ///< of any exit
+  Rows own_, ties_;
   std::vector<double> factors_;  ///< per session: Cholesky factor of its diagonal block, columns x columns
 };
 

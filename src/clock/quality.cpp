@@ -40,14 +40,14 @@ void look_at_half(Estimator& estimator, SampleSet& set, std::uint64_t half, cons
   std::vector<std::int64_t> fitted(set.component.size(), 0);
   for (SampleGroup& group : set.own.groups) {
     group.active = group.usable && !in_half(group, half);
-    if (!group.active) continue;
+    if (share_in(group, Part::chosen) == 0) continue;
     for (const Sample& sample : set.own.of(group)) ++fitted[sample.session];
   }
   fitted = reduction.sum(fitted);
   estimator.refine(refining_steps);
   estimator.update_residuals();
   for (const SampleGroup& group : set.own.groups) {
-    if (!group.usable || group.active) continue;
+    if (!group.usable || group.active || group.multiplicity == 0) continue;
     const auto scale_class = static_cast<std::size_t>(group.scale_class);
     std::int64_t* const counts = &residuals.counts[scale_class * magnitude_histogram::bins];
     std::int64_t& largest = residuals.largest[scale_class];
@@ -188,7 +188,7 @@ Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds p
 ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Reduction& reduction) {
   std::vector<std::int64_t> groups(3, 0);  // per half; unbiased
   for (const SampleGroup& group : set.own.groups) {
-    if (!group.usable) continue;
+    if (!group.usable || group.multiplicity == 0) continue;
     ++groups[in_half(group, 1) ? 1 : 0];
     if (set.classes[group.scale_class].bias < 0) ++groups[2];
   }
@@ -200,6 +200,7 @@ ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Redu
   std::vector<double> weights;
   for (const Sample& sample : set.own.samples) weights.push_back(sample.weight);
   Residuals residuals(set.classes.size());
+  estimator.hear(Part::chosen);
   for (const std::uint64_t half : {0U, 1U}) {
     look_at_half(estimator, set, half, reduction, residuals);
     estimator.state = fitted;

@@ -198,28 +198,32 @@ void add_ties(SampleSet& set, std::span<const std::int32_t> number, const LevelZ
   }
 }
 
-/// From this many samples on, a part of the instances is enough to come close to the clocks: every n-th of those whose
-/// members meet often, and all others, because they may be all that relates some sessions.
-constexpr std::int64_t many_samples = 1 << 17;
-constexpr std::uint64_t thinning = 8;
-constexpr std::int64_t often = 64 * thinning;
-constexpr std::uint64_t member_buckets = 1 << 14;
+/// From this many samples on, a part of the instances is enough to come close to the clocks: of those with the same
+/// members and class that occur often, about this many; and all others, because they may be all that relates some
+/// sessions.
+constexpr std::int64_t many_samples = 1 << 16;
+constexpr std::uint64_t enough_instances = 64;
+constexpr std::uint64_t kind_buckets = 1 << 14;
 
-void choose_first(SampleSet& set, const Reduction& reduction) {
+void choose_part(SampleSet& set, const Reduction& reduction) {
   if (set.total_samples <= many_samples) return;
   std::vector<std::uint64_t> bucket;
-  std::vector<std::int64_t> instances(member_buckets, 0);
+  bucket.reserve(set.own.groups.size());
+  std::vector<std::int64_t> instances(kind_buckets, 0);
   for (const SampleGroup& group : set.own.groups) {
-    std::uint64_t hash = 0;
+    auto hash = static_cast<std::uint64_t>(group.scale_class);
     for (const Sample& sample : set.own.of(group)) hash = mix(hash ^ static_cast<std::uint64_t>(sample.session));
-    bucket.push_back(hash % member_buckets);
+    bucket.push_back(hash % kind_buckets);
     ++instances[bucket.back()];
   }
   instances = reduction.sum(instances);
   for (std::size_t g = 0; g < bucket.size(); ++g) {
     SampleGroup& group = set.own.groups[g];
-    group.first_choice = instances[bucket[g]] < often || mix(~group.hash) % thinning == 0;
+    const auto alike = static_cast<std::uint64_t>(instances[bucket[g]]);
+    const std::uint64_t one_in = std::bit_floor(std::max<std::uint64_t>(alike / enough_instances, 1));
+    group.multiplicity = mix(~group.hash) % one_in == 0 ? static_cast<std::int32_t>(one_in) : 0;
   }
+  set.thinned = true;
 }
 
 }  // namespace
@@ -263,7 +267,7 @@ SampleSet make_samples(std::span<const Session> sessions, std::span<const std::i
   SampleSet set;
   set.own = own_samples(sessions, number, level, observations);
   agree_on_classes(set, reduction);
-  choose_first(set, reduction);
+  choose_part(set, reduction);
   if (host_ties) add_ties(set, number, level);
 
   const auto synchronises = [&](const SampleGroup& group) {

@@ -58,11 +58,22 @@ struct SampleGroup {
   std::size_t first = 0;
   std::int32_t count = 0;
   std::int32_t scale_class = 0;
-  std::uint64_t hash = 0;    ///< of the contents: the same wherever the instance lies
-  bool usable = true;        ///< relates sessions that nothing better relates, or belongs to a synchronising operation
-  bool first_choice = true;  ///< of the part of the instances that is enough to come close
-  bool active = true;        ///< counts in the fit at hand (held-out groups do not)
+  std::uint64_t hash = 0;  ///< of the contents: the same wherever the instance lies
+  bool usable = true;      ///< relates sessions that nothing better relates, or belongs to a synchronising operation
+  /// How many instances this one stands for in the part that is enough to come close; 0: not chosen for it.
+  std::int32_t multiplicity = 1;
+  bool active = true;  ///< counts in the fit at hand (held-out groups do not)
 };
+
+/// Instances that count: the chosen ones, the chosen ones for as many as they stand for, or all.
+enum class Part : std::uint8_t { chosen, stand_ins, all };
+
+/// How often an instance counts in a part.
+inline double share_in(const SampleGroup& group, Part part) {
+  if (!group.active) return 0;
+  if (part == Part::stand_ins) return static_cast<double>(group.multiplicity);
+  return part == Part::all || group.multiplicity > 0 ? 1 : 0;
+}
 
 struct Samples {
   std::vector<Sample> samples;
@@ -81,6 +92,7 @@ struct SampleSet {
   Samples ties;  ///< two groups per host clock shared by several sessions; the same on every tool rank
   std::vector<ScaleClass> classes;
   std::int64_t total_samples = 0;       ///< of all tool ranks
+  bool thinned = false;                 ///< some instances are not chosen
   std::vector<std::int32_t> component;  ///< smallest session reachable by usable groups and ties
   std::vector<std::int32_t> bridged;    ///< the same by synchronising operations and ties only
   std::vector<std::int64_t> observed;   ///< usable samples per session, all tool ranks
