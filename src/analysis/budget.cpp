@@ -1,6 +1,7 @@
 #include "nsys_explain/analysis/budget.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "nsys_explain/model/intervals.hpp"
@@ -26,8 +27,10 @@ GpuTimes split_gpu_time(const DeviceTrace& device, const IsCommunication& is_com
     }
   }
   const auto join = [](const std::vector<Interval>& a, const std::vector<Interval>& b) {
-    std::vector<Interval> both = a;
-    both.insert(both.end(), b.begin(), b.end());
+    std::vector<Interval> both;
+    both.reserve(a.size() + b.size());
+    std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both),
+               [](const Interval& x, const Interval& y) { return x.start_ns < y.start_ns; });
     return merge_intervals(std::move(both));
   };
   communication = merge_intervals(std::move(communication));

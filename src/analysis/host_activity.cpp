@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <tuple>
 
 #include "hold_ups.hpp"
+#include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -138,7 +140,7 @@ HostActivity::HostActivity(const RankEvents& events) {
   add_ranges(events);
   add_hold_ups(events);
   for (auto& [id, thread] : threads_) {
-    std::sort(thread.doings.begin(), thread.doings.end(), [](const Doing& a, const Doing& b) {
+    sort_nearly_sorted(thread.doings, [](const Doing& a, const Doing& b) {
       return std::tie(a.start_ns, a.end_ns, a.part) < std::tie(b.start_ns, b.end_ns, b.part);
     });
     Nanoseconds latest_ns = no_time;
@@ -161,7 +163,7 @@ void HostActivity::add_launching_threads(const RankEvents& events) {
   for (const Kernel& kernel : events.device.kernels) note(kernel);
   for (const MemoryOperation& operation : events.device.memory_operations) note(operation);
   for (const GraphLaunch& launch : events.device.graph_launches) note(launch);
-  for (auto& [id, thread] : threads_) std::sort(thread.launch_starts.begin(), thread.launch_starts.end());
+  for (auto& [id, thread] : threads_) sort_nearly_sorted(thread.launch_starts, std::less<>());
 }
 
 void HostActivity::add_calls(const RankEvents& events) {
@@ -173,10 +175,8 @@ void HostActivity::add_calls(const RankEvents& events) {
     if (!part) part = part_of_call(events.trace.strings[call.name]);
     if (*part == WorkPart::synchronising) synchronisations_.push_back(call.start_ns);
     if (*part == WorkPart::allocation) allocations_.push_back(call.start_ns);
-    add(call.thread_id, call.start_ns, call.end_ns, *part);
+    thread->second.doings.push_back({call.start_ns, call.end_ns, *part, call.end_ns});
   }
-  std::sort(synchronisations_.begin(), synchronisations_.end());
-  std::sort(allocations_.begin(), allocations_.end());
 }
 
 /// A range that launches work is a part of the program; one that launches nothing is what the host did instead.

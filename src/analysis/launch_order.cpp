@@ -4,6 +4,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "nsys_explain/model/sorting.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -30,8 +32,7 @@ LaunchOrder::LaunchOrder(const RankEvents& events) {
     all.push_back({&kernel, call == nullptr ? kernel.start_ns : call->start_ns});
   }
   // Kernels of one graph launch share the launch: they keep the order in which they ran.
-  std::stable_sort(all.begin(), all.end(),
-                   [](const LaunchedKernel& a, const LaunchedKernel& b) { return a.launch_ns < b.launch_ns; });
+  sort_nearly_sorted(all, [](const LaunchedKernel& a, const LaunchedKernel& b) { return a.launch_ns < b.launch_ns; });
   std::size_t first = 0;
   Nanoseconds previous_ns = all.empty() ? 0 : all.front().launch_ns;
   for (const LaunchedKernel& launched : all) {
@@ -43,8 +44,8 @@ LaunchOrder::LaunchOrder(const RankEvents& events) {
     first = kernels_.size();
     previous_ns = launched.launch_ns;
   }
-  std::stable_sort(communications_.begin(), communications_.end(),
-                   [](const Communication& a, const Communication& b) { return a.enter_ns < b.enter_ns; });
+  sort_nearly_sorted(communications_,
+                     [](const Communication& a, const Communication& b) { return a.enter_ns < b.enter_ns; });
 }
 
 std::optional<LaunchSegment> LaunchOrder::before(Nanoseconds enter_ns) const {

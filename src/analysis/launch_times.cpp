@@ -127,7 +127,8 @@ Table launch_storm_table(const RankEvents& events) {
   const Nanoseconds window_ns = last_ns - kernels.front().start_ns;
   const double per_second = window_ns > 0 ? static_cast<double>(s.count) * 1e9 / static_cast<double>(window_ns) : 0;
   const auto share_under = [&](Nanoseconds limit_ns) {
-    const auto below = std::lower_bound(durations.begin(), durations.end(), limit_ns) - durations.begin();
+    const auto below =
+        std::count_if(durations.begin(), durations.end(), [&](Nanoseconds d_ns) { return d_ns < limit_ns; });
     return 100.0 * static_cast<double>(below) / static_cast<double>(s.count);
   };
   const bool storm = (per_second >= 50e3 && s.median <= 10e3) || (per_second >= 100e3 && s.median <= 20e3);

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "nsys_explain/analysis/gpu_activity.hpp"
+#include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
 
@@ -18,9 +19,7 @@ void ThreadLaunches::finish() {
     return std::tie(a.call_start_ns, a.call_end_ns, a.gpu_start_ns, a.gpu_end_ns, a.kernel) <
            std::tie(b.call_start_ns, b.call_end_ns, b.gpu_start_ns, b.gpu_end_ns, b.kernel);
   };
-  if (!std::is_sorted(launches_.begin(), launches_.end(), earlier)) {
-    std::sort(launches_.begin(), launches_.end(), earlier);
-  }
+  sort_nearly_sorted(launches_, earlier);
   const std::size_t n = launches_.size();
   tree_.resize(2 * n);
   for (std::size_t i = 0; i < n; ++i) {

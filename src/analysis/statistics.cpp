@@ -18,19 +18,34 @@ double percentile(std::span<const std::int64_t> ascending, double fraction) {
   return static_cast<double>(ascending[below]) + weight * static_cast<double>(ascending[above] - ascending[below]);
 }
 
+namespace {
+
+/// The same from values in any order, in linear time. Fractions must ascend from call to call: `from` is the place of
+/// the last one, and what lies before it is not above it.
+double select_percentile(std::span<std::int64_t> values, double fraction, std::size_t& from) {
+  const double position = fraction * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
+  std::nth_element(values.begin() + static_cast<std::ptrdiff_t>(from), at, values.end());
+  from = below;
+  if (below + 1 == values.size()) return static_cast<double>(*at);
+  const std::int64_t above = *std::min_element(at + 1, values.end());
+  return static_cast<double>(*at) + (position - static_cast<double>(below)) * static_cast<double>(above - *at);
+}
+
+}  // namespace
+
 Statistics summarise(std::span<std::int64_t> values) {
   Statistics result;
   if (values.empty()) return result;
-  std::sort(values.begin(), values.end());
   result.count = static_cast<std::int64_t>(values.size());
-  for (const std::int64_t value : values) result.total += value;
-  result.min = values.front();
-  result.max = values.back();
+  result.min = result.max = values.front();
+  for (const std::int64_t value : values) {
+    result.total += value;
+    result.min = std::min(result.min, value);
+    result.max = std::max(result.max, value);
+  }
   result.mean = static_cast<double>(result.total) / static_cast<double>(result.count);
-  result.median = percentile(values, 0.5);
-  result.p90 = percentile(values, 0.90);
-  result.p95 = percentile(values, 0.95);
-  result.p99 = percentile(values, 0.99);
   if (values.size() > 1) {
     double squares = 0;
     for (const std::int64_t value : values) {
@@ -39,6 +54,11 @@ Statistics summarise(std::span<std::int64_t> values) {
     }
     result.deviation = std::sqrt(squares / static_cast<double>(result.count - 1));
   }
+  std::size_t from = 0;
+  result.median = select_percentile(values, 0.5, from);
+  result.p90 = select_percentile(values, 0.90, from);
+  result.p95 = select_percentile(values, 0.95, from);
+  result.p99 = select_percentile(values, 0.99, from);
   return result;
 }
 

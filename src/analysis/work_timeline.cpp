@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <tuple>
 
 #include "host_activity.hpp"
+#include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/work_profile.hpp"
+#include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -22,27 +25,38 @@ struct Edge {
   }
 };
 
-/// A copy that its launching call outlasts is one that the host waited for, whatever the call's name.
-WorkPart part_of_copy(const RankEvents& events, const MemoryOperation& copy) {
-  const ApiCall* call = events.launches.find(copy.correlation_id, copy.start_ns);
-  return call != nullptr && call->end_ns >= copy.end_ns ? WorkPart::blocking_copy : WorkPart::copy;
+WorkPart part_of_activity(const RankEvents& events, const GpuActivity& activity) {
+  switch (activity.kind) {
+    case ActivityKind::kernel:
+      return events.is_communication(events.device.kernels[activity.index]) ? WorkPart::communication
+                                                                            : WorkPart::compute;
+    case ActivityKind::memory_operation: {
+      // A copy that its launching call outlasts is one that the host waited for, whatever the call's name.
+      const ApiCall* call = events.launches.find(activity.correlation_id, activity.start_ns);
+      return call != nullptr && call->end_ns >= activity.end_ns ? WorkPart::blocking_copy : WorkPart::copy;
+    }
+    case ActivityKind::graph_launch:
+      break;
+  }
+  return WorkPart::opaque_graph;
 }
 
 std::vector<Edge> edges_of(const RankEvents& events) {
-  std::vector<Edge> edges;
   const DeviceTrace& device = events.device;
-  edges.reserve(2 * (device.kernels.size() + device.memory_operations.size() + device.graph_launches.size()));
-  const auto add = [&](const auto& activity, WorkPart part) {
+  const std::size_t activities = device.kernels.size() + device.memory_operations.size() + device.graph_launches.size();
+  std::vector<Edge> starts, ends;  // each nearly in order by itself, since activities are
+  starts.reserve(activities);
+  ends.reserve(activities);
+  for_each_gpu_activity(device, [&](const GpuActivity& activity) {
     if (activity.end_ns <= activity.start_ns) return;
-    edges.push_back({activity.start_ns, part, true, activity.correlation_id});
-    edges.push_back({activity.end_ns, part, false, activity.correlation_id});
-  };
-  for (const Kernel& kernel : device.kernels) {
-    add(kernel, events.is_communication(kernel) ? WorkPart::communication : WorkPart::compute);
-  }
-  for (const MemoryOperation& copy : device.memory_operations) add(copy, part_of_copy(events, copy));
-  for (const GraphLaunch& launch : device.graph_launches) add(launch, WorkPart::opaque_graph);
-  std::sort(edges.begin(), edges.end());
+    const WorkPart part = part_of_activity(events, activity);
+    starts.push_back({activity.start_ns, part, true, activity.correlation_id});
+    ends.push_back({activity.end_ns, part, false, activity.correlation_id});
+  });
+  sort_nearly_sorted(starts, std::less<>());
+  sort_nearly_sorted(ends, std::less<>());
+  std::vector<Edge> edges(starts.size() + ends.size());
+  std::merge(starts.begin(), starts.end(), ends.begin(), ends.end(), edges.begin());
   return edges;
 }
 

@@ -14,6 +14,7 @@
 #include "nsys_explain/ingest/nccl_payload.hpp"
 #include "nsys_explain/ingest/table_scan.hpp"
 #include "nsys_explain/model/range_name.hpp"
+#include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,4 +1,5 @@
 #include "nsys_explain/ingest/trace_builder.hpp"
+#include "nsys_explain/model/sorting.hpp"
 
 #include <algorithm>
 #include <tuple>

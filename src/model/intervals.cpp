@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "nsys_explain/model/sorting.hpp"
+
 namespace nsys_explain {
 
 std::vector<Interval> merge_intervals(std::vector<Interval> intervals) {
-  const auto by_start = [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; };
-  if (!std::is_sorted(intervals.begin(), intervals.end(), by_start)) {
-    std::sort(intervals.begin(), intervals.end(), by_start);
-  }
+  sort_nearly_sorted(intervals, [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
   std::size_t merged = 0;
   for (const Interval interval : intervals) {
     if (interval.end_ns <= interval.start_ns) continue;

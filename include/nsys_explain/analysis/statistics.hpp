@@ -21,7 +21,7 @@ struct Statistics {
   double deviation = 0;  ///< sample standard deviation (n - 1); 0 for a single value
 };
 
-/// Sorts the values. All zero for no values.
+/// Changes the order of the values; linear in their number. All zero for no values.
 Statistics summarise(std::span<std::int64_t> values);
 
 /// The value at `fraction` (0 to 1) of ascending values, interpolated linearly between neighbours; 0 for none.
