@@ -28,7 +28,7 @@ std::int64_t count_kernels(const std::vector<collectives::FusedCall>& fused) {
 }
 
 void analyse_process(const Trace& trace, const ProcessTrace& process, const collectives::KernelClasses& classes,
-                     const analysis::AnalysisOptions& options, LocalTrace& local) {
+                     const analysis::AnalysisOptions& options, int threads, LocalTrace& local) {
   const auto memberships = collectives::communicator_memberships(process);
   const LaunchIndex launches(process.api_calls);
   std::vector<collectives::DeviceArrivals> arrivals = collectives::extract_arrivals(trace, process, classes);
@@ -40,10 +40,10 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     rank.budget = analysis::compute_budget(process.devices[d], is_communication);
     const analysis::RankEvents events{trace,    process,          process.devices[d],
                                       launches, is_communication, arrivals[d].arrivals};
-    rank.tables = make_rank_tables(events, options);
+    rank.tables = make_rank_tables(events, options, threads,
+                                   {[&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
+                                    [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); }});
     rank.kernel_names = analysis::names_of_kernels(events);
-    rank.profiles = analysis::profile_work(events, arrivals[d].arrivals);
-    rank.steps = analysis::find_steps(events, arrivals[d].arrivals);
     analysis::mark_blocking(events, arrivals[d].arrivals);
     if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
     without_call += arrivals[d].without_call;
@@ -119,7 +119,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     select_window(trace, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     const collectives::KernelClasses classes(trace);
     for (const ProcessTrace& process : trace.processes) {
-      analyse_process(trace, process, classes, settings.options.analysis, local);
+      analyse_process(trace, process, classes, settings.options.analysis, scan_options.threads, local);
     }
     local.facts.analysed = true;
     judge_input(local.facts);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -22,6 +23,7 @@
 #include "nsys_explain/analysis/roofline.hpp"
 #include "nsys_explain/analysis/streams.hpp"
 #include "pack.hpp"
+#include "threads.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -56,32 +58,56 @@ TableSchema with_trace_rank(TableSchema schema) {
   return schema;
 }
 
-std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options) {
-  std::vector<Table> tables = {analysis::nvlink_table(events), analysis::nvlink_over_time_table(events),
-                               analysis::network_table(events), analysis::messages_table(events)};
-  const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
-  add(analysis::kernel_tables(events));
-  tables.push_back(analysis::kernel_histogram_table(events));
-  add(analysis::kernel_pacing_tables(events));
-  tables.push_back(analysis::elapsed_table(events));
-  add(analysis::launch_tables(events));
-  add(analysis::api_tables(events));
-  tables.push_back(analysis::barriers_table(events));
-  add(analysis::expert_rule_tables(events));
-  tables.push_back(analysis::os_runtime_table(events));
-  tables.push_back(analysis::overhead_table(events));
-  tables.push_back(analysis::thread_states_table(events));
-  add(analysis::idle_tables(events));
-  add(analysis::stream_tables(events));
-  tables.push_back(analysis::communication_overlap_table(events));
-  tables.push_back(analysis::utilisation_table(events));
-  tables.push_back(analysis::cuda_graphs_table(events));
-  add(analysis::memory_operation_tables(events));
-  add(analysis::gpu_memory_tables(events));
-  add(analysis::nvtx_tables(events));
-  add(analysis::phase_tables(events, options.phase_rules));
-  add(analysis::roofline_tables(events, options.roofline));
-  add(analysis::gpu_sample_tables(events, options.gpu_samples));
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
+                                    int threads, std::vector<std::function<void()>> beside) {
+  using One = Table (*)(const analysis::RankEvents&);
+  using Several = std::vector<Table> (*)(const analysis::RankEvents&);
+  using Analysis = std::variant<One, Several, std::function<std::vector<Table>(const analysis::RankEvents&)>>;
+  const std::vector<Analysis> analyses = {
+      analysis::nvlink_table,
+      analysis::nvlink_over_time_table,
+      analysis::network_table,
+      analysis::messages_table,
+      analysis::kernel_tables,
+      analysis::kernel_histogram_table,
+      analysis::kernel_pacing_tables,
+      analysis::elapsed_table,
+      analysis::launch_tables,
+      analysis::api_tables,
+      analysis::barriers_table,
+      analysis::expert_rule_tables,
+      analysis::os_runtime_table,
+      analysis::overhead_table,
+      analysis::thread_states_table,
+      analysis::idle_tables,
+      analysis::stream_tables,
+      analysis::communication_overlap_table,
+      analysis::utilisation_table,
+      analysis::cuda_graphs_table,
+      analysis::memory_operation_tables,
+      analysis::gpu_memory_tables,
+      analysis::nvtx_tables,
+      [&](const analysis::RankEvents& e) { return analysis::phase_tables(e, options.phase_rules); },
+      [&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); },
+      [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); }};
+  std::vector<std::vector<Table>> parts(analyses.size());
+  std::vector<std::function<void()>> tasks = std::move(beside);
+  for (std::size_t i = 0; i < analyses.size(); ++i) {
+    tasks.emplace_back([&, i] {
+      std::visit(
+          [&](const auto& analyse) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(analyse)>, One>) {
+              parts[i].push_back(analyse(events));
+            } else {
+              parts[i] = analyse(events);
+            }
+          },
+          analyses[i]);
+    });
+  }
+  run_in_parallel(tasks, threads);
+  std::vector<Table> tables;
+  for (std::vector<Table>& part : parts) std::move(part.begin(), part.end(), std::back_inserter(tables));
   return tables;
 }
 

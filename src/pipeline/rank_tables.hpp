@@ -13,8 +13,10 @@
 /// 0 of the tool.
 namespace nsys_explain::pipeline {
 
-/// Every analysis of one trace rank by itself. The tables have no trace rank column yet; their times are trace time.
-std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options);
+/// Every analysis of one trace rank by itself, up to `threads` at a time, in an order that does not depend on it. The
+/// tables have no trace rank column yet; their times are trace time. `beside` are tasks to run with them.
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
+                                    int threads, std::vector<std::function<void()>> beside = {});
 
 /// The schema of a rank table once the tables of all trace ranks are joined: with a column `trace_rank` in front.
 TableSchema with_trace_rank(TableSchema schema);

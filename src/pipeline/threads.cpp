@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -42,6 +43,20 @@ void for_each_in_parallel(std::size_t count, int threads, const std::function<vo
   }
   run();
   for (std::thread& helper : helpers) helper.join();
+}
+
+void run_in_parallel(const std::vector<std::function<void()>>& tasks, int threads) {
+  std::vector<std::exception_ptr> thrown(tasks.size());
+  for_each_in_parallel(tasks.size(), threads, [&](std::size_t i) {
+    try {
+      tasks[i]();
+    } catch (...) {
+      thrown[i] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& exception : thrown) {
+    if (exception) std::rethrow_exception(exception);
+  }
 }
 
 }  // namespace nsys_explain::pipeline

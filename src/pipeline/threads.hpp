@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <vector>
 
 #include "nsys_explain/exchange/communicator.hpp"
 
@@ -13,5 +14,8 @@ int available_threads(const exchange::Communicator& communicator);
 
 /// Calls `work(i)` for every i below `count`, up to `threads` at a time, each i once. `work` must not throw.
 void for_each_in_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
+
+/// Calls every task, up to `threads` at a time. Throws what the first task in order threw, once all have ended.
+void run_in_parallel(const std::vector<std::function<void()>>& tasks, int threads);
 
 }  // namespace nsys_explain::pipeline
