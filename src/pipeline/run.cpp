@@ -265,6 +265,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     report.activity.category_map = categories->name();
     report.window = options.window_text;
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
+    report.detail.steps = {report.delay.first_step, attribution.steps.start_ns, attribution.steps.end_ns};
   });
   phases.collective("investigating stragglers", [&] {
     investigate_stragglers(communicator, {discovery.traces, reading, clock.report, ranks, cross, local_traces}, report);

@@ -36,8 +36,11 @@ std::string html_text(std::string_view text) {
 constexpr std::string_view page_style =
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1100px;padding:0 1rem;color:#1b1f24;"
     "background:#fff}table{border-collapse:collapse;width:100%}th,td{padding:.2rem .6rem;text-align:right;"
-    "border-bottom:1px solid #d9dde3}th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere}"
-    ".bar{display:flex;height:1.4rem;background:#eef0f3}.bar i{display:block;height:100%}.run{margin:.6rem 0 0}"
+    "border-bottom:1px solid "
+    "#d9dde3}th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere;min-width:14rem}td:not(:first-child){"
+    "white-space:nowrap}"
+    ".bar{display:flex;height:1.4rem;background:#eef0f3}.bar i{display:block;height:100%}.run{margin:.6rem 0 "
+    "0}.bar+table{margin-top:1rem}"
     ".legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0}"
     ".legend i{display:inline-block;width:.8rem;height:.8rem;margin-right:.35rem}"
     ".worse{color:#b42318}.better{color:#1a7f45}.note{color:#57606a}"

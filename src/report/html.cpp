@@ -1,13 +1,17 @@
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <set>
+#include <string_view>
 #include <variant>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "nsys_explain/report/report.hpp"
 #include "page.hpp"
+#include "page_views.hpp"
 
 namespace nsys_explain::report {
 namespace {
@@ -15,7 +19,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Most cells of a table that the page holds; the store has all of them.
-constexpr std::size_t shown_cells = 12'000;
+constexpr std::size_t shown_cells = 2'000;
+
+/// More steps than this are too many to choose one from.
+constexpr std::size_t shown_steps = 1'000;
 
 /// Texts are cut there: a mangled name can have thousands of characters.
 constexpr std::size_t shown_characters = 200;
@@ -27,51 +34,67 @@ std::string cut(const std::string& text) {
   return text.substr(0, end) + "...";
 }
 
-Json value(std::int64_t number) {
-  return number == no_time ? Json(nullptr) : Json(number);
-}
-Json value(double number) {
-  return Json(number);
-}
-Json value(const std::string& text) {
-  return Json(cut(text));
+Json cells(const std::vector<std::int64_t>& values, const std::vector<std::size_t>& rows) {
+  Json numbers = Json::array();
+  for (const std::size_t r : rows) numbers.push_back(values[r] == no_time ? Json(nullptr) : Json(values[r]));
+  return numbers;
 }
 
-/// The rows that the page holds of a long table: the first ones of every trace rank where it has that column, so that
-/// no rank is missing; else the first ones.
-std::vector<std::size_t> shown_rows(const Table& table) {
+/// Six digits: more than a picture shows, and half as long.
+Json cells(const std::vector<double>& values, const std::vector<std::size_t>& rows) {
+  Json numbers = Json::array();
+  for (const std::size_t r : rows) numbers.push_back(std::strtod(fmt::format("{:.6g}", values[r]).c_str(), nullptr));
+  return numbers;
+}
+
+/// Each text once, and which of them stands in each row: names repeat on every trace rank.
+Json cells(const std::vector<std::string>& values, const std::vector<std::size_t>& rows) {
+  Json texts = Json::array(), codes = Json::array();
+  std::map<std::string_view, std::size_t> known;
+  for (const std::size_t r : rows) {
+    const auto [entry, is_new] = known.try_emplace(values[r], known.size());
+    if (is_new) texts.push_back(cut(values[r]));
+    codes.push_back(entry->second);
+  }
+  return {{"texts", std::move(texts)}, {"codes", std::move(codes)}};
+}
+
+std::vector<std::size_t> all_rows(const Table& table) {
+  std::vector<std::size_t> rows(table.row_count());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return rows;
+}
+
+/// The rows that the page holds of a long table: the first ones of every trace rank where it has that column, and where
+/// that leaves hardly any, those of the trace ranks that the page follows; else the first ones.
+std::vector<std::size_t> shown_rows(const Table& table, const std::set<std::int64_t>& followed) {
+  constexpr std::size_t too_few = 4;
   const std::size_t limit = shown_cells / std::max<std::size_t>(1, table.columns.size());
+  if (table.row_count() <= limit) return all_rows(table);
   std::vector<std::size_t> rows;
   const auto& columns = table.schema.columns;
-  const bool by_rank = !columns.empty() && columns.front().name == "trace_rank";
-  if (!by_rank || table.row_count() <= limit) {
-    rows.resize(std::min(table.row_count(), limit));
-    std::iota(rows.begin(), rows.end(), std::size_t{0});
+  if (columns.empty() || columns.front().name != "trace_rank") {
+    rows = all_rows(table);
+    rows.resize(limit);
     return rows;
   }
   const auto& ranks = column<std::int64_t>(table, "trace_rank");
   const std::size_t distinct = std::set<std::int64_t>(ranks.begin(), ranks.end()).size();
-  const std::size_t each = std::max<std::size_t>(1, limit / distinct);
+  const bool of_all = limit / distinct >= too_few;
+  const std::size_t each = std::max<std::size_t>(1, limit / (of_all ? distinct : followed.size()));
   std::map<std::int64_t, std::size_t> taken;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (++taken[ranks[r]] <= each) rows.push_back(r);
+    if ((of_all || followed.contains(ranks[r])) && ++taken[ranks[r]] <= each) rows.push_back(r);
   }
   return rows;
 }
 
-Json table(const Table& table) {
-  const std::vector<std::size_t> rows = shown_rows(table);
+Json table(const Table& table, const std::vector<std::size_t>& rows) {
   Json columns = Json::array(), values = Json::array();
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const ColumnSchema& column = table.schema.columns[c];
     columns.push_back({{"name", column.name}, {"unit", column.unit}, {"description", column.description}});
-    Json cells = Json::array();
-    std::visit(
-        [&](const auto& all) {
-          for (const std::size_t r : rows) cells.push_back(value(all[r]));
-        },
-        table.columns[c]);
-    values.push_back(std::move(cells));
+    values.push_back(std::visit([&](const auto& all) { return cells(all, rows); }, table.columns[c]));
   }
   return {{"description", table.schema.description},
           {"columns", std::move(columns)},
@@ -80,14 +103,23 @@ Json table(const Table& table) {
           {"left_out", table.row_count() - rows.size()}};
 }
 
-/// Rows of the map as arrays; a reader needs no offsets.
+/// Rows of the map as arrays; a reader needs no offsets. In microseconds: a picture shows no more, and there are half a
+/// million cells at a thousand trace ranks.
 Json matrix(const HeatMap& map, const std::vector<Nanoseconds>& cells) {
+  constexpr Nanoseconds microsecond = 1000;
   Json rows = Json::array();
   for (std::size_t r = 0; r < map.trace_ranks.size(); ++r) {
     const auto first = cells.begin() + static_cast<std::ptrdiff_t>(r) * map.bins;
-    rows.push_back(std::vector<Nanoseconds>(first, first + map.bins));
+    Json row = Json::array();
+    for (auto cell = first; cell != first + map.bins; ++cell) row.push_back((*cell + microsecond / 2) / microsecond);
+    rows.push_back(std::move(row));
   }
   return rows;
+}
+
+Json steps(const StepStarts& steps) {
+  if (steps.start_ns.empty() || steps.start_ns.size() > shown_steps) return nullptr;
+  return {{"first", steps.first_number}, {"start_ns", steps.start_ns}, {"end_ns", steps.end_ns}};
 }
 
 Json heat(const HeatMap& map) {
@@ -96,8 +128,8 @@ Json heat(const HeatMap& map) {
           {"bin_ns", map.bin_ns},
           {"bins", map.bins},
           {"ranks", map.trace_ranks},
-          {"wait", matrix(map, map.wait_ns)},
-          {"own", matrix(map, map.own_lateness_ns)}};
+          {"wait_us", matrix(map, map.wait_ns)},
+          {"own_us", matrix(map, map.own_lateness_ns)}};
 }
 
 /// Column by column, and enter and exit from the first enter on: short numbers, no repeated names.
@@ -163,10 +195,14 @@ std::string to_html(const JobReport& report) {
   Json data;
   data["report"] = Json::parse(to_json(report));
   data["heat"] = heat(report.detail.heat_map);
+  data["steps"] = steps(report.detail.steps);
   data["collectives"] = Json::array();
   for (const CollectiveDetail& detail : report.detail.costliest) data["collectives"].push_back(collective(detail));
   data["tables"] = Json::object();
-  for (const Table& one : report.tables) data["tables"][one.schema.name] = table(one);
+  const std::set<std::int64_t> followed = ranks_to_follow(report);
+  for (const Table& one : report.tables) data["tables"][one.schema.name] = table(one, shown_rows(one, followed));
+  data["views"] = Json::object();
+  for (const Table& one : page_views(report)) data["views"][one.schema.name] = table(one, all_rows(one));
   std::string page(page_before_data());
   page += script_safe(data.dump(-1, ' ', false, Json::error_handler_t::replace));
   page += page_after_data();

@@ -9,8 +9,11 @@ const {chromium} = createRequire(join(modules, "package.json"))("playwright-core
 const browser = await chromium.launch({executablePath: pages.chromium, args: ["--no-sandbox", "--disable-gpu", "--disable-quic",
   "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]});
 
-async function open(path, colorScheme = "light") {
-  const context = await browser.newContext({viewport: {width: 1300, height: 900}, colorScheme});
+const viewport = {width: 1300, height: 900};
+
+// A page with everything that it complained about so far.
+async function open(path) {
+  const context = await browser.newContext({viewport});
   const page = await context.newPage();
   const complaints = [];
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) complaints.push(message.text()); });
@@ -21,37 +24,44 @@ async function open(path, colorScheme = "light") {
   return {page, complaints, close: () => context.close()};
 }
 
-// Scrolls through, so that every chart is drawn.
+// A window as high as the page sees all of it, so that every chart is drawn.
 async function readAll(page) {
   const height = await page.evaluate(() => document.body.scrollHeight);
-  for (let y = 0; y < height + 900; y += 600) {
-    await page.evaluate((to) => window.scrollTo(0, to), y);
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-  }
-  for (const chart of await page.locator(".chart:visible").all()) {
-    await chart.scrollIntoViewIfNeeded();
-    await page.waitForFunction((element) => element.dataset.drawn === "yes", await chart.elementHandle());
-  }
+  await page.setViewportSize({...viewport, height: height + 1000});
+  await page.waitForFunction(() => [...document.querySelectorAll(".chart")].filter((chart) => chart.offsetParent !== null)
+    .every((chart) => chart.dataset.drawn === "yes"));
+  await page.setViewportSize(viewport);
 }
 
+// One page serves all tests that only look at it and click.
+const late = await open(pages.late);
+
 const tests = {
-  async "every view is drawn, without complaint and without the network"() {
-    for (const scheme of ["light", "dark"]) {
-      const {page, complaints, close} = await open(pages.late, scheme);
+  async "every view is drawn, light and dark, without complaint and without the network"() {
+    const {page, complaints} = late;
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({colorScheme});
       await readAll(page);
       assert.deepEqual(complaints, []);
       assert.equal(await page.locator("text=could not be drawn").count(), 0);
-      for (const id of ["verdict", "findings", "heat", "collective", "cases", "ranks", "budget", "levels", "communicators", "bandwidth", "nvlink",
-        "kernels", "strips", "categories", "utilisation", "roofline", "latency", "concurrency", "idle", "host", "phases", "clocks", "tables", "warnings"]) {
-        assert.equal(await page.locator(`section#${id}`).count(), 1, id);
-        assert.ok((await page.locator(`section#${id}`).innerText()).length > 20, `${id} is empty`);
-      }
-      await close();
+    }
+    await page.emulateMedia({colorScheme: "light"});
+    const sections = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll("section")].map((one) =>
+      [one.id, {text: one.innerText.length, charts: one.querySelectorAll(".chart[data-drawn] canvas").length, empty: one.querySelectorAll("p.empty").length}])));
+    const withChart = ["collective", "budget", "bandwidth", "nvlink", "kernels", "strips", "categories", "utilisation", "roofline", "latency", "concurrency",
+      "idle", "phases", "clocks"];
+    for (const id of ["verdict", "findings", "heat", "cases", "ranks", "levels", "communicators", "host", "tables", "warnings", ...withChart]) {
+      assert.ok(sections[id], id);
+      assert.ok(sections[id].text > 20, `${id} is empty`);
+    }
+    for (const id of withChart) {
+      assert.ok(sections[id].charts > 0, `${id} has no chart`);
+      if (id !== "collective") assert.equal(sections[id].empty, 0, `${id} says that something is missing`);
     }
   },
 
   async "from the verdict to the evidence in two clicks"() {
-    const {page, close} = await open(pages.late);
+    const {page} = late;
     assert.match(await page.locator("#verdict h1").innerText(), new RegExp(`Trace rank ${pages.lateRank} is late`));
     await page.locator("#verdict a", {hasText: "see when"}).click();
     const canvas = page.locator("#heat canvas");
@@ -61,14 +71,14 @@ const tests = {
     const panel = page.locator("#collective");
     assert.match(await panel.innerText(), new RegExp(`Trace rank ${pages.lateRank}( on \\S+)? came last`));
     assert.ok(await panel.locator("tr.marked").count() >= 1, "the late rank is marked among the arrivals");
-    await close();
   },
 
-  async "the heat map switches, zooms by mouse and by keyboard, and back"() {
-    const {page, close} = await open(pages.late);
+  async "the heat map switches, zooms by mouse, step and keyboard, and back"() {
+    const {page} = late;
     const canvas = page.locator("#heat canvas");
     await canvas.scrollIntoViewIfNeeded();
-    const whole = await canvas.evaluate((c) => c.width);
+    const width = () => canvas.evaluate((c) => c.width);
+    const whole = await width();
     const pixels = () => canvas.evaluate((c) => c.toDataURL());
     const waiting = await pixels();
     await page.locator("#heat button", {hasText: "own lateness"}).click();
@@ -78,28 +88,44 @@ const tests = {
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.5, box.y + 10, {steps: 4});
     await page.mouse.up();
-    const zoomed = await canvas.evaluate((c) => c.width);
+    const zoomed = await width();
     assert.ok(zoomed < whole / 3 && zoomed > whole / 6, `${zoomed} of ${whole} bins`);
     await page.locator("#heat button", {hasText: "whole run"}).click();
-    assert.equal(await canvas.evaluate((c) => c.width), whole);
+    assert.equal(await width(), whole);
+    const select = page.locator("#heat select");
+    assert.equal(await select.locator("option").count(), 1 + pages.steps);
+    await select.selectOption({index: 3});
+    const step = await width();
+    assert.ok(step > 0.5 * whole / pages.steps && step < 2 * whole / pages.steps + 2, `${step} of ${whole} bins are one of ${pages.steps} steps`);
+    await select.selectOption({index: 0});
+    assert.equal(await width(), whole);
     await canvas.focus();
     await page.keyboard.press("ArrowDown");
     assert.match(await page.locator("#heat output").innerText(), /Trace rank 1\b/);
     await page.keyboard.press("+");
-    assert.ok(await canvas.evaluate((c) => c.width) < whole);
+    assert.ok(await width() < whole);
     await page.keyboard.press("-");
-    assert.equal(await canvas.evaluate((c) => c.width), whole);
-    await close();
+    assert.equal(await width(), whole);
+  },
+
+  async "a trace rank can be chosen for what is shown over time"() {
+    const {page} = late;
+    for (const id of ["nvlink", "utilisation", "roofline"]) {
+      const select = page.locator(`#${id} select`);
+      assert.equal(await select.inputValue(), String(pages.lateRank), id);
+      await select.selectOption("0");
+      await page.waitForSelector(`#${id} .chart[aria-label*="trace rank 0"]`);
+    }
   },
 
   async "tables sort both ways"() {
-    const {page, close} = await open(pages.late);
+    const {page} = late;
     const head = page.locator("#ranks thead button", {hasText: "own lateness"});
+    const first = page.locator("#ranks tbody tr").first().locator("td").first();
     await head.click();
-    assert.equal(await page.locator("#ranks tbody tr").first().locator("td").first().innerText(), String(pages.lateRank));
+    assert.equal(await first.innerText(), String(pages.lateRank));
     await head.click();
-    assert.notEqual(await page.locator("#ranks tbody tr").first().locator("td").first().innerText(), String(pages.lateRank));
-    await close();
+    assert.notEqual(await first.innerText(), String(pages.lateRank));
   },
 
   async "a single trace says what is missing"() {
@@ -114,7 +140,8 @@ const tests = {
   async "hostile names are only text"() {
     const {page, complaints, close} = await open(pages.hostile);
     await readAll(page);
-    for (const summary of await page.locator("#tables summary").all()) await summary.click();
+    await page.evaluate(() => { for (const details of document.querySelectorAll("#tables details")) details.open = true; });
+    await page.waitForFunction(() => [...document.querySelectorAll("#tables details")].every((details) => details.children[1].hasChildNodes()));
     assert.deepEqual(complaints, []);
     assert.equal(await page.evaluate(() => window.harmed), undefined);
     assert.equal(await page.locator("img").count(), 0);

@@ -49,6 +49,21 @@ def hostile_traces(directory, source):
     return directory
 
 
+def ncu_csv(path, job):
+    """What Nsight Compute would say of two of the job's kernels: one bound by memory, one by arithmetic."""
+    with path.open("w", encoding="utf-8") as file:
+        file.write('"ID","Kernel Name","dram__bytes.sum","smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"\n')
+        file.write('"","","byte","inst"\n')
+        database = sqlite3.connect(sorted(job.glob("*.sqlite"))[0])
+        names = [row[0] for row in database.execute(
+            "SELECT DISTINCT value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id = demangledName "
+            "WHERE value LIKE 'nvjet%' ORDER BY value LIMIT 2")]
+        database.close()
+        for number, (name, size, operations) in enumerate(zip(names, (400_000_000, 40_000_000), (1_000_000_000, 50_000_000_000))):
+            file.write(f'"{number}","{name}","{size}","{operations}"\n')
+    return path
+
+
 def main():
     if CHROMIUM is None:
         skip("there is no Chromium")
@@ -57,12 +72,12 @@ def main():
     root = pathlib.Path(tempfile.mkdtemp(prefix="nsys-explain-browser-"))
     try:
         job = root / "job"
-        subprocess.run([SYNTH, "--out", job, "--nodes", "4", "--gpus-per-node", "4", "--seed", "2", "--steps", "12",
-                        "--fault", "slow_gpu:rank=5,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
-        late = explain([job], root / "late")
+        subprocess.run([SYNTH, "--out", job, "--nodes", "2", "--gpus-per-node", "4", "--tp", "2", "--seed", "2", "--steps", "12",
+                        "--gpu-metrics", "--fault", "slow_gpu:rank=5,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
+        late = explain([job], root / "late", "--ncu", ncu_csv(root / "ncu.csv", job))
         one = explain([sorted(job.glob("*.sqlite"))[0]], root / "one")
         hostile = explain([hostile_traces(root / "hostile", job)], root / "hostile-report", "--csv")
-        pages = {"late": str(late), "one": str(one), "hostile": str(hostile), "chromium": CHROMIUM, "lateRank": 5}
+        pages = {"late": str(late), "one": str(one), "hostile": str(hostile), "chromium": CHROMIUM, "lateRank": 5, "steps": 12}
         environment = {**os.environ, "NODE_PATH": str(MODULES / "node_modules")}
         done = subprocess.run(["node", str(HERE / "report.mjs"), str(MODULES), json.dumps(pages)], env=environment, timeout=280)
         # A spreadsheet must not run what a kernel is called.

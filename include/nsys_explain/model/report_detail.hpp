@@ -30,8 +30,16 @@ struct CollectiveDetail {
   std::int64_t left_out = 0;              ///< arrivals that are not listed
 };
 
+/// The job's steps one after another.
+struct StepStarts {
+  std::int64_t first_number = 0;
+  std::vector<Nanoseconds> start_ns;  ///< job time; empty: no steps known
+  Nanoseconds end_ns = 0;             ///< of the last
+};
+
 struct ReportDetail {
   HeatMap heat_map;
+  StepStarts steps;
   std::vector<CollectiveDetail> costliest;  ///< the one with the most waiting of every bin of the heat map, in time
 };
 

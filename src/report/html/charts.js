@@ -1,12 +1,12 @@
 // Charts by Apache ECharts: only the parts that are used. A chart is drawn when it first comes into view.
 
 import * as echarts from "echarts/core";
-import {BarChart, LineChart, ScatterChart} from "echarts/charts";
+import {BarChart, CustomChart, LineChart, ScatterChart} from "echarts/charts";
 import {DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, TooltipComponent} from "echarts/components";
 import {CanvasRenderer} from "echarts/renderers";
 import {node} from "./format.js";
 
-echarts.use([BarChart, LineChart, ScatterChart, DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent,
+echarts.use([BarChart, CustomChart, LineChart, ScatterChart, DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent,
   TooltipComponent, CanvasRenderer]);
 
 export const palette = ["#3b7dd8", "#e07b39", "#3f9d6b", "#b8476b", "#7d5fc4", "#8b8f97", "#c9a227", "#2aa5a5"];

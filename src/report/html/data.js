@@ -3,7 +3,8 @@
 const embedded = JSON.parse(document.getElementById("data").textContent);
 
 export const report = embedded.report;
-export const heat = embedded.heat;
+const nanoseconds = (rows) => rows.map((row) => row.map((microseconds) => 1000 * microseconds));
+export const heat = embedded.heat && {...embedded.heat, wait: nanoseconds(embedded.heat.wait_us), own: nanoseconds(embedded.heat.own_us)};
 
 // Arrivals travel column by column, with enter and exit from the first enter on.
 export const collectives = (embedded.collectives ?? []).map((one) => ({...one,
@@ -19,24 +20,29 @@ export const ranks = report.ranks ?? [];
 export const identity = new Map((report.trace_ranks ?? []).map((rank) => [rank.trace_rank, rank]));
 export const late = new Set(stragglers.map((straggler) => straggler.trace_rank));
 
-// Rows of a store table as objects; [] where the page holds none. `tables[name].left_out` rows are only in the store.
-const rowsByName = new Map();
-export function rows(name) {
-  if (!rowsByName.has(name)) {
-    const table = embedded.tables?.[name];
-    const made = [];
-    if (table) {
-      const names = table.columns.map((column) => column.name);
-      for (let r = 0; r < table.rows; ++r) {
-        const row = {};
-        names.forEach((column, c) => { row[column] = table.values[c][r]; });
-        made.push(row);
+export const steps = embedded.steps;
+
+// Rows of a table as objects; [] where the page holds none. `leftOut(name)` more are only in the store.
+function reader(tables) {
+  const known = new Map();
+  return (name) => {
+    if (!known.has(name)) {
+      const table = tables?.[name];
+      const made = [];
+      const values = table?.values.map((cells) => cells.texts ? cells.codes.map((code) => cells.texts[code]) : cells);
+      for (let r = 0; r < (table?.rows ?? 0); ++r) {
+        made.push(Object.fromEntries(table.columns.map((column, c) => [column.name, values[c][r]])));
       }
+      known.set(name, made);
     }
-    rowsByName.set(name, made);
-  }
-  return rowsByName.get(name);
+    return known.get(name);
+  };
 }
+
+// The first rows of a store table, of every trace rank.
+export const rows = reader(embedded.tables);
+// What a picture needs of it: sums over all trace ranks, or the trace ranks and the rows that tell most.
+export const view = reader(embedded.views);
 
 export function columns(name) {
   return embedded.tables?.[name]?.columns ?? [];

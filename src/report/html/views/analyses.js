@@ -1,5 +1,5 @@
 import {chart, palette} from "../charts.js";
-import {late, leftOut, report, rows} from "../data.js";
+import {late, report, rows, view} from "../data.js";
 import {bytes, count, duration, node, short, significant} from "../format.js";
 import {sortableTable} from "../table.js";
 import {plainTable} from "./ranks.js";
@@ -7,7 +7,6 @@ import {plainTable} from "./ranks.js";
 // Views that stand on one table each. Where the traces hold nothing for a view, it says what is missing.
 
 const empty = (text) => node("p", {class: "empty"}, text);
-const cut = (name) => leftOut(name) > 0 ? node("p", {class: "note"}, `The page holds a part of table ${name}: ${count(leftOut(name))} more rows are in the store.`) : null;
 
 function sumBy(list, key, ...fields) {
   const sums = new Map();
@@ -21,52 +20,49 @@ function sumBy(list, key, ...fields) {
 }
 
 function cases() {
-  const list = rows("straggler_cases");
+  const list = view("straggler_cases");
   if (list.length === 0) return empty("No late rank, so no case was looked into.");
-  const differences = rows("straggler_differences");
+  const differences = view("straggler_differences");
   return node("div", {}, plainTable("straggler_cases", {limit: 100}), differences.length > 0 ? node("div", {},
     node("h3", {}, "What differs from a median peer"), plainTable("straggler_differences", {limit: 100})) : null);
 }
 
 // Kernels: the sum of the top kernels over all ranks, most first, and what they leave.
 function kernels() {
-  const list = rows("kernels");
+  const list = view("kernels");
   if (list.length === 0) return empty("No kernel was recorded (nsys profile -t cuda).");
-  const sums = [...sumBy(list, "name", "total_ns", "count")].sort((a, b) => b[1].total_ns - a[1].total_ns);
-  const communication = new Set(list.filter((row) => row.communication).map((row) => row.name));
-  const top = sums.slice(0, 15);
+  const top = list;
   let reached = 0;
-  const before = top.map(([, sum]) => { reached += sum.total_ns; return reached - sum.total_ns; });
+  const before = top.map((row) => { reached += row.total_ns; return reached - row.total_ns; });
   return node("div", {}, chart({
     grid: {left: 330}, legend: undefined, tooltip: {trigger: "axis", axisPointer: {type: "shadow"}, formatter: (hits) => {
-      const [name, sum] = top[hits[0].dataIndex];
-      return `${short(name, 80)}\n${duration(sum.total_ns)} in ${count(sum.count)} executions`;
+      const row = top[hits[0].dataIndex];
+      return `${short(row.name, 80)}\n${duration(row.total_ns)} in ${count(row.count)} executions`;
     }},
-    xAxis: {type: "value", axisLabel: {formatter: duration}}, yAxis: {type: "category", inverse: true, data: top.map(([name]) => short(name, 46))},
+    xAxis: {type: "value", axisLabel: {formatter: duration}}, yAxis: {type: "category", inverse: true, data: top.map((row) => short(row.name, 46))},
     series: [{type: "bar", stack: "sum", silent: true, itemStyle: {color: "transparent"}, data: before},
-      {type: "bar", stack: "sum", data: top.map(([name, sum]) => ({value: sum.total_ns, itemStyle: {color: communication.has(name) ? palette[1] : palette[0]}}))}],
-  }, {height: 60 + 22 * top.length, description: "Time of the longest-running kernels over all trace ranks, added up"}), cut("kernels"));
+      {type: "bar", stack: "sum", data: top.map((row) => ({value: row.total_ns, itemStyle: {color: row.communication ? palette[1] : palette[0]}}))}],
+  }, {height: 60 + 22 * top.length, description: "Time of the longest-running kernels over all trace ranks, added up"}));
 }
 
 // One strip per kernel: every point is a trace rank, its place the ratio to the peers' median.
 function kernelStrips() {
-  const list = rows("kernel_peers").filter((row) => row.ratio !== null);
+  const list = view("kernel_peers").filter((row) => row.ratio !== null);
   if (list.length === 0) return empty("No kernel ran on several trace ranks, so none can be compared across them.");
-  const names = [...sumBy(list, "name", "count")].sort((a, b) => b[1].count - a[1].count).slice(0, 14).map(([name]) => name);
+  const names = [...new Set(list.map((row) => row.name))];
   const place = new Map(names.map((name, index) => [name, index]));
-  const shown = list.filter((row) => place.has(row.name));
-  const point = (row) => [row.ratio, place.get(row.name), row.trace_rank, row.median_ns];
+  const point = (row) => [row.ratio, place.get(row.name), row.trace_rank, row.peers_median_ns];
   return node("div", {}, chart({
     grid: {left: 330}, legend: {}, tooltip: {formatter: ({data}) => `trace rank ${data[2]}: ${significant(data[0], 4)} times the peers' median (${duration(data[3])})`},
     xAxis: {type: "value", scale: true, name: "ratio", axisLabel: {formatter: (v) => significant(v, 4)}},
     yAxis: {type: "category", inverse: true, data: names.map((name) => short(name, 46))},
-    series: [{name: "trace ranks", type: "scatter", symbolSize: 6, itemStyle: {color: palette[5], opacity: 0.6}, data: shown.filter((row) => !late.has(row.trace_rank)).map(point)},
-      {name: "late trace ranks", type: "scatter", symbolSize: 9, itemStyle: {color: palette[3]}, data: shown.filter((row) => late.has(row.trace_rank)).map(point)}],
-  }, {height: 90 + 24 * names.length, description: "The same kernel on every trace rank against the peers' median"}), cut("kernel_peers"));
+    series: [{name: "trace ranks", type: "scatter", symbolSize: 6, itemStyle: {color: palette[5], opacity: 0.6}, data: list.filter((row) => !late.has(row.trace_rank)).map(point)},
+      {name: "late trace ranks", type: "scatter", symbolSize: 9, itemStyle: {color: palette[3]}, data: list.filter((row) => late.has(row.trace_rank)).map(point)}],
+  }, {height: 90 + 24 * names.length, description: "The same kernel on every trace rank against the peers' median"}));
 }
 
 function categories() {
-  const list = rows("categories");
+  const list = view("categories");
   if (list.length === 0) return empty("No GPU activity to put into categories.");
   const names = [...sumBy(list, "category", "elapsed_ns")].sort((a, b) => b[1].elapsed_ns - a[1].elapsed_ns).slice(0, 12).map(([name]) => name);
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
@@ -76,11 +72,11 @@ function categories() {
     dataZoom: members.length > 40 ? [{type: "slider", bottom: 4, height: 16}] : undefined,
     xAxis: {type: "category", data: members.map(String), name: "rank", nameLocation: "middle", nameGap: 26}, yAxis: {type: "value", axisLabel: {formatter: duration}},
     series: names.map((name) => ({name, type: "bar", stack: "all", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)})),
-  }, {description: "GPU time by category and trace rank, no moment counted twice"}), cut("categories"));
+  }, {description: "GPU time by category and trace rank, no moment counted twice"}));
 }
 
 function bandwidth() {
-  const list = rows("bandwidth").filter((row) => row.bus_bandwidth_gbs !== null);
+  const list = view("bandwidth").filter((row) => row.bus_bandwidth_gbs !== null);
   if (list.length === 0) return empty("Message sizes were not recorded, so there are no bandwidths: export with --include-blobs=true --include-json=true (NCCL 2.16 or later, -t nvtx).");
   const operations = [...new Set(list.map((row) => row.operation))];
   const expected = list.filter((row) => row.expected_gbs !== null && row.expected_gbs > 0);
@@ -92,75 +88,100 @@ function bandwidth() {
       data: list.filter((row) => row.operation === operation && row.from_bytes > 0).map((row) => [row.from_bytes, row.bus_bandwidth_gbs, row])})),
     {name: "expected", type: "scatter", symbol: "rect", symbolSize: [14, 2], itemStyle: {color: palette[5]},
       data: expected.filter((row) => row.from_bytes > 0).map((row) => [row.from_bytes, row.expected_gbs, row])}],
-  }, {description: "Bus bandwidth by message size"}), cut("bandwidth"));
+  }, {description: "Bus bandwidth by message size"}));
+}
+
+// Draws what `draw(rank)` returns for the trace rank that is chosen above it; a late one at first.
+function byRank(list, draw) {
+  const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
+  const place = node("div");
+  const show = (member) => place.replaceChildren(draw(member, list.filter((row) => row.trace_rank === member)));
+  const select = node("select", {"aria-label": "Trace rank", onchange: () => show(Number(select.value))},
+    members.map((member) => node("option", {value: member}, `trace rank ${member}${late.has(member) ? " (late)" : ""}`)));
+  const first = members.find((member) => late.has(member)) ?? members[0];
+  select.value = first;
+  show(first);
+  const others = report.ranks.length - members.length;
+  return node("div", {}, node("div", {class: "controls"}, select,
+    others > 0 ? node("span", {class: "note"}, `late trace ranks and some others; ${count(others)} more are in the store`) : null), place);
 }
 
 function nvlink() {
   if (!report.nvlink.available && rows("nvlink").length === 0) return empty(report.nvlink.message || "NVLink counters not found.");
-  return node("div", {}, overTime("nvlink_series", "percent", "NVLink utilisation"), plainTable("nvlink", {limit: 100}));
+  const list = view("nvlink_over_time");
+  return node("div", {}, list.length > 0 ? byRank(list, linksOverTime) : null, plainTable("nvlink", {limit: 100}));
 }
 
-// A series over time of one trace rank, chosen above the chart, with the communication of the same rank behind it.
-function overTime(name, unit, title) {
-  const list = rows(name);
-  if (list.length === 0) return null;
-  const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
-  const numeric = Object.keys(list[0]).filter((column) => typeof list[0][column] === "number" && !["trace_rank", "start_ns", "span_ns"].includes(column));
-  const place = node("div");
-  const select = node("select", {"aria-label": "Trace rank", onchange: () => draw(Number(select.value))},
-    members.map((member) => node("option", {value: member}, `trace rank ${member}${late.has(member) ? " (late)" : ""}`)));
-  function draw(member) {
-    const points = list.filter((row) => row.trace_rank === member);
-    place.replaceChildren(chart({
-      legend: {}, tooltip: {trigger: "axis"}, xAxis: {type: "value", scale: true, axisLabel: {formatter: duration}}, yAxis: {type: "value", name: unit},
-      dataZoom: [{type: "inside"}, {type: "slider", bottom: 4, height: 16}],
-      series: numeric.map((column) => ({name: column.replaceAll("_", " "), type: "line", showSymbol: false, step: "end", data: points.map((row) => [row.start_ns, row[column]])})),
-    }, {description: `${title} of trace rank ${member} over time`}));
-  }
-  draw(members.find((member) => late.has(member)) ?? members[0]);
-  return node("div", {}, node("div", {class: "controls"}, select), place);
+// Traffic of one trace rank's links, over the time that it spends in collectives.
+function linksOverTime(member, points) {
+  const metrics = [...new Set(points.map((row) => row.metric))];
+  const shares = points.filter((row) => row.metric === metrics[0]);
+  const at = (row) => row.start_ns + row.span_ns / 2;
+  return chart({
+    grid: {bottom: 64}, legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => v === null || v === undefined ? "-" : `${significant(v, 3)}%`},
+    xAxis: {type: "value", scale: true, axisLabel: {formatter: duration}}, yAxis: {type: "value", min: 0, max: 100, axisLabel: {formatter: "{value}%"}},
+    dataZoom: [{type: "slider", bottom: 4, height: 16}],
+    series: [{name: "time in collectives", type: "line", step: "middle", showSymbol: false, lineStyle: {width: 0}, areaStyle: {color: palette[5], opacity: 0.3},
+      itemStyle: {color: palette[5]}, data: shares.map((row) => [at(row), row.collectives_percent])},
+    ...metrics.map((metric, index) => ({name: metric, type: "line", showSymbol: false, itemStyle: {color: palette[index]},
+      data: points.filter((row) => row.metric === metric).map((row) => [at(row), row.mean_percent])}))],
+  }, {description: `NVLink traffic of trace rank ${member} over time, and the share of time it was in collectives`});
 }
 
 function utilisation() {
-  const list = rows("gpu_utilisation");
+  const list = view("gpu_utilisation");
   if (list.length === 0) return empty("No GPU activity.");
   const parts = ["compute_ns", "exposed_communication_ns", "copy_ns", "opaque_graph_ns", "idle_ns"].filter((part) => part in list[0]);
-  const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
-  const place = node("div");
-  const select = node("select", {"aria-label": "Trace rank", onchange: () => draw(Number(select.value))},
-    members.map((member) => node("option", {value: member}, `trace rank ${member}${late.has(member) ? " (late)" : ""}`)));
-  function draw(member) {
-    const points = list.filter((row) => row.trace_rank === member);
-    place.replaceChildren(chart({
-      legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", data: points.map((row) => duration(row.start_ns))},
-      yAxis: {type: "value", max: 100, axisLabel: {formatter: "{value}%"}},
-      series: parts.map((part, index) => ({name: part.replace("_ns", "").replaceAll("_", " "), type: "bar", stack: "all", barCategoryGap: "0%",
-        itemStyle: {color: palette[[0, 1, 4, 6, 5][index]]}, data: points.map((row) => row.span_ns > 0 ? 100 * row[part] / row.span_ns : 0)})),
-    }, {description: `What the GPU of trace rank ${member} did over time`}));
-  }
-  const first = members.find((member) => late.has(member)) ?? members[0];
-  select.value = first;
-  draw(first);
-  return node("div", {}, node("div", {class: "controls"}, select), place, cut("gpu_utilisation"));
+  return byRank(list, (member, points) => chart({
+    legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", data: points.map((row) => duration(row.start_ns))},
+    yAxis: {type: "value", max: 100, axisLabel: {formatter: "{value}%"}},
+    series: parts.map((part, index) => ({name: part.replace("_ns", "").replaceAll("_", " "), type: "bar", stack: "all", barCategoryGap: "0%",
+      itemStyle: {color: palette[[0, 1, 4, 6, 5][index]]}, data: points.map((row) => row.span_ns > 0 ? 100 * row[part] / row.span_ns : 0)})),
+  }, {description: `What the GPU of trace rank ${member} did over time`}));
 }
 
-// Points of arithmetic intensity under the ceilings of the GPU.
+// The roof over some kernels of one GPU: bandwidth times intensity, up to the peak where a kernel lies under the flat part.
+function roof(points) {
+  const peaks = points.filter((row) => row.peak_gbs > 0 && row.attainable_tflops > 0);
+  if (peaks.length === 0) return [];
+  const tflopsPerIntensity = peaks[0].peak_gbs / 1000;
+  const flat = peaks.filter((row) => row.attainable_tflops < 0.999 * row.intensity * tflopsPerIntensity).map((row) => row.attainable_tflops);
+  const intensities = points.map((row) => row.intensity);
+  const [least, most] = [Math.min(...intensities) / 2, Math.max(...intensities) * 2];
+  if (flat.length === 0) return [[least, least * tflopsPerIntensity], [most, most * tflopsPerIntensity]];
+  const ridge = flat[0] / tflopsPerIntensity;
+  return [[Math.min(least, ridge / 2), Math.min(least, ridge / 2) * tflopsPerIntensity], [ridge, flat[0]], [most, flat[0]]];
+}
+
+// Kernels by arithmetic intensity under the ceiling of their GPU.
 function roofline() {
-  const list = rows("roofline").filter((row) => row.flops_per_byte > 0 || row.intensity_flops_per_byte > 0);
-  if (list.length === 0) return empty("No operation counts: give Nsight Compute's CSV with --ncu, or GEMM shapes with --cublas-log.");
-  return plainTable("roofline", {limit: 100});
+  const list = view("roofline").filter((row) => row.intensity > 0 && row.achieved_tflops > 0);
+  if (list.length === 0) {
+    return node("div", {}, empty("No kernel's operations and bytes are known: give Nsight Compute's CSV with --ncu."),
+      rows("model_flops").length > 0 ? plainTable("model_flops", {limit: 60}) : null);
+  }
+  const bounds = [...new Set(list.map((row) => row.bound))].sort();
+  const label = (row) => `${short(row.kernel, 70)} on trace rank ${row.trace_rank}\n${significant(row.achieved_tflops, 3)} of ` +
+    `${row.attainable_tflops > 0 ? significant(row.attainable_tflops, 3) : "unknown"} attainable TFLOP/s at ${significant(row.intensity, 3)} FLOP/byte; ` +
+    `${count(row.count)} executions, ${duration(row.total_ns)}`;
+  return node("div", {}, byRank(list, (member, points) => chart({
+    legend: {}, tooltip: {formatter: ({data}) => data[2] ? label(data[2]) : ""},
+    xAxis: {type: "log", name: "FLOP/byte", nameLocation: "middle", nameGap: 26}, yAxis: {type: "log", name: "TFLOP/s"},
+    series: [...bounds.map((bound, index) => ({name: bound === "-" ? "not classified" : `bound by ${bound}`, type: "scatter", symbolSize: 11, itemStyle: {color: palette[index]},
+      data: points.filter((row) => row.bound === bound).map((row) => [row.intensity, row.achieved_tflops, row])})),
+    {name: "attainable", type: "line", showSymbol: false, lineStyle: {type: "dashed"}, itemStyle: {color: palette[5]}, data: roof(points)}],
+  }, {description: `Roofline of the kernels of trace rank ${member}`})), plainTable("roofline", {limit: 100}));
 }
 
 function histogram(name, missing, description) {
-  const list = rows(name);
+  const list = [...view(name)].sort((a, b) => a.lower_ns - b.lower_ns);
   if (list.length === 0) return empty(missing);
-  const sums = [...sumBy(list, "lower_ns", "count")].sort((a, b) => a[0] - b[0]);
-  return chart({tooltip: {trigger: "axis", valueFormatter: count}, xAxis: {type: "category", data: sums.map(([lower]) => duration(lower)), name: "from"},
-    yAxis: {type: "value", axisLabel: {formatter: count}}, series: [{type: "bar", data: sums.map(([, sum]) => sum.count)}]}, {height: 260, description});
+  return chart({tooltip: {trigger: "axis", valueFormatter: count}, xAxis: {type: "category", data: list.map((row) => duration(row.lower_ns)), name: "from"},
+    yAxis: {type: "value", axisLabel: {formatter: count}}, series: [{type: "bar", data: list.map((row) => row.count)}]}, {height: 260, description});
 }
 
 function concurrency() {
-  const list = rows("stream_concurrency");
+  const list = view("stream_concurrency");
   if (list.length === 0) return empty("No GPU activity.");
   const levels = [...new Set(list.map((row) => row.busy_streams))].sort((a, b) => a - b);
   const sums = sumBy(list, "busy_streams", "duration_ns");
@@ -171,7 +192,7 @@ function concurrency() {
 }
 
 function idle() {
-  const list = rows("idle_causes");
+  const list = view("idle_causes");
   if (list.length === 0) return empty("No idle time between GPU activities.");
   const causes = [...new Set(list.map((row) => row.cause))];
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
@@ -180,19 +201,19 @@ function idle() {
   return node("div", {}, chart({legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, xAxis: {type: "category", data: members.map(String), name: "rank", nameLocation: "middle", nameGap: 26},
     yAxis: {type: "value", axisLabel: {formatter: duration}},
     series: causes.map((cause) => ({name: cause.replaceAll("_", " "), type: "bar", stack: "all", data: members.map((member) => cell.get(`${member} ${cause}`) ?? 0)}))},
-  {height: 260, description: "Idle time of every GPU by cause"}), node("h3", {}, "Longest gaps"), plainTable("idle_gaps", {limit: 40}));
+  {height: 260, description: "Idle time of every GPU by cause"}), node("h3", {}, "Longest gaps"), plainTable("idle_gaps", {limit: 40, list: view("idle_gaps")}));
 }
 
 function host() {
-  const barriers = rows("barriers");
-  const sums = [...sumBy(barriers, (row) => `${row.kind}: ${row.name}`, "count", "total_ns")].map(([name, sum]) => ({name, ...sum})).sort((a, b) => b.total_ns - a.total_ns);
+  const barriers = view("barriers");
+  const sums = barriers.map((row) => ({...row, name: `${row.kind}: ${row.name}`}));
   return node("div", {}, sums.length === 0 ? empty("No call that waits for the GPU was recorded.") : sortableTable([{name: "name", text: true}, {name: "count"},
     {name: "total_ns", title: "total", unit: "ns"}], sums, {label: "Barriers between CPU and GPU", limit: 30}), node("h3", {}, "Copies and sets"),
   plainTable("memory_transfers", {limit: 40, empty: "No copy or set was recorded."}));
 }
 
 function phases() {
-  const list = rows("phases");
+  const list = view("phases");
   if (list.length === 0) return empty("No phase was recognised: the traces hold no NVTX ranges that name steps, prefill, decode, forward, backward or optimizer; --phase-map FILE names others.");
   const names = [...new Set(list.map((row) => row.phase))];
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);

@@ -1,5 +1,5 @@
-import {chart, palette} from "../charts.js";
-import {collectives, identity, late, rows} from "../data.js";
+import {chart, palette, style} from "../charts.js";
+import {collectives, identity, late, report, view} from "../data.js";
 import {bytes, count, duration, node} from "../format.js";
 import {sortableTable} from "../table.js";
 
@@ -31,16 +31,28 @@ export function showCollective(instance) {
   document.getElementById("collective").scrollIntoView();
 }
 
+// Standard uncertainty of a trace rank's clock on the job clock; 0 where it is the reference or nobody knows.
+const uncertaintyOf = new Map((report.clock.sessions ?? []).map((session) => [session.path, session.uncertainty_ns ?? 0]));
+
+// From one standard uncertainty before to one after, with a stroke at either end.
+function uncertaintyBar(params, api) {
+  const [from, to] = [api.coord([api.value(0), api.value(2)]), api.coord([api.value(1), api.value(2)])];
+  const half = Math.min(6, api.size([0, 1])[1] / 3);
+  const line = (x1, y1, x2, y2) => ({type: "line", shape: {x1, y1, x2, y2}, style: {stroke: style("--text"), lineWidth: 1.5}});
+  return {type: "group", children: [line(from[0], from[1], to[0], to[1]), line(from[0], from[1] - half, from[0], from[1] + half),
+    line(to[0], to[1] - half, to[0], to[1] + half)]};
+}
+
 function draw(one) {
   const uncertainty = one.skew_uncertainty_ns >= 0 ? one.skew_uncertainty_ns : 0;
   const arrivals = [...one.arrivals].sort((a, b) => a.enter_ns - b.enter_ns);
   const first = arrivals[0].enter_ns;
   const names = arrivals.map((arrival) => String(arrival.trace_rank));
   const option = {
-    grid: {left: 64}, legend: {data: ["waits", "transfers"]}, tooltip: {trigger: "axis", axisPointer: {type: "shadow"},
+    grid: {left: 64}, legend: {data: ["waits", "transfers", "uncertainty"]}, tooltip: {trigger: "axis", axisPointer: {type: "shadow"},
       valueFormatter: (value) => duration(value)},
-    xAxis: {type: "value", name: "after the first", axisLabel: {formatter: (value) => duration(value)}},
-    yAxis: {type: "category", data: names, inverse: true, name: "trace rank"},
+    xAxis: {type: "value", min: ({min}) => Math.min(0, min), name: "after the first", axisLabel: {formatter: (value) => duration(value)}},
+    yAxis: {type: "category", data: names, inverse: true, name: "trace rank", nameLocation: "start"},
     series: [
       {name: "before", type: "bar", stack: "time", silent: true, itemStyle: {color: "transparent"}, tooltip: {show: false},
         data: arrivals.map((arrival) => arrival.enter_ns - first)},
@@ -49,6 +61,11 @@ function draw(one) {
           data: [{xAxis: one.last_enter_ns - first - uncertainty}, {xAxis: one.last_enter_ns - first + uncertainty}]}},
       {name: "transfers", type: "bar", stack: "time", itemStyle: {color: palette[0]},
         data: arrivals.map((arrival) => Math.max(0, arrival.exit_ns - arrival.enter_ns - arrival.wait_ns))},
+      {name: "uncertainty", type: "custom", renderItem: uncertaintyBar, silent: true, tooltip: {show: false}, encode: {x: [0, 1], y: 2}, clip: true,
+        itemStyle: {color: style("--text")}, data: arrivals.map((arrival, place) => {
+          const known = uncertaintyOf.get(identity.get(arrival.trace_rank)?.path) ?? 0;
+          return [arrival.enter_ns - first - known, arrival.enter_ns - first + known, place];
+        })},
     ],
   };
   const last = one.last_trace_rank;
@@ -62,7 +79,7 @@ function draw(one) {
       ? `Trace rank ${last}${host ? ` on ${host}` : ""} came last`
       : `Who came last cannot be told: the arrivals are closer than the clocks`),
     `; arrival skew ${duration(one.last_enter_ns - one.first_enter_ns)}, uncertainty ${uncertainty > 0 ? duration(uncertainty) : "unknown"}` +
-      ` (dashed lines: one standard uncertainty of the last arrival). Waiting in all: ${duration(one.wait_ns)}.` +
+      ` (black bars: one standard uncertainty of each clock; dashed lines: of the last arrival against the one before). Waiting in all: ${duration(one.wait_ns)}.` +
       (one.left_out > 0 ? ` ${count(one.left_out)} arrivals between the earliest and the latest are only in the store.` : "")),
     chart(option, {height: Math.max(180, 60 + 16 * arrivals.length), description: `Arrivals of collective ${one.instance} by trace rank`}),
     sortableTable(columns, arrivals, {label: "Arrivals", marked: (row) => late.has(row.trace_rank)}),
@@ -71,7 +88,7 @@ function draw(one) {
 
 // What the late rank did differently before it came, as far as the run looked into it.
 function divergence(one) {
-  const differences = rows("straggler_differences").filter((row) => row.instance === one.instance || row.trace_rank === one.last_trace_rank);
+  const differences = view("straggler_differences").filter((row) => row.instance === one.instance || row.trace_rank === one.last_trace_rank);
   if (differences.length === 0) {
     return node("p", {class: "empty"}, "What the last one did differently before this collective was not looked into: it is not among the late ranks' cases.");
   }

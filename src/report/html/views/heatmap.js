@@ -1,5 +1,5 @@
 import {onThemeChange, style} from "../charts.js";
-import {collectives, heat, late, rows} from "../data.js";
+import {collectives, heat, late, steps} from "../data.js";
 import {count, duration, node} from "../format.js";
 import {showCollective} from "./collective.js";
 
@@ -136,20 +136,12 @@ export function heatmap() {
 
 // Zoom to the steps of the job where they are known.
 function stepSelector(zoom) {
-  const byStep = new Map();
-  for (const row of rows("steps")) {
-    const known = byStep.get(row.step) ?? {start: Infinity, end: -Infinity};
-    known.start = Math.min(known.start, row.start_ns);
-    known.end = Math.max(known.end, row.start_ns + (row.duration_ns ?? 0));
-    byStep.set(row.step, known);
-  }
-  if (byStep.size < 2) return null;
-  const steps = [...byStep.keys()].sort((a, b) => a - b);
+  if (!steps || steps.start_ns.length < 2) return null;
+  const bin = (time) => Math.floor((time - heat.start_ns) / heat.bin_ns);
   const select = node("select", {"aria-label": "Zoom to a step", onchange: () => {
-    const span = byStep.get(Number(select.value));
-    if (!span) return zoom(0, heat.bins);
-    const bin = (time) => Math.floor((time - heat.start_ns) / heat.bin_ns);
-    return zoom(bin(span.start), bin(span.end) + 1);
-  }}, node("option", {value: ""}, "all steps"), steps.map((step) => node("option", {value: step}, `step ${step}`)));
+    if (select.value === "") return zoom(0, heat.bins);
+    const step = Number(select.value);
+    return zoom(bin(steps.start_ns[step]), bin(steps.start_ns[step + 1] ?? steps.end_ns) + 1);
+  }}, node("option", {value: ""}, "all steps"), steps.start_ns.map((_, step) => node("option", {value: step}, `step ${steps.first + step}`)));
   return select;
 }

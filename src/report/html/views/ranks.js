@@ -1,18 +1,19 @@
 import {chart, palette} from "../charts.js";
-import {columns, identity, late, ranks, report, rows} from "../data.js";
+import {columns, identity, late, ranks, report, rows, view} from "../data.js";
 import {bytes, count, duration, node, percent, short, significant, value} from "../format.js";
 import {sortableTable} from "../table.js";
 
 export function rankTable() {
   const time = (name, title) => ({name, title, unit: "ns"});
   const shown = ranks.map((rank) => ({...rank, host: identity.get(rank.trace_rank)?.host ?? "",
-    gpu: identity.get(rank.trace_rank)?.gpu_name ?? "", overlap: rank.communication_ns > 0 ? rank.overlapped_ns / rank.communication_ns : 0}));
+    gpu: identity.get(rank.trace_rank)?.gpu_name ?? "", overlap: rank.communication_ns > 0 ? rank.overlapped_ns / rank.communication_ns : 0}))
+    .sort((a, b) => late.has(b.trace_rank) - late.has(a.trace_rank));  // what the verdict links to is always there
   return sortableTable([{name: "trace_rank", title: "rank"}, {name: "host", text: true}, {name: "gpu", title: "GPU", text: true},
     time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited"), time("caused_wait_ns", "caused wait"),
     time("wait_ns", "wait"), {name: "last_arrivals", title: "last"}, {name: "arrivals"},
     {name: "overlap", show: (row) => percent(row.overlap, 1)}, time("exposed_communication_ns", "exposed comm."),
     time("compute_ns", "compute"), time("idle_ns", "idle"), time("window_ns", "window")], shown,
-  {label: "Trace ranks", limit: 2000, marked: (row) => late.has(row.trace_rank), id: (row) => `rank-${row.trace_rank}`});
+  {label: "Trace ranks", limit: 256, marked: (row) => late.has(row.trace_rank), id: (row) => `rank-${row.trace_rank}`});
 }
 
 export function budget() {
@@ -58,7 +59,7 @@ export function communicators() {
 
 // Who sends how much to whom: a matrix as far as sends and receives were recorded.
 export function matrix() {
-  const cells = rows("byte_matrix");
+  const cells = view("byte_matrix");
   if (cells.length === 0) return node("p", {class: "empty"}, "No send or receive with a recorded peer and size: there is no matrix between ranks.");
   const names = Object.keys(cells[0]);
   const [from, to] = names.filter((name) => /rank|source|destination|from|to$/.test(name));
@@ -94,7 +95,7 @@ export function clocks() {
 
 // Any table of the store as it is.
 export function plainTable(name, options = {}) {
-  const list = rows(name);
+  const list = options.list ?? rows(name);
   if (list.length === 0) return node("p", {class: "empty"}, options.empty ?? `Table ${name} is empty for these traces.`);
   return sortableTable(columns(name).map((column) => ({name: column.name, unit: column.unit, description: column.description,
     text: typeof list[0][column.name] === "string", show: (row) => value(row[column.name], column)})), list,

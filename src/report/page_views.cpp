@@ -1,0 +1,185 @@
+#include "page_views.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace nsys_explain::report {
+namespace {
+
+using Names = std::vector<std::string_view>;
+using Rows = std::vector<std::size_t>;
+
+/// Kinds of things that one picture shows apart.
+constexpr std::size_t most_kinds = 14;
+/// Trace ranks whose course over time the page holds; late ones are among them.
+constexpr std::size_t most_courses = 12;
+constexpr std::size_t most_rows = 600;
+
+Rows all_rows(const Table& table) {
+  Rows rows(table.row_count());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return rows;
+}
+
+Table pick(const Table& table, const Rows& rows, const Names& columns) {
+  Table picked;
+  picked.schema = {table.schema.name, table.schema.description, {}};
+  for (const std::string_view name : columns) {
+    const std::size_t c = table.schema.index_of(name);
+    picked.schema.columns.push_back(table.schema.columns[c]);
+    std::visit(
+        [&](const auto& values) {
+          std::decay_t<decltype(values)> chosen;
+          for (const std::size_t r : rows) chosen.push_back(values[r]);
+          picked.columns.emplace_back(std::move(chosen));
+        },
+        table.columns[c]);
+  }
+  return picked;
+}
+
+Names every_column(const Table& table) {
+  Names names;
+  for (const ColumnSchema& column : table.schema.columns) names.push_back(column.name);
+  return names;
+}
+
+/// The rows with the most of an integer column, most first; among equals the first.
+Rows top_rows(const Table& table, std::string_view weight, std::size_t most) {
+  const auto& weights = column<std::int64_t>(table, weight);
+  Rows rows = all_rows(table);
+  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
+  rows.resize(std::min(rows.size(), most));
+  return rows;
+}
+
+/// The values of some columns of each row as one text.
+std::vector<std::string> keys_of(const Table& table, const Names& columns) {
+  std::vector<std::string> keys(table.row_count());
+  for (const std::string_view name : columns) {
+    std::visit(
+        [&](const auto& values) {
+          for (std::size_t r = 0; r < keys.size(); ++r) keys[r] += fmt::format("{}\n", values[r]);
+        },
+        table.columns[table.schema.index_of(name)]);
+  }
+  return keys;
+}
+
+/// A row for all that agree in the `keys`, with the sums of integer columns, most of the first sum first.
+Table sum_by(const Table& table, const Names& keys, const Names& sums, std::size_t most) {
+  Rows first;  // row in which each key comes first
+  std::vector<std::size_t> group;
+  std::map<std::string, std::size_t> groups;
+  for (const std::string& key : keys_of(table, keys)) {
+    const auto [entry, is_new] = groups.try_emplace(key, first.size());
+    if (is_new) first.push_back(group.size());
+    group.push_back(entry->second);
+  }
+  Names columns = keys;
+  columns.insert(columns.end(), sums.begin(), sums.end());
+  Table summed = pick(table, first, columns);
+  for (std::size_t s = 0; s < sums.size(); ++s) {
+    auto& values = std::get<std::vector<std::int64_t>>(summed.columns[keys.size() + s]);
+    std::fill(values.begin(), values.end(), 0);
+    const auto& all = column<std::int64_t>(table, sums[s]);
+    for (std::size_t r = 0; r < all.size(); ++r) values[group[r]] += all[r];
+  }
+  return pick(summed, top_rows(summed, sums.front(), most), columns);
+}
+
+/// The rows of the names that have most of an integer column in all; by trace rank as they were.
+Table of_top_names(const Table& table, std::string_view name, std::string_view weight, const Names& columns) {
+  const Table top = sum_by(table, {name}, {weight}, most_kinds);
+  const auto& chosen = column<std::string>(top, name);
+  const std::set<std::string> wanted(chosen.begin(), chosen.end());
+  const auto& names = column<std::string>(table, name);
+  Rows rows;
+  for (std::size_t r = 0; r < names.size(); ++r) {
+    if (wanted.contains(names[r])) rows.push_back(r);
+  }
+  return pick(table, rows, columns);
+}
+
+Table of_ranks(const Table& table, const std::set<std::int64_t>& ranks) {
+  const auto& numbers = column<std::int64_t>(table, "trace_rank");
+  Rows rows;
+  for (std::size_t r = 0; r < numbers.size(); ++r) {
+    if (ranks.contains(numbers[r])) rows.push_back(r);
+  }
+  return pick(table, rows, every_column(table));
+}
+
+Rows first_rows(const Table& table) {
+  Rows rows = all_rows(table);
+  rows.resize(std::min(rows.size(), most_rows));
+  return rows;
+}
+
+}  // namespace
+
+std::set<std::int64_t> ranks_to_follow(const JobReport& report) {
+  std::set<std::int64_t> chosen;
+  for (const Straggler& straggler : report.stragglers) {
+    if (chosen.size() < most_courses / 2) chosen.insert(straggler.trace_rank);
+  }
+  const std::size_t all = report.trace_ranks.size();
+  const std::size_t others = std::min(all, most_courses - chosen.size());
+  for (std::size_t i = 0; i < others; ++i) chosen.insert(report.trace_ranks[i * all / others].trace_rank);
+  return chosen;
+}
+
+std::vector<Table> page_views(const JobReport& report) {
+  const std::set<std::int64_t> followed = ranks_to_follow(report);
+  const std::map<std::string_view, std::function<Table(const Table&)>> makers{
+      {"kernels",
+       [](const Table& t) {
+         return sum_by(t, {"name", "communication"}, {"total_ns", "count"}, most_kinds);
+       }},
+      {"launch_latency", [](const Table& t) { return sum_by(t, {"lower_ns"}, {"count"}, most_rows); }},
+      {"stream_concurrency", [](const Table& t) { return sum_by(t, {"busy_streams"}, {"duration_ns"}, most_rows); }},
+      {"barriers",
+       [](const Table& t) {
+         return sum_by(t, {"kind", "name"}, {"total_ns", "count"}, most_rows);
+       }},
+      {"categories",
+       [](const Table& t) {
+         return of_top_names(t, "category", "elapsed_ns", {"trace_rank", "category", "elapsed_ns"});
+       }},
+      {"idle_causes",
+       [](const Table& t) {
+         return of_top_names(t, "cause", "total_ns", {"trace_rank", "cause", "total_ns"});
+       }},
+      {"phases",
+       [](const Table& t) {
+         return of_top_names(t, "phase", "projected_ns", {"trace_rank", "phase", "projected_ns"});
+       }},
+      {"kernel_peers",
+       [](const Table& t) {
+         return of_top_names(t, "name", "count", {"name", "trace_rank", "ratio", "peers_median_ns"});
+       }},
+      {"idle_gaps", [](const Table& t) { return pick(t, top_rows(t, "duration_ns", 60), every_column(t)); }},
+      {"bandwidth", [](const Table& t) { return pick(t, top_rows(t, "transfer_ns", most_rows), every_column(t)); }},
+      {"byte_matrix",
+       [](const Table& t) { return pick(t, top_rows(t, "sent_bytes", 4 * most_rows), every_column(t)); }},
+      {"straggler_cases", [](const Table& t) { return pick(t, first_rows(t), every_column(t)); }},
+      {"straggler_differences", [](const Table& t) { return pick(t, first_rows(t), every_column(t)); }},
+      {"roofline", [&](const Table& t) { return of_ranks(t, followed); }},
+      {"gpu_utilisation", [&](const Table& t) { return of_ranks(t, followed); }},
+      {"nvlink_over_time", [&](const Table& t) { return of_ranks(t, followed); }}};
+  std::vector<Table> views;
+  for (const Table& table : report.tables) {
+    const auto maker = makers.find(table.schema.name);
+    if (maker != makers.end()) views.push_back(maker->second(table));
+  }
+  return views;
+}
+
+}  // namespace nsys_explain::report

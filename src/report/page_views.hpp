@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/table.hpp"
+
+namespace nsys_explain::report {
+
+/// What the pictures of report.html stand on: tables of the report by the same names, summed over trace ranks, or cut to
+/// the columns, trace ranks or most telling rows that a picture shows. Their size is bounded by the number of trace
+/// ranks, not by what happened on them.
+std::vector<Table> page_views(const JobReport& report);
+
+/// The trace ranks whose course over time the page holds: late ones, and others evenly among the rest. Not empty where
+/// there is a trace rank.
+std::set<std::int64_t> ranks_to_follow(const JobReport& report);
+
+}  // namespace nsys_explain::report

@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+#include "nsys_explain/report/report.hpp"
+#include "report/page_views.hpp"
+#include "sample_report.hpp"
+
+namespace nsys_explain::report {
+namespace {
+
+constexpr std::int32_t heat_bins = 240;
+constexpr std::size_t listed_arrivals = 64;
+
+/// Points in time of an hour's run, and sums of seconds.
+constexpr Nanoseconds long_time = 3'600'123'456'789;
+constexpr std::int64_t long_sum = 5'123'456'789;
+
+/// What the pipeline gathers at most for `ranks` trace ranks, whatever the number of collectives.
+ReportDetail full_detail(std::int32_t ranks) {
+  ReportDetail detail;
+  HeatMap& map = detail.heat_map;
+  map.bins = heat_bins;
+  map.bin_ns = 123'456'789;
+  for (std::int32_t r = 0; r < ranks; ++r) map.trace_ranks.push_back(r);
+  map.wait_ns.assign(static_cast<std::size_t>(ranks) * heat_bins, 98'765'432);
+  map.own_lateness_ns = map.wait_ns;
+  for (std::int32_t bin = 0; bin < heat_bins; ++bin) {
+    CollectiveDetail one;
+    one.instance = 1'000'000 + bin;
+    one.communicator = "0x0123456789abcdef";
+    one.summary.first_enter_ns = one.summary.last_enter_ns = long_time;
+    one.arrivals.resize(std::min<std::size_t>(listed_arrivals, static_cast<std::size_t>(ranks)));
+    for (InstanceArrival& arrival : one.arrivals) {
+      arrival = {long_time + 1'234'567, long_time + 7'654'321, 0, 1'234'567, 123'456, 987'654, 456'789, ranks - 1, 0};
+    }
+    detail.costliest.push_back(one);
+  }
+  return detail;
+}
+
+/// A table with `each` rows of every trace rank, by its columns' names.
+Table rank_table(const std::string& name, std::vector<ColumnSchema> columns, std::int32_t ranks, int each) {
+  columns.insert(columns.begin(), {"trace_rank", ColumnKind::integer, "", ""});
+  Table table = make_table({name, "", columns});
+  RowWriter rows(table);
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    for (int i = 0; i < each; ++i) {
+      rows << rank;
+      for (std::size_t c = 1; c < columns.size(); ++c) {
+        switch (columns[c].kind) {
+          case ColumnKind::integer:
+            rows << long_sum + i;
+            break;
+          case ColumnKind::time:
+            rows << long_time + i;
+            break;
+          case ColumnKind::real:
+            rows << 12.3456789012345;
+            break;
+          case ColumnKind::label:
+          case ColumnKind::text:
+            rows << columns[c].name + std::string(150, 'x') + std::to_string(i);
+        }
+      }
+    }
+  }
+  return table;
+}
+
+JobReport full_report(std::int32_t ranks) {
+  JobReport report = large_report(ranks);
+  report.findings.resize(8);  // whatever the number of trace ranks
+  report.stragglers.resize(8);
+  report.detail = full_detail(ranks);
+  constexpr auto integer = ColumnKind::integer;
+  constexpr auto text = ColumnKind::text;
+  // Those with views, and as many again as there are others.
+  report.tables.push_back(rank_table("kernels",
+                                     {{"name", text, "", ""},
+                                      {"communication", integer, "", ""},
+                                      {"total_ns", integer, "", ""},
+                                      {"count", integer, "", ""}},
+                                     ranks, 60));
+  report.tables.push_back(
+      rank_table("categories", {{"category", text, "", ""}, {"elapsed_ns", integer, "", ""}}, ranks, 14));
+  report.tables.push_back(
+      rank_table("idle_causes", {{"cause", text, "", ""}, {"total_ns", integer, "", ""}}, ranks, 3));
+  report.tables.push_back(rank_table(
+      "gpu_utilisation",
+      {{"start_ns", ColumnKind::time, "", ""}, {"span_ns", integer, "", ""}, {"compute_ns", integer, "", ""}}, ranks,
+      100));
+  for (int i = 0; i < 60; ++i) {
+    report.tables.push_back(rank_table("table" + std::to_string(i),
+                                       {{"name", text, "", ""},
+                                        {"count", integer, "", ""},
+                                        {"share", ColumnKind::real, "", ""},
+                                        {"total_ns", integer, "", ""}},
+                                       ranks, 10));
+  }
+  return report;
+}
+
+TEST(Html, StaysSmallHoweverLargeTheJob) {
+  if (!has_html()) GTEST_SKIP() << "built without npm: there is no report.html";
+  EXPECT_LT(to_html(full_report(64)).size(), 3'000'000U);
+  EXPECT_LT(to_html(full_report(1024)).size(), 10'000'000U);
+}
+
+TEST(PageViews, SumsAreOverAllTraceRanksAndTheMostComeFirst) {
+  JobReport report = large_report(3);
+  Table table = make_table({"kernels",
+                            "",
+                            {{"trace_rank", ColumnKind::integer, "", ""},
+                             {"name", ColumnKind::text, "", ""},
+                             {"communication", ColumnKind::integer, "", ""},
+                             {"total_ns", ColumnKind::integer, "ns", ""},
+                             {"count", ColumnKind::integer, "", ""}}});
+  RowWriter rows(table);
+  const auto add = [&](std::int64_t rank, const char* name, std::int64_t total, std::int64_t count) {
+    rows << rank << name << std::int64_t{0} << total << count;
+  };
+  add(0, "small", 10, 1);
+  add(0, "large", 20, 2);
+  add(1, "small", 15, 3);
+  add(2, "large", 30, 4);
+  report.tables = {table};
+  const std::vector<Table> views = page_views(report);
+  ASSERT_EQ(views.size(), 1U);
+  EXPECT_EQ(column<std::string>(views[0], "name"), (std::vector<std::string>{"large", "small"}));
+  EXPECT_EQ(column<std::int64_t>(views[0], "total_ns"), (std::vector<std::int64_t>{50, 25}));
+  EXPECT_EQ(column<std::int64_t>(views[0], "count"), (std::vector<std::int64_t>{6, 4}));
+}
+
+TEST(PageViews, LateTraceRanksAreAmongThoseFollowedOverTime) {
+  JobReport report = large_report(200);
+  report.stragglers = {{}};
+  report.stragglers.front().trace_rank = 77;
+  report.tables = {rank_table("gpu_utilisation", {{"start_ns", ColumnKind::time, "ns", ""}}, 200, 5)};
+  const std::vector<Table> views = page_views(report);
+  ASSERT_EQ(views.size(), 1U);
+  const auto& ranks = column<std::int64_t>(views[0], "trace_rank");
+  EXPECT_EQ(std::count(ranks.begin(), ranks.end(), 77), 5);
+  EXPECT_EQ(ranks.size(), 12U * 5);
+}
+
+}  // namespace
+}  // namespace nsys_explain::report
