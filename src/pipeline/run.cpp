@@ -282,6 +282,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     if (communicator.is_root()) {
       for (const InputReport& input : report.inputs) problems << fmt::format("{}: {}\n", input.path, input.message);
       problems << "nsys-explain-mpi: no input could be analysed, so there is no report\n";
+      if (job.summary_line) out << report::to_summary_line(report, job.output_directory, nothing_analysed) << '\n';
     }
     return nothing_analysed;
   }
@@ -293,6 +294,9 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
       prepared = nullptr;
       has_results = true;
     });
+    if (directory && !job.prometheus_path.empty()) {
+      write_whole_file(job.prometheus_path, report::to_prometheus(report, job.output_directory));
+    }
   });
   if (timeline) {
     phases.collective("writing the timeline", [&] {
@@ -301,14 +305,17 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     });
   }
   report.run.phases = phases.finished();
+  const int code = exit_code(job, report);
   if (communicator.is_root()) {
     for (const InputReport& input : report.inputs) {
       if (input.status == InputStatus::failed) problems << fmt::format("{}: {}\n", input.path, input.message);
     }
-    if (!job.quiet)
+    if (job.summary_line) {
+      out << report::to_summary_line(report, job.output_directory, code) << '\n';
+    } else if (!job.quiet) {
       out << report::to_summary(report, job.output_directory) << '\n' << report::to_phase_table(report.run);
+    }
   }
-  const int code = exit_code(job, report);
   if (code == all_analysed && !job.only_shards) unfinished.complete();
   return code;
 }

@@ -23,6 +23,13 @@ std::string to_html(const JobReport& report);
 /// The few lines printed at the end of a run: the verdict and where the reports lie.
 std::string to_summary(const JobReport& report, std::string_view output_directory);
 
+/// The same in one line of JSON, for job logs. `exit_code`: of the run.
+std::string to_summary_line(const JobReport& report, std::string_view output_directory, int exit_code);
+
+/// Metrics in the text format of Prometheus (version 0.0.4), as the node exporter's textfile collector reads them.
+/// Every series carries the label `results`, so that files of several jobs can lie side by side.
+std::string to_prometheus(const JobReport& report, std::string_view output_directory);
+
 /// What each phase of the run took, as lines for a terminal.
 std::string to_phase_table(const RunFacts& run);
 

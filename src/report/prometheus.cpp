@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "nsys_explain/model/names.hpp"
+#include "nsys_explain/report/report.hpp"
+#include "overview.hpp"
+#include "text.hpp"
+
+namespace nsys_explain::report {
+namespace {
+
+using Labels = std::vector<std::pair<std::string_view, std::string>>;
+
+/// The exposition format: families of samples, each family once, with its labels escaped.
+class Exposition {
+ public:
+  explicit Exposition(std::string_view results) : results_(results) {}
+
+  void begin_family(std::string_view name, std::string_view help) {
+    family_ = fmt::format("nsys_explain_{}", name);
+    fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} gauge\n", family_, help, family_);
+  }
+  template <class Value>
+  void add(const Labels& labels, Value value) {
+    text_ += fmt::format("{}{{results=\"{}\"", family_, escaped(results_));
+    for (const auto& [name, label] : labels) text_ += fmt::format(",{}=\"{}\"", name, escaped(label));
+    text_ += fmt::format("}} {}\n", value);
+  }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  static std::string escaped(std::string_view label) {
+    std::string result;
+    for (const char c : valid_utf8(label)) {
+      if (c == '\\' || c == '"') result += '\\';
+      if (c == '\n') {
+        result += "\\n";
+      } else {
+        result += c;
+      }
+    }
+    return result;
+  }
+
+  std::string results_, family_, text_;
+};
+
+double ratio(Nanoseconds part_ns, Nanoseconds whole_ns) {
+  return whole_ns > 0 ? static_cast<double>(part_ns) / static_cast<double>(whole_ns) : 0;
+}
+
+void add_job(Exposition& exposition, const JobReport& report, const Overview& overview) {
+  exposition.begin_family("run_info", "Always 1; the version that made the report.");
+  exposition.add({{"version", report.run.tool_version}}, 1);
+  exposition.begin_family("inputs", "Traces by their fate.");
+  exposition.add({{"status", "ok"}}, overview.inputs_ok);
+  exposition.add({{"status", "degraded"}}, overview.inputs_degraded);
+  exposition.add({{"status", "failed"}}, overview.inputs_failed);
+  exposition.begin_family("trace_ranks", "Ranks of the job that were analysed.");
+  exposition.add({}, report.trace_ranks.size());
+  exposition.begin_family("wait_ratio", "Waiting in collectives / GPU time of all trace ranks.");
+  exposition.add({}, ratio(overview.wait_ns, overview.window_ns));
+  exposition.begin_family("findings", "Findings by severity.");
+  for (std::size_t severity = 0; severity < overview.findings.size(); ++severity) {
+    exposition.add({{"severity", std::string(severity_name(static_cast<FindingSeverity>(severity)))}},
+                   overview.findings[severity]);
+  }
+}
+
+void add_stragglers(Exposition& exposition, const JobReport& report, const Overview& overview) {
+  exposition.begin_family("stragglers", "Trace ranks, nodes, rails or racks that make the others wait.");
+  exposition.add({}, overview.stragglers.size());
+  if (overview.stragglers.empty()) return;
+  exposition.begin_family("straggler_cost_ratio", "Waiting that a straggler costs / GPU time of all trace ranks.");
+  for (const Straggler& straggler : overview.stragglers) {
+    const TraceRankIdentity* identity = find_identity(report, straggler.trace_rank);
+    exposition.add({{"trace_rank", fmt::to_string(straggler.trace_rank)},
+                    {"level", std::string(level_name(straggler.level))},
+                    {"place", straggler.place},
+                    {"host", identity == nullptr ? "" : identity->host},
+                    {"gpu", identity == nullptr ? "" : fmt::to_string(identity->key.device_id)},
+                    {"gpu_uuid", identity == nullptr ? "" : identity->gpu_uuid},
+                    {"pattern", std::string(pattern_name(straggler.pattern))},
+                    {"cause", std::string(cause_name(straggler.cause))}},
+                   straggler.cost_share);
+  }
+}
+
+void add_clock(Exposition& exposition, const ClockResidual& residual) {
+  if (!residual.held_out_p50_ns) return;
+  exposition.begin_family("clock_residual_seconds", "Disagreement of matched ends that were held out of the fit.");
+  for (const auto& [quantile, value_ns] :
+       {std::pair("0.5", residual.held_out_p50_ns), std::pair("0.9", residual.held_out_p90_ns),
+        std::pair("1", residual.held_out_max_ns)}) {
+    if (value_ns) exposition.add({{"quantile", quantile}}, static_cast<double>(*value_ns) / 1e9);
+  }
+}
+
+Operation operation_of(std::string_view name) {
+  for (int value = 0; value <= static_cast<int>(Operation::barrier); ++value) {
+    if (operation_name(static_cast<Operation>(value)) == name) return static_cast<Operation>(value);
+  }
+  return Operation::unknown;
+}
+
+/// Communicators of one shape together: a job may have thousands of them.
+void add_bandwidths(Exposition& exposition, const JobReport& report) {
+  const Table* table = find_table(report.tables, "bandwidth");
+  if (table == nullptr || table->row_count() == 0) return;
+  using Class = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>;
+  struct Sums {
+    std::int64_t bytes = 0, transfer_ns = 0;
+  };
+  std::map<Class, Sums> classes;
+  const auto integers = [&](std::string_view name) -> const auto& {
+    return column<std::int64_t>(*table, name);
+  };
+  for (std::size_t row = 0; row < table->row_count(); ++row) {
+    Sums& sums = classes[{column<std::string>(*table, "operation")[row], integers("from_bytes")[row],
+                          integers("members")[row], integers("nodes")[row]}];
+    sums.bytes += integers("bytes")[row];
+    sums.transfer_ns += integers("transfer_ns")[row];
+  }
+  exposition.begin_family("bus_bandwidth_bytes_per_second",
+                          "Bus bandwidth of collectives once every member is there: operation, size from this power of "
+                          "two, members, nodes.");
+  for (const auto& [key, sums] : classes) {
+    const auto& [operation, from_bytes, members, nodes] = key;
+    if (sums.transfer_ns <= 0) continue;
+    exposition.add({{"operation", operation},
+                    {"from_bytes", fmt::to_string(from_bytes)},
+                    {"members", fmt::to_string(members)},
+                    {"nodes", fmt::to_string(nodes)}},
+                   bus_bandwidth_factor(operation_of(operation), members) * static_cast<double>(sums.bytes) /
+                       static_cast<double>(sums.transfer_ns) * 1e9);
+  }
+}
+
+}  // namespace
+
+std::string to_prometheus(const JobReport& report, std::string_view output_directory) {
+  const Overview overview = overview_of(report);
+  Exposition exposition(output_directory);
+  add_job(exposition, report, overview);
+  add_stragglers(exposition, report, overview);
+  add_clock(exposition, report.clock.residual);
+  add_bandwidths(exposition, report);
+  return std::move(exposition).text();
+}
+
+}  // namespace nsys_explain::report
