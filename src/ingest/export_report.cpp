@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "nsys_explain/ingest/child_process.hpp"
 #include "nsys_explain/ingest/export_advice.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
@@ -29,6 +30,7 @@ int run_program(std::vector<std::string> arguments, const std::string& log) {
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  keep_descriptors_from_children();
   pid_t child = 0;
   const int error = ::posix_spawnp(&child, pointers[0], &actions, nullptr, pointers.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "nsys_explain/ingest/child_process.hpp"
 #include "unfinished_run.hpp"
 
 namespace nsys_explain::pipeline {
@@ -58,6 +59,7 @@ int run_self(std::vector<std::string> arguments) {
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  ingest::keep_descriptors_from_children();
   pid_t child = 0;
   const int failure = ::posix_spawn(&child, program.c_str(), nullptr, &attributes, pointers_to(arguments).data(),
                                     pointers_to(environment).data());

@@ -152,8 +152,16 @@ class Cluster:
         """Where /mnt/local of that host lies, seen from outside."""
         return self.directory / "host" / host / "local"
 
-    def on(self, host, command, environment=None, user=None, timeout=120, cwd=None):
+    def on(self, host, command, timeout=120, **options):
         """Runs a command on a host with exactly that environment; returns subprocess.CompletedProcess with text."""
+        return subprocess.run(self._entering(host, command, **options), capture_output=True, text=True, timeout=timeout)
+
+    def start_on(self, host, command, **options):
+        """The same without waiting for its end: a subprocess.Popen."""
+        return subprocess.Popen(self._entering(host, command, **options), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def _entering(self, host, command, environment=None, user=None, cwd=None):
         processes = ["-p"] if host != "h0" else []
         enter = ["nsenter", "-t", str(self.first_process[host]), "-n", "-m", "-u", "-i", *processes,
                  f"--wd={cwd or self.directory}", "--"]
@@ -161,8 +169,7 @@ class Cluster:
             enter += ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
         variables = {"PATH": SYSTEM_PATH, "HOME": "/root", "SLURM_CONF": str(self.directory / "slurm.conf"),
                      **MPI_ENVIRONMENT, **(environment or {})}
-        return subprocess.run([*enter, "env", "-i", *(f"{k}={v}" for k, v in variables.items() if v is not None),
-                               *map(str, command)], capture_output=True, text=True, timeout=timeout)
+        return [*enter, "env", "-i", *(f"{k}={v}" for k, v in variables.items() if v is not None), *map(str, command)]
 
     # --- Slurm
     def _configuration(self):

@@ -146,6 +146,101 @@ class Damage(Cluster):
         self.assert_run(done, 5)
 
 
+class CutOff(Cluster):
+    """Runs over node-local traces that hang in one of them, on h2: a stand-in for nsys waits there at a gate."""
+
+    INPUTS = "/mnt/local/cut/*"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name, rank in cls.rank_names.items():
+            cut = cls.cluster.local_disk(f"h{1 + rank // 2}") / "cut"
+            cut.mkdir(exist_ok=True)
+            if rank == 3:
+                (cut / "rank_3.nsys-rep").write_text(f"{cls.shared}/by-rank/3.sqlite")
+            else:
+                shutil.copy(cls.traces / name, cut / f"rank_{rank}.sqlite")
+        cls.gate, cls.reached = cls.shared / "gate", cls.shared / "reached"
+        nsys = cls.shared / "bin" / "nsys"
+        nsys.parent.mkdir()
+        nsys.write_text(f"""#!/bin/bash
+while [ $# -gt 1 ]; do [ "$1" = --output ] && out=$2; shift; done
+[ -p {cls.gate} ] && {{ echo $PPID >{cls.reached}.part; mv {cls.reached}.part {cls.reached}; exec cat {cls.gate}; }}
+cp "$(cat "$1")" "$out"
+""")
+        nsys.chmod(0o755)
+        cls.environment = {"PATH": f"{nsys.parent}:{pretend.SYSTEM_PATH}"}
+        done = cls.cluster.srun("--nodes=4", "--ntasks=4", cls.tool, cls.INPUTS, "--export", "--out",
+                                cls.shared / "undisturbed", environment=cls.environment)
+        assert done.returncode == 0, done.stderr
+        cls.undisturbed = results(cls.shared / "undisturbed")
+
+    def start(self, *options):
+        """An srun that hangs, once all that can be read was read; and the process number of the tool on h2."""
+        os.mkfifo(self.gate)
+        self.addCleanup(self.open_gate)
+        self.reached.unlink(missing_ok=True)
+        process = self.cluster.start_on("h0", ["srun", "--immediate=20", "--mpi=pmix", "--kill-on-bad-exit=1", "--nodes=4", "--ntasks=4", "--job-name",
+                                               self._testMethodName, self.tool, self.INPUTS, "--export", "--out",
+                                               self.out(), *options], environment=self.environment)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        shards = self.out() / "shards"
+        self.cluster._until(lambda: self.reached.exists() and len(list(shards.glob("*.record"))) == 8,  # 7 and the plan
+                            "the run did not come to the gate")
+        return process, int(self.reached.read_text())
+
+    def open_gate(self):
+        if not self.gate.exists():
+            return
+        try:
+            os.close(os.open(self.gate, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            pass  # nobody there
+        self.gate.unlink()
+
+    def assert_merge_finishes(self, *nodes, options=()):
+        self.open_gate()
+        done = self.cluster.srun(f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}", f"--nodelist={','.join(nodes)}", self.tool,
+                                 "merge", self.out() / "shards", "--out", self.out(), *options, environment=self.environment)
+        self.assert_run(done)
+        self.assertEqual(results(self.out()), self.undisturbed)
+        self.assertFalse((self.out() / "shards").exists())
+
+    def assert_partial(self):
+        report = json.loads((self.out() / "report.json").read_text())
+        self.assertEqual([i["path"] for i in report["inputs"] if i["status"] == "failed"], ["/mnt/local/cut/rank_3.nsys-rep"])
+        self.assertEqual(report["findings"][0]["id"], "partial-report")
+        self.assert_names_the_culprit(report)
+
+    def test_1_a_killed_rank_then_merge(self):
+        process, tool = self.start()
+        self.assertEqual(self.cluster.on("h2", ["kill", "-9", tool]).returncode, 0)
+        _, problems = process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0, problems)
+        self.assert_merge_finishes("h1", "h2", "h3", "h4", options=["--force"])
+
+    def test_2_sigterm_as_at_the_time_limit(self):
+        process, _ = self.start()
+        self.cluster.on("h0", ["scancel", "--signal=TERM", "--name", self._testMethodName])
+        _, problems = process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0, problems)
+        self.assertIn("got SIGTERM", problems)
+        self.assertIn(f"merge {self.out()}/shards", problems)
+        self.assert_partial()
+
+    def test_3_a_lost_host_then_merge(self):
+        process, _ = self.start("--timeout", "8")
+        self.cluster.kill_host("h4")
+        # Slurm takes its time to notice; the timeout does not.
+        self.cluster._until(lambda: (self.out() / "report.json").exists(), "no partial report")
+        self.assert_partial()
+        process.kill()
+        # What h4 had on its disk is nowhere but in the shards.
+        self.assert_merge_finishes("h1", "h2", "h3", options=["--force"])
+
+
 class Hooks(Cluster):
     def submit(self, *arguments, **options):
         done = self.cluster.on("h0", ["sbatch", "--parsable", *arguments], **options)

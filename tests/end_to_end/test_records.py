@@ -1,7 +1,9 @@
 """Records of what was read: a cache that changes nothing but the time, and runs that are cut off and finished by merge."""
 
+import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -143,6 +145,32 @@ class Cache(Records):
         done = self.explain(self.traces, "out", "--cache", self.directory / "file" / "cache")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("cannot create", done.stderr)
+
+
+class Operators(Records):
+    def test_metrics_and_the_summary_line(self):
+        metrics = self.directory / "metrics.prom"
+        done = self.explain(self.traces, "out", "--prometheus", metrics, "--summary-line", ranks=2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        line = json.loads(done.stdout)
+        self.assertEqual((line["exit_code"], line["trace_ranks"], line["inputs"]["ok"]), (0, 4, 4))
+        self.assertEqual([s["trace_rank"] for s in line["stragglers"]], [1])
+        report = self.report("out")
+        self.assertEqual(line["clock_residual_p90_ns"], report["clock"]["residual"]["held_out_p90_ns"])
+        text = metrics.read_text()
+        share = sum(r["wait_ns"] for r in report["ranks"]) / sum(r["window_ns"] for r in report["ranks"])
+        found = re.search(r"^nsys_explain_wait_ratio\{[^}]*\} (.*)$", text, re.M)
+        self.assertAlmostEqual(float(found.group(1)), share, places=12)
+        self.assertRegex(text, r'straggler_cost_ratio\{[^}]*trace_rank="1"[^}]*cause="slow_kernel"\}')
+        # One class: all-reduces of this job; total bytes over total transfer time.
+        self.assertIn('operation="all_reduce"', text)
+        self.assertEqual([p.name for p in self.directory.glob("metrics*")], ["metrics.prom"])
+
+    def test_metrics_that_cannot_be_written(self):
+        done = self.explain(self.traces, "out", "--prometheus", self.directory / "nowhere" / "metrics.prom")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("cannot write", done.stderr)
+        self.assertTrue((self.directory / "out" / "report.json").exists())
 
 
 class CutOff(Records):
