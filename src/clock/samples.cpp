@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <string>
@@ -199,19 +200,35 @@ void add_ties(SampleSet& set, std::span<const std::int32_t> number, const LevelZ
 }
 
 /// From this many samples on, a part of the instances is enough to come close to the clocks: of those with the same
-/// members and class that occur often, about this many; and all others, because they may be all that relates some
-/// sessions.
+/// members and class in the same part of the run about this many; and all where there are few, because they may be all
+/// that relates some sessions, or all that tells their drifts.
 constexpr std::int64_t many_samples = 1 << 16;
-constexpr std::uint64_t enough_instances = 64;
-constexpr std::uint64_t kind_buckets = 1 << 14;
+constexpr std::uint64_t enough_instances = 16;
+constexpr Nanoseconds parts_of_run = 8;
+constexpr std::uint64_t kind_buckets = 1 << 16;
+
+/// From the first exit to the last, on the clocks as they are.
+Interval extent_of(const Samples& samples, const Reduction& reduction) {
+  constexpr auto never = std::numeric_limits<Nanoseconds>::max();
+  std::vector<std::int64_t> ends = {-never, -never};
+  for (const Sample& sample : samples.samples) {
+    ends[0] = std::max(ends[0], -sample.exit_ns);
+    ends[1] = std::max(ends[1], sample.exit_ns);
+  }
+  ends = reduction.maximum(ends);
+  return {-ends[0], ends[1]};
+}
 
 void choose_part(SampleSet& set, const Reduction& reduction) {
   if (set.total_samples <= many_samples) return;
+  const Interval run = extent_of(set.own, reduction);
+  const Nanoseconds part_ns = (run.end_ns - run.start_ns) / parts_of_run + 1;
   std::vector<std::uint64_t> bucket;
   bucket.reserve(set.own.groups.size());
   std::vector<std::int64_t> instances(kind_buckets, 0);
   for (const SampleGroup& group : set.own.groups) {
-    auto hash = static_cast<std::uint64_t>(group.scale_class);
+    const auto part = static_cast<std::uint64_t>((set.own.of(group).front().exit_ns - run.start_ns) / part_ns);
+    std::uint64_t hash = mix(static_cast<std::uint64_t>(group.scale_class) * parts_of_run + part);
     for (const Sample& sample : set.own.of(group)) hash = mix(hash ^ static_cast<std::uint64_t>(sample.session));
     bucket.push_back(hash % kind_buckets);
     ++instances[bucket.back()];
