@@ -19,6 +19,7 @@ std::vector<std::int64_t> Consensus::merge(const MemberSequence& member, const C
     const Nanoseconds exit_ns = map.to_reference(member.exit_ns[i]);
     if (partner[i] >= 0) {
       const auto index = static_cast<std::size_t>(partner[i]);
+      timeline_.symbols[index] = std::max(timeline_.symbols[index], member.symbols[i]);  // of one kind: what calls tell
       update(index, enter_ns, exit_ns);
       result[i] = identifiers_[index];
       place = index + 1;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <span>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -30,6 +32,71 @@ std::uint32_t hash_name(std::string_view name) {
   return hash;
 }
 
+struct StreamArrival {
+  std::uint32_t stream_id = 0;
+  Arrival arrival;
+};
+
+bool is_told(const Arrival& arrival) {
+  return arrival.evidence == Evidence::nccl_payload;
+}
+
+/// True where no communicator comes back to the stream after another has used it: what lies between two calls of one
+/// communicator is that communicator's, too.
+bool take_no_turns(std::span<StreamArrival* const> on_stream) {
+  std::set<std::uint64_t> seen;
+  std::uint64_t current = 0;
+  for (const StreamArrival* s : on_stream) {
+    if (!is_told(s->arrival) || s->arrival.communicator == current) continue;
+    current = s->arrival.communicator;
+    if (!seen.insert(current).second) return false;
+  }
+  return true;
+}
+
+/// What kernels of one name do on one communicator, as their calls tell: operations, and whether with several peers.
+using Habits = std::map<std::pair<std::uint64_t, std::uint32_t>, std::set<std::pair<Operation, bool>>>;
+
+void adopt(Arrival& orphan, std::uint64_t communicator, const Habits& habits) {
+  orphan.communicator = communicator;
+  orphan.evidence = Evidence::order;
+  const auto habit = habits.find({communicator, orphan.kernel_name_hash});
+  if (habit == habits.end() || habit->second.size() != 1) return;
+  const auto& [operation, with_several_peers] = *habit->second.begin();
+  orphan.operation = operation;
+  if (with_several_peers) orphan.peer_or_root = several_peers;
+}
+
+/// Kernels whose calls were not recorded, as those launched before the capture began, belong to the communicator of
+/// their neighbours on the stream, and do what its other kernels of that name do. `on_stream`: in enter order.
+void adopt_orphans(std::span<StreamArrival* const> on_stream) {
+  if (!take_no_turns(on_stream)) return;
+  Habits habits;
+  std::uint64_t before = 0;
+  std::vector<Arrival*> waiting;  // for what comes after them
+  for (StreamArrival* s : on_stream) {
+    Arrival& arrival = s->arrival;
+    if (!is_told(arrival)) continue;
+    habits[{arrival.communicator, arrival.kernel_name_hash}].emplace(arrival.operation,
+                                                                     arrival.peer_or_root == several_peers);
+  }
+  for (StreamArrival* s : on_stream) {
+    if (!is_told(s->arrival)) {
+      waiting.push_back(&s->arrival);
+      continue;
+    }
+    const std::uint64_t after = s->arrival.communicator;
+    for (Arrival* orphan : waiting) {
+      if (before == 0 || before == after) adopt(*orphan, after, habits);
+    }
+    waiting.clear();
+    before = after;
+  }
+  for (Arrival* orphan : waiting) {
+    if (before != 0) adopt(*orphan, before, habits);
+  }
+}
+
 /// In the order in which the host launched them, which is the order of the calls in a group.
 bool launched_before(const Launched& a, const Launched& b) {
   return std::tuple(a.launch_ns, a.interval.start_ns, a.device, a.stream_id) <
@@ -48,13 +115,14 @@ class ProcessExtractor {
 
   std::vector<DeviceArrivals> run() {
     result_.resize(process_.devices.size());
+    staged_.resize(process_.devices.size());
     for (std::size_t d = 0; d < process_.devices.size(); ++d) {
       result_[d].device_id = process_.devices[d].device_id;
       collect_kernels(d);
     }
     for (std::size_t d = 0; d < process_.devices.size(); ++d) collect_projections(d);
     join_groups();
-    for (DeviceArrivals& device : result_) finish(device.arrivals);
+    for (std::size_t d = 0; d < result_.size(); ++d) finish(staged_[d], result_[d].arrivals);
     return std::move(result_);
   }
 
@@ -144,25 +212,29 @@ class ProcessExtractor {
       arrival.evidence = call->communicator >= first_nccl_key ? Evidence::nccl_payload : Evidence::order;
       for (const NcclCall& carried : call->fused) device.fused.push_back({arrival.enter_ns, carried});
     }
-    if (arrival.evidence != Evidence::nccl_payload)
-      arrival.communicator = launched.stream_id;  // becomes a lane in finish
-    device.arrivals.push_back(arrival);
+    if (arrival.evidence != Evidence::nccl_payload) arrival.communicator = 0;
+    staged_[launched.device].push_back({launched.stream_id, arrival});
   }
 
-  /// Sorts, turns streams into lanes, numbers positions and arrivals.
-  static void finish(std::vector<Arrival>& arrivals) {
-    std::sort(arrivals.begin(), arrivals.end(), [](const Arrival& a, const Arrival& b) {
-      return std::tuple(a.enter_ns, a.exit_ns, a.communicator) < std::tuple(b.enter_ns, b.exit_ns, b.communicator);
-    });
-    std::map<std::uint64_t, std::uint64_t> lane_of_stream;
+  /// Sorts, turns streams without communicator into lanes, numbers positions and arrivals.
+  static void finish(std::vector<StreamArrival>& staged, std::vector<Arrival>& arrivals) {
+    const auto order = [](const StreamArrival& s) {
+      return std::tuple(s.arrival.enter_ns, s.arrival.exit_ns, s.arrival.communicator, s.stream_id);
+    };
+    std::sort(staged.begin(), staged.end(),
+              [&](const StreamArrival& a, const StreamArrival& b) { return order(a) < order(b); });
+    std::map<std::uint32_t, std::vector<StreamArrival*>> streams;
+    for (StreamArrival& s : staged) streams[s.stream_id].push_back(&s);
+    for (const auto& [stream_id, on_stream] : streams) adopt_orphans(on_stream);
+    std::map<std::uint32_t, std::uint64_t> lane_of_stream;
     std::map<std::uint64_t, std::int32_t> next_position;
     std::int32_t next_index = 0;
-    for (Arrival& arrival : arrivals) {
+    for (auto& [stream_id, arrival] : staged) {
       arrival.index = next_index++;
-      if (arrival.evidence != Evidence::nccl_payload) {
-        arrival.communicator = lane_of_stream.try_emplace(arrival.communicator, lane_of_stream.size()).first->second;
-      }
+      if (arrival.communicator == 0)
+        arrival.communicator = lane_of_stream.try_emplace(stream_id, lane_of_stream.size()).first->second;
       arrival.position = next_position[arrival.communicator]++;
+      arrivals.push_back(arrival);
     }
     measure_work(arrivals);
   }
@@ -186,6 +258,7 @@ class ProcessExtractor {
   std::vector<NcclGroup> groups_;
   std::vector<bool> group_has_kernel_;
   std::vector<Launched> launched_;
+  std::vector<std::vector<StreamArrival>> staged_;  ///< per device
   std::vector<DeviceArrivals> result_;
 };
 

@@ -68,11 +68,15 @@ bool is_pair_exchange(const Arrival& arrival) {
 }
 
 std::uint64_t arrival_symbol(const Arrival& arrival) {
-  std::uint64_t symbol = mix(0, static_cast<std::uint64_t>(arrival.operation));
-  if (arrival.operation == Operation::unknown) symbol = mix(symbol, arrival.kernel_name_hash);
-  if (members_differ(arrival.operation)) return symbol;
-  symbol = mix(symbol, static_cast<std::uint64_t>(arrival.call_bytes));
-  return mix(symbol, static_cast<std::uint64_t>(static_cast<std::int64_t>(arrival.peer_or_root)));
+  constexpr std::uint64_t told = 0xffffffffU;
+  std::uint64_t kind = mix(0, static_cast<std::uint64_t>(arrival.operation));
+  if (arrival.operation == Operation::unknown) kind = mix(kind, arrival.kernel_name_hash);
+  kind &= ~told;
+  const bool is_told = arrival.call_bytes >= 0 || arrival.peer_or_root >= 0;
+  if (members_differ(arrival.operation) || !is_told) return kind;
+  const std::uint64_t bytes = mix(0, static_cast<std::uint64_t>(arrival.call_bytes));
+  const auto root = static_cast<std::uint64_t>(static_cast<std::int64_t>(arrival.peer_or_root));
+  return kind | (mix(bytes, root) & told) | 1U;
 }
 
 std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arrivals, std::int32_t device_id,

@@ -47,12 +47,34 @@ struct Channel {
   ExitAgreement agreement;
 };
 
+/// How exchanges that were matched lie between their two members; where they are few, what is usual.
+Channel channel_of(std::size_t a, std::size_t b, std::span<const Arrival> arrivals, std::span<const Bundle> matched,
+                   const PlannedCommunicator& communicator) {
+  std::array<std::vector<TimedOperation>, 2> ends;
+  for (const Bundle& bundle : matched) {
+    for (const std::size_t e : bundle) {
+      if (bundle.size() == 2)
+        ends[member_of(communicator, arrivals[e]) == a ? 0 : 1].push_back({arrivals[e].enter_ns, arrivals[e].exit_ns});
+    }
+  }
+  for (std::vector<TimedOperation>& end : ends) {
+    std::sort(end.begin(), end.end(),
+              [](const TimedOperation& x, const TimedOperation& y) { return x.exit_ns < y.exit_ns; });
+  }
+  constexpr Nanoseconds usual_spread_ns = 2'000;
+  return {a, b, exit_agreement(ends[0], ends[1]).value_or(ExitAgreement{.exit_spread_ns = usual_spread_ns})};
+}
+
 /// Finds the peers of exchanges whose calls do not tell them.
 class PeerFinder {
  public:
   PeerFinder(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
-             std::span<const std::size_t> exchanges, const AlignmentOptions& alignment)
-      : arrivals_(arrivals), alignment_(alignment), by_exit_(communicator.trace_ranks.size()) {
+             std::span<const std::size_t> exchanges, std::map<std::size_t, std::size_t> peer_of,
+             const AlignmentOptions& alignment)
+      : arrivals_(arrivals),
+        peer_of_(std::move(peer_of)),
+        alignment_(alignment),
+        by_exit_(communicator.trace_ranks.size()) {
     for (const std::size_t e : exchanges) by_exit_[member_of(communicator, arrivals[e])].push_back(e);
     for (std::vector<std::size_t>& member : by_exit_) {
       std::sort(member.begin(), member.end(), [&](std::size_t x, std::size_t y) {
@@ -61,9 +83,16 @@ class PeerFinder {
     }
   }
 
-  std::vector<Bundle> run() {
+  /// `told`: between members that calls tell; others are looked for.
+  std::vector<Bundle> run(const std::vector<Channel>& told) {
     std::vector<std::tuple<Nanoseconds, std::size_t, std::size_t>> candidates;
-    for (const Channel& channel : channels()) add_candidates(channel, candidates);
+    const auto is_told = [&](const Channel& found) {
+      return std::any_of(told.begin(), told.end(), [&](const Channel& t) { return t.a == found.a && t.b == found.b; });
+    };
+    for (const Channel& channel : told) add_candidates(channel, candidates);
+    for (const Channel& channel : channels()) {
+      if (!is_told(channel)) add_candidates(channel, candidates);
+    }
     // The closest pairs first: an exchange has one counterpart only.
     std::sort(candidates.begin(), candidates.end());
     std::vector<Bundle> bundles;
@@ -82,6 +111,12 @@ class PeerFinder {
   }
 
  private:
+  /// False where the call of an exchange tells another peer.
+  bool may_meet(std::size_t exchange, std::size_t member) const {
+    const auto told = peer_of_.find(exchange);
+    return told == peer_of_.end() || told->second == member;
+  }
+
   std::vector<TimedOperation> timed(std::size_t member) const {
     std::vector<TimedOperation> operations;
     for (const std::size_t e : by_exit_[member]) operations.push_back({arrivals_[e].enter_ns, arrivals_[e].exit_ns});
@@ -121,6 +156,7 @@ class PeerFinder {
       auto b = std::lower_bound(others.begin(), others.end(), expected_ns - tolerance_ns,
                                 [&](std::size_t e, Nanoseconds t) { return arrivals_[e].exit_ns < t; });
       for (; b != others.end() && arrivals_[*b].exit_ns <= expected_ns + tolerance_ns; ++b) {
+        if (!may_meet(a, channel.b) || !may_meet(*b, channel.a)) continue;
         if (!are_complementary(arrivals_[a].directions, arrivals_[*b].directions)) continue;
         if (!is_feasible(arrivals_[a], arrivals_[*b], alignment_)) continue;
         candidates.emplace_back(std::abs(arrivals_[*b].exit_ns - expected_ns), a, *b);
@@ -129,6 +165,7 @@ class PeerFinder {
   }
 
   std::span<const Arrival> arrivals_;
+  std::map<std::size_t, std::size_t> peer_of_;  ///< exchange: member that its call tells
   const AlignmentOptions& alignment_;
   std::vector<std::vector<std::size_t>> by_exit_;  ///< exchanges of each member
 };
@@ -161,14 +198,28 @@ std::vector<Bundle> match_pair_exchanges(const PlannedCommunicator& communicator
       peer_unknown.push_back(e);
     }
   }
+  const bool are_peers_sought = !peer_unknown.empty() && alignment.time_scale_ns != no_time;
+  std::vector<Channel> told;
+  std::map<std::size_t, std::size_t> peer_of;
   for (const auto& [key, ends] : pairs) {
-    for (Bundle& bundle : match_members(arrivals, ends, alignment)) bundles.push_back(std::move(bundle));
+    std::vector<Bundle> matched = match_members(arrivals, ends, alignment);
+    if (are_peers_sought) told.push_back(channel_of(key.first, key.second, arrivals, matched, communicator));
+    for (Bundle& bundle : matched) {
+      // What its peer did may be one of those that do not tell theirs.
+      if (are_peers_sought && bundle.size() == 1) {
+        const std::size_t e = bundle.front(), own = member_of(communicator, arrivals[e]);
+        peer_of[e] = own == key.first ? key.second : key.first;
+        peer_unknown.push_back(e);
+      } else {
+        bundles.push_back(std::move(bundle));
+      }
+    }
   }
-  if (alignment.time_scale_ns == no_time) {
-    for (const std::size_t e : peer_unknown) bundles.push_back({e});
-  } else {
-    for (Bundle& bundle : PeerFinder(communicator, arrivals, peer_unknown, alignment).run())
+  if (are_peers_sought) {
+    for (Bundle& bundle : PeerFinder(communicator, arrivals, peer_unknown, std::move(peer_of), alignment).run(told))
       bundles.push_back(std::move(bundle));
+  } else {
+    for (const std::size_t e : peer_unknown) bundles.push_back({e});
   }
   return bundles;
 }

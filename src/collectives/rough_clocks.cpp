@@ -75,6 +75,51 @@ std::vector<std::size_t> strides_below(std::size_t ranks) {
   return strides;
 }
 
+/// One member's record of an operation, on a common time.
+struct PooledRecord {
+  std::uint64_t symbol = 0;
+  Nanoseconds exit_ns = 0;
+  Nanoseconds enter_ns = 0;
+  std::int32_t trace_rank = -1;
+};
+
+/// Operations from the records of their members: those of different trace ranks that end almost together. At most a
+/// few thousand around the centre.
+MemberSequence merge_records(std::vector<PooledRecord> records, Nanoseconds centre_ns) {
+  constexpr std::size_t most_operations = 8192;
+  constexpr Nanoseconds together_ns = 50'000;
+  std::sort(records.begin(), records.end(), [](const PooledRecord& a, const PooledRecord& b) {
+    return std::tie(a.symbol, a.exit_ns, a.trace_rank) < std::tie(b.symbol, b.exit_ns, b.trace_rank);
+  });
+  std::vector<PooledRecord> operations;
+  std::set<std::int32_t> members;
+  Nanoseconds last_exit_ns = 0;
+  for (const PooledRecord& record : records) {
+    const bool is_same = !operations.empty() && operations.back().symbol == record.symbol &&
+                         record.exit_ns - last_exit_ns <= together_ns && !members.contains(record.trace_rank);
+    if (is_same) {
+      operations.back().enter_ns = std::max(operations.back().enter_ns, record.enter_ns);
+    } else {
+      operations.push_back(record);
+      members.clear();
+    }
+    members.insert(record.trace_rank);
+    last_exit_ns = record.exit_ns;
+  }
+  std::sort(operations.begin(), operations.end(), [](const PooledRecord& a, const PooledRecord& b) {
+    return std::tie(a.exit_ns, a.enter_ns, a.symbol) < std::tie(b.exit_ns, b.enter_ns, b.symbol);
+  });
+  const auto centre =
+      std::lower_bound(operations.begin(), operations.end(), centre_ns,
+                       [](const PooledRecord& operation, Nanoseconds t) { return operation.exit_ns < t; });
+  const Sample kept =
+      sample_around(static_cast<std::size_t>(centre - operations.begin()), most_operations, operations.size());
+  MemberSequence sequence;
+  for (std::size_t i = kept.first; i < kept.end; ++i)
+    append_operation(sequence, operations[i].symbol, operations[i].enter_ns, operations[i].exit_ns);
+  return sequence;
+}
+
 /// Joins numbers into sets.
 class Forest {
  public:
@@ -255,10 +300,10 @@ std::vector<std::uint64_t> RoughClocks::shared_communicators(std::int32_t a, std
   return shared;
 }
 
-/// What a component did on these communicators, by exit: every member's record of it, on the component's common time.
+/// What a component did on these communicators, by exit on its common time. Each operation counts once, however many of
+/// its members are in the component: it ends when the first one leaves.
 MemberSequence RoughClocks::pooled(std::int32_t component, std::span<const std::uint64_t> communicators) const {
-  constexpr std::size_t most_pooled = 8192;
-  std::vector<std::tuple<Nanoseconds, Nanoseconds, std::uint64_t>> operations;
+  std::vector<PooledRecord> records;
   for (const Rank& rank : ranks_) {
     if (component_of(rank.session) != component) continue;
     for (const SampledOperation& operation : rank.operations) {
@@ -268,20 +313,11 @@ MemberSequence RoughClocks::pooled(std::int32_t component, std::span<const std::
       }
       // Equal symbols of different communicators are different operations.
       const std::uint64_t symbol = operation.symbol ^ (operation.lane * 0x9e3779b97f4a7c15ULL);
-      operations.emplace_back(to_common(rank.session, operation.exit_ns), to_common(rank.session, operation.enter_ns),
-                              symbol);
+      records.push_back({symbol, to_common(rank.session, operation.exit_ns),
+                         to_common(rank.session, operation.enter_ns), rank.trace_rank});
     }
   }
-  std::sort(operations.begin(), operations.end());
-  const auto centre = std::lower_bound(operations.begin(), operations.end(), std::tuple(centre_ns_, centre_ns_, 0UL));
-  const Sample kept =
-      sample_around(static_cast<std::size_t>(centre - operations.begin()), most_pooled, operations.size());
-  MemberSequence sequence;
-  for (std::size_t i = kept.first; i < kept.end; ++i) {
-    const auto& [exit_ns, enter_ns, symbol] = operations[i];
-    append_operation(sequence, symbol, enter_ns, exit_ns);
-  }
-  return sequence;
+  return merge_records(std::move(records), centre_ns_);
 }
 
 std::optional<SessionRelation> RoughClocks::compare_components(const Comparison& comparison) const {

@@ -81,10 +81,12 @@ void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSe
 bool is_beaten(const Candidate& rival, const Candidate& best) {
   constexpr std::size_t blocks = 16;
   constexpr double standard_errors = 6;
+  // Beyond this an operation only adds to the scatter: how often one shift is better counts, not by how much.
+  constexpr double largest_advantage = 1;
   std::vector<double> advantages;
   for (std::size_t k = 0; k < best.evidence.size(); ++k) {
     if (best.evidence[k] == not_covered || rival.evidence[k] == not_covered) continue;
-    advantages.push_back(best.evidence[k] - rival.evidence[k]);
+    advantages.push_back(std::clamp(best.evidence[k] - rival.evidence[k], -largest_advantage, largest_advantage));
   }
   const std::size_t size = advantages.size(), used = std::min(blocks, size);
   if (used < blocks / 2) return false;

@@ -80,7 +80,8 @@ class PairFinder {
       while (first < size && reference_.exit_ns[first] < enter_ns_[i] - slack_ns) ++first;
       const std::size_t limit = std::min(size, first + most_per_operation);
       for (std::size_t j = first; j < limit && reference_.enter_ns[j] <= exit_ns_[i] + slack_ns; ++j) {
-        if (reference_.symbols[j] == member_.symbols[i] && is_possible(i, j)) pairs.push_back({i, j, gain(i, j)});
+        if (may_be_one(reference_.symbols[j], member_.symbols[i]) && is_possible(i, j))
+          pairs.push_back({i, j, gain(i, j)});
       }
     }
     return pairs;

@@ -31,7 +31,8 @@ struct SequenceSummary {
 /// True for a kernel of sends and receives that meets one other member only, known or not.
 bool is_pair_exchange(const Arrival& arrival);
 
-/// What two arrivals must share to be one instance: operation, root and, where all members pass the same, bytes.
+/// What two arrivals must share to be one instance: operation, and, as far as calls tell and all members pass the same,
+/// bytes and root (see may_be_one).
 std::uint64_t arrival_symbol(const Arrival& arrival);
 
 /// Digests of the arrivals of one trace rank, sorted by communicator. Memberships of other devices do not count.
