@@ -89,9 +89,11 @@ class PeerFinder {
     const auto is_told = [&](const Channel& found) {
       return std::any_of(told.begin(), told.end(), [&](const Channel& t) { return t.a == found.a && t.b == found.b; });
     };
-    for (const Channel& channel : told) add_candidates(channel, candidates);
+    // What is left between told peers lies at the windows' edges, where the clock's drift counts.
+    constexpr Nanoseconds sought_reach_ns = 5'000, told_reach_ns = 20'000;
+    for (const Channel& channel : told) add_candidates(channel, told_reach_ns, candidates);
     for (const Channel& channel : channels()) {
-      if (!is_told(channel)) add_candidates(channel, candidates);
+      if (!is_told(channel)) add_candidates(channel, sought_reach_ns, candidates);
     }
     // The closest pairs first: an exchange has one counterpart only.
     std::sort(candidates.begin(), candidates.end());
@@ -147,9 +149,9 @@ class PeerFinder {
     return found;
   }
 
-  void add_candidates(const Channel& channel,
+  void add_candidates(const Channel& channel, Nanoseconds reach_ns,
                       std::vector<std::tuple<Nanoseconds, std::size_t, std::size_t>>& candidates) const {
-    const Nanoseconds tolerance_ns = std::max<Nanoseconds>(5'000, 10 * channel.agreement.exit_spread_ns);
+    const Nanoseconds tolerance_ns = std::max(reach_ns, 10 * channel.agreement.exit_spread_ns);
     const std::vector<std::size_t>& others = by_exit_[channel.b];
     for (const std::size_t a : by_exit_[channel.a]) {
       const Nanoseconds expected_ns = arrivals_[a].exit_ns + channel.agreement.shift_ns;
