@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "exit_agreement.hpp"
+#include "lane_relation.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "shift_candidates.hpp"
 
@@ -19,9 +20,17 @@ struct Lane {
   std::int32_t component = 0;
   bool point_to_point = false;                                 ///< most of its operations are sends and receives
   std::map<std::uint64_t, std::vector<TimedOperation>> exits;  ///< of synchronising operations, by symbol
+  std::map<std::uint64_t, Operation> operation_of;             ///< by symbol
+  bool is_named_elsewhere = false;                             ///< some of its operations are of communicators that
+                                                               ///< other calls on the trace rank name
   std::size_t group = no_group;
   Nanoseconds best_spread_ns = std::numeric_limits<Nanoseconds>::max();  ///< of the exits it shares with another lane
 };
+
+/// What every kernel shows of an operation (see may_be_one).
+std::uint64_t kind_of(std::uint64_t symbol) {
+  return symbol >> 32U;
+}
 
 /// Exits of all-reduces do not agree better than this; a few may by chance.
 constexpr Nanoseconds least_spread_ns = 150;
@@ -39,6 +48,10 @@ void keep_central(std::vector<TimedOperation>& by_exit, Nanoseconds centre_ns) {
 std::vector<Lane> make_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks) {
   std::map<std::pair<std::int32_t, std::uint64_t>, Lane> lanes;
   std::map<std::pair<std::int32_t, std::uint64_t>, std::int64_t> point_to_point;
+  std::set<std::pair<std::int32_t, std::uint64_t>> named_kinds;
+  for (const SampledOperation& operation : samples) {
+    if (operation.lane >= first_nccl_key) named_kinds.emplace(operation.trace_rank, kind_of(operation.symbol));
+  }
   for (const SampledOperation& operation : samples) {
     if (operation.lane >= first_nccl_key) continue;
     const std::pair key(operation.trace_rank, operation.lane);
@@ -48,6 +61,12 @@ std::vector<Lane> make_lanes(std::span<const SampledOperation> samples, const Ro
     lane.component = clocks.component_of(operation.session);
     point_to_point[key] += operation.operation == Operation::send_recv ? 1 : -1;
     if (!may_end_together(operation.operation)) continue;
+    // Calls name the communicators of this kind of operation here, so this is one of those; only which is not known.
+    if (named_kinds.contains({operation.trace_rank, kind_of(operation.symbol)})) {
+      lane.is_named_elsewhere = true;
+      continue;
+    }
+    lane.operation_of[operation.symbol] = operation.operation;
     lane.exits[operation.symbol].push_back({clocks.to_common(operation.session, operation.enter_ns),
                                             clocks.to_common(operation.session, operation.exit_ns)});
   }
@@ -78,6 +97,37 @@ std::optional<ExitAgreement> best_agreement(const Lane& a, const Lane& b) {
   return best;
 }
 
+std::vector<std::uint64_t> symbols_of(const Lane& lane) {
+  std::vector<std::uint64_t> symbols;
+  for (const auto& [symbol, operations] : lane.exits) symbols.push_back(symbol);
+  return symbols;
+}
+
+bool covers(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns) {
+  const auto found = lane.exits.find(symbol);
+  return found != lane.exits.end() && found->second.front().exit_ns <= exit_ns &&
+         exit_ns <= found->second.back().exit_ns;
+}
+
+bool ends_near(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns, Nanoseconds tolerance_ns) {
+  const auto found = lane.exits.find(symbol);
+  if (found == lane.exits.end()) return false;
+  const auto next = std::lower_bound(found->second.begin(), found->second.end(), exit_ns - tolerance_ns,
+                                     [](const TimedOperation& o, Nanoseconds t) { return o.exit_ns < t; });
+  return next != found->second.end() && next->exit_ns <= exit_ns + tolerance_ns;
+}
+
+/// True where too many operations are left of those that all members leave within a moment.
+bool disagrees(const Lane& lane, const Lane& rest) {
+  constexpr std::size_t fewest = 3, one_in = 25;
+  for (const auto& [symbol, operations] : rest.exits) {
+    const Operation operation = lane.operation_of.at(symbol);
+    if (operation != Operation::all_reduce && operation != Operation::reduce_scatter) continue;
+    if (operations.size() >= fewest && one_in * operations.size() >= lane.exits.at(symbol).size()) return true;
+  }
+  return false;
+}
+
 class Grouper {
  public:
   explicit Grouper(std::vector<Lane> lanes) : lanes_(std::move(lanes)) {}
@@ -91,12 +141,92 @@ class Grouper {
       ++groups;
     }
     LaneKeys keys;
-    if (!any) return keys;
-    for (const Lane& lane : lanes_) keys[{lane.trace_rank, lane.lane}] = lane.group;
+    if (!any && std::none_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.is_named_elsewhere; }))
+      return keys;
+    const std::set<std::size_t> taking_turns = groups_taking_turns();
+    for (const Lane& lane : lanes_)
+      keys[{lane.trace_rank, lane.lane}] = taking_turns.contains(lane.group) ? groups++ : lane.group;
     return keys;
   }
 
  private:
+  /// The operations of a lane that end with none of its group's, though those were captured at the time.
+  Lane unexplained(std::size_t l, std::span<const std::size_t> group, Nanoseconds tolerance_ns) const {
+    Lane rest = lanes_[l];
+    for (auto& [symbol, operations] : rest.exits) {
+      std::erase_if(operations, [&, s = symbol](const TimedOperation& operation) {
+        bool is_covered = false, is_explained = false;
+        for (const std::size_t other : group) {
+          if (other == l) continue;
+          is_covered = is_covered || covers(lanes_[other], s, operation.exit_ns);
+          is_explained = is_explained || ends_near(lanes_[other], s, operation.exit_ns, tolerance_ns);
+        }
+        return !is_covered || is_explained;
+      });
+    }
+    return rest;
+  }
+
+  /// Groups whose lanes carry another communicator besides: all-reduces or reduce-scatters of theirs end apart, or what
+  /// is left of their operations ends together with what is left of lanes of another group. Which operation is whose
+  /// cannot be told safely then.
+  std::set<std::size_t> groups_taking_turns() const {
+    std::set<std::size_t> found;
+    std::map<std::size_t, std::vector<std::size_t>> groups;
+    for (std::size_t l = 0; l < lanes_.size(); ++l) groups[lanes_[l].group].push_back(l);
+    std::vector<Lane> rests;
+    for (std::size_t l = 0; l < lanes_.size(); ++l) {
+      const std::vector<std::size_t>& group = groups.at(lanes_[l].group);
+      const bool is_told = group.size() > 1 && !lanes_[l].point_to_point;
+      rests.push_back(is_told ? unexplained(l, group, 4 * lanes_[l].best_spread_ns) : Lane{});
+      const Nanoseconds far_ns = std::max(10 * lanes_[l].best_spread_ns, sharp_ns);
+      if (is_told && disagrees(lanes_[l], unexplained(l, group, far_ns))) found.insert(lanes_[l].group);
+    }
+    for (const auto& [a, b] : lanes_that_meet(rests)) {
+      if (found.contains(lanes_[a].group) && found.contains(lanes_[b].group)) continue;
+      if (!best_agreement(rests[a], rests[b])) continue;
+      found.insert(lanes_[a].group);
+      found.insert(lanes_[b].group);
+    }
+    // All ranks run one program: what carries the same kinds of operations elsewhere takes turns as well.
+    std::set<std::vector<std::uint64_t>> programs;
+    for (const Lane& lane : lanes_) {
+      if (found.contains(lane.group)) programs.insert(symbols_of(lane));
+    }
+    for (const Lane& lane : lanes_) {
+      if (programs.contains(symbols_of(lane))) found.insert(lane.group);
+    }
+    return found;
+  }
+
+  /// Pairs of lanes of different groups of which several operations end at about one time.
+  std::set<std::pair<std::size_t, std::size_t>> lanes_that_meet(std::span<const Lane> rests) const {
+    constexpr std::size_t most_neighbours = 16;
+    constexpr int fewest_meetings = 3;
+    std::vector<std::tuple<std::int32_t, std::uint64_t, Nanoseconds, std::size_t>> ends;
+    for (std::size_t l = 0; l < rests.size(); ++l) {
+      for (const auto& [symbol, operations] : rests[l].exits) {
+        for (const TimedOperation& operation : operations)
+          ends.emplace_back(rests[l].component, symbol, operation.exit_ns, l);
+      }
+    }
+    std::sort(ends.begin(), ends.end());
+    std::map<std::pair<std::size_t, std::size_t>, int> meetings;
+    for (std::size_t e = 0; e < ends.size(); ++e) {
+      const auto& [component, symbol, exit_ns, l] = ends[e];
+      for (std::size_t n = e + 1; n < ends.size() && n <= e + most_neighbours; ++n) {
+        const auto& [other_component, other_symbol, other_exit_ns, other] = ends[n];
+        if (other_component != component || other_symbol != symbol || other_exit_ns - exit_ns > sharp_ns) break;
+        if (lanes_[l].group != lanes_[other].group) ++meetings[std::minmax(l, other)];
+      }
+    }
+    std::set<std::pair<std::size_t, std::size_t>> pairs;
+    for (const auto& [pair, count] : meetings) {
+      if (count >= fewest_meetings) pairs.insert(pair);
+    }
+    return pairs;
+  }
+
   /// Makes the group of one lane. Members of a point-to-point group need not share operations with the first one, and
   /// chance may set apart two that truly agree, so partners are asked in turn: all of them, or a few.
   bool gather(std::size_t first, std::size_t group) {

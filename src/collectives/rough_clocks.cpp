@@ -17,6 +17,9 @@ namespace {
 /// As least_sharp_share where lanes are of different operations that are merely coupled.
 constexpr double least_coupled_share = 0.7;
 
+/// Trace ranks that share nothing cost most, and a relation takes one that share something.
+constexpr std::size_t most_comparisons_per_component = 12;
+
 /// Stands for all lanes of a trace rank together: where each lane is too regular or too short, their interplay may
 /// tell.
 constexpr std::uint64_t all_lanes = std::numeric_limits<std::uint64_t>::max();
@@ -187,8 +190,10 @@ RoughClocks::RoughClocks(std::span<const SampledOperation> samples, std::span<co
     });
     ranks_.push_back(std::move(rank));
   }
-  strides_ = strides_below(ranks_.size());
   tie_sessions(ties);
+  strides_ = strides_below(ranks_.size());
+  const std::set<std::int32_t> components(component_.begin(), component_.end());
+  comparisons_left_ = most_comparisons_per_component * components.size();
 }
 
 /// Sessions of one host, unless what they communicated contradicts its clock: a container may have one of its own.
@@ -277,6 +282,8 @@ std::vector<Comparison> RoughClocks::by_lanes() {
       if (a != b) (forest.join(a, b) ? round : later).push_back(pair);
     }
     of_stride_ = std::move(later);
+    if (round.size() > comparisons_left_) return {};
+    comparisons_left_ -= round.size();
     if (!round.empty()) return round;
   }
   return {};

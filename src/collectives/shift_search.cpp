@@ -61,16 +61,21 @@ class LocalSearch {
 std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const MemberSequence& reference) {
   const std::size_t size = member.symbols.size();
   if (size < fewest_operations || reference.symbols.size() < fewest_operations) return std::nullopt;
+  // A contest soon takes all of a short member in, wherever it began.
+  constexpr std::size_t most_in_few_places = 512, few_places = 3;
   // Sharp agreement first; the wider reach is for operations whose members leave at different times.
   for (const Nanoseconds reach_ns : {250'000, 4'000'000}) {
     Shift chosen;
+    std::size_t places_asked = 0;
     // Places in eighths of the member: where one lies in a stretch that the reference lacks, another may not.
     for (const std::size_t eighth : {4, 2, 6, 1, 7, 3, 5}) {
       const Shift shift = LocalSearch(member, reference, size * eighth / 8, reach_ns).find();
+      ++places_asked;
       if (shift.verdict > chosen.verdict) chosen = shift;
       // Where as many operations as ever count left the matter open, other places hold no more.
       const bool is_exhausted = size > 1024 && shift.sample.size() == std::min(size, largest_sample);
-      if (chosen.verdict == Verdict::decided || is_exhausted || size <= first_sample) break;
+      const bool is_short = size <= most_in_few_places && places_asked >= few_places;
+      if (chosen.verdict == Verdict::decided || is_exhausted || is_short || size <= first_sample) break;
     }
     if (chosen.verdict == Verdict::nothing) continue;
     const auto relocate = [&](std::size_t operation, Nanoseconds expected_offset_ns) -> std::optional<ClockLine> {

@@ -73,8 +73,9 @@ struct SessionTie {
 /// Rough clocks of sessions, from samples of what their trace ranks communicated: good to tens of microseconds over the
 /// sampled time. Sessions that share a host's clock are taken together, unless what they communicated contradicts it.
 /// What is left is compared in rounds, and only until it is related: first components that share communicators, by all
-/// operations of those; then trace ranks by their unnamed lanes, near ones first. Each round is a forest over the
-/// components, so that no relation is searched twice; which comparisons it holds does not depend on who makes them.
+/// operations of those; then trace ranks by their unnamed lanes, near ones first, a dozen per component at most. Each
+/// round is a forest over the components, so that no relation is searched twice; which comparisons it holds does not
+/// depend on who makes them.
 class RoughClocks {
  public:
   /// `samples` of all trace ranks, in any order; centre_ns as for sample_lanes; one tie per session.
@@ -118,6 +119,7 @@ class RoughClocks {
   std::set<std::array<std::int64_t, 4>> compared_;  ///< two components and how many sessions they had
   std::vector<std::size_t> strides_;                ///< still to come, nearest last
   std::vector<Comparison> of_stride_;               ///< of the last stride taken, still to come
+  std::size_t comparisons_left_ = 0;                ///< of trace ranks
   Nanoseconds centre_ns_ = 0;
 };
 
@@ -125,7 +127,9 @@ class RoughClocks {
 /// key of their own. Empty where nothing could be told at all.
 using LaneKeys = std::map<std::pair<std::int32_t, std::uint64_t>, std::uint64_t>;
 
-/// Brings lanes together whose synchronising operations end together. A pure function of the set of samples.
+/// Brings lanes together whose synchronising operations end together. Lanes that carry several communicators in turns
+/// stay alone, and so do those of operations of which other calls on the trace rank name the communicator. A pure
+/// function of the set of samples.
 LaneKeys group_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks);
 
 /// Gives the arrivals of one trace rank the keys of their lanes, and numbers their positions anew.

@@ -83,6 +83,20 @@ TEST(AlignSequences, DifferentSymbolsAreNeverOneOperation) {
   EXPECT_EQ(distinct, (std::set<std::int64_t>{0, 1, 2, 3}));
 }
 
+TEST(AlignSequences, WhatNoCallToldMayBeAnyOfItsKind) {
+  constexpr std::uint64_t kind = 5ULL << 32U;
+  EXPECT_TRUE(may_be_one(kind, kind | 7U));
+  EXPECT_TRUE(may_be_one(kind | 7U, kind));
+  EXPECT_FALSE(may_be_one(kind | 7U, kind | 8U));
+  EXPECT_FALSE(may_be_one(kind, (6ULL << 32U) | 7U));
+  EXPECT_EQ(align_on_job_time({member_with_exits({100, 200}, kind | 7U), member_with_exits({100, 200}, kind)}),
+            (Numbers{{0, 1}, {0, 1}}));
+  // What the second one's calls tell holds for the first one's operations, too.
+  EXPECT_EQ(align_on_job_time({member_with_exits({100, 200}, kind), member_with_exits({100}, kind | 7U),
+                               member_with_exits({100}, kind | 8U)}),
+            (Numbers{{0, 2}, {0}, {1}}));
+}
+
 TEST(AlignSequences, OnJobTimeInfeasiblePairsAreNotMade) {
   // One leaves at 100 us, the other enters at 110 us: the clock would have to be wrong by ten times its scale.
   EXPECT_EQ(align_on_job_time({member_with_exits({100}), member_with_exits({120})}), (Numbers{{0}, {1}}));

@@ -129,6 +129,54 @@ TEST(Extraction, OrphanKernelIsKept) {
   EXPECT_EQ(b.extract()[0].arrivals[0].operation, Operation::all_reduce);
 }
 
+TEST(Extraction, OrphanTakesTheCommunicatorOfItsStream) {
+  Builder b;
+  b.kernel(all_reduce_kernel, 20, 30, 77);  // launched before the capture began
+  b.nccl(NcclFunction::all_reduce, 100, 120, world, 4096);
+  b.kernel(all_reduce_kernel, 200, 300, b.launch(110));
+  b.kernel(all_reduce_kernel, 220, 310, 78, 9);  // nothing tells whose stream 9 is
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 3U);
+  EXPECT_EQ(arrivals[0].communicator, world);
+  EXPECT_EQ(arrivals[0].evidence, Evidence::order);
+  EXPECT_EQ(arrivals[0].call_bytes, -1);
+  EXPECT_EQ(arrivals[1].position, 1);
+  EXPECT_LT(arrivals[2].communicator, first_nccl_key);
+}
+
+TEST(Extraction, OrphanDoesWhatKernelsOfItsNameDoThere) {
+  Builder b;
+  b.kernel(send_recv_kernel, 20, 30, 77);
+  b.range("nccl:all_to_all", 90, 130);
+  b.nccl(NcclFunction::group_start, 100, 101);
+  b.nccl(NcclFunction::send, 102, 103, world, 1000, 1);
+  b.nccl(NcclFunction::recv, 104, 105, world, 1000, 1);
+  b.nccl(NcclFunction::send, 106, 107, world, 1000, 2);
+  b.nccl(NcclFunction::recv, 108, 109, world, 1000, 2);
+  b.nccl(NcclFunction::group_end, 110, 120);
+  b.kernel(send_recv_kernel, 200, 300, b.launch(112));
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 2U);
+  EXPECT_EQ(arrivals[0].operation, Operation::all_to_all);
+  EXPECT_EQ(arrivals[0].communicator, world);
+}
+
+TEST(Extraction, OrphanBetweenTwoCommunicatorsStaysAlone) {
+  Builder b;
+  b.nccl(NcclFunction::all_reduce, 100, 120, world, 4096);
+  b.kernel(all_reduce_kernel, 200, 300, b.launch(110));
+  b.kernel(all_reduce_kernel, 320, 330, 77);
+  b.nccl(NcclFunction::all_reduce, 400, 420, pair, 4096);
+  b.kernel(all_reduce_kernel, 500, 600, b.launch(410));
+  EXPECT_LT(b.extract()[0].arrivals[1].communicator, first_nccl_key);
+  b.kernel(all_reduce_kernel, 620, 630, 78);
+  EXPECT_EQ(b.extract()[0].arrivals[3].communicator, pair) << "made anew, and in use since";
+  // Taking turns: whose the last one is cannot be told.
+  b.nccl(NcclFunction::all_reduce, 700, 720, world, 4096);
+  b.kernel(all_reduce_kernel, 800, 900, b.launch(710));
+  EXPECT_LT(b.extract()[0].arrivals[3].communicator, first_nccl_key);
+}
+
 TEST(Extraction, GroupedSendsAndReceivesAreOneKernelPerCommunicator) {
   Builder b;
   b.nccl(NcclFunction::group_start, 100, 101);
