@@ -63,6 +63,9 @@ const tests = {
   async "from the verdict to the evidence in two clicks"() {
     const {page} = late;
     assert.match(await page.locator("#verdict h1").innerText(), new RegExp(`Trace rank ${pages.lateRank} is late`));
+    // The verdict and its finding put the same figure on it.
+    const share = /[\d.]+% of all GPU time/;
+    assert.equal((await page.locator("#verdict h1").innerText()).match(share)[0], (await page.locator("#findings summary").first().innerText()).match(share)[0]);
     await page.locator("#verdict a", {hasText: "see when"}).click();
     const canvas = page.locator("#heat canvas");
     await canvas.scrollIntoViewIfNeeded();

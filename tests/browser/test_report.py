@@ -72,7 +72,7 @@ def main():
     root = pathlib.Path(tempfile.mkdtemp(prefix="nsys-explain-browser-"))
     try:
         job = root / "job"
-        subprocess.run([SYNTH, "--out", job, "--nodes", "2", "--gpus-per-node", "4", "--tp", "2", "--seed", "2", "--steps", "12",
+        subprocess.run([SYNTH, "--out", job, "--nodes", "2", "--gpus-per-node", "4", "--seed", "2", "--steps", "12",
                         "--gpu-metrics", "--fault", "slow_gpu:rank=5,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
         late = explain([job], root / "late", "--ncu", ncu_csv(root / "ncu.csv", job))
         one = explain([sorted(job.glob("*.sqlite"))[0]], root / "one")

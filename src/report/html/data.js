@@ -18,7 +18,7 @@ export const stragglers = report.stragglers ?? [];
 export const ranks = report.ranks ?? [];
 
 export const identity = new Map((report.trace_ranks ?? []).map((rank) => [rank.trace_rank, rank]));
-export const late = new Set(stragglers.map((straggler) => straggler.trace_rank));
+export const late = new Set(stragglers.flatMap((straggler) => straggler.trace_ranks?.length > 0 ? straggler.trace_ranks : [straggler.trace_rank]));
 
 export const steps = embedded.steps;
 

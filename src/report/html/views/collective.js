@@ -79,7 +79,7 @@ function draw(one) {
       ? `Trace rank ${last}${host ? ` on ${host}` : ""} came last`
       : `Who came last cannot be told: the arrivals are closer than the clocks`),
     `; arrival skew ${duration(one.last_enter_ns - one.first_enter_ns)}, uncertainty ${uncertainty > 0 ? duration(uncertainty) : "unknown"}` +
-      ` (black bars: one standard uncertainty of each clock; dashed lines: of the last arrival against the one before). Waiting in all: ${duration(one.wait_ns)}.` +
+      ` (bars at the enters: one standard uncertainty of each clock; dashed lines: of the last arrival against the one before). Waiting in all: ${duration(one.wait_ns)}.` +
       (one.left_out > 0 ? ` ${count(one.left_out)} arrivals between the earliest and the latest are only in the store.` : "")),
     chart(option, {height: Math.max(180, 60 + 16 * arrivals.length), description: `Arrivals of collective ${one.instance} by trace rank`}),
     sortableTable(columns, arrivals, {label: "Arrivals", marked: (row) => late.has(row.trace_rank)}),

@@ -9,7 +9,7 @@ export function rankTable() {
     gpu: identity.get(rank.trace_rank)?.gpu_name ?? "", overlap: rank.communication_ns > 0 ? rank.overlapped_ns / rank.communication_ns : 0}))
     .sort((a, b) => late.has(b.trace_rank) - late.has(a.trace_rank));  // what the verdict links to is always there
   return sortableTable([{name: "trace_rank", title: "rank"}, {name: "host", text: true}, {name: "gpu", title: "GPU", text: true},
-    time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited"), time("caused_wait_ns", "caused wait"),
+    time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited"), time("delay_cost_ns", "cost of delays"), time("caused_wait_ns", "caused wait"),
     time("wait_ns", "wait"), {name: "last_arrivals", title: "last"}, {name: "arrivals"},
     {name: "overlap", show: (row) => percent(row.overlap, 1)}, time("exposed_communication_ns", "exposed comm."),
     time("compute_ns", "compute"), time("idle_ns", "idle"), time("window_ns", "window")], shown,
@@ -32,7 +32,7 @@ export function budget() {
   }, {description: "Share of compute, exposed communication, copies, graphs and idle time of every trace rank"});
 }
 
-// Sums by host, and by what the run itself concluded about levels.
+// Sums by host; which place is late as a whole, the verdict says.
 export function levels() {
   const byHost = new Map();
   for (const rank of ranks) {
@@ -43,10 +43,8 @@ export function levels() {
     byHost.set(host, sum);
   }
   const time = (name, title) => ({name, title, unit: "ns"});
-  const concluded = rows("levels");
-  return node("div", {}, sortableTable([{name: "host", text: true}, {name: "ranks"}, time("own_lateness_ns", "own lateness"),
-    time("caused_wait_ns", "caused wait"), time("wait_ns", "wait"), time("idle_ns", "idle")], [...byHost.values()], {label: "Hosts"}),
-  concluded.length > 0 ? plainTable("levels") : null);
+  return sortableTable([{name: "host", text: true}, {name: "ranks"}, time("own_lateness_ns", "own lateness"),
+    time("caused_wait_ns", "caused wait"), time("wait_ns", "wait"), time("idle_ns", "idle")], [...byHost.values()], {label: "Hosts"});
 }
 
 export function communicators() {
@@ -84,8 +82,8 @@ export function clocks() {
     {name: "uncertainty_ns", title: "uncertainty", unit: "ns"}, {name: "component", title: "group"}], sessions, {label: "Sessions"});
   const bins = residual.histogram ?? [];
   const histogram = bins.length === 0 ? node("p", {class: "empty"}, "No ends were held out of the fit, so its error was not measured.") : chart({
-    tooltip: {trigger: "axis"}, xAxis: {type: "category", data: bins.map((bin) => `< ${duration(bin.upper_ns ?? bin.end_ns ?? bin.below_ns)}`)},
-    yAxis: {type: "value", name: "ends"}, series: [{type: "bar", data: bins.map((bin) => bin.count ?? bin.samples)}],
+    tooltip: {trigger: "axis"}, xAxis: {type: "category", data: bins.map((bin) => `< ${duration(bin.to_ns)}`)},
+    yAxis: {type: "value", name: "ends"}, series: [{type: "bar", data: bins.map((bin) => bin.samples)}],
   }, {height: 240, description: "How far ends of collectives held out of the fit differ"});
   return node("div", {}, node("p", {}, residual.held_out_p50_ns === null ? "" :
     `Ends held out of the fit differ by ${duration(residual.held_out_p50_ns)} (median), ${duration(residual.held_out_p90_ns)} (90% less) ` +

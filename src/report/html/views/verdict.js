@@ -8,11 +8,12 @@ function gpuTime(ns) {
 function headline() {
   const collectives = report.collectives;
   if (stragglers.length > 0) {
-    const caused = stragglers.reduce((sum, one) => sum + one.caused_wait_ns, 0);
+    // As in the findings: all waiting that starts from their delays, also where it came through others.
+    const cost = stragglers.reduce((sum, one) => sum + one.delay_cost_ns, 0);
     const whole = ranks.reduce((sum, rank) => sum + rank.window_ns, 0);
     const names = [...late].slice(0, 6).join(", ") + (late.size > 6 ? ", ..." : "");
     return ["bad", `Trace rank${late.size > 1 ? "s" : ""} ${names} ${late.size > 1 ? "are" : "is"} late: the others waited ` +
-      `${gpuTime(caused)}, ${percent(caused, whole)} of all GPU time`];
+      `${gpuTime(cost)}, ${percent(cost, whole)} of all GPU time`];
   }
   if ((collectives.unjudged ?? 0) > 0 && collectives.unjudged * 2 > collectives.instances) {
     return ["warn", "Lateness cannot be judged from these traces"];
@@ -36,8 +37,9 @@ export function verdict() {
     ["Sessions by clock", clockMethods()],
   ];
   const list = stragglers.slice(0, 8).map((one) => node("li", {},
-    node("a", {href: `#rank-${one.trace_rank}`}, `Trace rank ${one.trace_rank}`),
-    ` (${one.pattern}, cause: ${String(one.cause).replaceAll("_", " ")}): caused ${duration(one.caused_wait_ns)} of waiting; `,
+    node("a", {href: `#rank-${one.trace_rank}`}, one.level === "gpu" || !one.place ? `Trace rank ${one.trace_rank}` : `${one.level} ${one.place}`),
+    ` (${one.pattern}, cause: ${String(one.cause).replaceAll("_", " ")}): its delays cost ${duration(one.delay_cost_ns)} of waiting, ` +
+      `${duration(one.caused_wait_ns)} of it in the collectives to which it came late; `,
     node("a", {href: "#heat"}, "see when"), ", ", node("a", {href: "#cases"}, "see why")));
   return node("section", {id: "verdict", "aria-label": "Verdict"},
     node("div", {class: `verdict ${mood}`}, node("h1", {}, text), list.length > 0 ? node("ul", {}, list) : null),
