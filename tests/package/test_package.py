@@ -56,7 +56,7 @@ def check_completion(prefix):
 def check_archives(prefix, work):
     # What was installed, or cpack would build everything once more.
     run(CPACK, "--config", BUILD / "CPackConfig.cmake", "-B", work / "packages", "-D", "CPACK_INSTALL_CMAKE_PROJECTS=",
-        "-D", f"CPACK_INSTALLED_DIRECTORIES={prefix};/")
+        "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", "-D", f"CPACK_INSTALLED_DIRECTORIES={prefix};/")
     deb, = (work / "packages").glob("*.deb")
     archive, = (work / "packages").glob("*.tar.gz")
     fields = run("dpkg-deb", "--field", deb)
