@@ -209,20 +209,6 @@ std::vector<CategorySummary> categories_of(const Table* table) {
   return result;
 }
 
-std::vector<GpuSpeed> speeds_of(const Table* table) {
-  std::vector<GpuSpeed> speeds;
-  if (table == nullptr) return speeds;
-  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
-  const auto& kernels = column<std::int64_t>(*table, "kernels");
-  const auto& ratios = column<double>(*table, "ratio");
-  const auto& p_values = column<double>(*table, "p_value");
-  const auto& slow = column<std::int64_t>(*table, "slow");
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    speeds.push_back({static_cast<std::int32_t>(ranks[i]), kernels[i], ratios[i], p_values[i], slow[i] != 0});
-  }
-  return speeds;
-}
-
 LaunchSummary launches_of(const Table* table) {
   LaunchSummary summary;
   if (table == nullptr) return summary;
@@ -292,6 +278,21 @@ std::vector<Suspect> suspects_of(const ActivitySummary& summary, Nanoseconds win
 
 }  // namespace
 
+std::vector<GpuSpeed> gpu_speeds(const std::vector<Table>& tables) {
+  std::vector<GpuSpeed> speeds;
+  const Table* table = find_table(tables, "gpu_speed");
+  if (table == nullptr) return speeds;
+  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
+  const auto& kernels = column<std::int64_t>(*table, "kernels");
+  const auto& ratios = column<double>(*table, "ratio");
+  const auto& p_values = column<double>(*table, "p_value");
+  const auto& slow = column<std::int64_t>(*table, "slow");
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    speeds.push_back({static_cast<std::int32_t>(ranks[i]), kernels[i], ratios[i], p_values[i], slow[i] != 0});
+  }
+  return speeds;
+}
+
 ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobReport& report) {
   const auto table = [&](const char* name) { return find_table(tables, name); };
   ActivitySummary summary;
@@ -323,7 +324,7 @@ ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobRe
   }
   summary.processes = processes_of(tables, report);
   summary.categories = categories_of(table("categories"));
-  summary.gpu_speeds = speeds_of(table("gpu_speed"));
+  summary.gpu_speeds = gpu_speeds(tables);
   summary.launches = launches_of(table("launch_storm"));
   if (const Table* memory = table("gpu_memory_summary")) {
     for (const std::int64_t peak : column<std::int64_t>(*memory, "peak_bytes")) {

@@ -69,6 +69,7 @@ std::array<Nanoseconds, work_part_count> more_of(const StragglerCase& one) {
 }
 
 Cause cause_of_compute(const StragglerCase& one, const Divergence* divergence) {
+  if (!one.alike) return Cause::unknown;
   if (one.same_kernels) return Cause::slow_kernel;
   if (divergence == nullptr || divergence->aligned == 0) return Cause::unknown;
   if (std::max(divergence->slower_ns(), divergence->extra_ns()) <= 0) return Cause::unknown;

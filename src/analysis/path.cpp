@@ -302,7 +302,7 @@ void set_excess(Path& path, std::span<const UsualWork> usual) {
     for (const std::size_t i : indices) {
       PathArrival& arrival = path.arrivals[i];
       arrival.compared = true;
-      arrival.excess_work_ns = arrival.work_ns - usual_work_ns;
+      arrival.excess_work_ns = arrival.work_ns - usual_work_ns + std::min(arrival.slower_kernels_ns, arrival.work_ns);
       arrival.excess_wait_ns = blocking_wait(arrival) - usual_wait_ns;
     }
   }

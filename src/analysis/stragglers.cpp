@@ -127,6 +127,14 @@ void test_class(std::vector<std::size_t> members, std::span<const Place> places,
   }
 }
 
+/// Probability that chance makes all GPUs of a place as slow as their kernels are; 1 where one of them is not slow.
+double slow_by_kernels(const Place& place, const JobDelays& delays) {
+  double p_value = 0;
+  for (const std::size_t r : place.ranks)
+    p_value = std::max(p_value, delays.speed[r].slow ? delays.speed[r].p_value : 1);
+  return p_value;
+}
+
 /// The significant places that a fit of the ranks' excess work needs.
 std::vector<std::size_t> explaining_places(std::span<const Place> places, std::span<const double> p_values,
                                            const JobDelays& delays) {
@@ -184,6 +192,15 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
         fmt::format("in {} of them at least half of its lateness was its own work, {:.3f} ms on average", own_last,
                     static_cast<double>(caused_lateness_ns) * 1e-6 / static_cast<double>(own_last)));
   }
+  if (slow_by_kernels(place, delays) == p_value) {
+    double ratio = 0;
+    for (const std::size_t r : place.ranks) ratio += delays.speed[r].ratio / static_cast<double>(place.ranks.size());
+    straggler.evidence.push_back(
+        fmt::format("kernels of equal name, grid and block take {:.3f} times as long as on its peers (tables gpu_speed "
+                    "and kernel_peers), with a probability of {} by chance",
+                    ratio, p_value < 1e-16 ? "less than 1e-16" : fmt::format("{:.1e}", p_value)));
+    return straggler;
+  }
   straggler.evidence.push_back(
       fmt::format("were it like its peers, its delays would cost this much with a probability of at most {:.1e} "
                   "({} {})",
@@ -202,6 +219,10 @@ std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const
   std::vector<double> p_values(places.size(), 1);
   const double limit = criteria.false_alarm_rate / static_cast<double>(std::max<std::size_t>(1, places.size()));
   for (const auto& likes : classes_of_likes(places, delays)) test_class(likes, places, delays, limit, p_values);
+
+  for (std::size_t p = 0; p < places.size(); ++p)
+    if (const double slow = slow_by_kernels(places[p], delays); slow <= limit)
+      p_values[p] = std::min(p_values[p], slow);
 
   std::vector<Straggler> stragglers;
   for (const std::size_t p : explaining_places(places, p_values, delays)) {

@@ -10,6 +10,7 @@
 #include "nsys_explain/analysis/patterns.hpp"
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/clock/job_time.hpp"
+#include "pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -146,6 +147,23 @@ void count_steps_by(const analysis::Steps& job_steps, LocalRank& rank) {
   const std::vector<std::int32_t> related = analysis::relate_steps(job_steps, rank.steps);
   for (PathArrival& arrival : rank.path.arrivals)
     if (arrival.step >= 0) arrival.step = related[static_cast<std::size_t>(arrival.step)];
+}
+
+/// Collective: the speeds of all GPUs, by index of the trace rank; what was not compared is not slow.
+std::vector<GpuSpeed> share_speeds(const exchange::Communicator& communicator, const JobRanks& job,
+                                   const std::vector<GpuSpeed>& speeds) {
+  std::vector<GpuSpeed> of_rank(job.numbers.size());
+  for (const std::vector<GpuSpeed>& part : all_gather_packed(communicator, speeds))
+    for (const GpuSpeed& speed : part) of_rank[job.index_of(speed.trace_rank)] = speed;
+  return of_rank;
+}
+
+void set_slower_kernels(const GpuSpeed& speed, LocalRank& rank) {
+  if (!speed.slow) return;
+  const double share = 1 - 1 / speed.ratio;
+  for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i)
+    rank.path.arrivals[i].slower_kernels_ns =
+        static_cast<Nanoseconds>(share * static_cast<double>(rank.profiles[i].kernel_ns));
 }
 
 /// Collective: compares every segment of work with those of its peers, where samples of one role and step meet.
@@ -467,12 +485,15 @@ DelaySummary summarise_delays(const Attribution& attribution, const std::vector<
 }  // namespace
 
 Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
-                             CrossRank& cross, std::vector<LocalTrace>& local_traces) {
+                             CrossRank& cross, std::vector<LocalTrace>& local_traces,
+                             const std::vector<GpuSpeed>& speeds) {
   const Homes homes = find_homes(communicator, job, local_traces);
   exchange::Gathered<Outcome> outcomes;
   const Outgoing<ArrivalPlace> places = send_outcomes(communicator, job, homes, cross, outcomes);
   analysis::Steps steps = agree_on_steps(communicator, homes);
   for (const auto& [trace_rank, rank] : homes.local) count_steps_by(steps, *rank);
+  const std::vector<GpuSpeed> speed_of_rank = share_speeds(communicator, job, speeds);
+  for (const auto& [trace_rank, rank] : homes.local) set_slower_kernels(speed_of_rank[job.index_of(trace_rank)], *rank);
   compare_with_peers(communicator, job, homes);
   return_lateness(communicator, homes, outcomes, places, cross);
   const auto [start_ns, end_ns] = extent(communicator, clock, homes);
@@ -480,6 +501,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   const ArrivalCosts costs = settle_claims(communicator, job, homes, ledger);
   std::vector<StepRow> step_rows = make_step_rows(communicator, job, homes, cross, steps, costs);
   Attribution attribution = add_up(communicator, job, homes, ledger, costs);
+  attribution.delays.speed = speed_of_rank;
   attribution.steps = std::move(steps);
   attribution.step_rows = std::move(step_rows);
   return attribution;

@@ -42,9 +42,11 @@ struct Attribution {
 };
 
 /// Collective: finds where the waits of all instances come from, and splits the lateness of every arrival of the owned
-/// blocks. But for step_rows the result is the same on every tool rank.
+/// blocks. But for step_rows the result is the same on every tool rank. `speeds` are those of the job on rank 0, empty
+/// elsewhere.
 Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
-                             CrossRank& cross, std::vector<LocalTrace>& local_traces);
+                             CrossRank& cross, std::vector<LocalTrace>& local_traces,
+                             const std::vector<GpuSpeed>& speeds);
 
 /// What the delays come to.
 struct Verdict {

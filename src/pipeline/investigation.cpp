@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "case_tables.hpp"
+#include "nsys_explain/analysis/cause_context.hpp"
 #include "nsys_explain/analysis/causes.hpp"
 #include "nsys_explain/analysis/divergence.hpp"
 #include "nsys_explain/analysis/long_waits.hpp"
@@ -154,8 +155,8 @@ std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::
 }  // namespace
 
 void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry, JobReport& report) {
-  CollectedCases collected =
-      collect_cases(communicator, inquiry.clock, inquiry.job, inquiry.cross, inquiry.local_traces, report);
+  CollectedCases collected = collect_cases(communicator, inquiry.clock, inquiry.job, inquiry.cross,
+                                           inquiry.local_traces, inquiry.delays.role, report);
   std::vector<analysis::StragglerCase> longest;
   for (const CasesOfStraggler& wait : collected.long_waits) longest.push_back(wait.cases.front());
   collected.long_waits.resize(analysis::waits_to_explain(report, longest));
@@ -179,6 +180,7 @@ void investigate_stragglers(const exchange::Communicator& communicator, const In
     straggler.part = verdict.part;
     straggler.evidence.insert(straggler.evidence.begin(), std::make_move_iterator(verdict.evidence.begin()),
                               std::make_move_iterator(verdict.evidence.end()));
+    analysis::complete_cause(report, inquiry.delays, straggler);
     tables.add_cases(all[s], divergence);
     if (divergence != nullptr) tables.add_differences(all[s].trace_rank, *divergence);
   }

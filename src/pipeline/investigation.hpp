@@ -5,6 +5,7 @@
 #include "cross_rank.hpp"
 #include "job_ranks.hpp"
 #include "local_traces.hpp"
+#include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/model/job_report.hpp"
@@ -19,6 +20,7 @@ struct Inquiry {
   const JobRanks& job;
   const CrossRank& cross;
   const std::vector<LocalTrace>& local_traces;
+  const analysis::JobDelays& delays;
 };
 
 /// Collective: why the report's stragglers are late, and, where a few collectives hold much of the waiting that no

@@ -256,7 +256,8 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   Attribution attribution;
   phases.collective("attributing waits", [&] {
     compute_waits(clock, ranks, cross);
-    attribution = attribute_delays(communicator, clock.report, ranks, cross, local_traces);
+    attribution =
+        attribute_delays(communicator, clock.report, ranks, cross, local_traces, analysis::gpu_speeds(rank_tables));
     const analysis::Totals totals = sum_waits(communicator, ranks, cross);
     Verdict verdict = reach_verdict(communicator, ranks, summarise_ranks(communicator, ranks, local_traces, totals),
                                     totals, attribution, groupings_of(ranks.trace_ranks, options.racks));
@@ -268,7 +269,9 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     report.detail.steps = {report.delay.first_step, attribution.steps.start_ns, attribution.steps.end_ns};
   });
   phases.collective("investigating stragglers", [&] {
-    investigate_stragglers(communicator, {discovery.traces, reading, clock.report, ranks, cross, local_traces}, report);
+    investigate_stragglers(communicator,
+                           {discovery.traces, reading, clock.report, ranks, cross, local_traces, attribution.delays},
+                           report);
     report.warnings = tidy_warnings(std::move(report.warnings));
     report.findings = analysis::find_problems(report);
     if (job.only_shards) add_partial_finding(report);
@@ -300,7 +303,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   });
   if (timeline) {
     phases.collective("writing the timeline", [&] {
-      const Inquiry inquiry{discovery.traces, reading, clock.report, ranks, cross, local_traces};
+      const Inquiry inquiry{discovery.traces, reading, clock.report, ranks, cross, local_traces, attribution.delays};
       write_timeline(communicator, *timeline, inquiry, report, problems);
     });
   }

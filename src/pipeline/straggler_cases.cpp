@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -34,12 +35,16 @@ struct Proposal {
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   std::array<Member, 1 + most_peers> members{};  ///< the straggler first
-  std::int64_t member_count = 0;
+  std::int32_t member_count = 0;
+  std::int32_t alike = 0;  ///< 1: the others have the straggler's role
 };
 
 bool better(const Proposal& a, const Proposal& b) {
   return std::tuple(-a.caused_wait_ns, a.instance) < std::tuple(-b.caused_wait_ns, b.instance);
 }
+
+/// Path::role of a trace rank.
+using RoleOfRank = std::function<std::uint64_t(std::int32_t)>;
 
 /// The best proposal of each straggler and span, and the best of all.
 class Shortlist {
@@ -78,28 +83,33 @@ std::int32_t span_of(Nanoseconds time_ns, const Straggler& straggler) {
   return static_cast<std::int32_t>(std::clamp(share, 0.0, 0.999999) * static_cast<double>(case_spans));
 }
 
-/// The straggler, then the members whose work is nearest to the median.
-void add_members(std::span<const InstanceArrival> arrivals, std::int32_t straggler, Proposal& proposal) {
-  std::vector<Member> peers;
+/// The straggler, then the members whose work is nearest to the median: of its role, if there are any.
+void add_members(std::span<const InstanceArrival> arrivals, std::int32_t straggler, const RoleOfRank& role_of,
+                 Proposal& proposal) {
+  std::vector<Member> peers, alike;
   for (const InstanceArrival& arrival : arrivals) {
     const Member member{arrival.enter_ns, arrival.work_ns, arrival.trace_rank, 0};
     if (arrival.trace_rank == straggler) {
       proposal.members[0] = member;
     } else if (arrival.work_ns != no_time) {
       peers.push_back(member);
+      if (role_of(arrival.trace_rank) == role_of(straggler)) alike.push_back(member);
     }
   }
+  proposal.alike = alike.empty() ? 0 : 1;
+  if (!alike.empty()) peers = std::move(alike);
   std::sort(peers.begin(), peers.end(), [](const Member& a, const Member& b) {
     return std::tie(a.work_ns, a.trace_rank) < std::tie(b.work_ns, b.trace_rank);
   });
   const std::size_t kept = std::min(peers.size(), most_peers);
   const auto first = peers.begin() + static_cast<std::ptrdiff_t>((peers.size() - kept) / 2);
   std::copy_n(first, kept, proposal.members.begin() + 1);
-  proposal.member_count = static_cast<std::int64_t>(1 + kept);
+  proposal.member_count = static_cast<std::int32_t>(1 + kept);
 }
 
 /// Offers an instance as a case against its last arriver.
-void propose_instance(const MatchedBlock& block, const Instance& instance, Proposal proposal, Shortlist& shortlist) {
+void propose_instance(const MatchedBlock& block, const Instance& instance, const RoleOfRank& role_of, Proposal proposal,
+                      Shortlist& shortlist) {
   proposal.last_enter_ns = instance.last_enter_ns;
   proposal.caused_wait_ns = instance.caused_wait_ns;
   if (!shortlist.would_take(proposal)) return;
@@ -109,11 +119,11 @@ void propose_instance(const MatchedBlock& block, const Instance& instance, Propo
   for (const InstanceArrival& arrival : arrivals) {
     if (arrival.trace_rank == instance.last_trace_rank) proposal.own_lateness_ns = arrival.own_lateness_ns;
   }
-  add_members(arrivals, instance.last_trace_rank, proposal);
+  add_members(arrivals, instance.last_trace_rank, role_of, proposal);
   if (proposal.members[0].work_ns != no_time && proposal.member_count > 1) shortlist.offer(proposal);
 }
 
-Shortlist propose(const CrossRank& cross, const JobReport& report) {
+Shortlist propose(const CrossRank& cross, const RoleOfRank& role_of, const JobReport& report) {
   std::map<std::int32_t, std::int32_t> index_of_straggler;
   for (std::size_t s = 0; s < std::min(report.stragglers.size(), most_stragglers); ++s) {
     index_of_straggler[report.stragglers[s].trace_rank] = static_cast<std::int32_t>(s);
@@ -125,12 +135,12 @@ Shortlist propose(const CrossRank& cross, const JobReport& report) {
       if (!instance.resolved || instance.caused_wait_ns <= 0) continue;
       Proposal proposal;
       proposal.instance = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
-      propose_instance(block, instance, proposal, shortlist);
+      propose_instance(block, instance, role_of, proposal, shortlist);
       const auto straggler = index_of_straggler.find(instance.last_trace_rank);
       if (straggler == index_of_straggler.end()) continue;
       proposal.straggler = straggler->second;
       proposal.span = span_of(instance.last_enter_ns, report.stragglers[static_cast<std::size_t>(straggler->second)]);
-      propose_instance(block, instance, proposal, shortlist);
+      propose_instance(block, instance, role_of, proposal, shortlist);
     }
   }
   return shortlist;
@@ -188,8 +198,9 @@ std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::
 
 CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
-                             const JobReport& report) {
-  const std::vector<Proposal> mine = propose(cross, report).proposals();
+                             const std::vector<std::uint64_t>& roles, const JobReport& report) {
+  const auto role_of = [&](std::int32_t trace_rank) { return roles[job.index_of(trace_rank)]; };
+  const std::vector<Proposal> mine = propose(cross, role_of, report).proposals();
   Shortlist shortlist;
   for (const Proposal& proposal : communicator.all_gather(std::span<const Proposal>(mine)).values) {
     shortlist.offer(proposal);
@@ -213,6 +224,7 @@ CollectedCases collect_cases(const exchange::Communicator& communicator, const C
     one.caused_wait_ns = proposal.caused_wait_ns;
     one.own_lateness_ns = proposal.own_lateness_ns;
     one.straggler = *late;
+    one.alike = proposal.alike != 0;
     if (!analysis::choose_peer(members[p], one)) continue;
     if (proposal.straggler == nobody) {
       result.long_waits.push_back({late->trace_rank, {one}});

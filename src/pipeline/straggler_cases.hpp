@@ -23,14 +23,15 @@ struct CollectedCases {
 };
 
 /// Collective: for each straggler of the report (the first `most_stragglers`), out of each of `case_spans` equal spans
-/// of the time in which it was late the instance that it delayed most, with what it and its median peer did before. And
+/// of the time in which it was late the instance that it delayed most, with what it and its median peer did before (a
+/// peer of its role, of which `roles` tells by index of the trace rank, if one is a member). And
 /// the `most_long_waits` instances of the whole run whose last arrivers caused the most waiting. The same on every tool
 /// rank.
 ///
 /// Owners of blocks propose instances; everybody keeps the best of each span; holders of the members' profiles answer.
 CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
-                             const JobReport& report);
+                             const std::vector<std::uint64_t>& roles, const JobReport& report);
 
 inline constexpr std::size_t most_stragglers = 8;
 inline constexpr std::size_t case_spans = 16;

@@ -85,6 +85,71 @@ class Culprits(AttributionTest):
                 self.assertEqual(self.named(report), [(rank, "persistent")])
 
 
+    def test_slow_gpu_among_64(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                rank, (tensor, stages) = (seed * 23 + 5) % 64, [("8", "2"), ("4", "4"), ("2", "4")][seed % 3]
+                report = self.job(seed, "--nodes", "8", "--gpus-per-node", "8", "--tp", tensor, "--pp", stages,
+                                  "--micro-batches", "2", "--steps", "4", "--fault", f"slow_gpu:rank={rank},factor=1.2",
+                                  layers=1)
+                self.assertEqual(self.named(report), [(rank, "persistent")])
+                self.assertEqual(report["stragglers"][0]["cause"], "slow_kernel")
+
+
+class Pipelines(AttributionTest):
+    """Stages have no peers but the same stage of another replica, and without replicas none: the kernels that stages
+    share then tell which GPU is slow."""
+
+    def test_slow_gpu_of_a_pipeline(self):
+        causes = []
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                layout = [["--nodes", "1", "--gpus-per-node", "4", "--pp", "4"],
+                          ["--nodes", "2", "--gpus-per-node", "4", "--pp", "4"]][seed % 2]
+                rank = (seed * 3 + 1) % (int(layout[1]) * int(layout[3]))
+                report = self.job(seed, *layout, "--steps", "12", "--fault", f"slow_gpu:rank={rank},factor=1.2", layers=2)
+                self.assertEqual(self.named(report), [(rank, "persistent")])
+                causes += [straggler["cause"] for straggler in report["stragglers"]]
+        self.assertGreaterEqual(causes.count("slow_kernel"), 0.95 * 10, causes)
+
+    def test_clean_and_noisy_pipelines_name_nobody(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                noise = ["--kernel-noise", "0.02", "--pause-probability", "0.05"] if seed % 2 else []
+                report = self.job(seed, "--nodes", "1", "--gpus-per-node", "4", "--pp", "4", "--steps", "24", *noise,
+                                  layers=1)
+                self.assertEqual(self.named(report), [])
+
+
+class WithoutPayload(AttributionTest):
+    """Communicators are inferred, and may be wrong on one rank and right on its peers; whoever is late is still late."""
+
+    LAYOUTS = [["--tp", "2", "--pp", "2"], ["--pp", "4"], ["--tp", "4"], ["--moe"], ["--dp-style", "fully_sharded"]]
+
+    def test_slow_gpu(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                rank = (seed * 3 + 1) % 8
+                report = self.job(seed, *self.LAYOUTS[seed % 5], "--payload", "none", "--steps", "16", "--fault",
+                                  f"slow_gpu:rank={rank},factor=1.2", layers=2)
+                self.assertEqual(self.named(report), [(rank, "persistent")])
+
+    def test_late_host(self):
+        for seed in range(8):
+            with self.subTest(seed=seed):
+                rank, layout = (seed * 3 + 1) % 8, [*self.LAYOUTS[:1], *self.LAYOUTS[2:]][seed % 4]
+                report = self.job(seed, *layout, "--payload", "none", "--steps", "24", "--fault",
+                                  f"late_host:rank={rank},pause=3ms", layers=2)
+                self.assertEqual(self.named(report), [(rank, "persistent")])
+
+    def test_clean_and_noisy_jobs_name_nobody(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                noise = ["--kernel-noise", "0.02", "--pause-probability", "0.05"] if seed % 2 else []
+                report = self.job(seed, *self.LAYOUTS[seed % 5], "--payload", "none", "--steps", "16", *noise, layers=2)
+                self.assertEqual(self.named(report), [])
+
+
 class Places(AttributionTest):
     def test_slow_node_is_named_as_one(self):
         for seed in range(10):

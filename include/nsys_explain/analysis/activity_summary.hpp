@@ -12,4 +12,7 @@ namespace nsys_explain::analysis {
 /// are not there leave their part empty.
 ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobReport& report);
 
+/// Rows of the table gpu_speed; empty where it is not among the tables.
+std::vector<GpuSpeed> gpu_speeds(const std::vector<Table>& tables);
+
 }  // namespace nsys_explain::analysis

@@ -36,8 +36,9 @@
 /// in time                                                   |                                      | |
 ///
 /// The verdict is what most cases say, weighted by the waiting they caused (but none by more than four times the
-/// median: one long hiccup does not speak for a whole run); below half of the weight it is unknown. slow_link is not
-/// decided here: a slow link shows in transfers, not in the work before a collective.
+/// median: one long hiccup does not speak for a whole run); below half of the weight it is unknown. So is more compute
+/// than members of another role have, such as the neighbouring stage. slow_link is not decided here: a slow link shows
+/// in transfers, not in the work before a collective (cause_context.hpp).
 namespace nsys_explain::analysis {
 
 /// One member of an instance that a straggler delayed.
@@ -54,6 +55,7 @@ struct StragglerCase {
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   CaseMember straggler, peer;
+  bool alike = true;                ///< the peers have the straggler's role; else what they compute tells nothing
   bool same_kernels = false;        ///< both launched the same kernels (WorkProfile::kernels_hash)
   Nanoseconds kernel_noise_ns = 0;  ///< how much WorkProfile::kernel_ns of comparable peers differs by chance
 };

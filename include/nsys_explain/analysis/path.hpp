@@ -54,6 +54,8 @@ struct PathArrival {
   Outcome outcome;           ///< if matched
   /// From the latest blocking exit, or the enter before this moment if later, to this enter; no_time: not known.
   Nanoseconds work_ns = no_time;
+  /// Of the kernels before it: beyond what they take on other GPUs; 0 where the GPU is not known to be slow.
+  Nanoseconds slower_kernels_ns = 0;
   Nanoseconds excess_work_ns = 0;  ///< beyond what is usual for peers; may be negative; 0 where there are none
   Nanoseconds excess_wait_ns = 0;  ///< likewise, of what compute waited
   Nanoseconds own_excess_ns = 0;   ///< excess work since the latest blocking collective
@@ -112,7 +114,7 @@ std::vector<WorkSample> work_samples(const Path& path);
 std::vector<UsualWork> usual_work(std::span<const WorkSample> samples);
 
 /// Sets the excess of each arrival, `usual` being that of the path's own samples in any order. A rank that has no peer
-/// at a place is compared with itself in other steps.
+/// at a place is compared with itself in other steps; that cannot show what lasts, so its slower_kernels_ns is added.
 void set_excess(Path& path, std::span<const UsualWork> usual);
 
 }  // namespace nsys_explain::analysis

@@ -22,6 +22,7 @@ struct JobDelays {
   bool by_step = false;                     ///< bins are steps (or equally many in a row), else spans of time
   std::vector<std::uint64_t> role;          ///< Path::role
   std::vector<std::int64_t> cost_ns;        ///< delay cost by rank, then bin
+  std::vector<GpuSpeed> speed;              ///< against GPUs that run the same kernels
   std::vector<Nanoseconds> excess_work_ns;  ///< work beyond that of peers, over the run; may be negative
 };
 
@@ -44,7 +45,8 @@ struct StragglerCriteria {
 };
 
 /// Names the trace ranks, or places, whose delays cost the others more than chance among their likes (ranks of one
-/// role, places of the same roles) allows, and enough to matter; of places that share lateness the smallest that
+/// role, places of the same roles) allows, or whose GPUs are known to be slow by their kernels, which needs no likes;
+/// and enough to matter; of places that share lateness the smallest that
 /// explains it (levels.hpp). One culprit is taken out before the next is looked for, so the smaller of two stays
 /// visible. Ordered by delay cost. `ranks`, `totals` and `delays` are parallel. Patterns are left to judge_pattern.
 std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const Totals& totals,

@@ -57,11 +57,17 @@ struct CategorySummary {
   double smallest_share = 0, largest_share = 0;  ///< of a trace rank
 };
 
+/// One GPU against those that run the same kernels.
 struct GpuSpeed {
   std::int32_t trace_rank = -1;
-  std::int64_t kernels = 0;
-  double ratio = 1, p_value = 1;
-  bool slow = false;
+  std::int64_t kernels = 0;       ///< compared
+  double ratio = 1, p_value = 1;  ///< of their durations; of being this slow by chance, over all trace ranks
+  bool slow = false;              ///< significant, at least 2%, and unlike the others
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(trace_rank, kernels, ratio, p_value, slow);
+  }
 };
 
 struct LaunchSummary {

@@ -167,6 +167,26 @@ TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
   EXPECT_EQ(path.work_before_ns.back(), 70);
 }
 
+TEST(Excess, OfARankWithoutPeersHoldsWhatItsKernelsTakeLongerThanElsewhere) {
+  std::vector<Arrival> arrivals;
+  for (int s = 0; s < 6; ++s) {
+    arrivals.push_back(arrival_ms(100 * s, 100 * s + 1, 1));
+    arrivals.push_back(arrival_ms(100 * s + 31, 100 * s + 32, 1));
+  }
+  const Nanoseconds ms = 1'000'000;
+  Path path = path_of(arrivals, {StepSource::nvtx, {0, 100 * ms, 200 * ms, 300 * ms, 400 * ms, 500 * ms}, 600 * ms});
+  for (std::size_t i = 1; i < arrivals.size(); i += 2) path.arrivals[i].slower_kernels_ns = 5 * ms;
+  std::vector<UsualWork> usual;
+  for (const WorkSample& s : work_samples(path)) usual.push_back({s.trace_rank, s.index, no_time, no_time});
+  Path compared = path;
+  set_excess(path, usual);
+  EXPECT_EQ(path.arrivals[7].excess_work_ns, 5 * ms) << "30 ms like every time, 5 of them too many";
+  EXPECT_EQ(path.work_before_ns.back(), 6 * 5 * ms);
+  for (UsualWork& u : usual) u = {u.trace_rank, u.index, 28 * ms, 0};
+  set_excess(compared, usual);
+  EXPECT_EQ(compared.arrivals[7].excess_work_ns, 2 * ms) << "peers know better";
+}
+
 TEST(Blocking, ComputeThatGoesOnDoesNotWait) {
   Trace trace;
   ProcessTrace process;

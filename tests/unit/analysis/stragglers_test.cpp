@@ -63,6 +63,7 @@ struct Case {
     delays.bins = case_bins;
     delays.by_step = true;
     delays.role.assign(count, 7);
+    delays.speed.resize(count);
     delays.cost_ns.assign(count * case_bins, 0);
     delays.excess_work_ns.assign(count, 0);
     for (std::size_t r = 0; r < count; ++r) {
@@ -138,6 +139,21 @@ TEST(Stragglers, TheSmallerOfTwoThatActTogetherIsSeen) {
   ASSERT_EQ(stragglers.size(), 2U);
   EXPECT_EQ(stragglers[0].trace_rank, 3);
   EXPECT_EQ(stragglers[1].trace_rank, 6);
+}
+
+TEST(Stragglers, ASlowGpuNeedsNoLikesToBeNamed) {
+  // Nobody has the third one's role; only kernels that it shares with others tell that its GPU is slow.
+  Case c = made([](std::size_t) { return 2; }, 10'000'000);
+  c.delays.role[2] = 8;
+  EXPECT_TRUE(c.stragglers().empty()) << "cost alone does not tell: it may be the schedule";
+  c.delays.speed[2] = {2, 12, 1.2, 1e-9, true};
+  const auto stragglers = c.stragglers();
+  ASSERT_EQ(stragglers.size(), 1U);
+  EXPECT_EQ(stragglers[0].trace_rank, 2);
+  EXPECT_DOUBLE_EQ(stragglers[0].p_value, 1e-9);
+  EXPECT_NE(stragglers[0].evidence.back().find("1.200 times as long"), std::string::npos);
+  c.ranks[2].delay_cost_ns = 1000;
+  EXPECT_TRUE(c.stragglers().empty()) << "slow, but late for nobody";
 }
 
 TEST(Stragglers, RanksAreComparedWithThoseOfTheirRole) {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/model/job_report.hpp"
+
+/// What is known about a straggler beside its work before the collectives that it delayed.
+namespace nsys_explain::analysis {
+
+/// Completes the cause of a straggler (after decide_cause, whose verdict only gives way where it is `unknown`):
+/// - GPUs that are known to be slow by kernels that run elsewhere, too (table gpu_speed): slow_kernel;
+/// - all its trace ranks lie on a slow link (JobReport::slow_links): slow_link.
+/// And gives the evidence that bears on the cause: for slow_kernel the clocks, power and temperature of its GPUs beside
+/// those of the other GPUs (table gpu_samples), for slow_link the link. Tables and links are those of the report: on
+/// the tool rank that holds none, nothing is added.
+void complete_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler);
+
+}  // namespace nsys_explain::analysis

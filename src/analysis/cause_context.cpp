@@ -1,0 +1,102 @@
+#include "nsys_explain/analysis/cause_context.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "nsys_explain/analysis/slow_links.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+bool covers(const Straggler& straggler, std::int64_t trace_rank) {
+  return std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), trace_rank);
+}
+
+bool has_slow_gpus(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
+  for (std::size_t r = 0; r < report.ranks.size(); ++r)
+    if (covers(straggler, report.ranks[r].trace_rank) && !delays.speed[r].slow) return false;
+  return true;
+}
+
+/// The slow link with most lost time that all trace ranks of the straggler lie on.
+const SlowLink* link_of(const JobReport& report, const Straggler& straggler) {
+  for (const SlowLink& link : report.slow_links) {
+    const auto lies_on_it = [&](std::int32_t trace_rank) {
+      return std::find(link.trace_ranks.begin(), link.trace_ranks.end(), trace_rank) != link.trace_ranks.end();
+    };
+    if (std::all_of(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), lies_on_it)) return &link;
+  }
+  return nullptr;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// One quantity of the table gpu_samples, here and on the other GPUs; what was not sampled is below 0.
+struct Sampled {
+  std::vector<double> here, elsewhere;
+
+  Sampled(const Table& samples, const char* column_name, const Straggler& straggler) {
+    const auto& ranks = column<std::int64_t>(samples, "trace_rank");
+    const auto& values = column<double>(samples, column_name);
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      if (values[i] >= 0) (covers(straggler, ranks[i]) ? here : elsewhere).push_back(values[i]);
+  }
+  std::string text(const char* what, const char* unit) const {
+    std::string words = fmt::format("{} {:.0f} {}", what, median(here), unit);
+    if (!elsewhere.empty()) words += fmt::format(" (the other GPUs {:.0f})", median(elsewhere));
+    return words;
+  }
+};
+
+void add_samples(const JobReport& report, Straggler& straggler) {
+  const Table* samples = find_table(report.tables, "gpu_samples");
+  if (samples == nullptr) return;
+  struct Quantity {
+    const char *column, *what, *unit;
+  };
+  std::vector<std::string> parts;
+  for (const auto& [column, what, unit] : {Quantity{"median_sm_clock_mhz", "SM clock", "MHz"},
+                                           {"median_power_w", "power", "W"},
+                                           {"median_temperature_c", "temperature", "C"}}) {
+    if (const Sampled sampled(*samples, column, straggler); !sampled.here.empty())
+      parts.push_back(sampled.text(what, unit));
+  }
+  if (parts.empty()) return;
+  std::int64_t throttled = 0, all = 0;
+  const auto& ranks = column<std::int64_t>(*samples, "trace_rank");
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (!covers(straggler, ranks[i])) continue;
+    throttled += column<std::int64_t>(*samples, "throttled_samples")[i];
+    all += column<std::int64_t>(*samples, "samples")[i];
+  }
+  straggler.evidence.push_back(fmt::format("medians while it worked (gpu_samples): {}; throttled in {} of {} samples",
+                                           fmt::join(parts, ", "), throttled, all));
+}
+
+}  // namespace
+
+void complete_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
+  if (straggler.cause == Cause::unknown && has_slow_gpus(report, delays, straggler)) {
+    straggler.cause = Cause::slow_kernel;
+    straggler.part = WorkPart::compute;
+  }
+  if (straggler.cause == Cause::slow_kernel) add_samples(report, straggler);
+  if (straggler.cause != Cause::unknown) return;
+  if (const SlowLink* link = link_of(report, straggler)) {
+    straggler.cause = Cause::slow_link;
+    straggler.evidence.push_back(
+        fmt::format("its work does not differ from its peers', but transfers through {} take {:.2f} times as long as "
+                    "equal ones elsewhere (table slow_links)",
+                    describe(*link), link->slowdown));
+  }
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,86 @@
+#include "nsys_explain/analysis/cause_context.hpp"
+
+#include <gtest/gtest.h>
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Four trace ranks, of which number 2 is late.
+struct Scene {
+  JobReport report;
+  JobDelays delays;
+  Straggler straggler;
+
+  Scene() {
+    report.ranks.resize(4);
+    for (std::int32_t r = 0; r < 4; ++r) report.ranks[static_cast<std::size_t>(r)].trace_rank = r;
+    delays.speed.resize(4);
+    straggler.trace_rank = 2;
+    straggler.trace_ranks = {2};
+  }
+  Cause cause_after(Cause before) {
+    straggler.cause = before;
+    complete_cause(report, delays, straggler);
+    return straggler.cause;
+  }
+  void slow_link(std::vector<std::int32_t> trace_ranks) {
+    SlowLink link;
+    link.place = LinkPlace::rank_pair;
+    link.trace_ranks = std::move(trace_ranks);
+    link.slowdown = 2.5;
+    report.slow_links.push_back(link);
+  }
+  void samples() {
+    Table table = make_table({"gpu_samples",
+                              "",
+                              {{"trace_rank", ColumnKind::integer, "", ""},
+                               {"samples", ColumnKind::integer, "", ""},
+                               {"throttled_samples", ColumnKind::integer, "", ""},
+                               {"median_sm_clock_mhz", ColumnKind::real, "MHz", ""},
+                               {"median_power_w", ColumnKind::real, "W", ""},
+                               {"median_temperature_c", ColumnKind::real, "C", ""}}});
+    RowWriter row(table);
+    for (std::int64_t r = 0; r < 4; ++r) {
+      const std::int64_t throttled = r == 2 ? 17 : 0;
+      row << r << std::int64_t{20} << throttled << (r == 2 ? 1200.0 : 1980.0)
+          << (r == 2 ? 310.0 : 690.0 + static_cast<double>(r)) << -1.0;
+    }
+    report.tables.push_back(std::move(table));
+  }
+};
+
+TEST(CauseContext, KernelsThatRunElsewhereTellWhereNoPeerDoes) {
+  Scene scene;
+  EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::unknown);
+  scene.delays.speed[2] = {2, 10, 1.2, 1e-9, true};
+  EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::slow_kernel);
+  EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::extra_work) << "a cause that is known stays";
+  scene.straggler.trace_ranks = {2, 3};
+  EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::unknown) << "of a place, all GPUs must be slow";
+}
+
+TEST(CauseContext, ASlowLinkExplainsWhatNothingElseDoes) {
+  Scene scene;
+  scene.slow_link({1, 3});
+  EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::unknown) << "not on that link";
+  scene.slow_link({1, 2});
+  EXPECT_EQ(scene.cause_after(Cause::launch_starved), Cause::launch_starved);
+  EXPECT_TRUE(scene.straggler.evidence.empty());
+  EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::slow_link);
+  EXPECT_NE(scene.straggler.evidence.back().find("2.50 times"), std::string::npos);
+}
+
+TEST(CauseContext, ClocksAndPowerStandBesideThoseOfTheOtherGpus) {
+  Scene scene;
+  scene.samples();
+  scene.cause_after(Cause::sync_stall);
+  EXPECT_TRUE(scene.straggler.evidence.empty()) << "clocks do not bear on what the host does";
+  scene.cause_after(Cause::slow_kernel);
+  ASSERT_EQ(scene.straggler.evidence.size(), 1U);
+  EXPECT_EQ(scene.straggler.evidence[0],
+            "medians while it worked (gpu_samples): SM clock 1200 MHz (the other GPUs 1980), power 310 W (the other "
+            "GPUs 691); throttled in 17 of 20 samples");
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis
