@@ -137,7 +137,7 @@ void cross_rank_phase(benchmark::State& state) {
     {
       const StageTimer timer(waits);
       compute_waits(fit, phase.job, cross);
-      benchmark::DoNotOptimize(attribute_delays(communicator, fit.report, phase.job, cross, phase.traces));
+      benchmark::DoNotOptimize(attribute_delays(communicator, fit.report, phase.job, cross, phase.traces, {}));
       benchmark::DoNotOptimize(sum_waits(communicator, phase.job, cross));
     }
   }
