@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace nsys_explain::analysis {
 namespace {
@@ -55,15 +56,41 @@ std::vector<std::vector<std::string>> parse_csv(std::string_view text) {
   return rows;
 }
 
-std::optional<double> parse_number(std::string_view text) {
+DecimalMark decimal_mark_of(std::string_view text) {
+  const std::string_view digits = trimmed(text);
+  if (digits.find_first_not_of("+-0123456789.,") != std::string_view::npos) return DecimalMark::point;
+  const std::size_t sign = std::min(digits.find_first_of("0123456789.,"), digits.size());
+  const std::size_t point = digits.find('.');
+  if (point != std::string_view::npos && digits.find_first_of(".,", point + 1) != std::string_view::npos) {
+    return DecimalMark::comma;
+  }
+  std::string_view whole = digits.substr(0, point).substr(std::min(sign, digits.size()));
+  if (whole.find(',') == std::string_view::npos) return DecimalMark::point;
+  const std::size_t first = whole.find(',');
+  if (first == 0 || first > 3 || whole.front() == '0') return DecimalMark::comma;
+  for (whole.remove_prefix(first); !whole.empty(); whole.remove_prefix(4)) {
+    const bool is_group = whole.front() == ',' && whole.size() >= 4 && whole.substr(1, 3).find(',') == whole.npos;
+    if (!is_group) return DecimalMark::comma;
+  }
+  return DecimalMark::point;
+}
+
+std::optional<double> parse_number(std::string_view text, DecimalMark mark) {
   text = trimmed(text);
+  text = text.substr(0, text.find(' '));
+  if (mark == DecimalMark::point && decimal_mark_of(text) == DecimalMark::comma) return std::nullopt;
   std::string digits;
-  for (const char c : text.substr(0, text.find(' '))) {
-    if (c != ',') digits += c;
+  for (const char c : text) {
+    const bool is_mark = c == (mark == DecimalMark::point ? '.' : ',');
+    if (is_mark) {
+      digits += '.';
+    } else if (c != '.' && c != ',') {
+      digits += c;
+    }
   }
   double value = 0;
   const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (problem != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (problem != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) return std::nullopt;
   return value;
 }
 

@@ -81,31 +81,53 @@ std::string top_stall_of(const Metrics& metrics) {
   return top;
 }
 
-/// Launches by (kernel, id), whichever form the file has.
-std::map<std::pair<std::string, std::string>, Metrics> read_launches(const std::vector<Row>& rows, std::size_t header) {
-  std::map<std::pair<std::string, std::string>, Metrics> launches;
+/// The columns of metric values: one, or in the raw page all that are named like hardware counters.
+std::vector<std::size_t> value_columns(const Row& names) {
+  if (const auto value = column_of(names, "Metric Value")) return {*value};
+  std::vector<std::size_t> columns;
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    if (names[c].find("__") != std::string::npos) columns.push_back(c);
+  }
+  return columns;
+}
+
+/// Launches by (kernel, process, id), whichever form the file has. Ids count from 0 in every process.
+std::map<std::array<std::string, 3>, Metrics> read_launches(const std::vector<Row>& rows, std::size_t header) {
+  std::map<std::array<std::string, 3>, Metrics> launches;
   const Row& names = rows[header];
   const std::size_t id = *column_of(names, "ID"), kernel = *column_of(names, "Kernel Name");
-  const auto metric = column_of(names, "Metric Name"), unit = column_of(names, "Metric Unit"),
-             value = column_of(names, "Metric Value");
-  const bool by_metric = metric && value;
-  const Row units = !by_metric && header + 1 < rows.size() ? rows[header + 1] : Row();
+  const auto process = column_of(names, "Process ID"), metric = column_of(names, "Metric Name"),
+             unit = column_of(names, "Metric Unit");
+  const std::vector<std::size_t> values = value_columns(names);
+  const std::size_t needed = std::max(
+      {id, kernel, process.value_or(0), metric.value_or(0), unit.value_or(0), values.empty() ? 0 : values.back()});
+  const auto is_launch = [&](const Row& row) { return row.size() > needed && !row[id].empty(); };
+  const Row units = !metric && header + 1 < rows.size() && !is_launch(rows[header + 1]) ? rows[header + 1] : Row();
+  DecimalMark mark = DecimalMark::point;
+  for (std::size_t r = header + 1; r < rows.size(); ++r) {
+    for (const std::size_t c : values) {
+      if (is_launch(rows[r]) && decimal_mark_of(rows[r][c]) == DecimalMark::comma) mark = DecimalMark::comma;
+    }
+  }
   for (std::size_t r = header + 1; r < rows.size(); ++r) {
     const Row& row = rows[r];
-    if (row.size() != names.size() || row[id].empty()) continue;  // the row of units, a line of another kind
-    Metrics& metrics = launches[{row[kernel], row[id]}];
-    if (by_metric) {
-      const auto number = parse_number(row[*value]);
-      if (number) metrics[row[*metric]] = *number * scale_of(unit ? std::string_view(row[*unit]) : "");
-      continue;
-    }
-    for (std::size_t c = 0; c < names.size(); ++c) {
-      if (c == id || c == kernel) continue;
-      const auto number = parse_number(row[c]);
-      if (number) metrics[names[c]] = *number * scale_of(c < units.size() ? std::string_view(units[c]) : "");
+    if (!is_launch(row)) continue;  // the row of units, a message between the lines
+    Metrics& metrics = launches[{row[kernel], process ? row[*process] : std::string(), row[id]}];
+    for (const std::size_t c : values) {
+      const std::string& name = metric ? row[*metric] : names[c];
+      const std::string_view its_unit = metric ? (unit ? std::string_view(row[*unit]) : std::string_view())
+                                               : (c < units.size() ? std::string_view(units[c]) : std::string_view());
+      if (const auto number = parse_number(row[c], mark)) metrics[name] = *number * scale_of(its_unit);
     }
   }
   return launches;
+}
+
+double dram_bytes_of(const Metrics& metrics) {
+  const double both = first_of(metrics, {"dram__bytes.sum"});
+  const double read = first_of(metrics, {"dram__bytes_read.sum"}),
+               written = first_of(metrics, {"dram__bytes_write.sum"});
+  return both < 0 && read >= 0 && written >= 0 ? read + written : both;
 }
 
 /// Running average of what was collected.
@@ -129,11 +151,11 @@ std::vector<NcuKernel> parse_ncu_csv(std::string_view text) {
   }
   std::map<std::string, std::pair<NcuKernel, std::array<std::int64_t, 7>>> kernels;
   for (const auto& [key, metrics] : read_launches(rows, static_cast<std::size_t>(header - rows.begin()))) {
-    auto& [kernel, counts] = kernels[key.first];
-    kernel.name = key.first;
+    auto& [kernel, counts] = kernels[key[0]];
+    kernel.name = key[0];
     ++kernel.launches;
     join(kernel.flops, flops_of(metrics), counts[0]);
-    join(kernel.dram_bytes, first_of(metrics, {"dram__bytes.sum"}), counts[1]);
+    join(kernel.dram_bytes, dram_bytes_of(metrics), counts[1]);
     join(kernel.sm_percent,
          first_of(metrics, {"sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput", "SM [%]",
                             "Compute (SM) [%]"}),
@@ -173,36 +195,72 @@ std::optional<double> count_of(std::string_view text) {
   return static_cast<double>(value);
 }
 
-/// Words of cudaDataType_t and cublasComputeType_t.
+/// Words of cudaDataType_t and cublasComputeType_t. Types whose peak the table of GPUs does not hold keep their own
+/// name: their FLOPs must not be held against another type's peak.
 std::string gemm_type(std::string_view data, std::string_view compute) {
-  if (data.find("R_64F") != std::string_view::npos || data.find("C_64F") != std::string_view::npos) return "fp64";
-  if (data.find("R_8F") != std::string_view::npos) return "fp8";
-  if (data.find("16F") != std::string_view::npos || data.find("16BF") != std::string_view::npos) return "fp16";
+  const auto is = [&](std::string_view word) { return data.find(word) != std::string_view::npos; };
+  if (is("64F")) return "fp64";
+  if (is("_4F")) return "fp4";
+  if (is("_8F")) return "fp8";
+  if (is("_8I") || is("_8U")) return "int8";
+  if (is("16F") || is("16BF")) return "fp16";
   if (compute.find("TF32") != std::string_view::npos) return "tf32";
+  if (compute.find("FAST_16") != std::string_view::npos) return "fp16";
   return "fp32";
 }
 
-std::string type_of_function(std::string_view function) {
-  if (function.find("Dgemm") != std::string_view::npos) return "fp64";
-  if (function.find("Hgemm") != std::string_view::npos) return "fp16";
-  return "fp32";
+/// FLOPs of a complex multiplication and addition over those of a real one.
+double complex_factor(std::string_view data) {
+  return data.find("C_") != std::string_view::npos ? 4 : 1;
 }
 
-/// One cublasLtMatmul line: D is M x N; K is the other side of A.
+/// "cublasCgemm3m", "cublasSgemm_v2": the letter says the type. In words of cudaDataType_t.
+std::string_view type_of_function(std::string_view function) {
+  const std::size_t gemm = function.find("gemm");
+  const char letter = gemm == std::string_view::npos || gemm == 0 ? 'S' : function[gemm - 1];
+  switch (letter) {
+    case 'D':
+      return "CUDA_R_64F";
+    case 'Z':
+      return "CUDA_C_64F";
+    case 'C':
+      return "CUDA_C_32F";
+    case 'H':
+      return "CUDA_R_16F";
+    default:
+      return "CUDA_R_32F";
+  }
+}
+
+/// FLOPs and calls of one multiplication, added to the process's sums.
+void add_gemm(GemmLog& log, std::int64_t process, const std::string& type, double flops) {
+  LoggedGemms& gemms = log[process][type];
+  ++gemms.calls;
+  gemms.flops += flops;
+}
+
+/// The function of a line "[time][cublasLt][process][Trace][cublasLtMatmul] ..."; empty: not such a line. One that the
+/// program called is cublasLtMatmul; cublasLtTSTMatmul, cublasLtSSSMatmul and the like come from within cuBLAS.
+std::string_view traced_multiplication(std::string_view line) {
+  const std::string_view function = between(line, "[Trace][", "]");
+  const bool multiplies = function.starts_with("cublasLt") && function.ends_with("Matmul");
+  return multiplies && line.find("Adesc=[") != std::string_view::npos ? function : std::string_view();
+}
+
+/// One line of cublasLt: D is M x N; K is the other side of A.
 void read_lt_line(std::string_view line, GemmLog& log) {
-  const std::string_view a = between(line, "Adesc=[", "]"), c = between(line, "Ddesc=[", "]");
-  const auto m = count_of(between(c, "rows=", " ]")), n = count_of(between(c, "cols=", " ]"));
+  const std::string_view a = between(line, "Adesc=[", "]"), d = between(line, "Ddesc=[", "]");
+  const std::string_view result = d.empty() ? between(line, "Cdesc=[", "]") : d;
+  const auto m = count_of(between(result, "rows=", " ]")), n = count_of(between(result, "cols=", " ]"));
   const bool transposed = line.find("transa=OP_T") != std::string_view::npos ||
                           line.find("transA=OP_T") != std::string_view::npos ||
                           line.find("transa=OP_C") != std::string_view::npos;
   const auto k = count_of(between(a, transposed ? "rows=" : "cols=", " ]"));
   if (!m || !n || !k) return;
-  const double batch = count_of(between(c, "batchCount=", " ]")).value_or(1);
-  const auto process = count_of(between(line, "cublasLt][", "]"));
-  LoggedGemms& gemms = log[process ? static_cast<std::int64_t>(*process) : 0]
-                          [gemm_type(between(a, "type=", " ]"), between(line, "computeType=", " ]"))];
-  ++gemms.calls;
-  gemms.flops += 2 * *m * *n * *k * batch;
+  const double batch = count_of(between(result, "batchCount=", " ]")).value_or(1);
+  const std::string_view type = between(a, "type=", " ]");
+  add_gemm(log, static_cast<std::int64_t>(count_of(between(line, "cublasLt][", "]")).value_or(0)),
+           gemm_type(type, between(line, "computeType=", " ]")), 2 * *m * *n * *k * batch * complex_factor(type));
 }
 
 /// The lines of one cuBLAS call, collected until the next one begins.
@@ -211,6 +269,7 @@ struct CublasCall {
   std::optional<double> m, n, k;
   double batch = 1;
   std::string_view type, compute;
+  bool allows_tf32 = false;  ///< the handle lets FP32 multiplications run as TF32
   std::int64_t process = 0;
 
   void take_argument(std::string_view line) {
@@ -225,41 +284,50 @@ struct CublasCall {
     if (argument == "Atype") type = value;
     if (argument == "computeType") compute = value;
     if (const auto id = count_of(between(line, "Process=", ";"))) process = static_cast<std::int64_t>(*id);
+    if (line.find("MathMode=CUBLAS_TF32") != std::string_view::npos) allows_tf32 = true;
   }
   void add_to(GemmLog& log) const {
     const bool is_gemm =
         function.find("gemm") != std::string_view::npos || function.find("Gemm") != std::string_view::npos;
     if (!is_gemm || !m || !n || !k) return;
-    LoggedGemms& gemms = log[process][type.empty() ? type_of_function(function) : gemm_type(type, compute)];
-    ++gemms.calls;
-    gemms.flops += 2 * *m * *n * *k * batch;
+    const std::string_view data = type.empty() ? type_of_function(function) : type;
+    const std::string_view mode = allows_tf32 ? std::string_view("TF32") : compute;
+    add_gemm(log, process, gemm_type(data, mode), 2 * *m * *n * *k * batch * complex_factor(data));
   }
 };
 
 }  // namespace
 
 GemmLog parse_cublas_log(std::string_view text) {
-  GemmLog log;
+  GemmLog log, of_cublas, within_cublas;
   CublasCall call;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.find("[cublasLtMatmul]") != std::string_view::npos && line.find("Adesc=[") != std::string_view::npos) {
-      read_lt_line(line, log);
+    if (const std::string_view function = traced_multiplication(line); !function.empty()) {
+      read_lt_line(line, function == "cublasLtMatmul" ? log : within_cublas);
     } else if (line.starts_with("I! cuBLAS")) {
-      call.add_to(log);
+      call.add_to(of_cublas);
       call = {};
       call.function = between(line, "cublasStatus_t ", "(");
     } else if (line.starts_with("i!")) {
       call.take_argument(line);
     }
   }
-  call.add_to(log);
+  call.add_to(of_cublas);
+  // With both logs on, what cuBLAS hands on to cublasLt is in them twice.
+  for (const auto& [process, types] : within_cublas) of_cublas.try_emplace(process, types);
+  for (const auto& [process, types] : of_cublas) {
+    for (const auto& [type, gemms] : types) {
+      log[process][type].calls += gemms.calls;
+      log[process][type].flops += gemms.flops;
+    }
+  }
   if (log.empty()) {
     throw std::runtime_error(
         "it holds no matrix multiplication, so no work is known; run the program with CUBLAS_LOGINFO_DBG=1 "
-        "CUBLAS_LOGDEST_DBG=FILE and CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_FILE=FILE");
+        "CUBLAS_LOGDEST_DBG=FILE and CUBLASLT_LOG_LEVEL=2 CUBLASLT_LOG_FILE=FILE");
   }
   return log;
 }

@@ -20,20 +20,21 @@ struct NcuKernel {
 };
 
 /// The CSV that `ncu --csv` prints, both its forms: one row per metric (default page) and one row per launch (--page
-/// raw). Lines before the header (ncu's own messages) are left out. Throws std::runtime_error: problem, why it matters,
-/// what to do.
+/// raw). Lines before the header (ncu's own messages) are left out. ncu writes numbers by the locale it runs in: a
+/// decimal comma is recognised. Throws std::runtime_error: problem, why it matters, what to do.
 std::vector<NcuKernel> parse_ncu_csv(std::string_view text);
 
 /// Matrix multiplications that one process logged, by type.
 struct LoggedGemms {
   std::int64_t calls = 0;
-  double flops = 0;  ///< 2 M N K batch, summed
+  double flops = 0;  ///< 2 M N K batch, four times that of complex numbers, summed
 };
-/// By process id (0 where the log does not tell), then type ("fp64", "fp32", "tf32", "fp16", "fp8").
+/// By process id (0 where the log does not tell), then type ("fp64", "fp32", "tf32", "fp16", "fp8", "fp4", "int8").
 using GemmLog = std::map<std::int64_t, std::map<std::string, LoggedGemms>>;
 
-/// The logs of cuBLAS (CUBLAS_LOGINFO_DBG=1) and cuBLASLt (CUBLASLT_LOG_LEVEL=5 or mask 4 and above), also mixed.
-/// Throws std::runtime_error where they hold no multiplication.
+/// The logs of cuBLAS (CUBLAS_LOGINFO_DBG=1) and cuBLASLt (CUBLASLT_LOG_LEVEL=2 or above), also mixed: what cuBLAS
+/// hands on to cublasLt (cublasLtTSTMatmul and the like) counts where the process's cuBLAS log does not hold it
+/// already. Throws std::runtime_error where they hold no multiplication.
 GemmLog parse_cublas_log(std::string_view text);
 
 /// Bytes of weights that each launch of the kernels must read.
