@@ -19,9 +19,13 @@ std::string_view trimmed(std::string_view text) {
 
 const std::vector<LinkPeak>& known_link_peaks() {
   static const std::vector<LinkPeak> peaks{
-      {"GB300", 900}, {"GB200", 900},    {"B300", 900},      {"B200", 900},    {"GH200", 450}, {"H200 NVL", 450},
-      {"H200", 450},  {"H100 NVL", 300}, {"H100 PCIe", 300}, {"H100", 450},    {"H800", 200},  {"H20", 450},
-      {"A100", 300},  {"A800", 200},     {"V100", 150},      {"A6000", 56.25}, {"A40", 56.25}, {"A30", 100},
+      {"GB300", 900},    {"GB200", 900},     {"B300", 900}, {"B200", 900},  // NVLink 5: 1.8 TB/s, product pages
+      {"GH200", 450},    {"H200", 450},                                     // 900 GB/s, data sheets; also H200 NVL
+      {"H100 NVL", 300}, {"H100 PCIe", 300},                                // 600 GB/s by bridges, data sheet of H100
+      {"H100", 450},     {"H800", 200},      {"H20", 450},                  // 900; 400 by export rules; 900 GB/s
+      {"A100", 300},     {"A800", 200},                                     // 600 GB/s, data sheet; 400, product page
+      {"V100", 150},                                                        // 300 GB/s, data sheet of V100
+      {"A6000", 56.25},  {"A40", 56.25},     {"A30", 100},  // 112.5 and 200 GB/s by a bridge, data sheets
   };
   return peaks;
 }

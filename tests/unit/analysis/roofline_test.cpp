@@ -1,4 +1,5 @@
 #include "nsys_explain/analysis/roofline.hpp"
+#include "nsys_explain/analysis/delimited_text.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,6 +37,15 @@ TEST(GpuPeaks, AreFoundByTheGpusName) {
   EXPECT_EQ(table.find("NVIDIA H100 PCIe")->multiprocessors, 114);
   EXPECT_EQ(table.find("NVIDIA A10")->bandwidth_gbs, 600);
   EXPECT_EQ(table.find("NVIDIA TITAN RTX")->threads_per_multiprocessor, 1024);
+  // What exports of these GPUs hold themselves (TARGET_INFO_GPU: memoryBandwidth, smCount, maxBlocksPerSm, maxWarpsPerSm).
+  EXPECT_EQ(table.find("NVIDIA A100-SXM4-80GB")->bandwidth_gbs, 2039);
+  EXPECT_EQ(table.find("NVIDIA H100 80GB HBM3")->bandwidth_gbs, 3352);
+  EXPECT_EQ(table.find("NVIDIA TITAN RTX")->bandwidth_gbs, 672);
+  EXPECT_EQ(table.find("NVIDIA TITAN RTX")->blocks_per_multiprocessor, 16);
+  // Nobody's figure stands for a GPU for which public ones disagree.
+  EXPECT_EQ(table.find("NVIDIA A10G")->fp16_tflops, 0);
+  EXPECT_EQ(table.find("NVIDIA A10G")->bandwidth_gbs, 600);
+  EXPECT_FALSE(table.find("NVIDIA B100"));
   EXPECT_FALSE(table.find("NVIDIA GeForce 9800"));
   EXPECT_FALSE(table.find(""));
 }
@@ -107,6 +117,63 @@ TEST(CublasLog, MultiplicationsAreTwoMnk) {
   EXPECT_THAT(problem(parse_cublas_log, "hello\n"), HasSubstr("CUBLAS_LOGINFO_DBG=1"));
 }
 
+// The shapes of lines that cuBLAS 13 and CUDA.jl's users publish: arguments over several lines, the handle's math mode
+// after them, and cuBLAS' own calls into cublasLt in cublasLt's log.
+TEST(CublasLog, TypesAsTheirPeaksAreStated) {
+  const auto lt = [](const char* function, const char* type, const char* compute) {
+    return std::string("[2026-05-04 15:08:47][cublasLt][53055][Trace][") + function +
+           "] A=0X33022 Adesc=[type=" + type + " rows=1024 cols=2048 ld=1024] B=0X32EE5 Bdesc=[type=" + type +
+           " rows=1024 cols=32 ld=1024] C=0X33022 Cdesc=[type=R_16BF rows=2048 cols=32 ld=2048] D=0X32EE5 Ddesc=[type="
+           "R_16BF rows=2048 cols=32 ld=2048] computeDesc=[computeType=" +
+           compute +
+           " scaleType=R_32F transa=OP_T smCountTarget=48 aScalePointer=0x1] algo=[algoId=67 tile=MATMUL_TILE_64x32] "
+           "workSpace=0X0 workSpaceSizeInBytes=0 beta=0 outOfPlace=0 stream=0X0\n";
+  };
+  constexpr double flops = 2.0 * 2048 * 32 * 1024;
+  const GemmLog log = parse_cublas_log(
+      lt("cublasLtMatmul", "R_8F_E4M3", "COMPUTE_32F") + lt("cublasLtMatmul", "R_4F_E2M1", "COMPUTE_32F") +
+      lt("cublasLtMatmul", "R_8I", "COMPUTE_32I") + lt("cublasLtMatmul", "R_32F", "COMPUTE_32F_FAST_TF32") +
+      lt("cublasLtMatmul", "C_64F", "COMPUTE_64F") +
+      "[2026-05-04 15:08:47][cublasLt][53055][Api][cublasLtMatmulAlgoGetHeuristic] Adesc=[type=R_8F_E4M3 rows=128 "
+      "cols=1088 ld=128] Bdesc=[type=R_8F_E4M3 rows=64 cols=1088 ld=64]\n");
+  const auto& types = log.at(53055);
+  EXPECT_EQ(types.at("fp8").flops, flops);
+  EXPECT_EQ(types.at("fp8").calls, 1);
+  EXPECT_EQ(types.at("fp4").flops, flops);
+  EXPECT_EQ(types.at("int8").flops, flops);
+  EXPECT_EQ(types.at("tf32").flops, flops);
+  EXPECT_EQ(types.at("fp64").flops, 4 * flops);  // complex
+  EXPECT_EQ(types.count("fp32"), 0U);
+}
+
+TEST(CublasLog, WhatCublasHandsOnCountsOnce) {
+  const std::string handed_on =
+      "[2026-05-04 15:08:47][cublasLt][14102][Trace][cublasLtSSSMatmul] A=0X1 Adesc=[type=R_32F rows=20 cols=10 ld=20] "
+      "B=0X2 Bdesc=[type=R_32F rows=20 cols=30 ld=20] C=0X3 Cdesc=[type=R_32F rows=10 cols=30 ld=10] D=0X3 "
+      "Ddesc=[type=R_32F rows=10 cols=30 ld=10] computeDesc=[computeType=COMPUTE_32F scaleType=R_32F transa=OP_T]\n";
+  const std::string called =
+      "I! cuBLAS (v13.4.1) function cublasStatus_t cublasSgemm_v2(cublasHandle_t, cublasOperation_t, "
+      "cublasOperation_t, int, int, int, const float*, const float*, int, const float*, int, const float*, float*, "
+      "int) "
+      "called:\n"
+      "i!  handle: type=cublasHandle_t; val=POINTER (IN HEX:0x0x2d3c1100)\n"
+      "i!  transa: type=cublasOperation_t; val=CUBLAS_OP_T(1)\n"
+      "i!  m: type=int; val=10\ni!  n: type=int; val=30\ni!  k: type=int; val=20\n"
+      "i!  alpha: type=float; val=POINTER (IN HEX:0x0x7ffd937acafc)\n"
+      "i! Time: 2026-09-11T18:38:49 elapsed from start 0.016667 minutes or 1.000000 seconds\n"
+      "i!Process=14102; Thread=129943171284992; GPU=0; Handle=POINTER (IN HEX:0x(nil)); StreamId=POINTER (IN "
+      "HEX:0x(nil)) (defaultStream); MathMode=CUBLAS_DEFAULT_MATH\n"
+      "i! COMPILED WITH: GNU GCC/G++ / 8.5.0 20210514 (Red Hat 8.5.0-26)\n";
+  for (const std::string& text : {handed_on, called, called + handed_on, handed_on + called}) {
+    const GemmLog log = parse_cublas_log(text);
+    EXPECT_EQ(log.at(14102).at("fp32").calls, 1);
+    EXPECT_EQ(log.at(14102).at("fp32").flops, 2.0 * 10 * 30 * 20);
+  }
+  std::string with_tf32 = called;
+  with_tf32.replace(with_tf32.find("CUBLAS_DEFAULT_MATH"), 19, "CUBLAS_TF32_TENSOR_OP_MATH");
+  EXPECT_EQ(parse_cublas_log(with_tf32).at(14102).at("tf32").calls, 1);
+}
+
 TEST(ModelFlops, AchievedAndPeakStandSideBySide) {
   MadeTrace made;
   made.device().gpu_name = "NVIDIA A100-SXM4-40GB";
@@ -159,6 +226,73 @@ TEST(Ncu, BothFormsOfTheCsvAreRead) {
   }
   EXPECT_EQ(parse_ncu_csv(raw)[0].top_stall, "long_scoreboard");
   EXPECT_THAT(problem(parse_ncu_csv, "a,b\n1,2\n"), HasSubstr("ncu --import"));
+}
+
+constexpr const char* ncu_header =
+    R"csv("ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"
+)csv";
+
+std::string ncu_row(const char* id, const char* process, const char* metric, const char* unit, const char* value) {
+  return std::string("\"") + id + "\",\"" + process +
+         "\",\"python3\",\"host\",\"sgemm\",\"1\",\"7\",\"(512, 1, 1)\",\"(128, 1, 1)\",\"0\",\"8.9\",\"Command line "
+         "profiler metrics\",\"" +
+         metric + "\",\"" + unit + "\",\"" + value + "\"\n";
+}
+
+TEST(Ncu, NumbersByTheLocaleThatWroteThem) {
+  const std::string text = std::string("==PROF== Connected to process 7\n") + ncu_header +
+                           ncu_row("0", "7", "gpu__time_duration.sum", "ns", "117.344") +
+                           ncu_row("0", "7", "dram__bytes.sum", "byte", "27.595.520") +
+                           ncu_row("0", "7", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", "65,77");
+  const std::vector<NcuKernel> kernels = parse_ncu_csv(text);
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_DOUBLE_EQ(kernels[0].dram_bytes, 27'595'520);
+  EXPECT_DOUBLE_EQ(kernels[0].sm_percent, 65.77);
+}
+
+TEST(Ncu, LaunchesOfSeveralProcessesAndWhatWasNotMeasured) {
+  const std::string text = std::string(ncu_header) + ncu_row("0", "7", "dram__bytes_read.sum", "Mbyte", "2.5") +
+                           ncu_row("0", "7", "dram__bytes_write.sum", "Kbyte", "500") +
+                           "==PROF== Profiling \"sgemm\" - 1: 0%....50%....100% - 2 passes\n" +
+                           ncu_row("0", "8", "dram__bytes_read.sum", "byte", "1,000,000") +
+                           ncu_row("0", "8", "dram__bytes_write.sum", "byte", "0") +
+                           ncu_row("1", "8", "dram__bytes_read.sum", "byte", "n/a") +
+                           ncu_row("1", "8", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", "nan");
+  const std::vector<NcuKernel> kernels = parse_ncu_csv(text);
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_EQ(kernels[0].launches, 3);
+  EXPECT_DOUBLE_EQ(kernels[0].dram_bytes, 2e6);  // 3 MB and 1 MB
+  EXPECT_EQ(kernels[0].sm_percent, -1);
+}
+
+TEST(Ncu, TheRawPageWithItsRowOfUnits) {
+  const std::vector<NcuKernel> kernels = parse_ncu_csv(
+      R"csv(==PROF== Connected to process 1234 (/usr/bin/python3)
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","dram__bytes_read.sum","dram__bytes_write.sum","gpu__time_duration.sum","sm__throughput.avg.pct_of_peak_sustained_elapsed"
+"","","","","","","","","","","","Mbyte","Mbyte","usecond","%"
+"0","1234","python3","host","ampere_fp16_gemm","1","7","(256, 1, 1)","(1,080, 1, 1)","0","8.0","1,234.50","0.5","1,250","62.5"
+)csv");
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_DOUBLE_EQ(kernels[0].dram_bytes, 1'235e6);
+  EXPECT_DOUBLE_EQ(kernels[0].sm_percent, 62.5);
+}
+
+TEST(Numbers, WithPointOrCommaButNeverTheWrongOne) {
+  EXPECT_EQ(decimal_mark_of("1,234.5"), DecimalMark::point);
+  EXPECT_EQ(decimal_mark_of("1,234,567"), DecimalMark::point);
+  EXPECT_EQ(decimal_mark_of("-0.5"), DecimalMark::point);
+  EXPECT_EQ(decimal_mark_of("(128, 1, 1)"), DecimalMark::point);  // no number at all
+  EXPECT_EQ(decimal_mark_of(""), DecimalMark::point);
+  for (const char* text : {"65,77", "27.595.520", "1.234,5", "1234,567", "0,123", ",5", "1,23,456"}) {
+    EXPECT_EQ(decimal_mark_of(text), DecimalMark::comma) << text;
+    EXPECT_EQ(parse_number(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(parse_number("1.234,5", DecimalMark::comma), 1234.5);
+  EXPECT_EQ(parse_number("117.344", DecimalMark::comma), 117344);
+  EXPECT_EQ(parse_number("1,234.5"), 1234.5);
+  EXPECT_EQ(parse_number("98 %"), 98);
+  for (const char* text : {"[N/A]", "[Not Supported]", "n/a", "nan", "inf", ""})
+    EXPECT_EQ(parse_number(text), std::nullopt) << text;
 }
 
 TEST(Roofline, PlacesKernelsUnderTheirCeilings) {
