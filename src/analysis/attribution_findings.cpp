@@ -72,36 +72,64 @@ void add_coverage_findings(const Table& coverage, std::vector<Finding>& findings
   }
 }
 
-void add_throttling_finding(const Table& throttling, std::vector<Finding>& findings) {
-  struct Throttled {
-    std::int64_t spans = 0;
-    Nanoseconds total_ns = 0;
-    double lowest_mhz = 0;
-    bool by_driver = false;
-  };
-  std::map<std::int64_t, Throttled> ranks;
+/// What both sources tell of one trace rank: that with more time below its clock.
+struct Throttled {
+  std::int64_t rank = -1;
+  std::string source;
+  std::int64_t spans = 0;
+  Nanoseconds total_ns = 0;
+  double lowest_mhz = -1;
+  bool by_driver = false;
+};
+
+/// Most time first.
+std::vector<Throttled> throttled_ranks(const Table& throttling) {
   const auto& rank = column<std::int64_t>(throttling, "trace_rank");
+  const auto& source = column<std::string>(throttling, "source");
   const auto& start = column<std::int64_t>(throttling, "start_ns");
   const auto& end = column<std::int64_t>(throttling, "end_ns");
   const auto& lowest = column<double>(throttling, "lowest_sm_clock_mhz");
   const auto& by_driver = column<std::int64_t>(throttling, "by_driver");
+  std::map<std::pair<std::int64_t, std::string>, Throttled> by_source;
   for (std::size_t i = 0; i < rank.size(); ++i) {
-    Throttled& of_rank = ranks[rank[i]];
-    of_rank.lowest_mhz = of_rank.spans == 0 ? lowest[i] : std::min(of_rank.lowest_mhz, lowest[i]);
-    ++of_rank.spans;
-    of_rank.total_ns += end[i] - start[i];
-    of_rank.by_driver = of_rank.by_driver || by_driver[i] != 0;
+    Throttled& sum = by_source[{rank[i], source[i]}];
+    sum.rank = rank[i];
+    sum.source = source[i];
+    if (lowest[i] >= 0) sum.lowest_mhz = sum.lowest_mhz < 0 ? lowest[i] : std::min(sum.lowest_mhz, lowest[i]);
+    ++sum.spans;
+    sum.total_ns += end[i] - start[i];
+    sum.by_driver = sum.by_driver || by_driver[i] != 0;
   }
+  std::vector<Throttled> ranks;
+  for (auto& [key, sum] : by_source) {
+    if (ranks.empty() || ranks.back().rank != sum.rank) {
+      ranks.push_back(std::move(sum));
+    } else if (sum.total_ns > ranks.back().total_ns) {
+      ranks.back() = std::move(sum);
+    }
+  }
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [](const Throttled& a, const Throttled& b) { return a.total_ns > b.total_ns; });
+  return ranks;
+}
+
+void add_throttling_finding(const Table& throttling, std::vector<Finding>& findings) {
+  constexpr std::size_t most_named = 8;
+  const std::vector<Throttled> ranks = throttled_ranks(throttling);
   if (ranks.empty()) return;
   Finding finding;
   finding.id = "gpu-throttling";
   finding.severity = FindingSeverity::medium;
   finding.title = fmt::format("the GPUs of {} trace ranks ran slower than they can while they were used", ranks.size());
-  for (const auto& [number, of_rank] : ranks) {
-    finding.evidence.push_back(fmt::format("trace rank {}: {} spans, {:.3f} s, SM clock down to {:.0f} MHz{}", number,
-                                           of_rank.spans, seconds(of_rank.total_ns), of_rank.lowest_mhz,
+  for (std::size_t i = 0; i < std::min(ranks.size(), most_named); ++i) {
+    const Throttled& of_rank = ranks[i];
+    const std::string lowest =
+        of_rank.lowest_mhz >= 0 ? fmt::format(", SM clock down to {:.0f} MHz", of_rank.lowest_mhz) : std::string();
+    finding.evidence.push_back(fmt::format("trace rank {}: {} spans, {:.3f} s{} ({}){}", of_rank.rank, of_rank.spans,
+                                           seconds(of_rank.total_ns), lowest, of_rank.source,
                                            of_rank.by_driver ? "; the driver gives a reason" : ""));
   }
+  if (ranks.size() > most_named) finding.evidence.push_back("table gpu_throttling has all");
   finding.recommendation =
       "compare power and temperature of these GPUs with their peers (nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), "
       "then power caps, cooling and the application clocks";

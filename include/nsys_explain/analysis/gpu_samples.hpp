@@ -8,7 +8,8 @@
 #include "nsys_explain/analysis/rank_events.hpp"
 #include "nsys_explain/model/table.hpp"
 
-/// Samples of GPU clocks, power and temperature from outside the trace (NVML), joined with it by UTC.
+/// Samples of GPU clocks, power and temperature: from outside the trace (NVML), joined with it by UTC, and from its own
+/// GPU metrics.
 namespace nsys_explain::analysis {
 
 /// One sample of one GPU. Negative numbers: not in the file.
@@ -25,16 +26,20 @@ struct GpuSample {
 /// The CSV of `nvidia-smi --query-gpu=timestamp,... --format=csv -lms N`, or a file of that kind with the columns time
 /// (or timestamp, utc_ns), host, uuid (or gpu_uuid), index (or gpu), sm_clock, ... in any order: names are compared
 /// without units, "clocks.current." and case. Times: nanoseconds, microseconds, milliseconds or seconds of UTC (by
-/// size), or "2026/01/31 12:00:00.123"; nvidia-smi writes the host's local time: `utc_offset_s` is what that is ahead
-/// of UTC. Throws std::runtime_error: problem, why it matters, what to do.
+/// size), or "2026/01/31 12:00:00.123", also with 'T' and a zone ("Z", "+01:00"); nvidia-smi writes the host's local
+/// time without one: `utc_offset_s` is what that is ahead of UTC. Throws std::runtime_error: problem, why it matters,
+/// what to do.
 std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc_offset_s);
 
 /// The tables
-/// - gpu_samples: one row: samples of this rank's GPU within its trace, their median clock, power and temperature.
+/// - gpu_samples: a row for each source with samples of this rank's GPU during its GPU activity: how many, their median
+///   clock, power and temperature.
 /// - gpu_throttling: spans in which the GPU ran slower than it should while it was used: the driver says so, or the SM
-///   clock is below 90% of the highest seen while the GPU is in use (utilisation of at least 50%; where that
-///   is not sampled: while a kernel runs).
-/// A sample belongs to the GPU by UUID, else by host and index (the device id the process saw).
+///   clock is below 90% of the highest seen while the GPU is in use.
+/// Sources: "nvml" (`samples`; in use from a utilisation of 50% on, or while a kernel runs where that is not sampled),
+/// and "gpu_metrics", the GPC clock that the trace itself holds (--gpu-metrics-devices): means over bins of 1 ms of the
+/// samples taken while a kernel runs.
+/// A sample of NVML belongs to the GPU by UUID, else by host and index (the device id the process saw).
 std::vector<Table> gpu_sample_tables(const RankEvents& events, const std::vector<GpuSample>& samples);
 
 }  // namespace nsys_explain::analysis

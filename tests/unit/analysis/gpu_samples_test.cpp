@@ -35,6 +35,31 @@ TEST(GpuSamples, NvidiaSmisCsvInLocalTime) {
   EXPECT_EQ(samples[1].power_w, -1);
 }
 
+TEST(GpuSamples, OneColumnForEachReasonAndWhatIsNotSupported) {
+  const auto samples = parse_gpu_samples(
+      "timestamp,index,memory.used [MiB],power.draw [W],temperature.gpu,clocks.current.sm [MHz],clocks.current.memory "
+      "[MHz],clocks_event_reasons.gpu_idle,clocks_event_reasons.sw_thermal_slowdown,"
+      "clocks_event_reasons.hw_thermal_slowdown,clocks_throttle_reasons.active\n"
+      "2026/01/01 00:00:01.100,0,3072,250,65,1800,8000,Active,Not Active,Not Active,[Not Supported]\n"
+      "2026/01/01 00:00:02.100,0,3072,[N/A],65,[Unknown Error],8000,Not Active,Active,Not Active,[Not Supported]\n",
+      0);
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_FALSE(samples[0].is_throttled);  // idle is no slowdown, and brackets are no reason
+  EXPECT_EQ(samples[0].memory_clock_mhz, 8000);
+  EXPECT_TRUE(samples[1].is_throttled);  // whatever the columns after it say
+  EXPECT_EQ(samples[1].sm_clock_mhz, -1);
+  EXPECT_EQ(samples[1].power_w, -1);
+}
+
+TEST(GpuSamples, TimesWithAZoneAreOfThatZone) {
+  for (const char* text :
+       {"2026-01-01T00:00:01.5Z", "2026-01-01T01:00:01.500000+01:00", "2025-12-31 18:30:01.5-0530"}) {
+    const auto samples = parse_gpu_samples(std::string("timestamp,sm_clock\n") + text + ",1000\n", 7 * 3600);
+    ASSERT_EQ(samples.size(), 1U) << text;
+    EXPECT_EQ(samples[0].utc_ns, start_utc + 1'500'000'000) << text;
+  }
+}
+
 TEST(GpuSamples, OwnFilesWithNumbersAsTimes) {
   const auto samples = parse_gpu_samples(
       "time,host,gpu,sm_clock\n1767225601.5,n1,0,1000\n1767225602,n1,0,2000\n"
@@ -97,6 +122,59 @@ TEST_F(Throttling, SlowClocksWhileKernelsRunAreASpan) {
   EXPECT_THAT(column<std::int64_t>(spans, "end_ns"), ElementsAre(6 * second));
   EXPECT_THAT(column<double>(spans, "lowest_sm_clock_mhz"), ElementsAre(1200));
   EXPECT_THAT(column<std::int64_t>(spans, "by_driver"), ElementsAre(0));
+}
+
+/// GPU metrics every 100 us: busy from 1 s to 5 s, so samples at 1 s + i * 100 us are taken while a kernel runs.
+struct ThrottlingByMetrics : Throttling {
+  static constexpr std::uint32_t mhz = 1'000'000;
+  void metric(Nanoseconds at_ns, std::uint32_t clock_hz) {
+    made.device().samples.time_ns.push_back(at_ns);
+    made.device().samples.values[static_cast<std::size_t>(GpuCounter::gpc_clock_hz)].push_back(clock_hz);
+  }
+  /// 10 samples a bin.
+  void bin(int number, std::uint32_t clock_hz) {
+    for (int i = 0; i < 10; ++i) metric(second + number * 1'000'000 + i * 100'000, clock_hz);
+  }
+};
+
+TEST_F(ThrottlingByMetrics, ClocksOfGpuMetricsGiveSpansInTraceTime) {
+  for (int b = 0; b < 20; ++b) bin(b, (b >= 5 && b < 9 ? 1200 : 1980) * mhz);
+  metric(6 * second, 300 * mhz);  // no kernel runs
+  const std::vector<Table> made_tables = tables();
+  const Table& summary = *find_table(made_tables, "gpu_samples");
+  ASSERT_EQ(summary.row_count(), 1U);
+  EXPECT_EQ(column<std::string>(summary, "source")[0], "gpu_metrics");
+  EXPECT_EQ(integer_at(summary, "samples", 0), 20);
+  EXPECT_EQ(integer_at(summary, "throttled_samples", 0), 4);
+  EXPECT_EQ(column<double>(summary, "median_sm_clock_mhz")[0], 1980);
+  const Table& spans = *find_table(made_tables, "gpu_throttling");
+  EXPECT_THAT(column<std::int64_t>(spans, "start_ns"), ElementsAre(second + 5'000'000));
+  EXPECT_THAT(column<std::int64_t>(spans, "end_ns"), ElementsAre(second + 9'000'000));
+  EXPECT_THAT(column<double>(spans, "lowest_sm_clock_mhz"), ElementsAre(1200));
+}
+
+TEST_F(ThrottlingByMetrics, ASingleLowSampleIsJitter) {
+  for (int b = 0; b < 20; ++b) bin(b, 1980 * mhz);
+  made.device().samples.values[static_cast<std::size_t>(GpuCounter::gpc_clock_hz)][55] = 1000 * mhz;
+  EXPECT_EQ(find_table(tables(), "gpu_throttling")->row_count(), 0U);
+}
+
+TEST_F(ThrottlingByMetrics, WhatWasNotSampledEndsASpan) {
+  for (const int b : {0, 1, 50, 51}) bin(b, 1000 * mhz);
+  bin(60, 1980 * mhz);
+  EXPECT_THAT(column<std::int64_t>(*find_table(tables(), "gpu_throttling"), "start_ns"),
+              ElementsAre(second, second + 50'000'000));
+}
+
+TEST_F(ThrottlingByMetrics, TheLimitThatNvmlKnowsHoldsForBoth) {
+  for (int b = 0; b < 3; ++b) bin(b, 1500 * mhz);  // steady: nothing to compare with
+  EXPECT_EQ(find_table(tables(), "gpu_throttling")->row_count(), 0U);
+  sample(2, 1500);
+  samples[0].max_sm_clock_mhz = 1980;
+  const std::vector<Table> made_tables = tables();
+  const Table& spans = *find_table(made_tables, "gpu_throttling");
+  EXPECT_THAT(column<std::string>(spans, "source"), ElementsAre("nvml", "gpu_metrics"));
+  EXPECT_THAT(column<std::int64_t>(spans, "samples"), ElementsAre(1, 3));
 }
 
 TEST_F(Throttling, TheDriversWordCountsAtAnyClock) {
