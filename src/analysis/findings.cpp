@@ -8,6 +8,7 @@
 #include "attribution_findings.hpp"
 #include "finding_sizes.hpp"
 #include "nsys_explain/analysis/link_findings.hpp"
+#include "nsys_explain/analysis/run_facts.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "straggler_findings.hpp"
 
@@ -127,6 +128,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_quality_findings(report, findings);
   for (Finding& finding : find_link_problems(report)) findings.push_back(std::move(finding));
   add_attribution_findings(report, findings);
+  add_run_fact_findings(report, findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return findings;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "nsys_explain/ingest/table_scan.hpp"
 #include "nsys_explain/ingest/utf8.hpp"
 
@@ -25,6 +27,22 @@ struct Gpu {
   std::int64_t cuda_ordinal = -1;  ///< as the profiler saw it
   std::string name;
   std::string uuid;
+  std::vector<RunFact> facts;
+};
+
+/// Collects facts of GPUs from numbers that older exports lack or leave 0.
+class GpuFacts {
+ public:
+  void add(const char* name, std::int64_t value, std::int64_t unit, const char* unit_name) {
+    if (value > 0) facts_.push_back({name, fmt::format("{}{}", (value + unit / 2) / unit, unit_name)});
+  }
+  void add(const char* name, std::string value) {
+    if (!value.empty()) facts_.push_back({name, std::move(value)});
+  }
+  std::vector<RunFact> release() { return std::move(facts_); }
+
+ private:
+  std::vector<RunFact> facts_;
 };
 
 /// GPUs of the host in order of their ids, without other vendors' and software devices.
@@ -33,10 +51,23 @@ std::vector<Gpu> read_gpus(const Database& database) {
   const bool tells_uuid = database.has_column("TARGET_INFO_GPU", "uuid");
   TableScan scan(database, "TARGET_INFO_GPU");
   const auto id = scan.integer("id"), ordinal = scan.integer("cuDevice");
-  const auto name = scan.text("name"), uuid = scan.text("uuid");
+  const auto name = scan.text("name"), uuid = scan.text("uuid"), chip = scan.text("chipName");
+  const auto major = scan.integer("computeMajor"), minor = scan.integer("computeMinor");
+  const auto multiprocessors = scan.integer("smCount"), clock = scan.integer("clockRate");
+  const auto memory = scan.integer("totalMemory"), bandwidth = scan.integer("memoryBandwidth");
   scan.for_each_batch([&](std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row) {
-      Gpu gpu{id[row], ordinal[row] == no_time ? id[row] : ordinal[row], valid_utf8(name[row]), bare_uuid(uuid[row])};
+      Gpu gpu{
+          id[row], ordinal[row] == no_time ? id[row] : ordinal[row], valid_utf8(name[row]), bare_uuid(uuid[row]), {}};
+      GpuFacts facts;
+      facts.add("gpu", gpu.name);
+      facts.add("gpu_chip", valid_utf8(chip[row]));
+      if (major[row] > 0) facts.add("compute_capability", fmt::format("{}.{}", major[row], minor[row]));
+      facts.add("multiprocessors", multiprocessors[row], 1, "");
+      facts.add("sm_clock_limit", clock[row], 1'000'000, " MHz");
+      facts.add("gpu_memory", memory[row], 1'000'000'000, " GB");
+      facts.add("gpu_memory_bandwidth", bandwidth[row], 1'000'000'000, " GB/s");
+      gpu.facts = facts.release();
       if (!tells_uuid || !gpu.uuid.empty()) gpus.push_back(std::move(gpu));
     }
   });
@@ -152,6 +183,7 @@ void identify_gpus(const Database& database, const Metadata& metadata, std::vect
       if (gpu != nullptr) {
         device.gpu_name = gpu->name;
         device.gpu_id = static_cast<std::int32_t>(gpu->id);
+        device.gpu_facts = gpu->facts;
         if (device.gpu_uuid.empty()) device.gpu_uuid = gpu->uuid;
       }
       if (device.gpu_uuid.empty() && device.gpu_name.empty()) ++unknown;

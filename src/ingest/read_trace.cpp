@@ -8,6 +8,7 @@
 #include "nsys_explain/ingest/metadata.hpp"
 #include "nsys_explain/ingest/nvtx_events.hpp"
 #include "nsys_explain/ingest/rank_claims.hpp"
+#include "nsys_explain/ingest/run_facts.hpp"
 #include "nsys_explain/ingest/string_table.hpp"
 #include "nsys_explain/ingest/trace_builder.hpp"
 #include "nsys_explain/ingest/trace_time.hpp"
@@ -37,6 +38,7 @@ Trace read_trace(const std::string& path, const ScanOptions& options) {
   const Metadata metadata = read_metadata(database);
   Trace trace;
   trace.session = make_session(path, database, metadata);
+  trace.facts = read_run_facts(database, metadata.product_version);
   trace.has_kernel_table = database.has_table("CUPTI_ACTIVITY_KIND_KERNEL");
   read_diagnostics(database, trace.warnings);
 

@@ -21,6 +21,7 @@
 #include "nsys_explain/analysis/os_runtime.hpp"
 #include "nsys_explain/analysis/phases.hpp"
 #include "nsys_explain/analysis/roofline.hpp"
+#include "nsys_explain/analysis/run_facts.hpp"
 #include "nsys_explain/analysis/streams.hpp"
 #include "pack.hpp"
 #include "threads.hpp"
@@ -64,6 +65,7 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
   using Several = std::vector<Table> (*)(const analysis::RankEvents&);
   using Analysis = std::variant<One, Several, std::function<std::vector<Table>(const analysis::RankEvents&)>>;
   const std::vector<Analysis> analyses = {
+      analysis::run_facts_table,
       analysis::nvlink_table,
       analysis::nvlink_over_time_table,
       analysis::network_table,

@@ -23,6 +23,7 @@
 #include "nsys_explain/analysis/link_peaks.hpp"
 #include "nsys_explain/analysis/link_summary.hpp"
 #include "nsys_explain/analysis/messages.hpp"
+#include "nsys_explain/analysis/run_facts.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
@@ -103,6 +104,7 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.inputs = job.inputs;
   report.sessions = job.sessions;
   report.trace_ranks = job.trace_ranks;
+  report.run_facts = analysis::summarise_run_facts(rank_tables);
   report.clock = clock;
   report.communicators = summarise_communicators(cross, totals);
   report.clock.violations = 0;

@@ -7,6 +7,7 @@
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "phase_summary.hpp"
+#include "run_facts.hpp"
 
 // Keys appear in the order of outputs.md. Non-finite numbers become null and invalid UTF-8 becomes U+FFFD when the
 // document is written.
@@ -155,6 +156,7 @@ std::string to_json(const JobReport& report) {
   document["inputs"] = array_of(report.inputs, input);
   document["sessions"] = array_of(report.sessions, session);
   document["trace_ranks"] = array_of(report.trace_ranks, trace_rank);
+  document["run_facts"] = run_facts_json(report);
   document["clock"] = clock_json(report.clock);
   document["communicators"] = array_of(report.communicators, communicator);
   document["collectives"] = {{"instances", report.instances},

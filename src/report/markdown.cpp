@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "absent_sections.hpp"
 #include "activity_sections.hpp"
 #include "markdown_sections.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "overview.hpp"
 #include "phase_summary.hpp"
+#include "run_facts.hpp"
 #include "text.hpp"
 
 namespace nsys_explain::report {
@@ -60,8 +62,10 @@ std::string to_markdown(const JobReport& report) {
   out += nvlink_section(report);
   out += network_section(report);
   out += trace_ranks_section(report);
+  out += run_facts_section(report);
   out += inputs_section(report);
   out += warnings_section(report);
+  out += absent_sections(report, out);
   out += capture_section(report);
   return out;
 }

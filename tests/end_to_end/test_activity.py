@@ -44,6 +44,30 @@ class Activity(EndToEndTest):
         for title in ALWAYS:
             self.assertIn("|", section(self.markdown(), title), title)
 
+    @unittest.skipUnless(SHARED_TRACES.is_dir(), "the real traces (../shared/traces) are absent")
+    def test_every_section_or_the_reason_why_not(self):
+        sections = ("Findings", "Late trace ranks", "Where the time of each trace rank went", "Phases of the program",
+                    "Who waits for whom", "Collectives by operation", "Communicators", "Global critical path suspects",
+                    "Idle GPU time by cause", "Top kernels", "Same kernels on different GPUs", "Top NCCL ops",
+                    "GPU time by category", "Top CPU-GPU barriers", "CUDA calls of the host", "Expert rules",
+                    "Copies and sets", "Per-process breakdown", "Clock and matching quality", "NVLink during NCCL",
+                    "Network during NCCL", "Trace ranks", "What it ran on", "Warnings")
+        for file in sorted(SHARED_TRACES.glob("*/*.sqlite")):
+            with self.subTest(file=file.name):
+                report = self.analyse(file, "out", "--force")
+                markdown = self.markdown()
+                for title in sections:
+                    if f"\n## {title}\n" in markdown:
+                        self.assertGreater(len(section(markdown, title).strip()), 40, title)
+                    elif report["trace_ranks"] or title != "Trace ranks":
+                        self.assertRegex(section(markdown, "Sections left out"), f"- {title}: \\w", title)
+                if report["activity"]["kernels"]:
+                    self.assertIn("\n## Top kernels\n", markdown)
+                for title, rows in (("Expert rules", any(r["count"] for r in report["activity"]["expert_rules"])),
+                                    ("Collectives by operation", report["by_operation"]),
+                                    ("What it ran on", report["run_facts"])):
+                    self.assertEqual(f"\n## {title}\n" in markdown, bool(rows), title)
+
     def test_slow_gpu_is_found_and_a_healthy_job_has_none(self):
         for seed in (1, 2, 3):
             clean = self.analyse(self.synth(f"clean{seed}", "--nodes", "1", "--steps", "20", "--seed", str(seed)),

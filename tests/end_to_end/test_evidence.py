@@ -80,6 +80,64 @@ class Evidence(EndToEndTest):
         self.assertAlmostEqual(int(span["start_ns"]), window + (last - first) * 17 // 40, delta=1_000_000)
         self.assertIn("gpu-throttling", [finding["id"] for finding in report["findings"]])
 
+    def test_throttling_by_the_gpu_metrics_of_the_trace(self):
+        traces = self.synth("sampled", "--nodes", "1", "--gpus-per-node", "2", "--steps", "8", "--seed", "9",
+                            "--gpu-metrics")
+        for rank in (0, 1):
+            with sqlite3.connect(traces / f"rank_{rank:05}.sqlite") as connection:
+                first, last = connection.execute(
+                    "SELECT min(start), max(end) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+                types = {row[0] & 0xFF: row for row in connection.execute(
+                    "SELECT DISTINCT typeId, sourceId, typeName FROM TARGET_INFO_GPU_METRICS")}
+                type_id, source, type_name = types[rank]
+                connection.execute("INSERT INTO TARGET_INFO_GPU_METRICS (typeId, sourceId, typeName, metricId, metricName)"
+                                   " VALUES (?, ?, ?, 900, 'GPC Clock Frequency [MHz]')", (type_id, source, type_name))
+                begin, end = first + (last - first) * 2 // 5, first + (last - first) * 3 // 5
+                connection.executemany(
+                    "INSERT INTO GPU_METRICS (rawTimestamp, timestamp, typeId, metricId, value) VALUES (?, ?, ?, 900, ?)",
+                    ((at, at, type_id, 1_200_000_000 if rank == 1 and begin <= at < end else 1_980_000_000)
+                     for at in range(first, last, 100_000)))
+        report = self.analyse(traces, "out", "--csv")
+        sampled = {row["trace_rank"]: row for row in self.rows("out", "gpu_samples")}
+        self.assertEqual({row["source"] for row in sampled.values()}, {"gpu_metrics"})
+        self.assertEqual(float(sampled["1"]["highest_sm_clock_mhz"]), 1980)
+        spans = self.rows("out", "gpu_throttling")
+        self.assertEqual({row["trace_rank"] for row in spans}, {"1"})
+        found = sum(int(row["end_ns"]) - int(row["start_ns"]) for row in spans)
+        self.assertAlmostEqual(found, (last - first) / 5, delta=max(3_000_000, (last - first) / 20))
+        window = report["ranks"][1]["window_start_ns"]  # job time
+        self.assertAlmostEqual(int(spans[0]["start_ns"]), window + begin - first, delta=3_000_000)
+        finding = next(f for f in report["findings"] if f["id"] == "gpu-throttling")
+        self.assertIn("1 trace ranks", finding["title"])
+        self.assertIn("1200 MHz (gpu_metrics)", finding["evidence"][0])
+
+    def test_what_it_ran_on_and_where_ranks_differ(self):
+        clean = self.analyse(self.traces, "clean", "--csv")
+        facts = {fact["fact"]: fact["values"] for fact in clean["run_facts"]}
+        self.assertEqual(facts["driver"], [{"value": "580.95.05", "trace_ranks": None}])
+        self.assertEqual(facts["cuda_driver"][0]["value"], "13.0")
+        self.assertEqual(facts["gpu"][0]["value"], "NVIDIA H100 80GB HBM3")
+        self.assertEqual(facts["gpu_memory_bandwidth"][0]["value"], "3352 GB/s")
+        self.assertEqual([f["id"] for f in clean["findings"] if f["id"].startswith("mixed-")], [])
+        self.assertEqual(len(self.rows("clean", "run_facts")), 2 * len(clean["run_facts"]))
+        markdown = (self.directory / "clean" / "report.md").read_text()
+        self.assertIn("`580.95.05`", markdown.split("## What it ran on")[1].split("\n## ")[0])
+        with sqlite3.connect(self.traces / "rank_00001.sqlite") as connection:
+            secret = connection.execute("SELECT value FROM META_DATA_CAPTURE WHERE value LIKE 'AWS_SECRET%'").fetchone()
+            self.assertIsNotNone(secret)
+            connection.execute("UPDATE TARGET_INFO_SYSTEM_ENV SET value = '53512903' WHERE name = 'NvDriverVersion'")
+            connection.execute("UPDATE TARGET_INFO_GPU SET clockRate = 1755000000")
+        mixed = self.analyse(self.traces, "mixed", "--csv", "--force", ranks=2)
+        findings = {finding["id"]: finding for finding in mixed["findings"]}
+        self.assertIn("driver: 580.95.05 (trace rank 0), 535.129.03 (trace rank 1)",
+                      findings["mixed-software"]["evidence"])
+        self.assertEqual(findings["mixed-gpus"]["severity"], "medium")
+        self.assertIn("sm_clock_limit", findings["mixed-gpus"]["evidence"][0])
+        hidden = secret[0].split("=")[1].strip('"').encode()
+        for path in (self.directory / "mixed").rglob("*"):
+            if path.is_file():
+                self.assertNotIn(hidden, path.read_bytes(), path)
+
     def test_bad_files_say_problem_and_remedy(self):
         cases = (("--ncu", "a,b\n1,2\n", "ncu --import"), ("--cublas-log", "nothing\n", "CUBLAS_LOGINFO_DBG=1"),
                  ("--weights", "x gemv\n", "line 1 of the weights"), ("--gpu-peaks", "fp99=1 X\n", "unknown key"),

@@ -259,6 +259,16 @@ struct NetworkUse {
   std::int64_t correlated_ports = 0;                ///< ports that follow the collectives of some trace rank
 };
 
+/// One fact of the profiled run (table run_facts) over its trace ranks.
+struct RunFactSummary {
+  struct Value {
+    std::string value;
+    std::vector<std::int32_t> trace_ranks;  ///< ascending
+  };
+  std::string name;
+  std::vector<Value> values;  ///< that of most trace ranks first, then of the lowest; several: the trace ranks differ
+};
+
 /// Facts of this run of the tool; the only part of a report that may differ between two runs over the same traces.
 struct RunFacts {
   std::string date_utc;
@@ -281,6 +291,7 @@ struct JobReport {
   std::vector<InputReport> inputs;             ///< sorted by path
   std::vector<Session> sessions;               ///< sorted by path
   std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank
+  std::vector<RunFactSummary> run_facts;       ///< in the order of the table
   ClockReport clock;
   std::vector<CommunicatorSummary> communicators;
   std::int64_t instances = 0, complete = 0, partial = 0, unmatched_arrivals = 0;

@@ -14,6 +14,15 @@ namespace nsys_explain {
 /// Index into Trace::strings. 0 is the empty string.
 using StringIndex = std::uint32_t;
 
+/// What an export tells of the machine, the software and the capture besides events: {"driver", "580.95.05"}. Names are
+/// those of the table run_facts (ingest/run_facts.hpp).
+struct RunFact {
+  std::string name;
+  std::string value;
+
+  friend bool operator==(const RunFact&, const RunFact&) = default;
+};
+
 /// One kernel execution on a GPU. Times are trace time (nanoseconds since the session start of its file).
 struct Kernel {
   Nanoseconds start_ns = 0;
@@ -203,7 +212,8 @@ struct DeviceTrace {
   std::int32_t device_id = 0;
   std::string gpu_name;
   std::string gpu_uuid;
-  std::int32_t gpu_id = -1;  ///< nsys' number of the GPU on its node (not the CUDA ordinal); -1: not known
+  std::int32_t gpu_id = -1;        ///< nsys' number of the GPU on its node (not the CUDA ordinal); -1: not known
+  std::vector<RunFact> gpu_facts;  ///< what the GPU can do; empty where the export does not tell
   std::vector<Kernel> kernels;
   std::vector<MemoryOperation> memory_operations;
   std::vector<GraphLaunch> graph_launches;
@@ -231,6 +241,7 @@ struct ProcessTrace {
 /// Everything read from one export. Plain data: what was not recorded is empty, and `warnings` says so.
 struct Trace {
   Session session;
+  std::vector<RunFact> facts;           ///< of the host and the capture; empty where the export does not tell
   std::vector<std::string> strings;     ///< valid UTF-8; [0] is ""
   std::vector<ProcessTrace> processes;  ///< sorted by global_pid; only those with CUDA or NVTX events
   std::vector<NetworkSeries> network;   ///< sorted by source, device, port, metric

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "json_parts.hpp"
+#include "nsys_explain/model/job_report.hpp"
+
+/// What the job ran on and with.
+namespace nsys_explain::report {
+
+/// The trace ranks of a value that all of them share are null: report.json must stay small on thousands of ranks.
+Json run_facts_json(const JobReport& report);
+
+/// The section of report.md; empty where no export tells anything.
+std::string run_facts_section(const JobReport& report);
+
+}  // namespace nsys_explain::report
