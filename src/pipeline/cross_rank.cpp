@@ -100,8 +100,8 @@ void apply_clock(const exchange::Communicator& communicator, const clock::ClockF
     }
     const MatchUnit& unit = cross.units[cross.owned[b]];
     const PlannedCommunicator& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
-    cross.blocks[b] =
-        collectives::match_unit(unit, planned, std::move(arrivals), {time_scale(fit, job, planned.trace_ranks)});
+    cross.blocks[b] = collectives::match_unit(unit, planned, arrivals, {time_scale(fit, job, planned.trace_ranks)});
+    cross.comparisons.push_back(collectives::compare_members(planned, arrivals, cross.blocks[b]));
   }
   number_instances(communicator, cross);
   for (LocalTrace& trace : local_traces) {

@@ -6,6 +6,7 @@
 #include "local_traces.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/collectives/matching.hpp"
+#include "nsys_explain/collectives/mismatches.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 
 namespace nsys_explain::pipeline {
@@ -14,9 +15,10 @@ namespace nsys_explain::pipeline {
 struct CrossRank {
   std::vector<collectives::PlannedCommunicator> communicators;
   std::vector<collectives::MatchUnit> units;
-  std::vector<std::size_t> owned;              ///< indices of this tool rank's units, ascending
-  std::vector<MatchedBlock> blocks;            ///< parallel to owned
-  std::vector<std::vector<Arrival>> arrivals;  ///< parallel to owned: for the second pass, on the job clock
+  std::vector<std::size_t> owned;                          ///< indices of this tool rank's units, ascending
+  std::vector<MatchedBlock> blocks;                        ///< parallel to owned
+  std::vector<std::vector<Arrival>> arrivals;              ///< parallel to owned: for the second pass, on the job clock
+  std::vector<collectives::MemberComparison> comparisons;  ///< parallel to owned, after the second pass
 };
 
 /// Collective: infers communicators that no payload tells, agrees on all of them, sends every arrival to the owner of

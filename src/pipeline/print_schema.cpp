@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "case_tables.hpp"
+#include "member_tables.hpp"
 #include "nsys_explain/analysis/bandwidth.hpp"
 #include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/slow_links.hpp"
@@ -58,6 +59,8 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
   tables.push_back(analysis::bandwidth_table({}, {}, {}));
   tables.push_back(analysis::slow_links_table({}));
   tables.push_back(analysis::byte_matrix_table(joined));
+  tables.push_back(communicator_members_table());
+  tables.push_back(communicator_mismatches_table());
   return tables;
 }
 

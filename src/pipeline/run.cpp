@@ -18,6 +18,7 @@
 #include "job_ranks.hpp"
 #include "link_analysis.hpp"
 #include "local_traces.hpp"
+#include "member_tables.hpp"
 #include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/findings.hpp"
 #include "nsys_explain/analysis/link_peaks.hpp"
@@ -265,6 +266,8 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
                                     totals, attribution, groupings_of(ranks.trace_ranks, options.racks));
     report = make_report(ranks, clock.report, cross, totals, std::move(verdict),
                          analyse_links(communicator, ranks, cross), std::move(rank_tables), options.link_peaks);
+    for (Table& table : member_tables(communicator, cross)) report.tables.push_back(std::move(table));
+    for (Warning& warning : mismatch_warnings(report.tables)) report.warnings.push_back(std::move(warning));
     report.activity.category_map = categories->name();
     report.window = options.window_text;
     report.detail = gather_detail(communicator, cross, ranks, first_instances(report));

@@ -8,6 +8,7 @@
 #include "markdown_parts.hpp"
 #include "markdown_sections.hpp"
 #include "markdown_table.hpp"
+#include "mismatch_text.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "overview.hpp"
@@ -138,6 +139,7 @@ std::string clock_and_matching_section(const JobReport& report) {
                                                  : format_count(report.unjudged) + " collectives are not"),
                 "- ", "  ");
   }
+  out += mismatch_text(report.tables);
   return out + histogram(clock.residual) + classes_table(clock.residual);
 }
 

@@ -4,6 +4,7 @@
 #include "clock_json.hpp"
 #include "json_links.hpp"
 #include "json_parts.hpp"
+#include "matching_json.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "phase_summary.hpp"
@@ -164,6 +165,7 @@ std::string to_json(const JobReport& report) {
                              {"partial", report.partial},
                              {"unmatched_arrivals", report.unmatched_arrivals},
                              {"unjudged", report.unjudged}};
+  document["matching"] = matching_json(report.tables);
   document["by_operation"] = array_of(report.by_operation, operation);
   document["ranks"] = array_of(report.ranks, rank);
   document["attribution"] = attribution_json(report);
