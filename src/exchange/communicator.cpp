@@ -74,14 +74,15 @@ Gathered<std::byte> Communicator::gather_bytes(std::span<const std::byte> mine) 
   return transport_->gather(mine);
 }
 
-Gathered<std::byte> Communicator::all_to_all_bytes(const std::vector<std::span<const std::byte>>& outgoing) const {
+std::vector<std::size_t> Communicator::all_to_all_bytes(const std::vector<std::span<const std::byte>>& outgoing,
+                                                        const MakeRoom& make_room) const {
   if (outgoing.size() != static_cast<std::size_t>(size())) {
     // Throwing on one rank would leave the others waiting.
     fmt::print(stderr, "tool rank {}: all_to_all was given {} parts for {} ranks, the run ends here; report it\n",
                rank(), outgoing.size(), size());
     abort(EXIT_FAILURE);
   }
-  return transport_->all_to_all(outgoing);
+  return transport_->all_to_all(outgoing, make_room);
 }
 
 std::vector<std::byte> Communicator::broadcast_bytes(std::span<const std::byte> from_root) const {

@@ -39,7 +39,8 @@ class MpiTransport final : public Transport {
   void barrier() override { check(MPI_Barrier(comm_), "MPI_Barrier"); }
   Gathered<std::byte> all_gather(std::span<const std::byte> mine) override;
   Gathered<std::byte> gather(std::span<const std::byte> mine) override;
-  Gathered<std::byte> all_to_all(const std::vector<std::span<const std::byte>>& outgoing) override;
+  std::vector<std::size_t> all_to_all(const std::vector<std::span<const std::byte>>& outgoing,
+                                      const MakeRoom& make_room) override;
   std::vector<std::byte> broadcast(std::span<const std::byte> from_root) override;
   void reduce(std::span<std::int64_t> values, Reduction reduction) override;
 
@@ -134,25 +135,24 @@ Gathered<std::byte> MpiTransport::gather(std::span<const std::byte> mine) {
   return result;
 }
 
-Gathered<std::byte> MpiTransport::all_to_all(const std::vector<std::span<const std::byte>>& outgoing) {
+std::vector<std::size_t> MpiTransport::all_to_all(const std::vector<std::span<const std::byte>>& outgoing,
+                                                  const MakeRoom& make_room) {
   std::vector<std::uint64_t> sending(size_);
   for (int to = 0; to < size_; ++to) sending[to] = outgoing[to].size();
   std::vector<std::uint64_t> receiving(size_);
   check(MPI_Alltoall(sending.data(), 1, MPI_UINT64_T, receiving.data(), 1, MPI_UINT64_T, comm_), "MPI_Alltoall");
 
-  Gathered<std::byte> result;
-  result.offsets = offsets_of(receiving);
-  result.values.resize(result.offsets.back());
+  std::vector<std::size_t> offsets = offsets_of(receiving);
+  const std::span<std::byte> room = make_room(offsets.back());
 
   // Step s sends s ranks ahead and receives from s ranks behind: at every step each rank has one partner per
   // direction, whatever the sizes are, and nothing is buffered. Step 0 is the rank itself.
-  std::copy(outgoing[rank_].begin(), outgoing[rank_].end(),
-            result.values.begin() + static_cast<std::ptrdiff_t>(result.offsets[rank_]));
+  std::copy(outgoing[rank_].begin(), outgoing[rank_].end(), room.begin() + static_cast<std::ptrdiff_t>(offsets[rank_]));
   std::vector<MPI_Request> requests;
   for (int step = 1; step < size_; ++step) {
     const int to = (rank_ + step) % size_;
     const int from = (rank_ - step + size_) % size_;
-    std::byte* const place = result.values.data() + result.offsets[from];
+    std::byte* const place = room.data() + offsets[from];
     requests.clear();
     for_each_piece(receiving[from], piece_bytes_, [&](std::size_t begin, int count) {
       check(MPI_Irecv(place + begin, count, MPI_BYTE, from, kDataTag, comm_, &requests.emplace_back()), "MPI_Irecv");
@@ -163,7 +163,7 @@ Gathered<std::byte> MpiTransport::all_to_all(const std::vector<std::span<const s
     });
     check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
   }
-  return result;
+  return offsets;
 }
 
 std::vector<std::byte> MpiTransport::broadcast(std::span<const std::byte> from_root) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,8 +15,11 @@ class SerialTransport final : public Transport {
   void barrier() override {}
   Gathered<std::byte> all_gather(std::span<const std::byte> mine) override { return copy(mine); }
   Gathered<std::byte> gather(std::span<const std::byte> mine) override { return copy(mine); }
-  Gathered<std::byte> all_to_all(const std::vector<std::span<const std::byte>>& outgoing) override {
-    return copy(outgoing.front());
+  std::vector<std::size_t> all_to_all(const std::vector<std::span<const std::byte>>& outgoing,
+                                      const MakeRoom& make_room) override {
+    const std::span<const std::byte> mine = outgoing.front();
+    std::copy(mine.begin(), mine.end(), make_room(mine.size()).begin());
+    return {0, mine.size()};
   }
   std::vector<std::byte> broadcast(std::span<const std::byte> from_root) override {
     return {from_root.begin(), from_root.end()};

@@ -27,7 +27,8 @@ class Transport {
   virtual void barrier() = 0;
   virtual Gathered<std::byte> all_gather(std::span<const std::byte> mine) = 0;
   virtual Gathered<std::byte> gather(std::span<const std::byte> mine) = 0;
-  virtual Gathered<std::byte> all_to_all(const std::vector<std::span<const std::byte>>& outgoing) = 0;
+  virtual std::vector<std::size_t> all_to_all(const std::vector<std::span<const std::byte>>& outgoing,
+                                              const MakeRoom& make_room) = 0;
   virtual std::vector<std::byte> broadcast(std::span<const std::byte> from_root) = 0;
   virtual void reduce(std::span<std::int64_t> values, Reduction reduction) = 0;
 

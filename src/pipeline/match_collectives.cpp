@@ -22,35 +22,36 @@ struct RoutedArrival {
   Arrival arrival;
 };
 
-/// Which unit an arrival belongs to.
-class UnitIndex {
- public:
-  UnitIndex(const std::vector<PlannedCommunicator>& communicators, const std::vector<MatchUnit>& units)
-      : units_(units) {
-    for (std::size_t c = 0; c < communicators.size(); ++c) {
-      for (const std::int32_t trace_rank : communicators[c].trace_ranks) {
-        communicator_of_[{communicators[c].source_key, trace_rank}] = c;
-      }
-    }
-    first_unit_.assign(communicators.size(), 0);
-    for (std::size_t u = units.size(); u-- > 0;) first_unit_[static_cast<std::size_t>(units[u].communicator)] = u;
-  }
-
-  std::size_t communicator_of(const Arrival& arrival) const {
-    return communicator_of_.at({arrival.communicator, arrival.trace_rank});
-  }
+/// Where the arrivals of a communicator on one trace rank go.
+struct Route {
+  std::size_t communicator = 0;
+  std::size_t first_unit = 0;
+  std::int64_t unit_length = 1;  ///< positions; units of one communicator are equally long, but for the last
 
   std::size_t unit_of(const Arrival& arrival) const {
-    const std::size_t first = first_unit_[communicator_of(arrival)];
-    // Units of one communicator are equally long, but for the last.
-    const std::int64_t length = units_[first].end_position - units_[first].first_position;
-    return first + static_cast<std::size_t>(arrival.position / length);
+    return first_unit + static_cast<std::size_t>(arrival.position / unit_length);
+  }
+};
+
+class Routes {
+ public:
+  Routes(const std::vector<PlannedCommunicator>& communicators, const std::vector<MatchUnit>& units) {
+    std::vector<std::size_t> first_unit(communicators.size(), 0);
+    for (std::size_t u = units.size(); u-- > 0;) first_unit[static_cast<std::size_t>(units[u].communicator)] = u;
+    for (std::size_t c = 0; c < communicators.size(); ++c) {
+      const MatchUnit& first = units[first_unit[c]];
+      for (const std::int32_t trace_rank : communicators[c].trace_ranks) {
+        routes_[{communicators[c].source_key, trace_rank}] = {c, first_unit[c],
+                                                              first.end_position - first.first_position};
+      }
+    }
+  }
+  const Route& of(std::uint64_t communicator, std::int32_t trace_rank) const {
+    return routes_.at({communicator, trace_rank});
   }
 
  private:
-  const std::vector<MatchUnit>& units_;
-  std::map<std::pair<std::uint64_t, std::int32_t>, std::size_t> communicator_of_;
-  std::vector<std::size_t> first_unit_;
+  std::map<std::pair<std::uint64_t, std::int32_t>, Route> routes_;
 };
 
 /// Collective: the time around which most trace ranks were captured, from the medians of their first and last arrivals.
@@ -144,14 +145,60 @@ bool is_told_by_order(std::span<const PlannedCommunicator> communicators) {
   });
 }
 
+using RoutesOfRank = std::map<std::uint64_t, Route>;  ///< by communicator
+
+RoutesOfRank routes_of(const LocalRank& rank, const Routes& routes) {
+  RoutesOfRank result;
+  for (const Arrival& arrival : rank.arrivals) {
+    if (!result.contains(arrival.communicator)) {
+      result.emplace(arrival.communicator, routes.of(arrival.communicator, arrival.trace_rank));
+    }
+  }
+  return result;
+}
+
 /// What stays here of the arrivals when they are given away.
-analysis::Path path_of(const LocalRank& rank, const std::map<std::uint64_t, std::size_t>& communicators,
+analysis::Path path_of(const LocalRank& rank, const RoutesOfRank& routes,
                        std::span<const PlannedCommunicator> planned) {
   std::vector<analysis::PathCommunicator> members;
-  for (const auto& [key, c] : communicators) members.push_back({key, planned[c].size, planned[c].trace_ranks});
+  for (const auto& [key, route] : routes) {
+    members.push_back({key, planned[route.communicator].size, planned[route.communicator].trace_ranks});
+  }
   analysis::Path path = analysis::make_path(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
   path.trace_rank = rank.trace_rank;
   return path;
+}
+
+/// Collective: gives all arrivals away to the owners of their units, and takes in those of the own ones, by unit and
+/// then in the order of trace ranks.
+void exchange_arrivals(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
+                       CrossRank& cross) {
+  const Routes routes(cross.communicators, cross.units);
+  std::vector<std::vector<RoutedArrival>> outgoing(static_cast<std::size_t>(communicator.size()));
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      const RoutesOfRank of_rank = routes_of(rank, routes);
+      for (const Arrival& arrival : rank.arrivals) {
+        const std::size_t unit = of_rank.at(arrival.communicator).unit_of(arrival);
+        outgoing[static_cast<std::size_t>(cross.units[unit].owner)].push_back(
+            {static_cast<std::int32_t>(unit), 0, arrival});
+      }
+      rank.path = path_of(rank, of_rank, cross.communicators);
+      rank.arrivals = {};
+    }
+  }
+  const std::vector<RoutedArrival> received = communicator.all_to_all(std::move(outgoing)).values;
+  std::vector<std::size_t> count(cross.units.size(), 0), slot(cross.units.size(), 0);
+  for (const RoutedArrival& routed : received) ++count[static_cast<std::size_t>(routed.unit)];
+  for (std::size_t unit = 0; unit < cross.units.size(); ++unit) {
+    if (count[unit] == 0) continue;
+    slot[unit] = cross.owned.size();
+    cross.owned.push_back(unit);
+    cross.arrivals.emplace_back().reserve(count[unit]);
+  }
+  for (const RoutedArrival& routed : received) {
+    cross.arrivals[slot[static_cast<std::size_t>(routed.unit)]].push_back(routed.arrival);
+  }
 }
 
 /// The rough clock where it relates all of these trace ranks; else empty.
@@ -184,37 +231,12 @@ CrossRank match_collectives(const exchange::Communicator& communicator, const Jo
   }
   cross.units = collectives::plan_units(cross.communicators, communicator.size());
 
-  const UnitIndex index(cross.communicators, cross.units);
-  std::vector<std::vector<RoutedArrival>> outgoing(static_cast<std::size_t>(communicator.size()));
-  for (LocalTrace& trace : local_traces) {
-    for (LocalRank& rank : trace.ranks) {
-      std::map<std::uint64_t, std::size_t> communicators;
-      for (const Arrival& arrival : rank.arrivals) {
-        communicators.try_emplace(arrival.communicator, index.communicator_of(arrival));
-        const std::size_t unit = index.unit_of(arrival);
-        outgoing[static_cast<std::size_t>(cross.units[unit].owner)].push_back(
-            {static_cast<std::int32_t>(unit), 0, arrival});
-      }
-      rank.path = path_of(rank, communicators, cross.communicators);
-      rank.arrivals = {};
-    }
-  }
-  std::vector<RoutedArrival> received = communicator.all_to_all(outgoing).values;
-  outgoing.clear();
-  std::stable_sort(received.begin(), received.end(),
-                   [](const RoutedArrival& a, const RoutedArrival& b) { return a.unit < b.unit; });
-  for (std::size_t first = 0; first < received.size();) {
-    const auto unit = static_cast<std::size_t>(received[first].unit);
-    std::vector<Arrival> arrivals;
-    for (; first < received.size() && static_cast<std::size_t>(received[first].unit) == unit; ++first) {
-      arrivals.push_back(received[first].arrival);
-    }
-    const MatchUnit& match_unit = cross.units[unit];
-    const auto& planned = cross.communicators[static_cast<std::size_t>(match_unit.communicator)];
-    cross.owned.push_back(unit);
-    cross.blocks.push_back(collectives::match_unit(match_unit, planned, arrivals, {},
+  exchange_arrivals(communicator, local_traces, cross);
+  for (std::size_t i = 0; i < cross.owned.size(); ++i) {
+    const MatchUnit& unit = cross.units[cross.owned[i]];
+    const auto& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
+    cross.blocks.push_back(collectives::match_unit(unit, planned, cross.arrivals[i], {},
                                                    rough_time(clocks ? &*clocks : nullptr, job, planned.trace_ranks)));
-    cross.arrivals.push_back(std::move(arrivals));
   }
   return cross;
 }

@@ -111,14 +111,14 @@ TEST_P(ExchangeTest, AllToAllDeliversToTheRightRank) {
   const auto count = [](int sender, int receiver) { return (3 * sender + receiver) % 4; };
   std::vector<std::vector<Parcel>> outgoing(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) outgoing[r] = parcels(rank, r, count(rank, r));
-  const auto incoming = communicator.all_to_all(outgoing);
+  const auto incoming = communicator.all_to_all(std::move(outgoing));
   for (int s = 0; s < size; ++s) EXPECT_THAT(incoming.of(s), ElementsAreArray(parcels(s, rank, count(s, rank))));
 }
 
 TEST_P(ExchangeTest, AllToAllWhereEverythingGoesToOneRank) {
   std::vector<std::vector<Parcel>> outgoing(static_cast<std::size_t>(size));
   outgoing.back() = parcels(rank, size - 1, 100);
-  const auto incoming = communicator.all_to_all(outgoing);
+  const auto incoming = communicator.all_to_all(std::move(outgoing));
   std::vector<Parcel> expected;
   if (rank == size - 1) {
     for (int s = 0; s < size; ++s) append(expected, parcels(s, rank, 100));
@@ -128,7 +128,7 @@ TEST_P(ExchangeTest, AllToAllWhereEverythingGoesToOneRank) {
 
 TEST_P(ExchangeTest, AllToAllOfNothing) {
   const std::vector<std::vector<Parcel>> outgoing(static_cast<std::size_t>(size));
-  EXPECT_THAT(communicator.all_to_all(outgoing).values, IsEmpty());
+  EXPECT_THAT(communicator.all_to_all(std::move(outgoing)).values, IsEmpty());
 }
 
 TEST_P(ExchangeTest, BroadcastTakesRankZerosRecords) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 /// The only module that knows MPI. It moves trivially copyable records between tool ranks and knows no word of the
@@ -30,6 +31,9 @@ struct Gathered {
     return std::span<const T>(values).subspan(offsets[rank], offsets[rank + 1] - offsets[rank]);
   }
 };
+
+/// Returns room for so many bytes.
+using MakeRoom = std::function<std::span<std::byte>(std::size_t bytes)>;
 
 /// What a launch gives us: one rank by itself, or a world of MPI ranks. Sizes may exceed 2^31 bytes; transfers are cut.
 class Transport;
@@ -63,13 +67,25 @@ class Communicator {
     return from_bytes<T>(gather_bytes(to_bytes(mine)));
   }
 
-  /// Collective: outgoing[r] goes to rank r; returns what every rank sent here. outgoing has size() entries.
+  /// Collective: outgoing[r] goes to rank r; returns what every rank sent here. outgoing has size() entries, and is
+  /// given away: what stays on this rank alone is not copied.
   template <Record T>
-  Gathered<T> all_to_all(const std::vector<std::vector<T>>& outgoing) const {
+  Gathered<T> all_to_all(std::vector<std::vector<T>> outgoing) const {
+    Gathered<T> result;
+    if (size() == 1 && outgoing.size() == 1) {
+      result.values = std::move(outgoing.front());
+      result.offsets = {0, result.values.size()};
+      return result;
+    }
     std::vector<std::span<const std::byte>> views;
     views.reserve(outgoing.size());
     for (const auto& part : outgoing) views.push_back(to_bytes(std::span<const T>(part)));
-    return from_bytes<T>(all_to_all_bytes(views));
+    result.offsets = all_to_all_bytes(views, [&](std::size_t bytes) {
+      result.values.resize(bytes / sizeof(T));
+      return std::as_writable_bytes(std::span(result.values));
+    });
+    for (std::size_t& offset : result.offsets) offset /= sizeof(T);
+    return result;
   }
 
   /// Collective: rank 0's records on every rank.
@@ -109,7 +125,9 @@ class Communicator {
 
   Gathered<std::byte> all_gather_bytes(std::span<const std::byte> mine) const;
   Gathered<std::byte> gather_bytes(std::span<const std::byte> mine) const;
-  Gathered<std::byte> all_to_all_bytes(const std::vector<std::span<const std::byte>>& outgoing) const;
+  /// Returns offsets by sender into what `make_room(bytes)` returned.
+  std::vector<std::size_t> all_to_all_bytes(const std::vector<std::span<const std::byte>>& outgoing,
+                                            const MakeRoom& make_room) const;
   std::vector<std::byte> broadcast_bytes(std::span<const std::byte> from_root) const;
 
   std::shared_ptr<Transport> transport_;
