@@ -106,7 +106,7 @@ Outgoing<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator,
       }
     }
   }
-  received = communicator.all_to_all(outgoing);
+  received = communicator.all_to_all(std::move(outgoing));
   std::map<std::int32_t, std::vector<Outcome>> by_rank;
   for (const Outcome& outcome : received.values) by_rank[outcome.trace_rank].push_back(outcome);
   for (const auto& [trace_rank, rank] : homes.local) analysis::set_outcomes(rank->path, by_rank[trace_rank]);
@@ -175,13 +175,13 @@ void compare_with_peers(const exchange::Communicator& communicator, const JobRan
       outgoing[key % outgoing.size()].push_back(sample);
     }
   }
-  const std::vector<analysis::WorkSample> samples = communicator.all_to_all(outgoing).values;
+  const std::vector<analysis::WorkSample> samples = communicator.all_to_all(std::move(outgoing)).values;
   outgoing.clear();
   auto answers = nothing_for<analysis::UsualWork>(communicator);
   for (const analysis::UsualWork& usual : analysis::usual_work(samples))
     answers[static_cast<std::size_t>(homes.tool_rank[job.index_of(usual.trace_rank)])].push_back(usual);
   std::map<std::int32_t, std::vector<analysis::UsualWork>> by_rank;
-  for (const analysis::UsualWork& usual : communicator.all_to_all(answers).values)
+  for (const analysis::UsualWork& usual : communicator.all_to_all(std::move(answers)).values)
     by_rank[usual.trace_rank].push_back(usual);
   for (const auto& [trace_rank, rank] : homes.local) {
     // In order of index: sums in set_excess are of integers, but medians are taken over what comes in order.
@@ -203,7 +203,7 @@ void return_lateness(const exchange::Communicator& communicator, const Homes& ho
       answers[static_cast<std::size_t>(r)].push_back(arrival.compared ? arrival.own_excess_ns : no_time);
     }
   }
-  const auto received = communicator.all_to_all(answers);
+  const auto received = communicator.all_to_all(std::move(answers));
   for (int r = 0; r < communicator.size(); ++r) {
     const std::span<const Nanoseconds> excess = received.of(r);
     const std::vector<ArrivalPlace>& sent = places[static_cast<std::size_t>(r)];
@@ -276,7 +276,7 @@ ArrivalCosts settle_claims(const exchange::Communicator& communicator, const Job
     for (const Claim& claim : open)
       outgoing[static_cast<std::size_t>(homes.tool_rank[job.index_of(claim.trace_rank)])].push_back(claim);
     open.clear();
-    std::vector<Claim> claims = communicator.all_to_all(outgoing).values;
+    std::vector<Claim> claims = communicator.all_to_all(std::move(outgoing)).values;
     std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
       return std::pair(a.trace_rank, a.index) < std::pair(b.trace_rank, b.index);
     });
@@ -345,7 +345,7 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
       row.delay_cost_ns += cost[i];
     }
   }
-  for (const CausedWait& caused : communicator.all_to_all(outgoing).values) {
+  for (const CausedWait& caused : communicator.all_to_all(std::move(outgoing)).values) {
     const PathArrival& arrival =
         homes.local.at(caused.trace_rank)->path.arrivals[static_cast<std::size_t>(caused.index)];
     if (arrival.step >= 0) rows[{arrival.step, caused.trace_rank}].caused_wait_ns += caused.caused_wait_ns;
