@@ -84,6 +84,13 @@ class Culprits(AttributionTest):
                                   f"slow_gpu:rank={rank},factor=1.2", layers=2)
                 self.assertEqual(self.named(report), [(rank, "persistent")])
 
+    def test_the_tensor_partner_of_a_slow_gpu_is_a_victim(self):
+        # Its peers run ahead: their gradient exchanges end in the middle of their compute, its own do not.
+        for seed in range(4):
+            with self.subTest(seed=seed):
+                report = self.job(seed, "--nodes", "2", "--gpus-per-node", "4", "--tp", "2", "--steps", "12", "--fault",
+                                  f"slow_gpu:rank={(5 + 3 * seed) % 8},factor=1.3", layers=8)
+                self.assertEqual(self.named(report), [((5 + 3 * seed) % 8, "persistent")])
 
     def test_slow_gpu_among_64(self):
         for seed in range(10):
