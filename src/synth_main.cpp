@@ -178,6 +178,8 @@ void add_export_options(CLI::App& app, Arguments& arguments) {
                                 "What tells ranks apart besides NCCL's payload");
   group.option("--nsys", style.nsys_version, "nsys release: 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4");
   group.option("--nccl", style.nccl_version, "NCCL release, 2.16 to 2.30: payload layouts and kernel names");
+  group.flag("--nccl-trace", style.advanced_nccl_trace,
+             "NCCL's ranges are those of nsys' own NCCL trace (-t nccl): ranks, sequence numbers; payloads are JSON");
   group.flag("--isolated-devices", style.isolated_devices, "Every process sees one GPU, as device 0");
   group.flag("--single-process", style.single_process_per_node, "One process drives all GPUs of a node");
   group.flag("--shuffled-rows", style.shuffled_rows, "Rows in no order of time");

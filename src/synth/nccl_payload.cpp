@@ -142,6 +142,24 @@ std::string nccl_function_name(NcclFunction function, int version) {
   }
 }
 
+std::string traced_function_name(NcclFunction function) {
+  if (function == NcclFunction::group_start) return "API Group";
+  if (function == NcclFunction::group_end) return "GroupLaunch";
+  if (function == NcclFunction::comm_init) return "CommInit";
+  return nccl_function_name(function, 0).substr(4);
+}
+
+std::string traced_payload_json(const NcclCallRecord& call, const TracedCall& traced) {
+  if (call.communicator == 0) return {};
+  std::string text = fmt::format(R"({{"apiId":{},"commHash":{},"rank":{},"nRanks":{})", traced.api_id,
+                                 call.communicator, traced.rank, traced.rank_count);
+  const bool in_pairs = call.function == NcclFunction::send || call.function == NcclFunction::recv;
+  if (call.bytes >= 0) text += fmt::format(R"(,"count":{},"datatype":"ncclInt8")", call.bytes);
+  if (call.bytes >= 0 && !in_pairs) text += fmt::format(R"(,"seqNumber":{})", traced.sequence);
+  if (call.peer_or_root >= 0) text += fmt::format(R"(,"{}":{})", in_pairs ? "peer" : "root", call.peer_or_root);
+  return text + "}";
+}
+
 namespace {
 
 void append_little_endian(std::string& bytes, std::uint64_t value, std::int32_t size) {

@@ -33,6 +33,19 @@ NcclPayload nccl_payload(const NcclCallRecord& call, int nccl_version);
 /// "ncclAllReduce", ...
 std::string nccl_function_name(NcclFunction function, int nccl_version);
 
+/// What nsys' own NCCL trace (-t nccl) says of a call besides what it passes.
+struct TracedCall {
+  std::int64_t api_id = 0;    ///< links the call, its execution and its work on the GPU
+  std::int64_t sequence = 0;  ///< of this function in the communicator
+  std::int32_t rank = -1, rank_count = -1;
+};
+
+/// "AllReduce", "API Group" and "GroupLaunch": names of that trace.
+std::string traced_function_name(NcclFunction function);
+
+/// The payload of that trace as JSON; empty: the function has none.
+std::string traced_payload_json(const NcclCallRecord& call, const TracedCall& traced);
+
 /// The struct's bytes, little endian, behind the 32-byte header of NVTX_EVENTS.binaryData.
 std::string payload_blob(const NcclPayload& payload, std::int64_t domain_id);
 

@@ -39,10 +39,15 @@ class NvtxWriter {
     for (const RankIdentity& identity : context_.rank_passes()) {
       const RankEvents& events = context_.events(identity);
       if (identity.global_pid != process_) begin_process(identity, events);
+      const std::vector<TracedCall> traced = traced_calls(events);
       for (const std::uint32_t i : context_.row_order(events.ranges.size(), 4)) {
         const HostRange& range = events.ranges[i];
         if (!identity.window.covers(range.start_ns, range.end_ns)) continue;
-        range_row(identity, events, range);
+        if (style_.advanced_nccl_trace && range.nccl_call != no_index) {
+          traced_rows(identity, events, range, traced[range.nccl_call]);
+        } else {
+          range_row(identity, events, range);
+        }
       }
       if (style_.operator_ranges) operator_rows(identity, events);
     }
@@ -94,6 +99,46 @@ class NvtxWriter {
       table_.set_text(columns_.text, label);
     }
     table_.insert();
+  }
+
+  /// NCCL counts the calls of each function in each communicator.
+  static std::vector<TracedCall> traced_calls(const RankEvents& events) {
+    std::map<std::uint64_t, TracedCall> memberships;
+    std::map<std::pair<std::uint64_t, NcclFunction>, std::int64_t> next;
+    std::vector<TracedCall> traced;
+    for (const NcclCallRecord& call : events.nccl_calls) {
+      TracedCall& membership = memberships[call.communicator];
+      if (call.rank >= 0) membership = {0, 0, call.rank, call.rank_count};
+      traced.push_back(membership);
+      traced.back().api_id = static_cast<std::int64_t>(traced.size());
+      traced.back().sequence = next[{call.communicator, call.function}]++;
+    }
+    return traced;
+  }
+
+  void traced_row(const RankIdentity& identity, const std::string& name, const std::string& json,
+                  const HostRange& range, Nanoseconds start_ns, Nanoseconds end_ns) {
+    begin_row(push_pop_range, identity.threads[range.thread], nccl_domain);
+    table_.set(columns_.start, context_.host_time(identity.shift_ns + start_ns));
+    table_.set(columns_.end, context_.host_time(identity.shift_ns + end_ns));
+    table_.set(columns_.text_id, context_.strings.id(name));
+    if (!json.empty()) table_.set_text(columns_.json, json);
+    table_.insert();
+  }
+
+  /// A call by itself is a group of one: the call is recorded first, GroupLaunch launches and runs it.
+  void traced_rows(const RankIdentity& identity, const RankEvents& events, const HostRange& range,
+                   const TracedCall& traced) {
+    const NcclCallRecord& call = events.nccl_calls[range.nccl_call];
+    const std::string name = traced_function_name(call.function), json = traced_payload_json(call, traced);
+    const bool is_single =
+        call.bytes >= 0 && call.function != NcclFunction::send && call.function != NcclFunction::recv;
+    if (!is_single) return traced_row(identity, name, json, range, range.start_ns, range.end_ns);
+    const Nanoseconds start_ns = range.start_ns;
+    traced_row(identity, traced_function_name(NcclFunction::group_start), {}, range, start_ns, range.end_ns);
+    traced_row(identity, name, json, range, start_ns + 10, start_ns + 20);
+    traced_row(identity, traced_function_name(NcclFunction::group_end), {}, range, start_ns + 30, range.end_ns);
+    traced_row(identity, name, json, range, start_ns + 40, range.end_ns - 10);
   }
 
   /// As PyTorch's emit_nvtx names them: around every other launch of a kernel, almost no two texts alike.

@@ -37,6 +37,13 @@ class Matching(EndToEndTest):
                 old = BEFORE_HOST_CLOCKS if seed % 2 and seed % 5 < 2 else []
                 self.assert_matched(0.995, "--seed", str(seed), *GROUPS, *shapes[seed % 5], "--steps", "6", *LOSSES, *old)
 
+    def test_sequence_numbers_of_nsys_nccl_trace_match_all_that_is_left(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                shape = [["--tp", "2"], ["--tp", "2", "--dp-style", "fully_sharded"]][seed % 2]
+                self.assert_all_matched("--seed", str(seed), *GROUPS, *shape, "--steps", "6", "--nccl-trace",
+                                        "--drop", "0.01")
+
     def test_communicators_that_share_a_stream_are_not_mixed_up(self):
         # Kernels of the windows' edges have no recorded call; whose they are cannot be told where communicators take
         # turns on a stream, so they stay alone.

@@ -167,6 +167,8 @@ struct ExportStyle {
   FileLayout files = FileLayout::per_rank;
   PayloadStyle payload = PayloadStyle::blob;  ///< blob and hex_text need nsys 2024.5, dynamic_tables 2026.4
   RankHint rank_hint = RankHint::file_name;
+  bool advanced_nccl_trace =
+      false;  ///< nsys profile -t nccl: ranges of its own with ranks and sequence numbers, as JSON
   std::string nsys_version = "2026.2";   ///< 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4
   std::string nccl_version = "2.27";     ///< 2.16 .. 2.30; decides payload layouts and kernel names
   bool nccl_domain_row = true;           ///< the NVTX row that names domain 1 "NCCL"
