@@ -9,8 +9,8 @@
 
 namespace nsys_explain::report {
 
-/// What the pictures of report.html stand on: tables of the report by the same names, summed over trace ranks, or cut to
-/// the columns, trace ranks or most telling rows that a picture shows. Their size is bounded by the number of trace
+/// What the pictures of report.html stand on: tables of the report by the same names, summed over trace ranks, or cut
+/// to the columns, trace ranks or most telling rows that a picture shows. Their size is bounded by the number of trace
 /// ranks, not by what happened on them.
 std::vector<Table> page_views(const JobReport& report);
 

@@ -37,7 +37,8 @@ TEST(GpuPeaks, AreFoundByTheGpusName) {
   EXPECT_EQ(table.find("NVIDIA H100 PCIe")->multiprocessors, 114);
   EXPECT_EQ(table.find("NVIDIA A10")->bandwidth_gbs, 600);
   EXPECT_EQ(table.find("NVIDIA TITAN RTX")->threads_per_multiprocessor, 1024);
-  // What exports of these GPUs hold themselves (TARGET_INFO_GPU: memoryBandwidth, smCount, maxBlocksPerSm, maxWarpsPerSm).
+  // What exports of these GPUs hold themselves (TARGET_INFO_GPU: memoryBandwidth, smCount, maxBlocksPerSm,
+  // maxWarpsPerSm).
   EXPECT_EQ(table.find("NVIDIA A100-SXM4-80GB")->bandwidth_gbs, 2039);
   EXPECT_EQ(table.find("NVIDIA H100 80GB HBM3")->bandwidth_gbs, 3352);
   EXPECT_EQ(table.find("NVIDIA TITAN RTX")->bandwidth_gbs, 672);
