@@ -30,12 +30,12 @@ constexpr Nanoseconds moment_ns = 20'000;
 
 /// Work is told apart arrival by arrival, blocking or not: peers then agree on what lies between two places even where
 /// one had to wait at a place and another did not. Two that enter at one moment have the same work, whichever is first.
-/// One that had queued behind a collective beside compute may have been ready long before: its work is not known. What
-/// stood still here counts, not on most members: on a rank that is ahead, the same exit falls into its compute.
+/// One that had queued behind a collective beside compute may have been ready long before: its work is not known, and
+/// it does not cut the work around it in two.
 void measure_work(Path& path) {
   std::vector<Nanoseconds> exits, exits_beside_compute;
   for (const PathArrival& arrival : path.arrivals)
-    (arrival.compute_waited ? exits : exits_beside_compute).push_back(arrival.exit_ns);
+    (arrival.blocking ? exits : exits_beside_compute).push_back(arrival.exit_ns);
   std::sort(exits.begin(), exits.end());
   std::sort(exits_beside_compute.begin(), exits_beside_compute.end());
   const auto had_queued = [&](Nanoseconds enter_ns) {
@@ -46,7 +46,7 @@ void measure_work(Path& path) {
   for (PathArrival& arrival : path.arrivals) {
     const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter_ns);
     const Nanoseconds begin = later == exits.begin() ? path.first_step_ns : *std::prev(later);
-    if (had_queued(arrival.enter_ns)) continue;  // what it would cut in two stays whole
+    if (had_queued(arrival.enter_ns)) continue;
     arrival.same_moment =
         latest_enter != no_time && arrival.enter_ns - latest_enter < moment_ns && begin <= latest_enter;
     if (!arrival.same_moment) earlier_enter = latest_enter;
@@ -193,7 +193,7 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
     here.enter_ns = arrival.enter_ns;
     here.exit_ns = arrival.exit_ns;
     here.communicator = arrival.communicator;
-    here.blocking = here.compute_waited = arrival.blocking;
+    here.blocking = arrival.blocking;
     here.symbol = mix(mix(1, static_cast<std::uint64_t>(arrival.operation)),
                       sizes_known ? mix(static_cast<std::uint64_t>(arrival.call_bytes),
                                         static_cast<std::uint64_t>(communicator_of(path, here).size))

@@ -40,16 +40,30 @@ double significance_limit(std::size_t looked_at) {
 }
 
 /// Per session: whether its component shows no drift at all. The limit grows with the number of clocks looked at, so
-/// that a job on one common clock shows none by chance; where one drifts, all fitted drifts are kept.
-std::vector<bool> without_drift(const SampleSet& set, const ClockState& state, const Spread& spread) {
+/// that a job on one common clock shows none by chance; where one drifts, all fitted drifts are kept. Drifts are held
+/// against that of the session with most observations: the reference may be tied so badly that nothing would differ
+/// from it.
+std::vector<bool> without_drift(const SampleSet& set, const Estimator& estimator, const Spread& spread) {
   const std::size_t sessions = set.component.size();
-  std::vector<int> members(sessions, 0);
-  for (const std::int32_t component : set.component) ++members[component];
+  std::vector<std::size_t> members(sessions, 0), base(sessions);
+  for (std::size_t s = 0; s < sessions; ++s) {
+    const auto component = static_cast<std::size_t>(set.component[s]);
+    if (members[component]++ == 0 || set.observed[s] > set.observed[base[component]]) base[component] = s;
+  }
+  const auto drift_error = [&](std::size_t s, std::size_t draw) {
+    const double* const errors = &spread.error_ns[s * 2 * spread.draws];  // at the two ends of a straight clock
+    return (errors[spread.draws + draw] - errors[draw]) / estimator.span_ns;
+  };
   std::vector<bool> still(sessions, true);
   for (std::size_t s = 0; s < sessions; ++s) {
     const auto component = static_cast<std::size_t>(set.component[s]);
-    const double limit = significance_limit(static_cast<std::size_t>(members[component]));
-    if (std::abs(state.drift[s]) > limit * spread.drift[s]) still[component] = false;
+    double squares = 0;
+    for (std::size_t d = 0; d < spread.draws; ++d) {
+      squares += std::pow(drift_error(s, d) - drift_error(base[component], d), 2);
+    }
+    const double uncertainty = std::sqrt(squares / static_cast<double>(spread.draws));
+    const double difference = std::abs(estimator.state.drift[s] - estimator.state.drift[base[component]]);
+    if (difference > significance_limit(members[component]) * uncertainty) still[component] = false;
   }
   for (std::size_t s = 0; s < sessions; ++s) still[s] = still[static_cast<std::size_t>(set.component[s])];
   return still;
@@ -208,7 +222,7 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
   Spread spread = estimator.spread();
   bend_where_significant(estimator, spread);
   std::vector<bool> still(sessions.size(), false);
-  if (estimator.bends() == 0) still = without_drift(set, estimator.state, spread);
+  if (estimator.bends() == 0) still = without_drift(set, estimator, spread);
   if (std::find(still.begin(), still.end(), true) != still.end()) {
     estimator.freeze_drift(still);
     estimator.refine();

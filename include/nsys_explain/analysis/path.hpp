@@ -45,8 +45,7 @@ struct PathArrival {
   std::int32_t step = -1;          ///< of the job, once the steps of all ranks have been related
   std::int32_t occurrence = 0;     ///< of the symbol within the step
   std::int32_t synchronised = -1;  ///< index of the latest arrival before it that tied this rank to the other members
-  bool blocking = true;            ///< for most members
-  bool compute_waited = true;      ///< Arrival::blocking: on this rank
+  bool blocking = true;
   bool matched = false;
   bool since_step = false;   ///< its work counts from the start of the first step: nothing ended before it
   bool compared = false;     ///< there are peers, or other steps, to compare its work with
