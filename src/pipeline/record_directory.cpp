@@ -72,7 +72,8 @@ fs::path RecordDirectory::save(std::string_view key, std::string_view bytes) con
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) throw std::runtime_error(fmt::format("cannot create {}: {}", path_.string(), error.message()));
-  const fs::path final_name = file_of(key), unfinished = unfinished_name(final_name);
+  fs::path final_name = file_of(key);
+  const fs::path unfinished = unfinished_name(final_name);
   std::ofstream file(unfinished, std::ios::binary);
   const Header header{magic, key.size(), bytes.size(), digest_of(key, bytes)};
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): a file is bytes
