@@ -1,7 +1,9 @@
 #include "nsys_explain/analysis/cause_context.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -39,14 +41,31 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// One quantity of the table gpu_samples, here and on the other GPUs; what was not sampled is below 0.
+/// The rows of the table gpu_samples that can be held against each other: NVML's and those of GPU metrics count
+/// differently, so only one source is looked at, NVML where it saw the straggler.
+std::vector<std::size_t> rows_of_one_source(const Table& samples, const Straggler& straggler) {
+  const auto& ranks = column<std::int64_t>(samples, "trace_rank");
+  const auto& sources = column<std::string>(samples, "source");
+  std::string_view chosen = "gpu_metrics";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (sources[i] == "nvml" && covers(straggler, ranks[i])) chosen = "nvml";
+  }
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (sources[i] == chosen) rows.push_back(i);
+  }
+  return rows;
+}
+
+/// One quantity of these rows, here and on the other GPUs; what was not sampled is below 0.
 struct Sampled {
   std::vector<double> here, elsewhere;
 
-  Sampled(const Table& samples, const char* column_name, const Straggler& straggler) {
+  Sampled(const Table& samples, const std::vector<std::size_t>& rows, const char* column_name,
+          const Straggler& straggler) {
     const auto& ranks = column<std::int64_t>(samples, "trace_rank");
     const auto& values = column<double>(samples, column_name);
-    for (std::size_t i = 0; i < ranks.size(); ++i)
+    for (const std::size_t i : rows)
       if (values[i] >= 0) (covers(straggler, ranks[i]) ? here : elsewhere).push_back(values[i]);
   }
   std::string text(const char* what, const char* unit) const {
@@ -59,6 +78,7 @@ struct Sampled {
 void add_samples(const JobReport& report, Straggler& straggler) {
   const Table* samples = find_table(report.tables, "gpu_samples");
   if (samples == nullptr) return;
+  const std::vector<std::size_t> rows = rows_of_one_source(*samples, straggler);
   struct Quantity {
     const char *column, *what, *unit;
   };
@@ -66,13 +86,13 @@ void add_samples(const JobReport& report, Straggler& straggler) {
   for (const auto& [column, what, unit] : {Quantity{"median_sm_clock_mhz", "SM clock", "MHz"},
                                            {"median_power_w", "power", "W"},
                                            {"median_temperature_c", "temperature", "C"}}) {
-    if (const Sampled sampled(*samples, column, straggler); !sampled.here.empty())
+    if (const Sampled sampled(*samples, rows, column, straggler); !sampled.here.empty())
       parts.push_back(sampled.text(what, unit));
   }
   if (parts.empty()) return;
   std::int64_t throttled = 0, all = 0;
   const auto& ranks = column<std::int64_t>(*samples, "trace_rank");
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  for (const std::size_t i : rows) {
     if (!covers(straggler, ranks[i])) continue;
     throttled += column<std::int64_t>(*samples, "throttled_samples")[i];
     all += column<std::int64_t>(*samples, "samples")[i];

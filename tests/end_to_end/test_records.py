@@ -8,23 +8,8 @@ import shutil
 import signal
 import subprocess
 
-import h5py
-
+from stores import datasets
 from support import MPIEXEC, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run
-
-
-def datasets(path):
-    """Every dataset of a store outside /run, as bytes."""
-    found = {}
-
-    def visit(name, item):
-        if isinstance(item, h5py.Dataset) and not name.startswith("run/"):
-            values = item[()]
-            found[name] = [bytes(v) for v in values] if item.dtype.kind == "O" else values.tobytes()
-
-    with h5py.File(path) as store:
-        store.visititems(visit)
-    return found
 
 
 class Records(EndToEndTest):

@@ -34,6 +34,7 @@ struct Scene {
     Table table = make_table({"gpu_samples",
                               "",
                               {{"trace_rank", ColumnKind::integer, "", ""},
+                               {"source", ColumnKind::label, "", ""},
                                {"samples", ColumnKind::integer, "", ""},
                                {"throttled_samples", ColumnKind::integer, "", ""},
                                {"median_sm_clock_mhz", ColumnKind::real, "MHz", ""},
@@ -42,7 +43,9 @@ struct Scene {
     RowWriter row(table);
     for (std::int64_t r = 0; r < 4; ++r) {
       const std::int64_t throttled = r == 2 ? 17 : 0;
-      row << r << std::int64_t{20} << throttled << (r == 2 ? 1200.0 : 1980.0)
+      // In the other source of the same GPUs nothing is alike: it must not be mixed in.
+      row << r << std::string_view("gpu_metrics") << std::int64_t{900} << std::int64_t{450} << 100.0 << -1.0 << -1.0;
+      row << r << std::string_view("nvml") << std::int64_t{20} << throttled << (r == 2 ? 1200.0 : 1980.0)
           << (r == 2 ? 310.0 : 690.0 + static_cast<double>(r)) << -1.0;
     }
     report.tables.push_back(std::move(table));
