@@ -1,6 +1,7 @@
 #include "nsys_explain/analysis/delay_costs.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace nsys_explain::analysis {
@@ -25,7 +26,63 @@ std::vector<std::size_t> excess_waits(const Path& path, std::size_t begin, std::
   return waits;
 }
 
+/// Parts of a sum, by who waits.
+using Parts = std::map<std::int32_t, Nanoseconds>;
+
+/// Takes `amount` out of what is left of the parts, from each in proportion. 0 <= amount <= their sum.
+Parts take(Parts& left, Nanoseconds amount) {
+  Parts taken;
+  if (amount == 0) return taken;
+  std::vector<Nanoseconds> weights;
+  for (const auto& [waiting, part] : left) weights.push_back(part);
+  const std::vector<Nanoseconds> shares = share_out(amount, weights);
+  std::size_t k = 0;
+  for (auto& [waiting, part] : left) {
+    const Nanoseconds share = shares[k++];
+    if (share == 0) continue;
+    taken[waiting] = share;
+    part -= share;
+  }
+  return taken;
+}
+
+void add(Parts& sum, const Parts& more) {
+  for (const auto& [waiting, part] : more) sum[waiting] += part;
+}
+
+std::vector<Waiting> list(const Parts& parts) {
+  std::vector<Waiting> waits;
+  for (const auto& [waiting, part] : parts)
+    if (part > 0) waits.push_back({waiting, part});
+  return waits;
+}
+
+/// Charges `inherited` to the last arrivers of the `waits`, in proportion to how long each was.
+void hand_on(const Path& path, const std::vector<std::size_t>& waits, Parts inherited, std::vector<Claim>& onward,
+             Parts& unattributed) {
+  const Nanoseconds all_inherited = total(list(inherited));
+  if (all_inherited == 0) return;
+  std::vector<Nanoseconds> excess;
+  for (const std::size_t i : waits) excess.push_back(path.arrivals[i].excess_wait_ns);
+  const std::vector<Nanoseconds> shares = share_out(all_inherited, excess);
+  for (std::size_t k = 0; k < waits.size(); ++k) {
+    const Outcome& outcome = path.arrivals[waits[k]].outcome;
+    const Parts parts = take(inherited, shares[k]);
+    if (!outcome.judged) {
+      add(unattributed, parts);
+      continue;
+    }
+    for (const auto& [waiting, part] : parts)
+      onward.push_back({outcome.last_trace_rank, outcome.last_index, part, excess[k], waiting});
+  }
+}
+
 }  // namespace
+
+Nanoseconds total(std::span<const Waiting> waits) {
+  return std::accumulate(waits.begin(), waits.end(), Nanoseconds{0},
+                         [](Nanoseconds sum, const Waiting& one) { return sum + one.amount_ns; });
+}
 
 OpeningClaims opening_claims(const Path& path) {
   OpeningClaims opening;
@@ -33,7 +90,7 @@ OpeningClaims opening_claims(const Path& path) {
     const Outcome& outcome = arrival.outcome;
     if (!arrival.matched || outcome.wait_ns == 0) continue;
     (outcome.judged ? opening.claims : opening.untold)
-        .push_back({outcome.last_trace_rank, outcome.last_index, outcome.wait_ns, outcome.wait_ns});
+        .push_back({outcome.last_trace_rank, outcome.last_index, outcome.wait_ns, outcome.wait_ns, path.trace_rank});
   }
   return opening;
 }
@@ -63,35 +120,23 @@ Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> c
   const Nanoseconds inherited = std::max<Nanoseconds>(0, path.waiting_before_ns[end] - path.waiting_before_ns[begin]);
   const Nanoseconds delay = own_delay + inherited;
 
-  Settlement settlement;
-  Nanoseconds explained = 0;
+  Parts explained, unattributed;
   for (const Claim& claim : claims) {
     const Nanoseconds part =
         claim.lateness_ns <= delay
             ? claim.amount_ns
             : static_cast<Nanoseconds>(static_cast<Wide>(claim.amount_ns) * delay / claim.lateness_ns);
-    explained += part;
-    settlement.unattributed_ns += claim.amount_ns - part;
+    explained[claim.waiting] += part;
+    unattributed[claim.waiting] += claim.amount_ns - part;
   }
-  if (explained == 0) return settlement;
-  const Nanoseconds weights[] = {own_delay, inherited};
-  const std::vector<Nanoseconds> parts = share_out(explained, weights);
-  settlement.own_ns = parts[0];
-  if (parts[1] == 0) return settlement;
-
-  const std::vector<std::size_t> waits = excess_waits(path, begin, end);
-  std::vector<Nanoseconds> excess;
-  for (const std::size_t i : waits) excess.push_back(path.arrivals[i].excess_wait_ns);
-  const std::vector<Nanoseconds> shares = share_out(parts[1], excess);
-  for (std::size_t k = 0; k < waits.size(); ++k) {
-    if (shares[k] == 0) continue;
-    const Outcome& outcome = path.arrivals[waits[k]].outcome;
-    if (outcome.judged) {
-      settlement.onward.push_back({outcome.last_trace_rank, outcome.last_index, shares[k], excess[k]});
-    } else {
-      settlement.unattributed_ns += shares[k];
-    }
+  Settlement settlement;
+  const Nanoseconds all_explained = total(list(explained));
+  if (all_explained > 0) {
+    const Nanoseconds weights[] = {own_delay, inherited};
+    settlement.own = list(take(explained, share_out(all_explained, weights)[0]));
+    hand_on(path, excess_waits(path, begin, end), explained, settlement.onward, unattributed);
   }
+  settlement.unattributed = list(unattributed);
   return settlement;
 }
 

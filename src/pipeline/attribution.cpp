@@ -225,7 +225,12 @@ class Ledger {
  public:
   Ledger(const JobRanks& job, const ClockReport& clock, const analysis::Steps& steps, std::int64_t start_ns,
          std::int64_t end_ns)
-      : job_(job), clock_(clock), start_ns_(start_ns), end_ns_(end_ns), steps_(steps.start_ns.size()) {
+      : waits(job.trace_ranks),
+        job_(job),
+        clock_(clock),
+        start_ns_(start_ns),
+        end_ns_(end_ns),
+        steps_(steps.start_ns.size()) {
     delays.by_step = steps_ > 0;
     delays.bins = delays.by_step ? std::min(steps_, analysis::most_bins) : analysis::time_bins;
     delays.role.assign(job.numbers.size(), 0);
@@ -247,6 +252,7 @@ class Ledger {
 
   analysis::JobDelays delays;
   std::vector<RankDelays> ranks;
+  WaitMatrix waits;
 
  private:
   const JobRanks& job_;
@@ -267,9 +273,13 @@ ArrivalCosts settle_claims(const exchange::Communicator& communicator, const Job
   for (const auto& [trace_rank, rank] : homes.local) {
     costs[trace_rank].assign(rank->path.arrivals.size(), 0);
     analysis::OpeningClaims opening = analysis::opening_claims(rank->path);
+    const std::int32_t waiting = ledger.waits.waiting_of(job.index_of(trace_rank));
+    for (Claim& claim : opening.claims) claim.waiting = waiting;
     open.insert(open.end(), opening.claims.begin(), opening.claims.end());
-    for (const Claim& claim : opening.untold)
+    for (const Claim& claim : opening.untold) {
       ledger.ranks[job.index_of(claim.trace_rank)].unattributed_ns += claim.amount_ns;
+      ledger.waits.add(nobodys_delay, waiting, claim.amount_ns);
+    }
   }
   for (int hop = 0; communicator.sum(static_cast<std::int64_t>(open.size())) > 0; ++hop) {
     auto outgoing = nothing_for<Claim>(communicator);
@@ -287,13 +297,20 @@ ArrivalCosts settle_claims(const exchange::Communicator& communicator, const Job
       analysis::Settlement settlement =
           analysis::settle(rank.path, index, std::span(claims).subspan(first, end - first));
       RankDelays& delays = ledger.ranks[job.index_of(trace_rank)];
-      (hop == 0 ? delays.direct_ns : delays.propagated_ns) += settlement.own_ns;
-      delays.unattributed_ns += settlement.unattributed_ns;
-      costs[trace_rank][static_cast<std::size_t>(index)] += settlement.own_ns;
+      const Nanoseconds own_ns = analysis::total(settlement.own);
+      (hop == 0 ? delays.direct_ns : delays.propagated_ns) += own_ns;
+      delays.unattributed_ns += analysis::total(settlement.unattributed);
+      costs[trace_rank][static_cast<std::size_t>(index)] += own_ns;
+      for (const auto& [waiting, amount_ns] : settlement.own) ledger.waits.add(trace_rank, waiting, amount_ns);
+      for (const auto& [waiting, amount_ns] : settlement.unattributed)
+        ledger.waits.add(nobodys_delay, waiting, amount_ns);
       if (hop < most_hops) {
         open.insert(open.end(), settlement.onward.begin(), settlement.onward.end());
       } else {
-        for (const Claim& claim : settlement.onward) delays.unattributed_ns += claim.amount_ns;
+        for (const Claim& claim : settlement.onward) {
+          delays.unattributed_ns += claim.amount_ns;
+          ledger.waits.add(nobodys_delay, claim.waiting, claim.amount_ns);
+        }
       }
     }
   }
@@ -502,6 +519,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   std::vector<StepRow> step_rows = make_step_rows(communicator, job, homes, cross, steps, costs);
   Attribution attribution = add_up(communicator, job, homes, ledger, costs);
   attribution.delays.speed = speed_of_rank;
+  attribution.waits = ledger.waits.gather(communicator);
   attribution.steps = std::move(steps);
   attribution.step_rows = std::move(step_rows);
   return attribution;

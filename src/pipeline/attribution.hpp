@@ -8,6 +8,7 @@
 #include "local_traces.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
+#include "wait_matrix.hpp"
 
 /// Who made the job wait. The owner of an instance knows who waited for whom; the tool rank that read a trace knows how
 /// that trace rank got there. Both exchange small records, a constant number for each arrival, and each keeps its own.
@@ -39,11 +40,12 @@ struct Attribution {
   std::vector<RankDelays> ranks;
   analysis::Steps steps;           ///< of the job: those of the trace rank that has most; job time
   std::vector<StepRow> step_rows;  ///< of this tool rank's trace ranks, by (step, trace rank)
+  std::vector<WaitCell> waits;     ///< who waited for whom; on rank 0 only
 };
 
 /// Collective: finds where the waits of all instances come from, and splits the lateness of every arrival of the owned
-/// blocks. But for step_rows the result is the same on every tool rank. `speeds` are those of the job on rank 0, empty
-/// elsewhere.
+/// blocks. But for step_rows and waits the result is the same on every tool rank. `speeds` are those of the job on rank
+/// 0, empty elsewhere.
 Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              CrossRank& cross, std::vector<LocalTrace>& local_traces,
                              const std::vector<GpuSpeed>& speeds);

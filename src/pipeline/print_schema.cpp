@@ -7,6 +7,7 @@
 #include "case_tables.hpp"
 #include "member_tables.hpp"
 #include "nsys_explain/analysis/bandwidth.hpp"
+#include "nsys_explain/analysis/level_sums.hpp"
 #include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/slow_links.hpp"
 #include "nsys_explain/collectives/extraction.hpp"
@@ -14,6 +15,7 @@
 #include "rank_comparison.hpp"
 #include "rank_tables.hpp"
 #include "tables.hpp"
+#include "wait_matrix.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -59,6 +61,8 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
   tables.push_back(analysis::bandwidth_table({}, {}, {}));
   tables.push_back(analysis::slow_links_table({}));
   tables.push_back(analysis::byte_matrix_table(joined));
+  tables.push_back(analysis::level_sums_table({}, {}));
+  tables.push_back(wait_matrix_table({}));
   tables.push_back(communicator_members_table());
   tables.push_back(communicator_mismatches_table());
   return tables;

@@ -21,6 +21,7 @@
 #include "member_tables.hpp"
 #include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/findings.hpp"
+#include "nsys_explain/analysis/level_sums.hpp"
 #include "nsys_explain/analysis/link_peaks.hpp"
 #include "nsys_explain/analysis/link_summary.hpp"
 #include "nsys_explain/analysis/messages.hpp"
@@ -262,10 +263,13 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     attribution =
         attribute_delays(communicator, clock.report, ranks, cross, local_traces, analysis::gpu_speeds(rank_tables));
     const analysis::Totals totals = sum_waits(communicator, ranks, cross);
+    const std::vector<analysis::Grouping> groupings = groupings_of(ranks.trace_ranks, options.racks);
     Verdict verdict = reach_verdict(communicator, ranks, summarise_ranks(communicator, ranks, local_traces, totals),
-                                    totals, attribution, groupings_of(ranks.trace_ranks, options.racks));
+                                    totals, attribution, groupings);
     report = make_report(ranks, clock.report, cross, totals, std::move(verdict),
                          analyse_links(communicator, ranks, cross), std::move(rank_tables), options.link_peaks);
+    report.tables.push_back(analysis::level_sums_table(report.ranks, groupings));
+    report.tables.push_back(wait_matrix_table(attribution.waits));
     for (Table& table : member_tables(communicator, cross)) report.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report.tables)) report.warnings.push_back(std::move(warning));
     report.activity.category_map = categories->name();

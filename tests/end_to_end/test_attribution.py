@@ -3,6 +3,8 @@
 Steps are short, so that jobs are quick to make and to read; every job is another one: seed, culprit and size vary.
 """
 
+import collections
+
 import h5py
 
 from support import EndToEndTest, main
@@ -18,6 +20,14 @@ class AttributionTest(EndToEndTest):
         self.assertEqual(delay["attributed_ns"] + delay["unattributed_ns"], delay["wait_ns"], "costs do not add up")
         self.assertEqual(delay["wait_ns"], sum(rank["wait_ns"] for rank in report["ranks"]))
         self.assertEqual(delay["attributed_ns"], sum(rank["delay_cost_ns"] for rank in report["ranks"]))
+        with h5py.File(self.directory / "out" / "store.h5") as store:
+            cost = {name: collections.Counter() for name in ("late_trace_rank", "waiting_trace_rank")}
+            for name, sums in cost.items():
+                for rank, part in zip(store["wait_matrix"][name][:].tolist(), store["wait_matrix"]["cost_ns"][:].tolist()):
+                    sums[rank] += part
+        for rank in report["ranks"]:
+            self.assertEqual(cost["late_trace_rank"][rank["trace_rank"]], rank["delay_cost_ns"])
+            self.assertEqual(cost["waiting_trace_rank"][rank["trace_rank"]], rank["wait_ns"])
         for file in (self.directory / "job").iterdir():
             file.unlink()
         return report

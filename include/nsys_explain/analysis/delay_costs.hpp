@@ -13,7 +13,7 @@
 ///
 /// Example: rank 1 works 100 longer than its peers, then meets rank 0, which waits 100; then rank 0 meets ranks 2 and
 /// 3, which wait 100 each. Rank 0 worked no longer than its peers, but waited 100 more: all 200 go on to rank 1, whose
-/// cost is 300.
+/// cost is 300: 100 of rank 0's waiting, 100 of rank 2's and 100 of rank 3's.
 namespace nsys_explain::analysis {
 
 /// Waiting to be charged to the last arriver of an instance. Trivially copyable.
@@ -22,20 +22,32 @@ struct Claim {
   std::int32_t index = -1;       ///< its arrival
   Nanoseconds amount_ns = 0;     ///< GPU time
   Nanoseconds lateness_ns = 0;   ///< how late the last arriver made the claimant: no smaller delay explains it all
+  std::int32_t waiting = -1;     ///< whose waiting it is, wherever the claim has been handed on to: a trace rank, or
+                                 ///< one that stands for several
+  std::int32_t reserved = 0;
 };
 
-/// The claims of a path's own waits, each once. What cannot be charged to anybody, because clocks do not tell, is added
-/// to `untold`, by last arriver.
+/// The claims of a path's own waits, each once; `waiting` is the path's trace rank. What cannot be charged to anybody,
+/// because clocks do not tell, is added to `untold`, by last arriver.
 struct OpeningClaims {
   std::vector<Claim> claims;
   std::vector<Claim> untold;
 };
 OpeningClaims opening_claims(const Path& path);
 
-/// How the claims on one arrival are met; own + unattributed + all of `onward` is their sum, to the nanosecond.
+/// GPU time that somebody waited.
+struct Waiting {
+  std::int32_t waiting = -1;  ///< as in Claim
+  Nanoseconds amount_ns = 0;
+};
+
+Nanoseconds total(std::span<const Waiting> waits);
+
+/// How the claims on one arrival are met; own + unattributed + all of `onward` is their sum, to the nanosecond, for
+/// each of those who wait.
 struct Settlement {
-  Nanoseconds own_ns = 0;
-  Nanoseconds unattributed_ns = 0;
+  std::vector<Waiting> own;           ///< ascending by who waits, none of them 0
+  std::vector<Waiting> unattributed;  ///< likewise
   std::vector<Claim> onward;
 };
 

@@ -23,8 +23,9 @@ struct Job {
   std::vector<Path> paths;
   std::vector<Nanoseconds> now;
   Nanoseconds wait_ns = 0;
+  std::vector<Nanoseconds> wait_of_rank;
 
-  explicit Job(std::size_t ranks) : paths(ranks), now(ranks, 0) {
+  explicit Job(std::size_t ranks) : paths(ranks), now(ranks, 0), wait_of_rank(ranks, 0) {
     for (std::size_t r = 0; r < ranks; ++r) paths[r].trace_rank = static_cast<std::int32_t>(r);
   }
 
@@ -52,6 +53,7 @@ struct Job {
       arrival.outcome.last_trace_rank = static_cast<std::int32_t>(last);
       arrival.outcome.last_index = last_index;
       wait_ns += latest - now[r];
+      wait_of_rank[r] += latest - now[r];
       for (std::size_t i = 0; i < paths[r].arrivals.size(); ++i)
         if (paths[r].arrivals[i].communicator == communicator) arrival.synchronised = static_cast<std::int32_t>(i);
       paths[r].arrivals.push_back(arrival);
@@ -62,11 +64,12 @@ struct Job {
   struct Costs {
     std::vector<Nanoseconds> of_rank;
     Nanoseconds unattributed = 0;
+    std::map<std::pair<std::int32_t, std::int32_t>, Nanoseconds> waits;  ///< by late rank (-1: none), waiting rank
   };
 
   Costs settle_all() {
     std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Claim>> open;
-    Costs costs{std::vector<Nanoseconds>(paths.size(), 0), 0};
+    Costs costs{std::vector<Nanoseconds>(paths.size(), 0), 0, {}};
     for (Path& path : paths) {
       path.work_before_ns.assign(1, 0);
       path.waiting_before_ns.assign(1, 0);
@@ -76,15 +79,20 @@ struct Job {
       }
       const OpeningClaims opening = opening_claims(path);
       for (const Claim& claim : opening.claims) open[{claim.trace_rank, claim.index}].push_back(claim);
-      for (const Claim& claim : opening.untold) costs.unattributed += claim.amount_ns;
+      for (const Claim& claim : opening.untold) {
+        costs.unattributed += claim.amount_ns;
+        costs.waits[{-1, claim.waiting}] += claim.amount_ns;
+      }
     }
     while (!open.empty()) {
       std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Claim>> next;
       for (const auto& [place, claims] : open) {
         const auto rank = static_cast<std::size_t>(place.first);
         const Settlement settlement = settle(paths[rank], place.second, claims);
-        costs.of_rank[rank] += settlement.own_ns;
-        costs.unattributed += settlement.unattributed_ns;
+        costs.of_rank[rank] += total(settlement.own);
+        costs.unattributed += total(settlement.unattributed);
+        for (const auto& [waiting, amount_ns] : settlement.own) costs.waits[{place.first, waiting}] += amount_ns;
+        for (const auto& [waiting, amount_ns] : settlement.unattributed) costs.waits[{-1, waiting}] += amount_ns;
         for (const Claim& claim : settlement.onward) next[{claim.trace_rank, claim.index}].push_back(claim);
       }
       open = std::move(next);
@@ -93,6 +101,8 @@ struct Job {
   }
 };
 
+using Waits = std::map<std::pair<std::int32_t, std::int32_t>, Nanoseconds>;
+
 TEST(DelayCosts, WorkedExampleOfTheHeader) {
   Job job(4);
   job.meet(1, {{0, {100, 0}}, {1, {200, 100}}});
@@ -100,6 +110,7 @@ TEST(DelayCosts, WorkedExampleOfTheHeader) {
   const auto costs = job.settle_all();
   EXPECT_EQ(costs.of_rank, (std::vector<Nanoseconds>{0, 300, 0, 0}));
   EXPECT_EQ(costs.unattributed, 0);
+  EXPECT_EQ(costs.waits, (Waits{{{1, 0}, 100}, {{1, 2}, 100}, {{1, 3}, 100}}));
 }
 
 TEST(DelayCosts, OwnAndInheritedPartsShareInProportion) {
@@ -109,6 +120,19 @@ TEST(DelayCosts, OwnAndInheritedPartsShareInProportion) {
   job.meet(2, {{0, {80, 30}}, {2, {150, 0}}});
   const auto costs = job.settle_all();
   EXPECT_EQ(costs.of_rank, (std::vector<Nanoseconds>{30, 60 + 60, 0}));
+  EXPECT_EQ(costs.waits, (Waits{{{0, 2}, 30}, {{1, 0}, 60}, {{1, 2}, 60}}));
+}
+
+TEST(DelayCosts, WhatIsHandedOnStillNamesWhoWaits) {
+  // Rank 1 is 90 late to rank 0, and rank 2 another 30 to it: rank 0 then makes rank 3 wait 60 and rank 4 wait 120, all
+  // of it inherited, three quarters from rank 1 and a quarter from rank 2.
+  Job job(5);
+  job.meet(1, {{0, {100, 0}}, {1, {190, 90}}});
+  job.meet(2, {{0, {10, 0}}, {2, {230, 30}}});
+  job.meet(3, {{0, {70, 0}}, {3, {240, 0}}, {4, {180, 0}}});
+  const auto costs = job.settle_all();
+  EXPECT_EQ(costs.of_rank, (std::vector<Nanoseconds>{0, 90 + 135, 30 + 45, 0, 0}));
+  EXPECT_EQ(costs.waits, (Waits{{{1, 0}, 90}, {{1, 3}, 45}, {{1, 4}, 90}, {{2, 0}, 30}, {{2, 3}, 15}, {{2, 4}, 30}}));
 }
 
 TEST(DelayCosts, StructureIsNobodysDelay) {
@@ -138,6 +162,14 @@ TEST(DelayCosts, AttributedAndUnattributedAreAllWaitsToTheNanosecond) {
     Nanoseconds sum = costs.unattributed;
     for (const Nanoseconds cost : costs.of_rank) sum += cost;
     EXPECT_EQ(sum, job.wait_ns) << seed;
+    std::vector<Nanoseconds> by_late(8, 0), by_waiting(8, 0);
+    for (const auto& [pair, amount_ns] : costs.waits) {
+      EXPECT_GT(amount_ns, 0) << seed;
+      if (pair.first >= 0) by_late[static_cast<std::size_t>(pair.first)] += amount_ns;
+      by_waiting[static_cast<std::size_t>(pair.second)] += amount_ns;
+    }
+    EXPECT_EQ(by_late, costs.of_rank) << seed;
+    EXPECT_EQ(by_waiting, job.wait_of_rank) << seed;
     for (std::size_t r = 0; r < 8; ++r) {
       if (r == seed % 8) continue;
       EXPECT_LT(4 * costs.of_rank[r], costs.of_rank[seed % 8]) << seed;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "nsys_explain/analysis/level_sums.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -56,6 +58,25 @@ TEST(Fit, ASlowNodeWithAGpuSlowerStill) {
 
 TEST(Fit, NothingLateNothingNeeded) {
   EXPECT_TRUE(needed({0, 0, 0, 0, 0, 0, 0, 0}).empty());
+}
+
+TEST(LevelSums, OfEveryPlaceThatHoldsSeveralTraceRanksAndHasAName) {
+  std::vector<RankSummary> ranks(4);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    ranks[r].trace_rank = static_cast<std::int32_t>(10 + r);
+    ranks[r].wait_ns = std::int64_t{1} << r;
+    ranks[r].delay_cost_ns = 100 << r;
+  }
+  const std::vector<Grouping> groupings{{Level::node, {"b", "b", "a", "a"}},
+                                        {Level::rail, {"0", "1", "2", "3"}},  // a place for each: nothing new
+                                        {Level::rack, {"r", "", "r", "r"}}};
+  const Table table = level_sums_table(ranks, groupings);
+  EXPECT_EQ(column<std::string>(table, "level"), (Names{"node", "node", "rack"}));
+  EXPECT_EQ(column<std::string>(table, "place"), (Names{"b", "a", "r"}));
+  EXPECT_EQ(column<std::int64_t>(table, "first_trace_rank"), (std::vector<std::int64_t>{10, 12, 10}));
+  EXPECT_EQ(column<std::int64_t>(table, "trace_ranks"), (std::vector<std::int64_t>{2, 2, 3}));
+  EXPECT_EQ(column<std::int64_t>(table, "wait_ns"), (std::vector<std::int64_t>{1 + 2, 4 + 8, 1 + 4 + 8}));
+  EXPECT_EQ(column<std::int64_t>(table, "delay_cost_ns"), (std::vector<std::int64_t>{300, 1200, 1300}));
 }
 
 }  // namespace
