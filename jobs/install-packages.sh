@@ -15,6 +15,8 @@ case $purpose in
   test)
     packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy python3-h5py python3-pandas
               python3-matplotlib hdf5-tools git chromium)
+    # A second MPI; Open MPI stays the one behind mpicxx and mpiexec.
+    packages+=(mpich libmpich-dev)
     # The cluster tests make hosts of namespaces, which only root may, and run a Slurm of their own on them.
     if ((EUID == 0)); then
       packages+=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux)

@@ -13,6 +13,10 @@ import unittest
 import cluster as pretend
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(PROJECT / "tests/end_to_end"))
+
+from hanging_export import HangingExport
+
 TOOL = os.environ.get("NSYS_EXPLAIN_TOOL", str(PROJECT / "build/release/nsys-explain-mpi"))
 SYNTH = os.environ.get("NSYS_EXPLAIN_SYNTH", str(PROJECT / "build/release/nsys-explain-synth"))
 SKIPPED = 77
@@ -161,16 +165,8 @@ class CutOff(Cluster):
                 (cut / "rank_3.nsys-rep").write_text(f"{cls.shared}/by-rank/3.sqlite")
             else:
                 shutil.copy(cls.traces / name, cut / f"rank_{rank}.sqlite")
-        cls.gate, cls.reached = cls.shared / "gate", cls.shared / "reached"
-        nsys = cls.shared / "bin" / "nsys"
-        nsys.parent.mkdir()
-        nsys.write_text(f"""#!/bin/bash
-while [ $# -gt 1 ]; do [ "$1" = --output ] && out=$2; shift; done
-[ -p {cls.gate} ] && {{ echo $PPID >{cls.reached}.part; mv {cls.reached}.part {cls.reached}; exec cat {cls.gate}; }}
-cp "$(cat "$1")" "$out"
-""")
-        nsys.chmod(0o755)
-        cls.environment = {"PATH": f"{nsys.parent}:{pretend.SYSTEM_PATH}"}
+        cls.export = HangingExport(cls.shared)
+        cls.environment = {"PATH": cls.export.path(pretend.SYSTEM_PATH)}
         done = cls.cluster.srun("--nodes=4", "--ntasks=4", cls.tool, cls.INPUTS, "--export", "--out",
                                 cls.shared / "undisturbed", environment=cls.environment)
         assert done.returncode == 0, done.stderr
@@ -178,30 +174,20 @@ cp "$(cat "$1")" "$out"
 
     def start(self, *options):
         """An srun that hangs, once all that can be read was read; and the process number of the tool on h2."""
-        os.mkfifo(self.gate)
-        self.addCleanup(self.open_gate)
-        self.reached.unlink(missing_ok=True)
+        self.export.close()
+        self.addCleanup(self.export.open)
         process = self.cluster.start_on("h0", ["srun", "--immediate=20", "--mpi=pmix", "--kill-on-bad-exit=1", "--nodes=4", "--ntasks=4", "--job-name",
                                                self._testMethodName, self.tool, self.INPUTS, "--export", "--out",
                                                self.out(), *options], environment=self.environment)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         shards = self.out() / "shards"
-        self.cluster._until(lambda: self.reached.exists() and len(list(shards.glob("*.record"))) == 8,  # 7 and the plan
+        self.cluster._until(lambda: self.export.hanging_tool() and len(list(shards.glob("*.record"))) == 8,  # 7 and the plan
                             "the run did not come to the gate")
-        return process, int(self.reached.read_text())
-
-    def open_gate(self):
-        if not self.gate.exists():
-            return
-        try:
-            os.close(os.open(self.gate, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:
-            pass  # nobody there
-        self.gate.unlink()
+        return process, self.export.hanging_tool()
 
     def assert_merge_finishes(self, *nodes, options=()):
-        self.open_gate()
+        self.export.open()
         done = self.cluster.srun(f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}", f"--nodelist={','.join(nodes)}", self.tool,
                                  "merge", self.out() / "shards", "--out", self.out(), *options, environment=self.environment)
         self.assert_run(done)

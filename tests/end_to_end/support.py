@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+from stores import datasets
+
 TOOL = os.environ["NSYS_EXPLAIN_TOOL"]
 SYNTH = os.environ["NSYS_EXPLAIN_SYNTH"]
 MPIEXEC = os.environ.get("NSYS_EXPLAIN_MPIEXEC", "mpiexec")
@@ -43,6 +45,18 @@ class EndToEndTest(unittest.TestCase):
         done = self.explain(inputs, out, *options, ranks=ranks)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return self.report(out)
+
+    def assert_same_results(self, expected, actual):
+        """All that two runs found, byte for byte: everything but the facts of the runs themselves."""
+        one, other = self.report(expected), self.report(actual)
+        one.pop("run"), other.pop("run")
+        self.assertEqual(one, other)
+        first, second = datasets(self.directory / expected / "store.h5"), datasets(self.directory / actual / "store.h5")
+        self.assertEqual(first.keys(), second.keys())
+        for name in first:
+            self.assertEqual(first[name], second[name], name)
+        for table in (self.directory / expected).glob("tables/*"):
+            self.assertEqual(table.read_bytes(), (self.directory / actual / "tables" / table.name).read_bytes())
 
 
 def run(command, check=False, **options):

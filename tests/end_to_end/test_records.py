@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 
-from stores import datasets
+from hanging_export import HangingExport
 from support import MPIEXEC, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run
 
 
@@ -18,15 +18,6 @@ class Records(EndToEndTest):
     def setUp(self):
         super().setUp()
         self.traces = self.synth("job", *self.JOB, "--truth", "none")
-
-    def assert_same(self, expected, actual):
-        one, other = self.report(expected), self.report(actual)
-        one.pop("run"), other.pop("run")
-        self.assertEqual(one, other)
-        first, second = datasets(self.directory / expected / "store.h5"), datasets(self.directory / actual / "store.h5")
-        self.assertEqual(first.keys(), second.keys())
-        for name in first:
-            self.assertEqual(first[name], second[name], name)
 
     def rows_read(self, out):
         """Rows and traces that the run took from files, not from records."""
@@ -51,12 +42,12 @@ class Cache(Records):
     def test_an_unchanged_trace_is_not_read_again_and_nothing_else_changes(self):
         self.analyse(self.traces, "plain")
         self.cached("first")
-        self.assert_same("plain", "first")
+        self.assert_same_results("plain", "first")
         self.assertEqual(len(self.records_in("cache")), 4)
         self.assertGreater(self.rows_read("first"), 0)
         for ranks in (None, 3):
             self.cached(f"again{ranks}", ranks=ranks)
-            self.assert_same("plain", f"again{ranks}")
+            self.assert_same_results("plain", f"again{ranks}")
             self.assertEqual(self.rows_read(f"again{ranks}"), 0)
         self.assertFalse((self.directory / "first" / "shards").exists())
 
@@ -67,7 +58,7 @@ class Cache(Records):
         self.analyse(files[2:], "others")
         self.assertEqual(self.rows_read("four"), self.rows_read("others"))
         self.analyse(files, "plain")
-        self.assert_same("plain", "four")
+        self.assert_same_results("plain", "four")
 
     def test_a_changed_trace_is_read_again(self):
         self.cached("first")
@@ -76,7 +67,7 @@ class Cache(Records):
         self.cached("touched")
         self.analyse([path], "alone")
         self.assertEqual(self.rows_read("touched"), self.rows_read("alone"))
-        self.assert_same("first", "touched")
+        self.assert_same_results("first", "touched")
 
     def test_options_that_change_reading_have_records_of_their_own(self):
         (self.directory / "phases.txt").write_text("load load")
@@ -88,7 +79,7 @@ class Cache(Records):
             self.analyse(self.traces, f"plain{number}", *options)
             self.assertGreater(self.rows_read(f"first{number}"), 0, options)
             self.assertEqual(self.rows_read(f"second{number}"), 0, options)
-            self.assert_same(f"plain{number}", f"second{number}")
+            self.assert_same_results(f"plain{number}", f"second{number}")
         # A file of the same name with other content is another option.
         (self.directory / "phases.txt").write_text("load nothing")
         self.cached("other", "--steps", "1:8", "--phase-map", self.directory / "phases.txt")
@@ -108,7 +99,7 @@ class Cache(Records):
         absurd[24:32] = (1 << 60).to_bytes(8, "little")
         four.write_bytes(absurd)
         self.cached("second")
-        self.assert_same("first", "second")
+        self.assert_same_results("first", "second")
         self.assertEqual(self.rows_read("second"), self.rows_read("first"))
         self.cached("third")
         self.assertEqual(self.rows_read("third"), 0, "damaged records were replaced")
@@ -164,52 +155,32 @@ class CutOff(Records):
     def setUp(self):
         super().setUp()
         self.files = sorted(self.traces.glob("*.sqlite"))
-        self.gate, self.reached = self.directory / "gate", self.directory / "reached"
-        program = self.directory / "bin" / "nsys"
-        program.parent.mkdir()
-        program.write_text(f"""#!/bin/bash
-while [ $# -gt 1 ]; do [ "$1" = --output ] && out=$2; shift; done
-[ -p {self.gate} ] && {{ echo $$ >{self.reached}.part; mv {self.reached}.part {self.reached}; exec cat {self.gate}; }}
-cp "$(cat "$1")" "$out"
-""")
-        program.chmod(0o755)
+        self.export = HangingExport(self.directory)
+        self.addCleanup(self.export.open)
         self.hanging = self.directory / "rank_00003.nsys-rep"
         self.hanging.write_text(str(self.files[3]))
-        self.environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+        self.environment = {**os.environ, "PATH": self.export.path(os.environ["PATH"])}
         self.inputs = [*self.files[:3], self.hanging]
 
     def start(self, out, *options, ranks=None):
         """A run that hangs, once it hangs and all that can be read was read."""
-        if not self.gate.exists():
-            os.mkfifo(self.gate)
-        self.reached.unlink(missing_ok=True)
+        self.export.close()
         launcher = [] if ranks is None else [MPIEXEC, "-n", str(ranks)]
         process = subprocess.Popen([str(p) for p in (*launcher, TOOL, *self.inputs, "--export", "--out",
                                                      self.directory / out, *options)],
                                    env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
-        self.addCleanup(self.open_gate)
         shards = self.directory / out / "shards"
-        while not (self.reached.exists() and len(list(shards.glob("*.record"))) >= 4):  # three traces and the plan
+        while not (self.export.hanging_tool() and len(list(shards.glob("*.record"))) >= 4):  # three traces and the plan
             self.assertIsNone(process.poll(), "the run did not hang")
         return process
-
-    def open_gate(self):
-        """Lets what still stands at the gate go."""
-        if not self.gate.exists():
-            return
-        try:
-            os.close(os.open(self.gate, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:
-            pass  # nobody there
-        self.gate.unlink()
 
     def finish(self, process):
         out, problems = process.communicate(timeout=TIMEOUT_SECONDS)
         return process.returncode, out, problems
 
     def expected(self):
-        self.open_gate()
+        self.export.open()
         done = run([TOOL, *self.inputs, "--export", "--out", self.directory / "expected"], env=self.environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([s["trace_rank"] for s in self.report("expected")["stragglers"]], [1])
@@ -227,7 +198,7 @@ cp "$(cat "$1")" "$out"
         """As a user would: what no shard holds is read."""
         done = self.merge(f"{out}/shards", target, "--force", ranks=2)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assert_same("expected", target)
+        self.assert_same_results("expected", target)
 
     def test_sigterm_leaves_a_partial_report_and_shards_that_merge_finishes(self):
         process = self.start("out")
@@ -256,22 +227,20 @@ cp "$(cat "$1")" "$out"
 
     def test_a_killed_rank_then_merge_or_the_same_run_once_more(self):
         process = self.start("out", ranks=2)
-        victim = int(self.reached.read_text())
-        parent = int(pathlib.Path(f"/proc/{victim}/stat").read_text().rsplit(")", 1)[1].split()[1])
-        os.kill(parent, signal.SIGKILL)
+        os.kill(self.export.hanging_tool(), signal.SIGKILL)
         self.assertNotEqual(self.finish(process)[0], 0)
         self.expected()
         self.assert_merge_finishes("out", "merged")
         done = run([TOOL, *self.inputs, "--export", "--out", self.directory / "out", "--force"], env=self.environment)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assert_same("expected", "out")
+        self.assert_same_results("expected", "out")
         self.assertFalse((self.directory / "out" / "shards").exists())
 
     def test_merge_without_the_traces_says_what_is_missing(self):
         process = self.start("out")
         process.kill()
         self.finish(process)
-        self.open_gate()
+        self.export.open()
         shutil.move(self.traces, self.directory / "gone")
         self.hanging.unlink()
         done = self.merge("out/shards", "merged")
@@ -306,7 +275,7 @@ cp "$(cat "$1")" "$out"
             process = self.start(out)
             process.kill()
             self.finish(process)
-            self.open_gate()
+            self.export.open()
         done = self.merge(["one/shards", "two/shards"], "merged")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("another run", done.stderr)
