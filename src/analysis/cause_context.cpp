@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "nsys_explain/analysis/slow_links.hpp"
+#include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -101,9 +102,29 @@ void add_samples(const JobReport& report, Straggler& straggler) {
                                            fmt::join(parts, ", "), throttled, all));
 }
 
-}  // namespace
+bool is_hardware(Level level) {
+  return level == Level::node || level == Level::rail || level == Level::rack;
+}
 
-void complete_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
+/// Where the same trace ranks are a piece of hardware and a place in the layout, more work is the layout's doing, and
+/// anything else more likely the hardware's.
+void choose_name(Straggler& straggler) {
+  const bool by_layout = straggler.cause == Cause::extra_work;
+  const auto better = std::find_if(straggler.also.begin(), straggler.also.end(),
+                                   [&](const PlaceName& place) { return is_hardware(place.level) != by_layout; });
+  const bool fits = is_hardware(straggler.level) != by_layout;
+  if (straggler.level != Level::gpu && !fits && better != straggler.also.end()) {
+    std::swap(straggler.level, better->level);
+    std::swap(straggler.place, better->name);
+  }
+  if (straggler.also.empty()) return;
+  std::vector<std::string> names;
+  for (const PlaceName& place : straggler.also) names.push_back(place_text(place));
+  straggler.evidence.push_back(fmt::format("the same trace ranks are {}", fmt::join(names, " and ")));
+}
+
+/// Gives way only where the cause is unknown.
+void complete_unknown_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
   if (straggler.cause == Cause::unknown && has_slow_gpus(report, delays, straggler)) {
     straggler.cause = Cause::slow_kernel;
     straggler.part = WorkPart::compute;
@@ -117,6 +138,13 @@ void complete_cause(const JobReport& report, const JobDelays& delays, Straggler&
                     "equal ones elsewhere (table slow_links)",
                     describe(*link), link->slowdown));
   }
+}
+
+}  // namespace
+
+void complete_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
+  complete_unknown_cause(report, delays, straggler);
+  choose_name(straggler);
 }
 
 }  // namespace nsys_explain::analysis

@@ -26,13 +26,20 @@ Nanoseconds gain(std::span<const Nanoseconds> residual_ns, const Place& place, N
 
 std::vector<Place> list_places(std::size_t ranks, std::span<const Grouping> groupings) {
   std::vector<Place> places;
-  for (std::size_t r = 0; r < ranks; ++r) places.push_back({Level::gpu, "", {r}});
+  for (std::size_t r = 0; r < ranks; ++r) places.push_back({Level::gpu, "", {r}, {}});
   for (const Grouping& grouping : groupings) {
     std::map<std::string, std::vector<std::size_t>> by_name;
     for (std::size_t r = 0; r < ranks; ++r)
       if (!grouping.place_of_rank[r].empty()) by_name[grouping.place_of_rank[r]].push_back(r);
-    for (auto& [name, members] : by_name)
-      if (members.size() > 1 && members.size() < ranks) places.push_back({grouping.level, name, std::move(members)});
+    for (auto& [name, members] : by_name) {
+      if (members.size() == ranks || (members.size() == 1 && grouping.level != Level::pipeline_stage)) continue;
+      const auto same = std::find_if(places.begin(), places.end(), [&](const Place& p) { return p.ranks == members; });
+      if (same == places.end()) {
+        places.push_back({grouping.level, name, std::move(members), {}});
+      } else {
+        same->also.push_back({grouping.level, name});
+      }
+    }
   }
   return places;
 }

@@ -159,6 +159,7 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
   Straggler straggler;
   straggler.level = place.level;
   straggler.place = place.name;
+  straggler.also = place.also;
   straggler.p_value = p_value;
   const std::size_t worst =
       *std::max_element(place.ranks.begin(), place.ranks.end(),

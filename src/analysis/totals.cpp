@@ -37,6 +37,8 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
     communicator.infeasible += instance.feasible ? 0 : 1;
     communicator.unjudged += instance.feasible && instance.comparable ? 0 : 1;
 
+    communicator.pair_exchanges += instance.operation == Operation::send_recv && instance.arrivals == 2 ? 1 : 0;
+
     OperationTotals& operation = totals.operations[static_cast<std::size_t>(instance.operation)];
     ++operation.instances;
     operation.transfer_ns += instance.transfer_ns;
@@ -48,6 +50,7 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       operation.sized_transfer_ns += instance.transfer_ns;
     }
 
+    std::int64_t blocking = 0;
     for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
       const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(a)];
       const std::size_t index = index_of(arrival.trace_rank, trace_ranks);
@@ -57,6 +60,7 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       rank.own_lateness_ns += arrival.own_lateness_ns;
       rank.inherited_lateness_ns += arrival.inherited_lateness_ns;
       operation.wait_ns += arrival.wait_ns;
+      blocking += arrival.blocking ? 1 : 0;
       if (!instance.resolved) continue;
       ++rank.resolved;
       rank.expected_last_ppb += 1'000'000'000 / instance.arrivals;
@@ -69,6 +73,7 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       totals.spans[index].first_ns = std::min(totals.spans[index].first_ns, arrival.enter_ns);
       totals.spans[index].last_ns = std::max(totals.spans[index].last_ns, arrival.enter_ns);
     }
+    communicator.blocking_instances += 2 * blocking > instance.arrivals ? 1 : 0;
   }
 }
 

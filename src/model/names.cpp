@@ -1,5 +1,7 @@
 #include "nsys_explain/model/names.hpp"
 
+#include <algorithm>
+
 namespace nsys_explain {
 
 std::string_view status_name(InputStatus status) {
@@ -46,8 +48,14 @@ std::string_view clock_method_name(ClockMethod method) {
 
 std::string culprit_name(const Straggler& straggler) {
   if (straggler.level == Level::gpu) return "trace rank " + std::to_string(straggler.trace_rank);
-  return std::string(level_name(straggler.level)) + ' ' + straggler.place + " (all " +
-         std::to_string(straggler.trace_ranks.size()) + " trace ranks)";
+  return place_text({straggler.level, straggler.place}) + " (all " + std::to_string(straggler.trace_ranks.size()) +
+         " trace ranks)";
+}
+
+std::string place_text(const PlaceName& place) {
+  std::string text(level_name(place.level));
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text + ' ' + place.name;
 }
 
 std::string_view level_name(Level level) {
@@ -60,6 +68,12 @@ std::string_view level_name(Level level) {
       return "rail";
     case Level::rack:
       return "rack";
+    case Level::pipeline_stage:
+      return "pipeline_stage";
+    case Level::tensor_index:
+      return "tensor_index";
+    case Level::data_index:
+      return "data_index";
   }
   return "gpu";
 }

@@ -15,6 +15,7 @@
 #include "rank_comparison.hpp"
 #include "rank_tables.hpp"
 #include "tables.hpp"
+#include "topology.hpp"
 #include "wait_matrix.hpp"
 
 namespace nsys_explain::pipeline {
@@ -63,6 +64,7 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
   tables.push_back(analysis::byte_matrix_table(joined));
   tables.push_back(analysis::level_sums_table({}, {}));
   tables.push_back(wait_matrix_table({}));
+  tables.push_back(rank_places_table({}, {}));
   tables.push_back(communicator_members_table());
   tables.push_back(communicator_mismatches_table());
   return tables;

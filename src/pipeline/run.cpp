@@ -98,6 +98,15 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
   }
 }
 
+std::vector<analysis::Grouping> groupings_of(const JobRanks& job, const CrossRank& cross,
+                                             const analysis::Totals& totals, const RackOfHost& racks) {
+  std::vector<analysis::Grouping> groupings = hardware_groupings(job.trace_ranks, racks);
+  const auto communicators = layout_communicators(cross.communicators, totals.communicators, job.numbers);
+  for (analysis::Grouping& grouping : analysis::layout_groupings(job.numbers.size(), communicators))
+    groupings.push_back(std::move(grouping));
+  return groupings;
+}
+
 JobReport make_report(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
                       const analysis::Totals& totals, Verdict verdict, LinkAnalysis links,
                       std::vector<Table> rank_tables, const std::vector<analysis::LinkPeak>& link_peaks) {
@@ -263,13 +272,14 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     attribution =
         attribute_delays(communicator, clock.report, ranks, cross, local_traces, analysis::gpu_speeds(rank_tables));
     const analysis::Totals totals = sum_waits(communicator, ranks, cross);
-    const std::vector<analysis::Grouping> groupings = groupings_of(ranks.trace_ranks, options.racks);
+    const std::vector<analysis::Grouping> groupings = groupings_of(ranks, cross, totals, options.racks);
     Verdict verdict = reach_verdict(communicator, ranks, summarise_ranks(communicator, ranks, local_traces, totals),
                                     totals, attribution, groupings);
     report = make_report(ranks, clock.report, cross, totals, std::move(verdict),
                          analyse_links(communicator, ranks, cross), std::move(rank_tables), options.link_peaks);
     report.tables.push_back(analysis::level_sums_table(report.ranks, groupings));
     report.tables.push_back(wait_matrix_table(attribution.waits));
+    report.tables.push_back(rank_places_table(ranks.numbers, groupings));
     for (Table& table : member_tables(communicator, cross)) report.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report.tables)) report.warnings.push_back(std::move(warning));
     report.activity.category_map = categories->name();

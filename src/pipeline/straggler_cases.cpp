@@ -83,15 +83,19 @@ std::int32_t span_of(Nanoseconds time_ns, const Straggler& straggler) {
   return static_cast<std::int32_t>(std::clamp(share, 0.0, 0.999999) * static_cast<double>(case_spans));
 }
 
-/// The straggler, then the members whose work is nearest to the median: of its role, if there are any.
-void add_members(std::span<const InstanceArrival> arrivals, std::int32_t straggler, const RoleOfRank& role_of,
-                 Proposal& proposal) {
+/// Trace ranks, ascending.
+using TraceRanks = std::span<const std::int32_t>;
+
+/// The straggler, then the members whose work is nearest to the median: of its role, if there are any. Who shares its
+/// place, and so its trouble, is no measure.
+void add_members(std::span<const InstanceArrival> arrivals, std::int32_t straggler, TraceRanks place,
+                 const RoleOfRank& role_of, Proposal& proposal) {
   std::vector<Member> peers, alike;
   for (const InstanceArrival& arrival : arrivals) {
     const Member member{arrival.enter_ns, arrival.work_ns, arrival.trace_rank, 0};
     if (arrival.trace_rank == straggler) {
       proposal.members[0] = member;
-    } else if (arrival.work_ns != no_time) {
+    } else if (arrival.work_ns != no_time && !std::binary_search(place.begin(), place.end(), arrival.trace_rank)) {
       peers.push_back(member);
       if (role_of(arrival.trace_rank) == role_of(straggler)) alike.push_back(member);
     }
@@ -108,8 +112,8 @@ void add_members(std::span<const InstanceArrival> arrivals, std::int32_t straggl
 }
 
 /// Offers an instance as a case against its last arriver.
-void propose_instance(const MatchedBlock& block, const Instance& instance, const RoleOfRank& role_of, Proposal proposal,
-                      Shortlist& shortlist) {
+void propose_instance(const MatchedBlock& block, const Instance& instance, TraceRanks place, const RoleOfRank& role_of,
+                      Proposal proposal, Shortlist& shortlist) {
   proposal.last_enter_ns = instance.last_enter_ns;
   proposal.caused_wait_ns = instance.caused_wait_ns;
   if (!shortlist.would_take(proposal)) return;
@@ -119,7 +123,7 @@ void propose_instance(const MatchedBlock& block, const Instance& instance, const
   for (const InstanceArrival& arrival : arrivals) {
     if (arrival.trace_rank == instance.last_trace_rank) proposal.own_lateness_ns = arrival.own_lateness_ns;
   }
-  add_members(arrivals, instance.last_trace_rank, role_of, proposal);
+  add_members(arrivals, instance.last_trace_rank, place, role_of, proposal);
   if (proposal.members[0].work_ns != no_time && proposal.member_count > 1) shortlist.offer(proposal);
 }
 
@@ -135,12 +139,13 @@ Shortlist propose(const CrossRank& cross, const RoleOfRank& role_of, const JobRe
       if (!instance.resolved || instance.caused_wait_ns <= 0) continue;
       Proposal proposal;
       proposal.instance = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
-      propose_instance(block, instance, role_of, proposal, shortlist);
-      const auto straggler = index_of_straggler.find(instance.last_trace_rank);
-      if (straggler == index_of_straggler.end()) continue;
-      proposal.straggler = straggler->second;
-      proposal.span = span_of(instance.last_enter_ns, report.stragglers[static_cast<std::size_t>(straggler->second)]);
-      propose_instance(block, instance, role_of, proposal, shortlist);
+      propose_instance(block, instance, {}, role_of, proposal, shortlist);
+      const auto found = index_of_straggler.find(instance.last_trace_rank);
+      if (found == index_of_straggler.end()) continue;
+      const Straggler& straggler = report.stragglers[static_cast<std::size_t>(found->second)];
+      proposal.straggler = found->second;
+      proposal.span = span_of(instance.last_enter_ns, straggler);
+      propose_instance(block, instance, straggler.trace_ranks, role_of, proposal, shortlist);
     }
   }
   return shortlist;

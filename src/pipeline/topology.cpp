@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "nsys_explain/model/names.hpp"
+
 namespace nsys_explain::pipeline {
 namespace {
 
@@ -48,7 +50,8 @@ std::string rack_in_name(const std::string& host) {
   return name.substr(0, end);
 }
 
-std::vector<analysis::Grouping> groupings_of(std::span<const TraceRankIdentity> trace_ranks, const RackOfHost& racks) {
+std::vector<analysis::Grouping> hardware_groupings(std::span<const TraceRankIdentity> trace_ranks,
+                                                   const RackOfHost& racks) {
   analysis::Grouping nodes{Level::node, {}}, rails{Level::rail, {}}, racks_of_rank{Level::rack, {}};
   std::map<std::string, std::int32_t> ranks_of_host;
   for (const TraceRankIdentity& identity : trace_ranks) {
@@ -64,6 +67,44 @@ std::vector<analysis::Grouping> groupings_of(std::span<const TraceRankIdentity> 
   if (even) groupings.push_back(std::move(rails));
   groupings.push_back(std::move(racks_of_rank));
   return groupings;
+}
+
+std::vector<analysis::LayoutCommunicator> layout_communicators(
+    std::span<const collectives::PlannedCommunicator> communicators,
+    std::span<const analysis::CommunicatorTotals> totals, std::span<const std::int32_t> numbers) {
+  std::vector<analysis::LayoutCommunicator> layout;
+  for (std::size_t c = 0; c < communicators.size(); ++c) {
+    const collectives::PlannedCommunicator& planned = communicators[c];
+    if (static_cast<std::size_t>(planned.size) != planned.trace_ranks.size()) continue;
+    analysis::LayoutCommunicator& one = layout.emplace_back();
+    for (const std::int32_t trace_rank : planned.trace_ranks) {
+      const auto found = std::lower_bound(numbers.begin(), numbers.end(), trace_rank);
+      one.ranks.push_back(static_cast<std::size_t>(found - numbers.begin()));
+    }
+    const bool numbered = std::find(planned.ranks.begin(), planned.ranks.end(), -1) == planned.ranks.end();
+    if (numbered) one.numbers = planned.ranks;
+    one.instances = totals[c].instances;
+    one.pair_exchanges = totals[c].pair_exchanges;
+    one.blocking_instances = totals[c].blocking_instances;
+  }
+  return layout;
+}
+
+Table rank_places_table(std::span<const std::int32_t> numbers, std::span<const analysis::Grouping> groupings) {
+  Table table = make_table({"rank_places",
+                            "Where each trace rank sits: node, rail and rack, and its place in the parallel layout as "
+                            "communicators show it",
+                            {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
+                             {"level", ColumnKind::label, "", "as in stragglers"},
+                             {"place", ColumnKind::text, "", "trace ranks of one level and place belong together"}}});
+  RowWriter row(table);
+  for (const analysis::Grouping& grouping : groupings) {
+    for (std::size_t r = 0; r < numbers.size(); ++r) {
+      if (grouping.place_of_rank[r].empty()) continue;
+      row << std::int64_t{numbers[r]} << level_name(grouping.level) << grouping.place_of_rank[r];
+    }
+  }
+  return table;
 }
 
 }  // namespace nsys_explain::pipeline

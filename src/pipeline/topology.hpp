@@ -6,9 +6,13 @@
 #include <vector>
 
 #include "nsys_explain/analysis/levels.hpp"
+#include "nsys_explain/analysis/parallel_layout.hpp"
+#include "nsys_explain/analysis/totals.hpp"
+#include "nsys_explain/collectives/matching.hpp"
 #include "nsys_explain/model/identity.hpp"
+#include "nsys_explain/model/table.hpp"
 
-/// Which trace ranks share a node, a rail or a rack.
+/// Which trace ranks share a node, a rail, a rack or a place in the parallel layout.
 namespace nsys_explain::pipeline {
 
 using RackOfHost = std::map<std::string, std::string>;
@@ -23,6 +27,16 @@ std::string rack_in_name(const std::string& host);
 
 /// Nodes by host name; where every node holds equally many trace ranks, rails: the n-th trace rank of each; racks as
 /// given, or else from the host names.
-std::vector<analysis::Grouping> groupings_of(std::span<const TraceRankIdentity> trace_ranks, const RackOfHost& racks);
+std::vector<analysis::Grouping> hardware_groupings(std::span<const TraceRankIdentity> trace_ranks,
+                                                   const RackOfHost& racks);
+
+/// Communicators whose members were all captured. `totals` are parallel to `communicators`; `numbers` are the trace
+/// ranks, ascending.
+std::vector<analysis::LayoutCommunicator> layout_communicators(
+    std::span<const collectives::PlannedCommunicator> communicators,
+    std::span<const analysis::CommunicatorTotals> totals, std::span<const std::int32_t> numbers);
+
+/// Table `rank_places`: the place of each trace rank on each level that the job has.
+Table rank_places_table(std::span<const std::int32_t> numbers, std::span<const analysis::Grouping> groupings);
 
 }  // namespace nsys_explain::pipeline

@@ -76,7 +76,7 @@ void add_job(Exposition& exposition, const JobReport& report, const Overview& ov
 }
 
 void add_stragglers(Exposition& exposition, const JobReport& report, const Overview& overview) {
-  exposition.begin_family("stragglers", "Trace ranks, nodes, rails or racks that make the others wait.");
+  exposition.begin_family("stragglers", "Trace ranks and places that make the others wait.");
   exposition.add({}, overview.stragglers.size());
   if (overview.stragglers.empty()) return;
   exposition.begin_family("straggler_cost_ratio", "Waiting that a straggler costs / GPU time of all trace ranks.");

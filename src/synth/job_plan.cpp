@@ -10,6 +10,7 @@
 
 #include "kernel_catalogue.hpp"
 #include "schema.hpp"
+#include "topology.hpp"
 
 namespace nsys_explain::synth {
 namespace {
@@ -28,7 +29,8 @@ constexpr std::array<FaultType, 10> fault_types{{
      "rank=R,pause=3ms,kind=sleep|gc|data_loading|file_read|module_load|descheduled: the host pauses before the step's "
      "first launch"},
     {FaultKind::extra_work, "extra_work", "extra_work",
-     "rank=R,factor=1.3,mode=larger|more: larger GEMMs (more blocks), or more of them"},
+     "rank=R,factor=1.3,mode=larger|more: larger GEMMs (more blocks), or more of them; stage=S,mode=layers,count=1: so "
+     "many layers more"},
     {FaultKind::sync_stall, "sync_stall", "sync_stall",
      "rank=R,pause=3ms,count=1: cudaDeviceSynchronize in the forward pass returns late"},
     {FaultKind::blocking_copy, "blocking_copy", "blocking_copy",
@@ -96,6 +98,12 @@ void set_fault_value(Fault& fault, const std::string& key, const std::string& va
     fault.ranks = integers(key, value);
   } else if (key == "node" || key == "nodes") {
     fault.nodes = integers(key, value);
+  } else if (key == "stage") {
+    fault.stages = integers(key, value);
+  } else if (key == "tensor") {
+    fault.tensor_indices = integers(key, value);
+  } else if (key == "data") {
+    fault.data_indices = integers(key, value);
   } else if (key == "factor") {
     fault.factor = number_with_unit(key, value, {{"", 1}}, "a factor such as 1.3");
   } else if (key == "pause") {
@@ -123,8 +131,14 @@ void set_fault_value(Fault& fault, const std::string& key, const std::string& va
     else
       bad_value(key, value, "sleep, gc, data_loading, file_read, module_load or descheduled");
   } else if (key == "mode") {
-    if (value != "larger" && value != "more") bad_value(key, value, "larger or more");
-    fault.larger_kernels = value == "larger";
+    if (value == "larger")
+      fault.more_work = MoreWork::larger;
+    else if (value == "more")
+      fault.more_work = MoreWork::more;
+    else if (value == "layers")
+      fault.more_work = MoreWork::layers;
+    else
+      bad_value(key, value, "larger, more or layers");
   } else if (key == "first_step") {
     fault.first_step = integer(key, value);
   } else if (key == "last_step") {
@@ -150,8 +164,23 @@ void check_fault(const Fault& fault, const JobPlan& plan) {
     if (node >= plan.layout.nodes)
       throw PlanError(fmt::format("fault {} names node {}, but the job has nodes 0 to {}; name one of these", name,
                                   node, plan.layout.nodes - 1));
+  const Layout& layout = plan.layout;
+  const auto check_places = [&](const char* what, const std::vector<std::int32_t>& places, std::int32_t count) {
+    for (const std::int32_t place : places)
+      if (place >= count)
+        throw PlanError(fmt::format("fault {} names {} {}, but the job has 0 to {}; name one of these", name, what,
+                                    place, count - 1));
+  };
+  check_places("stage", fault.stages, layout.pipeline_parallel);
+  check_places("tensor index", fault.tensor_indices, layout.tensor_parallel);
+  check_places("data index", fault.data_indices, layout.data_parallel);
+  const bool in_layout = !fault.stages.empty() || !fault.tensor_indices.empty() || !fault.data_indices.empty();
+  if (fault.kind == FaultKind::slow_link && in_layout)
+    throw PlanError("a slow link lies between ranks or nodes; name these instead of a stage or index");
+  if (fault.kind == FaultKind::extra_work && fault.more_work == MoreWork::layers && fault.stages.empty())
+    throw PlanError("layers belong to a whole pipeline stage, and others would wait for ever; add stage=S");
   const bool needs_place = fault.kind != FaultKind::rotating_jitter;
-  if (needs_place && fault.ranks.empty() && fault.nodes.empty())
+  if (needs_place && !in_layout && fault.ranks.empty() && fault.nodes.empty())
     throw PlanError(
         fmt::format("fault {} names no rank and no node, so nothing would be planted; add rank=R or node=N", name));
   if (fault.factor <= 0)
@@ -190,6 +219,7 @@ Fault parse_fault(const std::string& text) {
 std::string fault_help() {
   std::string text;
   for (const FaultType& type : fault_types) text += fmt::format("  {}:{}\n", type.name, type.help);
+  text += "  Instead of rank=R, all ranks of a place in the layout: stage=S, tensor=T or data=D.\n";
   text += "  Every kind also takes first_step=S, last_step=S and period=N (every N-th step).\n";
   return text;
 }
@@ -212,6 +242,15 @@ std::vector<std::int32_t> faulty_ranks(const Fault& fault, const Layout& layout)
   for (const std::int32_t node : fault.nodes)
     for (std::int32_t local = 0; local < layout.gpus_per_node; ++local)
       ranks.push_back(node * layout.gpus_per_node + local);
+  const auto names = [](const std::vector<std::int32_t>& places, std::int32_t place) {
+    return std::find(places.begin(), places.end(), place) != places.end();
+  };
+  for (std::int32_t rank = 0; rank < layout.ranks(); ++rank) {
+    const Coordinates at = coordinates_of(layout, rank);
+    if (names(fault.stages, at.pipeline) || names(fault.tensor_indices, at.tensor) ||
+        names(fault.data_indices, at.data))
+      ranks.push_back(rank);
+  }
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;

@@ -86,6 +86,13 @@ class StepBuilder {
 
   void pop() { add(OpKind::pop_range).thread = 0; }
 
+  std::int32_t layers() const {
+    std::int32_t count = work_.layers;
+    for (const Fault* fault : faults_)
+      if (fault->kind == FaultKind::extra_work && fault->more_work == MoreWork::layers) count += fault->count;
+    return count;
+  }
+
   double slowdown() const {
     double factor = 1;
     for (const Fault* fault : faults_)
@@ -97,7 +104,8 @@ class StepBuilder {
     const KernelType& type = catalogue_[static_cast<std::size_t>(id)];
     double size = 1;
     for (const Fault* fault : faults_)
-      if (fault->kind == FaultKind::extra_work && fault->larger_kernels && is_gemm(id)) size *= fault->factor;
+      if (fault->kind == FaultKind::extra_work && fault->more_work == MoreWork::larger && is_gemm(id))
+        size *= fault->factor;
     Op& op = add(OpKind::kernel);
     op.kernel = id;
     op.duration_ns =
@@ -262,7 +270,7 @@ class StepBuilder {
 
   void extra_kernels() {
     for (const Fault* fault : faults_) {
-      if (fault->kind != FaultKind::extra_work || fault->larger_kernels) continue;
+      if (fault->kind != FaultKind::extra_work || fault->more_work != MoreWork::more) continue;
       // One more GEMM per started fraction of the layer's 10 forward kernels.
       const int extra = std::max(1, static_cast<int>(std::lround((fault->factor - 1) * 10)));
       planting_ = true;
@@ -338,10 +346,10 @@ class StepBuilder {
     range(RangeLabel::forward);
     if (at_.pipeline == 0) kernel(KernelId::embedding);
     std::uint32_t weights = sharded() ? gather_weights() : 0;
-    for (std::int32_t layer = 0; layer < work_.layers; ++layer) {
+    for (std::int32_t layer = 0; layer < layers(); ++layer) {
       if (sharded()) {
         wait(0, weights);
-        if (layer + 1 < work_.layers) weights = gather_weights();
+        if (layer + 1 < layers()) weights = gather_weights();
       }
       forward_layer(layer, micro_batch);
     }
@@ -353,7 +361,7 @@ class StepBuilder {
     range(RangeLabel::backward);
     thread_ = work_.graph_mode == GraphMode::none ? 1 : 0;
     std::uint32_t weights = sharded() ? gather_weights() : 0;
-    for (std::int32_t layer = work_.layers - 1; layer >= 0; --layer) {
+    for (std::int32_t layer = layers() - 1; layer >= 0; --layer) {
       if (sharded()) {
         wait(0, weights);
         if (layer > 0) weights = gather_weights();
@@ -411,7 +419,7 @@ class StepBuilder {
     if (communicator(Role::data) >= 0) join(communicator(Role::data));
     kernels({KernelId::gradient_norm, KernelId::gradient_norm});
     blocking_collective(Role::world, Operation::all_reduce, 4);
-    for (std::int32_t i = 0; i < (work_.layers + 1) / 2; ++i) kernel(KernelId::adam);
+    for (std::int32_t i = 0; i < (layers() + 1) / 2; ++i) kernel(KernelId::adam);
     pop();
   }
 

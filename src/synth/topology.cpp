@@ -13,7 +13,7 @@ std::int32_t rank_at(const Layout& layout, const Coordinates& at) {
   return at.tensor + layout.tensor_parallel * (at.data + layout.data_parallel * at.pipeline);
 }
 
-Coordinates Topology::coordinates(std::int32_t rank) const {
+Coordinates coordinates_of(const Layout& layout, std::int32_t rank) {
   const std::int32_t outer = rank / layout.tensor_parallel;
   return {rank % layout.tensor_parallel, outer % layout.data_parallel, outer / layout.data_parallel};
 }

@@ -26,12 +26,14 @@ struct Channel {
   bool crosses_nodes = false;
 };
 
+Coordinates coordinates_of(const Layout& layout, std::int32_t rank);
+
 /// Communicators and channels of the whole job. With a restart every communicator exists in two generations.
 struct Topology {
   std::vector<TrueCommunicator> communicators;
   std::vector<Channel> channels;  ///< channel i < communicators.size() is communicator i as a whole
 
-  Coordinates coordinates(std::int32_t rank) const;
+  Coordinates coordinates(std::int32_t rank) const { return coordinates_of(layout, rank); }
 
   /// Index of the rank's communicator; -1 where the group has one member only.
   std::int32_t communicator(Role role, std::int32_t rank, std::int32_t generation) const {

@@ -178,6 +178,19 @@ class Places(AttributionTest):
                 self.assertEqual((straggler["level"], straggler["pattern"]), ("node", "persistent"))
                 self.assertEqual(straggler["trace_ranks"], list(range(seed % 3 * 4, seed % 3 * 4 + 4)))
 
+    def test_a_place_in_the_parallel_layout_is_named_as_one(self):
+        # 16 ranks, tensor 2 x data 4 x pipeline 2, the tensor index varying fastest: neither node nor rail.
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                index = seed % 2 if seed < 6 else seed - 6
+                kind, slow = [("tensor", [r for r in range(16) if r % 2 == index]),
+                              ("data", [r for r in range(16) if r % 8 // 2 == index])][seed >= 6]
+                report = self.job(seed, "--nodes", "4", "--gpus-per-node", "4", "--tp", "2", "--pp", "2", "--steps", "16",
+                                  "--fault", f"slow_gpu:{kind}={index},factor=1.15", layers=1)
+                (straggler,) = report["stragglers"]
+                self.assertEqual((straggler["level"], straggler["place"]), (kind + "_index", str(index)))
+                self.assertEqual((straggler["trace_ranks"], straggler["cause"]), (slow, "slow_kernel"))
+
     def test_rack_of_a_topology_file(self):
         hosts = {rank["host"]: None for rank in self.job(1, "--nodes", "4", "--gpus-per-node", "2")["trace_ranks"]}
         topology = self.directory / "racks"

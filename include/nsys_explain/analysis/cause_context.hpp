@@ -11,7 +11,8 @@ namespace nsys_explain::analysis {
 /// - all its trace ranks lie on a slow link (JobReport::slow_links): slow_link.
 /// And gives the evidence that bears on the cause: for slow_kernel the clocks, power and temperature of its GPUs beside
 /// those of the other GPUs (table gpu_samples), for slow_link the link. Tables and links are those of the report: on
-/// the tool rank that holds none, nothing is added.
+/// the tool rank that holds none, nothing is added. Where its trace ranks are several places at once, the cause decides
+/// which of them names it.
 void complete_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler);
 
 }  // namespace nsys_explain::analysis

@@ -20,9 +20,12 @@ struct Place {
   Level level = Level::gpu;
   std::string name;
   std::vector<std::size_t> ranks;
+  std::vector<PlaceName> also;  ///< further places with just these trace ranks
 };
 
-/// Every GPU by itself, then the places of each grouping that hold more than one trace rank but not all, by name.
+/// Every GPU by itself, then the places of each grouping that hold more than one trace rank but not all, by name. Of
+/// places with the same trace ranks the first is listed, with the names of the others; for a GPU only the pipeline
+/// stage that it is counts.
 std::vector<Place> list_places(std::size_t ranks, std::span<const Grouping> groupings);
 
 /// Explains the lateness of each trace rank as a sum of what its places add, none of it negative: minimal

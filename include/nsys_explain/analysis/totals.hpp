@@ -39,7 +39,9 @@ struct OperationTotals {
 struct CommunicatorTotals {
   std::int64_t instances = 0, complete = 0, unmatched_arrivals = 0;
   std::int64_t infeasible = 0;
-  std::int64_t unjudged = 0;  ///< infeasible, or of clocks that cannot be compared
+  std::int64_t unjudged = 0;            ///< infeasible, or of clocks that cannot be compared
+  std::int64_t pair_exchanges = 0;      ///< sends and receives between two members
+  std::int64_t blocking_instances = 0;  ///< compute of most members waited for them
 };
 
 /// First and last time at which a trace rank delayed others by its own lateness; combined by minimum and maximum.

@@ -152,15 +152,22 @@ enum class Cause : std::uint8_t {
   unknown
 };
 
-/// Where lateness sits: one GPU, or everything that shares a node, a rail (the same GPU number of all nodes) or a rack.
-enum class Level : std::uint8_t { gpu, node, rail, rack };
+/// Where lateness sits: one GPU, or everything that shares a node, a rail (the same GPU number of all nodes) or a rack,
+/// or a place in the parallel layout of the job (analysis/parallel_layout.hpp).
+enum class Level : std::uint8_t { gpu, node, rail, rack, pipeline_stage, tensor_index, data_index };
+
+struct PlaceName {
+  Level level = Level::gpu;
+  std::string name;  ///< of the node, rail or rack, number of the stage or index; empty for a GPU
+};
 
 /// A trace rank, or a place with all its trace ranks, with statistically and physically significant lateness of its
 /// own.
 struct Straggler {
   std::int32_t trace_rank = -1;  ///< of a place: the one whose delays cost most
   Level level = Level::gpu;
-  std::string place;                      ///< name of the node, rail or rack; empty for a GPU
+  std::string place;                      ///< PlaceName::name
+  std::vector<PlaceName> also;            ///< other places that consist of the same trace ranks
   std::vector<std::int32_t> trace_ranks;  ///< all that the verdict covers, ascending
   Pattern pattern = Pattern::persistent;
   Cause cause = Cause::unknown;

@@ -18,6 +18,9 @@ std::string_view severity_name(FindingSeverity severity);
 std::string_view severity_name(Severity severity);
 std::string_view warning_source_name(WarningSource source);
 
+/// "node n07", "pipeline stage 2".
+std::string place_text(const PlaceName& place);
+
 /// "trace rank 5", "node n07 (all 8 trace ranks)".
 std::string culprit_name(const Straggler& straggler);
 

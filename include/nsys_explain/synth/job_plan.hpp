@@ -120,17 +120,22 @@ enum class HostPause : std::uint8_t {
   descheduled
 };
 
+/// How there is more work: larger grids, more kernels of the same size, or more layers with all that they communicate.
+enum class MoreWork : std::uint8_t { larger, more, layers };
+
 /// One planted fault. Fields that a kind does not use are ignored; see fault_help().
 struct Fault {
   FaultKind kind = FaultKind::slow_gpu;
   std::vector<std::int32_t> ranks;  ///< slow_link: transfers of groups that contain all of these
   std::vector<std::int32_t> nodes;  ///< slow_node; slow_link: groups with members on all of these nodes
+  // All ranks with one of these places in the layout; not for slow_link.
+  std::vector<std::int32_t> stages, tensor_indices, data_indices;
   double factor = 1.3;
   Nanoseconds pause_ns = 3'000'000;
   std::int64_t bytes = 24 << 20;
   std::int32_t count = 1;
   HostPause pause = HostPause::sleep;
-  bool larger_kernels = true;  ///< extra_work: larger grids; false: more kernels of the same size
+  MoreWork more_work = MoreWork::larger;
   std::int32_t first_step = 0;
   std::int32_t last_step = -1;  ///< -1: the last step of the job
   std::int32_t period = 1;
@@ -218,7 +223,8 @@ std::string expected_cause(const Fault& fault);
 /// "persistent", "transient", "periodic" or "rotating" for a job of `steps` steps.
 std::string expected_pattern(const Fault& fault, std::int32_t steps);
 
-/// Ranks in which the fault is planted, ascending; empty for rotating_jitter (every rank in turn).
+/// Ranks in which the fault is planted, ascending; empty for rotating_jitter (every rank in turn). `layout` is
+/// complete.
 std::vector<std::int32_t> faulty_ranks(const Fault& fault, const Layout& layout);
 
 }  // namespace nsys_explain::synth

@@ -36,6 +36,27 @@ TEST(Places, AreListedByLevel) {
   EXPECT_EQ(places[13].level, Level::rail);
 }
 
+TEST(Places, OfTheSameTraceRanksAreListedOnce) {
+  const std::vector<Grouping> groupings{{Level::node, {"a", "a", "b", "b"}},
+                                        {Level::pipeline_stage, {"0", "0", "1", "1"}},
+                                        {Level::tensor_index, {"0", "1", "0", "1"}}};
+  const std::vector<Place> places = list_places(4, groupings);
+  ASSERT_EQ(places.size(), 8U);
+  ASSERT_EQ(places[5].also.size(), 1U);
+  EXPECT_EQ(places[5].name, "b");
+  EXPECT_EQ(places[5].also[0].level, Level::pipeline_stage);
+  EXPECT_EQ(places[5].also[0].name, "1");
+  EXPECT_TRUE(places[6].also.empty());
+}
+
+TEST(Places, AGpuIsAStageByItselfButNoNode) {
+  const std::vector<Place> places =
+      list_places(2, std::vector<Grouping>{{Level::node, {"a", "b"}}, {Level::pipeline_stage, {"1", "0"}}});
+  ASSERT_EQ(places.size(), 2U);
+  ASSERT_EQ(places[0].also.size(), 1U);
+  EXPECT_EQ(places[0].also[0].name, "1");
+}
+
 TEST(Fit, OneSlowGpuIsNotItsNode) {
   EXPECT_EQ(needed({0, 3, 1000, 5, 0, 2, 0, 9}), (Names{"2"}));
 }

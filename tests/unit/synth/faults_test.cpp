@@ -95,6 +95,34 @@ TEST(Fault, ExtraWorkHasLargerGridsOrMoreKernels) {
             clean.durations.size() + std::size_t{6} * 2 * 5);  // steps x layers x half of 10 kernels
 }
 
+TEST(Fault, MoreLayersBelongToAllRanksOfAStage) {
+  JobPlan plan = small_plan();
+  plan.layout = {2, 4, 2, 2, 0};
+  plan.workload.steps = 2;
+  plan.workload.layers = 2;
+  const auto kernels = [&](const std::string& fault) {
+    JobPlan faulty = plan;
+    if (!fault.empty()) faulty.faults.push_back(parse_fault(fault));
+    std::vector<std::size_t> counts;
+    for (const RankEvents& rank : simulate(faulty).ranks) counts.push_back(own_work(rank).durations.size());
+    return counts;
+  };
+  const std::vector<std::size_t> clean = kernels(""), deeper = kernels("extra_work:stage=1,mode=layers");
+  for (std::size_t r = 0; r < 4; ++r) EXPECT_EQ(deeper[r], clean[r]) << r;
+  // Half of the layers as many again; some kernels belong to no layer.
+  for (std::size_t r = 4; r < 8; ++r)
+    EXPECT_NEAR(static_cast<double>(deeper[r]) / static_cast<double>(clean[r]), 1.5, 0.1);
+}
+
+TEST(Fault, IsPlantedInAllRanksOfAPlaceInTheLayout) {
+  const Layout layout{2, 4, 2, 2, 2};
+  using Ranks = std::vector<std::int32_t>;
+  EXPECT_EQ(faulty_ranks(parse_fault("slow_gpu:stage=1"), layout), (Ranks{4, 5, 6, 7}));
+  EXPECT_EQ(faulty_ranks(parse_fault("slow_gpu:tensor=1"), layout), (Ranks{1, 3, 5, 7}));
+  EXPECT_EQ(faulty_ranks(parse_fault("slow_gpu:data=0"), layout), (Ranks{0, 1, 4, 5}));
+  EXPECT_EQ(faulty_ranks(parse_fault("slow_gpu:data=0,rank=7"), layout), (Ranks{0, 1, 4, 5, 7}));
+}
+
 TEST(Fault, LeavesItsOwnMark) {
   const auto rank = [](const char* fault) { return simulate(plan_with(fault)).ranks[2]; };
   const auto calls = [](const RankEvents& events, ApiFunction function) {

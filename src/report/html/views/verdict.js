@@ -37,7 +37,7 @@ export function verdict() {
     ["Sessions by clock", clockMethods()],
   ];
   const list = stragglers.slice(0, 8).map((one) => node("li", {},
-    node("a", {href: `#rank-${one.trace_rank}`}, one.level === "gpu" || !one.place ? `Trace rank ${one.trace_rank}` : `${one.level} ${one.place}`),
+    node("a", {href: `#rank-${one.trace_rank}`}, one.level === "gpu" || !one.place ? `Trace rank ${one.trace_rank}` : `${one.level.replaceAll("_", " ")} ${one.place}`),
     ` (${one.pattern}, cause: ${String(one.cause).replaceAll("_", " ")}): its delays cost ${duration(one.delay_cost_ns)} of waiting, ` +
       `${duration(one.caused_wait_ns)} of it in the collectives to which it came late; `,
     node("a", {href: "#heat"}, "see when"), ", ", node("a", {href: "#cases"}, "see why")));
