@@ -77,7 +77,7 @@ EXIT CODES
   2  wrong usage
   3  no input could be analysed
   4  some inputs failed or ranks are missing, or the run was cut off (--timeout, SIGTERM); the rest was analysed and
-     reported
+     reported (nothing was where the traces found cannot hold the ranks of --require-ranks)
   5  results could not be written, or nothing could be reported when the run was cut off
 
 ENVIRONMENT
@@ -137,7 +137,8 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
   app.add_option("--topology", job.topology_path, "File that says which host is in which rack");
   app.add_option("--link-peaks", job.link_peaks_path,
                  "File with lines 'GBS GPU-NAME': NVLink peak per direction, for estimates in GB/s");
-  app.add_option("--require-ranks", job.require_ranks, "Exit with 4 where fewer trace ranks than this are seen")
+  app.add_option("--require-ranks", job.require_ranks,
+                 "Exit with 4 where fewer trace ranks are seen; before reading where traces are missing")
       ->check(CLI::PositiveNumber);
   app.add_option("--filter-time", job.filter_time,
                  "Only START/END since the job epoch, e.g. 5s/7s or 1s500ms/ (as nsys: h m s ms us ns)");

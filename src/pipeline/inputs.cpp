@@ -5,12 +5,17 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "local_traces.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
+#include "nsys_explain/exchange/agree.hpp"
+#include "nsys_explain/ingest/contexts.hpp"
+#include "nsys_explain/ingest/export_report.hpp"
 #include "pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -56,6 +61,30 @@ RunPlan find_inputs(Phases& phases, const exchange::Communicator& communicator, 
                       [&] { plan.epoch_utc_ns = find_epoch(communicator, plan.discovery.traces); });
   }
   return plan;
+}
+
+void require_ranks(Phases& phases, const exchange::Communicator& communicator, std::int32_t required,
+                   const ingest::MergedDiscovery& discovery) {
+  std::int64_t most = 0, untold = 0;
+  phases.local("counting trace ranks", [&] {
+    for (const ingest::AssignedTrace& assigned : discovery.traces) {
+      if (assigned.tool_rank != communicator.rank()) continue;
+      const auto ranks = ingest::is_report_name(assigned.path) ? std::nullopt : ingest::most_trace_ranks(assigned.path);
+      most += ranks.value_or(0);
+      untold += ranks ? 0 : 1;
+    }
+  });
+  most = communicator.sum(most);
+  // Without any trace there is more to say than this.
+  const bool may_suffice = communicator.sum(untold) > 0 || most >= required || discovery.traces.empty();
+  exchange::run_agreed(communicator, "counting trace ranks", [&] {
+    if (may_suffice || !communicator.is_root()) return;
+    throw std::runtime_error(fmt::format(
+        "--require-ranks {}, but the {} traces found hold at most {} trace ranks: traces are missing, so nothing was "
+        "read; wait until they are written, name them (those on the nodes' own disks by a quoted pattern, with a tool "
+        "rank on every node), or leave the option out to analyse what is there",
+        required, discovery.traces.size(), most));
+  });
 }
 
 void assign_inputs(const exchange::Communicator& communicator, const JobSpecification& job, RunPlan& plan) {

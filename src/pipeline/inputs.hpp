@@ -20,6 +20,11 @@ std::string host_name();
 RunPlan find_inputs(Phases& phases, const exchange::Communicator& communicator, const JobSpecification& job,
                     const UserOptions& options, const std::vector<std::string>& hosts);
 
+/// Collective: before anything is read, fails (exchange::AgreedFailure) where the inputs cannot hold so many trace
+/// ranks. Exports that do not tell how many they hold are given the benefit of the doubt.
+void require_ranks(Phases& phases, const exchange::Communicator& communicator, std::int32_t required,
+                   const ingest::MergedDiscovery& discovery);
+
 /// Collective: the inputs of a plan given to the tool ranks of this run: each to one that sees the file as the plan
 /// knows it, where any does, so that it can be read again; loads are levelled by size.
 void assign_inputs(const exchange::Communicator& communicator, const JobSpecification& job, RunPlan& plan);

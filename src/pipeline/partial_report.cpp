@@ -89,13 +89,18 @@ int write_partial_report(const JobSpecification& job) {
     fmt::print(stderr, "nsys-explain-mpi: nothing had been read, so there is no report\n");
     return results_not_written;
   }
+  // First of all: some launchers give the survivors of a killed rank a second, others nothing.
+  fmt::print(
+      stderr,
+      "nsys-explain-mpi: what was read lies in {}: nsys-explain-mpi merge {} --out {} --force finishes it; making "
+      "a partial report of it\n",
+      shards, shards, job.output_directory);
+  std::fflush(stderr);
   const int code = run_self({"merge", shards, "--out", job.output_directory, "--only-shards", "--quiet", "--timeout",
                              std::to_string(partial_report_grace_s)});
   const bool has_report = code == all_analysed || code == some_inputs_failed;
-  fmt::print(stderr,
-             "nsys-explain-mpi: {}; what was read lies in {}: nsys-explain-mpi merge {} --out {}{} finishes it\n",
-             has_report ? fmt::format("{} holds a PARTIAL report", job.output_directory) : "there is no report", shards,
-             shards, job.output_directory, has_report || job.overwrite ? " --force" : "");
+  fmt::print(stderr, "nsys-explain-mpi: {}\n",
+             has_report ? fmt::format("{} holds a PARTIAL report", job.output_directory) : "there is no report");
   std::fflush(stderr);
   return has_report ? some_inputs_failed : results_not_written;
 }

@@ -237,6 +237,9 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     phases.collective("taking up the plan", [&] { assign_inputs(communicator, job, *plan); });
   } else {
     plan = find_inputs(phases, communicator, job, options, hosts);
+    failure_code = some_inputs_failed;
+    if (job.require_ranks) require_ranks(phases, communicator, *job.require_ranks, plan->discovery);
+    failure_code = results_not_written;
     unfinished.keep(*plan);
   }
   const ingest::MergedDiscovery& discovery = plan->discovery;

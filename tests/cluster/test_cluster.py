@@ -95,11 +95,12 @@ class Launches(Cluster):
         done = self.cluster.srun("--nodes=4", "--ntasks=4", self.tool, "/mnt/local/traces", self.traces, "--out", mixed)
         self.assertEqual(len(json.loads((mixed / "report.json").read_text())["trace_ranks"]), len(self.names))
 
-    def test_missing_ranks_are_told(self):
+    def test_missing_ranks_end_the_run_before_anything_is_read(self):
         done = self.cluster.srun("--nodes=2", "--ntasks=2", "--nodelist=h1,h2", self.tool, "/mnt/local/traces", "--out",
                                  self.out(), "--require-ranks", "8")
         self.assert_run(done, 4)
-        self.assertEqual(len(json.loads((self.out() / "report.json").read_text())["trace_ranks"]), 4)
+        self.assertIn("hold at most 4 trace ranks", done.stderr)
+        self.assertFalse(self.out().exists())
 
     def test_a_launch_without_mpi_is_noticed(self):
         done = self.cluster.srun("--mpi=none", "--nodes=1", "--ntasks=2", self.tool, self.traces, "--out", self.out())

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import unittest
 
-from support import EndToEndTest, main
+from support import MPIEXEC, TOOL, EndToEndTest, main, run
 
 
 class BadInput(EndToEndTest):
@@ -134,10 +134,45 @@ class BadInput(EndToEndTest):
         self.analyse(kept, "out", ranks=2)
         self.assertEqual(before, {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in kept.iterdir()})
 
-    def test_require_ranks(self):
+    def test_missing_ranks_end_the_run_before_anything_is_read(self):
         self.assertEqual(self.explain(self.good, "two", "--require-ranks", "2").returncode, 0)
-        done = self.explain(self.good, "three", "--require-ranks", "3")
-        self.assertEqual(done.returncode, 4)
+        for ranks in (None, 2):
+            done = self.explain(self.good, "three", "--require-ranks", "3", ranks=ranks)
+            self.assertEqual(done.returncode, 4, done.stderr)
+            self.assertIn("the 2 traces found hold at most 2 trace ranks", done.stderr)
+            self.assertFalse((self.directory / "three").exists())
+
+    def test_missing_ranks_that_only_reading_shows(self):
+        whole = self.good[1].read_bytes()
+        self.good[1].write_bytes(whole[: len(whole) // 2])
+        self.assertEqual(self.explain(self.good, "damaged", "--require-ranks", "2").returncode, 4)
+        self.assertEqual(len(self.report("damaged")["trace_ranks"]), 1)
+        self.good[1].write_bytes(whole)
+        # An export that does not list its contexts may hold any number of ranks.
+        with sqlite3.connect(self.good[0]) as connection:
+            connection.execute("DROP TABLE TARGET_INFO_CUDA_CONTEXT_INFO")
+        connection.close()
+        self.assertEqual(self.explain(self.good, "untold", "--require-ranks", "3").returncode, 4)
+        self.assertEqual(len(self.report("untold")["trace_ranks"]), 2)
+
+    def test_every_tool_rank_ends_with_the_same_code(self):
+        (self.directory / "file").write_text("")
+        missing = self.directory / "missing.sqlite"
+        for name, code, arguments in (("fine", 0, self.good), ("usage", 2, [*self.good, "--steps", "x"]),
+                                      ("nothing", 3, [missing]), ("some", 4, [*self.good, missing]),
+                                      ("ranks", 4, [*self.good, "--require-ranks", "3"]), ("file/below", 5, self.good)):
+            codes = self.directory / f"codes{code}{len(arguments)}"
+            codes.mkdir()
+            done = run([MPIEXEC, "-n", "3", "sh", "-c", '"$@"; echo $? >"$(mktemp "$0/XXXXXX")"', codes, TOOL, *arguments,
+                        "--out", self.directory / name])
+            self.assertEqual([int(p.read_text()) for p in codes.iterdir()], [code] * 3, done.stderr)
+
+    def test_an_empty_environment(self):
+        """Neither PATH nor HOME, as in a hook of Slurm."""
+        self.analyse(self.good, "usual")
+        done = run([TOOL, *self.good, "--out", self.directory / "bare"], env={})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assert_same_results("usual", "bare")
 
     def test_the_same_trace_twice(self):
         copy = self.directory / "copy.sqlite"

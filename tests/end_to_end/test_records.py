@@ -225,9 +225,29 @@ class CutOff(Records):
         self.assertRegex(problems, r"tool rank \d on \S+ is not done after the 3 s of --timeout \(at work in \"reading traces\"\)")
         self.assert_partial("out")
 
-    def test_a_killed_rank_then_merge_or_the_same_run_once_more(self):
+    @staticmethod
+    def process_of(launcher, rank):
+        """The process of a tool rank."""
+        for child in pathlib.Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split():
+            variables = pathlib.Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+            if f"OMPI_COMM_WORLD_RANK={rank}".encode() in variables:
+                return int(child)
+        raise AssertionError(f"no process of tool rank {rank}")
+
+    def test_after_the_death_of_a_rank_the_first_one_leaves_a_partial_report(self):
         process = self.start("out", ranks=2)
-        os.kill(self.export.hanging_tool(), signal.SIGKILL)
+        os.kill(self.process_of(process, 1), signal.SIGKILL)
+        # The launcher gives the survivors a second or so; what they start goes on, and is waited for here.
+        code, _, problems = self.finish(process)
+        self.assertNotEqual(code, 0)
+        self.assertIn(f"merge {self.directory}/out/shards --out {self.directory}/out --force finishes it", problems)
+        self.assert_partial("out")
+        self.expected()
+        self.assert_merge_finishes("out", "out")
+
+    def test_after_the_death_of_the_first_rank_merge_or_the_same_run_once_more(self):
+        process = self.start("out", ranks=2)
+        os.kill(self.process_of(process, 0), signal.SIGKILL)
         self.assertNotEqual(self.finish(process)[0], 0)
         self.expected()
         self.assert_merge_finishes("out", "merged")
