@@ -14,7 +14,7 @@ case $purpose in
   build) ;;
   test)
     packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy python3-h5py python3-pandas
-              python3-matplotlib hdf5-tools git chromium)
+              python3-matplotlib hdf5-tools git chromium shellcheck lua5.4)
     # A second MPI; Open MPI stays the one behind mpicxx and mpiexec.
     packages+=(mpich libmpich-dev)
     # The cluster tests make hosts of namespaces, which only root may, and run a Slurm of their own on them.

@@ -1,0 +1,154 @@
+"""Shell scripts, job files and install recipes: what can be checked of them without the machines they are for."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+SHELLCHECK, LUA = shutil.which("shellcheck"), shutil.which("lua5.4")
+
+
+def run(*command):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120)
+
+
+def shell_scripts():
+    return [*PROJECT.glob("jobs/*.sh"), *PROJECT.glob("slurm/*.sh"), *PROJECT.glob("slurm/*.sbatch"),
+            *PROJECT.glob("tests/*.sh"), PROJECT / "src/package/completion.bash"]
+
+
+def packages_found_by_cmake():
+    """Names of find_package (and find_path) of the build itself, in lower case."""
+    text = (PROJECT / "CMakeLists.txt").read_text()
+    names = re.findall(r"^find_package\((\w+)", text, re.M) + re.findall(r"^find_path\((\w+?)_", text, re.M)
+    return {name.lower() for name in names} - {"threads"}
+
+
+class Shell(unittest.TestCase):
+    def test_syntax(self):
+        self.assertGreater(len(shell_scripts()), 6)
+        for script in shell_scripts():
+            shell = "sh" if script.read_text().startswith("#!/bin/sh") else "bash"
+            done = run(shell, "-n", script)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), script)
+
+    @unittest.skipIf(SHELLCHECK is None, "shellcheck is not installed: shell scripts were parsed, not linted")
+    def test_lint(self):
+        done = run(SHELLCHECK, "--shell=bash", "--exclude=SC1091", *shell_scripts())
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_scripts_that_are_run_by_name_are_executable(self):
+        for script in shell_scripts():
+            if script.suffix == ".sh":
+                self.assertTrue(script.stat().st_mode & 0o111, script)
+
+
+class Spack(unittest.TestCase):
+    """The recipe, run with a stand-in for Spack that takes down what it declares."""
+
+    def setUp(self):
+        self.declared = {"depends_on": [], "version": [], "conflicts": [], "generator": [], "license": [], "variant": []}
+
+        variants = self.declared["variant"]
+
+        class CMakePackage:
+            run_tests = False
+
+            def define(self, name, value):
+                return f"-D{name}={'ON' if value else 'OFF'}"
+
+            def define_from_variant(self, name, variant):
+                return self.define(name, any(a[0] == variant for a, _ in variants))
+
+        stand_in = types.ModuleType("spack.package")
+        stand_in.CMakePackage = CMakePackage
+        for directive, calls in self.declared.items():
+            setattr(stand_in, directive, lambda *a, calls=calls, **k: calls.append((a, k)))
+        recipe = {}
+        modules = {"spack": types.ModuleType("spack"), "spack.package": stand_in}
+        sys.modules.update(modules)
+        self.addCleanup(lambda: [sys.modules.pop(name) for name in modules])
+        path = PROJECT / "slurm/spack/package.py"
+        exec(compile(path.read_text(), path, "exec"), recipe)  # noqa: S102
+        self.recipe = recipe["NsysExplainMpi"]
+
+    def names(self):
+        return {re.match(r"[\w-]+", arguments[0])[0]: options for arguments, options in self.declared["depends_on"]}
+
+    def test_it_depends_on_what_the_build_looks_for(self):
+        spack_names = {"sqlite3": "sqlite", "zlib": "zlib-api", "nlohmann_json": "nlohmann-json"}
+        for package in packages_found_by_cmake():
+            self.assertIn(spack_names.get(package, package), self.names())
+        for package in ("googletest", "benchmark"):
+            self.assertEqual(self.names()[package]["type"], "test")
+
+    def test_its_version_can_be_fetched_and_its_options_exist(self):
+        self.assertTrue(self.recipe.git.endswith(".git"))
+        self.assertEqual(len(self.declared["version"]), 1)
+        options = re.findall(r"^option\((\w+)", (PROJECT / "CMakeLists.txt").read_text(), re.M)
+        for argument in self.recipe().cmake_args():
+            self.assertIn(re.match(r"-D(\w+)=", argument)[1], [*options, "NSYS_EXPLAIN_HTML"])
+
+
+class Apptainer(unittest.TestCase):
+    def sections(self):
+        text = (PROJECT / "slurm/apptainer.def").read_text()
+        parts = re.split(r"^%(\w+)\n", text, flags=re.M)
+        return parts[0], dict(zip(parts[1::2], parts[2::2]))
+
+    def test_header_and_sections(self):
+        header, sections = self.sections()
+        self.assertRegex(header, r"(?m)^Bootstrap: docker\nFrom: debian:12$")
+        self.assertEqual(list(sections), ["files", "post", "runscript", "test"])
+        for name in ("post", "runscript", "test"):
+            self.assertEqual(subprocess.run(["sh", "-n"], input=sections[name], text=True).returncode, 0)
+
+    def test_the_files_that_it_copies_are_all_that_a_build_needs(self):
+        _, sections = self.sections()
+        with tempfile.TemporaryDirectory() as temporary:
+            (pathlib.Path(temporary) / "src").mkdir()
+            for line in sections["files"].splitlines():
+                if not line.strip():
+                    continue
+                source, target = line.split()
+                self.assertTrue(target.startswith("/src/"), line)
+                copy = shutil.copytree if (PROJECT / source).is_dir() else shutil.copy
+                copy(PROJECT / source, f"{temporary}{target}")
+            # As in %post, without the page, whose packages come from the network.
+            self.assertIn("cmake --preset release -DNSYS_EXPLAIN_TESTS=OFF", sections["post"])
+            done = subprocess.run(["cmake", "--preset", "release", "-DNSYS_EXPLAIN_TESTS=OFF", "-DNSYS_EXPLAIN_HTML=OFF"],
+                                  cwd=f"{temporary}/src", capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            done = run("ninja", "-C", f"{temporary}/src/build/release", "-n", "all")
+            self.assertEqual(done.returncode, 0, done.stdout)
+
+
+class Module(unittest.TestCase):
+    @unittest.skipIf(LUA is None, "lua5.4 is not installed: the module file was not run")
+    def test_it_sets_paths_below_its_prefix(self):
+        stand_in = """
+            function help() end
+            function whatis() end
+            function pathJoin(...) return table.concat({...}, "/") end
+            function prepend_path(name, path) print(name .. "=" .. path) end
+            setenv = prepend_path
+            dofile(arg[1])"""
+        with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+            script.write(stand_in)
+            script.flush()
+            done = run(LUA, script.name, PROJECT / "slurm/modulefiles/nsys-explain-mpi.lua")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.split(), ["PATH=/opt/nsys-explain-mpi/bin", "MANPATH=/opt/nsys-explain-mpi/share/man",
+                                               "NSYS_EXPLAIN_HOME=/opt/nsys-explain-mpi"])
+
+
+if __name__ == "__main__":
+    program = unittest.main(exit=False, verbosity=1)
+    for test, reason in program.result.skipped:
+        print(f"SKIPPED {test}: {reason}", file=sys.stderr)
+    sys.exit(0 if program.result.wasSuccessful() else 1)
