@@ -41,8 +41,9 @@ def why_not():
 class Cluster:
     """Hosts h0 (controller) and h1 ... hN, Slurm on h1 ... hN. Use as a context manager."""
 
-    def __init__(self, hosts=4, processors=4):
-        self.hosts, self.processors = hosts, processors
+    def __init__(self, hosts=4, processors=4, settings=""):
+        """`settings`: further lines of slurm.conf; what stands there as {directory} is the shared disk."""
+        self.hosts, self.processors, self.settings = hosts, processors, settings
         # Not below /tmp: every host has a /tmp of its own, and this directory is the shared disk.
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="nsys-explain-cluster-", dir="/var/tmp"))
         self.directory.chmod(0o755)
@@ -191,7 +192,6 @@ TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 JobCompType=jobcomp/filetxt
 JobCompLoc={d}/finished-jobs.txt
-MpiDefault=pmix
 SchedulerType=sched/builtin
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
 SelectType=select/cons_tres
@@ -200,7 +200,7 @@ ReturnToService=2
 SlurmdParameters=config_overrides
 SlurmdTimeout=10
 KillWait=5
-EpilogSlurmctld={d}/epilog-slurmctld.sh
+{self.settings.format(directory=d)}
 NodeName=h[1-{self.hosts}] NodeAddr={NETWORK}.[101-{100 + self.hosts}] CPUs={self.processors} RealMemory=2000 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
@@ -211,9 +211,6 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         key.chmod(0o600)
         (self.directory / "state").mkdir()
         (self.directory / "slurm.conf").write_text(self._configuration())
-        hook = self.directory / "epilog-slurmctld.sh"
-        hook.write_text("#!/bin/sh\nexit 0\n")
-        hook.chmod(0o755)
         for i in range(self.hosts + 1):
             host, local = f"h{i}", "/mnt/local"
             pid_file = self.directory / "munged.h0.pid" if i == 0 else f"{local}/munged.pid"

@@ -31,18 +31,24 @@ def results(directory):
     return json.loads(re.sub(r"/[^\s\"']*/traces/", "", json.dumps(report)))
 
 
+def block_after(text):
+    """The block of code in README.md that follows this text."""
+    return (PROJECT / "README.md").read_text().split(text)[1].split("```")[1]
+
+
 class Cluster(unittest.TestCase):
+    PREFIX = "/opt/nsys-explain-mpi"  # where the README says that the tool is
+
     @classmethod
     def setUpClass(cls):
-        cls.cluster = pretend.Cluster(hosts=4).__enter__()
+        settings = block_after("For administrators, in `slurm.conf`:").replace(cls.PREFIX, "{directory}")
+        cls.cluster = pretend.Cluster(hosts=4, settings=settings)
         cls.addClassCleanup(cls.cluster.__exit__, None, None, None)
+        cls.install()
+        cls.cluster.__enter__()
         cls.shared = cls.cluster.directory / "shared"
         cls.shared.mkdir()
         cls.shared.chmod(0o1777)
-        # Copies that every user of the cluster may run, wherever the build lies.
-        for program in (TOOL, SYNTH):
-            shutil.copy(program, cls.cluster.directory)
-        shutil.copytree(PROJECT / "slurm", cls.cluster.directory / "slurm")
         cls.tool = cls.cluster.directory / pathlib.Path(TOOL).name
         cls.traces = cls.shared / "traces"
         subprocess.run([SYNTH, "--out", cls.traces, "--nodes", "4", "--gpus-per-node", "2", "--seed", "3",
@@ -58,6 +64,23 @@ class Cluster(unittest.TestCase):
             local = cls.cluster.local_disk(f"h{1 + rank // 2}") / "traces"
             local.mkdir(exist_ok=True)
             shutil.copy(cls.traces / name, local)
+
+    @classmethod
+    def install(cls):
+        """Before Slurm starts: it looks whether its hook is there."""
+        # Copies that every user of the cluster may run, wherever the build lies.
+        for program in (TOOL, SYNTH):
+            shutil.copy(program, cls.cluster.directory)
+        cls.slurm = cls.cluster.directory / "share/nsys-explain-mpi/slurm"
+        shutil.copytree(PROJECT / "slurm", cls.slurm)
+        # The hook reads its settings in /etc, which all hosts share with this machine. Here they lie elsewhere, and the
+        # hook does nothing until they do.
+        cls.hook_settings = cls.cluster.directory / "hook.conf"
+        hook = cls.slurm / "epilog-slurmctld.sh"
+        cls.installed_hook = hook.rename(hook.with_suffix(".installed"))
+        hook.write_text(f"#!/bin/sh\n[ -f {cls.hook_settings} ] || exit 0\n"
+                        f"NSYS_EXPLAIN_CONF={cls.hook_settings} exec {cls.installed_hook}\n")
+        hook.chmod(0o755)
 
     def out(self):
         return self.shared / f"out-{self._testMethodName}"
@@ -262,10 +285,9 @@ cp {self.shared}/by-rank/$SLURM_PROCID.sqlite "$out"
         home = self.home()
         path = self.fake_nsys(home / "bin")
         environment = {"PATH": path, "HOME": str(home), "NSYS_EXPLAIN_TOOL": str(self.tool), **self.mpi_for_slurm()}
-        slurm = self.cluster.directory / "slurm"
         options = {"user": USER, "cwd": home, "environment": environment}
-        job = self.submit("--nodes=4", "--ntasks-per-node=2", "--wrap", f"srun --mpi=none {slurm}/srun-capture.sh true", **options)
-        done = self.cluster.on("h0", [slurm / "submit-after.sh", job, "--", "--nodes=2", "--ntasks-per-node=2"], **options)
+        job = self.submit("--nodes=4", "--ntasks-per-node=2", "--wrap", f"srun --mpi=none {self.slurm}/srun-capture.sh true", **options)
+        done = self.cluster.on("h0", [self.slurm / "submit-after.sh", job, "--", "--nodes=2", "--ntasks-per-node=2"], **options)
         self.assert_run(done)
         self.assertTrue(self.cluster.wait_for_jobs())
         logs = "".join(p.read_text() for p in [*home.glob("*.out"), *home.glob("*.log")])
@@ -274,20 +296,40 @@ cp {self.shared}/by-rank/$SLURM_PROCID.sqlite "$out"
         self.assert_names_the_culprit(report)
         self.assertEqual(report["run"]["tool_ranks"], 4)
 
+    def test_arrays_and_sizes_by_option(self):
+        home = self.home()
+        for task, ranks in ((1, (0, 1, 2, 3)), (2, (4, 5, 6, 7))):
+            traces = home / f"run{task}" / "traces"
+            traces.mkdir(parents=True)
+            for name in (n for n, rank in self.rank_names.items() if rank in ranks):
+                (traces / name).symlink_to(self.traces / name)
+            os.chown(traces.parent, USER, USER)
+        environment = {"HOME": str(home), "NSYS_EXPLAIN_TOOL": str(self.tool), **self.mpi_for_slurm()}
+        self.submit("--array=1-2", "--nodes=2", "--ntasks-per-node=1", self.slurm / "explain.sbatch", "run%a/traces", "--",
+                    "--csv", user=USER, cwd=home, environment=environment)
+        self.assertTrue(self.cluster.wait_for_jobs())
+        for task, culprits in ((1, []), (2, [SLOW_RANK])):
+            out = home / f"run{task}" / "traces-explained"
+            report = json.loads((out / "report.json").read_text())
+            self.assertEqual((report["run"]["tool_ranks"], len(report["run"]["hosts"])), (2, 2))
+            self.assertEqual([s["trace_rank"] for s in report["stragglers"]][:1], culprits)
+            self.assertTrue((out / "tables" / "ranks.csv").exists())
+
     def test_the_controller_hook_submits_for_the_user_and_never_recurses(self):
         home = self.home()
         path = self.fake_nsys(home / "bin")
-        configuration = self.cluster.directory / "hook.conf"
         log = self.cluster.directory / "hook.log"
-        configuration.write_text(f"SLURM_CONF={self.cluster.directory}/slurm.conf\nEXPLAIN_LOG={log}\n"
-                                 f"EXPLAIN_OPTIONS='--ntasks-per-node=1 --export=ALL'\n"
-                                 + "".join(f"export {k}={v}\n" for k, v in self.mpi_for_slurm().items())
-                                 + f"export NSYS_EXPLAIN_TOOL={self.tool}\n")
-        hook = self.cluster.directory / "epilog-slurmctld.sh"
-        hook.write_text(f"#!/bin/sh\nNSYS_EXPLAIN_CONF={configuration} exec {self.cluster.directory}/slurm/epilog-slurmctld.sh\n")
+        settings = block_after("Settings go into `/etc/nsys-explain-mpi.conf`")
+        for documented, here in (("/etc/slurm", self.cluster.directory), ("/var/log/nsys-explain-hook.log", log),
+                                 (f"{self.PREFIX}/bin", self.cluster.directory), ("=service", "=main")):
+            self.assertIn(documented, settings)
+            settings = settings.replace(documented, str(here))
+        self.addCleanup(self.hook_settings.unlink)
+        self.hook_settings.write_text(settings + 'EXPLAIN_OPTIONS="$EXPLAIN_OPTIONS --export=ALL"\n'
+                                      + "".join(f"export {k}={v}\n" for k, v in self.mpi_for_slurm().items()))
         environment = {"PATH": path, "HOME": str(home)}
         options = {"user": USER, "cwd": home, "environment": environment}
-        capture = self.cluster.directory / "slurm" / "srun-capture.sh"
+        capture = self.slurm / "srun-capture.sh"
         job = self.submit("--nodes=4", "--ntasks-per-node=2", "--wrap", f"srun --mpi=none {capture} --local /mnt/local true", **options)
         plain = self.submit("--wrap", "true", **options)
         self.wait_for_hook(log, 1)
@@ -306,7 +348,7 @@ cp {self.shared}/by-rank/$SLURM_PROCID.sqlite "$out"
         configuration = self.cluster.directory / "open.conf"
         configuration.write_text(f"touch {self.cluster.directory}/taken\n")
         configuration.chmod(0o666)
-        done = self.cluster.on("h0", [self.cluster.directory / "slurm" / "epilog-slurmctld.sh"],
+        done = self.cluster.on("h0", [self.installed_hook],
                                environment={"NSYS_EXPLAIN_CONF": str(configuration), "SLURM_JOB_ID": "1"})
         self.assert_run(done)
         self.assertFalse((self.cluster.directory / "taken").exists())

@@ -1,5 +1,6 @@
 """Shell scripts, job files and install recipes: what can be checked of them without the machines they are for."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -46,6 +47,56 @@ class Shell(unittest.TestCase):
         for script in shell_scripts():
             if script.suffix == ".sh":
                 self.assertTrue(script.stat().st_mode & 0o111, script)
+
+
+@unittest.skipIf(os.geteuid() != 0, "the hook takes its settings from root only: it was parsed and linted, not run")
+class Hook(unittest.TestCase):
+    """epilog-slurmctld.sh, with a stand-in for sbatch: what it submits, and that it ends with 0 whatever happens."""
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="nsys-explain-hook-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+        (self.directory / "work" / "nsys-4711").mkdir(parents=True)
+        self.log, self.submitted = self.directory / "log", self.directory / "submitted"
+        self.job = {"SLURM_JOB_ID": "4711", "SLURM_JOB_UID": "1000", "SLURM_JOB_GID": "1001", "SLURM_JOB_NAME": "train",
+                    "SLURM_JOB_WORK_DIR": str(self.directory / "work"), "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NTASKS": "8"}
+
+    def run_hook(self, sbatch=0, environment=None):
+        """Runs it as slurmctld does; what reached sbatch, an argument a line, and the environment after it."""
+        self.submitted.unlink(missing_ok=True)
+        program = self.directory / "sbatch"
+        program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{self.submitted}\nenv >>{self.submitted}\necho 4712\nexit {sbatch}\n")
+        program.chmod(0o755)
+        settings = self.directory / "settings"
+        settings.write_text(f"PATH={self.directory}:$PATH\nEXPLAIN_LOG={self.log}\n")
+        done = subprocess.run([PROJECT / "slurm/epilog-slurmctld.sh"], capture_output=True, text=True, timeout=60,
+                              env={"NSYS_EXPLAIN_CONF": str(settings), **(self.job if environment is None else environment)})
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        return self.submitted.read_text().splitlines() if self.submitted.exists() else []
+
+    def test_it_submits_for_the_user_of_the_job(self):
+        arguments = self.run_hook()
+        work = self.directory / "work"
+        for expected in ("--uid=1000", "--gid=1001", "--job-name=nsys-explain-4711", f"--chdir={work}", f"{work}/nsys-4711"):
+            self.assertIn(expected, arguments)
+        self.assertEqual([line for line in arguments if line.startswith("SLURM_")], [], "of the ended job nothing is left")
+        self.assertIn("submitted its analysis as job 4712", self.log.read_text())
+
+    def test_it_never_recurses(self):
+        for name in ("nsys-explain", "nsys-explain-4711"):
+            self.assertEqual(self.run_hook(environment={**self.job, "SLURM_JOB_NAME": name}), [])
+
+    def test_jobs_without_traces_or_sense_are_left_alone(self):
+        for change in ({"SLURM_JOB_WORK_DIR": "/nonexistent"}, {"SLURM_JOB_ID": "x"}, {"SLURM_JOB_ID": ""},
+                       {"SLURM_JOB_UID": ""}, {"SLURM_JOB_UID": "0; true"}, {"SLURM_JOB_ID": "4712"}):
+            self.assertEqual(self.run_hook(environment={**self.job, **change}), [], change)
+        self.assertEqual(self.run_hook(environment={}), [])
+
+    def test_failures_end_with_0_too(self):
+        self.run_hook(sbatch=1)
+        self.assertIn("was not submitted", self.log.read_text())
+        self.log = self.directory / "nowhere" / "log"
+        self.run_hook(sbatch=1)
 
 
 class Spack(unittest.TestCase):
