@@ -8,10 +8,10 @@
 
 namespace nsys_explain::analysis {
 
-GpuTimes split_gpu_time(const DeviceTrace& device, const IsCommunication& is_communication) {
+GpuTimes split_gpu_time(const DeviceTrace& device, const std::vector<bool>& communication_kinds) {
   std::vector<Interval> compute, communication, copy, graph;
   for (const Kernel& kernel : device.kernels) {
-    (is_communication(kernel) ? communication : compute).push_back({kernel.start_ns, kernel.end_ns});
+    (communication_kinds[kernel.kind] ? communication : compute).push_back({kernel.start_ns, kernel.end_ns});
   }
   for (const MemoryOperation& operation : device.memory_operations)
     copy.push_back({operation.start_ns, operation.end_ns});
@@ -44,8 +44,8 @@ GpuTimes split_gpu_time(const DeviceTrace& device, const IsCommunication& is_com
   return times;
 }
 
-Budget compute_budget(const DeviceTrace& device, const IsCommunication& is_communication) {
-  const GpuTimes times = split_gpu_time(device, is_communication);
+Budget compute_budget(const DeviceTrace& device, const std::vector<bool>& communication_kinds) {
+  const GpuTimes times = split_gpu_time(device, communication_kinds);
   Budget budget;
   budget.window_start_ns = times.window.start_ns;
   budget.window_ns = times.window.end_ns - times.window.start_ns;

@@ -54,7 +54,7 @@ Table elapsed_table(const RankEvents& events) {
   Nanoseconds latest_end_ns = std::numeric_limits<Nanoseconds>::min();
   for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
     Elapsed& elapsed = activity.kind == ActivityKind::kernel
-                           ? of_kernel[events.device.kernels[activity.index].demangled_name]
+                           ? of_kernel[events.device.kind_of(events.device.kernels[activity.index]).demangled_name]
                            : by_name[activity_name(events.trace, events.device, activity)];
     ++elapsed.instances;
     elapsed.total_ns += activity.end_ns - activity.start_ns;

@@ -40,7 +40,7 @@ std::string operation_label(const MemoryOperation& operation) {
 std::string activity_name(const Trace& trace, const DeviceTrace& device, const GpuActivity& activity) {
   switch (activity.kind) {
     case ActivityKind::kernel:
-      return trace.strings[device.kernels[activity.index].demangled_name];
+      return trace.strings[device.kind_of(device.kernels[activity.index]).demangled_name];
     case ActivityKind::memory_operation:
       return operation_label(device.memory_operations[activity.index]);
     case ActivityKind::graph_launch:

@@ -118,6 +118,19 @@ std::int64_t count_between(const std::vector<Nanoseconds>& times, Nanoseconds st
   return std::lower_bound(times.begin(), times.end(), end_ns) - std::lower_bound(times.begin(), times.end(), start_ns);
 }
 
+/// By API call: whether it launched work of this device.
+std::vector<bool> calls_with_work(const RankEvents& events) {
+  std::vector<bool> with_work(events.process.api_calls.size(), false);
+  const auto note = [&](const auto& activity) {
+    const ApiCall* call = events.launches.find(activity.correlation_id, activity.start_ns);
+    if (call != nullptr) with_work[static_cast<std::size_t>(call - events.process.api_calls.data())] = true;
+  };
+  for (const Kernel& kernel : events.device.kernels) note(kernel);
+  for (const MemoryOperation& operation : events.device.memory_operations) note(operation);
+  for (const GraphLaunch& launch : events.device.graph_launches) note(launch);
+  return with_work;
+}
+
 }  // namespace
 
 WorkPart part_of_call(std::string_view name) {
@@ -134,10 +147,13 @@ WorkPart part_of_call(std::string_view name) {
   return WorkPart::launching;
 }
 
-HostActivity::HostActivity(const RankEvents& events) {
-  add_launching_threads(events);
+HostActivity::HostActivity(const RankEvents& events) : api_calls_(events.process.api_calls) {
+  const std::vector<bool> launched_work = calls_with_work(events);
+  for (std::size_t i = 0; i < api_calls_.size(); ++i) {
+    if (launched_work[i]) threads_[api_calls_[i].thread_id].launches = true;
+  }
   add_calls(events);
-  add_ranges(events);
+  add_ranges(events, launched_work);
   add_hold_ups(events);
   for (auto& [id, thread] : threads_) {
     sort_nearly_sorted(thread.doings, [](const Doing& a, const Doing& b) {
@@ -145,25 +161,16 @@ HostActivity::HostActivity(const RankEvents& events) {
     });
     Nanoseconds latest_ns = no_time;
     for (Doing& doing : thread.doings) doing.latest_end_ns = latest_ns = std::max(latest_ns, doing.end_ns);
+    latest_ns = no_time;
+    for (std::size_t i = 0; i < thread.calls.size(); ++i) {
+      latest_ns = std::max(latest_ns, api_calls_[thread.calls[i]].end_ns);
+      if (i % block + 1 == block || i + 1 == thread.calls.size()) thread.block_latest_ns.push_back(latest_ns);
+    }
   }
 }
 
 void HostActivity::add(std::uint32_t thread_id, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part) {
   threads_[thread_id].doings.push_back({start_ns, end_ns, part, end_ns});
-}
-
-void HostActivity::add_launching_threads(const RankEvents& events) {
-  const auto note = [&](const auto& activity) {
-    const ApiCall* call = events.launches.find(activity.correlation_id, activity.start_ns);
-    if (call == nullptr) return;
-    Thread& thread = threads_[call->thread_id];
-    thread.launches = true;
-    thread.launch_starts.push_back(call->start_ns);
-  };
-  for (const Kernel& kernel : events.device.kernels) note(kernel);
-  for (const MemoryOperation& operation : events.device.memory_operations) note(operation);
-  for (const GraphLaunch& launch : events.device.graph_launches) note(launch);
-  for (auto& [id, thread] : threads_) sort_nearly_sorted(thread.launch_starts, std::less<>());
 }
 
 void HostActivity::add_calls(const RankEvents& events) {
@@ -175,18 +182,26 @@ void HostActivity::add_calls(const RankEvents& events) {
     if (!part) part = part_of_call(events.trace.strings[call.name]);
     if (*part == WorkPart::synchronising) synchronisations_.push_back(call.start_ns);
     if (*part == WorkPart::allocation) allocations_.push_back(call.start_ns);
-    thread->second.doings.push_back({call.start_ns, call.end_ns, *part, call.end_ns});
+    if (*part == WorkPart::launching) {
+      thread->second.calls.push_back(static_cast<std::uint32_t>(&call - api_calls_.data()));
+    } else {
+      thread->second.doings.push_back({call.start_ns, call.end_ns, *part, call.end_ns});
+    }
   }
 }
 
 /// A range that launches work is a part of the program; one that launches nothing is what the host did instead.
-void HostActivity::add_ranges(const RankEvents& events) {
+void HostActivity::add_ranges(const RankEvents& events, const std::vector<bool>& launched_work) {
+  std::map<std::uint32_t, std::vector<Nanoseconds>> launches;  // starts, by thread
+  for (std::size_t i = 0; i < api_calls_.size() && !events.process.nvtx_ranges.empty(); ++i) {
+    if (launched_work[i]) launches[api_calls_[i].thread_id].push_back(api_calls_[i].start_ns);
+  }
   for (const NvtxRange& range : events.process.nvtx_ranges) {
     if (range.nccl_call >= 0 || range.kind == NvtxKind::mark || range.end_ns == no_time) continue;
     if (range.end_ns - range.start_ns < shortest_range_ns) continue;
     const auto thread = threads_.find(range.thread_id);
     if (thread == threads_.end() || !thread->second.launches) continue;
-    if (count_between(thread->second.launch_starts, range.start_ns, range.end_ns) > 0) continue;
+    if (count_between(launches[range.thread_id], range.start_ns, range.end_ns) > 0) continue;
     add(range.thread_id, range.start_ns, range.end_ns, WorkPart::named_range);
   }
 }
@@ -201,21 +216,34 @@ void HostActivity::add_hold_ups(const RankEvents& events) {
   }
 }
 
+template <class Use>
+void HostActivity::for_each_doing(const Thread& thread, const Interval& span, const Use& use) const {
+  auto doing = std::upper_bound(thread.doings.begin(), thread.doings.end(), span.start_ns,
+                                [](Nanoseconds time_ns, const Doing& d) { return time_ns < d.latest_end_ns; });
+  for (; doing != thread.doings.end() && doing->start_ns < span.end_ns; ++doing) {
+    if (doing->end_ns > span.start_ns) use(doing->start_ns, doing->end_ns, doing->part);
+  }
+  const auto& latest_ns = thread.block_latest_ns;
+  const auto blocks_before = std::upper_bound(latest_ns.begin(), latest_ns.end(), span.start_ns) - latest_ns.begin();
+  for (std::size_t i = static_cast<std::size_t>(blocks_before) * block; i < thread.calls.size(); ++i) {
+    const ApiCall& call = api_calls_[thread.calls[i]];
+    if (call.start_ns >= span.end_ns) break;
+    if (call.end_ns > span.start_ns) use(call.start_ns, call.end_ns, WorkPart::launching);
+  }
+}
+
 void HostActivity::explain(const Interval& idle, const ApiCall& launch, std::vector<WorkPiece>& pieces) const {
   const Interval host{idle.start_ns, std::min(idle.end_ns, launch.end_ns)};
   if (host.end_ns <= host.start_ns) return append(pieces, idle.start_ns, idle.end_ns, WorkPart::pending);
   std::vector<Change> changes;
   for (const auto& [id, thread] : threads_) {
-    auto doing = std::upper_bound(thread.doings.begin(), thread.doings.end(), host.start_ns,
-                                  [](Nanoseconds time_ns, const Doing& d) { return time_ns < d.latest_end_ns; });
-    for (; doing != thread.doings.end() && doing->start_ns < host.end_ns; ++doing) {
-      if (doing->end_ns <= host.start_ns) continue;
-      const Precedence precedence = precedence_of(doing->part);
+    for_each_doing(thread, host, [&](Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part) {
+      const Precedence precedence = precedence_of(part);
       const int level = id == launch.thread_id ? precedence.own : precedence.other;
-      if (level == 0) continue;
-      changes.push_back({std::max(doing->start_ns, host.start_ns), level, doing->part, 1});
-      changes.push_back({std::min(doing->end_ns, host.end_ns), level, doing->part, -1});
-    }
+      if (level == 0) return;
+      changes.push_back({std::max(start_ns, host.start_ns), level, part, 1});
+      changes.push_back({std::min(end_ns, host.end_ns), level, part, -1});
+    });
   }
   sweep(host, changes, pieces);
   append(pieces, host.end_ns, idle.end_ns, WorkPart::pending);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ WorkPart part_of_call(std::string_view name);
 /// What the host threads of one device did while the GPU was idle.
 class HostActivity {
  public:
+  /// `events` must outlive it.
   explicit HostActivity(const RankEvents& events);
 
   /// Appends pieces for an idle span whose next activity `launch` launched. Where several things happened at a time,
@@ -36,23 +38,31 @@ class HostActivity {
     WorkPart part;
     Nanoseconds latest_end_ns;  ///< of this one and all before it
   };
+  /// Calls that only launch are by far the most: their numbers say it all.
   struct Thread {
-    bool launches = false;  ///< work of this device
-    std::vector<Nanoseconds> launch_starts;
-    std::vector<Doing> doings;  ///< sorted by start
+    bool launches = false;                     ///< work of this device
+    std::vector<std::uint32_t> calls;          ///< those that do no more than launch, by start
+    std::vector<Nanoseconds> block_latest_ns;  ///< latest end of the first `block`, 2 `block`, ... of these calls
+    std::vector<Doing> doings;                 ///< all else, sorted by start
   };
 
-  void add(std::uint32_t thread_id, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part);
-  void add_launching_threads(const RankEvents& events);
-  void add_calls(const RankEvents& events);
-  void add_ranges(const RankEvents& events);
-  void add_hold_ups(const RankEvents& events);
+  static constexpr std::size_t block = 64;
 
+  void add(std::uint32_t thread_id, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part);
+  void add_calls(const RankEvents& events);
+  void add_ranges(const RankEvents& events, const std::vector<bool>& launched_work);
+  void add_hold_ups(const RankEvents& events);
+  /// Calls `use(start, end, part)` for what the thread did in the span, launches last.
+  template <class Use>
+  void for_each_doing(const Thread& thread, const Interval& span, const Use& use) const;
+
+  const std::vector<ApiCall>& api_calls_;
   std::map<std::uint32_t, Thread> threads_;
   std::vector<Nanoseconds> synchronisations_, allocations_;  ///< starts, ascending
 };
 
-/// work_timeline() where the host's activity is known already.
-std::vector<WorkPiece> work_timeline(const RankEvents& events, const HostActivity& host);
+/// The pieces of work_timeline() one by one, for a device has millions; `host` is that of `events`.
+using UsePiece = std::function<void(const WorkPiece&)>;
+void for_each_work_piece(const RankEvents& events, const HostActivity& host, const UsePiece& use);
 
 }  // namespace nsys_explain::analysis

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "nsys_explain/analysis/statistics.hpp"
@@ -16,65 +16,64 @@ namespace {
 constexpr std::size_t progress_names = 16;
 constexpr std::int64_t progress_points = 64;
 
-/// What kernels of one group have in common.
+/// Kernel kinds that are looked at together.
 struct Group {
   std::string_view name;
-  const Kernel* example = nullptr;
+  std::uint32_t example = 0;  ///< one of its kinds
 };
 
 struct Grouping {
-  std::vector<std::uint32_t> group_of;  ///< by kernel
-  std::vector<Group> groups;
+  std::vector<std::uint32_t> group_of_kind;
+  std::vector<Group> groups;  ///< a window may have left some without kernels
 };
 
-Grouping group_by_name(const RankEvents& events, StringIndex Kernel::*name) {
+Grouping group_by_name(const RankEvents& events, StringIndex KernelKind::*name) {
   Grouping result;
-  const std::vector<Kernel>& kernels = events.device.kernels;
   std::vector<std::uint32_t> group_of_name(events.trace.strings.size(), 0);  // 0: none yet, else group + 1
-  result.group_of.reserve(kernels.size());
-  for (const Kernel& kernel : kernels) {
-    std::uint32_t& group = group_of_name[kernel.*name];
+  for (const KernelKind& kind : events.device.kernel_kinds) {
+    std::uint32_t& group = group_of_name[kind.*name];
     if (group == 0) {
-      result.groups.push_back({events.trace.strings[kernel.*name], &kernel});
+      const auto example = static_cast<std::uint32_t>(result.group_of_kind.size());
+      result.groups.push_back({events.trace.strings[kind.*name], example});
       group = static_cast<std::uint32_t>(result.groups.size());
     }
-    result.group_of.push_back(group - 1);
+    result.group_of_kind.push_back(group - 1);
   }
   return result;
 }
 
 using LaunchKey = std::array<std::int32_t, 7>;
 
-LaunchKey launch_key(const Kernel& k) {
+LaunchKey launch_key(const KernelKind& k) {
   return {static_cast<std::int32_t>(k.demangled_name), k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z};
 }
 
-struct LaunchKeyHash {
-  std::size_t operator()(const LaunchKey& key) const {
-    std::uint64_t hash = 0;
-    for (const std::int32_t part : key) hash = (hash ^ static_cast<std::uint32_t>(part)) * 0x9E3779B97F4A7C15ULL;
-    return hash ^ hash >> 32;
-  }
-};
-
 Grouping group_by_launch(const RankEvents& events) {
   Grouping result;
-  std::unordered_map<LaunchKey, std::uint32_t, LaunchKeyHash> group_of_key;
-  result.group_of.reserve(events.device.kernels.size());
-  for (const Kernel& kernel : events.device.kernels) {
+  std::map<LaunchKey, std::uint32_t> group_of_key;
+  for (const KernelKind& kind : events.device.kernel_kinds) {
     const auto [entry, is_new] =
-        group_of_key.try_emplace(launch_key(kernel), static_cast<std::uint32_t>(result.groups.size()));
-    if (is_new) result.groups.push_back({events.trace.strings[kernel.demangled_name], &kernel});
-    result.group_of.push_back(entry->second);
+        group_of_key.try_emplace(launch_key(kind), static_cast<std::uint32_t>(result.groups.size()));
+    if (is_new) {
+      const auto example = static_cast<std::uint32_t>(result.group_of_kind.size());
+      result.groups.push_back({events.trace.strings[kind.demangled_name], example});
+    }
+    result.group_of_kind.push_back(entry->second);
   }
   return result;
 }
 
-std::vector<std::int64_t> durations_of(const std::vector<Kernel>& kernels) {
-  std::vector<std::int64_t> durations;
-  durations.reserve(kernels.size());
-  for (const Kernel& kernel : kernels) durations.push_back(kernel.end_ns - kernel.start_ns);
-  return durations;
+/// `value(kernel)` of all kernels, by group, in the order of their starts.
+template <class Value>
+GroupedValues values_of(const RankEvents& events, const Grouping& grouping, const Value& value) {
+  const std::vector<Kernel>& kernels = events.device.kernels;
+  return GroupedValues(
+      kernels.size(), grouping.groups.size(), [&](std::size_t i) { return grouping.group_of_kind[kernels[i].kind]; },
+      [&](std::size_t i) { return value(kernels[i]); });
+}
+
+GroupedValues durations_of(const RankEvents& events, const Grouping& grouping) {
+  return values_of(events, grouping, [](const Kernel& kernel) { return kernel.end_ns - kernel.start_ns; });
 }
 
 double percent(std::int64_t part, std::int64_t whole) {
@@ -86,14 +85,18 @@ std::string_view tail_of(const Statistics& s) {
   return static_cast<double>(s.max) > 2 * s.median ? "outliers" : "none";
 }
 
-/// Groups by falling total, then name, then launch shape.
-std::vector<std::size_t> by_total(const Grouping& grouping, const std::vector<Statistics>& statistics) {
-  std::vector<std::size_t> order(grouping.groups.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+/// Groups with kernels by falling total, then name, then launch configuration.
+std::vector<std::size_t> by_total(const RankEvents& events, const Grouping& grouping,
+                                  const std::vector<Statistics>& statistics) {
+  std::vector<std::size_t> order;
+  for (std::size_t g = 0; g < grouping.groups.size(); ++g) {
+    if (statistics[g].count > 0) order.push_back(g);
+  }
+  const auto key = [&](std::size_t g) { return launch_key(events.device.kernel_kinds[grouping.groups[g].example]); };
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (statistics[a].total != statistics[b].total) return statistics[a].total > statistics[b].total;
     if (grouping.groups[a].name != grouping.groups[b].name) return grouping.groups[a].name < grouping.groups[b].name;
-    return launch_key(*grouping.groups[a].example) < launch_key(*grouping.groups[b].example);
+    return key(a) < key(b);
   });
   return order;
 }
@@ -109,9 +112,10 @@ std::vector<ColumnSchema> shape_columns() {
 
 enum class Shape { left_out, written };
 
-Table summary_table(const RankEvents& events, const std::vector<std::int64_t>& durations, const Grouping& grouping,
-                    const char* name, const char* description, Shape shape) {
-  const std::vector<Statistics> statistics = summarise_groups(grouping.group_of, durations, grouping.groups.size());
+Table summary_table(const RankEvents& events, const Grouping& grouping, const char* name, const char* description,
+                    Shape shape) {
+  GroupedValues durations = durations_of(events, grouping);
+  const std::vector<Statistics> statistics = summarise_groups(durations);
   std::int64_t total_ns = 0;
   for (const Statistics& s : statistics) total_ns += s.total;
 
@@ -128,16 +132,16 @@ Table summary_table(const RankEvents& events, const std::vector<std::int64_t>& d
 
   Table table = make_table(std::move(schema));
   RowWriter row(table);
-  for (const std::size_t g : by_total(grouping, statistics)) {
+  for (const std::size_t g : by_total(events, grouping, statistics)) {
     const Statistics& s = statistics[g];
-    const Kernel& k = *grouping.groups[g].example;
+    const KernelKind& k = events.device.kernel_kinds[grouping.groups[g].example];
     row << grouping.groups[g].name;
     if (shape == Shape::written) {
       for (const std::int32_t size : {k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z}) {
         row << std::int64_t{size};
       }
     }
-    row << events.is_communication(k) << percent(s.total, total_ns);
+    row << bool{events.communication_kinds[grouping.groups[g].example]} << percent(s.total, total_ns);
     write_statistics(row, s);
     row << tail_of(s) << (s.p99 - s.median) * static_cast<double>(s.count);
   }
@@ -147,28 +151,24 @@ Table summary_table(const RankEvents& events, const std::vector<std::int64_t>& d
 }  // namespace
 
 std::vector<Table> kernel_tables(const RankEvents& events) {
-  const std::vector<std::int64_t> durations = durations_of(events.device.kernels);
   std::vector<Table> tables;
-  tables.push_back(summary_table(events, durations, group_by_name(events, &Kernel::demangled_name), "kernels",
+  tables.push_back(summary_table(events, group_by_name(events, &KernelKind::demangled_name), "kernels",
                                  "Kernels by name with template and argument lists, most time first", Shape::left_out));
-  tables.push_back(summary_table(events, durations, group_by_name(events, &Kernel::short_name), "kernels_by_base_name",
+  tables.push_back(summary_table(events, group_by_name(events, &KernelKind::short_name), "kernels_by_base_name",
                                  "Kernels by base name, most time first", Shape::left_out));
-  const bool mangled = std::any_of(events.device.kernels.begin(), events.device.kernels.end(),
-                                   [](const Kernel& kernel) { return kernel.mangled_name != 0; });
-  if (mangled) {
-    tables.push_back(summary_table(events, durations, group_by_name(events, &Kernel::mangled_name),
-                                   "kernels_by_mangled_name", "Kernels by mangled name, most time first",
-                                   Shape::left_out));
+  const std::vector<KernelKind>& kinds = events.device.kernel_kinds;
+  if (std::any_of(kinds.begin(), kinds.end(), [](const KernelKind& kind) { return kind.mangled_name != 0; })) {
+    tables.push_back(summary_table(events, group_by_name(events, &KernelKind::mangled_name), "kernels_by_mangled_name",
+                                   "Kernels by mangled name, most time first", Shape::left_out));
   }
-  tables.push_back(summary_table(events, durations, group_by_launch(events), "kernels_by_launch",
+  tables.push_back(summary_table(events, group_by_launch(events), "kernels_by_launch",
                                  "Kernels by name, grid and block, most time first", Shape::written));
   return tables;
 }
 
 Table kernel_histogram_table(const RankEvents& events) {
-  const Grouping grouping = group_by_name(events, &Kernel::demangled_name);
-  const std::vector<std::int64_t> durations = durations_of(events.device.kernels);
-  GroupedValues grouped(grouping.group_of, durations, grouping.groups.size());
+  const Grouping grouping = group_by_name(events, &KernelKind::demangled_name);
+  GroupedValues grouped = durations_of(events, grouping);
   std::vector<std::size_t> order(grouping.groups.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
@@ -191,16 +191,10 @@ Table kernel_histogram_table(const RankEvents& events) {
 }
 
 std::vector<Table> kernel_pacing_tables(const RankEvents& events) {
-  const std::vector<Kernel>& kernels = events.device.kernels;
-  const Grouping grouping = group_by_name(events, &Kernel::short_name);
-  std::vector<std::int64_t> starts;
-  starts.reserve(kernels.size());
-  for (const Kernel& kernel : kernels) starts.push_back(kernel.start_ns);
-  // Kernels are sorted by start, and grouping keeps their order.
-  GroupedValues grouped(grouping.group_of, starts, grouping.groups.size());
-  const std::vector<Statistics> totals =
-      summarise_groups(grouping.group_of, durations_of(kernels), grouping.groups.size());
-  const std::vector<std::size_t> order = by_total(grouping, totals);
+  const Grouping grouping = group_by_name(events, &KernelKind::short_name);
+  GroupedValues grouped = durations_of(events, grouping);
+  const std::vector<std::size_t> order = by_total(events, grouping, summarise_groups(grouped));
+  grouped = values_of(events, grouping, [](const Kernel& kernel) { return kernel.start_ns; });
 
   TableSchema pacing{"kernel_pacing", "How regularly each kernel started: intervals from start to start", {}};
   pacing.columns = {{"name", ColumnKind::text, "", "base name of the kernel"},

@@ -25,25 +25,31 @@ std::uint64_t mixed(std::uint64_t x) {
 }  // namespace
 
 LaunchOrder::LaunchOrder(const RankEvents& events) {
-  std::vector<LaunchedKernel> all;
-  all.reserve(events.device.kernels.size());
-  for (const Kernel& kernel : events.device.kernels) {
-    const ApiCall* call = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    all.push_back({&kernel, call == nullptr ? kernel.start_ns : call->start_ns});
+  const std::vector<Kernel>& kernels = events.device.kernels;
+  const ApiCall* calls = events.process.api_calls.data();
+  kernels_.reserve(kernels.size());
+  for (std::uint32_t k = 0; k < kernels.size(); ++k) {
+    const ApiCall* call = events.launches.find(kernels[k].correlation_id, kernels[k].start_ns);
+    kernels_.push_back({k, call == nullptr ? LaunchedKernel::no_call : static_cast<std::uint32_t>(call - calls)});
   }
   // Kernels of one graph launch share the launch: they keep the order in which they ran.
-  sort_nearly_sorted(all, [](const LaunchedKernel& a, const LaunchedKernel& b) { return a.launch_ns < b.launch_ns; });
-  std::size_t first = 0;
-  Nanoseconds previous_ns = all.empty() ? 0 : all.front().launch_ns;
-  for (const LaunchedKernel& launched : all) {
-    if (!events.is_communication(*launched.kernel)) {
-      kernels_.push_back(launched);
+  sort_nearly_sorted(kernels_, [&](const LaunchedKernel& a, const LaunchedKernel& b) {
+    return launch_time_ns(events, a) < launch_time_ns(events, b);
+  });
+  Nanoseconds previous_ns = kernels_.empty() ? 0 : launch_time_ns(events, kernels_.front());
+  std::size_t first = 0, kept = 0;
+  for (const LaunchedKernel launched : kernels_) {
+    const Kernel& kernel = kernels[launched.kernel];
+    if (!events.is_communication(kernel)) {
+      kernels_[kept++] = launched;
       continue;
     }
-    communications_.push_back({launched.kernel->start_ns, previous_ns, launched.launch_ns, first, kernels_.size()});
-    first = kernels_.size();
-    previous_ns = launched.launch_ns;
+    const Nanoseconds launch_ns = launch_time_ns(events, launched);
+    communications_.push_back({kernel.start_ns, previous_ns, launch_ns, first, kept});
+    first = kept;
+    previous_ns = launch_ns;
   }
+  kernels_.resize(kept);
   sort_nearly_sorted(communications_,
                      [](const Communication& a, const Communication& b) { return a.enter_ns < b.enter_ns; });
 }
@@ -56,15 +62,17 @@ std::optional<LaunchSegment> LaunchOrder::before(Nanoseconds enter_ns) const {
                        std::span(kernels_).subspan(found->first, found->last - found->first)};
 }
 
-std::uint64_t KernelHashes::of(const Kernel& kernel) {
-  std::uint64_t& name = of_name_[kernel.demangled_name];
-  if (name == 0) name = fnv1a(trace_.strings[kernel.demangled_name]) | 1;
-  std::uint64_t hash = name;
-  for (const std::int32_t extent :
-       {kernel.grid_x, kernel.grid_y, kernel.grid_z, kernel.block_x, kernel.block_y, kernel.block_z}) {
-    hash = mixed(hash + static_cast<std::uint32_t>(extent));
+std::vector<std::uint64_t> hash_kernel_kinds(const RankEvents& events) {
+  std::vector<std::uint64_t> hashes;
+  for (const KernelKind& kind : events.device.kernel_kinds) {
+    std::uint64_t hash = fnv1a(events.trace.strings[kind.demangled_name]);
+    for (const std::int32_t extent :
+         {kind.grid_x, kind.grid_y, kind.grid_z, kind.block_x, kind.block_y, kind.block_z}) {
+      hash = mixed(hash + static_cast<std::uint32_t>(extent));
+    }
+    hashes.push_back(hash);
   }
-  return hash;
+  return hashes;
 }
 
 }  // namespace nsys_explain::analysis

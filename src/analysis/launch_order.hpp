@@ -9,11 +9,18 @@
 
 namespace nsys_explain::analysis {
 
-/// A kernel and when the host launched it; its own start where the call is not in the trace.
+/// A kernel and the call that launched it, by their numbers in device and process: a device has millions.
 struct LaunchedKernel {
-  const Kernel* kernel = nullptr;
-  Nanoseconds launch_ns = 0;
+  std::uint32_t kernel = 0;
+  std::uint32_t call = no_call;
+  static constexpr std::uint32_t no_call = 0xFFFFFFFF;  ///< not in the trace
 };
+
+/// When the host launched it; its own start where the call is not in the trace.
+inline Nanoseconds launch_time_ns(const RankEvents& events, const LaunchedKernel& launched) {
+  return launched.call == LaunchedKernel::no_call ? events.device.kernels[launched.kernel].start_ns
+                                                  : events.process.api_calls[launched.call].start_ns;
+}
 
 /// What the host launched between two communication kernels: the program's work for the second one.
 struct LaunchSegment {
@@ -36,19 +43,11 @@ class LaunchOrder {
     Nanoseconds enter_ns, previous_launch_ns, launch_ns;
     std::size_t first, last;  ///< its segment: [first, last) of kernels_
   };
-  std::vector<LaunchedKernel> kernels_;        ///< compute only
+  std::vector<LaunchedKernel> kernels_;        ///< compute only, by launch
   std::vector<Communication> communications_;  ///< sorted by enter
 };
 
-/// 64-bit hashes of kernels: of name, grid and block. Names are hashed once.
-class KernelHashes {
- public:
-  explicit KernelHashes(const Trace& trace) : trace_(trace), of_name_(trace.strings.size(), 0) {}
-  std::uint64_t of(const Kernel& kernel);
-
- private:
-  const Trace& trace_;
-  std::vector<std::uint64_t> of_name_;  ///< 0: not yet known
-};
+/// By kernel kind of the device: 64-bit hash of name, grid and block.
+std::vector<std::uint64_t> hash_kernel_kinds(const RankEvents& events);
 
 }  // namespace nsys_explain::analysis

@@ -36,7 +36,7 @@ AllLaunches collect(const RankEvents& events) {
   for (const Kernel& kernel : events.device.kernels) {
     const ApiCall* call = events.launches.find(kernel.correlation_id, kernel.start_ns);
     if (call == nullptr) continue;
-    Launches& l = all.by_key[{call->thread_id, call->name, kernel.demangled_name}];
+    Launches& l = all.by_key[{call->thread_id, call->name, events.device.kind_of(kernel).demangled_name}];
     l.total_ns.push_back(std::max(call->end_ns, kernel.end_ns) - call->start_ns);
     l.api_ns.push_back(call->end_ns - call->start_ns);
     if (kernel.start_ns >= call->end_ns) l.queue_ns.push_back(kernel.start_ns - call->end_ns);

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 
-#include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
@@ -14,72 +12,109 @@ ThreadLaunches::Extent ThreadLaunches::join(const Extent& a, const Extent& b) {
           std::max(a.call_end_ns, b.call_end_ns)};
 }
 
-void ThreadLaunches::finish() {
-  const auto earlier = [](const Launch& a, const Launch& b) {
-    return std::tie(a.call_start_ns, a.call_end_ns, a.gpu_start_ns, a.gpu_end_ns, a.kernel) <
-           std::tie(b.call_start_ns, b.call_end_ns, b.gpu_start_ns, b.gpu_end_ns, b.kernel);
+void ThreadLaunches::add(std::uint32_t call, const GpuActivity& activity) {
+  launches_.push_back(
+      {call, static_cast<std::uint32_t>(activity.index << 2 | static_cast<std::size_t>(activity.kind))});
+}
+
+Launch ThreadLaunches::operator[](std::size_t i) const {
+  const Entry& entry = launches_[i];
+  const ApiCall& call = process_.api_calls[entry.call];
+  const auto of = [&](const auto& activity, std::int32_t kernel) {
+    return Launch{call.start_ns, call.end_ns, activity.start_ns, activity.end_ns, kernel};
   };
-  sort_nearly_sorted(launches_, earlier);
-  const std::size_t n = launches_.size();
-  tree_.resize(2 * n);
-  for (std::size_t i = 0; i < n; ++i) {
-    tree_[n + i] = {launches_[i].gpu_start_ns, launches_[i].gpu_end_ns, launches_[i].call_end_ns};
+  const std::uint32_t index = entry.activity >> 2;
+  switch (static_cast<ActivityKind>(entry.activity & 3)) {
+    case ActivityKind::kernel:
+      return of(device_.kernels[index], static_cast<std::int32_t>(index));
+    case ActivityKind::memory_operation:
+      return of(device_.memory_operations[index], -1);
+    case ActivityKind::graph_launch:
+      break;
   }
-  for (std::size_t i = n; i-- > 1;) tree_[i] = join(tree_[2 * i], tree_[2 * i + 1]);
+  return of(device_.graph_launches[index], -1);
+}
+
+void ThreadLaunches::finish() {
+  // Calls are sorted by start; what one call launched keeps the order in which it ran.
+  sort_nearly_sorted(launches_, [](const Entry& a, const Entry& b) { return a.call < b.call; });
+  const std::size_t blocks = launches_.size() / block;
+  tree_.resize(2 * blocks);
+  for (std::size_t b = 0; b < blocks; ++b) tree_[blocks + b] = extent_of(b * block, (b + 1) * block);
+  for (std::size_t i = blocks; i-- > 1;) tree_[i] = join(tree_[2 * i], tree_[2 * i + 1]);
+}
+
+ThreadLaunches::Extent ThreadLaunches::extent_of(std::size_t first, std::size_t last) const {
+  Extent extent{std::numeric_limits<Nanoseconds>::max(), std::numeric_limits<Nanoseconds>::min(),
+                std::numeric_limits<Nanoseconds>::min()};
+  for (std::size_t i = first; i < last; ++i) {
+    const Launch launch = (*this)[i];
+    extent = join(extent, {launch.gpu_start_ns, launch.gpu_end_ns, launch.call_end_ns});
+  }
+  return extent;
 }
 
 Projection ThreadLaunches::project(Nanoseconds start_ns, Nanoseconds end_ns, std::size_t& hint) const {
   const std::size_t n = launches_.size();
   std::size_t first = hint;
-  if (first > n || (first > 0 && launches_[first - 1].call_start_ns >= start_ns)) first = 0;  // ranges out of order
-  while (first < n && launches_[first].call_start_ns < start_ns) ++first;
+  if (first > n || (first > 0 && call_start_ns(first - 1) >= start_ns)) first = 0;  // ranges out of order
+  while (first < n && call_start_ns(first) < start_ns) ++first;
   hint = first;
   // Galloping: most ranges are short.
   std::size_t step = 1;
-  while (first + step < n && launches_[first + step].call_start_ns <= end_ns) step *= 2;
+  while (first + step < n && call_start_ns(first + step) <= end_ns) step *= 2;
   std::size_t last = static_cast<std::size_t>(
       std::upper_bound(launches_.begin() + static_cast<std::ptrdiff_t>(std::min(first + step / 2, n)),
                        launches_.begin() + static_cast<std::ptrdiff_t>(std::min(first + step, n)), end_ns,
-                       [](Nanoseconds t, const Launch& launch) { return t < launch.call_start_ns; }) -
+                       [&](Nanoseconds t, const Entry& e) { return t < process_.api_calls[e.call].start_ns; }) -
       launches_.begin());
-  while (last > first && launches_[last - 1].call_end_ns > end_ns) --last;  // the call that the end cuts
+  while (last > first && call_end_ns(last - 1) > end_ns) --last;  // the call that the end cuts
   if (last == first) return {};
 
-  Extent extent{std::numeric_limits<Nanoseconds>::max(), std::numeric_limits<Nanoseconds>::min(),
-                std::numeric_limits<Nanoseconds>::min()};
-  for (std::size_t l = first + n, r = last + n; l < r; l /= 2, r /= 2) {
-    if (l % 2 == 1) extent = join(extent, tree_[l++]);
-    if (r % 2 == 1) extent = join(extent, tree_[--r]);
+  const std::size_t blocks = tree_.size() / 2, first_block = (first + block - 1) / block, last_block = last / block;
+  Extent extent = extent_of(first, std::min(first_block * block, last));
+  if (first_block < last_block) {
+    for (std::size_t l = first_block + blocks, r = last_block + blocks; l < r; l /= 2, r /= 2) {
+      if (l % 2 == 1) extent = join(extent, tree_[l++]);
+      if (r % 2 == 1) extent = join(extent, tree_[--r]);
+    }
   }
+  extent = join(extent, extent_of(std::max(first, std::max(first_block, last_block) * block), last));
   Projection result{static_cast<std::int64_t>(last - first), extent.gpu_start_ns, extent.gpu_end_ns};
   if (extent.call_end_ns <= end_ns) return result;
   // Calls nested in one that outlasts the range: rare, so one by one.
   result = {0, std::numeric_limits<Nanoseconds>::max(), std::numeric_limits<Nanoseconds>::min()};
   for (std::size_t i = first; i < last; ++i) {
-    if (launches_[i].call_end_ns > end_ns) continue;
+    const Launch launch = (*this)[i];
+    if (launch.call_end_ns > end_ns) continue;
     ++result.operations;
-    result.start_ns = std::min(result.start_ns, launches_[i].gpu_start_ns);
-    result.end_ns = std::max(result.end_ns, launches_[i].gpu_end_ns);
+    result.start_ns = std::min(result.start_ns, launch.gpu_start_ns);
+    result.end_ns = std::max(result.end_ns, launch.gpu_end_ns);
   }
   return result;
 }
 
 DeviceLaunches collect_launches(const RankEvents& events) {
   DeviceLaunches result;
+  ThreadLaunches* thread = nullptr;  // the one of the last operation: they come in long runs
+  std::uint32_t thread_id = 0;
   for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
     const ApiCall* call = events.launches.find(activity.correlation_id, activity.start_ns);
-    const bool is_kernel = activity.kind == ActivityKind::kernel;
     if (call == nullptr) {
-      if (is_kernel) {
+      if (activity.kind == ActivityKind::kernel) {
         ++result.kernels_without_call;
         result.kernel_ns_without_call += activity.end_ns - activity.start_ns;
       }
       return;
     }
-    result.threads[call->thread_id].add({call->start_ns, call->end_ns, activity.start_ns, activity.end_ns,
-                                         is_kernel ? static_cast<std::int32_t>(activity.index) : -1});
+    const auto number = static_cast<std::uint32_t>(call - events.process.api_calls.data());
+    if (thread == nullptr || thread_id != call->thread_id) {
+      thread_id = call->thread_id;
+      thread = &result.threads.try_emplace(thread_id, events.process, events.device).first->second;
+    }
+    thread->add(number, activity);
   });
-  for (auto& [thread, launches] : result.threads) launches.finish();
+  for (auto& [id, launches] : result.threads) launches.finish();
   return result;
 }
 

@@ -24,14 +24,17 @@ struct Ranges {
       : events(rank),
         ranges(rank.process.nvtx_ranges),
         names(group_ranges(rank.trace, rank.process)),
-        nesting(nest_ranges(ranges, ranges.empty() ? 0 : last_time(rank.trace))) {}
+        open_end_ns(ranges.empty() ? 0 : last_time(rank.trace)),
+        nesting(nest_ranges(ranges, open_end_ns)) {}
 
-  Nanoseconds duration(std::size_t i) const { return nesting.end_ns[i] - ranges[i].start_ns; }
+  Nanoseconds end_ns(std::size_t i) const { return end_of(ranges[i], open_end_ns); }
+  Nanoseconds duration(std::size_t i) const { return end_ns(i) - ranges[i].start_ns; }
   std::string_view domain(const RangeGroup& group) const { return events.trace.strings[group.domain]; }
 
   const RankEvents& events;
   const std::vector<NvtxRange>& ranges;
   RangeGroups names;
+  Nanoseconds open_end_ns;
   Nesting nesting;
 };
 
@@ -50,16 +53,8 @@ std::vector<ColumnSchema> range_columns() {
 
 /// Values of groups, and one sum beside them.
 struct GroupedSamples {
-  std::vector<std::uint32_t> group_of;
-  std::vector<std::int64_t> values;
+  GroupedValues values;
   std::vector<std::int64_t> extra;  ///< by group
-
-  explicit GroupedSamples(std::size_t groups) : extra(groups, 0) {}
-  void add(std::uint32_t group, std::int64_t value, std::int64_t more) {
-    group_of.push_back(group);
-    values.push_back(value);
-    extra[group] += more;
-  }
 };
 
 /// One row for each of the groups with the most time, and one for the rest together: `write_names(group)`, the
@@ -68,7 +63,7 @@ template <class WriteNames, class WriteOther, class Key>
 void write_groups(Table& table, GroupedSamples samples, const WriteNames& write_names, const WriteOther& write_other,
                   const Key& key) {
   const std::size_t groups = samples.extra.size();
-  const std::vector<Statistics> statistics = summarise_groups(samples.group_of, samples.values, groups);
+  const std::vector<Statistics> statistics = summarise_groups(samples.values);
   std::vector<std::uint32_t> order;
   for (std::uint32_t g = 0; g < groups; ++g) {
     if (statistics[g].count > 0) order.push_back(g);
@@ -85,15 +80,12 @@ void write_groups(Table& table, GroupedSamples samples, const WriteNames& write_
     row << samples.extra[order[i]];
   }
   if (shown == order.size()) return;
-  std::vector<bool> is_other(groups, false);
   std::int64_t extra = 0;
-  for (std::size_t i = shown; i < order.size(); ++i) {
-    is_other[order[i]] = true;
-    extra += samples.extra[order[i]];
-  }
   std::vector<std::int64_t> others;
-  for (std::size_t i = 0; i < samples.values.size(); ++i) {
-    if (is_other[samples.group_of[i]]) others.push_back(samples.values[i]);
+  for (std::size_t i = shown; i < order.size(); ++i) {
+    extra += samples.extra[order[i]];
+    const std::span<const std::int64_t> values = samples.values[order[i]];
+    others.insert(others.end(), values.begin(), values.end());
   }
   write_other(row);
   write_statistics(row, summarise(others));
@@ -124,28 +116,54 @@ Table sum_table(const Ranges& r) {
       range_columns(),
       {{"own_ns", integer, "ns", "sum without push/pop ranges directly inside; that of StartEnd as it is"}}));
   if (!speaks_for_process(r.events.process, r.events.device)) return table;
-  GroupedSamples samples(r.names.groups.size());
+  std::vector<std::int64_t> own_ns(r.names.groups.size(), 0);
   for (std::size_t i = 0; i < r.ranges.size(); ++i) {
-    if (r.names.group_of[i] == no_group) continue;
-    samples.add(r.names.group_of[i], r.duration(i), r.duration(i) - r.nesting.children_ns[i]);
+    if (r.names.group_of[i] != no_group) own_ns[r.names.group_of[i]] += r.duration(i) - r.nesting.children_ns[i];
   }
-  write_range_groups(table, r, std::move(samples));
+  write_range_groups(table, r,
+                     {GroupedValues(
+                          r.ranges.size(), own_ns.size(), [&](std::size_t i) { return r.names.group_of[i]; },
+                          [&](std::size_t i) { return r.duration(i); }),
+                      std::move(own_ns)});
   return table;
 }
 
-/// The `most` indices of largest value, ties by smaller index, in ascending order of index.
-std::vector<std::uint32_t> largest(std::vector<std::uint32_t> indices, std::size_t most,
-                                   const std::vector<std::int64_t>& value) {
-  if (indices.size() > most) {
-    const auto before = [&](std::uint32_t a, std::uint32_t b) {
-      return value[a] != value[b] ? value[a] > value[b] : a < b;
-    };
-    std::nth_element(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(most), indices.end(), before);
-    indices.resize(most);
-    std::sort(indices.begin(), indices.end());
+/// The `most_traced` ranges of largest value, ties by smaller index.
+class LargestRanges {
+ public:
+  struct Range {
+    std::uint32_t index = 0;
+    std::int64_t value = 0;
+    Projection projection;  ///< where there is one
+  };
+  void add(const Range& range) {
+    if (was_shortened_ && !is_larger(range, smallest_)) return;
+    ranges_.push_back(range);
+    if (ranges_.size() >= 4 * most_traced) shorten();
   }
-  return indices;
-}
+  /// By index.
+  std::vector<Range> take() {
+    shorten();
+    std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.index < b.index; });
+    return std::move(ranges_);
+  }
+
+ private:
+  static bool is_larger(const Range& a, const Range& b) {
+    return a.value != b.value ? a.value > b.value : a.index < b.index;
+  }
+  void shorten() {
+    if (ranges_.size() <= most_traced) return;
+    const auto end = ranges_.begin() + static_cast<std::ptrdiff_t>(most_traced);
+    std::nth_element(ranges_.begin(), end - 1, ranges_.end(), is_larger);
+    ranges_.erase(end, ranges_.end());
+    smallest_ = ranges_.back();
+    was_shortened_ = true;
+  }
+  std::vector<Range> ranges_;
+  bool was_shortened_ = false;
+  Range smallest_;  ///< of those kept when there were too many: what is smaller cannot count any more
+};
 
 Table trace_table(const Ranges& r) {
   Table table =
@@ -164,20 +182,24 @@ Table trace_table(const Ranges& r) {
                    {"own_ns", integer, "ns", "duration without them"},
                    {"children", integer, "", "ranges directly inside"}}});
   if (!speaks_for_process(r.events.process, r.events.device)) return table;
-  std::vector<std::uint32_t> chosen;
-  std::vector<std::int64_t> durations(r.ranges.size());
+  LargestRanges longest;
   for (std::size_t i = 0; i < r.ranges.size(); ++i) {
-    durations[i] = r.duration(i);
-    if (r.ranges[i].kind == NvtxKind::push_pop) chosen.push_back(static_cast<std::uint32_t>(i));
+    if (r.ranges[i].kind == NvtxKind::push_pop) longest.add({static_cast<std::uint32_t>(i), r.duration(i), {}});
+  }
+  const std::vector<LargestRanges::Range> chosen = longest.take();
+  std::unordered_map<std::uint32_t, std::int64_t> children;
+  for (const auto& range : chosen) children[range.index] = 0;
+  for (const std::uint32_t parent : r.nesting.parent) {
+    if (const auto counted = children.find(parent); counted != children.end()) ++counted->second;
   }
   RowWriter row(table);
-  for (const std::uint32_t i : largest(std::move(chosen), most_traced, durations)) {
+  for (const auto& [i, duration_ns, none] : chosen) {
     const NvtxRange& range = r.ranges[i];
     row << std::int64_t{i} << (r.nesting.parent[i] == no_parent ? std::int64_t{-1} : std::int64_t{r.nesting.parent[i]})
         << std::int64_t{r.nesting.level[i]} << std::string_view(r.events.trace.strings[range.domain])
         << std::string_view(r.events.trace.strings[range.text]) << std::int64_t{range.thread_id} << range.start_ns
-        << r.nesting.end_ns[i] << durations[i] << r.nesting.children_ns[i] << durations[i] - r.nesting.children_ns[i]
-        << std::int64_t{r.nesting.children[i]};
+        << r.end_ns(i) << duration_ns << r.nesting.children_ns[i] << duration_ns - r.nesting.children_ns[i]
+        << children[i];
   }
   return table;
 }
@@ -186,36 +208,48 @@ bool can_be_projected(const NvtxRange& range) {
   return range.kind != NvtxKind::mark && range.thread_id == range.end_thread_id;
 }
 
-/// The projection of every range, parallel to the ranges; without operations where there is none.
-std::vector<Projection> project_ranges(const Ranges& r, const DeviceLaunches& launches) {
-  std::vector<Projection> projections(r.ranges.size());
+/// What the tables of projections need of the projections of all ranges.
+struct Projections {
+  std::vector<Nanoseconds> length_ns;    ///< by range; -1: none
+  std::vector<std::int64_t> operations;  ///< by group
+  LargestRanges longest;
+};
+
+Projections project_ranges(const Ranges& r, const DeviceLaunches& launches) {
+  Projections all{
+      std::vector<Nanoseconds>(r.ranges.size(), -1), std::vector<std::int64_t>(r.names.groups.size(), 0), {}};
   std::unordered_map<std::uint32_t, std::size_t> hints;
   for (std::size_t i = 0; i < r.ranges.size(); ++i) {
     const NvtxRange& range = r.ranges[i];
     if (!can_be_projected(range)) continue;
     const auto thread = launches.threads.find(range.thread_id);
     if (thread == launches.threads.end()) continue;
-    projections[i] = thread->second.project(range.start_ns, r.nesting.end_ns[i], hints[range.thread_id]);
+    const Projection p = thread->second.project(range.start_ns, r.end_ns(i), hints[range.thread_id]);
+    if (p.operations == 0) continue;
+    all.length_ns[i] = p.end_ns - p.start_ns;
+    all.operations[r.names.group_of[i]] += p.operations;
+    all.longest.add({static_cast<std::uint32_t>(i), all.length_ns[i], p});
   }
-  return projections;
+  return all;
 }
 
-Table projection_table(const Ranges& r, const std::vector<Projection>& projections) {
+Table projection_table(const Ranges& r, const Projections& projections) {
   Table table = make_table(with_columns(
       {"nvtx_gpu_projection",
        "From the first start to the last end of GPU work launched inside a range on its thread, gaps included",
        {}},
       range_columns(), {{"gpu_operations", integer, "", "kernels, copies, sets and graphs launched inside"}}));
-  GroupedSamples samples(r.names.groups.size());
-  for (std::size_t i = 0; i < r.ranges.size(); ++i) {
-    const Projection& p = projections[i];
-    if (p.operations > 0) samples.add(r.names.group_of[i], p.end_ns - p.start_ns, p.operations);
-  }
-  write_range_groups(table, r, std::move(samples));
+  const std::vector<Nanoseconds>& length_ns = projections.length_ns;
+  write_range_groups(table, r,
+                     {GroupedValues(
+                          length_ns.size(), r.names.groups.size(),
+                          [&](std::size_t i) { return length_ns[i] < 0 ? no_group : r.names.group_of[i]; },
+                          [&](std::size_t i) { return length_ns[i]; }),
+                      projections.operations});
   return table;
 }
 
-Table projection_trace_table(const Ranges& r, const std::vector<Projection>& projections) {
+Table projection_trace_table(const Ranges& r, Projections& projections) {
   Table table = make_table({"nvtx_gpu_projection_trace",
                             "The ranges with the longest GPU projections of each trace rank (at most 1,000), by start",
                             {{"range_id", integer, "", "number of the range in its process"},
@@ -230,20 +264,13 @@ Table projection_trace_table(const Ranges& r, const std::vector<Projection>& pro
                              {"host_start_ns", ColumnKind::time, "ns", "of the range itself"},
                              {"host_ns", integer, "ns", "its duration"},
                              {"gpu_operations", integer, "", ""}}});
-  std::vector<std::uint32_t> chosen;
-  std::vector<std::int64_t> durations(r.ranges.size());
-  for (std::size_t i = 0; i < r.ranges.size(); ++i) {
-    if (projections[i].operations == 0) continue;
-    durations[i] = projections[i].end_ns - projections[i].start_ns;
-    chosen.push_back(static_cast<std::uint32_t>(i));
-  }
   RowWriter row(table);
-  for (const std::uint32_t i : largest(std::move(chosen), most_traced, durations)) {
+  for (const auto& [i, length_ns, projection] : projections.longest.take()) {
     const NvtxRange& range = r.ranges[i];
     row << std::int64_t{i} << std::string_view(r.events.trace.strings[range.domain])
         << std::string_view(r.events.trace.strings[range.text]) << range_style(range.kind)
-        << std::int64_t{range.thread_id} << std::int64_t{r.nesting.level[i]} << projections[i].start_ns
-        << projections[i].end_ns << durations[i] << range.start_ns << r.duration(i) << projections[i].operations;
+        << std::int64_t{range.thread_id} << std::int64_t{r.nesting.level[i]} << projection.start_ns << projection.end_ns
+        << length_ns << range.start_ns << r.duration(i) << projection.operations;
   }
   return table;
 }
@@ -253,7 +280,7 @@ struct Coverage {
   Nanoseconds kernel_ns = 0, covered_ns = 0;
 };
 
-/// Samples of (range group, kernel name) pairs.
+/// Pairs of range group and kernel name, numbered in the order in which they are met.
 struct KernelPairs {
   struct Pair {
     std::uint32_t group = 0;
@@ -261,20 +288,25 @@ struct KernelPairs {
     std::int64_t last_range = -1;  ///< position in the thread's order, so that instances count once
   };
   std::vector<Pair> pairs;
+  std::vector<std::size_t> kernels;  ///< by pair
+  std::vector<std::int64_t> ranges;  ///< by pair
   std::unordered_map<std::uint64_t, std::uint32_t> number_of;
-  GroupedSamples samples{0};
 
-  void add(std::uint32_t group, StringIndex kernel, std::int64_t range_position, Nanoseconds duration_ns) {
-    const std::uint64_t key = static_cast<std::uint64_t>(group) << 32 | kernel;
-    const auto [entry, is_new] = number_of.try_emplace(key, static_cast<std::uint32_t>(pairs.size()));
+  static std::uint64_t key(std::uint32_t group, StringIndex kernel) {
+    return static_cast<std::uint64_t>(group) << 32 | kernel;
+  }
+  void add(std::uint32_t group, StringIndex kernel, std::int64_t range_position) {
+    const auto [entry, is_new] = number_of.try_emplace(key(group, kernel), static_cast<std::uint32_t>(pairs.size()));
     if (is_new) {
       pairs.push_back({group, kernel});
-      samples.extra.push_back(0);
+      kernels.push_back(0);
+      ranges.push_back(0);
     }
-    Pair& pair = pairs[entry->second];
-    const bool new_instance = range_position > pair.last_range;
-    if (new_instance) pair.last_range = range_position;
-    samples.add(entry->second, duration_ns, new_instance ? 1 : 0);
+    const std::size_t number = entry->second;
+    ++kernels[number];
+    if (range_position <= pairs[number].last_range) return;
+    pairs[number].last_range = range_position;
+    ++ranges[number];
   }
 };
 
@@ -285,9 +317,10 @@ void walk_launches(const Ranges& r, const DeviceLaunches& launches, const Use& u
   struct Open {
     std::uint32_t range;
     std::int64_t position;
+    Nanoseconds end_ns;
   };
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_thread;
-  for (const std::uint32_t i : outer_first(r.ranges, r.nesting.end_ns)) {
+  for (const std::uint32_t i : outer_first(r.ranges, r.open_end_ns)) {
     if (can_be_projected(r.ranges[i]) && launches.threads.contains(r.ranges[i].thread_id)) {
       of_thread[r.ranges[i].thread_id].push_back(i);
     }
@@ -297,14 +330,16 @@ void walk_launches(const Ranges& r, const DeviceLaunches& launches, const Use& u
     const std::vector<std::uint32_t>& order = of_thread[thread];
     std::vector<Open> open, around;
     std::size_t next = 0;
-    for (const Launch& launch : of_this.launches()) {
-      std::erase_if(open, [&](const Open& o) { return r.nesting.end_ns[o.range] < launch.call_start_ns; });
+    for (std::size_t i = 0; i < of_this.size(); ++i) {
+      const Launch launch = of_this[i];
+      std::erase_if(open, [&](const Open& o) { return o.end_ns < launch.call_start_ns; });
       for (; next < order.size() && r.ranges[order[next]].start_ns <= launch.call_start_ns; ++next, ++position) {
-        if (r.nesting.end_ns[order[next]] >= launch.call_start_ns) open.push_back({order[next], position});
+        const Nanoseconds end_ns = r.end_ns(order[next]);
+        if (end_ns >= launch.call_start_ns) open.push_back({order[next], position, end_ns});
       }
       around.clear();
       for (const Open& o : open) {
-        if (r.nesting.end_ns[o.range] >= launch.call_end_ns) around.push_back(o);
+        if (o.end_ns >= launch.call_end_ns) around.push_back(o);
       }
       use(launch, around);
     }
@@ -323,24 +358,35 @@ Table kernels_in_ranges_table(const Ranges& r, const DeviceLaunches& launches, C
                                          {"kernel", text, "", "kernel with its template and argument lists"}},
                                         {{"ranges", integer, "", "ranges of that name that launched the kernel"}}));
   KernelPairs found;
-  const auto& kernels = r.events.device.kernels;
+  const DeviceTrace& device = r.events.device;
+  const auto& kernels = device.kernels;
+  const auto name_of = [&](const Launch& launch) {
+    return device.kind_of(kernels[static_cast<std::size_t>(launch.kernel)]).demangled_name;
+  };
   walk_launches(r, launches, [&](const Launch& launch, const auto& around) {
     if (launch.kernel < 0) return;
-    const Nanoseconds duration_ns = launch.gpu_end_ns - launch.gpu_start_ns;
     bool covered = false;
     for (const auto& open : around) {
       covered = covered || r.events.trace.strings[r.ranges[open.range].domain] != "NCCL";
-      found.add(r.names.group_of[open.range], kernels[static_cast<std::size_t>(launch.kernel)].demangled_name,
-                open.position, duration_ns);
+      found.add(r.names.group_of[open.range], name_of(launch), open.position);
     }
     coverage.covered += covered ? 1 : 0;
-    coverage.covered_ns += covered ? duration_ns : 0;
+    coverage.covered_ns += covered ? launch.gpu_end_ns - launch.gpu_start_ns : 0;
+  });
+  // Once more rather than to keep a pair for each: a kernel in ranges within ranges counts several times.
+  GroupedValues durations(found.kernels);
+  walk_launches(r, launches, [&](const Launch& launch, const auto& around) {
+    if (launch.kernel < 0) return;
+    for (const auto& open : around) {
+      const auto pair = found.number_of.find(KernelPairs::key(r.names.group_of[open.range], name_of(launch)));
+      durations.put(pair->second, launch.gpu_end_ns - launch.gpu_start_ns);
+    }
   });
   for (const Kernel& kernel : kernels) coverage.kernel_ns += kernel.end_ns - kernel.start_ns;
   coverage.kernels = static_cast<std::int64_t>(kernels.size());
   const auto& strings = r.events.trace.strings;
   write_groups(
-      table, std::move(found.samples),
+      table, {std::move(durations), std::move(found.ranges)},
       [&](RowWriter& row, std::uint32_t p) {
         const RangeGroup& group = r.names.groups[found.pairs[p].group];
         row << r.domain(group) << group.name << range_style(group.kind)
@@ -379,14 +425,13 @@ Table coverage_table(const Ranges& r, const DeviceLaunches& launches, const Cove
 
 }  // namespace
 
-std::vector<Table> nvtx_tables(const RankEvents& events) {
+std::vector<Table> nvtx_tables(const RankEvents& events, const DeviceLaunches& launches) {
   const Ranges r(events);
-  const DeviceLaunches launches = collect_launches(events);
   std::vector<Table> tables;
   tables.push_back(sum_table(r));
   tables.push_back(trace_table(r));
   {
-    const std::vector<Projection> projections = project_ranges(r, launches);
+    Projections projections = project_ranges(r, launches);
     tables.push_back(projection_table(r, projections));
     tables.push_back(projection_trace_table(r, projections));
   }

@@ -8,7 +8,7 @@
 
 namespace nsys_explain::analysis {
 
-std::vector<std::uint32_t> outer_first(const std::vector<NvtxRange>& ranges, const std::vector<Nanoseconds>& end_ns) {
+std::vector<std::uint32_t> outer_first(const std::vector<NvtxRange>& ranges, Nanoseconds open_end_ns) {
   std::vector<std::uint32_t> order(ranges.size());
   std::iota(order.begin(), order.end(), 0U);
   // Sorted by start already; only runs of equal starts change.
@@ -17,8 +17,9 @@ std::vector<std::uint32_t> outer_first(const std::vector<NvtxRange>& ranges, con
     while (end < order.size() && ranges[end].start_ns == ranges[begin].start_ns) ++end;
     if (end - begin > 1) {
       std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(begin),
-                       order.begin() + static_cast<std::ptrdiff_t>(end),
-                       [&](std::uint32_t a, std::uint32_t b) { return end_ns[a] > end_ns[b]; });
+                       order.begin() + static_cast<std::ptrdiff_t>(end), [&](std::uint32_t a, std::uint32_t b) {
+                         return end_of(ranges[a], open_end_ns) > end_of(ranges[b], open_end_ns);
+                       });
     }
     begin = end;
   }
@@ -28,32 +29,28 @@ std::vector<std::uint32_t> outer_first(const std::vector<NvtxRange>& ranges, con
 Nesting nest_ranges(const std::vector<NvtxRange>& ranges, Nanoseconds open_end_ns) {
   const std::size_t n = ranges.size();
   Nesting nesting;
-  nesting.end_ns.reserve(n);
-  for (const NvtxRange& range : ranges) {
-    nesting.end_ns.push_back(range.end_ns == no_time ? std::max(open_end_ns, range.start_ns) : range.end_ns);
-  }
   nesting.parent.assign(n, no_parent);
   nesting.level.assign(n, 0);
-  nesting.children.assign(n, 0);
   nesting.children_ns.assign(n, 0);
-  std::map<std::pair<std::uint32_t, StringIndex>, std::vector<std::uint32_t>> stacks;  // by thread and domain
-  for (const std::uint32_t i : outer_first(ranges, nesting.end_ns)) {
+  struct Open {
+    std::uint32_t range;
+    Nanoseconds end_ns;
+  };
+  std::map<std::pair<std::uint32_t, StringIndex>, std::vector<Open>> stacks;  // by thread and domain
+  for (const std::uint32_t i : outer_first(ranges, open_end_ns)) {
     const NvtxRange& range = ranges[i];
     if (range.kind != NvtxKind::push_pop) continue;
-    std::vector<std::uint32_t>& stack = stacks[{range.thread_id, range.domain}];
-    while (!stack.empty() &&
-           (nesting.end_ns[stack.back()] < nesting.end_ns[i] || nesting.end_ns[stack.back()] <= range.start_ns)) {
-      stack.pop_back();
-    }
+    const Nanoseconds end_ns = end_of(range, open_end_ns);
+    std::vector<Open>& stack = stacks[{range.thread_id, range.domain}];
+    while (!stack.empty() && (stack.back().end_ns < end_ns || stack.back().end_ns <= range.start_ns)) stack.pop_back();
     if (!stack.empty()) {
-      const std::uint32_t parent = stack.back();
+      const std::uint32_t parent = stack.back().range;
       nesting.parent[i] = parent;
       nesting.level[i] = static_cast<std::uint16_t>(
           std::min<std::size_t>(nesting.level[parent] + std::size_t{1}, std::numeric_limits<std::uint16_t>::max()));
-      ++nesting.children[parent];
-      nesting.children_ns[parent] += nesting.end_ns[i] - range.start_ns;
+      nesting.children_ns[parent] += end_ns - range.start_ns;
     }
-    stack.push_back(i);
+    stack.push_back({i, end_ns});
   }
   return nesting;
 }

@@ -162,8 +162,9 @@ void add_up_excess(Path& path) {
 
 std::uint64_t names_of_kernels(const RankEvents& events) {
   std::set<StringIndex> names;
-  for (const Kernel& kernel : events.device.kernels) {
-    if (!events.is_communication(kernel)) names.insert(kernel.short_name);
+  const std::vector<KernelKind>& kinds = events.device.kernel_kinds;
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    if (!events.communication_kinds[k]) names.insert(kinds[k].short_name);
   }
   std::uint64_t digest = 0;  // a sum: string indices differ from file to file, and so does their order
   for (const StringIndex name : names) {

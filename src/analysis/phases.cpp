@@ -80,7 +80,8 @@ void attribute(const ThreadLaunches& launches, const std::vector<std::size_t>& c
                Phases& phases) {
   std::vector<std::size_t> open;  // by start, so that the innermost comes last
   std::size_t next = 0;
-  for (const Launch& launch : launches.launches()) {
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const Launch launch = launches[i];
     const Nanoseconds at_ns = launch.call_start_ns;
     std::erase_if(open, [&](std::size_t r) { return phases.ranges[r].end_ns < at_ns; });
     for (; next < candidates.size() && phases.ranges[candidates[next]].start_ns <= at_ns; ++next) {
@@ -200,9 +201,10 @@ Table serving_table(const Phases& phases) {
 
 }  // namespace
 
-std::vector<Table> phase_tables(const RankEvents& events, const std::vector<PhaseRule>& rules) {
+std::vector<Table> phase_tables(const RankEvents& events, const DeviceLaunches& launches,
+                                const std::vector<PhaseRule>& rules) {
   Phases phases = find_phases(events, PhaseNames(rules));
-  if (!phases.ranges.empty()) attribute_launches(collect_launches(events), phases);
+  if (!phases.ranges.empty()) attribute_launches(launches, phases);
   return {phases_table(phases), steps_table(phases), serving_table(phases)};
 }
 

@@ -28,13 +28,22 @@ double percent(double part, double whole) {
 struct KernelTime {
   std::int64_t count = 0;
   Nanoseconds total_ns = 0;
-  void add(const Kernel& kernel) {
-    ++count;
-    total_ns += kernel.end_ns - kernel.start_ns;
+  void add(const KernelTime& other) {
+    count += other.count;
+    total_ns += other.total_ns;
   }
 };
 
-Table occupancy_table(const RankEvents& events, const std::optional<GpuPeaks>& gpu) {
+/// By kernel kind of the device.
+using KindTimes = std::vector<KernelTime>;
+
+KindTimes sum_by_kind(const DeviceTrace& device) {
+  KindTimes times(device.kernel_kinds.size());
+  for (const Kernel& kernel : device.kernels) times[kernel.kind].add({1, kernel.end_ns - kernel.start_ns});
+  return times;
+}
+
+Table occupancy_table(const RankEvents& events, const KindTimes& times, const std::optional<GpuPeaks>& gpu) {
   Table table = make_table(
       {"kernel_occupancy",
        "Theoretical occupancy by kernel and launch configuration, most time first (at most 500 for each trace rank)",
@@ -54,10 +63,12 @@ Table occupancy_table(const RankEvents& events, const std::optional<GpuPeaks>& g
   using Shape = std::tuple<StringIndex, std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t,
                            std::int32_t, std::int32_t, std::int32_t>;
   std::map<Shape, KernelTime> shapes;
-  for (const Kernel& k : events.device.kernels) {
+  for (std::size_t kind = 0; kind < times.size(); ++kind) {
+    if (times[kind].count == 0) continue;
+    const KernelKind& k = events.device.kernel_kinds[kind];
     shapes[{k.demangled_name, k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z, k.registers_per_thread,
             k.static_shared_bytes + k.dynamic_shared_bytes}]
-        .add(k);
+        .add(times[kind]);
   }
   const auto& strings = events.trace.strings;
   std::vector<std::pair<Shape, KernelTime>> order(shapes.begin(), shapes.end());
@@ -91,7 +102,8 @@ bool is_gemm(const std::string& short_name) {
   return false;
 }
 
-Table model_flops_table(const RankEvents& events, const std::optional<GpuPeaks>& gpu, const GemmLog& log) {
+Table model_flops_table(const RankEvents& events, const KindTimes& times, const std::optional<GpuPeaks>& gpu,
+                        const GemmLog& log) {
   Table table =
       make_table({"model_flops",
                   "FLOPs of logged matrix multiplications (2MNK) against the peak of the GPU and type",
@@ -113,15 +125,15 @@ Table model_flops_table(const RankEvents& events, const std::optional<GpuPeaks>&
   if (own == log.end() && log.size() > 1) return table;  // of other processes
   const auto& types = own == log.end() ? log.begin()->second : own->second;
   KernelTime gemms;
-  for (const Kernel& kernel : events.device.kernels) {
-    if (is_gemm(events.trace.strings[kernel.short_name])) gemms.add(kernel);
+  for (std::size_t kind = 0; kind < times.size(); ++kind) {
+    if (is_gemm(events.trace.strings[events.device.kernel_kinds[kind].short_name])) gemms.add(times[kind]);
   }
   if (gemms.count == 0) return table;
   std::int64_t logged = 0;
   for (const auto& [type, of_type] : types) logged += of_type.calls;
   const double ratio = static_cast<double>(gemms.count) / static_cast<double>(logged);
   const bool scaled = std::abs(ratio - 1) > 0.05;
-  const Nanoseconds window_ns = compute_budget(events.device, events.is_communication).window_ns;
+  const Nanoseconds window_ns = compute_budget(events.device, events.communication_kinds).window_ns;
   RowWriter row(table);
   for (const auto& [type, of_type] : types) {
     const double flops = of_type.flops * (scaled ? ratio : 1);
@@ -141,7 +153,8 @@ bool is_kernel(const std::string& ncu_name, const std::string& demangled, const 
                                              demangled[without_arguments.size()] == '(');
 }
 
-Table roofline_table(const RankEvents& events, const std::optional<GpuPeaks>& gpu, const std::vector<NcuKernel>& ncu) {
+Table roofline_table(const RankEvents& events, const KindTimes& times, const std::optional<GpuPeaks>& gpu,
+                     const std::vector<NcuKernel>& ncu) {
   Table table = make_table(
       {"roofline",
        "Work per launch from Nsight Compute over the durations in this trace; -1: not collected",
@@ -167,13 +180,14 @@ Table roofline_table(const RankEvents& events, const std::optional<GpuPeaks>& gp
   for (const NcuKernel& profiled : ncu) {
     std::map<std::pair<StringIndex, StringIndex>, bool> matches;
     KernelTime time;
-    for (const Kernel& kernel : events.device.kernels) {
-      const auto [entry, is_new] = matches.try_emplace({kernel.demangled_name, kernel.short_name});
+    for (std::size_t k = 0; k < times.size(); ++k) {
+      const KernelKind& kind = events.device.kernel_kinds[k];
+      const auto [entry, is_new] = matches.try_emplace({kind.demangled_name, kind.short_name});
       if (is_new) {
-        entry->second = is_kernel(profiled.name, events.trace.strings[kernel.demangled_name],
-                                  events.trace.strings[kernel.short_name]);
+        entry->second =
+            is_kernel(profiled.name, events.trace.strings[kind.demangled_name], events.trace.strings[kind.short_name]);
       }
-      if (entry->second) time.add(kernel);
+      if (entry->second) time.add(times[k]);
     }
     if (time.count == 0) continue;
     const bool has_flops = profiled.flops >= 0, has_bytes = profiled.dram_bytes > 0;
@@ -197,7 +211,8 @@ Table roofline_table(const RankEvents& events, const std::optional<GpuPeaks>& gp
   return table;
 }
 
-Table weight_table(const RankEvents& events, const std::optional<GpuPeaks>& gpu, const std::vector<WeightRule>& rules) {
+Table weight_table(const RankEvents& events, const KindTimes& times, const std::optional<GpuPeaks>& gpu,
+                   const std::vector<WeightRule>& rules) {
   Table table = make_table({"weight_bandwidth",
                             "Bytes of weights over the time of the kernels that read them once each",
                             {{"pattern", text, "", "of --weights, on the kernel's name"},
@@ -212,10 +227,11 @@ Table weight_table(const RankEvents& events, const std::optional<GpuPeaks>& gpu,
     const std::regex pattern(rule.pattern);
     std::map<StringIndex, bool> matches;
     KernelTime time;
-    for (const Kernel& kernel : events.device.kernels) {
-      const auto [entry, is_new] = matches.try_emplace(kernel.demangled_name);
-      if (is_new) entry->second = std::regex_search(events.trace.strings[kernel.demangled_name], pattern);
-      if (entry->second) time.add(kernel);
+    for (std::size_t k = 0; k < times.size(); ++k) {
+      const StringIndex name = events.device.kernel_kinds[k].demangled_name;
+      const auto [entry, is_new] = matches.try_emplace(name);
+      if (is_new) entry->second = std::regex_search(events.trace.strings[name], pattern);
+      if (entry->second) time.add(times[k]);
     }
     if (time.count == 0) continue;
     const double gbs = per_second(rule.bytes * static_cast<double>(time.count), time.total_ns) * 1e-9;
@@ -230,8 +246,9 @@ Table weight_table(const RankEvents& events, const std::optional<GpuPeaks>& gpu,
 
 std::vector<Table> roofline_tables(const RankEvents& events, const RooflineEvidence& evidence) {
   const std::optional<GpuPeaks> gpu = evidence.peaks.find(events.device.gpu_name);
-  return {occupancy_table(events, gpu), model_flops_table(events, gpu, evidence.gemms),
-          roofline_table(events, gpu, evidence.ncu), weight_table(events, gpu, evidence.weights)};
+  const KindTimes times = sum_by_kind(events.device);
+  return {occupancy_table(events, times, gpu), model_flops_table(events, times, gpu, evidence.gemms),
+          roofline_table(events, times, gpu, evidence.ncu), weight_table(events, times, gpu, evidence.weights)};
 }
 
 }  // namespace nsys_explain::analysis

@@ -54,7 +54,8 @@ std::vector<std::string_view> texts_of(const std::vector<Event>& events, const s
 /// In the order of the table of marks.
 std::vector<std::string_view> frameworks_of(const RankEvents& events) {
   const auto& strings = events.trace.strings;
-  const auto kernels = texts_of(events.device.kernels, strings, [](const Kernel& k) { return k.demangled_name; });
+  const auto kernels =
+      texts_of(events.device.kernel_kinds, strings, [](const KernelKind& k) { return k.demangled_name; });
   const auto domains = texts_of(events.process.nvtx_ranges, strings, [](const NvtxRange& r) { return r.domain; });
   const auto is_there = [&](const FrameworkMark& m) {
     switch (m.place) {

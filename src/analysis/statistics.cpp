@@ -62,20 +62,15 @@ Statistics summarise(std::span<std::int64_t> values) {
   return result;
 }
 
-GroupedValues::GroupedValues(std::span<const std::uint32_t> group_of, std::span<const std::int64_t> values,
-                             std::size_t groups)
-    : begin_(groups + 1, 0), values_(values.size()) {
-  for (const std::uint32_t group : group_of) ++begin_[group + 1];
-  for (std::size_t g = 0; g < groups; ++g) begin_[g + 1] += begin_[g];
-  std::vector<std::size_t> next(begin_.begin(), begin_.end() - 1);
-  for (std::size_t i = 0; i < values.size(); ++i) values_[next[group_of[i]]++] = values[i];
+GroupedValues::GroupedValues(std::span<const std::size_t> counts) : begin_(counts.size() + 1, 0) {
+  for (std::size_t g = 0; g < counts.size(); ++g) begin_[g + 1] = begin_[g] + counts[g];
+  next_.assign(begin_.begin(), begin_.end() - 1);
+  values_.resize(begin_.back());
 }
 
-std::vector<Statistics> summarise_groups(std::span<const std::uint32_t> group_of, std::span<const std::int64_t> values,
-                                         std::size_t groups) {
-  GroupedValues grouped(group_of, values, groups);
-  std::vector<Statistics> result(groups);
-  for (std::size_t g = 0; g < groups; ++g) result[g] = summarise(grouped[g]);
+std::vector<Statistics> summarise_groups(GroupedValues& grouped) {
+  std::vector<Statistics> result(grouped.size());
+  for (std::size_t g = 0; g < result.size(); ++g) result[g] = summarise(grouped[g]);
   return result;
 }
 

@@ -156,7 +156,7 @@ Table communication_overlap_table(const RankEvents& events) {
   std::size_t first = 0;  // compute that ended before is behind us: kernels come by start
   for (const Kernel& kernel : events.device.kernels) {
     if (!events.is_communication(kernel)) continue;
-    Overlap& overlap = by_name[events.trace.strings[kernel.short_name]];
+    Overlap& overlap = by_name[events.trace.strings[events.device.kind_of(kernel).short_name]];
     ++overlap.count;
     overlap.total_ns += kernel.end_ns - kernel.start_ns;
     while (first < compute.size() && compute[first].end_ns <= kernel.start_ns) ++first;
@@ -195,7 +195,7 @@ Table utilisation_table(const RankEvents& events) {
                              {"opaque_graph_ns", ColumnKind::integer, "ns", "graphs recorded as one interval"},
                              {"idle_ns", ColumnKind::integer, "ns", "no GPU activity"},
                              {"activity_ns", ColumnKind::integer, "ns", "sum of durations"}}});
-  const GpuTimes times = split_gpu_time(events.device, events.is_communication);
+  const GpuTimes times = split_gpu_time(events.device, events.communication_kinds);
   const Nanoseconds window_ns = times.window.end_ns - times.window.start_ns;
   if (window_ns <= 0) return table;
   const Nanoseconds span_ns = (window_ns + time_spans - 1) / time_spans;

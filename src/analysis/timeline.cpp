@@ -102,7 +102,7 @@ Timeline timeline_of(const RankEvents& events) {
                         kind_of(events, activity),
                         0};
     if (activity.kind == ActivityKind::kernel) {
-      std::uint32_t& known = kernel_names[events.device.kernels[activity.index].demangled_name];
+      std::uint32_t& known = kernel_names[events.device.kind_of(events.device.kernels[activity.index]).demangled_name];
       if (known == no_stream) known = names.number(activity_name(events.trace, events.device, activity));
       event.name = known;
     } else {

@@ -85,11 +85,12 @@ class EventLister {
 
   void add_kernels() {
     for (const LaunchedKernel& launched : segment_.kernels) {
-      const Kernel& k = *launched.kernel;
+      const Kernel& kernel = events_.device.kernels[launched.kernel];
+      const KernelKind& k = events_.device.kind_of(kernel);
       add(WorkEventKind::kernel, text(k.demangled_name),
           fmt::format("{}x{}x{} of {}x{}x{}", k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z),
-          launched.launch_ns, k.end_ns - k.start_ns);
-      note_launch(events_.launches.find(k.correlation_id, k.start_ns));
+          launch_time_ns(events_, launched), kernel.end_ns - kernel.start_ns);
+      if (launched.call != LaunchedKernel::no_call) note_launch(&events_.process.api_calls[launched.call]);
     }
   }
 

@@ -17,17 +17,44 @@ Small saturated(std::int64_t value) {
       std::clamp<std::int64_t>(value, 0, static_cast<std::int64_t>(std::numeric_limits<Small>::max())));
 }
 
-/// Adds the parts of [start, end) to the profile.
-void add_parts(const std::vector<WorkPiece>& pieces, Nanoseconds start_ns, Nanoseconds end_ns, WorkProfile& profile) {
-  std::array<std::int64_t, work_part_count> sums{};
-  auto piece = std::upper_bound(pieces.begin(), pieces.end(), start_ns,
-                                [](Nanoseconds time_ns, const WorkPiece& p) { return time_ns < p.end_ns; });
-  for (; piece != pieces.end() && piece->start_ns < end_ns; ++piece) {
-    sums[static_cast<std::size_t>(piece->part)] +=
-        std::min(piece->end_ns, end_ns) - std::max(piece->start_ns, start_ns);
+/// The time before an arrival that its work took, and what it was.
+struct WorkSpan {
+  Nanoseconds start_ns = 0, end_ns = 0;
+  std::size_t profile = 0;
+  std::array<std::int64_t, work_part_count> parts_ns{};
+};
+
+std::vector<WorkSpan> spans_by_start(std::span<const Arrival> arrivals) {
+  std::vector<WorkSpan> spans;
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    if (arrivals[i].work_ns == no_time || arrivals[i].work_ns <= 0) continue;
+    spans.push_back({arrivals[i].enter_ns - arrivals[i].work_ns, arrivals[i].enter_ns, i, {}});
   }
-  for (std::size_t part = 0; part < work_part_count; ++part) {
-    profile.parts_ns[part] = saturated<std::uint32_t>(sums[part]);
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const WorkSpan& a, const WorkSpan& b) { return a.start_ns < b.start_ns; });
+  return spans;
+}
+
+/// Adds up the pieces of the device's timeline that lie in the work before each arrival.
+void add_parts(const RankEvents& events, const HostActivity& host, std::span<const Arrival> arrivals,
+               std::vector<WorkProfile>& profiles) {
+  std::vector<WorkSpan> spans = spans_by_start(arrivals);
+  std::vector<std::size_t> open;  // spans that the next piece may lie in
+  std::size_t next = 0;
+  for_each_work_piece(events, host, [&](const WorkPiece& piece) {
+    std::erase_if(open, [&](std::size_t s) { return spans[s].end_ns <= piece.start_ns; });
+    for (; next < spans.size() && spans[next].start_ns < piece.end_ns; ++next) {
+      if (spans[next].end_ns > piece.start_ns) open.push_back(next);
+    }
+    for (const std::size_t s : open) {
+      spans[s].parts_ns[static_cast<std::size_t>(piece.part)] +=
+          std::min(piece.end_ns, spans[s].end_ns) - std::max(piece.start_ns, spans[s].start_ns);
+    }
+  });
+  for (const WorkSpan& span : spans) {
+    for (std::size_t part = 0; part < work_part_count; ++part) {
+      profiles[span.profile].parts_ns[part] = saturated<std::uint32_t>(span.parts_ns[part]);
+    }
   }
 }
 
@@ -38,20 +65,17 @@ std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const 
   if (arrivals.empty()) return profiles;
   profiles.reserve(arrivals.size());
   const HostActivity host(events);
-  const std::vector<WorkPiece> pieces = work_timeline(events, host);
   const LaunchOrder order(events);
-  KernelHashes hashes(events.trace);
+  const std::vector<std::uint64_t> hashes = hash_kernel_kinds(events);
   for (const Arrival& arrival : arrivals) {
     WorkProfile profile;
     profile.enter_ns = arrival.enter_ns;
-    if (arrival.work_ns != no_time) {
-      add_parts(pieces, arrival.enter_ns - arrival.work_ns, arrival.enter_ns, profile);
-    }
     if (const auto segment = order.before(arrival.enter_ns)) {
       std::int64_t kernel_ns = 0;
       for (const LaunchedKernel& launched : segment->kernels) {
-        kernel_ns += launched.kernel->end_ns - launched.kernel->start_ns;
-        profile.kernels_hash += hashes.of(*launched.kernel);
+        const Kernel& kernel = events.device.kernels[launched.kernel];
+        kernel_ns += kernel.end_ns - kernel.start_ns;
+        profile.kernels_hash += hashes[kernel.kind];
       }
       profile.kernels = saturated<std::uint32_t>(static_cast<std::int64_t>(segment->kernels.size()));
       profile.kernel_ns = saturated<std::uint32_t>(kernel_ns);
@@ -60,6 +84,7 @@ std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const 
     }
     profiles.push_back(profile);
   }
+  add_parts(events, host, arrivals, profiles);
   return profiles;
 }
 

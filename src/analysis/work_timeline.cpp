@@ -1,29 +1,17 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <tuple>
+#include <limits>
+#include <optional>
+#include <queue>
+#include <utility>
 
 #include "host_activity.hpp"
 #include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/work_profile.hpp"
-#include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
-
-/// Start or end of a GPU activity.
-struct Edge {
-  Nanoseconds time_ns = 0;
-  WorkPart part = WorkPart::compute;
-  bool starts = false;
-  std::uint32_t correlation_id = 0;
-
-  friend bool operator<(const Edge& a, const Edge& b) {
-    // Starts first, so that activities that touch leave no gap.
-    return std::tuple(a.time_ns, !a.starts, a.part, a.correlation_id) <
-           std::tuple(b.time_ns, !b.starts, b.part, b.correlation_id);
-  }
-};
 
 WorkPart part_of_activity(const RankEvents& events, const GpuActivity& activity) {
   switch (activity.kind) {
@@ -41,69 +29,99 @@ WorkPart part_of_activity(const RankEvents& events, const GpuActivity& activity)
   return WorkPart::opaque_graph;
 }
 
-std::vector<Edge> edges_of(const RankEvents& events) {
-  const DeviceTrace& device = events.device;
-  const std::size_t activities = device.kernels.size() + device.memory_operations.size() + device.graph_launches.size();
-  std::vector<Edge> starts, ends;  // each nearly in order by itself, since activities are
-  starts.reserve(activities);
-  ends.reserve(activities);
-  for_each_gpu_activity(device, [&](const GpuActivity& activity) {
-    if (activity.end_ns <= activity.start_ns) return;
-    const WorkPart part = part_of_activity(events, activity);
-    starts.push_back({activity.start_ns, part, true, activity.correlation_id});
-    ends.push_back({activity.end_ns, part, false, activity.correlation_id});
-  });
-  sort_nearly_sorted(starts, std::less<>());
-  sort_nearly_sorted(ends, std::less<>());
-  std::vector<Edge> edges(starts.size() + ends.size());
-  std::merge(starts.begin(), starts.end(), ends.begin(), ends.end(), edges.begin());
-  return edges;
-}
-
 constexpr std::array<WorkPart, 5> busy_parts{WorkPart::compute, WorkPart::communication, WorkPart::blocking_copy,
                                              WorkPart::copy, WorkPart::opaque_graph};
 
-void append(std::vector<WorkPiece>& pieces, const WorkPiece& piece) {
-  if (piece.end_ns <= piece.start_ns) return;
-  if (!pieces.empty() && pieces.back().part == piece.part) {
-    pieces.back().end_ns = piece.end_ns;
-  } else {
-    pieces.push_back(piece);
+/// Joins pieces of one part that touch before it hands them on.
+class Joiner {
+ public:
+  explicit Joiner(const UsePiece& use) : use_(use) {}
+  void add(const WorkPiece& piece) {
+    if (piece.end_ns <= piece.start_ns) return;
+    if (open_ && open_->part == piece.part) {
+      open_->end_ns = piece.end_ns;
+      return;
+    }
+    finish();
+    open_ = piece;
   }
-}
+  void finish() {
+    if (open_) use_(*open_);
+    open_.reset();
+  }
+
+ private:
+  const UsePiece& use_;
+  std::optional<WorkPiece> open_;
+};
+
+/// What runs on the device, while its activities come by start.
+class Running {
+ public:
+  void start(WorkPart part, Nanoseconds end_ns) {
+    ++running_[static_cast<std::size_t>(part)];
+    ends_.emplace(end_ns, part);
+  }
+  bool any() const { return !ends_.empty(); }
+  Nanoseconds next_end_ns() const { return ends_.top().first; }
+  void end_next() {
+    --running_[static_cast<std::size_t>(ends_.top().second)];
+    ends_.pop();
+  }
+  WorkPart part() const {
+    return *std::find_if(busy_parts.begin(), busy_parts.end(),
+                         [&](WorkPart part) { return running_[static_cast<std::size_t>(part)] > 0; });
+  }
+
+ private:
+  using End = std::pair<Nanoseconds, WorkPart>;
+  std::array<int, work_part_count> running_{};
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+};
 
 }  // namespace
 
-std::vector<WorkPiece> work_timeline(const RankEvents& events) {
-  return work_timeline(events, HostActivity(events));
+void for_each_work_piece(const RankEvents& events, const HostActivity& host, const UsePiece& use) {
+  Joiner pieces(use);
+  Running running;
+  std::vector<WorkPiece> idle_pieces;
+  std::optional<Nanoseconds> at_ns;  // pieces are made until here
+  const auto advance = [&](Nanoseconds to_ns) {
+    // What starts as something else ends leaves no gap.
+    while (running.any() && running.next_end_ns() < to_ns) {
+      pieces.add({*at_ns, running.next_end_ns(), running.part()});
+      at_ns = running.next_end_ns();
+      running.end_next();
+    }
+    if (running.any() && *at_ns < to_ns) {
+      pieces.add({*at_ns, to_ns, running.part()});
+      at_ns = to_ns;
+    }
+  };
+  for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
+    if (activity.end_ns <= activity.start_ns) return;
+    if (!at_ns) at_ns = activity.start_ns;
+    advance(activity.start_ns);
+    if (*at_ns < activity.start_ns) {
+      const ApiCall* launch = events.launches.find(activity.correlation_id, activity.start_ns);
+      idle_pieces.clear();
+      if (launch == nullptr) {
+        idle_pieces.push_back({*at_ns, activity.start_ns, WorkPart::pending});
+      } else {
+        host.explain({*at_ns, activity.start_ns}, *launch, idle_pieces);
+      }
+      for (const WorkPiece& piece : idle_pieces) pieces.add(piece);
+      at_ns = activity.start_ns;
+    }
+    running.start(part_of_activity(events, activity), activity.end_ns);
+  });
+  if (at_ns) advance(std::numeric_limits<Nanoseconds>::max());
+  pieces.finish();
 }
 
-std::vector<WorkPiece> work_timeline(const RankEvents& events, const HostActivity& host) {
-  const std::vector<Edge> edges = edges_of(events);
-  std::vector<WorkPiece> pieces, idle_pieces;
-  std::array<int, work_part_count> running{};
-  Nanoseconds at_ns = edges.empty() ? 0 : edges.front().time_ns;
-  for (const Edge& edge : edges) {
-    if (edge.time_ns > at_ns) {
-      const auto busy = std::find_if(busy_parts.begin(), busy_parts.end(),
-                                     [&](WorkPart part) { return running[static_cast<std::size_t>(part)] > 0; });
-      if (busy != busy_parts.end()) {
-        append(pieces, {at_ns, edge.time_ns, *busy});
-      } else {
-        // Nothing runs, so this edge starts what runs next.
-        const ApiCall* launch = events.launches.find(edge.correlation_id, edge.time_ns);
-        idle_pieces.clear();
-        if (launch == nullptr) {
-          idle_pieces.push_back({at_ns, edge.time_ns, WorkPart::pending});
-        } else {
-          host.explain({at_ns, edge.time_ns}, *launch, idle_pieces);
-        }
-        for (const WorkPiece& piece : idle_pieces) append(pieces, piece);
-      }
-      at_ns = edge.time_ns;
-    }
-    running[static_cast<std::size_t>(edge.part)] += edge.starts ? 1 : -1;
-  }
+std::vector<WorkPiece> work_timeline(const RankEvents& events) {
+  std::vector<WorkPiece> pieces;
+  for_each_work_piece(events, HostActivity(events), [&](const WorkPiece& piece) { pieces.push_back(piece); });
   return pieces;
 }
 

@@ -53,17 +53,24 @@ KernelClasses::KernelClasses(const Trace& trace) : classes_(1), class_of_name_(t
   std::vector<bool> seen(trace.strings.size(), false);
   for (const ProcessTrace& process : trace.processes) {
     for (const DeviceTrace& device : process.devices) {
-      for (const Kernel& kernel : device.kernels) {
-        const StringIndex key = name_key(kernel);
+      for (const KernelKind& kind : device.kernel_kinds) {
+        const StringIndex key = name_key(kind);
         if (seen[key]) continue;
         seen[key] = true;
-        KernelClass found = classify_kernel(trace.strings[kernel.short_name], trace.strings[kernel.demangled_name]);
+        KernelClass found = classify_kernel(trace.strings[kind.short_name], trace.strings[kind.demangled_name]);
         if (!found.communication) continue;
         class_of_name_[key] = static_cast<std::uint32_t>(classes_.size());
         classes_.push_back(std::move(found));
       }
     }
   }
+}
+
+std::vector<bool> KernelClasses::communication_kinds(const DeviceTrace& device) const {
+  std::vector<bool> communication;
+  communication.reserve(device.kernel_kinds.size());
+  for (const KernelKind& kind : device.kernel_kinds) communication.push_back(of(kind).communication);
+  return communication;
 }
 
 }  // namespace nsys_explain::collectives

@@ -132,18 +132,20 @@ class ProcessExtractor {
   }
 
   void collect_kernels(std::size_t d) {
-    for (const Kernel& kernel : process_.devices[d].kernels) {
-      const KernelClass& kernel_class = classes_.of(kernel);
-      if (!kernel_class.communication) continue;
+    const DeviceTrace& device = process_.devices[d];
+    const std::vector<bool> communication = classes_.communication_kinds(device);
+    for (const Kernel& kernel : device.kernels) {
+      if (!communication[kernel.kind]) continue;
+      const KernelKind& kind = device.kind_of(kernel);
       const ApiCall* launch = launches_.find(kernel.correlation_id, kernel.start_ns);
       Launched launched{{kernel.start_ns, kernel.end_ns},
                         launch ? launch->start_ns : kernel.start_ns,
                         group_of(launch),
                         d,
-                        kernel.stream_id,
-                        hash_name(trace_.strings[kernel.short_name]),
-                        kernel_class.operation,
-                        kernel.graph_node_id != 0 ? TimingSource::graph_node : TimingSource::kernel};
+                        kind.stream_id,
+                        hash_name(trace_.strings[kind.short_name]),
+                        classes_.of(kind).operation,
+                        kind.graph_node_id != 0 ? TimingSource::graph_node : TimingSource::kernel};
       if (launched.group != nullptr)
         group_has_kernel_[static_cast<std::size_t>(launched.group - groups_.data())] = true;
       launched_.push_back(launched);

@@ -1,8 +1,11 @@
 #include "nsys_explain/ingest/cuda_events.hpp"
 
+#include <array>
+#include <bit>
 #include <bitset>
 #include <charconv>
 #include <memory>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
@@ -57,6 +60,37 @@ void scan_activity(const Reading& reading, TableScan& scan, const ActivityColumn
   filter.report(reading.warnings);
 }
 
+/// Hash of the bytes of a kind, word by word: it has no padding.
+struct KernelKindHash {
+  std::size_t operator()(const KernelKind& kind) const {
+    static_assert(std::has_unique_object_representations_v<KernelKind>);
+    const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(KernelKind) / sizeof(std::uint64_t)>>(kind);
+    std::uint64_t hash = 0;
+    for (const std::uint64_t word : words) hash = std::rotl((hash ^ word) * 0x9E3779B97F4A7C15ULL, 29);
+    return hash;
+  }
+};
+
+/// Numbers the kernel kinds of each device.
+class KernelKinds {
+ public:
+  std::uint32_t number_of(const KernelKind& kind, DeviceTrace& device) {
+    if (device_ != &device) {
+      device_ = &device;
+      numbers_ = &of_device_[&device];
+    }
+    const auto [place, is_new] = numbers_->try_emplace(kind, static_cast<std::uint32_t>(device.kernel_kinds.size()));
+    if (is_new) device.kernel_kinds.push_back(kind);
+    return place->second;
+  }
+
+ private:
+  using Numbers = std::unordered_map<KernelKind, std::uint32_t, KernelKindHash>;
+  std::unordered_map<DeviceTrace*, Numbers> of_device_;
+  DeviceTrace* device_ = nullptr;  // rows of one device come in long runs
+  Numbers* numbers_ = nullptr;
+};
+
 void read_kernels(const Reading& reading) {
   constexpr const char* table = "CUPTI_ACTIVITY_KIND_KERNEL";
   TableScan scan(reading.database, table);
@@ -70,24 +104,29 @@ void read_kernels(const Reading& reading) {
   const auto registers = scan.integer("registersPerThread");
   const auto static_shared = scan.integer("staticSharedMemory");
   const auto dynamic_shared = scan.integer("dynamicSharedMemory");
+  KernelKinds kinds;
   scan_activity(reading, scan, activity, table, [&](const Interval& time, std::size_t row) {
-    Kernel kernel;
-    activity.place(kernel, time, row);
-    kernel.context_id = value_or<std::uint32_t>(activity.context_id[row], 0);
-    kernel.graph_node_id = value_or<std::uint64_t>(graph_node_id[row], 0);
-    kernel.short_name = reading.strings.keep_id(short_name[row]);
-    kernel.demangled_name = reading.strings.keep_id(demangled_name[row]);
-    kernel.mangled_name = reading.strings.keep_id(mangled_name[row]);
-    kernel.grid_x = value_or<std::int32_t>(grid_x[row], 0);
-    kernel.grid_y = value_or<std::int32_t>(grid_y[row], 0);
-    kernel.grid_z = value_or<std::int32_t>(grid_z[row], 0);
-    kernel.block_x = value_or<std::int32_t>(block_x[row], 0);
-    kernel.block_y = value_or<std::int32_t>(block_y[row], 0);
-    kernel.block_z = value_or<std::int32_t>(block_z[row], 0);
-    kernel.registers_per_thread = value_or<std::int32_t>(registers[row], 0);
-    kernel.static_shared_bytes = value_or<std::int32_t>(static_shared[row], 0);
-    kernel.dynamic_shared_bytes = value_or<std::int32_t>(dynamic_shared[row], 0);
-    append_event(activity.device(reading.builder, row).kernels, kernel, scan.share_read());
+    KernelKind kind;
+    kind.stream_id = value_or<std::uint32_t>(activity.stream_id[row], 0);
+    kind.context_id = value_or<std::uint32_t>(activity.context_id[row], 0);
+    kind.graph_node_id = value_or<std::uint64_t>(graph_node_id[row], 0);
+    kind.short_name = reading.strings.keep_id(short_name[row]);
+    kind.demangled_name = reading.strings.keep_id(demangled_name[row]);
+    kind.mangled_name = reading.strings.keep_id(mangled_name[row]);
+    kind.grid_x = value_or<std::int32_t>(grid_x[row], 0);
+    kind.grid_y = value_or<std::int32_t>(grid_y[row], 0);
+    kind.grid_z = value_or<std::int32_t>(grid_z[row], 0);
+    kind.block_x = value_or<std::int32_t>(block_x[row], 0);
+    kind.block_y = value_or<std::int32_t>(block_y[row], 0);
+    kind.block_z = value_or<std::int32_t>(block_z[row], 0);
+    kind.registers_per_thread = value_or<std::int32_t>(registers[row], 0);
+    kind.static_shared_bytes = value_or<std::int32_t>(static_shared[row], 0);
+    kind.dynamic_shared_bytes = value_or<std::int32_t>(dynamic_shared[row], 0);
+    DeviceTrace& device = activity.device(reading.builder, row);
+    append_event(device.kernels,
+                 Kernel{time.start_ns, time.end_ns, value_or<std::uint32_t>(activity.correlation_id[row], 0),
+                        kinds.number_of(kind, device)},
+                 scan.share_read());
   });
 }
 

@@ -13,8 +13,13 @@ void sort_by(std::vector<Event>& events, const Key& key) {
 }
 
 void sort_device(DeviceTrace& device) {
-  sort_by(device.kernels, [](const Kernel& k) {
-    return std::tie(k.start_ns, k.end_ns, k.context_id, k.stream_id, k.correlation_id, k.graph_node_id);
+  sort_nearly_sorted(device.kernels, [&](const Kernel& a, const Kernel& b) {
+    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    const auto rest = [&](const Kernel& k) {
+      const KernelKind& kind = device.kind_of(k);
+      return std::tie(k.end_ns, kind.context_id, kind.stream_id, k.correlation_id, kind.graph_node_id);
+    };
+    return rest(a) < rest(b);
   });
   sort_by(device.memory_operations, [](const MemoryOperation& m) {
     return std::tie(m.start_ns, m.end_ns, m.context_id, m.stream_id, m.correlation_id, m.is_set, m.bytes, m.copy_kind);

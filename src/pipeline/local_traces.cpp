@@ -36,10 +36,13 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
   for (std::size_t d = 0; d < process.devices.size(); ++d) {
     LocalRank rank;
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
-    const auto is_communication = [&](const Kernel& kernel) { return classes.is_communication(kernel); };
-    rank.budget = analysis::compute_budget(process.devices[d], is_communication);
-    const analysis::RankEvents events{trace,    process,          process.devices[d],
-                                      launches, is_communication, arrivals[d].arrivals};
+    const analysis::RankEvents events{trace,
+                                      process,
+                                      process.devices[d],
+                                      launches,
+                                      classes.communication_kinds(process.devices[d]),
+                                      arrivals[d].arrivals};
+    rank.budget = analysis::compute_budget(events.device, events.communication_kinds);
     rank.tables = make_rank_tables(events, options, threads,
                                    {[&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
                                     [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); }});
@@ -205,7 +208,7 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
     const LaunchIndex launches(process.api_calls);
     for (const DeviceTrace& device : process.devices) {
       visit({assigned.name, process.global_pid, device.device_id},
-            {trace, process, device, launches, [&](const Kernel& kernel) { return classes.is_communication(kernel); }});
+            {trace, process, device, launches, classes.communication_kinds(device)});
     }
   }
 }

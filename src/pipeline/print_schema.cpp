@@ -43,14 +43,14 @@ std::vector<Table> rank_tables() {
   trace.strings = {"", "kernel"};
   trace.processes.resize(1);
   trace.processes.front().devices.resize(1);
-  Kernel kernel;
-  kernel.end_ns = 1;
-  kernel.short_name = kernel.demangled_name = kernel.mangled_name = 1;
-  trace.processes.front().devices.front().kernels = {kernel};
+  KernelKind kind;
+  kind.short_name = kind.demangled_name = kind.mangled_name = 1;
+  trace.processes.front().devices.front().kernel_kinds = {kind};
+  trace.processes.front().devices.front().kernels = {{0, 1, 0, 0}};
   const ProcessTrace& process = trace.processes.front();
   const LaunchIndex launches(process.api_calls);
   std::vector<Table> tables = make_rank_tables(
-      {trace, process, process.devices.front(), launches, [](const Kernel&) { return false; }, {}}, {}, 1);
+      {trace, process, process.devices.front(), launches, {false}, {}}, {}, 1);
   tables.push_back(collectives::fused_operations_table({}));
   for (Table& table : tables) table = make_table(with_trace_rank(std::move(table.schema)));
   return tables;

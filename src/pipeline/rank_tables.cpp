@@ -52,6 +52,15 @@ void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
   }
 }
 
+/// What NVTX ranges tell. They share who launched what: to find out takes longer than most analyses.
+std::vector<Table> range_tables(const analysis::RankEvents& events, const std::vector<analysis::PhaseRule>& rules) {
+  const analysis::DeviceLaunches launches = analysis::collect_launches(events);
+  std::vector<Table> tables = analysis::nvtx_tables(events, launches);
+  std::vector<Table> phases = analysis::phase_tables(events, launches, rules);
+  std::move(phases.begin(), phases.end(), std::back_inserter(tables));
+  return tables;
+}
+
 }  // namespace
 
 TableSchema with_trace_rank(TableSchema schema) {
@@ -88,8 +97,7 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       analysis::cuda_graphs_table,
       analysis::memory_operation_tables,
       analysis::gpu_memory_tables,
-      analysis::nvtx_tables,
-      [&](const analysis::RankEvents& e) { return analysis::phase_tables(e, options.phase_rules); },
+      [&](const analysis::RankEvents& e) { return range_tables(e, options.phase_rules); },
       [&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); },
       [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); }};
   std::vector<std::vector<Table>> parts(analyses.size());

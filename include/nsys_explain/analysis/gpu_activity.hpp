@@ -51,8 +51,9 @@ void for_each_gpu_activity(const DeviceTrace& device, const Use& use) {
     if (activity.kind == ActivityKind::kernel) {
       const Kernel& kernel = device.kernels[index];
       activity.correlation_id = kernel.correlation_id;
-      activity.context_id = kernel.context_id;
-      activity.stream_id = kernel.stream_id;
+      const KernelKind& kernel_kind = device.kind_of(kernel);
+      activity.context_id = kernel_kind.context_id;
+      activity.stream_id = kernel_kind.stream_id;
     } else if (activity.kind == ActivityKind::memory_operation) {
       const MemoryOperation& operation = device.memory_operations[index];
       activity.correlation_id = operation.correlation_id;

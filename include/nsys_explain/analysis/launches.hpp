@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <vector>
 
+#include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/rank_events.hpp"
 
 /// Which GPU work of a device was launched when, on which host thread: what ties NVTX ranges to the GPU.
@@ -27,13 +27,18 @@ struct Projection {
   Nanoseconds end_ns = 0;  ///< gaps between the operations included
 };
 
-/// The operations that one thread launched, by call start.
+/// The operations that one thread launched, by call. Keeps numbers of events, not the events: a device has millions.
 class ThreadLaunches {
  public:
-  void add(const Launch& launch) { launches_.push_back(launch); }
-  /// Sorts and builds the index; O(n log n). Nothing is added afterwards.
+  /// Both must outlive the object.
+  ThreadLaunches(const ProcessTrace& process, const DeviceTrace& device) : process_(process), device_(device) {}
+
+  void add(std::uint32_t call, const GpuActivity& activity);
+  /// Sorts and builds the index; linear where calls ran in the order of their GPU work. Nothing is added afterwards.
   void finish();
-  std::span<const Launch> launches() const { return launches_; }
+
+  std::size_t size() const { return launches_.size(); }
+  Launch operator[](std::size_t i) const;
 
   /// Operations whose call began and ended within [start, end], both included, as `nsys stats` counts them.
   /// O(log n). `hint` is where the caller's previous range began: for ranges sorted by start it makes the search
@@ -41,13 +46,23 @@ class ThreadLaunches {
   Projection project(Nanoseconds start_ns, Nanoseconds end_ns, std::size_t& hint) const;
 
  private:
+  struct Entry {
+    std::uint32_t call;
+    std::uint32_t activity;  ///< index of the activity times 4 plus ActivityKind
+  };
   struct Extent {
-    Nanoseconds gpu_start_ns = 0, gpu_end_ns = 0, call_end_ns = 0;
+    Nanoseconds gpu_start_ns, gpu_end_ns, call_end_ns;
   };
   static Extent join(const Extent& a, const Extent& b);
+  Nanoseconds call_start_ns(std::size_t i) const { return process_.api_calls[launches_[i].call].start_ns; }
+  Nanoseconds call_end_ns(std::size_t i) const { return process_.api_calls[launches_[i].call].end_ns; }
+  Extent extent_of(std::size_t first, std::size_t last) const;
 
-  std::vector<Launch> launches_;
-  std::vector<Extent> tree_;  ///< bottom-up segment tree: leaves from launches_.size() on
+  static constexpr std::size_t block = 32;  ///< launches that one leaf of the tree stands for
+  const ProcessTrace& process_;
+  const DeviceTrace& device_;
+  std::vector<Entry> launches_;
+  std::vector<Extent> tree_;  ///< bottom-up segment tree over whole blocks: leaves from their number on
 };
 
 struct DeviceLaunches {
@@ -56,6 +71,7 @@ struct DeviceLaunches {
   Nanoseconds kernel_ns_without_call = 0;
 };
 
+/// Holds references into `events`.
 DeviceLaunches collect_launches(const RankEvents& events);
 
 /// The latest time of anything in the trace: where ranges that were never closed are taken to end, as `nsys stats`

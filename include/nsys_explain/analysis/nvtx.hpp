@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "nsys_explain/analysis/rank_events.hpp"
+#include "nsys_explain/analysis/launches.hpp"
 #include "nsys_explain/model/table.hpp"
 
 /// NVTX ranges of one process, alone and with the GPU work launched inside them. Definitions are those of `nsys stats`
@@ -26,6 +26,6 @@ inline constexpr std::size_t most_traced = 1000;
 /// - nvtx_gpu_projection_trace: the longest of these one by one.
 /// - nvtx_kernels: kernels launched inside ranges; a kernel counts for every range around it.
 /// - nvtx_coverage: one row: how much kernel time lies inside ranges at all, NCCL's own not counted.
-std::vector<Table> nvtx_tables(const RankEvents& events);
+std::vector<Table> nvtx_tables(const RankEvents& events, const DeviceLaunches& launches);
 
 }  // namespace nsys_explain::analysis

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "nsys_explain/analysis/launches.hpp"
 #include "nsys_explain/analysis/nvtx_names.hpp"
-#include "nsys_explain/analysis/rank_events.hpp"
 #include "nsys_explain/model/table.hpp"
 
 /// Where a program's phases (steps, forward, backward, optimizer, prefill, decode, the user's own) spend the GPU.
@@ -21,6 +21,7 @@ inline constexpr std::string_view outside_phases = "(outside)";
 /// - serving: time to first token (from the start of a prefill to the end of its GPU work; queueing before it is not in
 ///   a trace) and time per output token (between the ends of a decode and of the prefill or decode before it).
 /// Ranges inside another one of the same phase on the same thread are part of that one.
-std::vector<Table> phase_tables(const RankEvents& events, const std::vector<PhaseRule>& rules);
+std::vector<Table> phase_tables(const RankEvents& events, const DeviceLaunches& launches,
+                                const std::vector<PhaseRule>& rules);
 
 }  // namespace nsys_explain::analysis

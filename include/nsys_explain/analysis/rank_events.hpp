@@ -1,7 +1,7 @@
 #pragma once
 
-#include <functional>
 #include <span>
+#include <vector>
 
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/launch_index.hpp"
@@ -15,9 +15,11 @@ struct RankEvents {
   const Trace& trace;
   const ProcessTrace& process;
   const DeviceTrace& device;
-  const LaunchIndex& launches;  ///< of process.api_calls
-  std::function<bool(const Kernel&)> is_communication;
+  const LaunchIndex& launches;             ///< of process.api_calls
+  std::vector<bool> communication_kinds;   ///< by kernel kind of the device
   std::span<const Arrival> arrivals = {};  ///< the device's parts in collectives, in enter order
+
+  bool is_communication(const Kernel& kernel) const { return communication_kinds[kernel.kind]; }
 };
 
 }  // namespace nsys_explain::analysis

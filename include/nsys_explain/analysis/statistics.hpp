@@ -31,21 +31,47 @@ double percentile(std::span<const std::int64_t> ascending, double fraction);
 /// values, whatever the number of groups.
 class GroupedValues {
  public:
+  /// Room for `counts[g]` values in each group g, to be filled by put().
+  explicit GroupedValues(std::span<const std::size_t> counts);
   /// `group_of[i]` is the group of `values[i]`.
-  GroupedValues(std::span<const std::uint32_t> group_of, std::span<const std::int64_t> values, std::size_t groups);
+  GroupedValues(std::span<const std::uint32_t> group_of, std::span<const std::int64_t> values, std::size_t groups)
+      : GroupedValues(
+            values.size(), groups, [&](std::size_t i) { return group_of[i]; },
+            [&](std::size_t i) { return values[i]; }) {}
+  /// Of `count` things: group and value of the i-th by functions, so that neither need be stored. What belongs to no
+  /// group (a number from `groups` on) is left out. The group is asked for twice.
+  template <class GroupOf, class ValueOf>
+  GroupedValues(std::size_t count, std::size_t groups, const GroupOf& group_of, const ValueOf& value_of)
+      : GroupedValues(count_groups(count, groups, group_of)) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t group = group_of(i);
+      if (group < groups) put(group, value_of(i));
+    }
+  }
+
+  void put(std::size_t group, std::int64_t value) { values_[next_[group]++] = value; }
   std::span<std::int64_t> operator[](std::size_t group) {
     return std::span(values_).subspan(begin_[group], begin_[group + 1] - begin_[group]);
   }
-  std::size_t size() const { return begin_.size() - 1; }
+  std::size_t size() const { return next_.size(); }
 
  private:
-  std::vector<std::size_t> begin_;
+  template <class GroupOf>
+  static std::vector<std::size_t> count_groups(std::size_t count, std::size_t groups, const GroupOf& group_of) {
+    std::vector<std::size_t> counts(groups, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t group = group_of(i);
+      if (group < groups) ++counts[group];
+    }
+    return counts;
+  }
+  std::vector<std::size_t> begin_;  ///< one more than groups
+  std::vector<std::size_t> next_;   ///< where the next value of each group goes
   std::vector<std::int64_t> values_;
 };
 
-/// Summary of each group.
-std::vector<Statistics> summarise_groups(std::span<const std::uint32_t> group_of, std::span<const std::int64_t> values,
-                                         std::size_t groups);
+/// Summary of each group; changes the order of its values.
+std::vector<Statistics> summarise_groups(GroupedValues& grouped);
 
 /// The columns count, total, mean, median, p90, p95, p99, min, max, stddev of a Statistics; `unit` is "ns" or "bytes".
 std::vector<ColumnSchema> statistics_columns(std::string_view unit);

@@ -25,12 +25,13 @@ KernelClass classify_kernel(std::string_view short_name, std::string_view demang
 class KernelClasses {
  public:
   explicit KernelClasses(const Trace& trace);
-  const KernelClass& of(const Kernel& kernel) const { return classes_[class_of_name_[name_key(kernel)]]; }
-  bool is_communication(const Kernel& kernel) const { return of(kernel).communication; }
+  const KernelClass& of(const KernelKind& kind) const { return classes_[class_of_name_[name_key(kind)]]; }
+  /// By kernel kind of the device: whether it communicates.
+  std::vector<bool> communication_kinds(const DeviceTrace& device) const;
 
  private:
-  static StringIndex name_key(const Kernel& kernel) {
-    return kernel.demangled_name != 0 ? kernel.demangled_name : kernel.short_name;
+  static StringIndex name_key(const KernelKind& kind) {
+    return kind.demangled_name != 0 ? kind.demangled_name : kind.short_name;
   }
   std::vector<KernelClass> classes_;          ///< [0] is compute
   std::vector<std::uint32_t> class_of_name_;  ///< by name_key

@@ -23,12 +23,10 @@ struct RunFact {
   friend bool operator==(const RunFact&, const RunFact&) = default;
 };
 
-/// One kernel execution on a GPU. Times are trace time (nanoseconds since the session start of its file).
-struct Kernel {
-  Nanoseconds start_ns = 0;
-  Nanoseconds end_ns = 0;
-  std::uint64_t graph_node_id = 0;   ///< 0: not part of a CUDA graph traced by node
-  std::uint32_t correlation_id = 0;  ///< 0: none; joins ApiCall::correlation_id within one process only
+/// What many executions of a kernel have in common: name, launch configuration, stream, node of a CUDA graph. Traces
+/// repeat a few thousand kinds millions of times.
+struct KernelKind {
+  std::uint64_t graph_node_id = 0;  ///< 0: not part of a CUDA graph traced by node
   std::uint32_t context_id = 0;
   std::uint32_t stream_id = 0;
   StringIndex short_name = 0;      ///< base function name
@@ -38,6 +36,17 @@ struct Kernel {
   std::int32_t block_x = 0, block_y = 0, block_z = 0;
   std::int32_t registers_per_thread = 0;
   std::int32_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
+
+  friend bool operator==(const KernelKind&, const KernelKind&) = default;
+};
+
+/// One kernel execution on a GPU. Times are trace time (nanoseconds since the session start of its file). Kept small:
+/// memory and the time of every analysis go by it.
+struct Kernel {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint32_t correlation_id = 0;  ///< 0: none; joins ApiCall::correlation_id within one process only
+  std::uint32_t kind = 0;            ///< index into DeviceTrace::kernel_kinds
 };
 
 /// Copy or set of memory on a GPU. Kinds are nsys' numbers (ENUM_CUDA_MEMCPY_OPER, ENUM_CUDA_MEM_KIND); -1: not
@@ -214,10 +223,13 @@ struct DeviceTrace {
   std::string gpu_uuid;
   std::int32_t gpu_id = -1;        ///< nsys' number of the GPU on its node (not the CUDA ordinal); -1: not known
   std::vector<RunFact> gpu_facts;  ///< what the GPU can do; empty where the export does not tell
+  std::vector<KernelKind> kernel_kinds;  ///< in no particular order, which differs with the order of rows
   std::vector<Kernel> kernels;
   std::vector<MemoryOperation> memory_operations;
   std::vector<GraphLaunch> graph_launches;
   GpuSamples samples;  ///< empty where no GPU metrics were captured
+
+  const KernelKind& kind_of(const Kernel& kernel) const { return kernel_kinds[kernel.kind]; }
 };
 
 /// What one process recorded. Every vector is sorted by start unless it says otherwise.

@@ -8,16 +8,10 @@ namespace nsys_explain::analysis {
 namespace {
 
 Kernel kernel(Nanoseconds start, Nanoseconds end, bool communication = false) {
-  Kernel k;
-  k.start_ns = start;
-  k.end_ns = end;
-  k.stream_id = communication ? 1 : 0;
-  return k;
+  return {start, end, 0, communication ? 1U : 0U};
 }
 
-bool on_stream_one(const Kernel& k) {
-  return k.stream_id == 1;
-}
+const std::vector<bool> communication_kinds{false, true};
 
 TEST(Budget, WorkedExample) {
   // time    0    10   20   30   40   50   60   70   80   90  100
@@ -30,7 +24,7 @@ TEST(Budget, WorkedExample) {
   device.memory_operations = {
       {.start_ns = 30, .end_ns = 40}, {.start_ns = 50, .end_ns = 60}, {.start_ns = 80, .end_ns = 100}};
   device.graph_launches = {{.start_ns = 40, .end_ns = 60}, {.start_ns = 100, .end_ns = 105}};
-  const Budget budget = compute_budget(device, on_stream_one);
+  const Budget budget = compute_budget(device, communication_kinds);
   EXPECT_EQ(budget.window_start_ns, 0);
   EXPECT_EQ(budget.window_ns, 105);
   EXPECT_EQ(budget.compute_ns, 30);
@@ -43,7 +37,7 @@ TEST(Budget, WorkedExample) {
 }
 
 TEST(Budget, NoActivityIsAllZero) {
-  const Budget budget = compute_budget({}, on_stream_one);
+  const Budget budget = compute_budget({}, communication_kinds);
   EXPECT_EQ(budget.window_ns, 0);
   EXPECT_EQ(budget.idle_ns, 0);
 }
@@ -51,7 +45,7 @@ TEST(Budget, NoActivityIsAllZero) {
 TEST(Budget, ConcurrentKernelsCountOnce) {
   DeviceTrace device;
   device.kernels = {kernel(-100, 0), kernel(-100, 0), kernel(-50, 50)};
-  const Budget budget = compute_budget(device, on_stream_one);
+  const Budget budget = compute_budget(device, communication_kinds);
   EXPECT_EQ(budget.compute_ns, 150);
   EXPECT_EQ(budget.window_start_ns, -100);
 }
@@ -70,7 +64,7 @@ TEST(Budget, AddsUpForRandomTraces) {
       const Nanoseconds graph_at = start();
       device.graph_launches.push_back({.start_ns = graph_at, .end_ns = graph_at + length()});
     }
-    const Budget b = compute_budget(device, on_stream_one);
+    const Budget b = compute_budget(device, communication_kinds);
     EXPECT_EQ(b.compute_ns + b.exposed_communication_ns + b.copy_ns + b.opaque_graph_ns + b.idle_ns, b.window_ns);
     EXPECT_EQ(b.overlapped_ns + b.exposed_communication_ns, b.communication_ns);
     EXPECT_GE(b.idle_ns, 0);

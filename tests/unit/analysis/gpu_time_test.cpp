@@ -96,7 +96,7 @@ TEST(GpuTime, GapsSpansStreamsAndElapsedAddUpForRandomActivities) {
       if (i % 50 == 0) rank.device().graph_launches.push_back({start, start + draw(200), 0, 3, 1, 1});
     }
     const RankEvents events = rank.events();
-    const Budget budget = compute_budget(events.device, events.is_communication);
+    const Budget budget = compute_budget(events.device, events.communication_kinds);
 
     const std::vector<Table> idle = idle_tables(events);
     EXPECT_EQ(sum(integers(table_of(idle, "idle_causes"), "total_ns")), budget.idle_ns) << seed;

@@ -50,7 +50,7 @@ TEST(CudaApi, CallsOfAProcessWithTwoDevicesCountOnce) {
   EXPECT_EQ(table_of(api_tables(first), "cuda_api").row_count(), 1);
   rank.process().devices.push_back(rank.process().devices[0]);
   const RankEvents second{first.trace, first.process, rank.process().devices[1], first.launches,
-                          first.is_communication};
+                          first.communication_kinds};
   EXPECT_EQ(table_of(api_tables(second), "cuda_api").row_count(), 0);
   EXPECT_EQ(barriers_table(second).row_count(), 0);
 }

@@ -19,9 +19,7 @@ struct Rank {
     trace.strings = {""};
     trace.processes.resize(1);
     trace.processes[0].devices.resize(1);
-    Kernel kernel;
-    kernel.end_ns = 300'000 * us;
-    device().kernels.push_back(kernel);
+    device().kernels.push_back({0, 300'000 * us, 0, 0});
     for (int step = 0; step < 30; ++step) {
       Arrival arrival;
       arrival.enter_ns = step * 10'000 * us + 4'000 * us;
@@ -47,7 +45,7 @@ struct Rank {
   }
   Table table() {
     const LaunchIndex launches(trace.processes[0].api_calls);
-    return nvlink_table({trace, trace.processes[0], device(), launches, [](const Kernel&) { return true; }, arrivals});
+    return nvlink_table({trace, trace.processes[0], device(), launches, {true}, arrivals});
   }
 
   Trace trace;

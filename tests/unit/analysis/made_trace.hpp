@@ -4,6 +4,7 @@
 
 #include "nsys_explain/analysis/rank_events.hpp"
 #include "nsys_explain/model/table.hpp"
+#include "unit/add_kernel.hpp"
 
 /// A trace of one process with one device, put together event by event.
 namespace nsys_explain::analysis::testing {
@@ -42,8 +43,8 @@ class MadeTrace {
   }
 
   /// A kernel and the call that launches it. Calls and kernels must come by start.
-  Kernel& launch(Nanoseconds call_start_ns, Nanoseconds call_end_ns, Nanoseconds start_ns, Nanoseconds end_ns,
-                 const std::string& name = "gemm", std::uint32_t thread = 1) {
+  KernelKind& launch(Nanoseconds call_start_ns, Nanoseconds call_end_ns, Nanoseconds start_ns, Nanoseconds end_ns,
+                     const std::string& name = "gemm", std::uint32_t thread = 1) {
     ApiCall call;
     call.start_ns = call_start_ns;
     call.end_ns = call_end_ns;
@@ -54,21 +55,16 @@ class MadeTrace {
     return kernel(start_ns, end_ns, name, correlation_);
   }
 
-  Kernel& kernel(Nanoseconds start_ns, Nanoseconds end_ns, const std::string& name, std::uint32_t correlation = 0) {
-    Kernel kernel;
-    kernel.start_ns = start_ns;
-    kernel.end_ns = end_ns;
-    kernel.correlation_id = correlation;
+  KernelKind& kernel(Nanoseconds start_ns, Nanoseconds end_ns, const std::string& name, std::uint32_t correlation = 0) {
+    KernelKind& kernel = nsys_explain::testing::add_kernel(device(), start_ns, end_ns, correlation);
     kernel.short_name = kernel.demangled_name = string(name);
-    device().kernels.push_back(kernel);
-    return device().kernels.back();
+    return kernel;
   }
 
   /// What an analysis gets. Valid until the next change.
   RankEvents events() {
     launches_ = LaunchIndex(process().api_calls);
-    return {trace, process(), device(), launches_,
-            [this](const Kernel& k) { return trace.strings[k.short_name].starts_with("nccl"); }};
+    return {trace, process(), device(), launches_, nsys_explain::testing::nccl_kinds(trace, device())};
   }
 
   Trace trace;

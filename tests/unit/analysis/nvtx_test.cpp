@@ -17,6 +17,11 @@ using testing::integer_at;
 using testing::MadeTrace;
 using testing::row_with;
 
+std::vector<Table> tables_of(MadeTrace& made) {
+  const RankEvents events = made.events();
+  return nvtx_tables(events, collect_launches(events));
+}
+
 std::vector<std::int64_t> integers(const Table& table, std::string_view name) {
   return column<std::int64_t>(table, name);
 }
@@ -33,7 +38,7 @@ struct TwoLevels : ::testing::Test {
     made.kernel(400, 500, "orphan");
   }
   Table table(std::string_view name) {
-    const std::vector<Table> tables = nvtx_tables(made.events());
+    const std::vector<Table> tables = tables_of(made);
     return *find_table(tables, name);
   }
   MadeTrace made;
@@ -98,7 +103,7 @@ TEST(Nvtx, OpenRangesEndAtTheLastEventOfTheTrace) {
   MadeTrace made;
   made.range(10, no_time, "open");
   made.launch(20, 25, 30, 90);
-  const std::vector<Table> tables = nvtx_tables(made.events());
+  const std::vector<Table> tables = tables_of(made);
   EXPECT_THAT(integers(*find_table(tables, "nvtx_sum"), "total_ns"), ElementsAre(80));
 }
 
@@ -110,7 +115,7 @@ TEST(Nvtx, OtherThreadsAndRangesThatEndElsewhereAreNotProjected) {
   handed_over.end_thread_id = 2;
   made.range(5, 100, "NCCL's own", 1, "NCCL");
   made.launch(10, 12, 20, 30);
-  const std::vector<Table> tables = nvtx_tables(made.events());
+  const std::vector<Table> tables = tables_of(made);
   const Table& projection = *find_table(tables, "nvtx_gpu_projection");
   EXPECT_THAT(column<std::string>(projection, "range"), ElementsAre("NCCL's own"));
   EXPECT_EQ(integer_at(*find_table(tables, "nvtx_coverage"), "covered_ns", 0), 0) << "NCCL's ranges are no phases";
@@ -120,14 +125,14 @@ TEST(Nvtx, ALaunchThatOutlastsTheRangeDoesNotCount) {
   MadeTrace made;
   made.range(0, 100, "range");
   made.launch(90, 110, 120, 130, "cut");
-  EXPECT_EQ(find_table(nvtx_tables(made.events()), "nvtx_gpu_projection")->row_count(), 0U);
+  EXPECT_EQ(find_table(tables_of(made), "nvtx_gpu_projection")->row_count(), 0U);
 }
 
 TEST(Nvtx, NamesBeyondTheLimitAreAddedUp) {
   MadeTrace made;
   const std::int64_t names = static_cast<std::int64_t>(most_names) + 5;
   for (std::int64_t i = 0; i < names; ++i) made.range(1000 * i, 1000 * i + 100 + i, "range " + std::to_string(i));
-  const std::vector<Table> tables = nvtx_tables(made.events());
+  const std::vector<Table> tables = tables_of(made);
   const Table& sum = *find_table(tables, "nvtx_sum");
   ASSERT_EQ(sum.row_count(), most_names);
   const std::size_t last = most_names - 1;
@@ -158,7 +163,7 @@ TEST(Nvtx, ProjectionAgreesWithTheDefinitionOnRandomTraces) {
       made.launch(call, call + number(60), gpu, gpu + number(20), "k");  // calls may overlap: nested ones
       gpu += number(25);
     }
-    const std::vector<Table> tables = nvtx_tables(made.events());
+    const std::vector<Table> tables = tables_of(made);
     const Table& projection = *find_table(tables, "nvtx_gpu_projection");
     std::size_t projected = 0;
     for (std::size_t i = 0; i < spans.size(); ++i) {

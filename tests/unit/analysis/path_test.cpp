@@ -192,15 +192,12 @@ TEST(Blocking, ComputeThatGoesOnDoesNotWait) {
   ProcessTrace process;
   DeviceTrace device;
   for (const Nanoseconds start : {0, 110'000, 330'000}) {
-    Kernel kernel;
-    kernel.start_ns = start;
-    kernel.end_ns = start + 100'000;
-    device.kernels.push_back(kernel);
+    device.kernels.push_back({start, start + 100'000, 0, 0});
   }
   const LaunchIndex launches(process.api_calls);
   std::vector<Arrival> arrivals{arrival(50'000, 180'000, 1), arrival(150'000, 320'000, 1),
                                 arrival(215'000, 216'000, 1)};
-  mark_blocking({trace, process, device, launches, [](const Kernel&) { return false; }}, arrivals);
+  mark_blocking({trace, process, device, launches, {false}}, arrivals);
   EXPECT_FALSE(arrivals[0].blocking) << "compute ran for 50 of the last 50 us";
   EXPECT_TRUE(arrivals[1].blocking) << "it had waited since 210 us";
   EXPECT_TRUE(arrivals[2].blocking) << "a short one in a gap";

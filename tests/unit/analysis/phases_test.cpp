@@ -13,6 +13,11 @@ using testing::integer_at;
 using testing::MadeTrace;
 using testing::row_with;
 
+std::vector<Table> tables_of(MadeTrace& made) {
+  const RankEvents events = made.events();
+  return phase_tables(events, collect_launches(events), {});
+}
+
 /// Two steps of forward and backward; backward's kernels are launched by another thread, as PyTorch does; one kernel
 /// after the steps.
 struct Training : ::testing::Test {
@@ -27,7 +32,7 @@ struct Training : ::testing::Test {
       made.launch(t + 850, t + 855, t + 860, t + 870, "clip");
     }
     made.launch(2500, 2505, 2600, 2640, "save");
-    tables = phase_tables(made.events(), {});
+    tables = tables_of(made);
   }
   std::int64_t phase(std::string_view name, std::string_view column) const {
     const Table& phases = *find_table(tables, "phases");
@@ -70,7 +75,7 @@ TEST(Serving, TokenLatenciesComeFromPrefillAndDecode) {
   made.launch(1002, 1004, 1005, 1205, "p");
   made.range(1100, 1110, "decode");
   made.launch(1102, 1104, 1205, 1245, "d");
-  const std::vector<Table> tables = phase_tables(made.events(), {});
+  const std::vector<Table> tables = tables_of(made);
   const Table& serving = *find_table(tables, "serving");
   const std::size_t first = row_with(serving, "latency", "time_to_first_token");
   EXPECT_EQ(integer_at(serving, "count", first), 2);
@@ -85,7 +90,7 @@ TEST(Phases, ATraceWithoutPhasesHasNone) {
   MadeTrace made;
   made.range(0, 100, "loading");
   made.launch(10, 12, 20, 30);
-  for (const Table& table : phase_tables(made.events(), {})) EXPECT_EQ(table.row_count(), 0U) << table.schema.name;
+  for (const Table& table : tables_of(made)) EXPECT_EQ(table.row_count(), 0U) << table.schema.name;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "nsys_explain/analysis/rank_events.hpp"
 #include "nsys_explain/model/table.hpp"
+#include "unit/add_kernel.hpp"
 
 /// One trace rank made by hand: events in any order of writing, sorted by `events()`.
 namespace nsys_explain::analysis::testing {
@@ -34,18 +35,14 @@ class OneRank {
     trace_.strings.emplace_back(value);
     return static_cast<StringIndex>(trace_.strings.size() - 1);
   }
-  Kernel& kernel(std::string_view name, Nanoseconds start_ns, Nanoseconds end_ns, std::uint32_t correlation = 0,
-                 std::uint32_t stream = 7) {
-    Kernel kernel;
-    kernel.start_ns = start_ns;
-    kernel.end_ns = end_ns;
-    kernel.correlation_id = correlation;
+  KernelKind& kernel(std::string_view name, Nanoseconds start_ns, Nanoseconds end_ns, std::uint32_t correlation = 0,
+                     std::uint32_t stream = 7) {
+    KernelKind& kernel = nsys_explain::testing::add_kernel(device(), start_ns, end_ns, correlation);
     kernel.stream_id = stream;
     kernel.demangled_name = text(name);
     kernel.short_name = text(name.substr(0, name.find('<')));
     kernel.grid_x = kernel.grid_y = kernel.grid_z = kernel.block_x = kernel.block_y = kernel.block_z = 1;
-    device().kernels.push_back(kernel);
-    return device().kernels.back();
+    return kernel;
   }
   void copy(std::int16_t kind, Nanoseconds start_ns, Nanoseconds end_ns, std::int64_t bytes, std::int16_t source = -1,
             std::int16_t destination = -1, std::uint32_t correlation = 0, std::uint32_t stream = 8) {
@@ -80,8 +77,7 @@ class OneRank {
     std::stable_sort(device().graph_launches.begin(), device().graph_launches.end(), by_start);
     std::stable_sort(process().api_calls.begin(), process().api_calls.end(), by_start);
     launches_.emplace(process().api_calls);
-    return {trace_, process(), device(), *launches_,
-            [this](const Kernel& kernel) { return trace_.strings[kernel.short_name].starts_with("nccl"); }};
+    return {trace_, process(), device(), *launches_, nsys_explain::testing::nccl_kinds(trace_, device())};
   }
 
  private:

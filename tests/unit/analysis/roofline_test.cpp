@@ -340,7 +340,7 @@ TEST(Weights, BandwidthIsBytesOverKernelTime) {
 TEST(KernelOccupancy, WavesCountBlocksOverWhatFits) {
   MadeTrace made;
   made.device().gpu_name = "NVIDIA A100-SXM4-40GB";
-  Kernel& kernel = made.launch(0, 1, 0, 1000, "k");
+  KernelKind& kernel = made.launch(0, 1, 0, 1000, "k");
   kernel.grid_x = 108 * 8 + 1;
   kernel.grid_y = kernel.grid_z = 1;
   kernel.block_x = 256;

@@ -38,7 +38,7 @@ TEST(Statistics, GroupsKeepTheirValuesInOrder) {
   GroupedValues grouped(groups, values, 4);
   EXPECT_EQ(std::vector<std::int64_t>(grouped[1].begin(), grouped[1].end()), (std::vector<std::int64_t>{5, 4}));
   EXPECT_TRUE(grouped[2].empty());
-  const std::vector<Statistics> statistics = summarise_groups(groups, values, 4);
+  const std::vector<Statistics> statistics = summarise_groups(grouped);
   EXPECT_EQ(statistics[1].total, 9);
   EXPECT_EQ(statistics[2].count, 0);
   EXPECT_EQ(statistics[3].max, 9);

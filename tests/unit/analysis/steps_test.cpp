@@ -74,18 +74,14 @@ struct Example {
       for (const Nanoseconds offset : {10, 500}) {
         const auto id = static_cast<std::uint32_t>(process.api_calls.size() + 1);
         process.api_calls.push_back({start + offset, start + offset + 5, 1, id});
-        Kernel kernel;
-        kernel.start_ns = start + offset + 3000;
-        kernel.end_ns = kernel.start_ns + 300;
-        kernel.correlation_id = id;
-        device.kernels.push_back(kernel);
+        device.kernels.push_back({start + offset + 3000, start + offset + 3300, id, 0});
       }
     }
   }
 
   Steps steps(const std::vector<Arrival>& arrivals = {}) const {
     const LaunchIndex launches(process.api_calls);
-    return find_steps({trace, process, device, launches, [](const Kernel&) { return false; }}, arrivals);
+    return find_steps({trace, process, device, launches, {false}}, arrivals);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/add_kernel.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -15,16 +17,13 @@ struct Fixture {
     process.devices.resize(1);
   }
   void kernel(Nanoseconds start_ns, Nanoseconds end_ns, std::uint32_t stream, StringIndex name = 1) {
-    Kernel one;
-    one.start_ns = start_ns;
-    one.end_ns = end_ns;
-    one.stream_id = stream;
-    one.demangled_name = name;
-    process.devices[0].kernels.push_back(one);
+    KernelKind& kind = nsys_explain::testing::add_kernel(process.devices[0], start_ns, end_ns);
+    kind.stream_id = stream;
+    kind.short_name = kind.demangled_name = name;
   }
   Timeline timeline() const {
-    return timeline_of({trace, process, process.devices[0], launches,
-                        [](const Kernel& kernel) { return kernel.demangled_name == 2; }});
+    return timeline_of(
+        {trace, process, process.devices[0], launches, nsys_explain::testing::nccl_kinds(trace, process.devices[0])});
   }
 };
 

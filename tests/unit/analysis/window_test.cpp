@@ -103,7 +103,7 @@ TEST_F(ThreeSteps, WorkBelongsToTheStepThatLaunchedIt) {
   EXPECT_THAT(kernel_starts(), ElementsAre(380));
   ASSERT_EQ(made.process().api_calls.size(), 1U);
   EXPECT_EQ(made.process().api_calls.front().start_ns, 130);
-  const Budget budget = compute_budget(made.device(), [](const Kernel&) { return false; });
+  const Budget budget = compute_budget(made.device(), made.events().communication_kinds);
   EXPECT_EQ(budget.window_start_ns, 380);
   EXPECT_EQ(budget.window_ns, 70);
   EXPECT_EQ(budget.compute_ns + budget.idle_ns, budget.window_ns);

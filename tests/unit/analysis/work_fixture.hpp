@@ -5,6 +5,7 @@
 #include <string>
 
 #include "nsys_explain/analysis/rank_events.hpp"
+#include "unit/add_kernel.hpp"
 
 namespace nsys_explain::analysis::testing {
 
@@ -32,14 +33,10 @@ class RankFixture {
               std::int32_t grid = 1, std::uint32_t thread_id = 1) {
     const std::uint32_t id = next_correlation_++;
     call("cudaLaunchKernel", launch_ns, launch_ns + 10, id, thread_id);
-    Kernel k;
-    k.start_ns = start_ns;
-    k.end_ns = end_ns;
-    k.correlation_id = id;
+    KernelKind& k = nsys_explain::testing::add_kernel(device_, start_ns, end_ns, id);
     k.short_name = k.demangled_name = name(text);
     k.grid_x = grid;
     k.grid_y = k.grid_z = k.block_x = k.block_y = k.block_z = 1;
-    device_.kernels.push_back(k);
   }
 
   void copy(const std::string& function, Nanoseconds call_start_ns, Nanoseconds call_end_ns, Nanoseconds start_ns,
@@ -69,8 +66,7 @@ class RankFixture {
   /// Valid while the fixture stays as it is. Events must have been added in order of time.
   RankEvents events() {
     launches_.emplace(process_.api_calls);
-    return {trace_, process_, device_, *launches_,
-            [this](const Kernel& kernel) { return trace_.strings[kernel.short_name].starts_with("nccl"); }};
+    return {trace_, process_, device_, *launches_, nsys_explain::testing::nccl_kinds(trace_, device_)};
   }
 
  private:

@@ -69,16 +69,15 @@ TEST(KernelClasses, FindsByDemangledNameElseByShortName) {
                    "ncclDevKernel_SendRecv"};
   trace.processes.resize(1);
   trace.processes[0].devices.resize(1);
-  auto& kernels = trace.processes[0].devices[0].kernels;
-  kernels.resize(3);
-  kernels[0].short_name = kernels[1].short_name = 1;
-  kernels[0].demangled_name = 2;
-  kernels[1].demangled_name = 3;
-  kernels[2].short_name = 4;
+  auto& kinds = trace.processes[0].devices[0].kernel_kinds;
+  kinds.resize(3);
+  kinds[0].short_name = kinds[1].short_name = 1;
+  kinds[0].demangled_name = 2;
+  kinds[1].demangled_name = 3;
+  kinds[2].short_name = 4;
   const KernelClasses classes(trace);
-  EXPECT_TRUE(classes.is_communication(kernels[0]));
-  EXPECT_FALSE(classes.is_communication(kernels[1]));
-  EXPECT_EQ(classes.of(kernels[2]).operation, Operation::send_recv);
+  EXPECT_EQ(classes.communication_kinds(trace.processes[0].devices[0]), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(classes.of(kinds[2]).operation, Operation::send_recv);
 }
 
 }  // namespace

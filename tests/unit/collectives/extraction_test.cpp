@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/add_kernel.hpp"
+
 #include <string>
 
 namespace nsys_explain::collectives {
@@ -49,13 +51,9 @@ class Builder {
 
   void kernel(const std::string& name, Nanoseconds start, Nanoseconds end, std::uint32_t correlation,
               std::uint32_t stream = 7, std::size_t on_device = 0) {
-    Kernel k;
-    k.start_ns = start;
-    k.end_ns = end;
-    k.correlation_id = correlation;
-    k.stream_id = stream;
-    k.short_name = k.demangled_name = intern(name);
-    device(on_device).kernels.push_back(k);
+    KernelKind& kind = nsys_explain::testing::add_kernel(device(on_device), start, end, correlation);
+    kind.stream_id = stream;
+    kind.short_name = kind.demangled_name = intern(name);
   }
 
   void range(const std::string& text, Nanoseconds start, Nanoseconds end, std::uint32_t thread = 1) {

@@ -145,9 +145,7 @@ DeviceTrace device(std::int32_t id, Nanoseconds gpu_time_ns = 1000) {
   result.gpu_name = "GPU";
   result.gpu_uuid = "uuid-" + std::to_string(id);
   if (gpu_time_ns > 0) {
-    Kernel kernel;
-    kernel.end_ns = gpu_time_ns;
-    result.kernels.push_back(kernel);
+    result.kernels.push_back({0, gpu_time_ns, 0, 0});
   } else {
     result.memory_operations.emplace_back();
   }

@@ -59,20 +59,21 @@ TEST_F(ReadTraceTest, KernelsAreSortedByTimeWithinTheirProcessAndDevice) {
   EXPECT_THAT(starts(trace.processes[0].devices[0].kernels), ElementsAre(-50));
   EXPECT_THAT(starts(trace.processes[0].devices[1].kernels), ElementsAre(100, 100, 300));
   const Kernel& kernel = trace.processes[0].devices[1].kernels[1];
+  const KernelKind& kind = trace.processes[0].devices[1].kind_of(kernel);
   EXPECT_EQ(kernel.end_ns, 120) << "equal starts are ordered by end";
-  EXPECT_EQ(kernel.stream_id, 13);
+  EXPECT_EQ(kind.stream_id, 13);
   EXPECT_EQ(kernel.correlation_id, 5);
-  EXPECT_EQ(kernel.context_id, 1);
-  EXPECT_EQ(kernel.graph_node_id, 77);
-  EXPECT_EQ(trace.strings[kernel.short_name], "gemm");
-  EXPECT_EQ(trace.strings[kernel.demangled_name], "void gemm<float>(float*)");
-  EXPECT_EQ(trace.strings[kernel.mangled_name], "");
-  EXPECT_EQ(kernel.registers_per_thread, 32);
-  EXPECT_EQ(kernel.grid_x, 1);
-  EXPECT_EQ(kernel.grid_z, 3);
-  EXPECT_EQ(kernel.block_z, 6);
-  EXPECT_EQ(kernel.static_shared_bytes, 0);
-  EXPECT_EQ(kernel.dynamic_shared_bytes, 1024);
+  EXPECT_EQ(kind.context_id, 1);
+  EXPECT_EQ(kind.graph_node_id, 77);
+  EXPECT_EQ(trace.strings[kind.short_name], "gemm");
+  EXPECT_EQ(trace.strings[kind.demangled_name], "void gemm<float>(float*)");
+  EXPECT_EQ(trace.strings[kind.mangled_name], "");
+  EXPECT_EQ(kind.registers_per_thread, 32);
+  EXPECT_EQ(kind.grid_x, 1);
+  EXPECT_EQ(kind.grid_z, 3);
+  EXPECT_EQ(kind.block_z, 6);
+  EXPECT_EQ(kind.static_shared_bytes, 0);
+  EXPECT_EQ(kind.dynamic_shared_bytes, 1024);
 }
 
 TEST_F(ReadTraceTest, ApiCallsLoseTheirVersionSuffixAndKernelsWithoutOneAreCounted) {
@@ -164,7 +165,7 @@ TEST_F(ReadTraceTest, TheColumnsOf2022AndThoseThatAToolAddedAreNoProblem) {
   const Kernel& kernel = trace.processes.at(0).devices.at(0).kernels.at(0);
   EXPECT_EQ(kernel.start_ns, 10);
   EXPECT_EQ(kernel.end_ns, 20);
-  EXPECT_EQ(kernel.grid_x, 0);
+  EXPECT_EQ(trace.processes.at(0).devices.at(0).kind_of(kernel).grid_x, 0);
 }
 
 TEST_F(ReadTraceTest, NamesAreMendedAndMissingOnesCounted) {
@@ -174,13 +175,14 @@ TEST_F(ReadTraceTest, NamesAreMendedAndMissingOnesCounted) {
   sql_("INSERT INTO StringIds VALUES (1, CAST(x'6be965' AS TEXT)), (2, 'k\xC3\xA9'), (3, CAST(x'c0af' AS TEXT))");
   for (const int name : {1, 2, 3, 4}) add_kernel(sql_, {.start = name, .end = 10, .name = name});
   const Trace trace = read();
-  const auto& kernels = trace.processes.at(0).devices.at(0).kernels;
-  EXPECT_EQ(trace.strings[kernels.at(0).short_name],
+  const DeviceTrace& device = trace.processes.at(0).devices.at(0);
+  const auto name = [&](std::size_t i) { return trace.strings[device.kind_of(device.kernels.at(i)).short_name]; };
+  EXPECT_EQ(name(0),
             "k\xEF\xBF\xBD"
             "e");
-  EXPECT_EQ(trace.strings[kernels.at(1).short_name], "k\xC3\xA9");
-  EXPECT_EQ(trace.strings[kernels.at(2).short_name], "\xEF\xBF\xBD\xEF\xBF\xBD");
-  EXPECT_EQ(trace.strings[kernels.at(3).short_name], "");
+  EXPECT_EQ(name(1), "k\xC3\xA9");
+  EXPECT_EQ(name(2), "\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(name(3), "");
   EXPECT_TRUE(has_warning(trace, "not valid UTF-8", 2));
   EXPECT_TRUE(has_warning(trace, "strings that the export does not hold"));
 }

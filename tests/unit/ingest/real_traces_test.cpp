@@ -146,7 +146,8 @@ TEST_F(RealTracesTest, EverythingIsInOrderAndIndicesAreValid) {
       for (const DeviceTrace& device : process.devices) {
         EXPECT_TRUE(is_sorted_by_time(device.kernels));
         EXPECT_TRUE(is_sorted_by_time(device.memory_operations));
-        for (const Kernel& kernel : device.kernels) ASSERT_FALSE(trace.strings.at(kernel.short_name).empty());
+        for (const Kernel& kernel : device.kernels)
+          ASSERT_FALSE(trace.strings.at(device.kind_of(kernel).short_name).empty());
       }
     }
   }
@@ -166,12 +167,13 @@ TEST_F(RealTracesTest, NcclCallsOfATwoGpuTorchrunJob) {
     EXPECT_EQ(count(NcclFunction::group_start), count(NcclFunction::group_end));
     EXPECT_EQ(count(NcclFunction::send), 60);
     EXPECT_EQ(count(NcclFunction::recv), 60);
-    const auto kernels = process.devices.at(0).kernels;
-    EXPECT_EQ(std::count_if(kernels.begin(), kernels.end(),
-                            [&](const Kernel& kernel) {
-                              return trace.strings[kernel.short_name].starts_with("ncclDevKernel_SendRecv");
-                            }),
-              31);
+    const DeviceTrace& device = process.devices.at(0);
+    EXPECT_EQ(
+        std::count_if(device.kernels.begin(), device.kernels.end(),
+                      [&](const Kernel& kernel) {
+                        return trace.strings[device.kind_of(kernel).short_name].starts_with("ncclDevKernel_SendRecv");
+                      }),
+        31);
   }
   EXPECT_EQ(trace.processes[0].devices.at(0).device_id, 0);
   EXPECT_EQ(trace.processes[1].devices.at(0).device_id, 1);

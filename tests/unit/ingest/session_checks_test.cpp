@@ -94,10 +94,7 @@ TEST(SessionChecks, ExtentCoversAllKindsOfEvents) {
   EXPECT_EQ(session_extent(trace).recorded, (Interval{0, 0}));
   ProcessTrace process;
   DeviceTrace device;
-  Kernel kernel;
-  kernel.start_ns = 50;
-  kernel.end_ns = 60;
-  device.kernels.push_back(kernel);
+  device.kernels.push_back({50, 60, 0, 0});
   process.devices.push_back(device);
   ApiCall call;
   call.start_ns = -5;
