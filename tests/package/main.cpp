@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <vector>
 
 #include <nsys_explain/analysis/budget.hpp>
 #include <nsys_explain/ingest/ingest.hpp>
@@ -9,7 +10,8 @@ int main(int argc, char** argv) {
   const nsys_explain::Trace trace = nsys_explain::ingest::read_trace(argv[1]);
   for (const auto& process : trace.processes) {
     for (const auto& device : process.devices) {
-      const auto budget = nsys_explain::analysis::compute_budget(device, std::vector<bool>(device.kernel_kinds.size(), false));
+      const auto budget =
+          nsys_explain::analysis::compute_budget(device, std::vector<bool>(device.kernel_kinds.size(), false));
       std::printf("%zu kernels, window %lld ns\n", device.kernels.size(), static_cast<long long>(budget.window_ns));
     }
   }

@@ -221,8 +221,8 @@ struct DeviceTrace {
   std::int32_t device_id = 0;
   std::string gpu_name;
   std::string gpu_uuid;
-  std::int32_t gpu_id = -1;        ///< nsys' number of the GPU on its node (not the CUDA ordinal); -1: not known
-  std::vector<RunFact> gpu_facts;  ///< what the GPU can do; empty where the export does not tell
+  std::int32_t gpu_id = -1;              ///< nsys' number of the GPU on its node (not the CUDA ordinal); -1: not known
+  std::vector<RunFact> gpu_facts;        ///< what the GPU can do; empty where the export does not tell
   std::vector<KernelKind> kernel_kinds;  ///< in no particular order, which differs with the order of rows
   std::vector<Kernel> kernels;
   std::vector<MemoryOperation> memory_operations;
