@@ -5,7 +5,6 @@
 
 #include "clock_map.hpp"
 #include "exit_agreement.hpp"
-#include "shift_search.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -35,67 +34,44 @@ bool is_possible(std::span<const Arrival> arrivals, const Bundle& bundle, const 
   return last_enter_ns <= first_exit_ns + 4 * alignment.time_scale_ns;
 }
 
-MemberSequence sequence_of(std::span<const Arrival> arrivals, const MemberArrivals& member) {
-  MemberSequence sequence;
-  sequence.symbols = member.symbols;
-  for (const std::size_t a : member.indices) {
-    sequence.enter_ns.push_back(arrivals[a].enter_ns);
-    sequence.exit_ns.push_back(arrivals[a].exit_ns);
-  }
-  return sequence;
-}
-
-/// Exits of what is one operation differ by the clocks only, that is, along a line. Positions that are off by one
-/// differ by what lies between operations, which varies.
-bool lies_along_a_line(std::span<const Arrival> arrivals, const MemberArrivals& first, const MemberArrivals& member) {
-  constexpr double tolerance_ns = 100'000, least_share = 0.9;
-  constexpr std::size_t fewest_to_tell = 4;
-  std::vector<double> x, y;
-  for (std::size_t i = 0; i < member.indices.size(); ++i) {
-    const Arrival& a = arrivals[first.indices[i]];
-    const Arrival& b = arrivals[member.indices[i]];
-    if (!may_end_together(a.operation)) continue;
-    x.push_back(static_cast<double>(b.exit_ns - arrivals[member.indices.front()].exit_ns));
-    y.push_back(static_cast<double>(a.exit_ns - b.exit_ns));
-  }
-  if (x.size() < fewest_to_tell) return true;
-  const double base = y.front();
-  for (double& difference : y) difference -= base;
-  const ClockLine line = fit_line(x, y, 0, true);
-  std::size_t agreeing = 0;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    agreeing += std::abs(y[i] - line.offset_ns - line.slope * x[i]) <= tolerance_ns ? 1 : 0;
-  return static_cast<double>(agreeing) >= least_share * static_cast<double>(x.size());
-}
-
-/// Some operations scatter more than that: it is enough that no other shift of the member fits better.
-bool fits_best_in_place(const MemberSequence& first, const MemberSequence& member) {
-  constexpr double least_share = 0.8;
-  const std::optional<ClockEstimate> estimate = estimate_clock(member, first);
-  if (!estimate) return false;
-  PartnerFinder partners(first);
-  std::size_t in_place = 0;
-  for (std::size_t i = 0; i < member.symbols.size(); ++i) {
-    const Nanoseconds exit_ns = estimate->map.to_reference(member.exit_ns[i]);
-    const auto own = static_cast<std::ptrdiff_t>(i);
-    in_place += partners.nearest(member.symbols[i], exit_ns, estimate->reach_ns) == own ? 1 : 0;
-  }
-  return static_cast<double>(in_place) >= least_share * static_cast<double>(member.symbols.size());
-}
-
-/// Whether members of equal sequences did the same at each position, without a common clock.
+/// Without a common clock: exits of what is one operation differ by the clocks only, that is, along a line. Positions
+/// that are off by one differ by what lies between operations, which varies.
 bool are_consistent(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members) {
+  constexpr double tolerance_ns = 100'000, least_share = 0.9;
   const MemberArrivals& first = members.front();
-  return std::all_of(members.begin() + 1, members.end(), [&](const MemberArrivals& member) {
-    return lies_along_a_line(arrivals, first, member) ||
-           fits_best_in_place(sequence_of(arrivals, first), sequence_of(arrivals, member));
-  });
+  for (const MemberArrivals& member : members.subspan(1)) {
+    std::vector<double> x, y;
+    for (std::size_t i = 0; i < member.indices.size(); ++i) {
+      const Arrival& a = arrivals[first.indices[i]];
+      const Arrival& b = arrivals[member.indices[i]];
+      if (!may_end_together(a.operation)) continue;
+      x.push_back(static_cast<double>(b.exit_ns - arrivals[member.indices.front()].exit_ns));
+      y.push_back(static_cast<double>(a.exit_ns - b.exit_ns));
+    }
+    constexpr std::size_t fewest_to_tell = 4;
+    if (x.size() < fewest_to_tell) continue;
+    const double base = y.front();
+    for (double& difference : y) difference -= base;
+    const ClockLine line = fit_line(x, y, 0, true);
+    std::size_t agreeing = 0;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      agreeing += std::abs(y[i] - line.offset_ns - line.slope * x[i]) <= tolerance_ns ? 1 : 0;
+    if (static_cast<double>(agreeing) < least_share * static_cast<double>(x.size())) return false;
+  }
+  return true;
 }
 
 std::vector<Bundle> aligned(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
                             const AlignmentOptions& alignment) {
   std::vector<MemberSequence> sequences;
-  for (const MemberArrivals& member : members) sequences.push_back(sequence_of(arrivals, member));
+  for (const MemberArrivals& member : members) {
+    MemberSequence& sequence = sequences.emplace_back();
+    sequence.symbols = member.symbols;
+    for (const std::size_t a : member.indices) {
+      sequence.enter_ns.push_back(arrivals[a].enter_ns);
+      sequence.exit_ns.push_back(arrivals[a].exit_ns);
+    }
+  }
   const auto numbers = align_sequences(sequences, alignment);
   std::int64_t last = -1;
   for (const auto& of_member : numbers) last = of_member.empty() ? last : std::max(last, of_member.back());

@@ -4,49 +4,6 @@
 #include <cmath>
 
 namespace nsys_explain::collectives {
-namespace {
-
-/// What fit_line minimises.
-double scatter(std::span<const double> x, std::span<const double> y, const ClockLine& line) {
-  double sum = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double residual = (y[i] - line.offset_ns - line.slope * x[i]) / residual_floor_ns;
-    sum += std::log1p(residual * residual);
-  }
-  return sum;
-}
-
-/// Iteratively reweighted least squares. Points within the floor of the line weigh nearly alike at first; the floor
-/// then shrinks, so that the fit does not settle on the first few points that happen to lie on a line.
-struct Refinement {
-  double floor_ns = 0;  ///< at first
-  int iterations = 0;
-};
-ClockLine refine_line(std::span<const double> x, std::span<const double> y, ClockLine line, Refinement refinement,
-                      bool with_slope) {
-  double floor_ns = refinement.floor_ns;
-  for (int iteration = 0; iteration < refinement.iterations;
-       ++iteration, floor_ns = std::max(floor_ns / 4, residual_floor_ns)) {
-    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const double residual = y[i] - line.offset_ns - line.slope * x[i];
-      const double weight = floor_ns * floor_ns / (residual * residual + floor_ns * floor_ns);
-      w += weight;
-      wx += weight * x[i];
-      wy += weight * y[i];
-      wxx += weight * x[i] * x[i];
-      wxy += weight * x[i] * y[i];
-    }
-    const double determinant = w * wxx - wx * wx;
-    if (with_slope && determinant > 1e-9 * w * wxx) {
-      line.slope = std::clamp((w * wxy - wx * wy) / determinant, -largest_slope, largest_slope);
-    }
-    line.offset_ns = (wy - line.slope * wx) / w;
-  }
-  return line;
-}
-
-}  // namespace
 
 Nanoseconds ClockLine::offset_at(Nanoseconds member_ns) const {
   return std::llround(offset_ns + slope * static_cast<double>(member_ns - origin_ns));
@@ -78,37 +35,46 @@ std::ptrdiff_t PartnerFinder::nearest(std::uint64_t symbol, Nanoseconds time_ns,
   std::ptrdiff_t best = -1;
   Nanoseconds best_distance = reach_ns;
   for (std::size_t j = cursor_; j < size && j < cursor_ + most_steps && exits[j] - time_ns <= best_distance; ++j) {
-    if (!may_be_one(sequence_.symbols[j], symbol)) continue;
+    if (sequence_.symbols[j] != symbol) continue;
     best = static_cast<std::ptrdiff_t>(j);
     best_distance = exits[j] - time_ns;
     break;
   }
   for (std::size_t j = cursor_; j > 0 && j + most_steps > cursor_ && time_ns - exits[j - 1] <= best_distance; --j) {
-    if (!may_be_one(sequence_.symbols[j - 1], symbol)) continue;
+    if (sequence_.symbols[j - 1] != symbol) continue;
     best = static_cast<std::ptrdiff_t>(j - 1);
     break;
   }
   return best;
 }
 
-ClockLine fit_line(std::span<const double> x, std::span<const double> y, Nanoseconds origin_ns, bool with_slope,
-                   std::span<const ClockLine> starts) {
-  if (x.empty()) return {origin_ns, 0, 0};
+ClockLine fit_line(std::span<const double> x, std::span<const double> y, Nanoseconds origin_ns, bool with_slope) {
+  ClockLine line{origin_ns, 0, 0};
+  if (x.empty()) return line;
   std::vector<double> sorted(y.begin(), y.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  ClockLine best =
-      refine_line(x, y, {origin_ns, *middle, 0}, {.floor_ns = 256 * residual_floor_ns, .iterations = 10}, with_slope);
-  if (starts.empty()) return best;
-  double least = scatter(x, y, best);
-  for (const ClockLine& start : starts) {
-    const ClockLine line = refine_line(x, y, start, {.floor_ns = 16 * residual_floor_ns, .iterations = 5}, with_slope);
-    const double left = scatter(x, y, line);
-    if (left >= least) continue;
-    best = line;
-    least = left;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
+  line.offset_ns = sorted[sorted.size() / 2];
+  // Iteratively reweighted least squares. The first weights are nearly equal; the floor then shrinks, so that the fit
+  // does not settle on the first few points that happen to lie on a line.
+  double floor_ns = 256 * residual_floor_ns;
+  for (int iteration = 0; iteration < 10; ++iteration, floor_ns = std::max(floor_ns / 4, residual_floor_ns)) {
+    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double residual = y[i] - line.offset_ns - line.slope * x[i];
+      const double weight = 1 / (std::abs(residual) + floor_ns);
+      w += weight;
+      wx += weight * x[i];
+      wy += weight * y[i];
+      wxx += weight * x[i] * x[i];
+      wxy += weight * x[i] * y[i];
+    }
+    const double determinant = w * wxx - wx * wx;
+    if (with_slope && determinant > 1e-9 * w * wxx) {
+      line.slope = std::clamp((w * wxy - wx * wy) / determinant, -largest_slope, largest_slope);
+    }
+    line.offset_ns = (wy - line.slope * wx) / w;
   }
-  return best;
+  return line;
 }
 
 }  // namespace nsys_explain::collectives

@@ -36,8 +36,8 @@ class ClockMap {
   std::vector<bool> unknown_;
 };
 
-/// Finds, for operations asked in any order, the operation of a sequence that by its symbol may be the same and whose
-/// exit lies nearest to a time.
+/// Finds, for operations asked in any order, the operation of a sequence with the same symbol whose exit lies nearest
+/// to a time.
 class PartnerFinder {
  public:
   /// `sequence` must outlive the finder; its exits ascend.
@@ -52,11 +52,8 @@ class PartnerFinder {
 };
 
 /// Robust centre and, where asked for, slope of points (x, y) with outliers on either side: minimises sum
-/// log(1 + (residual / residual_floor_ns)^2), so the sharpest cluster wins over a broad one. x is member time relative
-/// to origin. `starts`: lines (of this origin) from which to look, too: where most points are of a broad cluster, the
-/// way from the median of all ends there.
-ClockLine fit_line(std::span<const double> x, std::span<const double> y, Nanoseconds origin_ns, bool with_slope,
-                   std::span<const ClockLine> starts = {});
+/// log(|residual| + floor_ns), so the sharpest cluster wins over a broad one. x is member time relative to origin.
+ClockLine fit_line(std::span<const double> x, std::span<const double> y, Nanoseconds origin_ns, bool with_slope);
 
 /// Exits of a synchronising operation do not agree better than this, so smaller residuals say nothing more.
 inline constexpr double residual_floor_ns = 500;

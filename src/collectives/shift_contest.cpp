@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
-#include <utility>
 
 namespace nsys_explain::collectives {
 namespace {
@@ -34,31 +33,6 @@ struct Candidate {
 
 constexpr double not_covered = -1;
 
-/// All-reduces and reduce-scatters agree this well.
-constexpr double sharp_residual_ns = 2'000;
-
-double evidence_of(double residual_ns, Nanoseconds reach_ns) {
-  const double agreement = (static_cast<double>(reach_ns) + residual_floor_ns) / (residual_ns + residual_floor_ns);
-  return std::max(0.0, std::log(agreement));
-}
-
-/// The lines through the median of each symbol's points, with the slope of `line`; none where all are of one symbol.
-std::vector<ClockLine> lines_by_symbol(std::span<const double> x, std::span<const double> y,
-                                       std::span<const std::uint64_t> symbols, const ClockLine& line) {
-  constexpr std::size_t fewest_of_symbol = 8, most_lines = 4;
-  std::vector<std::pair<std::uint64_t, double>> offsets;
-  for (std::size_t i = 0; i < x.size(); ++i) offsets.emplace_back(symbols[i], y[i] - line.slope * x[i]);
-  std::sort(offsets.begin(), offsets.end());
-  std::vector<ClockLine> lines;
-  if (offsets.empty() || offsets.front().first == offsets.back().first) return lines;
-  for (std::size_t first = 0, end = 0; first < offsets.size() && lines.size() < most_lines; first = end) {
-    while (end < offsets.size() && offsets[end].first == offsets[first].first) ++end;
-    if (end - first >= fewest_of_symbol)
-      lines.push_back({line.origin_ns, offsets[first + (end - first) / 2].second, line.slope});
-  }
-  return lines;
-}
-
 /// Pairs the sample at the candidate's line, fits the line anew and weighs how sharply the pairs agree.
 void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSequence& reference, Sample sample,
               Nanoseconds reach_ns) {
@@ -66,7 +40,6 @@ void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSe
   candidate.partner.assign(sample.size(), -1);
   candidate.evidence.assign(sample.size(), not_covered);
   std::vector<double> x, y;
-  std::vector<std::uint64_t> symbols;
   PartnerFinder partners(reference);
   const Nanoseconds base_ns = std::llround(candidate.line.offset_ns);  // keeps the doubles of the fit small
   for (std::size_t i = sample.first; i < sample.end; ++i) {
@@ -78,14 +51,12 @@ void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSe
     const std::ptrdiff_t j = partners.nearest(member.symbols[i], expected_ns, reach_ns);
     candidate.partner[i - sample.first] = j;
     if (j < 0) continue;
-    symbols.push_back(member.symbols[i]);
     x.push_back(static_cast<double>(exit_ns - candidate.line.origin_ns));
     y.push_back(static_cast<double>(reference.exit_ns[static_cast<std::size_t>(j)] - exit_ns - base_ns));
   }
   candidate.matched = x.size();
   if (!x.empty()) {
-    const std::vector<ClockLine> starts = lines_by_symbol(x, y, symbols, candidate.line);
-    candidate.line = fit_line(x, y, candidate.line.origin_ns, x.size() >= fewest_for_slope, starts);
+    candidate.line = fit_line(x, y, candidate.line.origin_ns, x.size() >= fewest_for_slope);
     candidate.line.offset_ns += static_cast<double>(base_ns);
   }
   double sum = 0;
@@ -97,17 +68,26 @@ void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSe
     const double residual_ns =
         y[pair] + static_cast<double>(base_ns) - candidate.line.offset_ns - candidate.line.slope * x[pair];
     ++pair;
-    candidate.evidence[k] = evidence_of(std::abs(residual_ns), reach_ns);
+    const double agreement =
+        (static_cast<double>(reach_ns) + residual_floor_ns) / (std::abs(residual_ns) + residual_floor_ns);
+    candidate.evidence[k] = std::max(0.0, std::log(agreement));
     sum += candidate.evidence[k];
   }
   candidate.mean_evidence = candidate.covered > 0 ? sum / static_cast<double>(candidate.covered) : 0;
 }
 
-/// Advantages in evidence, in the order of operations: true where their mean is beyond chance. Block means tell how
-/// much chance there is, because the residuals of neighbouring operations are alike.
-bool is_beyond_chance(std::span<const double> advantages) {
+/// True where the sample shows that `best` is right and `rival` is not: the mean advantage in evidence is beyond
+/// chance. Block means tell how much chance there is, because the residuals of neighbouring operations are alike.
+bool is_beaten(const Candidate& rival, const Candidate& best) {
   constexpr std::size_t blocks = 16;
   constexpr double standard_errors = 6;
+  // Beyond this an operation only adds to the scatter: how often one shift is better counts, not by how much.
+  constexpr double largest_advantage = 1;
+  std::vector<double> advantages;
+  for (std::size_t k = 0; k < best.evidence.size(); ++k) {
+    if (best.evidence[k] == not_covered || rival.evidence[k] == not_covered) continue;
+    advantages.push_back(std::clamp(best.evidence[k] - rival.evidence[k], -largest_advantage, largest_advantage));
+  }
   const std::size_t size = advantages.size(), used = std::min(blocks, size);
   if (used < blocks / 2) return false;
   double sum = 0, squares = 0;
@@ -123,46 +103,6 @@ bool is_beyond_chance(std::span<const double> advantages) {
   const double mean = sum / n;
   const double variance = std::max(0.0, squares / n - mean * mean) * n / (n - 1);
   return mean > least_advantage && mean > standard_errors * std::sqrt(variance / n);
-}
-
-/// So many exits do not come to lie this closely together by chance, nor because a loop is regular if hardly any do at
-/// the other shift. All that either covers counts: a rival by many steps covers little, and little may fit it by
-/// chance.
-bool is_far_sharper(const Candidate& best, const Candidate& rival, Nanoseconds reach_ns) {
-  constexpr std::ptrdiff_t fewest = 24, times = 4;
-  const double sharp = evidence_of(sharp_residual_ns, reach_ns);
-  const auto count = [&](const Candidate& candidate) {
-    return std::count_if(candidate.evidence.begin(), candidate.evidence.end(), [&](double e) { return e >= sharp; });
-  };
-  return count(best) >= std::max(fewest, times * count(rival));
-}
-
-/// True where the operations show that `best` is right and `rival` is not: all of them, or those of one symbol. The
-/// exits of some operations scatter by tens of microseconds at the right shift, too, and would hide what others tell.
-/// `symbols`: of the operations that candidates hold evidence of.
-bool is_beaten(const Candidate& rival, const Candidate& best, std::span<const std::uint64_t> symbols,
-               Nanoseconds reach_ns) {
-  // Beyond this an operation only adds to the scatter: how often one shift is better counts, not by how much.
-  constexpr double largest_advantage = 1;
-  constexpr std::size_t fewest_of_symbol = 12;
-  std::vector<std::pair<std::uint64_t, double>> advantages;  // by symbol, else in order
-  std::vector<double> of_all;
-  for (std::size_t k = 0; k < best.evidence.size(); ++k) {
-    if (best.evidence[k] == not_covered || rival.evidence[k] == not_covered) continue;
-    of_all.push_back(std::clamp(best.evidence[k] - rival.evidence[k], -largest_advantage, largest_advantage));
-    advantages.emplace_back(symbols[k], of_all.back());
-  }
-  if (is_beyond_chance(of_all) || is_far_sharper(best, rival, reach_ns)) return true;
-  std::stable_sort(advantages.begin(), advantages.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<double> of_symbol;
-  for (std::size_t first = 0; first < advantages.size(); first += of_symbol.size()) {
-    of_symbol.clear();
-    for (std::size_t k = first; k < advantages.size() && advantages[k].first == advantages[first].first; ++k)
-      of_symbol.push_back(advantages[k].second);
-    if (of_symbol.size() >= fewest_of_symbol && is_beyond_chance(of_symbol)) return true;
-  }
-  return false;
 }
 
 /// Two candidates that have run into the same shift.
@@ -202,13 +142,12 @@ std::vector<Candidate> candidates_at(std::span<const Nanoseconds> offsets, Nanos
 }
 
 /// How well wrong shifts fit: the reference against itself by one period and more, where `best` says that the sample
-/// lies. Those that `best` does not beat, with their evidence at the operations of the sample, whose symbols these are;
-/// best first.
+/// lies. Those that `best` does not beat, with their evidence at the operations of the sample; best first.
 ///
 /// Without this the best of wrong shifts would win where the right one is not among the candidates, for instance
 /// because the reference lacks the whole sample.
 std::vector<Candidate> unbeaten_wrong_shifts(const Candidate& best, const MemberSequence& reference,
-                                             std::span<const std::uint64_t> symbols, Nanoseconds reach_ns) {
+                                             Nanoseconds reach_ns) {
   Sample stretch{reference.symbols.size(), 0};
   for (const std::ptrdiff_t partner : best.partner) {
     if (partner < 0) continue;
@@ -232,7 +171,7 @@ std::vector<Candidate> unbeaten_wrong_shifts(const Candidate& best, const Member
     }
     candidate.evidence = std::move(evidence);
     const bool is_no_shift = 2 * at_itself > best.matched;
-    return is_no_shift || is_beaten(candidate, best, symbols, reach_ns);
+    return is_no_shift || is_beaten(candidate, best);
   });
   return wrong;
 }
@@ -281,11 +220,10 @@ Shift compete(const MemberSequence& member, const MemberSequence& reference, std
     rank(survivors, member, reference, sample, reach_ns);
     if (survivors.empty()) return {};
     const Candidate best = survivors.front();
-    const auto symbols = std::span(member.symbols).subspan(sample.first, sample.size());
-    std::erase_if(survivors, [&](const Candidate& c) { return is_beaten(c, best, symbols, reach_ns); });
+    std::erase_if(survivors, [&](const Candidate& c) { return is_beaten(c, best); });
     const bool is_last = sample.size() == available || wanted >= largest_sample;
     if (!is_last && (survivors.size() > 1 || wanted < decisive_sample)) continue;
-    const std::vector<Candidate> wrong = unbeaten_wrong_shifts(survivors.front(), reference, symbols, reach_ns);
+    const std::vector<Candidate> wrong = unbeaten_wrong_shifts(survivors.front(), reference, reach_ns);
     if (!wrong.empty() && !is_last) continue;
     return {.verdict = judge(survivors, wrong, member, reference, sample, reach_ns),
             .line = nearest_to_utc(survivors).line,

@@ -172,10 +172,6 @@ std::map<std::string, JobShape> jobs() {
       {"all_gather_only", {.step = repeated({all_gather(1)}, 20)}},
       {"send_recv_pair", {.step = repeated({send_recv(1)}, 8), .members = 2}},
       {"send_recv_group", {.step = repeated({send_recv(1)}, 8)}},
-      // Two operations of three end tens of microseconds apart, and they are few.
-      {"short_and_scattered",
-       {.step = repeated({{1, 20'000, 60'000, 60'000}, {1, 20'000, 60'000, 60'000}, reduce_scatter(2)}, 8),
-        .operations = 160}},
       {"realistic_mixture", {.step = realistic_step(), .step_ns = 45e6}},
       {"realistic_mixture_64_members", {.step = realistic_step(), .step_ns = 45e6, .members = 64, .operations = 1'000}},
   };
