@@ -237,9 +237,10 @@ void HostActivity::explain(const Interval& idle, const ApiCall& launch, std::vec
   if (host.end_ns <= host.start_ns) return append(pieces, idle.start_ns, idle.end_ns, WorkPart::pending);
   std::vector<Change> changes;
   for (const auto& [id, thread] : threads_) {
+    const bool is_own = id == launch.thread_id;
     for_each_doing(thread, host, [&](Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part) {
       const Precedence precedence = precedence_of(part);
-      const int level = id == launch.thread_id ? precedence.own : precedence.other;
+      const int level = is_own ? precedence.own : precedence.other;
       if (level == 0) return;
       changes.push_back({std::max(start_ns, host.start_ns), level, part, 1});
       changes.push_back({std::min(end_ns, host.end_ns), level, part, -1});

@@ -31,7 +31,8 @@ std::vector<Place> list_places(std::size_t ranks, std::span<const Grouping> grou
     std::map<std::string, std::vector<std::size_t>> by_name;
     for (std::size_t r = 0; r < ranks; ++r)
       if (!grouping.place_of_rank[r].empty()) by_name[grouping.place_of_rank[r]].push_back(r);
-    for (auto& [name, members] : by_name) {
+    for (auto& [name, listed] : by_name) {
+      std::vector<std::size_t>& members = listed;
       if (members.size() == ranks || (members.size() == 1 && grouping.level != Level::pipeline_stage)) continue;
       const auto same = std::find_if(places.begin(), places.end(), [&](const Place& p) { return p.ranks == members; });
       if (same == places.end()) {

@@ -27,7 +27,7 @@ struct WorkSpan {
 std::vector<WorkSpan> spans_by_start(std::span<const Arrival> arrivals) {
   std::vector<WorkSpan> spans;
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    if (arrivals[i].work_ns == no_time || arrivals[i].work_ns <= 0) continue;
+    if (arrivals[i].work_ns <= 0) continue;  // no_time, too
     spans.push_back({arrivals[i].enter_ns - arrivals[i].work_ns, arrivals[i].enter_ns, i, {}});
   }
   std::stable_sort(spans.begin(), spans.end(),
