@@ -6,6 +6,7 @@
 #include "exit_agreement.hpp"
 #include "lane_relation.hpp"
 #include "nsys_explain/collectives/inference.hpp"
+#include "nsys_explain/collectives/matching.hpp"
 #include "shift_candidates.hpp"
 
 namespace nsys_explain::collectives {
@@ -31,6 +32,9 @@ struct Lane {
 std::uint64_t kind_of(std::uint64_t symbol) {
   return symbol >> 32U;
 }
+
+/// A stage within a pipeline shares half of its exchanges with a neighbour; two that share more do the same.
+constexpr double mostly_shared = 0.75;
 
 /// Exits of all-reduces do not agree better than this; a few may by chance.
 constexpr Nanoseconds least_spread_ns = 150;
@@ -84,16 +88,28 @@ std::vector<Lane> make_lanes(std::span<const SampledOperation> samples, const Ro
   return result;
 }
 
-/// The agreement of the symbol that tells most: the one whose exits agree best.
+/// Operations that all members leave within a moment.
+bool ends_sharply(Operation operation) {
+  return operation == Operation::all_reduce || operation == Operation::reduce_scatter;
+}
+
+/// The agreement of the symbol that tells most: the one whose exits agree best. It is no sharper than that of sharp
+/// operations: lanes that a third one holds in step may agree on some kind of operation, those of one communicator on
+/// all.
 std::optional<ExitAgreement> best_agreement(const Lane& a, const Lane& b) {
+  constexpr std::size_t fewest_telling = 8;
   std::optional<ExitAgreement> best;
+  Nanoseconds worst_sharp_ns = 0;
   for (const auto& [symbol, operations] : a.exits) {
     const auto other = b.exits.find(symbol);
     if (other == b.exits.end()) continue;
     const std::optional<ExitAgreement> agreement = exit_agreement(operations, other->second);
+    if (agreement && agreement->pairs >= fewest_telling && ends_sharply(a.operation_of.at(symbol)))
+      worst_sharp_ns = std::max(worst_sharp_ns, agreement->exit_spread_ns);
     if (!agreement || !ends_together(*agreement)) continue;
     if (!best || agreement->exit_spread_ns < best->exit_spread_ns) best = agreement;
   }
+  if (best) best->exit_spread_ns = std::max(best->exit_spread_ns, worst_sharp_ns);
   return best;
 }
 
@@ -121,8 +137,7 @@ bool ends_near(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns, Nano
 bool disagrees(const Lane& lane, const Lane& rest) {
   constexpr std::size_t fewest = 3, one_in = 25;
   for (const auto& [symbol, operations] : rest.exits) {
-    const Operation operation = lane.operation_of.at(symbol);
-    if (operation != Operation::all_reduce && operation != Operation::reduce_scatter) continue;
+    if (!ends_sharply(lane.operation_of.at(symbol))) continue;
     if (operations.size() >= fewest && one_in * operations.size() >= lane.exits.at(symbol).size()) return true;
   }
   return false;
@@ -132,7 +147,7 @@ class Grouper {
  public:
   explicit Grouper(std::vector<Lane> lanes) : lanes_(std::move(lanes)) {}
 
-  LaneKeys run() {
+  LaneRoles run() {
     std::size_t groups = 0;
     bool any = false;
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
@@ -140,16 +155,35 @@ class Grouper {
       any = gather(l, groups) || any;
       ++groups;
     }
-    LaneKeys keys;
+    LaneRoles roles;
     if (!any && std::none_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.is_named_elsewhere; }))
-      return keys;
+      return roles;
     const std::set<std::size_t> taking_turns = groups_taking_turns();
-    for (const Lane& lane : lanes_)
-      keys[{lane.trace_rank, lane.lane}] = taking_turns.contains(lane.group) ? groups++ : lane.group;
-    return keys;
+    for (std::size_t l = 0; l < lanes_.size(); ++l) {
+      const Lane& lane = lanes_[l];
+      roles[{lane.trace_rank, lane.lane}] = {taking_turns.contains(lane.group) ? groups++ : lane.group,
+                                             meets_several(l)};
+    }
+    return roles;
   }
 
  private:
+  /// An exchange of two ends together with one other member's, whoever that is; an all-to-all with everybody's.
+  bool meets_several(std::size_t l) const {
+    constexpr double least_meetings = 1.5;
+    for (const auto& [symbol, operation] : lanes_[l].operation_of) {
+      if (operation != Operation::send_recv) continue;
+      double meetings = 0;  // of one operation, on average
+      for (std::size_t other = 0; other < lanes_.size() && meetings < least_meetings; ++other) {
+        if (other == l || lanes_[other].group != lanes_[l].group || !lanes_[other].exits.contains(symbol)) continue;
+        const auto agreement = exit_agreement(lanes_[l].exits.at(symbol), lanes_[other].exits.at(symbol));
+        if (agreement && ends_together(*agreement)) meetings += agreement->shared_part;
+      }
+      if (meetings >= least_meetings) return true;
+    }
+    return false;
+  }
+
   /// The operations of a lane that end with none of its group's, though those were captured at the time.
   Lane unexplained(std::size_t l, std::span<const std::size_t> group, Nanoseconds tolerance_ns) const {
     Lane rest = lanes_[l];
@@ -248,7 +282,12 @@ class Grouper {
   /// Lanes without a group that end together with this one, the sharpest first. One that agrees much worse than the
   /// best of any lane does belongs to another group of the same kind.
   std::vector<std::size_t> partners(std::size_t l) {
-    std::vector<std::tuple<Nanoseconds, std::size_t, std::size_t>> found;  // spread, lane, pairs
+    struct Partner {
+      Nanoseconds spread_ns;
+      std::size_t lane;
+      double worst_ratio;
+    };
+    std::vector<Partner> found;
     for (std::size_t other = 0; other < lanes_.size(); ++other) {
       const Lane& candidate = lanes_[other];
       if (candidate.group != no_group || candidate.trace_rank == lanes_[l].trace_rank ||
@@ -256,17 +295,20 @@ class Grouper {
         continue;
       }
       if (const auto agreement = best_agreement(lanes_[l], candidate)) {
-        found.emplace_back(std::max(agreement->exit_spread_ns, least_spread_ns), other, agreement->pairs);
+        // Where only half of the operations are shared, the spread reaches into the tail of those.
+        const bool shares_half = lanes_[l].point_to_point && agreement->shared_part < mostly_shared;
+        found.push_back({std::max(agreement->exit_spread_ns, least_spread_ns), other,
+                         worst_spread_ratio(agreement->pairs) * (shares_half ? 2 : 1)});
       }
     }
-    std::sort(found.begin(), found.end());
+    std::sort(found.begin(), found.end(), [](const Partner& a, const Partner& b) {
+      return std::tie(a.spread_ns, a.lane) < std::tie(b.spread_ns, b.lane);
+    });
     Nanoseconds& best_ns = lanes_[l].best_spread_ns;
-    if (!found.empty()) best_ns = std::min(best_ns, std::get<0>(found.front()));
+    if (!found.empty()) best_ns = std::min(best_ns, found.front().spread_ns);
     std::vector<std::size_t> result;
-    for (const auto& [spread_ns, other, pairs] : found) {
+    for (const auto& [spread_ns, other, worst_ratio] : found) {
       const Nanoseconds reference_ns = std::min(best_ns, lanes_[other].best_spread_ns);
-      // Where only half of the operations are shared, the spread reaches into the tail of those.
-      const double worst_ratio = worst_spread_ratio(pairs) * (lanes_[l].point_to_point ? 2 : 1);
       if (static_cast<double>(spread_ns) > worst_ratio * static_cast<double>(reference_ns)) continue;
       lanes_[other].best_spread_ns = std::min(lanes_[other].best_spread_ns, spread_ns);
       result.push_back(other);
@@ -279,16 +321,19 @@ class Grouper {
 
 }  // namespace
 
-LaneKeys group_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks) {
+LaneRoles group_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks) {
   return Grouper(make_lanes(samples, clocks)).run();
 }
 
-void apply_lane_keys(std::span<Arrival> arrivals, const LaneKeys& keys) {
+void apply_lane_roles(std::span<Arrival> arrivals, const LaneRoles& roles) {
   std::map<std::uint64_t, std::int32_t> next_position;
   for (Arrival& arrival : arrivals) {
     if (arrival.communicator < first_nccl_key) {
-      const auto found = keys.find({arrival.trace_rank, arrival.communicator});
-      if (found != keys.end()) arrival.communicator = found->second;
+      const auto found = roles.find({arrival.trace_rank, arrival.communicator});
+      if (found != roles.end()) {
+        arrival.communicator = found->second.key;
+        if (found->second.meets_several && is_pair_exchange(arrival)) arrival.peer_or_root = several_peers;
+      }
     }
     arrival.position = next_position[arrival.communicator]++;
   }

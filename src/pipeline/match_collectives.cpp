@@ -118,9 +118,9 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
     }
     clocks.accept(communicator.all_gather(std::span<const collectives::SessionRelation>(found)).values);
   }
-  const collectives::LaneKeys keys = collectives::group_lanes(samples, clocks);
+  const collectives::LaneRoles roles = collectives::group_lanes(samples, clocks);
   for (LocalTrace& trace : local_traces) {
-    for (LocalRank& rank : trace.ranks) collectives::apply_lane_keys(rank.arrivals, keys);
+    for (LocalRank& rank : trace.ranks) collectives::apply_lane_roles(rank.arrivals, roles);
   }
   return clocks;
 }

@@ -56,7 +56,9 @@ class Matching(EndToEndTest):
     def test_without_payload_the_groups_of_an_undisturbed_job_are_found(self):
         for seed in range(10):
             shape = [["--tp", "2", "--pp", "2", "--steps", "8"],
-                     ["--tp", "2", "--dp-style", "fully_sharded", "--steps", "10"]][seed % 2]
+                     ["--tp", "2", "--dp-style", "fully_sharded", "--steps", "10"],
+                     ["--tp", "2", "--moe", "--steps", "6"],
+                     ["--tp", "2", "--pp", "2", "--moe", "--steps", "6"]][seed % 4]
             with self.subTest(seed=seed):
                 self.assert_all_matched("--seed", str(seed), "--payload", "none", *GROUPS, *shape)
 

@@ -123,16 +123,23 @@ class RoughClocks {
   Nanoseconds centre_ns_ = 0;
 };
 
-/// (trace rank, lane) -> key of the inferred communicator, below first_nccl_key. Lanes that agree with no other get a
-/// key of their own. Empty where nothing could be told at all.
-using LaneKeys = std::map<std::pair<std::int32_t, std::uint64_t>, std::uint64_t>;
+/// What a lane turned out to carry.
+struct LaneRole {
+  std::uint64_t key = 0;  ///< of the inferred communicator, below first_nccl_key
+  bool meets_several =
+      false;  ///< its sends and receives are all-to-alls: they end together with those of several others
+};
+
+/// (trace rank, lane) -> what it carries. Lanes that agree with no other get a key of their own. Empty where nothing
+/// could be told at all.
+using LaneRoles = std::map<std::pair<std::int32_t, std::uint64_t>, LaneRole>;
 
 /// Brings lanes together whose synchronising operations end together. Lanes that carry several communicators in turns
 /// stay alone, and so do those of operations of which other calls on the trace rank name the communicator. A pure
 /// function of the set of samples.
-LaneKeys group_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks);
+LaneRoles group_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks);
 
 /// Gives the arrivals of one trace rank the keys of their lanes, and numbers their positions anew.
-void apply_lane_keys(std::span<Arrival> arrivals, const LaneKeys& keys);
+void apply_lane_roles(std::span<Arrival> arrivals, const LaneRoles& roles);
 
 }  // namespace nsys_explain::collectives
