@@ -20,6 +20,11 @@ bool is_own_last(const Instance& instance, const InstanceArrival& arrival) {
          arrival.own_lateness_ns * 2 >= arrival.enter_ns - instance.first_enter_ns;
 }
 
+std::int64_t bus_bytes_of(const Instance& instance) {
+  return static_cast<std::int64_t>(static_cast<double>(instance.message_bytes) *
+                                   bus_bandwidth_factor(instance.operation, instance.members));
+}
+
 std::size_t index_of(std::int32_t trace_rank, std::span<const std::int32_t> trace_ranks) {
   return static_cast<std::size_t>(std::lower_bound(trace_ranks.begin(), trace_ranks.end(), trace_rank) -
                                   trace_ranks.begin());
@@ -42,11 +47,12 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
     OperationTotals& operation = totals.operations[static_cast<std::size_t>(instance.operation)];
     ++operation.instances;
     operation.transfer_ns += instance.transfer_ns;
-    if (instance.complete && instance.feasible && instance.message_bytes >= 0) {
+    const bool sized = instance.complete && instance.feasible && instance.message_bytes >= 0;
+    const std::int64_t bus_bytes = sized ? bus_bytes_of(instance) : 0;
+    if (sized) {
       ++operation.sized_instances;
       operation.sized_bytes += instance.message_bytes;
-      operation.sized_bus_bytes += static_cast<std::int64_t>(
-          static_cast<double>(instance.message_bytes) * bus_bandwidth_factor(instance.operation, instance.members));
+      operation.sized_bus_bytes += bus_bytes;
       operation.sized_transfer_ns += instance.transfer_ns;
     }
 
@@ -61,6 +67,10 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       rank.inherited_lateness_ns += arrival.inherited_lateness_ns;
       operation.wait_ns += arrival.wait_ns;
       blocking += arrival.blocking ? 1 : 0;
+      if (sized) {
+        rank.sized_bus_bytes += bus_bytes;
+        rank.sized_transfer_ns += instance.transfer_ns;
+      }
       if (!instance.resolved) continue;
       ++rank.resolved;
       rank.expected_last_ppb += 1'000'000'000 / instance.arrivals;
@@ -75,6 +85,11 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
     }
     communicator.blocking_instances += 2 * blocking > instance.arrivals ? 1 : 0;
   }
+}
+
+std::optional<double> bus_bandwidth_gbs(const RankTotals& totals) {
+  if (totals.sized_bus_bytes <= 0 || totals.sized_transfer_ns <= 0) return std::nullopt;
+  return static_cast<double>(totals.sized_bus_bytes) / static_cast<double>(totals.sized_transfer_ns);
 }
 
 std::vector<OperationSummary> summarise_operations(std::span<const OperationTotals> totals) {

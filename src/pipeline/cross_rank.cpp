@@ -167,6 +167,7 @@ std::vector<RankSummary> summarise_ranks(const exchange::Communicator& communica
     ranks[r].caused_wait_ns = total.caused_wait_ns;
     ranks[r].own_lateness_ns = total.own_lateness_ns;
     ranks[r].inherited_lateness_ns = total.inherited_lateness_ns;
+    ranks[r].bus_bandwidth_gbs = analysis::bus_bandwidth_gbs(total);
   }
   for (const RoutedBudget& routed : communicator.all_gather(std::span<const RoutedBudget>(mine)).values) {
     ranks[static_cast<std::size_t>(routed.index)].budget = routed.budget;

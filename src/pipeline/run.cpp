@@ -287,13 +287,14 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     for (Warning& warning : mismatch_warnings(report.tables)) report.warnings.push_back(std::move(warning));
     report.activity.category_map = categories->name();
     report.window = options.window_text;
-    report.detail = gather_detail(communicator, cross, ranks, first_instances(report));
-    report.detail.steps = {report.delay.first_step, attribution.steps.start_ns, attribution.steps.end_ns};
   });
   phases.collective("investigating stragglers", [&] {
     investigate_stragglers(communicator,
                            {discovery.traces, reading, clock.report, ranks, cross, local_traces, attribution.delays},
                            report);
+    report.detail =
+        gather_detail(communicator, cross, ranks, first_instances(report), instances_looked_into(report.tables));
+    report.detail.steps = {report.delay.first_step, attribution.steps.start_ns, attribution.steps.end_ns};
     report.warnings = tidy_warnings(std::move(report.warnings));
     report.findings = analysis::find_problems(report);
     if (job.only_shards) add_partial_finding(report);

@@ -149,14 +149,17 @@ Table ranks_table(const JobReport& report) {
                              {"inherited_lateness_ns", integer, "ns", "lateness carried over from waiting"},
                              {"delay_cost_ns", integer, "ns", "waiting anywhere that starts from its own delays"},
                              {"propagated_cost_ns", integer, "ns", "of that, what came through others"},
-                             {"unattributed_ns", integer, "ns", "waiting for it that no delay explains"}}});
+                             {"unattributed_ns", integer, "ns", "waiting for it that no delay explains"},
+                             {"bus_bandwidth_gbs", real, "GB/s",
+                              "of its complete collectives of known size: total bytes over total transfer time"}}});
   RowWriter writer(table);
   for (const RankSummary& rank : report.ranks) {
     const Budget& b = rank.budget;
     writer << std::int64_t{rank.trace_rank} << b.window_start_ns << b.window_ns << b.compute_ns << b.communication_ns
            << b.overlapped_ns << b.exposed_communication_ns << b.copy_ns << b.opaque_graph_ns << b.idle_ns
            << rank.arrivals << rank.last_arrivals << rank.wait_ns << rank.caused_wait_ns << rank.own_lateness_ns
-           << rank.inherited_lateness_ns << rank.delay_cost_ns << rank.propagated_cost_ns << rank.unattributed_ns;
+           << rank.inherited_lateness_ns << rank.delay_cost_ns << rank.propagated_cost_ns << rank.unattributed_ns
+           << real_or_nan(rank.bus_bandwidth_gbs);
   }
   return table;
 }

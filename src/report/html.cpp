@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -132,43 +133,49 @@ Json heat(const HeatMap& map) {
           {"own_us", matrix(map, map.own_lateness_ns)}};
 }
 
-/// Column by column, and enter and exit from the first enter on: short numbers, no repeated names.
-Json arrivals(const CollectiveDetail& detail) {
-  Json columns = {{"trace_rank", Json::array()},
-                  {"enter_ns", Json::array()},
-                  {"exit_ns", Json::array()},
-                  {"wait_ns", Json::array()},
-                  {"transfer_ns", Json::array()},
-                  {"own_lateness_ns", Json::array()},
-                  {"inherited_lateness_ns", Json::array()}};
-  for (const InstanceArrival& one : detail.arrivals) {
-    columns["trace_rank"].push_back(one.trace_rank);
-    columns["enter_ns"].push_back(one.enter_ns - detail.summary.first_enter_ns);
-    columns["exit_ns"].push_back(one.exit_ns - detail.summary.first_enter_ns);
-    columns["wait_ns"].push_back(one.wait_ns);
-    columns["transfer_ns"].push_back(one.transfer_ns);
-    columns["own_lateness_ns"].push_back(one.own_lateness_ns);
-    columns["inherited_lateness_ns"].push_back(one.inherited_lateness_ns);
-  }
+/// Columns by name, all of the same length.
+template <std::size_t N>
+Json no_rows(const std::array<const char*, N>& names) {
+  Json columns = Json::object();
+  for (const char* name : names) columns[name] = Json::array();
   return columns;
 }
 
-Json collective(const CollectiveDetail& detail) {
-  const Instance& summary = detail.summary;
-  return {{"instance", detail.instance},
-          {"communicator", detail.communicator},
-          {"sequence", summary.sequence},
-          {"operation", operation_name(summary.operation)},
-          {"bytes", summary.message_bytes},
-          {"members", summary.members},
-          {"first_enter_ns", summary.first_enter_ns},
-          {"last_enter_ns", summary.last_enter_ns},
-          {"skew_uncertainty_ns", summary.skew_uncertainty_ns},
-          {"last_trace_rank", summary.last_trace_rank},
-          {"resolved", summary.resolved},
-          {"wait_ns", detail.wait_ns},
-          {"left_out", detail.left_out},
-          {"arrivals", arrivals(detail)}};
+/// Column by column, so that no name is repeated: the collectives, and the arrivals of all of them one after another,
+/// `listed` of each. An arrival's enter counts from the first enter on; its exit is enter + wait + transfer.
+Json collectives(const std::vector<CollectiveDetail>& details) {
+  Json all = no_rows(std::array{"instance", "communicator", "sequence", "operation", "bytes", "members",
+                                "first_enter_ns", "last_enter_ns", "skew_uncertainty_ns", "last_trace_rank", "resolved",
+                                "wait_ns", "left_out", "listed"});
+  Json arrivals = no_rows(
+      std::array{"trace_rank", "enter_ns", "wait_ns", "transfer_ns", "own_lateness_ns", "inherited_lateness_ns"});
+  for (const CollectiveDetail& detail : details) {
+    const Instance& summary = detail.summary;
+    all["instance"].push_back(detail.instance);
+    all["communicator"].push_back(detail.communicator);
+    all["sequence"].push_back(summary.sequence);
+    all["operation"].push_back(operation_name(summary.operation));
+    all["bytes"].push_back(summary.message_bytes);
+    all["members"].push_back(summary.members);
+    all["first_enter_ns"].push_back(summary.first_enter_ns);
+    all["last_enter_ns"].push_back(summary.last_enter_ns);
+    all["skew_uncertainty_ns"].push_back(summary.skew_uncertainty_ns);
+    all["last_trace_rank"].push_back(summary.last_trace_rank);
+    all["resolved"].push_back(summary.resolved ? 1 : 0);
+    all["wait_ns"].push_back(detail.wait_ns);
+    all["left_out"].push_back(detail.left_out);
+    all["listed"].push_back(detail.arrivals.size());
+    for (const InstanceArrival& one : detail.arrivals) {
+      arrivals["trace_rank"].push_back(one.trace_rank);
+      arrivals["enter_ns"].push_back(one.enter_ns - summary.first_enter_ns);
+      arrivals["wait_ns"].push_back(one.wait_ns);
+      arrivals["transfer_ns"].push_back(one.transfer_ns);
+      arrivals["own_lateness_ns"].push_back(one.own_lateness_ns);
+      arrivals["inherited_lateness_ns"].push_back(one.inherited_lateness_ns);
+    }
+  }
+  all["arrivals"] = std::move(arrivals);
+  return all;
 }
 
 /// JSON inside of a script element: '<' would let a name end the element.
@@ -196,8 +203,7 @@ std::string to_html(const JobReport& report) {
   data["report"] = Json::parse(to_json(report));
   data["heat"] = heat(report.detail.heat_map);
   data["steps"] = steps(report.detail.steps);
-  data["collectives"] = Json::array();
-  for (const CollectiveDetail& detail : report.detail.costliest) data["collectives"].push_back(collective(detail));
+  data["collectives"] = collectives(report.detail.collectives);
   data["tables"] = Json::object();
   const std::set<std::int64_t> followed = ranks_to_follow(report);
   for (const Table& one : report.tables) data["tables"][one.schema.name] = table(one, shown_rows(one, followed));

@@ -81,7 +81,8 @@ Json rank(const RankSummary& rank) {
           {"inherited_lateness_ns", rank.inherited_lateness_ns},
           {"delay_cost_ns", rank.delay_cost_ns},
           {"propagated_cost_ns", rank.propagated_cost_ns},
-          {"unattributed_ns", rank.unattributed_ns}};
+          {"unattributed_ns", rank.unattributed_ns},
+          {"bus_bandwidth_gbs", nullable(rank.bus_bandwidth_gbs)}};
 }
 
 Json straggler(const Straggler& straggler) {

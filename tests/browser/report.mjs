@@ -1,7 +1,10 @@
 // node report.mjs DIRECTORY_OF_NODE_MODULES JSON: checks the pages as a user uses them.
 import assert from "node:assert/strict";
+import {readFileSync} from "node:fs";
 import {createRequire} from "node:module";
-import {join} from "node:path";
+import {dirname, join} from "node:path";
+
+import {viewOfFinding} from "../../src/report/html/views/finding_views.js";
 
 const [modules, given] = process.argv.slice(2);
 const pages = JSON.parse(given);
@@ -48,15 +51,14 @@ const tests = {
     await page.emulateMedia({colorScheme: "light"});
     const sections = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll("section")].map((one) =>
       [one.id, {text: one.innerText.length, charts: one.querySelectorAll(".chart[data-drawn] canvas").length, empty: one.querySelectorAll("p.empty").length}])));
-    const withChart = ["collective", "budget", "bandwidth", "nvlink", "kernels", "strips", "categories", "utilisation", "roofline", "latency", "concurrency",
+    const withChart = ["collective", "cases", "waits", "bytes", "budget", "bandwidth", "nvlink", "kernels", "strips", "categories", "utilisation", "roofline", "latency", "concurrency",
       "idle", "phases", "clocks"];
-    for (const id of ["verdict", "findings", "heat", "cases", "ranks", "levels", "communicators", "host", "tables", "warnings", ...withChart]) {
+    for (const id of ["verdict", "findings", "heat", "cases", "ranks", "levels", "communicators", "facts", "host", "tables", "warnings", ...withChart]) {
       assert.ok(sections[id], id);
       assert.ok(sections[id].text > 20, `${id} is empty`);
     }
     for (const id of withChart) {
       assert.ok(sections[id].charts > 0, `${id} has no chart`);
-      if (id !== "collective") assert.equal(sections[id].empty, 0, `${id} says that something is missing`);
     }
   },
 
@@ -66,14 +68,74 @@ const tests = {
     // The verdict and its finding put the same figure on it.
     const share = /[\d.]+% of all GPU time/;
     assert.equal((await page.locator("#verdict h1").innerText()).match(share)[0], (await page.locator("#findings summary").first().innerText()).match(share)[0]);
+    const panel = page.locator("#collective");
+    const selected = () => page.locator("#collective-choice").inputValue();
+    const first = await selected();
+    // Why: one click, to a collective that the late one delayed, with its work beside a peer's.
+    await page.locator("#collective-choice").selectOption({index: pages.steps});
+    assert.notEqual(await selected(), first);
+    await page.locator("#verdict a", {hasText: "see why"}).click();
+    assert.equal(await selected(), first, "the page opens on the case that the verdict leads to");
+    assert.match(await panel.innerText(), new RegExp(`Trace rank ${pages.lateRank}( on \\S+)? came last`));
+    assert.match(await panel.locator("h3").first().innerText(), /beside its median peer/);
+    const work = panel.locator("table[aria-label='Work before the collective']");
+    assert.match(await work.locator("thead").innerText(), new RegExp(`trace rank ${pages.lateRank} \\(late\\)\\s+trace rank \\d+ \\(median peer\\)\\s+difference`));
+    assert.match(await work.locator("tr", {hasText: "compute"}).innerText(), /compute/);
+    // When: to the heat map, and from a cell to a collective in which its trace rank waited.
     await page.locator("#verdict a", {hasText: "see when"}).click();
     const canvas = page.locator("#heat canvas");
     await canvas.scrollIntoViewIfNeeded();
     const box = await canvas.boundingBox();
     await page.mouse.click(box.x + box.width / 2, box.y + 5);
-    const panel = page.locator("#collective");
-    assert.match(await panel.innerText(), new RegExp(`Trace rank ${pages.lateRank}( on \\S+)? came last`));
-    assert.ok(await panel.locator("tr.marked").count() >= 1, "the late rank is marked among the arrivals");
+    assert.match(await panel.locator("[aria-live] p.note").first().innerText(), /race rank 0 at \S+ \w+/);
+  },
+
+  async "a cell of the heat map opens a collective of its own trace rank"() {
+    const {page} = late;
+    const canvas = page.locator("#heat canvas");
+    for (let row = 0; row < pages.ranks; ++row) {
+      await canvas.scrollIntoViewIfNeeded();
+      const box = await canvas.boundingBox();
+      await page.mouse.click(box.x + 0.4 * box.width, box.y + (row + 0.5) * box.height / pages.ranks);
+      const members = await page.locator("#collective table[aria-label='Arrivals'] tbody td:first-child").allInnerTexts();
+      assert.ok(members.includes(String(row)), `row ${row} opened a collective of ${members}`);
+    }
+  },
+
+  async "every finding leads to a view with its evidence"() {
+    const {page} = late;
+    const findings = page.locator("#findings details");
+    assert.ok(await findings.count() >= 2);
+    for (let i = 0; i < await findings.count(); ++i) {
+      const target = await findings.nth(i).locator("a", {hasText: "Show the evidence"}).getAttribute("href");
+      assert.equal(await page.locator(target).count(), 1, target);
+    }
+    // Also those that other jobs have.
+    const ids = await page.evaluate(() => [...document.querySelectorAll("section")].map((section) => section.id));
+    for (const [finding, view] of Object.entries(viewOfFinding)) assert.ok(ids.includes(view), `${finding} leads to ${view}`);
+  },
+
+  async "levels, waits between ranks, bandwidth and run facts are those of report.json"() {
+    const {page} = late;
+    const report = JSON.parse(readFileSync(join(dirname(pages.late), "report.json"), "utf8"));
+    const headings = await page.locator("#levels h3").allInnerTexts();
+    assert.deepEqual(headings, ["By node (2)", "By rail (4)", "By pipeline stage (2)", "By tensor index (2)", "By data index (2)"]);
+    const places = (level) => page.locator(`#levels table[aria-label='By ${level}'] tbody tr`);
+    // The stage and the index that hold the late trace rank come first: their delays cost most.
+    assert.match(await places("pipeline stage").first().innerText(), new RegExp(`^${pages.lateStage}\\s`));
+    assert.match(await page.locator("#waits .chart").getAttribute("aria-label"), /Whose delays cost whom/);
+    const heads = await page.locator("#ranks thead th").allInnerTexts();
+    const column = heads.indexOf("bus bandwidth (GB/s)");
+    const own = report.ranks.find((rank) => rank.trace_rank === pages.lateRank);
+    assert.equal(await page.locator(`#rank-${pages.lateRank} td`).nth(column).innerText(), String(Number(own.bus_bandwidth_gbs.toPrecision(4))));
+    assert.equal(await page.locator("#facts tbody tr").count(), report.run_facts.reduce((rows, fact) => rows + fact.values.length, 0));
+    assert.match(await page.locator("#facts tr.marked").first().innerText(), /driver[^]*differs/);
+  },
+
+  async "headings are words, not names of columns"() {
+    const {page} = late;
+    const raw = await page.evaluate(() => [...document.querySelectorAll("thead th")].map((head) => head.innerText).filter((text) => text.includes("_")));
+    assert.deepEqual(raw, []);
   },
 
   async "the heat map switches, zooms by mouse, step and keyboard, and back"() {

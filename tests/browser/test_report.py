@@ -49,6 +49,15 @@ def hostile_traces(directory, source):
     return directory
 
 
+def other_driver(job, rank):
+    """A trace rank that differs from the others in what it runs on."""
+    database = sqlite3.connect(sorted(job.glob("*.sqlite"))[rank])
+    changed = database.execute("UPDATE TARGET_INFO_SYSTEM_ENV SET value = replace(value, '580.', '570.') WHERE name = 'NvDriverVersion'")
+    assert changed.rowcount == 1
+    database.commit()
+    database.close()
+
+
 def ncu_csv(path, job):
     """What Nsight Compute would say of two of the job's kernels: one bound by memory, one by arithmetic."""
     with path.open("w", encoding="utf-8") as file:
@@ -72,12 +81,14 @@ def main():
     root = pathlib.Path(tempfile.mkdtemp(prefix="nsys-explain-browser-"))
     try:
         job = root / "job"
-        subprocess.run([SYNTH, "--out", job, "--nodes", "2", "--gpus-per-node", "4", "--seed", "2", "--steps", "12",
-                        "--gpu-metrics", "--fault", "slow_gpu:rank=5,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([SYNTH, "--out", job, "--nodes", "2", "--gpus-per-node", "4", "--tp", "2", "--pp", "2", "--seed", "2",
+                        "--steps", "12", "--gpu-metrics", "--fault", "slow_gpu:rank=5,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
+        other_driver(job, 3)
         late = explain([job], root / "late", "--ncu", ncu_csv(root / "ncu.csv", job))
         one = explain([sorted(job.glob("*.sqlite"))[0]], root / "one")
         hostile = explain([hostile_traces(root / "hostile", job)], root / "hostile-report", "--csv")
-        pages = {"late": str(late), "one": str(one), "hostile": str(hostile), "chromium": CHROMIUM, "lateRank": 5, "steps": 12}
+        pages = {"late": str(late), "one": str(one), "hostile": str(hostile), "chromium": CHROMIUM, "ranks": 8,
+                 "lateRank": 5, "lateStage": 1, "steps": 12}
         environment = {**os.environ, "NODE_PATH": str(MODULES / "node_modules")}
         done = subprocess.run(["node", str(HERE / "report.mjs"), str(MODULES), json.dumps(pages)], env=environment, timeout=280)
         # A spreadsheet must not run what a kernel is called.

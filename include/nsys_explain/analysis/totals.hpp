@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct RankTotals {
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds inherited_lateness_ns = 0;
   Nanoseconds caused_lateness_ns = 0;  ///< own lateness in the instances in which it was last by its own
+  std::int64_t sized_bus_bytes = 0;    ///< as of OperationTotals, over the instances it took part in
+  Nanoseconds sized_transfer_ns = 0;
 };
 
 /// Sums of one operation.
@@ -64,6 +67,9 @@ Totals make_totals(std::size_t trace_ranks, std::size_t communicators);
 
 /// Adds a block whose waits were computed. `trace_ranks` is ascending.
 void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks);
+
+/// GB/s with GB = 1e9; empty where nothing of known size was transferred.
+std::optional<double> bus_bandwidth_gbs(const RankTotals& totals);
 
 /// Rows of report.json `by_operation`, in the order of the enumeration, operations without instances left out.
 std::vector<OperationSummary> summarise_operations(std::span<const OperationTotals> totals);

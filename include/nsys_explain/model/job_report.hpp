@@ -136,6 +136,8 @@ struct RankSummary {
   Nanoseconds delay_cost_ns = 0;       ///< waiting anywhere in the job that starts from this rank's own delays
   Nanoseconds propagated_cost_ns = 0;  ///< of that, what reached the waiting ranks through others
   Nanoseconds unattributed_ns = 0;     ///< waiting for this rank that no delay of anybody explains
+  /// Total bytes over total transfer time of its complete collectives of known size; empty where there are none.
+  std::optional<double> bus_bandwidth_gbs;
 };
 
 enum class Pattern : std::uint8_t { persistent, transient, periodic, rotating };

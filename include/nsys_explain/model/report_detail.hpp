@@ -40,7 +40,9 @@ struct StepStarts {
 struct ReportDetail {
   HeatMap heat_map;
   StepStarts steps;
-  std::vector<CollectiveDetail> costliest;  ///< the one with the most waiting of every bin of the heat map, in time
+  /// By latest enter: the ones with the most waiting, of the whole job and, as far as there is room, of every
+  /// communicator, in every span of time; and those before which the work of late trace ranks was looked into.
+  std::vector<CollectiveDetail> collectives;
 };
 
 }  // namespace nsys_explain

@@ -6,14 +6,24 @@ export const report = embedded.report;
 const nanoseconds = (rows) => rows.map((row) => row.map((microseconds) => 1000 * microseconds));
 export const heat = embedded.heat && {...embedded.heat, wait: nanoseconds(embedded.heat.wait_us), own: nanoseconds(embedded.heat.own_us)};
 
-// Arrivals travel column by column, with enter and exit from the first enter on.
-export const collectives = (embedded.collectives ?? []).map((one) => ({...one,
-  arrivals: one.arrivals.trace_rank.map((_, i) => {
-    const arrival = Object.fromEntries(Object.keys(one.arrivals).map((name) => [name, one.arrivals[name][i]]));
-    arrival.enter_ns += one.first_enter_ns;
-    arrival.exit_ns += one.first_enter_ns;
-    return arrival;
-  })}));
+// Objects from columns of equal length.
+function objects(columns) {
+  const names = Object.keys(columns);
+  return columns[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
+}
+
+// Collectives and arrivals travel column by column: `listed` arrivals of each, with enter from the first enter on.
+function readCollectives({arrivals, ...columns}) {
+  const all = objects(arrivals);
+  let next = 0;
+  return objects(columns).map((one) => {
+    const own = all.slice(next, next += one.listed);
+    for (const arrival of own) arrival.enter_ns += one.first_enter_ns;
+    return {...one, arrivals: own};
+  });
+}
+
+export const collectives = readCollectives(embedded.collectives);
 export const stragglers = report.stragglers ?? [];
 export const ranks = report.ranks ?? [];
 

@@ -30,6 +30,12 @@ export function count(value) {
   return value === null || value === undefined ? "-" : Number(value).toLocaleString("en-US");
 }
 
+// The name of a column as a heading; its values carry the unit.
+export function heading(name) {
+  return name.replace(/_(ns|bytes)$/, "").replace(/_gbs$/, " (GB/s)").replace(/_tflops$/, " (TFLOP/s)").replace(/_ppb$/, " (ppb)")
+    .replace(/_percent$/, " (%)").replaceAll("_", " ").replace(/\b(cpu|cuda|gpu|nvtx|os|sm)\b/g, (word) => word.toUpperCase());
+}
+
 export function percent(part, whole) {
   return whole > 0 ? `${(100 * part / whole).toFixed(1)}%` : "-";
 }

@@ -1,9 +1,15 @@
 import {description, leftOut, report, tableNames} from "./data.js";
 import {count, node} from "./format.js";
+import {plainTable} from "./table.js";
 import {collectivePanel} from "./views/collective.js";
-import {heatmap} from "./views/heatmap.js";
-import {budget, clocks, communicators, levels, matrix, plainTable, rankTable} from "./views/ranks.js";
 import {analyses} from "./views/analyses.js";
+import {cases} from "./views/cases.js";
+import {clocks} from "./views/clocks.js";
+import {facts} from "./views/facts.js";
+import {heatmap} from "./views/heatmap.js";
+import {levels} from "./views/levels.js";
+import {byteMatrix, waitMatrix} from "./views/matrices.js";
+import {budget, communicators, rankTable} from "./views/ranks.js";
 import {findings, verdict} from "./views/verdict.js";
 
 const main = document.getElementById("main");
@@ -25,14 +31,17 @@ function add(id, title, note, build) {
 main.append(verdict());
 add("findings", "Findings", "Most severe first; severity follows the share of the job's GPU time at stake.", findings);
 add("heat", "Who waits when", "Sums over the collectives that ended in each span of time, on the job's clock.", heatmap);
-add("collective", "One collective", "Arrivals of all members on the job's clock, from the first enter on.", collectivePanel);
+add("collective", "One collective", "Who came when on the job's clock, who was waited for, and what the late one did before.", collectivePanel);
+add("cases", "Why they are late", "The costliest collectives that a late trace rank delayed, and single long waits: the last one's work before them beside that of a median peer.", cases);
+add("waits", "Who waits for whom", "Whose delays cost whom how much, directly or through others.", waitMatrix);
 add("ranks", "Trace ranks", "Own lateness is not passed on from others; caused wait is what the others would not have waited without it. Late ranks are marked.", rankTable);
+add("levels", "By level", "Sums over the trace ranks of each node, rail, rack, pipeline stage, tensor and data index, as far as they are known. Places that the verdict names are marked.", levels);
 add("budget", "Where the time went", "Unions of GPU activity between the first start and the last end of every trace rank; the parts add up to its window.", budget);
-add("levels", "By host", "Sums over the trace ranks of a host.", levels);
 add("communicators", "Communicators", "Evidence says what brought the members together.", communicators);
-add("matrix", "Bytes from rank to rank", "From sends and receives whose peer and size were recorded.", matrix);
+add("bytes", "Bytes from rank to rank", "From sends and receives whose peer and size were recorded.", byteMatrix);
 for (const view of analyses) add(view.id, view.title, view.note, view.build);
 add("clocks", "Clocks", "One correction per session; uncertainty is one standard uncertainty.", clocks);
+add("facts", "What it ran on", "As the exports tell it; where the trace ranks differ, it is marked.", facts);
 
 const more = tableNames();
 if (more.length > 0) {
@@ -41,7 +50,7 @@ if (more.length > 0) {
       const place = node("div");
       const details = node("details", {class: "finding", ontoggle: () => {
         if (details.open && !place.hasChildNodes()) place.append(plainTable(name));
-      }}, node("summary", {}, `${name}: ${description(name)}${leftOut(name) > 0 ? ` (${count(leftOut(name))} rows only in the store)` : ""}`), place);
+      }}, node("summary", {}, node("code", {}, name), `: ${description(name)}${leftOut(name) > 0 ? ` (${count(leftOut(name))} rows only in the store)` : ""}`), place);
       return details;
     })));
 }

@@ -1,4 +1,5 @@
-import {node, short, value} from "./format.js";
+import {columns as columnsOf, late, rows as rowsOf} from "./data.js";
+import {heading, node, short, value} from "./format.js";
 
 // A table that sorts by any column. columns: [{name, title, unit, text, show(row)}]; rows: objects by column name.
 // options: marked(row), id(row), limit.
@@ -39,11 +40,20 @@ export function sortableTable(columns, rows, options = {}) {
       for (const other of heads) other.setAttribute("aria-sort", "none");
       head.setAttribute("aria-sort", order.descending ? "descending" : "ascending");
       fill();
-    }}, column.title ?? column.name);
+    }}, column.title ?? heading(column.name));
     head.append(button);
     return head;
   });
   fill();
   return node("div", {}, node("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": options.label ?? "table"},
-    node("table", {}, node("thead", {}, node("tr", {}, heads)), body)), more);
+    node("table", {"aria-label": options.label}, node("thead", {}, node("tr", {}, heads)), body)), more);
+}
+
+// Any table of the store as it is.
+export function plainTable(name, options = {}) {
+  const list = options.list ?? rowsOf(name);
+  if (list.length === 0) return node("p", {class: "empty"}, options.empty ?? `Table ${name} is empty for these traces.`);
+  return sortableTable(columnsOf(name).map((column) => ({name: column.name, unit: column.unit, description: column.description,
+    text: typeof list[0][column.name] === "string", show: (row) => value(row[column.name], column)})), list,
+  {label: heading(name), marked: (row) => late.has(row.trace_rank), ...options});
 }

@@ -132,6 +132,16 @@ TEST(Waits, OwnLatenessIsAtMostTheLateness) {
   EXPECT_EQ(block.arrivals[1].inherited_lateness_ns, 0);
 }
 
+TEST(Totals, WithoutSizesATraceRankHasNoBandwidth) {
+  MatchedBlock block = block_of({member(0, 0, 100), member(1, 50, 120)});
+  block.instances[0].message_bytes = -1;
+  compute_all(block, {0, 0});
+  Totals totals = make_totals(2, 1);
+  accumulate(totals, block, std::vector<std::int32_t>{0, 1});
+  EXPECT_EQ(totals.ranks[0].arrivals, 1);
+  EXPECT_FALSE(bus_bandwidth_gbs(totals.ranks[0]).has_value());
+}
+
 TEST(Totals, SumsRanksOperationsAndCommunicators) {
   MatchedBlock block = block_of({member(3, 1000, 1420), member(5, 1040, 1425), member(9, 1300, 1410)});
   block.communicator = 1;
@@ -163,6 +173,8 @@ TEST(Totals, SumsRanksOperationsAndCommunicators) {
   EXPECT_EQ(operations[0].transfer_ns, 240);
   EXPECT_EQ(operations[0].wait_ns, 2 * 560);
   EXPECT_DOUBLE_EQ(*operations[0].algorithm_bandwidth_gbs, 8000.0 / 240);
+  // Twice 4,000 bytes among three: a bus carries 4/3 of them, in whole bytes, in 2 x 120 ns.
+  EXPECT_DOUBLE_EQ(*bus_bandwidth_gbs(totals.ranks[1]), 2 * 5333.0 / 240);
   // 2(n-1)/n with n = 3 of 4000 bytes is 5333.3 bytes, counted in whole bytes.
   EXPECT_DOUBLE_EQ(*operations[0].bus_bandwidth_gbs, 2 * 5333.0 / 240);
 }

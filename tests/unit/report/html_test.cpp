@@ -11,6 +11,9 @@ namespace nsys_explain::report {
 namespace {
 
 constexpr std::int32_t heat_bins = 240;
+constexpr std::int32_t job_spans = 80;
+constexpr std::int32_t looked_into = 80;
+constexpr std::int32_t of_communicators = 2'400;  ///< pairs are the most of these that the pipeline lets through
 constexpr std::size_t listed_arrivals = 64;
 
 /// Points in time of an hour's run, and sums of seconds.
@@ -26,16 +29,17 @@ ReportDetail full_detail(std::int32_t ranks) {
   for (std::int32_t r = 0; r < ranks; ++r) map.trace_ranks.push_back(r);
   map.wait_ns.assign(static_cast<std::size_t>(ranks) * heat_bins, 98'765'432);
   map.own_lateness_ns = map.wait_ns;
-  for (std::int32_t bin = 0; bin < heat_bins; ++bin) {
+  const std::int32_t wide = job_spans + looked_into;
+  for (std::int32_t number = 0; number < wide + of_communicators; ++number) {
     CollectiveDetail one;
-    one.instance = 1'000'000 + bin;
+    one.instance = 1'000'000 + number;
     one.communicator = "0x0123456789abcdef";
     one.summary.first_enter_ns = one.summary.last_enter_ns = long_time;
-    one.arrivals.resize(std::min<std::size_t>(listed_arrivals, static_cast<std::size_t>(ranks)));
+    one.arrivals.resize(number < wide ? std::min<std::size_t>(listed_arrivals, static_cast<std::size_t>(ranks)) : 2);
     for (InstanceArrival& arrival : one.arrivals) {
       arrival = {long_time + 1'234'567, long_time + 7'654'321, 0, 1'234'567, 123'456, 987'654, 456'789, ranks - 1, 0};
     }
-    detail.costliest.push_back(one);
+    detail.collectives.push_back(one);
   }
   return detail;
 }

@@ -94,8 +94,10 @@ void add_clock(JobReport& report) {
 JobReport small_report() {
   JobReport report;
   report.epoch_utc_ns = 1'700'000'000'000'000'000;
-  add_rank(report, 0, 10 * ms, {.budget = {}, .arrivals = 100, .last_arrivals = 3, .wait_ns = 120 * ms});
-  add_rank(report, 1, 20 * ms, {.budget = {}, .arrivals = 100, .last_arrivals = 2, .wait_ns = 118 * ms});
+  add_rank(report, 0, 10 * ms,
+           {.budget = {}, .arrivals = 100, .last_arrivals = 3, .wait_ns = 120 * ms, .bus_bandwidth_gbs = 182.5});
+  add_rank(report, 1, 20 * ms,
+           {.budget = {}, .arrivals = 100, .last_arrivals = 2, .wait_ns = 118 * ms, .bus_bandwidth_gbs = 182.5});
   add_rank(report, 2, 100 * ms,
            {.budget = {},
             .arrivals = 100,
@@ -106,8 +108,10 @@ JobReport small_report() {
             .inherited_lateness_ns = 1 * ms,
             .delay_cost_ns = 300 * ms,
             .propagated_cost_ns = 20 * ms,
-            .unattributed_ns = 50 * ms});
-  add_rank(report, 3, 15 * ms, {.budget = {}, .arrivals = 98, .last_arrivals = 4, .wait_ns = 108 * ms});
+            .unattributed_ns = 50 * ms,
+            .bus_bandwidth_gbs = 178.25});
+  add_rank(report, 3, 15 * ms,
+           {.budget = {}, .arrivals = 98, .last_arrivals = 4, .wait_ns = 108 * ms, .bus_bandwidth_gbs = {}});
   report.inputs[3] = {"traces/rank_3.sqlite", InputStatus::degraded, "no NVTX events; capture with -t cuda,nvtx"};
   report.inputs.push_back({"traces/rank_4.sqlite", InputStatus::failed,
                            "the file is not an SQLite database, so nothing can be read; export it again"});
@@ -184,7 +188,12 @@ JobReport large_report(int count) {
   report.instances = report.complete = 1000;
   for (int i = 0; i < count; ++i) {
     add_rank(report, i, i % 100 * ms,
-             {.budget = {}, .arrivals = 1000, .last_arrivals = 1, .wait_ns = i, .delay_cost_ns = i});
+             {.budget = {},
+              .arrivals = 1000,
+              .last_arrivals = 1,
+              .wait_ns = i,
+              .delay_cost_ns = i,
+              .bus_bandwidth_gbs = 123.456});
     SessionClock& session = report.clock.sessions.emplace_back();
     session.path = fmt::format("rank_{}", i);
     session.host = "host";

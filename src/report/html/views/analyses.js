@@ -1,8 +1,7 @@
 import {chart, palette} from "../charts.js";
 import {late, report, rows, view} from "../data.js";
-import {bytes, count, duration, node, short, significant} from "../format.js";
-import {sortableTable} from "../table.js";
-import {plainTable} from "./ranks.js";
+import {bytes, count, duration, heading, node, short, significant} from "../format.js";
+import {plainTable, sortableTable} from "../table.js";
 
 // Views that stand on one table each. Where the traces hold nothing for a view, it says what is missing.
 
@@ -19,14 +18,6 @@ function sumBy(list, key, ...fields) {
   return sums;
 }
 
-function cases() {
-  const list = view("straggler_cases");
-  if (list.length === 0) return empty("No late rank, so no case was looked into.");
-  const differences = view("straggler_differences");
-  return node("div", {}, plainTable("straggler_cases", {limit: 100}), differences.length > 0 ? node("div", {},
-    node("h3", {}, "What differs from a median peer"), plainTable("straggler_differences", {limit: 100})) : null);
-}
-
 // Kernels: the sum of the top kernels over all ranks, most first, and what they leave.
 function kernels() {
   const list = view("kernels");
@@ -39,10 +30,12 @@ function kernels() {
       const row = top[hits[0].dataIndex];
       return `${short(row.name, 80)}\n${duration(row.total_ns)} in ${count(row.count)} executions`;
     }},
-    xAxis: {type: "value", axisLabel: {formatter: duration}}, yAxis: {type: "category", inverse: true, data: top.map((row) => short(row.name, 46))},
+    xAxis: {type: "value", name: "kernel time, summed over trace ranks", nameLocation: "middle", nameGap: 28, axisLabel: {formatter: duration}},
+    yAxis: {type: "category", inverse: true, data: top.map((row) => short(row.name, 46))},
     series: [{type: "bar", stack: "sum", silent: true, itemStyle: {color: "transparent"}, data: before},
       {type: "bar", stack: "sum", data: top.map((row) => ({value: row.total_ns, itemStyle: {color: row.communication ? palette[1] : palette[0]}}))}],
-  }, {height: 60 + 22 * top.length, description: "Time of the longest-running kernels over all trace ranks, added up"}));
+  }, {height: 60 + 22 * top.length, description: "Time of the longest-running kernels over all trace ranks, added up"}),
+  node("h3", {}, "By trace rank"), plainTable("kernels", {limit: 40}));
 }
 
 // One strip per kernel: every point is a trace rank, its place the ratio to the peers' median.
@@ -54,11 +47,13 @@ function kernelStrips() {
   const point = (row) => [row.ratio, place.get(row.name), row.trace_rank, row.peers_median_ns];
   return node("div", {}, chart({
     grid: {left: 330}, legend: {}, tooltip: {formatter: ({data}) => `trace rank ${data[2]}: ${significant(data[0], 4)} times the peers' median (${duration(data[3])})`},
-    xAxis: {type: "value", scale: true, name: "ratio", axisLabel: {formatter: (v) => significant(v, 4)}},
+    xAxis: {type: "value", scale: true, name: "median duration / median of the peers", nameLocation: "middle", nameGap: 28, axisLabel: {formatter: (v) => significant(v, 4)}},
     yAxis: {type: "category", inverse: true, data: names.map((name) => short(name, 46))},
     series: [{name: "trace ranks", type: "scatter", symbolSize: 6, itemStyle: {color: palette[5], opacity: 0.6}, data: list.filter((row) => !late.has(row.trace_rank)).map(point)},
       {name: "late trace ranks", type: "scatter", symbolSize: 9, itemStyle: {color: palette[3]}, data: list.filter((row) => late.has(row.trace_rank)).map(point)}],
-  }, {height: 90 + 24 * names.length, description: "The same kernel on every trace rank against the peers' median"}));
+  }, {height: 90 + 24 * names.length, description: "The same kernel on every trace rank against the peers' median"}),
+  node("h3", {}, "Speed of each GPU, over the kernels that its peers run, too"), plainTable("gpu_speed", {limit: 60, list: [...rows("gpu_speed")].sort((a, b) => b.ratio - a.ratio)}),
+  node("h3", {}, "Throttling"), plainTable("gpu_throttling", {limit: 40, empty: "No GPU ran below its clock, or its clocks were not recorded (--gpu-metrics-devices)."}));
 }
 
 function categories() {
@@ -70,8 +65,8 @@ function categories() {
   return node("div", {}, chart({
     legend: {}, tooltip: {trigger: "axis", valueFormatter: duration},
     dataZoom: members.length > 40 ? [{type: "slider", bottom: 4, height: 16}] : undefined,
-    xAxis: {type: "category", data: members.map(String), name: "rank", nameLocation: "middle", nameGap: 26}, yAxis: {type: "value", axisLabel: {formatter: duration}},
-    series: names.map((name) => ({name, type: "bar", stack: "all", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)})),
+    xAxis: {type: "category", data: members.map(String), name: "trace rank", nameLocation: "middle", nameGap: 26}, yAxis: {type: "value", name: "GPU time", axisLabel: {formatter: duration}},
+    series: names.map((name) => ({name: heading(name), type: "bar", stack: "all", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)})),
   }, {description: "GPU time by category and trace rank, no moment counted twice"}));
 }
 
@@ -81,14 +76,15 @@ function bandwidth() {
   const operations = [...new Set(list.map((row) => row.operation))];
   const expected = list.filter((row) => row.expected_gbs !== null && row.expected_gbs > 0);
   return node("div", {}, chart({
-    legend: {}, tooltip: {formatter: ({data}) => `${data[2].operation}, from ${bytes(data[2].from_bytes)} on ${short(data[2].communicator, 20)}: ` +
+    grid: {right: 30, bottom: 56}, legend: {}, tooltip: {formatter: ({data}) => `${heading(data[2].operation)}, from ${bytes(data[2].from_bytes)} on ${short(data[2].communicator, 20)}: ` +
       `${significant(data[1], 3)} GB/s over ${count(data[2].instances)} collectives`},
-    xAxis: {type: "log", name: "message size", axisLabel: {formatter: bytes}}, yAxis: {type: "value", name: "bus bandwidth, GB/s"},
-    series: [...operations.map((operation) => ({name: operation, type: "scatter", symbolSize: 9,
+    xAxis: {type: "log", name: "message size", nameLocation: "middle", nameGap: 30, axisLabel: {formatter: bytes}}, yAxis: {type: "value", name: "bus bandwidth, GB/s"},
+    series: [...operations.map((operation) => ({name: heading(operation), type: "scatter", symbolSize: 9,
       data: list.filter((row) => row.operation === operation && row.from_bytes > 0).map((row) => [row.from_bytes, row.bus_bandwidth_gbs, row])})),
     {name: "expected", type: "scatter", symbol: "rect", symbolSize: [14, 2], itemStyle: {color: palette[5]},
       data: expected.filter((row) => row.from_bytes > 0).map((row) => [row.from_bytes, row.expected_gbs, row])}],
-  }, {description: "Bus bandwidth by message size"}));
+  }, {description: "Bus bandwidth by message size"}), node("h3", {}, "Slow links"),
+  plainTable("slow_links", {limit: 40, empty: "No link is slower than others of its kind."}));
 }
 
 // Draws what `draw(rank)` returns for the trace rank that is chosen above it; a late one at first.
@@ -118,8 +114,9 @@ function linksOverTime(member, points) {
   const shares = points.filter((row) => row.metric === metrics[0]);
   const at = (row) => row.start_ns + row.span_ns / 2;
   return chart({
-    grid: {bottom: 64}, legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => v === null || v === undefined ? "-" : `${significant(v, 3)}%`},
-    xAxis: {type: "value", scale: true, axisLabel: {formatter: duration}}, yAxis: {type: "value", min: 0, max: 100, axisLabel: {formatter: "{value}%"}},
+    grid: {bottom: 84, top: 56}, legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => v === null || v === undefined ? "-" : `${significant(v, 3)}%`},
+    xAxis: {type: "value", scale: true, name: "time", nameLocation: "middle", nameGap: 24, axisLabel: {formatter: duration}},
+    yAxis: {type: "value", min: 0, max: 100, name: "share of the links' peak, of time", nameTextStyle: {align: "left"}, axisLabel: {formatter: "{value}%"}},
     dataZoom: [{type: "slider", bottom: 4, height: 16}],
     series: [{name: "time in collectives", type: "line", step: "middle", showSymbol: false, lineStyle: {width: 0}, areaStyle: {color: palette[5], opacity: 0.3},
       itemStyle: {color: palette[5]}, data: shares.map((row) => [at(row), row.collectives_percent])},
@@ -133,9 +130,9 @@ function utilisation() {
   if (list.length === 0) return empty("No GPU activity.");
   const parts = ["compute_ns", "exposed_communication_ns", "copy_ns", "opaque_graph_ns", "idle_ns"].filter((part) => part in list[0]);
   return byRank(list, (member, points) => chart({
-    legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", data: points.map((row) => duration(row.start_ns))},
-    yAxis: {type: "value", max: 100, axisLabel: {formatter: "{value}%"}},
-    series: parts.map((part, index) => ({name: part.replace("_ns", "").replaceAll("_", " "), type: "bar", stack: "all", barCategoryGap: "0%",
+    legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", name: "time", nameLocation: "middle", nameGap: 28, data: points.map((row) => duration(row.start_ns))},
+    yAxis: {type: "value", max: 100, name: "share of each span", axisLabel: {formatter: "{value}%"}},
+    series: parts.map((part, index) => ({name: heading(part), type: "bar", stack: "all", barCategoryGap: "0%",
       itemStyle: {color: palette[[0, 1, 4, 6, 5][index]]}, data: points.map((row) => row.span_ns > 0 ? 100 * row[part] / row.span_ns : 0)})),
   }, {description: `What the GPU of trace rank ${member} did over time`}));
 }
@@ -166,7 +163,7 @@ function roofline() {
     `${count(row.count)} executions, ${duration(row.total_ns)}`;
   return node("div", {}, byRank(list, (member, points) => chart({
     legend: {}, tooltip: {formatter: ({data}) => data[2] ? label(data[2]) : ""},
-    xAxis: {type: "log", name: "FLOP/byte", nameLocation: "middle", nameGap: 26}, yAxis: {type: "log", name: "TFLOP/s"},
+    xAxis: {type: "log", name: "arithmetic intensity, FLOP/byte", nameLocation: "middle", nameGap: 26}, yAxis: {type: "log", name: "achieved TFLOP/s", nameTextStyle: {align: "left"}},
     series: [...bounds.map((bound, index) => ({name: bound === "-" ? "not classified" : `bound by ${bound}`, type: "scatter", symbolSize: 11, itemStyle: {color: palette[index]},
       data: points.filter((row) => row.bound === bound).map((row) => [row.intensity, row.achieved_tflops, row])})),
     {name: "attainable", type: "line", showSymbol: false, lineStyle: {type: "dashed"}, itemStyle: {color: palette[5]}, data: roof(points)}],
@@ -176,8 +173,13 @@ function roofline() {
 function histogram(name, missing, description) {
   const list = [...view(name)].sort((a, b) => a.lower_ns - b.lower_ns);
   if (list.length === 0) return empty(missing);
-  return chart({tooltip: {trigger: "axis", valueFormatter: count}, xAxis: {type: "category", data: list.map((row) => duration(row.lower_ns)), name: "from"},
-    yAxis: {type: "value", axisLabel: {formatter: count}}, series: [{type: "bar", data: list.map((row) => row.count)}]}, {height: 260, description});
+  return chart({tooltip: {trigger: "axis", valueFormatter: count}, xAxis: {type: "category", data: list.map((row) => duration(row.lower_ns)), name: "latency, from", nameLocation: "middle", nameGap: 28},
+    yAxis: {type: "value", name: "kernels", axisLabel: {formatter: count}}, series: [{type: "bar", data: list.map((row) => row.count)}]}, {height: 260, description});
+}
+
+function latency() {
+  return node("div", {}, histogram("launch_latency", "No kernel with its launch call was recorded.", "Launch latency histogram"), node("h3", {}, "Storms of short launches"),
+    plainTable("launch_storm", {limit: 40, list: rows("launch_storm").filter((row) => row.storm), empty: "No trace rank launches so many short kernels that launching limits it."}));
 }
 
 function concurrency() {
@@ -186,8 +188,8 @@ function concurrency() {
   const levels = [...new Set(list.map((row) => row.busy_streams))].sort((a, b) => a - b);
   const sums = sumBy(list, "busy_streams", "duration_ns");
   const whole = [...sums.values()].reduce((sum, one) => sum + one.duration_ns, 0);
-  return chart({tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", data: levels.map((level) => `${level} busy`)},
-    yAxis: {type: "value", axisLabel: {formatter: "{value}%"}}, series: [{type: "bar", data: levels.map((level) => 100 * sums.get(level).duration_ns / whole)}]},
+  return chart({tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", name: "streams busy at once", nameLocation: "middle", nameGap: 28, data: levels.map(String)},
+    yAxis: {type: "value", name: "share of time", axisLabel: {formatter: "{value}%"}}, series: [{type: "bar", data: levels.map((level) => 100 * sums.get(level).duration_ns / whole)}]},
   {height: 240, description: "Share of time by the number of streams that are busy"});
 }
 
@@ -198,9 +200,9 @@ function idle() {
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
   const field = Object.keys(list[0]).find((name) => name === "total_ns" || name === "duration_ns");
   const cell = new Map(list.map((row) => [`${row.trace_rank} ${row.cause}`, row[field]]));
-  return node("div", {}, chart({legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, xAxis: {type: "category", data: members.map(String), name: "rank", nameLocation: "middle", nameGap: 26},
-    yAxis: {type: "value", axisLabel: {formatter: duration}},
-    series: causes.map((cause) => ({name: cause.replaceAll("_", " "), type: "bar", stack: "all", data: members.map((member) => cell.get(`${member} ${cause}`) ?? 0)}))},
+  return node("div", {}, chart({legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, xAxis: {type: "category", data: members.map(String), name: "trace rank", nameLocation: "middle", nameGap: 26},
+    yAxis: {type: "value", name: "idle time", axisLabel: {formatter: duration}},
+    series: causes.map((cause) => ({name: heading(cause), type: "bar", stack: "all", data: members.map((member) => cell.get(`${member} ${cause}`) ?? 0)}))},
   {height: 260, description: "Idle time of every GPU by cause"}), node("h3", {}, "Longest gaps"), plainTable("idle_gaps", {limit: 40, list: view("idle_gaps")}));
 }
 
@@ -209,22 +211,28 @@ function host() {
   const sums = barriers.map((row) => ({...row, name: `${row.kind}: ${row.name}`}));
   return node("div", {}, sums.length === 0 ? empty("No call that waits for the GPU was recorded.") : sortableTable([{name: "name", text: true}, {name: "count"},
     {name: "total_ns", title: "total", unit: "ns"}], sums, {label: "Barriers between CPU and GPU", limit: 30}), node("h3", {}, "Copies and sets"),
-  plainTable("memory_transfers", {limit: 40, empty: "No copy or set was recorded."}));
+  plainTable("memory_transfers", {limit: 40, empty: "No copy or set was recorded."}), node("h3", {}, "Memory, streams and events made and freed"),
+  plainTable("allocations", {limit: 40, empty: "No call that makes or frees memory, streams or events was recorded."}), node("h3", {}, "The profiler's own time"),
+  plainTable("profiler_overhead", {limit: 40, empty: "No overhead of the profiler was recorded."}));
+}
+
+// How much of the kernel time could be brought to launching calls and ranges.
+function coverage() {
+  return node("div", {}, node("h3", {}, "How much of the kernel time is covered"), plainTable("nvtx_coverage", {limit: 40}));
 }
 
 function phases() {
   const list = view("phases");
-  if (list.length === 0) return empty("No phase was recognised: the traces hold no NVTX ranges that name steps, prefill, decode, forward, backward or optimizer; --phase-map FILE names others.");
+  if (list.length === 0) return node("div", {}, empty("No phase was recognised: the traces hold no NVTX ranges that name steps, prefill, decode, forward, backward or optimizer; --phase-map FILE names others."), coverage());
   const names = [...new Set(list.map((row) => row.phase))];
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
   const cell = new Map(list.map((row) => [`${row.trace_rank} ${row.phase}`, row.projected_ns]));
-  return node("div", {}, chart({legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, xAxis: {type: "category", data: members.map(String), name: "rank", nameLocation: "middle", nameGap: 26},
-    yAxis: {type: "value", axisLabel: {formatter: duration}}, series: names.map((name) => ({name, type: "bar", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)}))},
-  {height: 260, description: "GPU time of every phase by trace rank"}), plainTable("phases", {limit: 60}));
+  return node("div", {}, chart({legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, xAxis: {type: "category", data: members.map(String), name: "trace rank", nameLocation: "middle", nameGap: 26},
+    yAxis: {type: "value", name: "GPU time", axisLabel: {formatter: duration}}, series: names.map((name) => ({name: heading(name), type: "bar", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)}))},
+  {height: 260, description: "GPU time of every phase by trace rank"}), plainTable("phases", {limit: 60}), coverage());
 }
 
 export const analyses = [
-  {id: "cases", title: "Why they are late", note: "The costliest collectives that a late rank delayed, and what it did differently from the median peer.", build: cases},
   {id: "bandwidth", title: "Bandwidth", note: "Wait-free bus bandwidth by message size (from the latest enter to the exit), GB = 1e9.", build: bandwidth},
   {id: "nvlink", title: "NVLink", note: "Counters of nsys' GPU metrics during and outside of collectives.", build: nvlink},
   {id: "kernels", title: "Kernels", note: "The longest-running kernels over all trace ranks, added up from the left; communication in the other colour.", build: kernels},
@@ -232,7 +240,7 @@ export const analyses = [
   {id: "categories", title: "Categories", note: "GPU time by kind of kernel, no moment counted twice.", build: categories},
   {id: "utilisation", title: "GPU over time", note: "What the GPU of one trace rank did in each span of its window.", build: utilisation},
   {id: "roofline", title: "Roofline", note: "Achieved against the GPU's peaks.", build: roofline},
-  {id: "latency", title: "Launch latency", note: "From the launch call's start to the kernel's start, over all trace ranks.", build: () => histogram("launch_latency", "No kernel with its launch call was recorded.", "Launch latency histogram")},
+  {id: "latency", title: "Launch latency", note: "From the launch call's start to the kernel's start, over all trace ranks.", build: latency},
   {id: "concurrency", title: "Streams at once", note: "How many streams of a GPU were busy at the same time, over all trace ranks.", build: concurrency},
   {id: "idle", title: "Idle GPUs", note: "Gaps between GPU activities, by why the GPU had nothing to do.", build: idle},
   {id: "host", title: "Host and copies", note: "Calls in which the host waited for the GPU, and memory operations.", build: host},

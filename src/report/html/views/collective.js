@@ -1,34 +1,60 @@
-import {chart, palette, style} from "../charts.js";
-import {collectives, identity, late, report, view} from "../data.js";
-import {bytes, count, duration, node} from "../format.js";
+import {chart, palette} from "../charts.js";
+import {style} from "../colours.js";
+import {collectives, identity, late, report, stragglers} from "../data.js";
+import {bytes, count, duration, heading, node} from "../format.js";
 import {sortableTable} from "../table.js";
+import {casesOf, longWaits, sideBySide, stragglerCases, worstCaseOf} from "./divergence.js";
 
 // One collective: who came when, who was waited for, and what the late one did before.
+
+const byInstance = new Map(collectives.map((one) => [one.instance, one]));
 const panel = node("div", {"aria-live": "polite"});
+
+// Most of the costliest ones that the list names; any that the page holds is found through the heat map.
+const listed = 60;
+
+export function holdsCollective(instance) {
+  return byInstance.has(instance);
+}
+
+function choice(one) {
+  return node("option", {value: one.instance}, `instance ${one.instance}: ${heading(one.operation)} at ${duration(one.last_enter_ns)}, ${duration(one.wait_ns)} waited`);
+}
+
+function group(label, members) {
+  return members.length === 0 ? null : node("optgroup", {label}, members.map(choice));
+}
+
+const select = node("select", {id: "collective-choice", "aria-label": "Collective", onchange: () => showCollective(Number(select.value), false)});
+const elsewhere = node("optgroup", {label: "Chosen elsewhere"});
+
+function known(cases) {
+  return [...new Set(cases.map((row) => row.instance))].map((instance) => byInstance.get(instance)).filter((one) => one);
+}
 
 export function collectivePanel() {
   if (collectives.length === 0) return node("p", {class: "empty"}, "No collectives were matched.");
-  const costliest = [...collectives].sort((a, b) => waits(b) - waits(a) || a.instance - b.instance)[0];
-  const select = node("select", {id: "collective-choice", "aria-label": "Collective", onchange: () => showCollective(Number(select.value))},
-    collectives.map((one) => node("option", {value: one.instance},
-      `instance ${one.instance}: ${one.operation} at ${duration(one.last_enter_ns)}, ${duration(waits(one))} waited`)));
-  select.value = costliest.instance;
-  draw(costliest);
+  const costliest = [...collectives].sort((a, b) => b.wait_ns - a.wait_ns || a.instance - b.instance).slice(0, listed);
+  const delayed = known(stragglerCases), long = known(longWaits);
+  select.append(...[group("Delayed by late trace ranks, looked into", delayed), group("Single long waits, looked into", long),
+    group("Most waiting", costliest), elsewhere].filter((one) => one));
+  const worst = stragglers.map((one) => worstCaseOf(one.trace_rank)).find((row) => row !== null && byInstance.has(row.instance));
+  const first = worst ? byInstance.get(worst.instance) : long[0] ?? costliest[0];
+  select.value = first.instance;
+  draw(first);
   return node("div", {}, node("div", {class: "controls"}, select,
-    node("span", {class: "note"}, "the costliest collective of every span of time; all others are in the store")), panel);
+    node("span", {class: "note"}, worst ? "first shown: the collective that the first late trace rank made others wait for most" : "first shown: the one with the most waiting",
+      `; the page holds ${count(collectives.length)} of ${count(report.collectives.instances)}, all are in store.h5`)), panel);
 }
 
-function waits(one) {
-  return one.wait_ns;
-}
-
-export function showCollective(instance) {
-  const one = collectives.find((candidate) => candidate.instance === instance);
+// `remark` is said above it: how it came to be chosen.
+export function showCollective(instance, scroll = true, remark = "") {
+  const one = byInstance.get(instance);
   if (!one) return;
-  const select = document.getElementById("collective-choice");
-  if (select) select.value = instance;
-  draw(one);
-  document.getElementById("collective").scrollIntoView();
+  elsewhere.replaceChildren(...[...select.options].some((option) => Number(option.value) === instance && option.parentNode !== elsewhere) ? [] : [choice(one)]);
+  select.value = instance;
+  draw(one, remark);
+  if (scroll) document.getElementById("collective").scrollIntoView();
 }
 
 // Standard uncertainty of a trace rank's clock on the job clock; 0 where it is the reference or nobody knows.
@@ -43,16 +69,16 @@ function uncertaintyBar(params, api) {
     line(to[0], to[1] - half, to[0], to[1] + half)]};
 }
 
-function draw(one) {
+function arrivalChart(one, arrivals) {
   const uncertainty = one.skew_uncertainty_ns >= 0 ? one.skew_uncertainty_ns : 0;
-  const arrivals = [...one.arrivals].sort((a, b) => a.enter_ns - b.enter_ns);
   const first = arrivals[0].enter_ns;
-  const names = arrivals.map((arrival) => String(arrival.trace_rank));
   const option = {
-    grid: {left: 64}, legend: {data: ["waits", "transfers", "uncertainty"]}, tooltip: {trigger: "axis", axisPointer: {type: "shadow"},
+    grid: {left: 76, bottom: 52}, legend: {data: ["waits", "transfers", "uncertainty of its clock"]}, tooltip: {trigger: "axis", axisPointer: {type: "shadow"},
       valueFormatter: (value) => duration(value)},
-    xAxis: {type: "value", min: ({min}) => Math.min(0, min), name: "after the first", axisLabel: {formatter: (value) => duration(value)}},
-    yAxis: {type: "category", data: names, inverse: true, name: "trace rank", nameLocation: "start"},
+    xAxis: {type: "value", min: ({min}) => Math.min(0, min), name: "time after the first enter", nameLocation: "middle", nameGap: 30,
+      axisLabel: {formatter: (value) => duration(value)}},
+    yAxis: {type: "category", data: arrivals.map((arrival) => String(arrival.trace_rank)), inverse: true, name: "trace rank", nameLocation: "start",
+      axisLabel: {interval: (index, name) => index % (arrivals.length > 36 ? 2 : 1) === 0 || late.has(Number(name)), color: (name) => style(late.has(Number(name)) ? "--bad" : "--text")}},
     series: [
       {name: "before", type: "bar", stack: "time", silent: true, itemStyle: {color: "transparent"}, tooltip: {show: false},
         data: arrivals.map((arrival) => arrival.enter_ns - first)},
@@ -60,40 +86,49 @@ function draw(one) {
         markLine: {symbol: "none", silent: true, label: {show: false}, lineStyle: {type: "dashed", color: palette[5]},
           data: [{xAxis: one.last_enter_ns - first - uncertainty}, {xAxis: one.last_enter_ns - first + uncertainty}]}},
       {name: "transfers", type: "bar", stack: "time", itemStyle: {color: palette[0]},
-        data: arrivals.map((arrival) => Math.max(0, arrival.exit_ns - arrival.enter_ns - arrival.wait_ns))},
-      {name: "uncertainty", type: "custom", renderItem: uncertaintyBar, silent: true, tooltip: {show: false}, encode: {x: [0, 1], y: 2}, clip: true,
+        data: arrivals.map((arrival) => arrival.transfer_ns)},
+      {name: "uncertainty of its clock", type: "custom", renderItem: uncertaintyBar, silent: true, tooltip: {show: false}, encode: {x: [0, 1], y: 2}, clip: true,
         itemStyle: {color: style("--text")}, data: arrivals.map((arrival, place) => {
-          const known = uncertaintyOf.get(identity.get(arrival.trace_rank)?.path) ?? 0;
-          return [arrival.enter_ns - first - known, arrival.enter_ns - first + known, place];
+          const sigma = uncertaintyOf.get(identity.get(arrival.trace_rank)?.path) ?? 0;
+          return [arrival.enter_ns - first - sigma, arrival.enter_ns - first + sigma, place];
         })},
     ],
   };
-  const last = one.last_trace_rank;
-  const host = identity.get(last)?.host;
-  const columns = [{name: "trace_rank", title: "rank"}, {name: "enter_ns", title: "enter", unit: "ns"},
-    {name: "wait_ns", title: "wait", unit: "ns"}, {name: "transfer_ns", title: "transfer", unit: "ns"},
-    {name: "own_lateness_ns", title: "own lateness", unit: "ns"}, {name: "inherited_lateness_ns", title: "inherited", unit: "ns"}];
-  panel.replaceChildren(
-    node("p", {}, `Instance ${one.instance}, number ${one.sequence} of communicator ${one.communicator}: ${one.operation}` +
-      ` of ${bytes(one.bytes)} among ${count(one.members)} members. `, node("strong", {}, one.resolved
-      ? `Trace rank ${last}${host ? ` on ${host}` : ""} came last`
-      : `Who came last cannot be told: the arrivals are closer than the clocks`),
-    `; arrival skew ${duration(one.last_enter_ns - one.first_enter_ns)}, uncertainty ${uncertainty > 0 ? duration(uncertainty) : "unknown"}` +
-      ` (bars at the enters: one standard uncertainty of each clock; dashed lines: of the last arrival against the one before). Waiting in all: ${duration(one.wait_ns)}.` +
-      (one.left_out > 0 ? ` ${count(one.left_out)} arrivals between the earliest and the latest are only in the store.` : "")),
-    chart(option, {height: Math.max(180, 60 + 16 * arrivals.length), description: `Arrivals of collective ${one.instance} by trace rank`}),
-    sortableTable(columns, arrivals, {label: "Arrivals", marked: (row) => late.has(row.trace_rank)}),
-    divergence(one));
+  return chart(option, {height: Math.min(640, Math.max(190, 100 + 16 * arrivals.length)), description: `Arrivals of collective ${one.instance} by trace rank, with the uncertainty of each clock`});
 }
 
-// What the late rank did differently before it came, as far as the run looked into it.
+function summary(one) {
+  const last = one.last_trace_rank;
+  const host = identity.get(last)?.host;
+  const uncertainty = one.skew_uncertainty_ns >= 0 ? duration(one.skew_uncertainty_ns) : "unknown";
+  return node("p", {}, node("strong", {}, one.resolved ? `Trace rank ${last}${host ? ` on ${host}` : ""} came last`
+    : "Who came last cannot be told: the last arrivals are closer than the clocks"),
+  `, ${duration(one.last_enter_ns - one.first_enter_ns)} after the first (uncertainty ${uncertainty}); the others waited ${duration(one.wait_ns)} in all. ` +
+    `Instance ${one.instance} is number ${one.sequence} of communicator ${one.communicator}: ${heading(one.operation)} of ${bytes(one.bytes)} among ${count(one.members)} members. ` +
+    "Bars at the enters: one standard uncertainty of each clock; dashed lines: of the last arrival against the one before." +
+    (one.left_out > 0 ? ` ${count(one.left_out)} arrivals between the earliest and the latest are only in the store.` : ""));
+}
+
+function draw(one, remark = "") {
+  const arrivals = [...one.arrivals].sort((a, b) => a.enter_ns - b.enter_ns || a.trace_rank - b.trace_rank);
+  const columns = [{name: "trace_rank", title: "trace rank"}, {name: "after_ns", title: "enter after the first", unit: "ns"},
+    {name: "wait_ns", title: "wait", unit: "ns"}, {name: "transfer_ns", title: "transfer", unit: "ns"},
+    {name: "own_lateness_ns", title: "own lateness", unit: "ns"}, {name: "inherited_lateness_ns", title: "inherited lateness", unit: "ns"}];
+  const rows = arrivals.map((arrival) => ({...arrival, after_ns: arrival.enter_ns - one.first_enter_ns}));
+  panel.replaceChildren(...[remark ? node("p", {class: "note"}, remark) : null, summary(one), arrivalChart(one, arrivals), ...divergence(one),
+    node("h3", {}, "Arrivals"), sortableTable(columns, rows, {label: "Arrivals", marked: (row) => late.has(row.trace_rank)})].filter((child) => child));
+}
+
+// What the late rank did differently before it came; where nobody looked, the collectives before which somebody did.
 function divergence(one) {
-  const differences = view("straggler_differences").filter((row) => row.instance === one.instance || row.trace_rank === one.last_trace_rank);
-  if (differences.length === 0) {
-    return node("p", {class: "empty"}, "What the last one did differently before this collective was not looked into: it is not among the late ranks' cases.");
+  const cases = casesOf(one.instance);
+  if (cases.length > 0) return cases.map((row) => sideBySide(row));
+  const others = stragglerCases.filter((row) => one.resolved && row.trace_rank === one.last_trace_rank && byInstance.has(row.instance)).slice(0, 6);
+  const text = node("p", {class: "empty"}, "What the last one did before this collective was not looked into");
+  if (others.length > 0) {
+    text.append("; before others that it delayed it was: ", ...others.flatMap((row, index) => [index > 0 ? ", " : "",
+      node("button", {type: "button", onclick: () => showCollective(row.instance)}, `instance ${row.instance}`)]));
   }
-  const columns = Object.keys(differences[0]).map((name) => ({name, text: typeof differences[0][name] === "string",
-    unit: name.endsWith("_ns") ? "ns" : ""}));
-  return node("div", {}, node("h3", {}, "What it did differently from a median peer"),
-    sortableTable(columns, differences, {label: "Differences", limit: 60}));
+  text.append(".");
+  return [text];
 }

@@ -1,18 +1,55 @@
-import {onThemeChange, style} from "../charts.js";
-import {collectives, heat, late, steps} from "../data.js";
+import {colour, onThemeChange, ramp} from "../colours.js";
+import {collectives, heat, late, report, steps} from "../data.js";
 import {count, duration, node} from "../format.js";
 import {showCollective} from "./collective.js";
 
 // Rank x time: one pixel block per trace rank and span of time, painted at once, so that a thousand ranks open at once.
 const kinds = {wait: "waiting", own: "own lateness"};
 
-function colour(share, isDark) {
-  // From the page's colour over blue to red; perceptibly ordered on light and dark.
-  const stops = isDark ? [[20, 23, 27], [35, 90, 160], [200, 120, 60], [255, 210, 140]]
-    : [[255, 255, 255], [130, 180, 230], [225, 120, 60], [130, 10, 30]];
-  const place = Math.min(0.9999, Math.max(0, share)) * (stops.length - 1);
-  const low = Math.floor(place);
-  return stops[low].map((from, c) => Math.round(from + (place - low) * (stops[low + 1][c] - from)));
+// Where trace ranks and times are labelled, in pixels and parts.
+const labelHeight = 17;
+const timeLabels = 5;
+
+// Row numbers to label: late trace ranks always, others where there is room.
+function labelledRows(rowHeight) {
+  const every = Math.max(1, Math.ceil(labelHeight / rowHeight));
+  const taken = heat.ranks.flatMap((rank, row) => late.has(rank) ? [row] : []).slice(0, 32);
+  const isFree = (row) => taken.every((other) => Math.abs(other - row) >= every);
+  const first = [...taken];
+  for (let row = 0; row < heat.ranks.length; row += every) if (first.every((other) => Math.abs(other - row) >= every)) taken.push(row);
+  if (isFree(heat.ranks.length - 1)) taken.push(heat.ranks.length - 1);
+  return taken;
+}
+
+function rowLabels(rowHeight) {
+  return node("div", {class: "rows", "aria-hidden": "true"}, labelledRows(rowHeight).map((row) =>
+    node("span", {class: late.has(heat.ranks[row]) ? "late" : null, style: `top:${(row + 0.5) * rowHeight}px`}, String(heat.ranks[row]))));
+}
+
+const membersOf = new Map(report.communicators.map((one) => [one.communicator, new Set(one.trace_ranks)]));
+
+// The collective to open for a cell: of those in which its trace rank took part, the one that ended in its span of time
+// in which it waited most; else the nearest in time.
+function collectiveAt(rank, bin) {
+  const [start, end] = [heat.start_ns + bin * heat.bin_ns, heat.start_ns + (bin + 1) * heat.bin_ns];
+  let best = null;
+  for (const one of collectives) {
+    if (!membersOf.get(one.communicator)?.has(rank)) continue;
+    const at = one.last_enter_ns;
+    const outside = at < start ? start - at : at >= end ? at - end + 1 : 0;
+    const waited = one.arrivals.find((arrival) => arrival.trace_rank === rank)?.wait_ns ?? 0;
+    if (best === null || outside < best.outside || (outside === best.outside && waited > best.waited)) best = {outside, waited, one};
+  }
+  return best;
+}
+
+function openCell({row, bin}) {
+  const rank = heat.ranks[row];
+  const found = collectiveAt(rank, bin);
+  if (found === null) return;
+  const time = duration(heat.start_ns + bin * heat.bin_ns);
+  showCollective(found.one.instance, true, found.outside === 0 ? `Trace rank ${rank} at ${time}: it waited ${duration(found.waited)} here.`
+    : `Of trace rank ${rank} at ${time} the page holds no collective; this is its nearest one, ${duration(found.outside)} away. All are in store.h5.`);
 }
 
 export function heatmap() {
@@ -21,33 +58,36 @@ export function heatmap() {
   }
   const state = {kind: "wait", first: 0, end: heat.bins, cursor: {row: 0, bin: 0}};
   const canvas = node("canvas", {tabindex: 0, role: "application",
-    "aria-label": "Waiting by trace rank and time. Arrow keys move, Enter opens the costliest collective, plus and minus zoom."});
+    "aria-label": "Waiting by trace rank and time. Arrow keys move, Enter opens a collective of the trace rank there, plus and minus zoom."});
   const status = node("output", {"aria-live": "polite"});
-  const from = node("span");
-  const to = node("span");
   const selection = node("div", {class: "selection", hidden: true});
-  const perRow = Math.max(3, Math.min(22, Math.floor(460 / heat.ranks.length)));
+  const height = Math.max(60, Math.min(1200, heat.ranks.length * Math.max(1, Math.min(22, Math.floor(460 / heat.ranks.length)))));
+  const rowHeight = height / heat.ranks.length;
+  const times = node("div", {class: "axis"});
+  const most = node("span");
+  const scale = node("span", {class: "legend"});
 
   function paint() {
     const values = heat[state.kind];
     const bins = state.end - state.first;
-    let most = 1;
-    for (const row of values) for (let b = state.first; b < state.end; ++b) most = Math.max(most, row[b]);
+    let largest = 1;
+    for (const row of values) for (let b = state.first; b < state.end; ++b) largest = Math.max(largest, row[b]);
     canvas.width = bins;
     canvas.height = heat.ranks.length;
-    canvas.style.height = `${Math.max(60, perRow * heat.ranks.length)}px`;
+    canvas.style.height = `${height}px`;
     const context = canvas.getContext("2d");
     const image = context.createImageData(bins, heat.ranks.length);
-    const isDark = window.matchMedia("(prefers-color-scheme: dark)").matches;
     values.forEach((row, r) => {
       for (let b = 0; b < bins; ++b) {
-        const [red, green, blue] = colour(Math.sqrt(row[state.first + b] / most), isDark);
+        const [red, green, blue] = colour(Math.sqrt(row[state.first + b] / largest));
         image.data.set([red, green, blue, 255], 4 * (r * bins + b));
       }
     });
     context.putImageData(image, 0, 0);
-    from.textContent = duration(heat.start_ns + state.first * heat.bin_ns);
-    to.textContent = duration(heat.start_ns + state.end * heat.bin_ns);
+    times.replaceChildren(...Array.from({length: timeLabels}, (_, i) =>
+      node("span", {}, duration(heat.start_ns + (state.first + bins * i / (timeLabels - 1)) * heat.bin_ns))));
+    scale.style.background = `linear-gradient(to right, ${ramp().join(", ")})`;
+    most.textContent = `${duration(largest)} ${kinds[state.kind]} within ${duration(heat.bin_ns)}`;
     canvas.dataset.drawn = "yes";
   }
 
@@ -63,16 +103,6 @@ export function heatmap() {
     const clamp = (value, end) => Math.min(end - 1, Math.max(0, Math.floor(value)));
     return {row: clamp((event.clientY - box.top) / box.height * heat.ranks.length, heat.ranks.length),
       bin: state.first + clamp((event.clientX - box.left) / box.width * (state.end - state.first), state.end - state.first)};
-  }
-
-  function open(bin) {
-    const start = heat.start_ns + bin * heat.bin_ns;
-    let best = null;
-    for (const one of collectives) {
-      const distance = Math.abs(one.last_enter_ns - (start + heat.bin_ns / 2));
-      if (best === null || distance < best.distance) best = {distance, one};
-    }
-    if (best) showCollective(best.one.instance);
   }
 
   function zoom(first, end) {
@@ -99,7 +129,7 @@ export function heatmap() {
     const cell = cellAt(event);
     const wide = Math.abs(event.clientX - drag.x) >= 6;
     if (wide) zoom(Math.min(drag.bin, cell.bin), Math.max(drag.bin, cell.bin) + 1);
-    else if (event.target === canvas) open(cell.bin);
+    else if (event.target === canvas) openCell(cell);
     selection.hidden = true;
     drag = null;
   });
@@ -110,7 +140,7 @@ export function heatmap() {
       cursor.row = Math.min(heat.ranks.length - 1, Math.max(0, cursor.row + moves[event.key][0]));
       cursor.bin = Math.min(state.end - 1, Math.max(state.first, cursor.bin + moves[event.key][1]));
       describe(cursor);
-    } else if (event.key === "Enter") open(cursor.bin);
+    } else if (event.key === "Enter") openCell(cursor);
     else if (event.key === "+" || event.key === "=") {
       const quarter = Math.max(1, Math.floor((state.end - state.first) / 4));
       zoom(cursor.bin - quarter, cursor.bin + quarter);
@@ -129,9 +159,10 @@ export function heatmap() {
   paint();
   onThemeChange(paint);
   return node("div", {}, node("div", {class: "controls"}, node("span", {}, "Show"), switches, stepSelector(zoom), reset,
-    node("span", {class: "note"}, `${count(heat.ranks.length)} trace ranks (top: ${heat.ranks[0]}, bottom: ` +
-      `${heat.ranks[heat.ranks.length - 1]}); darker or brighter is more; drag to zoom, click for the costliest collective there`)),
-  node("div", {class: "heat"}, canvas, selection), node("div", {class: "axis"}, from, to), status);
+    node("span", {class: "scale"}, "0", scale, most)),
+  node("p", {class: "note"}, `Every row is one of ${count(heat.ranks.length)} trace ranks, every column a span of time. Drag to zoom; click a cell for the collective in which its trace rank waited.`),
+  node("div", {class: "heat-frame"}, node("span", {class: "axis-title"}, "trace rank"), rowLabels(rowHeight), node("div", {class: "heat"}, canvas, selection), times,
+    node("span", {class: "time-title"}, "time since the job's first session started")), status);
 }
 
 // Zoom to the steps of the job where they are known.

@@ -1,5 +1,8 @@
 import {late, ranks, report, stragglers} from "../data.js";
-import {count, duration, node, percent, significant} from "../format.js";
+import {count, duration, heading, node, percent, significant} from "../format.js";
+import {holdsCollective, showCollective} from "./collective.js";
+import {worstCaseOf} from "./divergence.js";
+import {viewOfFinding} from "./finding_views.js";
 
 function gpuTime(ns) {
   return ns >= 3600e9 ? `${significant(ns / 3600e9, 3)} GPU-hours` : `${significant(ns / 1e9, 3)} GPU-seconds`;
@@ -33,17 +36,24 @@ export function verdict() {
     ["Inputs", `${inputs("ok")} ok, ${inputs("degraded")} degraded, ${inputs("failed")} failed`],
     ["Collectives", `${count(report.collectives.instances)} matched, ${count(report.collectives.complete)} complete`],
     ["Waiting", `${gpuTime(waits)} (${percent(waits, whole)})`],
-    ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `${duration(residual.held_out_p90_ns)} (90% less)`],
+    ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `90% below ${duration(residual.held_out_p90_ns)}`],
     ["Sessions by clock", clockMethods()],
   ];
   const list = stragglers.slice(0, 8).map((one) => node("li", {},
-    node("a", {href: `#rank-${one.trace_rank}`}, one.level === "gpu" || !one.place ? `Trace rank ${one.trace_rank}` : `${one.level.replaceAll("_", " ")} ${one.place}`),
-    ` (${one.pattern}, cause: ${String(one.cause).replaceAll("_", " ")}): its delays cost ${duration(one.delay_cost_ns)} of waiting, ` +
+    node("a", {href: `#rank-${one.trace_rank}`}, one.level === "gpu" || !one.place ? `Trace rank ${one.trace_rank}` : `${heading(one.level)} ${one.place}`),
+    ` (${one.pattern}, cause: ${heading(String(one.cause))}): its delays cost ${duration(one.delay_cost_ns)} of waiting, ` +
       `${duration(one.caused_wait_ns)} of it in the collectives to which it came late; `,
-    node("a", {href: "#heat"}, "see when"), ", ", node("a", {href: "#cases"}, "see why")));
+    node("a", {href: "#heat"}, "see when"), ", ", why(one)));
   return node("section", {id: "verdict", "aria-label": "Verdict"},
     node("div", {class: `verdict ${mood}`}, node("h1", {}, text), list.length > 0 ? node("ul", {}, list) : null),
     node("dl", {class: "facts"}, facts.map(([name, fact]) => node("div", {}, node("dt", {}, name), node("dd", {}, fact)))));
+}
+
+// To the collective that it made others wait for most, with what it did before it.
+function why(straggler) {
+  const worst = worstCaseOf(straggler.trace_rank);
+  if (worst === null || !holdsCollective(worst.instance)) return node("a", {href: "#cases"}, "see why");
+  return node("a", {href: "#collective", onclick: () => showCollective(worst.instance)}, "see why");
 }
 
 function clockMethods() {
@@ -52,18 +62,13 @@ function clockMethods() {
   return [...methods].map(([method, sessions]) => `${sessions} by ${method.replaceAll("_", " ")}`).join(", ") || "-";
 }
 
-// Where the evidence of a finding can be looked at.
-const views = [[/straggler|late|slow-rank|culprit/, "heat"], [/nvlink|nic/, "nvlink"], [/idle|launch|starv/, "idle"],
-  [/clock/, "clocks"], [/match|partial|communicator/, "communicators"], [/kernel/, "kernels"],
-  [/bandwidth|link/, "bandwidth"], [/memory|copy|copies|barrier|sync/, "host"], [/communication|exposed|overlap/, "budget"]];
-
 export function findings() {
   const order = ["high", "medium", "low", "info"];
   const sorted = report.findings.map((finding, index) => ({finding, index}))
     .sort((a, b) => order.indexOf(a.finding.severity) - order.indexOf(b.finding.severity) || a.index - b.index);
   if (sorted.length === 0) return node("p", {class: "empty"}, "Nothing was found that is worth acting on.");
   return node("div", {}, sorted.map(({finding}, place) => {
-    const view = views.find(([pattern]) => pattern.test(finding.id))?.[1];
+    const view = viewOfFinding[finding.id];
     return node("details", {class: "finding", open: place < 3}, node("summary", {},
       node("span", {class: `badge ${finding.severity}`}, finding.severity), finding.title),
     node("ul", {}, finding.evidence.map((line) => node("li", {}, line))),

@@ -1,0 +1,84 @@
+// What a late trace rank did before a collective, beside the median peer that did the same (tables straggler_cases and
+// long_waits, whose columns come in pairs: x_ns and peer_x_ns).
+
+import {chart, palette} from "../charts.js";
+import {late, view} from "../data.js";
+import {count, duration, heading, node, short} from "../format.js";
+import {sortableTable} from "../table.js";
+
+export const stragglerCases = view("straggler_cases");
+export const longWaits = view("long_waits");
+
+// The cases in which a collective was looked into: before it the last arriver's work was compared with a peer's.
+export function casesOf(instance) {
+  const own = stragglerCases.filter((row) => row.instance === instance);
+  return own.length > 0 ? own : longWaits.filter((row) => row.instance === instance);
+}
+
+// The case of a trace rank that cost most.
+export function worstCaseOf(rank) {
+  return stragglerCases.filter((row) => row.trace_rank === rank)
+    .reduce((worst, row) => worst === null || row.caused_wait_ns > worst.caused_wait_ns ? row : worst, null);
+}
+
+export function causeText(row) {
+  return row.cause === "none" ? "behind since an earlier collective" : heading(row.cause);
+}
+
+const totals = ["work_ns", "kernel_ns"];
+
+function parts(row) {
+  return Object.keys(row).filter((name) => name.endsWith("_ns") && `peer_${name}` in row && !totals.includes(name))
+    .filter((name) => row[name] > 0 || row[`peer_${name}`] > 0)
+    .sort((a, b) => Math.abs(row[b] - row[`peer_${b}`]) - Math.abs(row[a] - row[`peer_${a}`]));
+}
+
+function names(row) {
+  return [`trace rank ${row.trace_rank}${late.has(row.trace_rank) ? " (late)" : ""}`, `trace rank ${row.peer_trace_rank} (median peer)`];
+}
+
+// Two bars per item, one for either rank.
+function pairedBars(titles, items, description) {
+  const series = (index, field, colour) => ({name: titles[index], type: "bar", barGap: "10%", itemStyle: {color: colour}, data: items.map((item) => item[field])});
+  return chart({
+    grid: {left: 190, bottom: 56}, legend: {}, tooltip: {trigger: "axis", axisPointer: {type: "shadow"}, valueFormatter: duration},
+    xAxis: {type: "value", name: "time of its work", nameLocation: "middle", nameGap: 28, axisLabel: {formatter: duration}},
+    yAxis: {type: "category", inverse: true, data: items.map((item) => short(item.name, 26))},
+    series: [series(0, "here", palette[3]), series(1, "peer", palette[5])],
+  }, {height: 110 + 42 * items.length, description});
+}
+
+export function sideBySide(row, title = "What it did before, beside its median peer") {
+  const titles = names(row);
+  const behind = row.work_ns - row.peer_work_ns;
+  const items = parts(row).slice(0, 8).map((name) => ({name: heading(name), here: row[name], peer: row[`peer_${name}`]}));
+  const text = `Since the collective before, ${titles[0]} worked ${duration(row.work_ns)} and ${titles[1]} ${duration(row.peer_work_ns)}: ` +
+    `${duration(Math.abs(behind))} ${behind >= 0 ? "more" : "less"}. ` +
+    (row.cause === "none" ? "The delay does not come from here: it was behind since an earlier collective. "
+      : `This speaks for ${causeText(row)}; what differs most for it is ${heading(row.part)}. `) +
+    (row.same_kernels ? "Both launched the same kernels with the same grids." : "They launched different kernels.");
+  const line = (name, here, peer, unit) => ({name, here, peer, difference: here - peer, unit});
+  const lines = [line("work", row.work_ns, row.peer_work_ns, "ns"), ...parts(row).map((name) => line(heading(name), row[name], row[`peer_${name}`], "ns")),
+    line("kernels launched", row.kernels, row.peer_kernels), line("sum of kernel durations", row.kernel_ns, row.peer_kernel_ns, "ns"),
+    line("synchronising calls", row.synchronisations, row.peer_synchronisations), line("allocations", row.allocations, row.peer_allocations)];
+  const figure = (name, title) => ({name, title, show: (one) => (one.unit === "ns" ? duration : count)(one[name])});
+  return node("div", {class: "divergence"}, node("h3", {}, title), node("p", {}, text),
+    items.length > 0 ? pairedBars(titles, items, `Work before collective ${row.instance}: ${titles.join(" beside ")}`) : null,
+    sortableTable([{name: "name", title: "part of the work", text: true}, figure("here", titles[0]), figure("peer", titles[1]), figure("difference", "difference")],
+      lines, {label: "Work before the collective"}),
+    late.has(row.trace_rank) ? byName(row.trace_rank) : null);
+}
+
+// Kernels, copies, calls and ranges that differ, over the costliest of the collectives that a late trace rank delayed.
+function byName(rank) {
+  const differences = view("straggler_differences").filter((one) => one.trace_rank === rank);
+  if (differences.length === 0) return null;
+  const titles = [`trace rank ${rank} (late)`, "its median peer"];
+  const items = differences.slice(0, 8).map((one) => ({name: one.name, here: one.total_ns, peer: one.peer_total_ns}));
+  return node("div", {}, node("h3", {}, "By name"),
+    node("p", {class: "note"}, "Before several of the costliest collectives that it delayed, together; largest difference first."),
+    pairedBars(titles, items, `Largest differences by name: ${titles.join(" beside ")}`),
+    sortableTable([{name: "kind", text: true, show: (one) => heading(one.kind)}, {name: "name", text: true}, {name: "shape", text: true},
+      {name: "count", title: `count, ${rank}`}, {name: "peer_count", title: "count, peer"}, {name: "total_ns", title: `time, ${rank}`, unit: "ns"},
+      {name: "peer_total_ns", title: "time, peer", unit: "ns"}, {name: "difference_ns", title: "difference", unit: "ns"}], differences, {label: "Differences by name", limit: 60}));
+}

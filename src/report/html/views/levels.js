@@ -1,0 +1,27 @@
+import {ranks, stragglers, view} from "../data.js";
+import {count, heading, node} from "../format.js";
+import {sortableTable} from "../table.js";
+
+// Places that the verdict names.
+const latePlaces = new Set(stragglers.map((one) => `${one.level} ${one.place}`));
+
+const order = ["node", "rail", "rack", "pipeline_stage", "tensor_index", "data_index"];
+
+// What the trace ranks of each place come to: nodes, rails, racks, pipeline stages, tensor and data indices.
+export function levels() {
+  const list = view("level_sums");
+  if (list.length === 0) {
+    return node("p", {class: "empty"}, ranks.length < 2 ? "A single trace rank has no levels."
+      : "Every trace rank is a place of its own on all levels that are known, so there is nothing to add up.");
+  }
+  const time = (name, title) => ({name, title, unit: "ns"});
+  const columns = (level) => [{name: "place", title: heading(level), text: true}, {name: "trace_ranks", title: "trace ranks"}, {name: "first_trace_rank", title: "lowest"},
+    time("delay_cost_ns", "cost of delays"), time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited lateness"), time("caused_wait_ns", "caused wait"),
+    time("wait_ns", "wait"), time("compute_ns", "compute"), time("exposed_communication_ns", "exposed communication"), time("idle_ns", "idle"), time("window_ns", "window")];
+  const known = [...new Set(list.map((row) => row.level))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
+  return node("div", {}, known.map((level) => {
+    const places = list.filter((row) => row.level === level).sort((a, b) => b.delay_cost_ns - a.delay_cost_ns || a.first_trace_rank - b.first_trace_rank);
+    return node("div", {class: "level"}, node("h3", {}, `By ${heading(level)} (${count(places.length)})`),
+      sortableTable(columns(level), places, {label: `By ${heading(level)}`, limit: 128, marked: (row) => latePlaces.has(`${row.level} ${row.place}`)}));
+  }));
+}
