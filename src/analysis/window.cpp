@@ -118,7 +118,8 @@ bool identifies(const NcclCall& call) {
          call.function == NcclFunction::comm_destroy;
 }
 
-/// Ranges that overlap `span`; calls of NCCL follow their ranges.
+/// Ranges that overlap `span`; calls of NCCL follow their ranges, but for those that graphs may replay: these were made
+/// once, before the steps that replay them.
 void keep_ranges(ProcessTrace& process, const Interval& span) {
   std::vector<NvtxRange> ranges;
   std::vector<NcclCall> calls;
@@ -127,7 +128,8 @@ void keep_ranges(ProcessTrace& process, const Interval& span) {
     const Nanoseconds end_ns = has_end ? range.end_ns : range.kind == NvtxKind::mark ? range.start_ns : never;
     const bool kept = range.start_ns < span.end_ns && end_ns >= span.start_ns;
     const std::int32_t call = range.nccl_call;
-    if (call >= 0 && (kept || identifies(process.nccl_calls[static_cast<std::size_t>(call)]))) {
+    if (call >= 0 &&
+        (kept || !process.graph_nodes.empty() || identifies(process.nccl_calls[static_cast<std::size_t>(call)]))) {
       range.nccl_call = static_cast<std::int32_t>(calls.size());
       calls.push_back(process.nccl_calls[static_cast<std::size_t>(call)]);
     }

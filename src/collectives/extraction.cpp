@@ -8,16 +8,19 @@
 
 #include <fmt/format.h>
 
+#include "graph_captures.hpp"
 #include "nccl_groups.hpp"
 #include "nsys_explain/model/launch_index.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
 
-/// A communication kernel, or a copy that NCCL launched, with the group it was launched in.
+/// A communication kernel, or a copy that NCCL launched, with the group it was launched in, or captured in where a
+/// graph replays it.
 struct Launched {
   Interval interval;
-  Nanoseconds launch_ns = no_time;
+  Nanoseconds launch_ns = no_time;  ///< of a replayed kernel: when it was captured
+  std::uint64_t captured_node = 0;  ///< 0: not replayed by a graph whose capture was recorded
   const NcclGroup* group = nullptr;
   std::size_t device = 0;
   std::uint32_t stream_id = 0;
@@ -97,10 +100,21 @@ void adopt_orphans(std::span<StreamArrival* const> on_stream) {
   }
 }
 
-/// In the order in which the host launched them, which is the order of the calls in a group.
+/// In the order in which the host launched or captured them, which is the order of the calls in a group; replays of one
+/// node after each other.
 bool launched_before(const Launched& a, const Launched& b) {
-  return std::tuple(a.launch_ns, a.interval.start_ns, a.device, a.stream_id) <
-         std::tuple(b.launch_ns, b.interval.start_ns, b.device, b.stream_id);
+  return std::tuple(a.launch_ns, a.captured_node, a.interval.start_ns, a.device, a.stream_id) <
+         std::tuple(b.launch_ns, b.captured_node, b.interval.start_ns, b.device, b.stream_id);
+}
+
+/// What was launched at one time: one kernel, or all replays of one captured node.
+using LaunchedOnce = std::vector<const Launched*>;
+
+void append(std::vector<LaunchedOnce>& of_group, const Launched& launched) {
+  const bool is_replay = launched.captured_node != 0 && !of_group.empty() &&
+                         of_group.back().front()->captured_node == launched.captured_node;
+  if (!is_replay) of_group.emplace_back();
+  of_group.back().push_back(&launched);
 }
 
 class ProcessExtractor {
@@ -110,6 +124,7 @@ class ProcessExtractor {
         process_(process),
         classes_(classes),
         launches_(process.api_calls),
+        captures_(process.graph_nodes),
         groups_(find_nccl_groups(trace, process)),
         group_has_kernel_(groups_.size(), false) {}
 
@@ -131,21 +146,36 @@ class ProcessExtractor {
     return launch == nullptr ? nullptr : enclosing_group(groups_, launch->thread_id, launch->start_ns);
   }
 
+  /// The call that launched a kernel; of a kernel that a graph replays the one that captured it.
+  void place_launch(Launched& launched, const Kernel& kernel, std::uint64_t graph_node_id) const {
+    if (graph_node_id == 0) {
+      const ApiCall* launch = launches_.find(kernel.correlation_id, kernel.start_ns);
+      launched.group = group_of(launch);
+      if (launch != nullptr) launched.launch_ns = launch->start_ns;
+      return;
+    }
+    launched.timing_source = TimingSource::graph_node;
+    const GraphNode* captured = captures_.origin(graph_node_id);
+    if (captured == nullptr) return;
+    launched.launch_ns = captured->created_ns;
+    launched.captured_node = captured->node_id;
+    launched.group = enclosing_group(groups_, captured->thread_id, captured->created_ns);
+  }
+
   void collect_kernels(std::size_t d) {
     const DeviceTrace& device = process_.devices[d];
     const std::vector<bool> communication = classes_.communication_kinds(device);
     for (const Kernel& kernel : device.kernels) {
       if (!communication[kernel.kind]) continue;
       const KernelKind& kind = device.kind_of(kernel);
-      const ApiCall* launch = launches_.find(kernel.correlation_id, kernel.start_ns);
-      Launched launched{{kernel.start_ns, kernel.end_ns},
-                        launch ? launch->start_ns : kernel.start_ns,
-                        group_of(launch),
-                        d,
-                        kind.stream_id,
-                        hash_name(trace_.strings[kind.short_name]),
-                        classes_.of(kind).operation,
-                        kind.graph_node_id != 0 ? TimingSource::graph_node : TimingSource::kernel};
+      Launched launched;
+      launched.interval = {kernel.start_ns, kernel.end_ns};
+      launched.launch_ns = kernel.start_ns;
+      launched.device = d;
+      launched.stream_id = kind.stream_id;
+      launched.name_hash = hash_name(trace_.strings[kind.short_name]);
+      launched.operation = classes_.of(kind).operation;
+      place_launch(launched, kernel, kind.graph_node_id);
       if (launched.group != nullptr)
         group_has_kernel_[static_cast<std::size_t>(launched.group - groups_.data())] = true;
       launched_.push_back(launched);
@@ -163,14 +193,12 @@ class ProcessExtractor {
           group_has_kernel_[static_cast<std::size_t>(group - groups_.data())]) {
         continue;
       }
-      const auto [entry, is_new] = projections.try_emplace(group, Launched{{copy.start_ns, copy.end_ns},
-                                                                           launch->start_ns,
-                                                                           group,
-                                                                           d,
-                                                                           copy.stream_id,
-                                                                           0,
-                                                                           Operation::unknown,
-                                                                           TimingSource::projection});
+      const auto [entry, is_new] = projections.try_emplace(group, Launched{.interval = {copy.start_ns, copy.end_ns},
+                                                                           .launch_ns = launch->start_ns,
+                                                                           .group = group,
+                                                                           .device = d,
+                                                                           .stream_id = copy.stream_id,
+                                                                           .timing_source = TimingSource::projection});
       Interval& interval = entry->second.interval;
       interval = {std::min(interval.start_ns, copy.start_ns), std::max(interval.end_ns, copy.end_ns)};
     }
@@ -178,18 +206,20 @@ class ProcessExtractor {
   }
 
   void join_groups() {
-    std::map<const NcclGroup*, std::vector<const Launched*>> kernels_of_group;
+    std::map<const NcclGroup*, std::vector<LaunchedOnce>> kernels_of_group;
     std::sort(launched_.begin(), launched_.end(), launched_before);
     for (const Launched& launched : launched_) {
       if (launched.group != nullptr && !launched.group->calls.empty()) {
-        kernels_of_group[launched.group].push_back(&launched);
+        append(kernels_of_group[launched.group], launched);
       } else {
         add_arrival(launched, nullptr);
       }
     }
     for (const auto& [group, kernels] : kernels_of_group) {
       const std::vector<CarriedCall> carried = share_out_calls(*group, kernels.size());
-      for (std::size_t k = 0; k < kernels.size(); ++k) add_arrival(*kernels[k], &carried[k]);
+      for (std::size_t k = 0; k < kernels.size(); ++k) {
+        for (const Launched* launched : kernels[k]) add_arrival(*launched, &carried[k]);
+      }
     }
   }
 
@@ -203,6 +233,8 @@ class ProcessExtractor {
     arrival.timing_source = launched.timing_source;
     if (call == nullptr) {
       ++device.without_call;
+      const bool is_replayed = launched.timing_source == TimingSource::graph_node && launched.captured_node == 0;
+      device.replayed += is_replayed ? 1 : 0;
       arrival.evidence = Evidence::kernel_name;
     } else {
       if (call->operation != Operation::unknown) arrival.operation = call->operation;
@@ -257,6 +289,7 @@ class ProcessExtractor {
   const ProcessTrace& process_;
   const KernelClasses& classes_;
   LaunchIndex launches_;
+  GraphCaptures captures_;
   std::vector<NcclGroup> groups_;
   std::vector<bool> group_has_kernel_;
   std::vector<Launched> launched_;

@@ -167,7 +167,8 @@ std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, st
                          .trace_rank = arrival.trace_rank,
                          .session = session,
                          .lane = lane,
-                         .operation = arrival.operation});
+                         .operation = arrival.operation,
+                         .is_replayed = arrival.timing_source == TimingSource::graph_node});
     }
   }
   return samples;

@@ -84,6 +84,27 @@ void read_event_records(const Reading& reading) {
   });
 }
 
+void read_graph_nodes(const Reading& reading) {
+  constexpr const char* table = "CUDA_GRAPH_NODE_EVENTS";
+  TableScan scan(reading.database, table);
+  const auto start = scan.integer("start", Presence::required);
+  const auto global_tid = scan.integer("globalTid", Presence::required);
+  const auto node_id = scan.integer("graphNodeId", Presence::required);
+  const auto original_id = scan.integer("originalGraphNodeId");
+  TimeFilter filter(reading.time_base, table);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      ProcessTrace* process = process_in(reading, global_tid[row]);
+      if (process == nullptr) continue;
+      const auto time = filter.accept(start[row], start[row]);
+      if (!time) continue;
+      process->graph_nodes.push_back({time->start_ns, value_or<std::uint64_t>(node_id[row], 0),
+                                      value_or<std::uint64_t>(original_id[row], 0), thread_id_of(global_tid[row])});
+    }
+  });
+  filter.report(reading.warnings);
+}
+
 void read_memory_events(const Reading& reading) {
   constexpr const char* table = "CUDA_GPU_MEMORY_USAGE_EVENTS";
   TableScan scan(reading.database, table);
@@ -190,6 +211,7 @@ OverheadKind overhead_kind_of_name(std::string_view name) {
 }
 
 void read_synchronization(const Reading& reading) {
+  read_graph_nodes(reading);
   read_synchronizations(reading);
   read_event_records(reading);
   read_memory_events(reading);

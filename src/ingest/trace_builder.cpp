@@ -35,6 +35,10 @@ void sort_process(ProcessTrace& process) {
   sort_by(process.synchronizations,
           [](const Synchronization& s) { return std::tie(s.start_ns, s.end_ns, s.correlation_id); });
   sort_by(process.event_records, [](const EventRecord& e) { return std::tie(e.correlation_id, e.event_id); });
+  // Where a node has several rows, the one that names its original tells most.
+  sort_by(process.graph_nodes, [](const GraphNode& n) {
+    return std::tuple(n.node_id, n.original_id == 0, n.created_ns, n.original_id, n.thread_id);
+  });
   sort_by(process.memory_events,
           [](const MemoryEvent& m) { return std::tie(m.time_ns, m.device_id, m.is_release, m.memory_kind, m.bytes); });
   sort_by(process.os_calls, [](const OsCall& c) { return std::tie(c.start_ns, c.end_ns, c.thread_id, c.name); });

@@ -32,7 +32,7 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
   const auto memberships = collectives::communicator_memberships(process);
   const LaunchIndex launches(process.api_calls);
   std::vector<collectives::DeviceArrivals> arrivals = collectives::extract_arrivals(trace, process, classes);
-  std::int64_t without_call = 0, fused = 0, communication = 0;
+  std::int64_t without_call = 0, replayed = 0, fused = 0, communication = 0;
   for (std::size_t d = 0; d < process.devices.size(); ++d) {
     LocalRank rank;
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
@@ -50,6 +50,7 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     analysis::mark_blocking(events, arrivals[d].arrivals);
     if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
     without_call += arrivals[d].without_call;
+    replayed += arrivals[d].replayed;
     fused += count_kernels(arrivals[d].fused);
     communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
     rank.arrivals = std::move(arrivals[d].arrivals);
@@ -61,6 +62,12 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
         {Severity::info, WarningSource::analysis, without_call,
          "communication kernels without an NCCL range around their launch: their communicator "
          "is concluded from stream and order"});
+  }
+  if (replayed > 0) {
+    local.facts.warnings.push_back(
+        {Severity::info, WarningSource::analysis, replayed,
+         "communication kernels are replayed by CUDA graphs that were made before the capture began: NCCL names "
+         "communicator and message size of these only while a graph is made; start the capture before that"});
   }
   if (fused > 0) {
     local.facts.warnings.push_back(

@@ -161,8 +161,9 @@ std::uint32_t RankMachine::call(ApiFunction function, Nanoseconds duration_ns, s
 DeviceActivity& RankMachine::launch(const Op& op, ApiFunction function, Nanoseconds duration_ns) {
   DeviceActivity activity;
   if (in_graph_) {
-    activity.call = graph_call_;
-    activity.graph_node = 1 + static_cast<std::uint32_t>(events_.activities.size()) - graph_first_activity_;
+    activity.call = replay_.call;
+    activity.graph_node = 1 + events_.graphs[replay_.graph].first_node +
+                          static_cast<std::uint32_t>(events_.activities.size()) - replay_.first_activity;
   } else {
     now_ns_ += cost(Purpose::host_gap, 2'000, 6'000);
     // The launch queue is bounded: with it full, the launch call waits until the GPU has taken one entry.
@@ -322,43 +323,73 @@ void RankMachine::wait_event(const Op& op) {
   events_.synchronisations.push_back(record);
 }
 
-void RankMachine::begin_graph() {
-  if (events_.graph_captured_ns == no_time) {
-    // Capture: NCCL's ranges appear once, here, and no kernel runs.
-    events_.graph_captured_ns = now_ns_;
-    for (std::size_t i = cursor_; program_[i].kind != OpKind::graph_end; ++i) {
-      const Op& op = program_[i];
-      if (op.kind != OpKind::collective) continue;
-      if (op.grouped) grouped_calls(op);
-      NcclCallRecord record = payload_of(op);
-      if (op.grouped) {
-        record = {};
-        record.function = NcclFunction::group_end;
-      }
-      nccl_range(record, now_ns_, now_ns_ + 4'000, op.thread);
-      now_ns_ += 6'000;
-    }
+/// Host code runs, and NCCL's ranges appear, while the graph is captured; no kernel runs.
+void RankMachine::capture(const Op& op) {
+  const bool is_collective = op.kind == OpKind::collective;
+  const Nanoseconds start_ns = now_ns_;
+  if (is_collective) now_ns_ += 1'500;
+  const ApiFunction function = is_collective ? ApiFunction::launch_kernel_ex : ApiFunction::launch_kernel;
+  events_.graph_nodes.push_back({now_ns_ + 500, op.thread});
+  call(function, 2'000, op.thread);
+  now_ns_ += 500;
+  if (!is_collective) return;
+  NcclCallRecord record = payload_of(op);
+  if (op.grouped) {
+    record = {};
+    record.function = NcclFunction::group_end;
   }
-  graph_call_ = call(ApiFunction::graph_launch, cost(Purpose::api_cost, 15'000, 30'000), 0);
-  graph_first_activity_ = static_cast<std::uint32_t>(events_.activities.size());
+  nccl_range(record, start_ns, now_ns_, op.thread);
+}
+
+/// The graph of what comes next in the program: one that holds the same, else it is captured now, as frameworks do when
+/// shapes change.
+std::uint32_t RankMachine::captured_graph() {
+  std::vector<Op> ops;
+  std::vector<std::array<std::uint64_t, 2>> content;
+  for (std::size_t i = cursor_; program_[i].kind != OpKind::graph_end; ++i) {
+    const Op& op = program_[i];
+    if (op.kind != OpKind::kernel && op.kind != OpKind::collective) continue;
+    ops.push_back(op);
+    content.push_back({static_cast<std::uint64_t>(op.kernel) << 32 | op.grid_x,
+                       static_cast<std::uint64_t>(op.stream) << 32 | static_cast<std::uint32_t>(op.channel)});
+  }
+  const auto known = std::find(graph_contents_.begin(), graph_contents_.end(), content);
+  if (known != graph_contents_.end()) return static_cast<std::uint32_t>(known - graph_contents_.begin());
+  CapturedGraph graph;
+  graph.begin_ns = now_ns_;
+  graph.first_node = static_cast<std::uint32_t>(events_.graph_nodes.size());
+  graph.nodes = static_cast<std::uint32_t>(ops.size());
+  for (const Op& op : ops) {
+    if (op.grouped) grouped_calls(op);
+    capture(op);
+  }
+  now_ns_ += 200'000;
+  graph.instantiated_ns = now_ns_;
+  events_.graphs.push_back(graph);
+  graph_contents_.push_back(std::move(content));
+  return static_cast<std::uint32_t>(events_.graphs.size() - 1);
+}
+
+void RankMachine::begin_graph() {
+  replay_ = {};
+  replay_.graph = captured_graph();
+  replay_.call = call(ApiFunction::graph_launch, cost(Purpose::api_cost, 15'000, 30'000), 0);
+  replay_.first_activity = static_cast<std::uint32_t>(events_.activities.size());
   in_graph_ = true;
 }
 
 void RankMachine::end_graph() {
   in_graph_ = false;
-  GraphReplay replay;
-  replay.call = graph_call_;
-  replay.first_activity = graph_first_activity_;
-  replay.activities = static_cast<std::uint32_t>(events_.activities.size()) - graph_first_activity_;
-  if (replay.activities == 0) return;
-  replay.start_ns = events_.activities[graph_first_activity_].start_ns;
-  for (std::size_t i = graph_first_activity_; i < events_.activities.size(); ++i) {
-    replay.start_ns = std::min(replay.start_ns, events_.activities[i].start_ns);
-    replay.end_ns = std::max(replay.end_ns, events_.activities[i].end_ns);
+  replay_.activities = static_cast<std::uint32_t>(events_.activities.size()) - replay_.first_activity;
+  if (replay_.activities == 0) return;
+  replay_.start_ns = events_.activities[replay_.first_activity].start_ns;
+  for (std::size_t i = replay_.first_activity; i < events_.activities.size(); ++i) {
+    replay_.start_ns = std::min(replay_.start_ns, events_.activities[i].start_ns);
+    replay_.end_ns = std::max(replay_.end_ns, events_.activities[i].end_ns);
   }
   // Work after the launch waits for the whole graph.
-  for (Nanoseconds& free_ns : stream_free_ns_) free_ns = std::max(free_ns, replay.end_ns);
-  events_.graph_replays.push_back(replay);
+  for (Nanoseconds& free_ns : stream_free_ns_) free_ns = std::max(free_ns, replay_.end_ns);
+  events_.graph_replays.push_back(replay_);
 }
 
 /// ncclCommInitRankConfig (2.23 and later, else ncclCommInitRank) or ncclCommDestroy for every communicator of the

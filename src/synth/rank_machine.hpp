@@ -45,6 +45,8 @@ class RankMachine {
   void record_event(const Op& op);
   void wait_event(const Op& op);
   void begin_graph();
+  std::uint32_t captured_graph();
+  void capture(const Op& op);
   void end_graph();
   void communicator_calls(const Op& op);
   void nccl_range(const NcclCallRecord& call, Nanoseconds start_ns, Nanoseconds end_ns, std::uint8_t thread);
@@ -72,8 +74,9 @@ class RankMachine {
   std::uint32_t op_key_ = 0;       ///< of the op being executed: names its random draws
   std::uint32_t costs_drawn_ = 0;  ///< by this op
   bool in_graph_ = false;
-  std::uint32_t graph_call_ = no_index;
-  std::uint32_t graph_first_activity_ = 0;
+  GraphReplay replay_;  ///< while in_graph_
+  /// What each captured graph holds: kernels with grid and stream, collectives with their channels.
+  std::vector<std::vector<std::array<std::uint64_t, 2>>> graph_contents_;
 };
 
 }  // namespace nsys_explain::synth

@@ -90,6 +90,8 @@ const std::map<std::string_view, TableText>& tables() {
         "graphId:I! graphExecId:I!"}},
       {"CUDA_GRAPH_EVENTS",
        {"start:I! end:I! eventClass:I! globalTid:I nameId:I! graphId:I originalGraphId:I graphExecId:I"}},
+      {"CUDA_GRAPH_NODE_EVENTS",
+       {"start:I! end:I! eventClass:I! globalTid:I nameId:I! graphNodeId:I! originalGraphNodeId:I"}},
       {"NVTX_EVENTS",
        {"start:I! end:I eventType:I! rangeId:I category:I color:I text:T globalTid:I endGlobalTid:I textId:I "
         "domainId:I "

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "export_context.hpp"
 #include "random.hpp"
 
@@ -142,6 +144,24 @@ std::int64_t carve_out(std::int64_t bytes) {
   return (bytes + granule - 1) / granule * granule;
 }
 
+// CUPTI numbers graphs and their instantiations together, and nodes within each.
+std::int64_t graph_id(std::size_t graph) {
+  return 1 + 2 * static_cast<std::int64_t>(graph);
+}
+std::int64_t executable_id(std::size_t graph) {
+  return graph_id(graph) + 1;
+}
+std::int64_t node_id(std::int64_t of_graph, std::uint32_t node) {
+  return of_graph << 32 | node;
+}
+
+std::size_t graph_of(const RankEvents& events, const DeviceActivity& kernel) {
+  const auto after =
+      std::upper_bound(events.graphs.begin(), events.graphs.end(), kernel.graph_node - 1,
+                       [](std::uint32_t node, const CapturedGraph& graph) { return node < graph.first_node; });
+  return static_cast<std::size_t>(after - events.graphs.begin()) - 1;
+}
+
 std::int64_t write_kernels(ExportContext& context) {
   Table table = context.table("CUPTI_ACTIVITY_KIND_KERNEL");
   const PlaceColumns place(table);
@@ -174,8 +194,9 @@ std::int64_t write_kernels(ExportContext& context) {
       table.set(executed, carve_out(type.static_shared_bytes + type.dynamic_shared_bytes));
       table.set(grid_id, 1 + i);
       if (kernel.graph_node != 0) {
-        table.set(graph_node, kernel.graph_node);
-        table.set(graph, 1);
+        const auto of_kernel = graph_of(events, kernel);
+        table.set(graph_node, node_id(executable_id(of_kernel), kernel.graph_node));
+        table.set(graph, executable_id(of_kernel));
       } else {
         table.set_null(graph_node);
         table.set_null(graph);
@@ -184,14 +205,6 @@ std::int64_t write_kernels(ExportContext& context) {
     }
   }
   return table.rows();
-}
-
-void set_graph_node(Table& table, const DeviceActivity& activity) {
-  const int column = table.column("graphNodeId");
-  if (activity.graph_node != 0)
-    table.set(column, activity.graph_node);
-  else
-    table.set_null(column);
 }
 
 void write_memory_operations(ExportContext& context) {
@@ -212,7 +225,7 @@ void write_memory_operations(ExportContext& context) {
                       context.gpu_time(identity.shift_ns + activity.end_ns), context.stream_id(activity.stream),
                       identity.correlation(activity.call));
       table.set(table.column("bytes"), activity.bytes);
-      set_graph_node(table, activity);
+      table.set_null(table.column("graphNodeId"));
       if (is_copy) {
         const int host_kind = activity.pageable ? pageable : pinned;
         table.set(table.column("copyKind"), activity.to_device ? 1 : 2);
@@ -267,37 +280,81 @@ void write_event_records(ExportContext& context) {
   }
 }
 
+void write_graph_creation(ExportContext& context, const RankIdentity& identity, Table& table) {
+  const std::vector<CapturedGraph>& graphs = context.events(identity).graphs;
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    if (!identity.window.covers(graphs[g].begin_ns, graphs[g].instantiated_ns)) continue;
+    const auto row = [&](Nanoseconds at_ns, std::int64_t event_class, const char* name) {
+      const Nanoseconds time_ns = context.host_time(identity.shift_ns + at_ns);
+      table.set(table.column("start"), time_ns);
+      table.set(table.column("end"), time_ns);
+      table.set(table.column("eventClass"), event_class);
+      table.set(table.column("globalTid"), identity.threads[0]);
+      table.set(table.column("nameId"), context.strings.id(name));
+      table.set(table.column("graphId"), graph_id(g));
+    };
+    row(graphs[g].begin_ns, 95, "Graph Creation");
+    table.set_null(table.column("graphExecId"));
+    table.insert();
+    row(graphs[g].instantiated_ns, 94, "Graph Instantiation");
+    table.set(table.column("graphExecId"), executable_id(g));
+    table.insert();
+  }
+}
+
+/// A node has a row when a call is captured into it, and its copy one when the graph is instantiated.
+void write_graph_nodes(ExportContext& context, const RankIdentity& identity, Table& table) {
+  const RankEvents& events = context.events(identity);
+  const auto row = [&](Nanoseconds at_ns, std::uint8_t thread, std::int64_t id) {
+    const Nanoseconds time_ns = context.host_time(identity.shift_ns + at_ns);
+    table.set(table.column("start"), time_ns);
+    table.set(table.column("end"), time_ns);
+    table.set(table.column("eventClass"), 77);
+    table.set(table.column("globalTid"), identity.threads[thread]);
+    table.set(table.column("nameId"), context.strings.id("Graph Node Creation"));
+    table.set(table.column("graphNodeId"), id);
+  };
+  const int original = table.column("originalGraphNodeId");
+  for (std::size_t g = 0; g < events.graphs.size(); ++g) {
+    const CapturedGraph& graph = events.graphs[g];
+    for (std::uint32_t n = graph.first_node; n < graph.first_node + graph.nodes; ++n) {
+      const GraphNodeRecord& node = events.graph_nodes[n];
+      if (identity.window.covers(node.captured_ns, node.captured_ns)) {
+        row(node.captured_ns, node.thread, node_id(graph_id(g), 1 + n));
+        table.set_null(original);
+        table.insert();
+      }
+      if (identity.window.covers(graph.instantiated_ns, graph.instantiated_ns)) {
+        row(graph.instantiated_ns, 0, node_id(executable_id(g), 1 + n));
+        table.set(original, node_id(graph_id(g), 1 + n));
+        table.insert();
+      }
+    }
+  }
+}
+
+void write_graph_replays(ExportContext& context, const RankIdentity& identity, Table& table) {
+  const PlaceColumns place(table);
+  for (const GraphReplay& replay : context.events(identity).graph_replays) {
+    if (!identity.window.covers(replay.start_ns, replay.end_ns)) continue;
+    place.set_rank(table, identity);
+    place.set_event(table, context.gpu_time(identity.shift_ns + replay.start_ns),
+                    context.gpu_time(identity.shift_ns + replay.end_ns), context.stream_id(0),
+                    identity.correlation(replay.call));
+    table.set(table.column("graphId"), graph_id(replay.graph));
+    table.set(table.column("graphExecId"), executable_id(replay.graph));
+    table.insert();
+  }
+}
+
 void write_graphs(ExportContext& context) {
-  Table traces = context.table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE");
   Table events = context.table("CUDA_GRAPH_EVENTS");
-  const PlaceColumns place(traces);
+  Table nodes = context.table("CUDA_GRAPH_NODE_EVENTS");
+  Table replays = context.table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE");
   for (const RankIdentity& identity : context.rank_passes()) {
-    const RankEvents& rank = context.events(identity);
-    if (rank.graph_captured_ns != no_time && identity.window.covers(rank.graph_captured_ns, rank.graph_captured_ns)) {
-      events.set(events.column("start"), context.host_time(identity.shift_ns + rank.graph_captured_ns));
-      events.set(events.column("end"), context.host_time(identity.shift_ns + rank.graph_captured_ns));
-      events.set(events.column("eventClass"), 95);
-      events.set(events.column("globalTid"), identity.threads[0]);
-      events.set(events.column("nameId"), context.strings.id("Graph Creation"));
-      events.set(events.column("graphId"), 1);
-      events.set_null(events.column("graphExecId"));
-      events.insert();
-      events.set(events.column("eventClass"), 94);
-      events.set(events.column("nameId"), context.strings.id("Graph Instantiation"));
-      events.set(events.column("graphExecId"), 2);
-      events.insert();
-    }
-    if (context.plan.workload.graph_mode != GraphMode::whole) continue;
-    for (const GraphReplay& replay : rank.graph_replays) {
-      if (!identity.window.covers(replay.start_ns, replay.end_ns)) continue;
-      place.set_rank(traces, identity);
-      place.set_event(traces, context.gpu_time(identity.shift_ns + replay.start_ns),
-                      context.gpu_time(identity.shift_ns + replay.end_ns), context.stream_id(0),
-                      identity.correlation(replay.call));
-      traces.set(traces.column("graphId"), 1);
-      traces.set(traces.column("graphExecId"), 2);
-      traces.insert();
-    }
+    write_graph_creation(context, identity, events);
+    if (context.plan.workload.graph_mode == GraphMode::node) write_graph_nodes(context, identity, nodes);
+    if (context.plan.workload.graph_mode == GraphMode::whole) write_graph_replays(context, identity, replays);
   }
 }
 

@@ -33,12 +33,13 @@ struct FusedCall {
 struct DeviceArrivals {
   std::int32_t device_id = 0;
   std::vector<Arrival> arrivals;  ///< trace time; trace_rank not set; position and index set
-  std::int64_t without_call = 0;  ///< communication kernels that no NCCL range could be joined to
+  std::int64_t without_call = 0;  ///< communication kernels that no NCCL range could be joined to ...
+  std::int64_t replayed = 0;      ///< ... because a graph replays them whose capture was not recorded
   std::vector<FusedCall> fused;   ///< by kernel, then in call order
 };
 
 /// The collectives of one process: communication kernels joined to NCCL's ranges through the launch call, grouped calls
-/// included. A kernel whose call was not recorded takes the communicator of its neighbours on its stream, where those
+/// included; those that a CUDA graph replays through the call that captured them. A kernel whose call was not recorded takes the communicator of its neighbours on its stream, where those
 /// agree. Each kernel becomes one arrival; a grouped call without a kernel whose copies were recorded becomes a
 /// projected one.
 std::vector<DeviceArrivals> extract_arrivals(const Trace& trace, const ProcessTrace& process,

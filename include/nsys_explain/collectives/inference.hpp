@@ -33,7 +33,8 @@ struct SampledOperation {
   std::int32_t session = -1;
   std::uint64_t lane = 0;  ///< Arrival::communicator: where payload tells it, its hash
   Operation operation = Operation::unknown;
-  std::uint8_t reserved[7] = {};
+  bool is_replayed = false;  ///< by a CUDA graph: its call was made when the graph was, and may not be recorded
+  std::uint8_t reserved[6] = {};
 };
 
 /// The operations of each lane of one trace rank nearest to `centre_ns`, at most `per_lane` of each, in enter order.

@@ -8,7 +8,7 @@
 /// already, because they have CUDA or NVTX events, get rows: read these last.
 namespace nsys_explain::ingest {
 
-/// CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, _CUDA_EVENT and CUDA_GPU_MEMORY_USAGE_EVENTS.
+/// CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, _CUDA_EVENT, CUDA_GPU_MEMORY_USAGE_EVENTS and CUDA_GRAPH_NODE_EVENTS.
 void read_synchronization(const Reading& reading);
 
 /// OSRT_API, PROFILER_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD and SCHED_EVENTS.

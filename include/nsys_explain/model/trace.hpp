@@ -216,6 +216,15 @@ struct NcclCall {
   NcclFunction function = NcclFunction::other;
 };
 
+/// How a node of a CUDA graph came to be: captured from a call on a host thread, or copied from another node when its
+/// graph was instantiated or cloned.
+struct GraphNode {
+  Nanoseconds created_ns = 0;
+  std::uint64_t node_id = 0;      ///< KernelKind::graph_node_id
+  std::uint64_t original_id = 0;  ///< the node that it is a copy of; 0: none
+  std::uint32_t thread_id = 0;
+};
+
 /// GPU activity of one trace rank: one device of one process. Every vector is sorted by (start, end).
 struct DeviceTrace {
   std::int32_t device_id = 0;
@@ -247,7 +256,8 @@ struct ProcessTrace {
   std::vector<SchedulingEvent> scheduling_events;
   std::vector<NvtxRange> nvtx_ranges;
   std::vector<NcclCall> nccl_calls;
-  std::vector<RankClaim> claims;  ///< hold for the whole process
+  std::vector<GraphNode> graph_nodes;  ///< sorted by node, copies first; empty where graphs were not traced by node
+  std::vector<RankClaim> claims;       ///< hold for the whole process
 };
 
 /// Everything read from one export. Plain data: what was not recorded is empty, and `warnings` says so.

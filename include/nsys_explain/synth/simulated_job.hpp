@@ -50,7 +50,7 @@ struct DeviceActivity {
   std::uint32_t arrival = no_index;  ///< index into SimulatedJob::arrivals; no_index: not communication
   std::uint32_t grid_x = 1;
   std::int32_t step = 0;
-  std::uint32_t graph_node = 0;  ///< 0: launched directly; else 1 + its index in the captured graph
+  std::uint32_t graph_node = 0;  ///< 0: launched directly; else 1 + index into RankEvents::graph_nodes
   std::uint16_t kernel = 0;      ///< index into kernel_catalogue()
   ActivityKind kind = ActivityKind::kernel;
   std::uint8_t stream = 0;  ///< index into stream_ids()
@@ -112,9 +112,22 @@ struct Descheduled {
   Nanoseconds end_ns = 0;
 };
 
+/// A kernel in a captured graph, and the call that captured it.
+struct GraphNodeRecord {
+  Nanoseconds captured_ns = 0;
+  std::uint8_t thread = 0;
+};
+
+/// A graph as captured and instantiated: [first_node, first_node + nodes) of RankEvents::graph_nodes.
+struct CapturedGraph {
+  Nanoseconds begin_ns = 0, instantiated_ns = 0;
+  std::uint32_t first_node = 0, nodes = 0;
+};
+
 /// One launch of a captured graph: [first_activity, first_activity + activities) of RankEvents::activities.
 struct GraphReplay {
   std::uint32_t call = no_index;
+  std::uint32_t graph = 0;  ///< index into RankEvents::graphs
   std::uint32_t first_activity = 0;
   std::uint32_t activities = 0;
   Nanoseconds start_ns = 0, end_ns = 0;
@@ -131,8 +144,9 @@ struct RankEvents {
   std::vector<ProfilerOverhead> overheads;
   std::vector<FileRead> file_reads;
   std::vector<Descheduled> descheduled;
+  std::vector<GraphNodeRecord> graph_nodes;
+  std::vector<CapturedGraph> graphs;
   std::vector<GraphReplay> graph_replays;
-  Nanoseconds graph_captured_ns = no_time;
   std::uint8_t stream_count = 1;
 };
 

@@ -4,6 +4,7 @@
 
 #include "unit/add_kernel.hpp"
 
+#include <algorithm>
 #include <string>
 
 namespace nsys_explain::collectives {
@@ -54,6 +55,23 @@ class Builder {
     KernelKind& kind = nsys_explain::testing::add_kernel(device(on_device), start, end, correlation);
     kind.stream_id = stream;
     kind.short_name = kind.demangled_name = intern(name);
+  }
+
+  /// A node captured by a call, and the copy of it that runs; returns the copy.
+  std::uint64_t captured(std::uint64_t node, Nanoseconds host_time, std::uint32_t thread = 1) {
+    const std::uint64_t copy = node + (std::uint64_t{1} << 32);
+    process().graph_nodes.push_back({host_time, node, 0, thread});
+    process().graph_nodes.push_back({host_time + 1000, copy, node, thread});
+    std::sort(process().graph_nodes.begin(), process().graph_nodes.end(),
+              [](const GraphNode& a, const GraphNode& b) { return a.node_id < b.node_id; });
+    return copy;
+  }
+
+  /// All kernels of one launch share the call that launched the graph.
+  void replayed(const std::string& name, Nanoseconds start, Nanoseconds end, std::uint32_t graph_launch,
+                std::uint64_t node, std::uint32_t stream = 7) {
+    kernel(name, start, end, graph_launch, stream);
+    device(0).kernel_kinds.back().graph_node_id = node;
   }
 
   void range(const std::string& text, Nanoseconds start, Nanoseconds end, std::uint32_t thread = 1) {
@@ -338,6 +356,70 @@ TEST(Memberships, EachOnceAndOnlyWhereTheyTellSomething) {
   EXPECT_EQ(memberships[0].communicator, pair);
   EXPECT_EQ(memberships[1].rank, 3);
   EXPECT_EQ(memberships[1].rank_count, 8);
+}
+
+TEST(Extraction, ReplaysOfAGraphTakeThePayloadOfTheCallThatWasCaptured) {
+  Builder b;
+  b.nccl(NcclFunction::all_reduce, 100, 120, world, 4096);
+  b.nccl(NcclFunction::all_gather, 200, 220, pair, 512);
+  const std::uint64_t reduce = b.captured(5, 110), gather = b.captured(6, 210);
+  for (const Nanoseconds start : {5'000, 6'000, 7'000}) {
+    const std::uint32_t launch = b.launch(start - 100);
+    b.replayed(all_reduce_kernel, start, start + 50, launch, reduce);
+    b.replayed("ncclDevKernel_AllGather_RING_LL", start + 100, start + 150, launch, gather);
+  }
+  const DeviceArrivals device = b.extract()[0];
+  ASSERT_EQ(device.arrivals.size(), 6U);
+  for (std::size_t a = 0; a < 6; ++a) {
+    const Arrival& arrival = device.arrivals[a];
+    EXPECT_EQ(arrival.communicator, a % 2 == 0 ? world : pair);
+    EXPECT_EQ(arrival.call_bytes, a % 2 == 0 ? 4096 : 512);
+    EXPECT_EQ(arrival.position, static_cast<std::int32_t>(a / 2));
+    EXPECT_EQ(arrival.evidence, Evidence::nccl_payload);
+    EXPECT_EQ(arrival.timing_source, TimingSource::graph_node);
+  }
+  EXPECT_EQ(device.without_call, 0);
+}
+
+TEST(Extraction, ALostReplayDoesNotMoveTheCallsOfItsGroup) {
+  Builder b;
+  b.nccl(NcclFunction::group_start, 100, 101);
+  b.nccl(NcclFunction::all_reduce, 102, 103, world, 1000);
+  b.nccl(NcclFunction::all_gather, 104, 105, pair, 2000);
+  b.nccl(NcclFunction::group_end, 106, 130);
+  const std::uint64_t first = b.captured(5, 110), second = b.captured(6, 112);
+  b.replayed("ncclDevKernel_Generic", 5'000, 5'050, b.launch(4'900), first);
+  b.replayed("ncclDevKernel_Generic", 5'100, 5'150, 1, second);
+  b.replayed("ncclDevKernel_Generic", 6'100, 6'150, b.launch(5'900), second);  // the other one of this launch is lost
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 3U);
+  EXPECT_EQ(arrivals[0].call_bytes, 1000);
+  EXPECT_EQ(arrivals[1].call_bytes, 2000);
+  EXPECT_EQ(arrivals[2].call_bytes, 2000);
+  EXPECT_EQ(arrivals[2].communicator, pair);
+}
+
+TEST(Extraction, CopiesOfCopiesLeadToTheCapture) {
+  Builder b;
+  b.nccl(NcclFunction::all_reduce, 100, 120, world, 4096);
+  const std::uint64_t copy = b.captured(5, 110);
+  b.process().graph_nodes.push_back({2'000, copy + 1, copy, 2});
+  b.replayed(all_reduce_kernel, 5'000, 5'050, b.launch(4'900), copy + 1);
+  EXPECT_EQ(b.extract()[0].arrivals.at(0).communicator, world);
+}
+
+TEST(Extraction, AGraphWhoseCaptureWasNotRecordedTellsNothing) {
+  Builder b;
+  b.nccl(NcclFunction::all_reduce, 4'000, 4'100, world, 4096);  // around the graph's launch, by chance
+  b.process().graph_nodes.push_back({10, 8, 9, 1});             // copies of each other: damaged
+  b.process().graph_nodes.push_back({10, 9, 8, 1});
+  const std::uint32_t launch = b.launch(4'050);
+  b.replayed(all_reduce_kernel, 5'000, 5'050, launch, 77);
+  b.replayed(all_reduce_kernel, 5'100, 5'150, launch, 8);
+  const DeviceArrivals device = b.extract()[0];
+  EXPECT_EQ(device.without_call, 2);
+  EXPECT_EQ(device.replayed, 2);
+  EXPECT_LT(device.arrivals.at(0).communicator, first_nccl_key);
 }
 
 }  // namespace

@@ -117,14 +117,26 @@ TEST_F(ReadTraceTest, CopiesSetsAndGraphs) {
       "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
       "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, value INTEGER, bytes INTEGER, memKind INTEGER);"
       "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
-      "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER, graphExecId INTEGER)");
+      "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER, graphExecId INTEGER);"
+      "CREATE TABLE CUDA_GRAPH_NODE_EVENTS (start INTEGER, end INTEGER, eventClass INTEGER, globalTid INTEGER,"
+      "nameId INTEGER, graphNodeId INTEGER, originalGraphNodeId INTEGER)");
   const std::string pid = text_of(pid_100);
   sql_("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (200, 210, 0, 1, 7, 3, " + pid + ", 4096, 10, 2, NULL)");
   sql_("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (100, 110, 0, 1, 7, 4, " + pid + ", 0, 64, 2)");
   sql_("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (300, 310, 0, 1, 13, 5, " + pid + ", 8, 9)");
+  sql_("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (60, 60, 77, " + pid + " + 101, 1, 8589934593, 4294967297),"
+       "(50, 50, 77, " + pid + " + 101, 1, 4294967297, NULL), (51, 51, 77, 77, 1, 1, NULL)");
   const Trace trace = read();
   EXPECT_FALSE(trace.has_kernel_table);
   EXPECT_TRUE(has_warning(trace, "--cuda-graph-trace=node"));
+  const std::vector<GraphNode>& nodes = trace.processes.at(0).graph_nodes;
+  ASSERT_EQ(nodes.size(), 2) << "those of other processes are not of the trace";
+  EXPECT_EQ(nodes[0].node_id, 4294967297U);
+  EXPECT_EQ(nodes[0].original_id, 0U);
+  EXPECT_EQ(nodes[0].created_ns, 50);
+  EXPECT_EQ(nodes[0].thread_id, 101U);
+  EXPECT_EQ(nodes[1].node_id, 8589934593U);
+  EXPECT_EQ(nodes[1].original_id, 4294967297U);
   const DeviceTrace& device = trace.processes.at(0).devices.at(0);
   ASSERT_EQ(device.memory_operations.size(), 2);
   const MemoryOperation& set = device.memory_operations[0];
