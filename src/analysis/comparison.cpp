@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "nsys_explain/analysis/ratio_noise.hpp"
+#include "nsys_explain/analysis/trend.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -312,6 +313,7 @@ Comparison compare_runs(std::vector<RunTables> bases, RunTables current, const C
                     comparison.base().trace_ranks, comparison.current().trace_ranks));
   }
   compare_tables(comparison, bases.back(), current, options.tolerance);
+  comparison.trends = find_trends(comparison, options.tolerance);
   return comparison;
 }
 

@@ -34,6 +34,20 @@ std::optional<double> RunProfile::mean_ns(std::string_view figure) const {
   return std::nullopt;
 }
 
+std::string_view trend_direction_name(TrendDirection direction) {
+  switch (direction) {
+    case TrendDirection::none:
+      return "none";
+    case TrendDirection::rising:
+      return "rising";
+    case TrendDirection::falling:
+      return "falling";
+    case TrendDirection::too_few_runs:
+      return "too_few_runs";
+  }
+  return "";
+}
+
 std::string_view basis_name(ComparisonBasis basis) {
   switch (basis) {
     case ComparisonBasis::token:

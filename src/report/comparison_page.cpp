@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -39,6 +40,7 @@ constexpr std::string_view page_style =
     "border-bottom:1px solid "
     "#d9dde3}th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere;min-width:14rem}td:not(:first-child){"
     "white-space:nowrap}"
+    ".wide{overflow-x:auto}"
     ".bar{display:flex;height:1.4rem;background:#eef0f3}.bar i{display:block;height:100%}.run{margin:.6rem 0 "
     "0}.bar+table{margin-top:1rem}"
     ".legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0}"
@@ -100,6 +102,43 @@ std::string runs_section(const Comparison& comparison) {
   return out + category_bars(comparison) + html_table(categories);
 }
 
+/// The values of a trend as a line from the oldest run to the newest, between its least and its most.
+std::string spark_line(const Trend& trend) {
+  constexpr double width = 120, height = 24, margin = 3;
+  double least = std::numeric_limits<double>::max(), most = 0;
+  for (const auto& value : trend.values_ns) {
+    if (value) least = std::min(least, *value);
+    if (value) most = std::max(most, *value);
+  }
+  std::string points;
+  for (std::size_t r = 0; r < trend.values_ns.size(); ++r) {
+    if (!trend.values_ns[r]) continue;
+    const double x =
+        margin + (width - 2 * margin) * static_cast<double>(r) / static_cast<double>(trend.values_ns.size() - 1);
+    const double share = most > least ? (*trend.values_ns[r] - least) / (most - least) : 0.5;
+    points += fmt::format("{:.1f},{:.1f} ", x, height - margin - (height - 2 * margin) * share);
+  }
+  return fmt::format(
+      "<svg width=\"{}\" height=\"{}\" role=\"img\" aria-label=\"{} over the runs: {}\"><polyline points=\"{}\" "
+      "fill=\"none\" stroke=\"currentColor\" stroke-width=\"1.5\"/></svg>",
+      width, height, html_text(trend.figure), trend_text(trend), points);
+}
+
+std::string trend_section(const Comparison& comparison) {
+  const TextTable texts = trend_table(comparison);
+  std::string out =
+      fmt::format("<h2>Trend, per {}</h2>\n<p class=\"note\">{}</p>\n<div class=\"wide\"><table><thead><tr>",
+                  basis_name(comparison.basis), trend_meaning);
+  for (const std::string& title : texts.titles) out += fmt::format("<th scope=\"col\">{}</th>", html_text(title));
+  out += "<th scope=\"col\">oldest to newest</th></tr></thead><tbody>\n";
+  for (std::size_t t = 0; t < texts.rows.size(); ++t) {
+    out += "<tr>";
+    for (const std::string& cell : texts.rows[t]) out += fmt::format("<td>{}</td>", html_text(cell));
+    out += fmt::format("<td>{}</td></tr>\n", spark_line(comparison.trends[t]));
+  }
+  return out + "</tbody></table></div>\n";
+}
+
 std::string changes_section(const std::string& topic, const std::vector<const Change*>& changes) {
   std::string out = fmt::format(
       "<h2>By {}</h2>\n<table><thead><tr><th>name</th><th>figure</th><th>before</th><th>now</th><th>change</th>"
@@ -130,9 +169,7 @@ std::string comparison_to_html(const Comparison& comparison) {
   }
   for (const std::string& note : comparison.notes) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(note));
   out += runs_section(comparison);
-  if (const TextTable trend = trend_table(comparison); !trend.rows.empty()) {
-    out += fmt::format("<h2>Trend, per {}</h2>\n{}", basis_name(comparison.basis), html_table(trend));
-  }
+  if (!comparison.trends.empty()) out += trend_section(comparison);
   for (const auto& [topic, changes] : by_topic(comparison)) out += changes_section(topic, changes);
   return out + "</body></html>\n";
 }

@@ -38,6 +38,18 @@ Json change_json(const Change& change) {
   return object;
 }
 
+/// As values_ns of Trend: null where a run has no such thing.
+Json trend_json(const Trend& trend) {
+  Json values = Json::array();
+  for (const auto& value : trend.values_ns) values.push_back(optional_number(value));
+  return {{"topic", trend.topic},
+          {"figure", trend.figure},
+          {"values_ns", std::move(values)},
+          {"change_per_run", optional_number(trend.change_per_run)},
+          {"p_value", optional_number(trend.p_value)},
+          {"direction", trend_direction_name(trend.direction)}};
+}
+
 Json means_json(const std::vector<MeanTime>& means) {
   Json object = Json::object();
   for (const MeanTime& one : means) object[one.name] = one.mean_ns;
@@ -105,6 +117,23 @@ std::string runs_section(const Comparison& comparison) {
   return out + bars(comparison) + '\n' + to_markdown_table(categories, true);
 }
 
+std::string trend_section(const Comparison& comparison) {
+  TextTable texts = trend_table(comparison);
+  MarkdownTable table;
+  for (std::size_t c = 0; c < texts.titles.size(); ++c) {
+    const bool is_run = c > 0 && c <= comparison.runs.size();
+    const bool is_text = c == 0 || c + 1 == texts.titles.size();
+    table.columns.push_back({is_run ? markdown_path(texts.titles[c], 40) : texts.titles[c],
+                             is_text ? MarkdownTable::Align::left : MarkdownTable::Align::right});
+  }
+  for (std::vector<std::string>& row : texts.rows) {
+    row.front() = markdown_code(row.front(), 48);
+    table.rows.push_back(std::move(row));
+  }
+  return fmt::format("\n## Trend, per {}\n\n", basis_name(comparison.basis)) + wrap(trend_meaning, "", "") + '\n' +
+         table.to_string();
+}
+
 std::string changes_section(const std::string& topic, const std::vector<const Change*>& changes) {
   MarkdownTable table{{{"name", MarkdownTable::Align::left},
                        {"figure", MarkdownTable::Align::left},
@@ -140,6 +169,10 @@ std::string comparison_to_json(const Comparison& comparison) {
     document["headline"] = change_json(comparison.headline);
     document["changes"] = Json::array();
     for (const Change& change : comparison.changes) document["changes"].push_back(change_json(change));
+    document["history"] = Json::array();
+    for (const RunProfile& run : comparison.runs) document["history"].push_back(run.name);
+    document["trend"] = Json::array();
+    for (const Trend& trend : comparison.trends) document["trend"].push_back(trend_json(trend));
   }
   document["notes"] = comparison.notes;
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
@@ -159,9 +192,7 @@ std::string comparison_to_markdown(const Comparison& comparison) {
   }
   for (const std::string& note : comparison.notes) out += wrap(markdown_text(note, 600), "- ", "  ");
   out += runs_section(comparison);
-  if (const TextTable trend = trend_table(comparison); !trend.rows.empty()) {
-    out += fmt::format("\n## Trend, per {}\n\n", basis_name(comparison.basis)) + to_markdown_table(trend, true);
-  }
+  if (!comparison.trends.empty()) out += trend_section(comparison);
   for (const auto& [topic, changes] : by_topic(comparison)) out += changes_section(topic, changes);
   return out;
 }

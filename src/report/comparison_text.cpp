@@ -140,23 +140,29 @@ TextTable categories_table(const Comparison& comparison) {
   return table;
 }
 
+std::string trend_text(const Trend& trend) {
+  switch (trend.direction) {
+    case TrendDirection::none:
+      return "within chance";
+    case TrendDirection::too_few_runs:
+      return "too few runs to tell";
+    case TrendDirection::rising:
+    case TrendDirection::falling:
+      break;
+  }
+  return std::string(trend_direction_name(trend.direction));
+}
+
 TextTable trend_table(const Comparison& comparison) {
   TextTable table{{"figure"}, {}};
-  if (comparison.runs.size() < 3) return table;
   for (const RunProfile& run : comparison.runs) table.titles.push_back(run.name);
-  const auto add = [&](const std::string& figure, const auto& value_of) {
-    table.rows.push_back({figure});
-    for (const RunProfile& run : comparison.runs) table.rows.back().push_back(time_of(value_of(run)));
-  };
-  if (comparison.basis != ComparisonBasis::window) {
-    add("step", [](const RunProfile& run) { return run.step_ns; });
-  }
-  for (const MeanTime& figure : comparison.current().rank_means_ns) {
-    add(figure.name, [&](const RunProfile& run) {
-      auto value = run.mean_ns(figure.name);
-      if (value) *value /= comparison.amount(run);
-      return value;
-    });
+  table.titles.insert(table.titles.end(), {"change per run", "trend"});
+  for (const Trend& trend : comparison.trends) {
+    std::vector<std::string> row{trend.topic == "category" ? "category " + trend.figure : trend.figure};
+    for (const auto& value : trend.values_ns) row.push_back(time_of(value));
+    row.push_back(trend.change_per_run ? percent_change(1 + *trend.change_per_run) : "-");
+    row.push_back(trend_text(trend));
+    table.rows.push_back(std::move(row));
   }
   return table;
 }

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,8 +35,14 @@ struct TextTable {
 TextTable runs_table(const Comparison& comparison);
 /// GPU time by category, a column per run, per step or token where every run has them.
 TextTable categories_table(const Comparison& comparison);
-/// Figures of the runs in their order, where there are more than two; else without rows.
+/// What is said of the direction of a trend.
+std::string trend_text(const Trend& trend);
+/// A row per trend with its values by run.
 TextTable trend_table(const Comparison& comparison);
+/// What the trends mean.
+inline constexpr std::string_view trend_meaning =
+    "Change per run: median over all pairs of runs. A trend is an order of the runs that chance makes in less than 1% "
+    "of histories, over all figures together.";
 
 /// Every category of any run, the one with the most time over all runs first.
 std::vector<std::string> category_names(const Comparison& comparison);

@@ -65,13 +65,22 @@ class Compare(EndToEndTest):
         compute = [c for c in found["changes"] if c["topic"] == "rank time" and c["figure"] == "compute_ns"][0]
         self.assertTrue(compute["significant"])
         self.assertAlmostEqual(compute["ratio"], 1.03, delta=0.005)
-        self.assertEqual([c for c in self.compare(*bases[:5])["changes"] if c["significant"]], [])
+        # Five equal runs are too few to tell a trend from chance, and twenty have none.
+        found = self.compare(*bases[:5])
+        self.assertEqual([change for change in found["changes"] if change["significant"]], [])
+        self.assertEqual(found["history"], [str(path) for path in bases[:5]])
+        self.assertEqual({t["direction"] for t in found["trend"]}, {"too_few_runs"})
+        step = next(t for t in found["trend"] if t["figure"] == "step_ns")
+        self.assertEqual(step["values_ns"], [run_of["step_ns"] for run_of in found["runs"]])
         self.assertIn("## Trend, per step", self.text("md"))
         self.assertIn("<h2>Trend, per step</h2>", self.text("html"))
+        self.assertEqual(self.text("html").count("<svg"), len(found["trend"]))
+        self.assertEqual({t["direction"] for t in self.compare(*bases[:SEEDS])["trend"]}, {"none"})
 
     def runs_side_by_side(self, one, other):
         found = self.compare(one, other, "--side-by-side", "--labels", "A<b>,B", "--tokens", "1000,2000", "--throughput", "9000")
         self.assertNotIn("verdict", found)
+        self.assertNotIn("trend", found)
         self.assertEqual(found["basis"], "token")
         for run_of, tokens in zip(found["runs"], (1000, 2000)):
             self.assertAlmostEqual(run_of["busy_ns"], sum(run_of["category_ns"].values()), delta=1)

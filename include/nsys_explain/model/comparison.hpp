@@ -61,6 +61,20 @@ enum class ComparisonBasis : std::uint8_t { window, step, token };
 
 std::string_view basis_name(ComparisonBasis basis);
 
+enum class TrendDirection : std::uint8_t { none, rising, falling, too_few_runs };
+
+std::string_view trend_direction_name(TrendDirection direction);
+
+/// One figure over a history of runs, times per basis of the comparison.
+struct Trend {
+  std::string topic;                                ///< as in Change
+  std::string figure;                               ///< e.g. "step_ns"; of a category its name
+  std::vector<std::optional<double>> values_ns;     ///< by run, oldest first; empty: this run has no such thing
+  std::optional<double> change_per_run;             ///< relative to the median value; empty: fewer than two values
+  std::optional<double> p_value;                    ///< of a history without trend to look as ordered as this one
+  TrendDirection direction = TrendDirection::none;  ///< beyond chance and the tolerance
+};
+
 struct Comparison {
   bool side_by_side = false;     ///< different programs: nothing is judged, only `runs` is filled
   std::vector<RunProfile> runs;  ///< oldest first, the compared one last, its base before it
@@ -68,6 +82,7 @@ struct Comparison {
   ComparisonVerdict verdict = ComparisonVerdict::unknown;
   Change headline;                 ///< time per step, or the GPU window where no steps are known
   std::vector<Change> changes;     ///< by topic, then by the time at stake, most first
+  std::vector<Trend> trends;       ///< of at least three runs
   std::vector<std::string> notes;  ///< what could not be compared, and why
 
   const RunProfile& base() const { return runs[runs.size() - 2]; }

@@ -160,7 +160,7 @@ export function heatmap() {
   onThemeChange(paint);
   return node("div", {}, node("div", {class: "controls"}, node("span", {}, "Show"), switches, stepSelector(zoom), reset,
     node("span", {class: "scale"}, "0", scale, most)),
-  node("p", {class: "note"}, `Every row is one of ${count(heat.ranks.length)} trace ranks, every column a span of time. Drag to zoom; click a cell for the collective in which its trace rank waited.`),
+  node("p", {class: "note"}, `Every row is one of ${count(heat.ranks.length)} trace ranks, every column a span of time. Drag to zoom; click a cell for the collective in which its trace rank waited. Colours follow the square root.`),
   node("div", {class: "heat-frame"}, node("span", {class: "axis-title"}, "trace rank"), rowLabels(rowHeight), node("div", {class: "heat"}, canvas, selection), times,
     node("span", {class: "time-title"}, "time since the job's first session started")), status);
 }

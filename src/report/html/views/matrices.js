@@ -5,7 +5,7 @@ import {ramp} from "../colours.js";
 import {identity, late, ranks, view} from "../data.js";
 import {bytes, count, duration, node, percent} from "../format.js";
 
-// cells: [column, row, amount] by name; colours by the root of the amount, so that small ones are seen beside large ones.
+// cells: [column, row, amount] by name; colours by the root of the amount.
 function matrixChart({cells, columns, rows, columnTitle, rowTitle, show, tell, description}) {
   const most = Math.max(...cells.map(([, , amount]) => amount));
   const columnAt = new Map(columns.map((name, index) => [name, index])), rowAt = new Map(rows.map((name, index) => [name, index]));
@@ -24,27 +24,46 @@ function matrixChart({cells, columns, rows, columnTitle, rowTitle, show, tell, d
 
 const inOrder = (numbers) => [...new Set(numbers)].sort((a, b) => a - b);
 
-const nobody = "nobody";
+const nobody = "nobody's";
+const mostRows = 48;
+
+// The rows of the trace ranks whose delays cost most, and the others as one.
+function waitRows(cells) {
+  const costs = new Map();
+  for (const cell of cells) costs.set(cell.late_trace_rank, (costs.get(cell.late_trace_rank) ?? 0) + cell.cost_ns);
+  costs.delete(-1);
+  const costliest = [...costs].sort((a, b) => late.has(b[0]) - late.has(a[0]) || b[1] - a[1] || a[0] - b[0]);
+  if (costliest.length <= mostRows) return {kept: new Set(costs.keys()), others: null};
+  return {kept: new Set(costliest.slice(0, mostRows).map(([rank]) => rank)), others: `${count(costliest.length - mostRows)} others`};
+}
 
 export function waitMatrix() {
   const cells = view("wait_matrix");
   if (cells.length === 0) return node("p", {class: "empty"}, "Nobody waited for anybody: there were no collectives, or no waiting in them.");
-  const lateOnes = inOrder(cells.map((cell) => cell.late_trace_rank));
-  const waiting = inOrder(cells.map((cell) => cell.waiting_trace_rank));
-  // Of a large job the rows hold whole nodes, by the lowest trace rank of each.
+  // Of a large job the columns are whole nodes, by the lowest trace rank of each.
   const byNode = ranks.length > 128;
-  const whose = (rank) => rank < 0 ? nobody : `${rank}${late.has(rank) ? " (late)" : ""}`;
+  const {kept, others} = waitRows(cells);
+  const whose = (rank) => rank < 0 ? nobody : !kept.has(rank) ? others : `${rank}${late.has(rank) ? " (late)" : ""}`;
   const whoWaits = (rank) => byNode ? identity.get(rank)?.host || String(rank) : String(rank);
+  const sums = new Map();
+  for (const cell of cells) {
+    const key = `${whose(cell.late_trace_rank)}\n${whoWaits(cell.waiting_trace_rank)}`;
+    const sum = sums.get(key) ?? [whoWaits(cell.waiting_trace_rank), whose(cell.late_trace_rank), 0];
+    sum[2] += cell.cost_ns;
+    sums.set(key, sum);
+  }
   const shown = cells.reduce((sum, cell) => sum + cell.cost_ns, 0);
   const whole = ranks.reduce((sum, rank) => sum + rank.wait_ns, 0);
   return node("div", {}, matrixChart({
-    cells: cells.map((cell) => [whoWaits(cell.waiting_trace_rank), whose(cell.late_trace_rank), cell.cost_ns]),
-    columns: waiting.map(whoWaits), rows: lateOnes.map(whose), columnTitle: byNode ? "who waited (all trace ranks of a node)" : "who waited (trace rank)",
-    rowTitle: "whose delay", show: duration,
+    cells: [...sums.values()], columns: inOrder(cells.map((cell) => cell.waiting_trace_rank)).map(whoWaits),
+    rows: [...(cells.some((cell) => cell.late_trace_rank < 0) ? [nobody] : []), ...inOrder([...kept]).map(whose), ...(others ? [others] : [])],
+    columnTitle: byNode ? "who waited (all trace ranks of a node)" : "who waited (trace rank)", rowTitle: "whose delay", show: duration,
     tell: (column, row, amount) => row === nobody ? `${column} waited ${duration(amount)} for which no delay was found`
-      : `Delays of trace rank ${row} cost ${column} ${duration(amount)} of waiting`,
+      : `Delays of ${row === others ? others : `trace rank ${row}`} cost ${column} ${duration(amount)} of waiting`,
     description: "Whose delays cost whom how much waiting",
-  }), shown < whole ? node("p", {class: "note"}, `The ${count(cells.length)} largest cells, ${percent(shown, whole)} of all waiting; the others are only in the store.`) : null);
+  }), node("p", {class: "note"}, "Nobody's is waiting that no delay explains: structure (a pipeline's bubble), slow transfers, or below the clocks' resolution. " +
+    "Colours follow the square root, so that small cells are seen beside large ones." +
+    (shown < whole ? ` The ${count(cells.length)} largest cells are shown, ${percent(shown, whole)} of all waiting; the others are in store.h5.` : "")));
 }
 
 export function byteMatrix() {
