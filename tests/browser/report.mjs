@@ -1,6 +1,6 @@
 // node report.mjs DIRECTORY_OF_NODE_MODULES JSON: checks the pages as a user uses them.
 import assert from "node:assert/strict";
-import {readFileSync} from "node:fs";
+import {readFileSync, statSync} from "node:fs";
 import {createRequire} from "node:module";
 import {dirname, join} from "node:path";
 
@@ -14,26 +14,31 @@ const browser = await chromium.launch({executablePath: pages.chromium, args: ["-
 
 const viewport = {width: 1300, height: 900};
 
-// A page with everything that it complained about so far.
-async function open(path) {
-  const context = await browser.newContext({viewport});
+// A page with everything that it complained about so far, and the seconds of processor time that its main thread needed
+// until everything could be used: time on the wall would depend on what else the machine does.
+async function open(path, size = viewport) {
+  const context = await browser.newContext({viewport: size});
   const page = await context.newPage();
+  const devtools = await context.newCDPSession(page);
+  await devtools.send("Performance.enable", {timeDomain: "threadTicks"});
   const complaints = [];
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) complaints.push(message.text()); });
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("request", (request) => { if (!request.url().startsWith("file:") && !request.url().startsWith("data:")) complaints.push(`asked for ${request.url()}`); });
   await page.goto(`file://${path}`);
   await page.waitForSelector("html[data-ready]");
-  return {page, complaints, close: () => context.close()};
+  const {metrics} = await devtools.send("Performance.getMetrics");
+  const seconds = metrics.find(({name}) => name === "TaskDuration").value;
+  return {page, complaints, seconds, close: () => context.close()};
 }
 
 // A window as high as the page sees all of it, so that every chart is drawn.
-async function readAll(page) {
+async function readAll(page, size = viewport) {
   const height = await page.evaluate(() => document.body.scrollHeight);
-  await page.setViewportSize({...viewport, height: height + 1000});
+  await page.setViewportSize({...size, height: height + 1000});
   await page.waitForFunction(() => [...document.querySelectorAll(".chart")].filter((chart) => chart.offsetParent !== null)
     .every((chart) => chart.dataset.drawn === "yes"));
-  await page.setViewportSize(viewport);
+  await page.setViewportSize(size);
 }
 
 // One page serves all tests that only look at it and click.
@@ -191,6 +196,90 @@ const tests = {
     assert.equal(await first.innerText(), String(pages.lateRank));
     await head.click();
     assert.notEqual(await first.innerText(), String(pages.lateRank));
+  },
+
+  async "a report of 1,024 trace ranks is small and opens in less than two seconds"() {
+    const {page, complaints, seconds, close} = await open(pages.large);
+    const bytes = statSync(pages.large).size;
+    console.log(`        1,024 trace ranks: ${(bytes / 1e6).toFixed(1)} MB, ${seconds.toFixed(2)} s of the main thread until all of it can be used`);
+    assert.ok(bytes < 10e6, `${bytes} bytes`);
+    assert.ok(seconds > 0.05 && seconds < 2, `${seconds} s`);
+    assert.equal(await page.locator("#heat canvas").evaluate((canvas) => canvas.height), 1024);
+    assert.match(await page.locator("#verdict h1").innerText(), new RegExp(`Trace rank ${pages.largeLateRank} is late`));
+    await readAll(page);
+    assert.deepEqual(complaints, []);
+    assert.equal(await page.locator("text=could not be drawn").count(), 0);
+    await close();
+  },
+
+  async "a phone shows all of it without scrolling sideways"() {
+    const phone = {width: 390, height: 800};
+    const {page, complaints, close} = await open(pages.late, phone);
+    await readAll(page, phone);
+    assert.deepEqual(complaints, []);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), phone.width);
+    await close();
+  },
+
+  async "texts stand out from their background, light and dark"() {
+    const {page} = late;
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({colorScheme});
+      const faint = await page.evaluate(() => {
+        const numbers = (colour) => colour.match(/[\d.]+/g).map(Number);
+        const luminance = (rgb) => rgb.slice(0, 3).map((c) => c / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+          .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+        const background = (element) => {
+          for (let e = element; e; e = e.parentElement) {
+            const rgb = numbers(getComputedStyle(e).backgroundColor);
+            if (rgb.length === 3 || rgb[3] > 0) return rgb;
+          }
+          return [255, 255, 255];
+        };
+        const found = new Set();
+        for (const element of document.querySelectorAll("body *")) {
+          const hasText = [...element.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim() !== "");
+          if (!hasText || element.offsetParent === null || element.closest("script, style")) continue;
+          const [a, b] = [luminance(numbers(getComputedStyle(element).color)), luminance(background(element))];
+          const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+          if (contrast < 4.5) found.add(`${element.tagName}.${element.className} ${contrast.toFixed(2)}`);
+        }
+        return [...found];
+      });
+      assert.deepEqual(faint, [], colorScheme);
+    }
+    await page.emulateMedia({colorScheme: "light"});
+  },
+
+  async "everything that takes the focus has a name, and headings nest"() {
+    const {page, close} = await open(pages.late);
+    const problems = await page.evaluate(() => {
+      const found = [];
+      for (const element of document.querySelectorAll("a, button, select, summary, #heat canvas, [tabindex], [role=img]")) {
+        const name = element.getAttribute("aria-label") || element.innerText || element.textContent;
+        if (!name || name.trim() === "") found.push(`no name: ${element.outerHTML.slice(0, 120)}`);
+      }
+      let level = 0;
+      for (const heading of document.querySelectorAll("h1, h2, h3, h4")) {
+        const next = Number(heading.tagName[1]);
+        if (next > level + 1) found.push(`h${level} is followed by h${next}: ${heading.innerText}`);
+        level = next;
+      }
+      const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
+      for (const id of ids.filter((one, index) => ids.indexOf(one) !== index)) found.push(`twice: #${id}`);
+      for (const link of document.querySelectorAll("a[href^='#']")) if (!document.getElementById(link.hash.slice(1))) found.push(`leads nowhere: ${link.hash}`);
+      return found;
+    });
+    assert.deepEqual(problems, []);
+    // By keyboard alone: past the contents to the report, and to the first link of the verdict.
+    await page.keyboard.press("Tab");
+    const focused = () => page.evaluate(() => document.activeElement.innerText);
+    assert.equal(await focused(), "Skip to the report");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    assert.match(await focused(), /Trace rank/);
+    assert.notEqual(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), "none");
+    await close();
   },
 
   async "a single trace says what is missing"() {

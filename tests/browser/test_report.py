@@ -49,6 +49,13 @@ def hostile_traces(directory, source):
     return directory
 
 
+def large_job(directory):
+    """1,024 trace ranks and a short run: views are as large as they get with that many ranks."""
+    subprocess.run([SYNTH, "--out", directory, "--nodes", "128", "--gpus-per-node", "8", "--tp", "8", "--files", "per_node", "--steps", "2",
+                    "--layers", "1", "--seed", "3", "--truth", "none", "--fault", "slow_gpu:rank=37,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
+    return directory
+
+
 def other_driver(job, rank):
     """A trace rank that differs from the others in what it runs on."""
     database = sqlite3.connect(sorted(job.glob("*.sqlite"))[rank])
@@ -85,9 +92,10 @@ def main():
                         "--steps", "12", "--gpu-metrics", "--fault", "slow_gpu:rank=5,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
         other_driver(job, 3)
         late = explain([job], root / "late", "--ncu", ncu_csv(root / "ncu.csv", job))
+        large = explain([large_job(root / "large-job")], root / "large")
         one = explain([sorted(job.glob("*.sqlite"))[0]], root / "one")
         hostile = explain([hostile_traces(root / "hostile", job)], root / "hostile-report", "--csv")
-        pages = {"late": str(late), "one": str(one), "hostile": str(hostile), "chromium": CHROMIUM, "ranks": 8,
+        pages = {"late": str(late), "one": str(one), "hostile": str(hostile), "large": str(large), "largeLateRank": 37, "chromium": CHROMIUM, "ranks": 8,
                  "lateRank": 5, "lateStage": 1, "steps": 12}
         environment = {**os.environ, "NODE_PATH": str(MODULES / "node_modules")}
         done = subprocess.run(["node", str(HERE / "report.mjs"), str(MODULES), json.dumps(pages)], env=environment, timeout=280)

@@ -11,27 +11,40 @@ echarts.use([BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart, DataZ
   TooltipComponent, VisualMapComponent, CanvasRenderer]);
 
 export const palette = ["#3b7dd8", "#e07b39", "#3f9d6b", "#b8476b", "#7d5fc4", "#8b8f97", "#c9a227", "#2aa5a5"];
-function themed(option) {
+// Labels take at most this share of a chart's width; what is longer is cut.
+const labelShare = 0.4;
+
+function themed(option, width) {
   const text = style("--text");
   const line = style("--line");
-  const axis = (given) => given && [].concat(given).map((one) => ({
-    nameTextStyle: {color: text}, axisLabel: {color: text, ...one.axisLabel}, axisLine: {lineStyle: {color: line}},
-    splitLine: {lineStyle: {color: line}}, ...one, ...(one.axisLabel ? {axisLabel: {color: text, ...one.axisLabel}} : {}),
+  const left = Math.min(option.grid?.left ?? 70, Math.round(labelShare * width));
+  const axis = (given, room) => given && [].concat(given).map((one) => ({
+    nameTextStyle: {color: text}, axisLine: {lineStyle: {color: line}}, splitLine: {lineStyle: {color: line}}, ...one,
+    axisLabel: {color: text, hideOverlap: true, ...(one.type === "category" && room ? {width: room, overflow: "truncate"} : {}), ...one.axisLabel},
   }));
+  // A legend and the title of the axis both stand above the chart.
+  const top = option.legend && [].concat(option.yAxis).some((one) => one?.name && one.nameLocation !== "middle") ? 58 : 36;
   return {
     animation: false, color: palette, textStyle: {color: text}, backgroundColor: "transparent",
-    grid: {left: 70, right: 20, top: 36, bottom: 48, ...option.grid},
+    grid: {right: 20, top, bottom: 48, ...option.grid, left},
     tooltip: {backgroundColor: style("--raised"), borderColor: line, textStyle: {color: text}, confine: true,
       renderMode: "richText", ...option.tooltip},
     visualMap: option.visualMap && {textStyle: {color: text}, ...option.visualMap},
-    legend: option.legend && {textStyle: {color: text}, top: 0, type: "scroll", ...option.legend},
+    legend: option.legend && {textStyle: {color: text}, top: 0, type: "scroll", pageTextStyle: {color: text}, ...option.legend},
     ...without(option, ["grid", "tooltip", "legend", "visualMap", "xAxis", "yAxis"]),
-    xAxis: axis(option.xAxis), yAxis: axis(option.yAxis),
+    xAxis: axis(option.xAxis), yAxis: axis(option.yAxis, left - 12),
   };
 }
 
 function without(object, names) {
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
+}
+
+// What charts with a place for every trace rank have in common: many can be zoomed into.
+export function rankAxis(members) {
+  const many = members.length > 40;
+  return {grid: {bottom: many ? 76 : 48}, dataZoom: many ? [{type: "slider", bottom: 8, height: 16}] : undefined,
+    xAxis: {type: "category", data: members.map(String), name: "trace rank", nameLocation: "middle", nameGap: 26}};
 }
 
 // A chart as a DOM node. `option`: ECharts', or a function that makes it where it depends on the theme. `description` is
@@ -42,9 +55,13 @@ export function chart(option, {height = 320, description = ""} = {}) {
   const draw = () => {
     if (instance === null) {
       instance = echarts.init(element, null, {renderer: "canvas"});
-      new ResizeObserver(() => instance.resize()).observe(element);
+      new ResizeObserver(() => {
+        if (instance.getWidth() === element.clientWidth) return;
+        instance.resize();
+        draw();
+      }).observe(element);
     }
-    instance.setOption(themed(typeof option === "function" ? option() : option), true);
+    instance.setOption(themed(typeof option === "function" ? option() : option, instance.getWidth()), true);
     element.dataset.drawn = "yes";
   };
   const watcher = new IntersectionObserver((entries) => {

@@ -33,7 +33,7 @@ export function count(value) {
 // The name of a column as a heading; its values carry the unit.
 export function heading(name) {
   return name.replace(/_(ns|bytes)$/, "").replace(/_gbs$/, " (GB/s)").replace(/_tflops$/, " (TFLOP/s)").replace(/_ppb$/, " (ppb)")
-    .replace(/_percent$/, " (%)").replaceAll("_", " ").replace(/\b(cpu|cuda|gpu|nvtx|os|sm)\b/g, (word) => word.toUpperCase());
+    .replace(/_percent$/, " (%)").replaceAll("_", " ").replace(/\b(cpu|cuda|gpu|nccl|nvtx|os|sm|utc)\b/g, (word) => word.toUpperCase());
 }
 
 export function percent(part, whole) {

@@ -1,4 +1,4 @@
-import {chart, palette} from "../charts.js";
+import {chart, palette, rankAxis} from "../charts.js";
 import {late, report, rows, view} from "../data.js";
 import {bytes, count, duration, heading, node, short, significant} from "../format.js";
 import {plainTable, sortableTable} from "../table.js";
@@ -63,15 +63,14 @@ function categories() {
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
   const cell = new Map(list.map((row) => [`${row.trace_rank} ${row.category}`, row.elapsed_ns]));
   return node("div", {}, chart({
-    legend: {}, tooltip: {trigger: "axis", valueFormatter: duration},
-    dataZoom: members.length > 40 ? [{type: "slider", bottom: 4, height: 16}] : undefined,
-    xAxis: {type: "category", data: members.map(String), name: "trace rank", nameLocation: "middle", nameGap: 26}, yAxis: {type: "value", name: "GPU time", axisLabel: {formatter: duration}},
+    ...rankAxis(members), legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, yAxis: {type: "value", name: "GPU time", axisLabel: {formatter: duration}},
     series: names.map((name) => ({name: heading(name), type: "bar", stack: "all", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)})),
   }, {description: "GPU time by category and trace rank, no moment counted twice"}));
 }
 
 function bandwidth() {
   const list = view("bandwidth").filter((row) => row.bus_bandwidth_gbs !== null);
+  if (report.collectives.instances === 0) return empty("No collective was matched across trace ranks, so no transfer can be measured: give the traces of all ranks over the same steps.");
   if (list.length === 0) return empty("Message sizes were not recorded, so there are no bandwidths: export with --include-blobs=true --include-json=true (NCCL 2.16 or later, -t nvtx).");
   const operations = [...new Set(list.map((row) => row.operation))];
   const expected = list.filter((row) => row.expected_gbs !== null && row.expected_gbs > 0);
@@ -114,10 +113,10 @@ function linksOverTime(member, points) {
   const shares = points.filter((row) => row.metric === metrics[0]);
   const at = (row) => row.start_ns + row.span_ns / 2;
   return chart({
-    grid: {bottom: 84, top: 56}, legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => v === null || v === undefined ? "-" : `${significant(v, 3)}%`},
+    grid: {bottom: 88}, legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => v === null || v === undefined ? "-" : `${significant(v, 3)}%`},
     xAxis: {type: "value", scale: true, name: "time", nameLocation: "middle", nameGap: 24, axisLabel: {formatter: duration}},
     yAxis: {type: "value", min: 0, max: 100, name: "share of the links' peak, of time", nameTextStyle: {align: "left"}, axisLabel: {formatter: "{value}%"}},
-    dataZoom: [{type: "slider", bottom: 4, height: 16}],
+    dataZoom: [{type: "slider", bottom: 16, height: 16}],
     series: [{name: "time in collectives", type: "line", step: "middle", showSymbol: false, lineStyle: {width: 0}, areaStyle: {color: palette[5], opacity: 0.3},
       itemStyle: {color: palette[5]}, data: shares.map((row) => [at(row), row.collectives_percent])},
     ...metrics.map((metric, index) => ({name: metric, type: "line", showSymbol: false, itemStyle: {color: palette[index]},
@@ -200,10 +199,10 @@ function idle() {
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
   const field = Object.keys(list[0]).find((name) => name === "total_ns" || name === "duration_ns");
   const cell = new Map(list.map((row) => [`${row.trace_rank} ${row.cause}`, row[field]]));
-  return node("div", {}, chart({legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, xAxis: {type: "category", data: members.map(String), name: "trace rank", nameLocation: "middle", nameGap: 26},
+  return node("div", {}, chart({...rankAxis(members), legend: {}, tooltip: {trigger: "axis", valueFormatter: duration},
     yAxis: {type: "value", name: "idle time", axisLabel: {formatter: duration}},
     series: causes.map((cause) => ({name: heading(cause), type: "bar", stack: "all", data: members.map((member) => cell.get(`${member} ${cause}`) ?? 0)}))},
-  {height: 260, description: "Idle time of every GPU by cause"}), node("h3", {}, "Longest gaps"), plainTable("idle_gaps", {limit: 40, list: view("idle_gaps")}));
+  {height: 300, description: "Idle time of every GPU by cause"}), node("h3", {}, "Longest gaps"), plainTable("idle_gaps", {limit: 40, list: view("idle_gaps")}));
 }
 
 function host() {
@@ -227,9 +226,9 @@ function phases() {
   const names = [...new Set(list.map((row) => row.phase))];
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
   const cell = new Map(list.map((row) => [`${row.trace_rank} ${row.phase}`, row.projected_ns]));
-  return node("div", {}, chart({legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, xAxis: {type: "category", data: members.map(String), name: "trace rank", nameLocation: "middle", nameGap: 26},
+  return node("div", {}, chart({...rankAxis(members), legend: {}, tooltip: {trigger: "axis", valueFormatter: duration},
     yAxis: {type: "value", name: "GPU time", axisLabel: {formatter: duration}}, series: names.map((name) => ({name: heading(name), type: "bar", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)}))},
-  {height: 260, description: "GPU time of every phase by trace rank"}), plainTable("phases", {limit: 60}), coverage());
+  {height: 300, description: "GPU time of every phase by trace rank"}), plainTable("phases", {limit: 60}), coverage());
 }
 
 export const analyses = [

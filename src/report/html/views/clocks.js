@@ -1,13 +1,13 @@
 import {chart} from "../charts.js";
 import {report} from "../data.js";
-import {count, duration, node} from "../format.js";
+import {count, duration, heading, node} from "../format.js";
 import {sortableTable} from "../table.js";
 
 export function clocks() {
   const sessions = report.clock.sessions;
   if (sessions.length === 0) return node("p", {class: "empty"}, "No session was read.");
   const residual = report.clock.residual;
-  const table = sortableTable([{name: "path", title: "session", text: true}, {name: "host", text: true}, {name: "method", text: true},
+  const table = sortableTable([{name: "path", title: "session", text: true}, {name: "host", text: true}, {name: "method", text: true, show: (row) => heading(row.method)},
     {name: "offset_ns", title: "offset", unit: "ns"}, {name: "drift_ppb", title: "drift (ppb)"},
     {name: "uncertainty_ns", title: "uncertainty", unit: "ns"}, {name: "component", title: "group"}], sessions, {label: "Sessions"});
   const bins = residual.histogram ?? [];

@@ -33,7 +33,7 @@ function known(cases) {
 }
 
 export function collectivePanel() {
-  if (collectives.length === 0) return node("p", {class: "empty"}, "No collectives were matched.");
+  if (collectives.length === 0) return node("p", {class: "empty"}, "No collectives were matched, so there is none to look at.");
   const costliest = [...collectives].sort((a, b) => b.wait_ns - a.wait_ns || a.instance - b.instance).slice(0, listed);
   const delayed = known(stragglerCases), long = known(longWaits);
   select.append(...[group("Delayed by late trace ranks, looked into", delayed), group("Single long waits, looked into", long),

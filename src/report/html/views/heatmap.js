@@ -54,7 +54,7 @@ function openCell({row, bin}) {
 
 export function heatmap() {
   if (!heat || heat.ranks.length === 0) {
-    return node("p", {class: "empty"}, "No collectives were matched, so there is no waiting to show.");
+    return node("p", {class: "empty"}, "No collectives were matched, so there is no waiting to show: give the traces of all ranks over the same steps.");
   }
   const state = {kind: "wait", first: 0, end: heat.bins, cursor: {row: 0, bin: 0}};
   const canvas = node("canvas", {tabindex: 0, role: "application",

@@ -68,7 +68,7 @@ export function waitMatrix() {
 
 export function byteMatrix() {
   const cells = view("byte_matrix").map((cell) => ({...cell, bytes: Math.max(cell.sent_bytes, cell.received_bytes)})).filter((cell) => cell.bytes > 0);
-  if (cells.length === 0) return node("p", {class: "empty"}, "No send or receive with a recorded peer and size: there is no matrix between ranks.");
+  if (cells.length === 0) return node("p", {class: "empty"}, "No send or receive with a recorded size whose peer is among the traces, so there is no matrix between ranks.");
   return matrixChart({
     cells: cells.map((cell) => [String(cell.destination), String(cell.source), cell.bytes]),
     columns: inOrder(cells.map((cell) => cell.destination)).map(String), rows: inOrder(cells.map((cell) => cell.source)).map(String),

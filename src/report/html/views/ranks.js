@@ -1,6 +1,6 @@
-import {chart, palette} from "../charts.js";
+import {chart, palette, rankAxis} from "../charts.js";
 import {identity, late, ranks, report} from "../data.js";
-import {node, percent, short, significant} from "../format.js";
+import {heading, node, percent, short, significant} from "../format.js";
 import {sortableTable} from "../table.js";
 
 export function rankTable() {
@@ -21,11 +21,8 @@ export function budget() {
   if (ranks.length === 0) return node("p", {class: "empty"}, "No trace rank was read.");
   const parts = [["compute", "compute_ns"], ["exposed communication", "exposed_communication_ns"], ["copies", "copy_ns"],
     ["opaque graphs", "opaque_graph_ns"], ["idle", "idle_ns"]];
-  const names = ranks.map((rank) => String(rank.trace_rank));
   return chart({
-    grid: {bottom: ranks.length > 40 ? 72 : 48}, legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`},
-    dataZoom: ranks.length > 40 ? [{type: "slider", bottom: 8, height: 18}] : undefined,
-    xAxis: {type: "category", data: names, name: "trace rank", nameLocation: "middle", nameGap: 26},
+    ...rankAxis(ranks.map((rank) => rank.trace_rank)), legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`},
     yAxis: {type: "value", max: 100, name: "share of its window", axisLabel: {formatter: "{value}%"}},
     series: parts.map(([name, field], index) => ({name, type: "bar", stack: "window", barCategoryGap: ranks.length > 40 ? "0%" : "20%",
       itemStyle: {color: palette[[0, 1, 4, 6, 5][index]]},
@@ -38,5 +35,5 @@ export function communicators() {
   if (list.length === 0) return node("p", {class: "empty"}, "No communicator was found.");
   return sortableTable([{name: "communicator", text: true}, {name: "size"}, {name: "members", text: true, show: (row) => short(row.trace_ranks.join(" "), 60)},
     {name: "instances"}, {name: "complete"}, {name: "partial"}, {name: "unmatched_arrivals", title: "unmatched"},
-    {name: "evidence", text: true}], list, {label: "Communicators"});
+    {name: "evidence", text: true, show: (row) => heading(row.evidence)}], list, {label: "Communicators"});
 }

@@ -32,7 +32,7 @@ export function verdict() {
   const inputs = (status) => report.inputs.filter((input) => input.status === status).length;
   const residual = report.clock.residual;
   const facts = [
-    ["Trace ranks", `${count(ranks.length)} in ${count(report.inputs.length)} files`],
+    ["Trace ranks", `${count(ranks.length)} in ${count(report.inputs.length)} ${report.inputs.length === 1 ? "file" : "files"}`],
     ["Inputs", `${inputs("ok")} ok, ${inputs("degraded")} degraded, ${inputs("failed")} failed`],
     ["Collectives", `${count(report.collectives.instances)} matched, ${count(report.collectives.complete)} complete`],
     ["Waiting", `${gpuTime(waits)} (${percent(waits, whole)})`],
@@ -59,7 +59,7 @@ function why(straggler) {
 function clockMethods() {
   const methods = new Map();
   for (const session of report.clock.sessions) methods.set(session.method, (methods.get(session.method) ?? 0) + 1);
-  return [...methods].map(([method, sessions]) => `${sessions} by ${method.replaceAll("_", " ")}`).join(", ") || "-";
+  return [...methods].map(([method, sessions]) => `${sessions} by ${heading(method)}`).join(", ") || "-";
 }
 
 export function findings() {
