@@ -46,7 +46,8 @@ std::string run_facts_section(const JobReport& report) {
   for (const RunFactSummary& fact : report.run_facts) {
     const std::size_t shown = std::min(fact.values.size(), most_values);
     for (std::size_t v = 0; v < shown; ++v) {
-      table.rows.push_back({v == 0 ? fact.name : "", markdown_code(fact.values[v].value, value_width),
+      const std::string name = fact.values.size() > 1 ? fact.name + " (differs)" : fact.name;
+      table.rows.push_back({v == 0 ? name : "", markdown_code(fact.values[v].value, value_width),
                             ranks_of(fact.values[v], report.trace_ranks.size())});
     }
     if (shown < fact.values.size())

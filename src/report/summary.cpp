@@ -23,8 +23,9 @@ std::string to_summary(const JobReport& report, std::string_view output_director
   const auto& [high, medium, low, hint] = overview.findings;
   out += fmt::format("  Findings: {} high, {} medium, {} low, {} info. Warnings: {} error, {} data loss, {} info.\n",
                      high, medium, low, hint, error, data_loss, info);
-  out += fmt::format("Reports: {}/report.md (also {}report.json, store.h5)\n", plain_text(output_directory, 4096),
-                     has_html() ? "report.html, " : "");
+  out += fmt::format(
+      "Reports: {}/report.md (also {})\n", plain_text(output_directory, 4096),
+      has_html() ? "report.html, report.json, store.h5" : "report.json, store.h5; report.html needs npm at build time");
   return out;
 }
 

@@ -135,6 +135,10 @@ const tests = {
     assert.equal(await page.locator(`#rank-${pages.lateRank} td`).nth(column).innerText(), String(Number(own.bus_bandwidth_gbs.toPrecision(4))));
     assert.equal(await page.locator("#facts tbody tr").count(), report.run_facts.reduce((rows, fact) => rows + fact.values.length, 0));
     assert.match(await page.locator("#facts tr.marked").first().innerText(), /driver[^]*differs/);
+    assert.equal(await page.locator("#budget .chart").count(), 2, "budget and overlap");
+    const facts = await page.locator("#verdict .facts").innerText();
+    assert.ok(facts.includes(`${Number(report.delay.gpu_hours_per_day.toPrecision(3))} GPU-hours a day`), facts);
+    assert.match(facts, /Matched by\s+NCCL payload/);
   },
 
   async "headings are words, not names of columns"() {

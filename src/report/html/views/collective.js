@@ -104,7 +104,7 @@ function summary(one) {
   return node("p", {}, node("strong", {}, one.resolved ? `Trace rank ${last}${host ? ` on ${host}` : ""} came last`
     : "Who came last cannot be told: the last arrivals are closer than the clocks"),
   `, ${duration(one.last_enter_ns - one.first_enter_ns)} after the first (uncertainty ${uncertainty}); the others waited ${duration(one.wait_ns)} in all. ` +
-    `Instance ${one.instance} is number ${one.sequence} of communicator ${one.communicator}: ${heading(one.operation)} of ${bytes(one.bytes)} among ${count(one.members)} members. ` +
+    `Instance ${one.instance} is number ${one.sequence} of communicator ${one.communicator}: ${heading(one.operation)}${one.bytes >= 0 ? ` of ${bytes(one.bytes)}` : ""} among ${count(one.members)} members. ` +
     "Bars at the enters: one standard uncertainty of each clock; dashed lines: of the last arrival against the one before." +
     (one.left_out > 0 ? ` ${count(one.left_out)} arrivals between the earliest and the latest are only in the store.` : ""));
 }

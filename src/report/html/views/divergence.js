@@ -2,7 +2,7 @@
 // long_waits, whose columns come in pairs: x_ns and peer_x_ns).
 
 import {chart, palette} from "../charts.js";
-import {late, view} from "../data.js";
+import {columns, late, view} from "../data.js";
 import {count, duration, heading, node, short} from "../format.js";
 import {sortableTable} from "../table.js";
 
@@ -33,6 +33,9 @@ function parts(row) {
     .sort((a, b) => Math.abs(row[b] - row[`peer_${b}`]) - Math.abs(row[a] - row[`peer_${a}`]));
 }
 
+// What happened during a part of the work, as its column says.
+const meanings = new Map(columns("straggler_cases").map((column) => [column.name, column.description.split(" in which ")[1] ?? ""]));
+
 function names(row) {
   return [`trace rank ${row.trace_rank}${late.has(row.trace_rank) ? " (late)" : ""}`, `trace rank ${row.peer_trace_rank} (median peer)`];
 }
@@ -57,15 +60,16 @@ export function sideBySide(row, title = "What it did before, beside its median p
     (row.cause === "none" ? "The delay does not come from here: it was behind since an earlier collective. "
       : `This speaks for ${causeText(row)}; what differs most for it is ${heading(row.part)}. `) +
     (row.same_kernels ? "Both launched the same kernels with the same grids." : "They launched different kernels.");
-  const line = (name, here, peer, unit) => ({name, here, peer, difference: here - peer, unit});
-  const lines = [line("work", row.work_ns, row.peer_work_ns, "ns"), ...parts(row).map((name) => line(heading(name), row[name], row[`peer_${name}`], "ns")),
+  const line = (name, here, peer, unit, meaning = "") => ({name, here, peer, difference: here - peer, unit, meaning});
+  const lines = [line("work", row.work_ns, row.peer_work_ns, "ns", "all of it"),
+    ...parts(row).map((name) => line(heading(name), row[name], row[`peer_${name}`], "ns", meanings.get(name))),
     line("kernels launched", row.kernels, row.peer_kernels), line("sum of kernel durations", row.kernel_ns, row.peer_kernel_ns, "ns"),
     line("synchronising calls", row.synchronisations, row.peer_synchronisations), line("allocations", row.allocations, row.peer_allocations)];
   const figure = (name, title) => ({name, title, show: (one) => (one.unit === "ns" ? duration : count)(one[name])});
   return node("div", {class: "divergence"}, node("h3", {}, title), node("p", {}, text),
     items.length > 0 ? pairedBars(titles, items, `Work before collective ${row.instance}: ${titles.join(" beside ")}`) : null,
-    sortableTable([{name: "name", title: "part of the work", text: true}, figure("here", titles[0]), figure("peer", titles[1]), figure("difference", "difference")],
-      lines, {label: "Work before the collective"}),
+    sortableTable([{name: "name", title: "part of the work", text: true}, figure("here", titles[0]), figure("peer", titles[1]), figure("difference", "difference"),
+      {name: "meaning", title: "while", text: true}], lines, {label: "Work before the collective"}),
     late.has(row.trace_rank) ? byName(row.trace_rank) : null);
 }
 

@@ -17,17 +17,26 @@ export function rankTable() {
   {label: "Trace ranks", limit: 256, marked: (row) => late.has(row.trace_rank), id: (row) => `rank-${row.trace_rank}`});
 }
 
-export function budget() {
-  if (ranks.length === 0) return node("p", {class: "empty"}, "No trace rank was read.");
-  const parts = [["compute", "compute_ns"], ["exposed communication", "exposed_communication_ns"], ["copies", "copy_ns"],
-    ["opaque graphs", "opaque_graph_ns"], ["idle", "idle_ns"]];
+// Bars of one percentage scale, a stack for every trace rank: parts are [title, colour, share of a rank from 0 to 1].
+function shareBars(parts, title, description) {
   return chart({
     ...rankAxis(ranks.map((rank) => rank.trace_rank)), legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`},
-    yAxis: {type: "value", max: 100, name: "share of its window", axisLabel: {formatter: "{value}%"}},
-    series: parts.map(([name, field], index) => ({name, type: "bar", stack: "window", barCategoryGap: ranks.length > 40 ? "0%" : "20%",
-      itemStyle: {color: palette[[0, 1, 4, 6, 5][index]]},
-      data: ranks.map((rank) => rank.window_ns > 0 ? 100 * rank[field] / rank.window_ns : 0)})),
-  }, {description: "Share of compute, exposed communication, copies, graphs and idle time of every trace rank"});
+    yAxis: {type: "value", max: 100, name: title, nameTextStyle: {align: "left"}, axisLabel: {formatter: "{value}%"}},
+    series: parts.map(([name, colour, share]) => ({name, type: "bar", stack: "all", barCategoryGap: ranks.length > 40 ? "0%" : "20%",
+      itemStyle: {color: palette[colour]}, data: ranks.map((rank) => 100 * share(rank))})),
+  }, {description});
+}
+
+export function budget() {
+  if (ranks.length === 0) return node("p", {class: "empty"}, "No trace rank was read.");
+  const of = (field, whole) => (rank) => rank[whole] > 0 ? rank[field] / rank[whole] : 0;
+  const parts = [["compute", 0, "compute_ns"], ["exposed communication", 1, "exposed_communication_ns"], ["copies", 4, "copy_ns"],
+    ["opaque graphs", 6, "opaque_graph_ns"], ["idle", 5, "idle_ns"]].map(([name, colour, field]) => [name, colour, of(field, "window_ns")]);
+  return node("div", {}, shareBars(parts, "share of its window", "Share of compute, exposed communication, copies, graphs and idle time of every trace rank"),
+    node("h3", {}, "Overlap"), ranks.every((rank) => rank.communication_ns === 0) ? node("p", {class: "empty"}, "No communication kernel ran.")
+      : shareBars([["hidden by compute", 2, of("overlapped_ns", "communication_ns")],
+        ["exposed", 1, of("exposed_communication_ns", "communication_ns")]],
+      "share of its communication", "Share of every trace rank's communication that compute hides"));
 }
 
 export function communicators() {

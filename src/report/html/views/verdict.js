@@ -35,14 +35,17 @@ export function verdict() {
     ["Trace ranks", `${count(ranks.length)} in ${count(report.inputs.length)} ${report.inputs.length === 1 ? "file" : "files"}`],
     ["Inputs", `${inputs("ok")} ok, ${inputs("degraded")} degraded, ${inputs("failed")} failed`],
     ["Collectives", `${count(report.collectives.instances)} matched, ${count(report.collectives.complete)} complete`],
+    ["Matched by", evidence()],
     ["Waiting", `${gpuTime(waits)} (${percent(waits, whole)})`],
+    ["Delays cost", report.delay.attributed_ns > 0 ? `${gpuTime(report.delay.attributed_ns)}; ${significant(report.delay.gpu_hours_per_day, 3)} GPU-hours a day at this rate` : "nothing"],
     ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `90% below ${duration(residual.held_out_p90_ns)}`],
+    ["Arrivals told apart", report.clock.smallest_skew_ns === null ? "-" : `everywhere from ${duration(report.clock.smallest_skew_ns)} on`],
     ["Sessions by clock", clockMethods()],
   ];
   const list = stragglers.slice(0, 8).map((one) => node("li", {},
     node("a", {href: `#rank-${one.trace_rank}`}, one.level === "gpu" || !one.place ? `Trace rank ${one.trace_rank}` : `${heading(one.level)} ${one.place}`),
     ` (${one.pattern}, cause: ${heading(String(one.cause))}): its delays cost ${duration(one.delay_cost_ns)} of waiting, ` +
-      `${duration(one.caused_wait_ns)} of it in the collectives to which it came late; `,
+      `${duration(one.caused_wait_ns)} of it in the collectives to which it came late (${significant(one.gpu_hours_per_day, 3)} GPU-hours a day at this rate); `,
     node("a", {href: "#heat"}, "see when"), ", ", why(one)));
   return node("section", {id: "verdict", "aria-label": "Verdict"},
     node("div", {class: `verdict ${mood}`}, node("h1", {}, text), list.length > 0 ? node("ul", {}, list) : null),
@@ -54,6 +57,16 @@ function why(straggler) {
   const worst = worstCaseOf(straggler.trace_rank);
   if (worst === null || !holdsCollective(worst.instance)) return node("a", {href: "#cases"}, "see why");
   return node("a", {href: "#collective", onclick: () => showCollective(worst.instance)}, "see why");
+}
+
+// What brought the members of collectives together.
+function evidence() {
+  const instances = new Map();
+  for (const one of report.communicators) {
+    if (one.instances > 0) instances.set(one.evidence, (instances.get(one.evidence) ?? 0) + one.instances);
+  }
+  const all = [...instances.values()].reduce((sum, one) => sum + one, 0);
+  return [...instances].map(([name, matched]) => `${heading(name)}${matched < all ? ` (${percent(matched, all)})` : ""}`).join(", ") || "-";
 }
 
 function clockMethods() {
