@@ -73,25 +73,41 @@ void add_slow_gpus(const ActivitySummary& activity, std::vector<Finding>& findin
   }
 }
 
-void add_idle(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
+/// Idle time by its causes, then what of it no such finding has told.
+void add_idle(const JobReport& report, const Windows& windows, std::vector<Finding>& findings) {
+  Nanoseconds idle_ns = 0, told_ns = 0;
+  for (const RankSummary& rank : report.ranks) idle_ns += rank.budget.idle_ns;
   const auto add = [&](const char* cause, const char* id, const char* title, const char* recommendation) {
-    const NamedTotal* idle = find(activity.idle_causes, cause);
+    const NamedTotal* idle = find(report.activity.idle_causes, cause);
     if (idle == nullptr) return;
     const double part = share(idle->total_ns, windows.ranks_ns);
     if (part < idle_worth_telling) return;
-    findings.push_back({id,
-                        severity_of(part),
-                        fmt::format("{:.1f}% of GPU time is idle {}", 100 * part, title),
-                        {fmt::format("{:.3f} GPU-seconds in {} gaps, the longest {:.3f} ms", seconds(idle->total_ns),
-                                     idle->count, static_cast<double>(idle->max_ns) * 1e-6),
-                         fmt::format("rows: idle_gaps where cause = '{}'", cause)},
-                        recommendation});
+    told_ns += idle->total_ns;
+    findings.push_back(
+        {id,
+         severity_of(part),
+         fmt::format("{:.1f}% of GPU time is idle {}", 100 * part, title),
+         {fmt::format("{:.3f} GPU-seconds in {} gaps, the longest {:.3f} ms; GPUs are idle for {:.3f} of {:.3f} "
+                      "GPU-seconds in all",
+                      seconds(idle->total_ns), idle->count, static_cast<double>(idle->max_ns) * 1e-6, seconds(idle_ns),
+                      seconds(windows.ranks_ns)),
+          fmt::format("rows: idle_gaps where cause = '{}'", cause)},
+         recommendation});
   };
   add("launch_starved", "launch-starved", "because the host launched the next work too late",
       "see the barriers and CUDA calls of the host: remove synchronising calls from the loop, launch ahead, use CUDA "
       "graphs or fewer, larger kernels; check the input pipeline and the CPU's load");
   add("dependency_stalled", "dependency-stalled", "waiting for another stream, with work already launched",
       "order the work so that streams overlap, record events as early as possible, and split what others wait for");
+  if (const double part = share(idle_ns - told_ns, windows.ranks_ns); part >= idle_worth_telling) {
+    findings.push_back(
+        {"gpu-idle",
+         severity_of(part),
+         fmt::format("GPUs are idle for {}{:.1f}% of their time", told_ns > 0 ? "another " : "", 100 * part),
+         {fmt::format("{:.3f} of {:.3f} GPU-seconds between the first and the last GPU activity of each trace rank",
+                      seconds(idle_ns - told_ns), seconds(windows.ranks_ns))},
+         "look for late launches, synchronising calls and input pipelines on the host; CUDA graphs cut launch cost"});
+  }
 }
 
 void add_storm(const ActivitySummary& activity, std::vector<Finding>& findings) {
@@ -194,7 +210,7 @@ void add_overhead(const ActivitySummary& activity, const Windows& windows, std::
 void add_activity_findings(const JobReport& report, std::vector<Finding>& findings) {
   const Windows windows = windows_of(report);
   add_slow_gpus(report.activity, findings);
-  add_idle(report.activity, windows, findings);
+  add_idle(report, windows, findings);
   add_storm(report.activity, findings);
   add_tail(report.activity, windows, findings);
   add_copies(report.activity, windows, findings);

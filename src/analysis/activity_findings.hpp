@@ -14,6 +14,7 @@ namespace nsys_explain::analysis {
 /// | slow-gpu | a trace rank takes significantly longer for the kernels of its peers (table gpu_speed) |
 /// | launch-starved | GPUs idle because the host launched late: 5% of the window or more |
 /// | dependency-stalled | the same, waiting for another stream |
+/// | gpu-idle | GPUs idle for reasons that these two do not tell: 5% of the window or more |
 /// | launch-storm | trace ranks launch so many, so short kernels that launching limits |
 /// | kernel-tail | the slowest executions of one kernel cost 2% of the window or more |
 /// | pageable-copies, blocking-copies | asynchronous copies of pageable memory, or synchronous copies: 1% or more |

@@ -19,7 +19,7 @@ namespace {
 constexpr double worth_telling = 0.05;
 
 struct JobTotals {
-  Nanoseconds window = 0, communication = 0, exposed = 0, idle = 0, opaque = 0, wait = 0;
+  Nanoseconds window = 0, communication = 0, exposed = 0, opaque = 0, wait = 0;
 };
 
 JobTotals add_up(const JobReport& report) {
@@ -28,7 +28,6 @@ JobTotals add_up(const JobReport& report) {
     totals.window += rank.budget.window_ns;
     totals.communication += rank.budget.communication_ns;
     totals.exposed += rank.budget.exposed_communication_ns;
-    totals.idle += rank.budget.idle_ns;
     totals.opaque += rank.budget.opaque_graph_ns;
     totals.wait += rank.wait_ns;
   }
@@ -48,15 +47,6 @@ void add_budget_findings(const JobReport& report, const JobTotals& totals, std::
                       seconds(totals.communication), 100 * waiting)},
          waiting > 0.5 ? "most communication is waiting: see who is late before tuning the network"
                        : "overlap it with compute (bucket sizes, prefetching, separate streams), or move fewer bytes"});
-  }
-  if (const double part = share(totals.idle, totals.window); part >= worth_telling) {
-    findings.push_back(
-        {"gpu-idle",
-         severity_of(part),
-         fmt::format("GPUs are idle for {:.1f}% of their time", 100 * part),
-         {fmt::format("{:.3f} of {:.3f} GPU-seconds between the first and the last GPU activity of each trace rank",
-                      seconds(totals.idle), seconds(totals.window))},
-         "look for late launches, synchronising calls and input pipelines on the host; CUDA graphs cut launch cost"});
   }
   if (const double part = share(totals.opaque, totals.window); part >= worth_telling) {
     findings.push_back({"opaque-graphs",

@@ -51,6 +51,32 @@ void fill(Number& own, Number known) {
   if (own == 0) own = known;
 }
 
+/// What `peaks` leaves 0 comes from `known`.
+void fill_from(GpuPeaks& peaks, const GpuPeaks& known) {
+  fill(peaks.fp64_tflops, known.fp64_tflops);
+  fill(peaks.fp32_tflops, known.fp32_tflops);
+  fill(peaks.tf32_tflops, known.tf32_tflops);
+  fill(peaks.fp16_tflops, known.fp16_tflops);
+  fill(peaks.fp8_tflops, known.fp8_tflops);
+  fill(peaks.bandwidth_gbs, known.bandwidth_gbs);
+  fill(peaks.multiprocessors, known.multiprocessors);
+  fill(peaks.threads_per_multiprocessor, known.threads_per_multiprocessor);
+  fill(peaks.blocks_per_multiprocessor, known.blocks_per_multiprocessor);
+  fill(peaks.shared_bytes_per_multiprocessor, known.shared_bytes_per_multiprocessor);
+  fill(peaks.shared_bytes_reserved_per_block, known.shared_bytes_reserved_per_block);
+}
+
+GpuPeaks peaks_of(const GpuLimits& exported) {
+  GpuPeaks peaks;
+  peaks.bandwidth_gbs = static_cast<double>(exported.bandwidth) * 1e-9;
+  peaks.multiprocessors = exported.multiprocessors;
+  peaks.threads_per_multiprocessor = exported.threads_per_multiprocessor;
+  peaks.blocks_per_multiprocessor = exported.blocks_per_multiprocessor;
+  peaks.shared_bytes_per_multiprocessor = exported.shared_bytes_per_multiprocessor;
+  peaks.shared_bytes_reserved_per_block = exported.compute_capability_major >= 8 ? 1024 : 0;
+  return peaks;
+}
+
 }  // namespace
 
 double GpuPeaks::tflops(std::string_view type) const {
@@ -62,24 +88,17 @@ double GpuPeaks::tflops(std::string_view type) const {
   return 0;
 }
 
-std::optional<GpuPeaks> PeakTable::find(std::string_view gpu_name) const {
-  const GpuPeaks* known = first_fit(built_in_peaks(), gpu_name);
-  const GpuPeaks* own = first_fit(own_, gpu_name);
-  if (own == nullptr) return known == nullptr ? std::nullopt : std::optional(*known);
-  GpuPeaks peaks = *own;
-  if (known == nullptr) return peaks;
-  fill(peaks.fp64_tflops, known->fp64_tflops);
-  fill(peaks.fp32_tflops, known->fp32_tflops);
-  fill(peaks.tf32_tflops, known->tf32_tflops);
-  fill(peaks.fp16_tflops, known->fp16_tflops);
-  fill(peaks.fp8_tflops, known->fp8_tflops);
-  fill(peaks.bandwidth_gbs, known->bandwidth_gbs);
-  fill(peaks.multiprocessors, known->multiprocessors);
-  fill(peaks.threads_per_multiprocessor, known->threads_per_multiprocessor);
-  fill(peaks.blocks_per_multiprocessor, known->blocks_per_multiprocessor);
-  fill(peaks.shared_bytes_per_multiprocessor, known->shared_bytes_per_multiprocessor);
-  fill(peaks.shared_bytes_reserved_per_block, known->shared_bytes_reserved_per_block);
-  return peaks;
+std::optional<GpuPeaks> PeakTable::find(std::string_view gpu_name, const GpuLimits& exported) const {
+  GpuPeaks peaks;
+  peaks.name = gpu_name;
+  const GpuPeaks told = peaks_of(exported);
+  bool is_known = exported.bandwidth > 0 || exported.multiprocessors > 0 || exported.threads_per_multiprocessor > 0;
+  for (const GpuPeaks* source : {first_fit(own_, gpu_name), &told, first_fit(built_in_peaks(), gpu_name)}) {
+    if (source == nullptr) continue;
+    is_known = is_known || source != &told;
+    fill_from(peaks, *source);
+  }
+  return is_known ? std::optional(peaks) : std::nullopt;
 }
 
 PeakTable parse_gpu_peaks(std::string_view text) {
@@ -120,7 +139,10 @@ PeakTable parse_gpu_peaks(std::string_view text) {
 std::optional<Occupancy> theoretical_occupancy(const GpuPeaks& gpu, int threads_per_block, int registers_per_thread,
                                                int shared_bytes_per_block) {
   constexpr int warp = 32, registers_per_multiprocessor = 65536, register_unit = 256, shared_unit = 128;
-  if (gpu.threads_per_multiprocessor == 0 || threads_per_block <= 0) return std::nullopt;
+  if (gpu.threads_per_multiprocessor == 0 || gpu.blocks_per_multiprocessor == 0 ||
+      gpu.shared_bytes_per_multiprocessor == 0 || threads_per_block <= 0) {
+    return std::nullopt;
+  }
   const int warps = (threads_per_block + warp - 1) / warp;
   Occupancy occupancy{0, gpu.threads_per_multiprocessor / warp / warps, "threads"};
   const auto limit = [&](int blocks, std::string_view by) {

@@ -32,6 +32,7 @@ enum class Field {
   host,
   uuid,
   index,
+  bus_id,
   sm_clock,
   max_sm_clock,
   memory_clock,
@@ -59,6 +60,9 @@ std::optional<Field> field_of(const std::string& name) {
                                                            {"host", Field::host},
                                                            {"hostname", Field::host},
                                                            {"uuid", Field::uuid},
+                                                           {"pci.bus_id", Field::bus_id},
+                                                           {"gpu_bus_id", Field::bus_id},
+                                                           {"bus_id", Field::bus_id},
                                                            {"index", Field::index},
                                                            {"gpu", Field::index},
                                                            {"sm", Field::sm_clock},
@@ -166,6 +170,9 @@ void set(GpuSample& sample, Field field, const std::string& text, std::int64_t u
     case Field::uuid:
       sample.uuid = text.starts_with("GPU-") ? text.substr(4) : text;
       break;
+    case Field::bus_id:
+      sample.bus_id = plain_bus_id(text);
+      break;
     case Field::index:
       sample.index = static_cast<std::int64_t>(number);
       break;
@@ -197,6 +204,18 @@ void set(GpuSample& sample, Field field, const std::string& text, std::int64_t u
 }
 
 }  // namespace
+
+std::string plain_bus_id(std::string_view bus_id) {
+  constexpr std::size_t domain_digits = 4;
+  const std::size_t colon = bus_id.find(':');
+  if (colon == std::string_view::npos) return {};
+  if (colon > domain_digits && bus_id.find_first_not_of('0') >= colon - domain_digits) {
+    bus_id.remove_prefix(colon - domain_digits);
+  }
+  std::string plain(bus_id);
+  for (char& c : plain) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  return plain;
+}
 
 std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc_offset_s) {
   const auto rows = parse_csv(text);

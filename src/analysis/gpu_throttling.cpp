@@ -32,9 +32,12 @@ struct ClockSample {
 };
 
 bool belongs(const GpuSample& sample, const RankEvents& events) {
-  if (!sample.uuid.empty() && !events.device.gpu_uuid.empty()) return sample.uuid == events.device.gpu_uuid;
+  const DeviceTrace& device = events.device;
+  if (!sample.uuid.empty() && !device.gpu_uuid.empty()) return sample.uuid == device.gpu_uuid;
   if (!sample.host.empty() && sample.host != events.trace.session.host) return false;
-  return sample.index < 0 || sample.index == events.device.device_id;
+  if (!sample.bus_id.empty() && !device.gpu_bus_id.empty()) return sample.bus_id == plain_bus_id(device.gpu_bus_id);
+  const std::int64_t index = device.gpu_bus_rank >= 0 ? device.gpu_bus_rank : device.device_id;
+  return sample.index < 0 || sample.index == index;
 }
 
 double median_of(std::vector<double> values) {

@@ -157,7 +157,9 @@ Table roofline_table(const RankEvents& events, const KindTimes& times, const std
                      const std::vector<NcuKernel>& ncu) {
   Table table = make_table(
       {"roofline",
-       "Work per launch from Nsight Compute over the durations in this trace; -1: not collected",
+       "Work per launch from Nsight Compute over the durations in this trace; -1: not collected, or the GPU's peak is "
+       "not "
+       "known",
        {{"kernel", text, "", "as Nsight Compute shows it"},
         {"count", integer, "", "executions in the trace"},
         {"total_ns", integer, "ns", "sum of durations"},
@@ -196,7 +198,9 @@ Table roofline_table(const RankEvents& events, const KindTimes& times, const std
     const double tflops = has_flops ? per_second(profiled.flops * count, time.total_ns) * 1e-12 : -1;
     const double gbs = has_bytes ? per_second(profiled.dram_bytes * count, time.total_ns) * 1e-9 : -1;
     const double peak_gbs = gpu ? gpu->bandwidth_gbs : 0;
-    const double attainable = gpu && intensity >= 0 ? std::min(gpu->fp16_tflops, intensity * peak_gbs * 1e-3) : -1;
+    const double attainable = gpu && gpu->fp16_tflops > 0 && peak_gbs > 0 && intensity >= 0
+                                  ? std::min(gpu->fp16_tflops, intensity * peak_gbs * 1e-3)
+                                  : -1;
     constexpr double busy = 60;  // Nsight Compute's own line between a bound kernel and one that waits
     const bool told = profiled.sm_percent >= 0 && profiled.dram_percent >= 0;
     const std::string_view bound = !told                                                         ? "-"
@@ -245,7 +249,7 @@ Table weight_table(const RankEvents& events, const KindTimes& times, const std::
 }  // namespace
 
 std::vector<Table> roofline_tables(const RankEvents& events, const RooflineEvidence& evidence) {
-  const std::optional<GpuPeaks> gpu = evidence.peaks.find(events.device.gpu_name);
+  const std::optional<GpuPeaks> gpu = evidence.peaks.find(events.device.gpu_name, events.device.gpu_limits);
   const KindTimes times = sum_by_kind(events.device);
   return {occupancy_table(events, times, gpu), model_flops_table(events, times, gpu, evidence.gemms),
           roofline_table(events, times, gpu, evidence.ncu), weight_table(events, times, gpu, evidence.weights)};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -27,7 +28,10 @@ struct Gpu {
   std::int64_t cuda_ordinal = -1;  ///< as the profiler saw it
   std::string name;
   std::string uuid;
+  std::string bus_id;
+  std::int32_t bus_rank = -1;
   std::vector<RunFact> facts;
+  GpuLimits limits;
 };
 
 /// Collects facts of GPUs from numbers that older exports lack or leave 0.
@@ -45,6 +49,20 @@ class GpuFacts {
   std::vector<RunFact> facts_;
 };
 
+std::int32_t limit_of(std::int64_t value) {
+  return value > 0 && value <= std::numeric_limits<std::int32_t>::max() ? static_cast<std::int32_t>(value) : 0;
+}
+
+/// Numbers the GPUs by PCI bus, as NVML and nvidia-smi do, whatever CUDA_DEVICE_ORDER says. Bus ids are written with a
+/// fixed number of digits, so their order as text is that of the buses.
+void rank_by_bus(std::vector<Gpu>& gpus) {
+  if (std::any_of(gpus.begin(), gpus.end(), [](const Gpu& g) { return g.bus_id.empty(); })) return;
+  for (Gpu& gpu : gpus) {
+    gpu.bus_rank = static_cast<std::int32_t>(
+        std::count_if(gpus.begin(), gpus.end(), [&](const Gpu& other) { return other.bus_id < gpu.bus_id; }));
+  }
+}
+
 /// GPUs of the host in order of their ids, without other vendors' and software devices.
 std::vector<Gpu> read_gpus(const Database& database) {
   std::vector<Gpu> gpus;
@@ -55,10 +73,17 @@ std::vector<Gpu> read_gpus(const Database& database) {
   const auto major = scan.integer("computeMajor"), minor = scan.integer("computeMinor");
   const auto multiprocessors = scan.integer("smCount"), clock = scan.integer("clockRate");
   const auto memory = scan.integer("totalMemory"), bandwidth = scan.integer("memoryBandwidth");
+  const auto bus = scan.text("busLocation");
+  const auto warps = scan.integer("maxWarpsPerSm"), warp = scan.integer("threadsPerWarp");
+  const auto blocks = scan.integer("maxBlocksPerSm"), shared = scan.integer("maxShmemPerSm");
   scan.for_each_batch([&](std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row) {
-      Gpu gpu{
-          id[row], ordinal[row] == no_time ? id[row] : ordinal[row], valid_utf8(name[row]), bare_uuid(uuid[row]), {}};
+      Gpu gpu;
+      gpu.id = id[row];
+      gpu.cuda_ordinal = ordinal[row] == no_time ? id[row] : ordinal[row];
+      gpu.name = valid_utf8(name[row]);
+      gpu.uuid = bare_uuid(uuid[row]);
+      gpu.bus_id = valid_utf8(bus[row]);
       GpuFacts facts;
       facts.add("gpu", gpu.name);
       facts.add("gpu_chip", valid_utf8(chip[row]));
@@ -68,11 +93,19 @@ std::vector<Gpu> read_gpus(const Database& database) {
       facts.add("gpu_memory", memory[row], 1'000'000'000, " GB");
       facts.add("gpu_memory_bandwidth", bandwidth[row], 1'000'000'000, " GB/s");
       gpu.facts = facts.release();
+      const bool has_warps = limit_of(warps[row]) > 0 && limit_of(warp[row]) > 0;
+      gpu.limits = {std::max<std::int64_t>(bandwidth[row], 0),
+                    limit_of(multiprocessors[row]),
+                    has_warps ? limit_of(warps[row] * warp[row]) : 0,
+                    limit_of(blocks[row]),
+                    limit_of(shared[row]),
+                    limit_of(major[row])};
       if (!tells_uuid || !gpu.uuid.empty()) gpus.push_back(std::move(gpu));
     }
   });
   std::sort(gpus.begin(), gpus.end(),
             [](const Gpu& a, const Gpu& b) { return std::tie(a.id, a.uuid) < std::tie(b.id, b.uuid); });
+  rank_by_bus(gpus);
   return gpus;
 }
 
@@ -184,6 +217,9 @@ void identify_gpus(const Database& database, const Metadata& metadata, std::vect
         device.gpu_name = gpu->name;
         device.gpu_id = static_cast<std::int32_t>(gpu->id);
         device.gpu_facts = gpu->facts;
+        device.gpu_limits = gpu->limits;
+        device.gpu_bus_id = gpu->bus_id;
+        device.gpu_bus_rank = gpu->bus_rank;
         if (device.gpu_uuid.empty()) device.gpu_uuid = gpu->uuid;
       }
       if (device.gpu_uuid.empty() && device.gpu_name.empty()) ++unknown;

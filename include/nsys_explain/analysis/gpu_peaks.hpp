@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "nsys_explain/model/trace.hpp"
+
 /// What a GPU can do at most.
 namespace nsys_explain::analysis {
 
@@ -28,8 +30,9 @@ class PeakTable {
   /// Built-in entries only.
   PeakTable() = default;
   explicit PeakTable(std::vector<GpuPeaks> own) : own_(std::move(own)) {}
-  /// The first entry that fits; empty where none does. What a user's entry leaves 0 comes from the built-in one.
-  std::optional<GpuPeaks> find(std::string_view gpu_name) const;
+  /// What is known of the GPU: the user's entry for its name first, then what the export itself tells, then the
+  /// built-in entry. Of each list the first entry that fits counts. Empty where none of the three tells anything.
+  std::optional<GpuPeaks> find(std::string_view gpu_name, const GpuLimits& exported = {}) const;
 
  private:
   std::vector<GpuPeaks> own_;

@@ -225,13 +225,26 @@ struct GraphNode {
   std::uint32_t thread_id = 0;
 };
 
+/// What a GPU can hold and move, as the export tells it (TARGET_INFO_GPU). 0: not told.
+struct GpuLimits {
+  std::int64_t bandwidth = 0;  ///< device memory, bytes per second
+  std::int32_t multiprocessors = 0;
+  std::int32_t threads_per_multiprocessor = 0;
+  std::int32_t blocks_per_multiprocessor = 0;
+  std::int32_t shared_bytes_per_multiprocessor = 0;
+  std::int32_t compute_capability_major = 0;
+};
+
 /// GPU activity of one trace rank: one device of one process. Every vector is sorted by (start, end).
 struct DeviceTrace {
   std::int32_t device_id = 0;
   std::string gpu_name;
   std::string gpu_uuid;
   std::int32_t gpu_id = -1;              ///< nsys' number of the GPU on its node (not the CUDA ordinal); -1: not known
+  std::string gpu_bus_id;                ///< PCI domain:bus:device.function as nsys writes it; empty: not known
+  std::int32_t gpu_bus_rank = -1;        ///< place among the node's GPUs by PCI bus, as NVML counts; -1: not known
   std::vector<RunFact> gpu_facts;        ///< what the GPU can do; empty where the export does not tell
+  GpuLimits gpu_limits;                  ///< the same as numbers
   std::vector<KernelKind> kernel_kinds;  ///< in no particular order, which differs with the order of rows
   std::vector<Kernel> kernels;
   std::vector<MemoryOperation> memory_operations;

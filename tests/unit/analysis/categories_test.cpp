@@ -77,6 +77,20 @@ TEST(CategoryMap, BuiltInMapsKnowTheirKernels) {
   EXPECT_EQ(general.category_of("void cudnn_generated_fort_native_sdpa_sm90_flash_fprop"), "attention");
   EXPECT_EQ(general.category_of("void at::native::vectorized_elementwise_kernel<4, x>"), "elementwise");
   EXPECT_EQ(general.category_of("[CUDA memset]"), "copy");
+  // What only contains the letters of a purpose does not have it: LAMB in lambda, sampling in upsampling.
+  EXPECT_EQ(
+      general.category_of("void at::native::elementwise_kernel<128, 2, void at::native::gpu_kernel_impl_nocast<"
+                          "at::native::CUDAFunctor_add<float>>(at::TensorIteratorBase &, const T1 &)::[lambda(int)"
+                          " (instance 1)]>(int, T3)"),
+      "elementwise");
+  EXPECT_EQ(
+      general.category_of("void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda("
+                          "at::TensorIteratorBase &)::[lambda(float) (instance 1)], x>"),
+      "data_movement");
+  EXPECT_EQ(general.category_of("void at::native::<unnamed>::upsample_nearest2d_out_frame<float>"), "misc");
+  EXPECT_EQ(general.category_of("void vllm::reshape_and_cache_flash_kernel<float>(float const*)"), "data_movement");
+  EXPECT_EQ(general.category_of("void at::native::<unnamed>::multi_tensor_apply_kernel<Adam>"), "optimizer");
+  EXPECT_EQ(general.category_of("reduce_block_into_lamb_kernel"), "optimizer");
 }
 
 Table joined(const std::vector<std::pair<std::int64_t, std::string>>& kernels, const Integers& elapsed) {

@@ -202,5 +202,30 @@ TEST_F(Throttling, WithoutUuidHostAndIndexDecide) {
   EXPECT_EQ(find_table(tables(), "gpu_samples")->row_count(), 1U);
 }
 
+TEST_F(Throttling, TheIndexCountsByPciBusWhateverTheProcessSaw) {
+  made.device().gpu_bus_rank = 3;  // and device_id 0: CUDA_VISIBLE_DEVICES=3, or the fastest GPU first
+  sample(2, 1000, "");
+  samples[0].index = 0;
+  EXPECT_EQ(find_table(tables(), "gpu_samples")->row_count(), 0U);
+  samples[0].index = 3;
+  EXPECT_EQ(find_table(tables(), "gpu_samples")->row_count(), 1U);
+  made.device().gpu_bus_id = "0000:d1:00.0";
+  samples[0].bus_id = plain_bus_id("00000000:D1:00.0");
+  samples[0].index = 0;
+  EXPECT_EQ(find_table(tables(), "gpu_samples")->row_count(), 1U);
+  samples[0].bus_id = plain_bus_id("00000001:D1:00.0");
+  EXPECT_EQ(find_table(tables(), "gpu_samples")->row_count(), 0U);
+}
+
+TEST(GpuSamples, BusIdsAreTheSameHoweverTheyAreWritten) {
+  EXPECT_EQ(plain_bus_id("00000000:D1:00.0"), "0000:d1:00.0");
+  EXPECT_EQ(plain_bus_id("0000:d1:00.0"), "0000:d1:00.0");
+  EXPECT_EQ(plain_bus_id("00010000:3B:00.0"), "00010000:3b:00.0");
+  EXPECT_EQ(plain_bus_id("[N/A]"), "");
+  EXPECT_EQ(plain_bus_id(""), "");
+  EXPECT_EQ(parse_gpu_samples("timestamp,pci.bus_id,sm_clock\n1767225600,00000000:3B:00.0,1000\n", 0).at(0).bus_id,
+            "0000:3b:00.0");
+}
+
 }  // namespace
 }  // namespace nsys_explain::analysis

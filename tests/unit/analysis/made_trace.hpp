@@ -45,14 +45,19 @@ class MadeTrace {
   /// A kernel and the call that launches it. Calls and kernels must come by start.
   KernelKind& launch(Nanoseconds call_start_ns, Nanoseconds call_end_ns, Nanoseconds start_ns, Nanoseconds end_ns,
                      const std::string& name = "gemm", std::uint32_t thread = 1) {
+    call(call_start_ns, call_end_ns, ++correlation_, thread);
+    return kernel(start_ns, end_ns, name, correlation_);
+  }
+
+  /// A launching call by itself; the kernel with its correlation id comes separately.
+  void call(Nanoseconds start_ns, Nanoseconds end_ns, std::uint32_t correlation, std::uint32_t thread = 1) {
     ApiCall call;
-    call.start_ns = call_start_ns;
-    call.end_ns = call_end_ns;
+    call.start_ns = start_ns;
+    call.end_ns = end_ns;
     call.thread_id = thread;
-    call.correlation_id = ++correlation_;
+    call.correlation_id = correlation;
     call.name = string("cudaLaunchKernel");
     process().api_calls.push_back(call);
-    return kernel(start_ns, end_ns, name, correlation_);
   }
 
   KernelKind& kernel(Nanoseconds start_ns, Nanoseconds end_ns, const std::string& name, std::uint32_t correlation = 0) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 
 #include "made_trace.hpp"
@@ -151,16 +152,25 @@ TEST(Nvtx, ProjectionAgreesWithTheDefinitionOnRandomTraces) {
     MadeTrace made;
     std::vector<Interval> spans;
     for (int i = 0; i < 60; ++i) {
-      const Nanoseconds start = number(1000);
-      spans.push_back({start, start + number(300)});
+      const Nanoseconds start = number(8000);
+      spans.push_back({start, start + number(i % 2 == 0 ? 300 : 6000)});  // of a few launches, and of hundreds
     }
     std::sort(spans.begin(), spans.end(), [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
     for (std::size_t i = 0; i < spans.size(); ++i)
       made.range(spans[i].start_ns, spans[i].end_ns, "r" + std::to_string(i)).kind = NvtxKind::start_end;
-    Nanoseconds call = 0, gpu = 2000;
-    for (int i = 0; i < 50; ++i) {
+    constexpr std::size_t launches = 400;
+    std::vector<std::size_t> kernel_of(launches);  // streams need not run work in the order of its launches
+    std::iota(kernel_of.begin(), kernel_of.end(), std::size_t{0});
+    std::shuffle(kernel_of.begin(), kernel_of.end(), random);
+    std::vector<std::uint32_t> call_of(launches);
+    Nanoseconds call = 0, gpu = 20'000;
+    for (std::size_t i = 0; i < launches; ++i) {
+      call_of[kernel_of[i]] = static_cast<std::uint32_t>(i + 1);
       call += number(30);
-      made.launch(call, call + number(60), gpu, gpu + number(20), "k");  // calls may overlap: nested ones
+      made.call(call, call + number(60), static_cast<std::uint32_t>(i + 1));  // calls may overlap: nested ones
+    }
+    for (std::size_t k = 0; k < launches; ++k) {
+      made.kernel(gpu, gpu + number(20), "k", call_of[k]);
       gpu += number(25);
     }
     const std::vector<Table> tables = tables_of(made);
@@ -172,7 +182,7 @@ TEST(Nvtx, ProjectionAgreesWithTheDefinitionOnRandomTraces) {
       for (std::size_t k = 0; k < made.process().api_calls.size(); ++k) {
         const ApiCall& api = made.process().api_calls[k];
         if (api.start_ns < spans[i].start_ns || api.end_ns > spans[i].end_ns) continue;
-        const Kernel& kernel = made.device().kernels[k];
+        const Kernel& kernel = made.device().kernels[kernel_of[k]];
         first = operations == 0 ? kernel.start_ns : std::min(first, kernel.start_ns);
         last = operations == 0 ? kernel.end_ns : std::max(last, kernel.end_ns);
         ++operations;
@@ -185,6 +195,22 @@ TEST(Nvtx, ProjectionAgreesWithTheDefinitionOnRandomTraces) {
     }
     EXPECT_EQ(projection.row_count(), projected);
   }
+}
+
+TEST(Nvtx, TracesTheThousandLongestAndOfEqualOnesTheFirst) {
+  MadeTrace made;
+  std::vector<std::pair<Nanoseconds, std::int64_t>> longest;  // negative duration, number
+  for (std::int64_t i = 0; i < 9000; ++i) {
+    const Nanoseconds duration = 1 + i * 7919 % 2000;  // each four or five times
+    made.range(i * 3000, i * 3000 + duration, "r");
+    longest.push_back({-duration, i});
+  }
+  std::sort(longest.begin(), longest.end());
+  std::vector<std::int64_t> expected;
+  for (std::size_t i = 0; i < 1000; ++i) expected.push_back(longest[i].second);
+  std::sort(expected.begin(), expected.end());
+  const std::vector<Table> tables = tables_of(made);
+  EXPECT_EQ(integers(*find_table(tables, "nvtx_trace"), "range_id"), expected);
 }
 
 TEST(NvtxNames, OperatorNumbersAreNotPartOfTheName) {

@@ -63,6 +63,25 @@ TEST(GpuPeaks, TheUsersComeFirstAndKeepWhatTheyDoNotTell) {
   EXPECT_THAT(problem(parse_gpu_peaks, "fp16=fast X"), HasSubstr("no number above 0"));
 }
 
+/// As the exports of these GPUs have it; an RTX 3060 is in no list of ours.
+TEST(GpuPeaks, WhatTheExportTellsStandsBetweenTheUsersAndOurs) {
+  const GpuLimits rtx3060{360'048'000'000, 28, 1536, 16, 102400, 8};
+  const auto unknown = PeakTable().find("NVIDIA GeForce RTX 3060", rtx3060);
+  ASSERT_TRUE(unknown);
+  EXPECT_EQ(unknown->fp16_tflops, 0);
+  EXPECT_DOUBLE_EQ(unknown->bandwidth_gbs, 360.048);
+  EXPECT_EQ(theoretical_occupancy(*unknown, 512, 32, 0)->percent, 100);  // 3 blocks of 16 warps
+  const GpuLimits exported{3'000'000'000'000, 100, 2048, 32, 233472, 9};
+  const auto h100 = PeakTable().find("NVIDIA H100 80GB HBM3", exported);
+  EXPECT_EQ(h100->bandwidth_gbs, 3000);
+  EXPECT_EQ(h100->multiprocessors, 100);
+  EXPECT_EQ(h100->fp16_tflops, 989.4);
+  EXPECT_EQ(parse_gpu_peaks("bandwidth=2000 H100").find("NVIDIA H100 80GB HBM3", exported)->bandwidth_gbs, 2000);
+  // A GTX 1060's export leaves the number of blocks 0: then nothing is said of occupancy.
+  const auto gtx1060 = PeakTable().find("GeForce GTX 1060", {192'192'000'000, 10, 2048, 0, 98304, 6});
+  EXPECT_FALSE(theoretical_occupancy(*gtx1060, 256, 32, 0));
+}
+
 /// By CUDA's occupancy rules, worked out by hand for 2048 threads, 32 blocks, 65,536 registers and 164 KB (A100).
 TEST(Occupancy, IsLimitedByWhatRunsOutFirst) {
   const GpuPeaks a100 = *PeakTable().find("NVIDIA A100-SXM4-40GB");

@@ -205,5 +205,26 @@ TEST(Findings, StateTheirNumbers) {
   EXPECT_NE(findings[1].evidence[0].find("0.200 of 2.000 GPU-seconds"), std::string::npos);
 }
 
+TEST(Findings, TellIdleTimeOnce) {
+  JobReport report;
+  report.ranks.resize(1);
+  report.ranks[0].budget.window_ns = 1'000'000'000;
+  report.ranks[0].budget.idle_ns = 300'000'000;
+  NamedTotal starved;
+  starved.name = "launch_starved";
+  starved.total_ns = 270'000'000;
+  report.activity.idle_causes = {starved};
+  auto findings = find_problems(report);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "launch-starved");
+  EXPECT_NE(findings[0].evidence[0].find("idle for 0.300 of 1.000"), std::string::npos) << findings[0].evidence[0];
+  report.activity.idle_causes[0].total_ns = 100'000'000;
+  findings = find_problems(report);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].id, "gpu-idle");
+  EXPECT_NE(findings[0].title.find("another 20.0%"), std::string::npos) << findings[0].title;
+  EXPECT_EQ(findings[1].id, "launch-starved");
+}
+
 }  // namespace
 }  // namespace nsys_explain::analysis

@@ -90,6 +90,21 @@ TEST(WorkTimeline, RangesThatLaunchArePartsOfTheProgram) {
   EXPECT_EQ(work_timeline(events)[1], (WorkPiece{200 * us, 450 * us, WorkPart::unseen}));
 }
 
+TEST(WorkTimeline, ALongLaunchIsSeenPastManyShortOnesAfterItsBegin) {
+  RankFixture rank;
+  rank.kernel("a", 0, 100 * us, 4000 * us);
+  rank.call("cudaGraphLaunch", 50 * us, 4750 * us);
+  for (int i = 0; i < 300; ++i) rank.call("cudaLaunchKernel", (60 + 10 * i) * us, (65 + 10 * i) * us);
+  rank.kernel("b", 4800 * us, 4900 * us, 5000 * us);
+  const RankEvents events = rank.events();
+  EXPECT_THAT(work_timeline(events), ElementsAre(WorkPiece{100 * us, 4000 * us, WorkPart::compute},
+                                                 WorkPiece{4000 * us, 4750 * us, WorkPart::launching},
+                                                 WorkPiece{4750 * us, 4800 * us, WorkPart::unseen},
+                                                 WorkPiece{4800 * us, 4800 * us + 10, WorkPart::launching},
+                                                 WorkPiece{4800 * us + 10, 4900 * us, WorkPart::pending},
+                                                 WorkPiece{4900 * us, 5000 * us, WorkPart::compute}));
+}
+
 TEST(WorkTimeline, AnotherThreadThatLaunchesCanBeWhatTheLaunchWaitedFor) {
   RankFixture rank;
   rank.kernel("forward", 0, 100 * us, 200 * us);

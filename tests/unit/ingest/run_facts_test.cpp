@@ -50,9 +50,12 @@ TEST_F(RunFacts, OnlyTheEntriesOfTheListAreTaken) {
       "'Node')");
   sql("CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT, uuid TEXT, cuDevice INTEGER, chipName TEXT, clockRate "
       "INTEGER, smCount INTEGER, totalMemory INTEGER, memoryBandwidth INTEGER, computeMajor INTEGER, computeMinor "
+      "INTEGER, busLocation TEXT, maxWarpsPerSm INTEGER, threadsPerWarp INTEGER, maxBlocksPerSm INTEGER, maxShmemPerSm "
       "INTEGER)");
   sql("INSERT INTO TARGET_INFO_GPU VALUES (0, 'NVIDIA A100-SXM4-80GB', 'aaaa', 0, 'GA100', 1410000000, 108, "
-      "84990623744, 2039040000000, 8, 0)");
+      "84990623744, 2039040000000, 8, 0, '0000:41:00.0', 64, 32, 32, 167936)");
+  sql("INSERT INTO TARGET_INFO_GPU SELECT 1, name, 'bbbb', 1, chipName, clockRate, smCount, totalMemory, "
+      "memoryBandwidth, computeMajor, computeMinor, '0000:03:00.0', 64, 32, 32, 167936 FROM TARGET_INFO_GPU");
   const Trace trace = read_trace(file());
   EXPECT_THAT(trace.facts, ElementsAre(RunFact{"nsys", "2026.2.1.210"}, RunFact{"driver", "530.30.02"},
                                        RunFact{"cuda_driver", "12.1"}, RunFact{"os", "Ubuntu 22.04.5 LTS"},
@@ -63,6 +66,15 @@ TEST_F(RunFacts, OnlyTheEntriesOfTheListAreTaken) {
                           RunFact{"compute_capability", "8.0"}, RunFact{"multiprocessors", "108"},
                           RunFact{"sm_clock_limit", "1410 MHz"}, RunFact{"gpu_memory", "85 GB"},
                           RunFact{"gpu_memory_bandwidth", "2039 GB/s"}));
+  const DeviceTrace& device = trace.processes.at(0).devices.at(0);
+  EXPECT_EQ(device.gpu_limits.bandwidth, 2'039'040'000'000);
+  EXPECT_EQ(device.gpu_limits.multiprocessors, 108);
+  EXPECT_EQ(device.gpu_limits.threads_per_multiprocessor, 2048);
+  EXPECT_EQ(device.gpu_limits.blocks_per_multiprocessor, 32);
+  EXPECT_EQ(device.gpu_limits.shared_bytes_per_multiprocessor, 167936);
+  EXPECT_EQ(device.gpu_limits.compute_capability_major, 8);
+  EXPECT_EQ(device.gpu_bus_id, "0000:41:00.0");
+  EXPECT_EQ(device.gpu_bus_rank, 1);  // the other GPU's bus comes first
 }
 
 TEST_F(RunFacts, WhatTheExportLacksIsLeftOut) {
