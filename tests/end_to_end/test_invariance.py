@@ -1,4 +1,5 @@
-"""Results do not depend on the number of tool ranks, on the order of the arguments, or on the launcher."""
+"""Results do not depend on the number of tool ranks, on threads and readers, on the order of the arguments, or on the
+launcher."""
 
 import contextlib
 import random
@@ -14,10 +15,11 @@ class Invariance(EndToEndTest):
         files = sorted(traces.glob("*.sqlite"))
         self.analyse(files, "serial", "--csv")
         self.assertIn("collective_arrivals/enter_ns", datasets(self.directory / "serial" / "store.h5"))
-        for ranks in (1, 2, 3, 5):
+        for ranks, options in ((1, ("--threads", "1")), (2, ("--reader", "sqlite")),
+                               (3, ("--reader", "pages", "--threads", "3")), (5, ())):
             shuffled = files[:]
             random.Random(ranks).shuffle(shuffled)
-            self.analyse(shuffled, f"ranks{ranks}", "--csv", ranks=ranks)
+            self.analyse(shuffled, f"ranks{ranks}", "--csv", *options, ranks=ranks)
             self.assert_same_results("serial", f"ranks{ranks}")
         return self.report("serial")
 
