@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 
 #include "nsys_explain/model/intervals.hpp"
 
@@ -43,6 +44,7 @@ bool names_a_step(std::string_view stem) {
 
 /// Ranges of one name on one thread.
 struct Candidate {
+  std::string_view stem;
   std::vector<const NvtxRange*> ranges;
   std::vector<std::optional<std::int64_t>> numbers;
   bool named = false;
@@ -66,14 +68,16 @@ struct LaunchedKernel {
 };
 
 /// The ranges that enclose the iterations; nullptr where there are none. `span_ns` is the time the launches cover.
-const Candidate* choose(const std::map<std::tuple<std::uint32_t, StringIndex, std::string_view>, Candidate>& candidates,
+const Candidate* choose(const std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, Candidate>& candidates,
                         Nanoseconds span_ns) {
   const Candidate* best = nullptr;
-  const auto rank = [](const Candidate& c) { return std::tuple(c.named, c.launches, c.covered_ns); };
+  const auto is_better = [](const Candidate& a, const Candidate& b) {
+    return std::tie(b.named, b.launches, b.covered_ns, a.stem) < std::tie(a.named, a.launches, a.covered_ns, b.stem);
+  };
   for (const auto& [key, candidate] : candidates) {
     if (candidate.ranges.size() < fewest_steps || candidate.overlapping()) continue;
     if (!candidate.named && (!candidate.numbered() || 2 * candidate.covered_ns < span_ns)) continue;
-    if (best == nullptr || rank(*best) < rank(candidate)) best = &candidate;
+    if (best == nullptr || is_better(candidate, *best)) best = &candidate;
   }
   return best;
 }
@@ -141,15 +145,22 @@ Steps steps_from_ranges(const RankEvents& events) {
   const auto [first, last] = std::minmax_element(
       kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.launch_ns < b.launch_ns; });
 
-  std::map<std::tuple<std::uint32_t, StringIndex, std::string_view>, Candidate> candidates;
+  // Millions of ranges have hundreds of names: what a name tells is found out once.
+  std::unordered_map<std::string_view, std::uint32_t> stems;
+  std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, Candidate> candidates;
   for (const NvtxRange& range : events.process.nvtx_ranges) {
     if (range.kind == NvtxKind::mark || range.end_ns == no_time || range.nccl_call >= 0) continue;
     const NumberedName name = split_number(events.trace.strings[range.text]);
-    Candidate& candidate = candidates[{range.thread_id, range.domain, name.stem}];
+    const std::uint32_t stem = stems.try_emplace(name.stem, static_cast<std::uint32_t>(stems.size())).first->second;
+    const auto [entry, is_new] = candidates.try_emplace({range.thread_id, range.domain, stem});
+    Candidate& candidate = entry->second;
+    if (is_new) {
+      candidate.stem = name.stem;
+      candidate.named = names_a_step(name.stem);
+      candidate.launches = launches_of_thread[range.thread_id];
+    }
     candidate.ranges.push_back(&range);
     candidate.numbers.push_back(name.number);
-    candidate.named = names_a_step(name.stem);
-    candidate.launches = launches_of_thread[range.thread_id];
     candidate.covered_ns += range.end_ns - range.start_ns;
   }
   const Candidate* chosen = choose(candidates, last->launch_ns - first->launch_ns);

@@ -39,9 +39,9 @@ struct DeviceArrivals {
 };
 
 /// The collectives of one process: communication kernels joined to NCCL's ranges through the launch call, grouped calls
-/// included; those that a CUDA graph replays through the call that captured them. A kernel whose call was not recorded takes the communicator of its neighbours on its stream, where those
-/// agree. Each kernel becomes one arrival; a grouped call without a kernel whose copies were recorded becomes a
-/// projected one.
+/// included; those that a CUDA graph replays through the call that captured them. A kernel whose call was not recorded
+/// takes the communicator of its neighbours on its stream, where those agree. Each kernel becomes one arrival; a
+/// grouped call without a kernel whose copies were recorded becomes a projected one.
 std::vector<DeviceArrivals> extract_arrivals(const Trace& trace, const ProcessTrace& process,
                                              const KernelClasses& classes);
 

@@ -41,7 +41,9 @@ class Job {
     }
     for (Table& table : tables) of_name_[table.schema.name].push_back(std::move(table));
     const auto number = static_cast<std::int32_t>(report_.ranks.size());
-    report_.ranks.push_back({.trace_rank = number, .budget = {.window_ns = 1000 * ms}});
+    RankSummary& summary = report_.ranks.emplace_back();
+    summary.trace_rank = number;
+    summary.budget.window_ns = 1000 * ms;
     TraceRankIdentity identity;
     identity.trace_rank = number;
     identity.key = {"file.sqlite", process, number};

@@ -124,8 +124,10 @@ TEST_F(ReadTraceTest, CopiesSetsAndGraphs) {
   sql_("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (200, 210, 0, 1, 7, 3, " + pid + ", 4096, 10, 2, NULL)");
   sql_("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (100, 110, 0, 1, 7, 4, " + pid + ", 0, 64, 2)");
   sql_("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (300, 310, 0, 1, 13, 5, " + pid + ", 8, 9)");
-  sql_("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (60, 60, 77, " + pid + " + 101, 1, 8589934593, 4294967297),"
-       "(50, 50, 77, " + pid + " + 101, 1, 4294967297, NULL), (51, 51, 77, 77, 1, 1, NULL)");
+  sql_("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (60, 60, 77, " + pid +
+       " + 101, 1, 8589934593, 4294967297),"
+       "(50, 50, 77, " +
+       pid + " + 101, 1, 4294967297, NULL), (51, 51, 77, 77, 1, 1, NULL)");
   const Trace trace = read();
   EXPECT_FALSE(trace.has_kernel_table);
   EXPECT_TRUE(has_warning(trace, "--cuda-graph-trace=node"));
