@@ -57,9 +57,17 @@ Windows windows_of(const JobReport& report) {
   return windows;
 }
 
-void add_slow_gpus(const ActivitySummary& activity, std::vector<Finding>& findings) {
-  for (const GpuSpeed& speed : activity.gpu_speeds) {
-    if (!speed.slow) continue;
+/// A late trace rank of that cause has a finding which holds the same evidence and advice.
+bool is_told_as_straggler(const JobReport& report, std::int32_t trace_rank) {
+  return std::any_of(report.stragglers.begin(), report.stragglers.end(), [&](const Straggler& straggler) {
+    return straggler.cause == Cause::slow_kernel &&
+           std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), trace_rank);
+  });
+}
+
+void add_slow_gpus(const JobReport& report, std::vector<Finding>& findings) {
+  for (const GpuSpeed& speed : report.activity.gpu_speeds) {
+    if (!speed.slow || is_told_as_straggler(report, speed.trace_rank)) continue;
     findings.push_back(
         {"slow-gpu",
          speed.ratio >= 1.1 ? FindingSeverity::high : FindingSeverity::medium,
@@ -209,7 +217,7 @@ void add_overhead(const ActivitySummary& activity, const Windows& windows, std::
 
 void add_activity_findings(const JobReport& report, std::vector<Finding>& findings) {
   const Windows windows = windows_of(report);
-  add_slow_gpus(report.activity, findings);
+  add_slow_gpus(report, findings);
   add_idle(report, windows, findings);
   add_storm(report.activity, findings);
   add_tail(report.activity, windows, findings);

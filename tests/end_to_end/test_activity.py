@@ -77,7 +77,9 @@ class Activity(EndToEndTest):
                                            "--fault", "slow_gpu:rank=2,factor=1.1"), f"s{seed}")
             speeds = slow["activity"]["gpu_speeds"]
             self.assertEqual([speed["trace_rank"] for speed in speeds if speed["slow"]], [2], speeds)
-            self.assertIn("slow-gpu", [finding["id"] for finding in slow["findings"]])
+            told = [finding["title"] for finding in slow["findings"] if finding["id"] in ("slow-gpu", "straggler")]
+            self.assertEqual(len(told), 1, told)
+            self.assertIn("trace rank 2 ", told[0])
 
     def test_categories_by_name_file_and_run_time(self):
         traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "5", "--seed", "1")

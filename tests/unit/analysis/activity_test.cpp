@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 
@@ -180,6 +181,17 @@ TEST(ActivityFindings, SlowGpu) {
   EXPECT_EQ(findings[0].id, "slow-gpu");
   EXPECT_EQ(findings[0].severity, FindingSeverity::high);
   EXPECT_NE(findings[0].title.find("trace rank 2 takes 25.0% longer"), std::string::npos);
+  // One finding for one problem: what makes the others wait says itself that the GPU is slow.
+  Straggler& straggler = report.stragglers.emplace_back();
+  straggler.trace_rank = 2;
+  straggler.trace_ranks = {2};
+  const auto has_slow_gpu = [&] {
+    const std::vector<Finding> all = find_problems(report);
+    return std::any_of(all.begin(), all.end(), [](const Finding& finding) { return finding.id == "slow-gpu"; });
+  };
+  EXPECT_TRUE(has_slow_gpu()) << "late for another reason";
+  straggler.cause = Cause::slow_kernel;
+  EXPECT_FALSE(has_slow_gpu());
 }
 
 }  // namespace
