@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Most cells of a table that the page holds; the store has all of them.
-constexpr std::size_t shown_cells = 2'000;
+constexpr std::size_t shown_cells = 1'500;
 
 /// More steps than this are too many to choose one from.
 constexpr std::size_t shown_steps = 1'000;

@@ -95,6 +95,20 @@ JobReport full_report(std::int32_t ranks) {
       "gpu_utilisation",
       {{"start_ns", ColumnKind::time, "", ""}, {"span_ns", integer, "", ""}, {"compute_ns", integer, "", ""}}, ranks,
       100));
+  report.tables.push_back(rank_table("kernel_peers",
+                                     {{"name", text, "", ""},
+                                      {"count", integer, "", ""},
+                                      {"ratio", ColumnKind::real, "", ""},
+                                      {"peers_median_ns", integer, "", ""}},
+                                     ranks, 14));
+  report.tables.push_back(
+      rank_table("wait_matrix", {{"waiting_trace_rank", integer, "", ""}, {"cost_ns", integer, "", ""}}, ranks, 64));
+  report.tables.push_back(rank_table("level_sums",
+                                     {{"place", text, "", ""},
+                                      {"wait_ns", integer, "", ""},
+                                      {"own_lateness_ns", integer, "", ""},
+                                      {"delay_cost_ns", integer, "", ""}},
+                                     ranks, 4));
   for (int i = 0; i < 60; ++i) {
     report.tables.push_back(rank_table("table" + std::to_string(i),
                                        {{"name", text, "", ""},

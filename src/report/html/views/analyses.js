@@ -207,7 +207,7 @@ function idle() {
 
 function host() {
   const barriers = view("barriers");
-  const sums = barriers.map((row) => ({...row, name: `${row.kind}: ${row.name}`}));
+  const sums = barriers.map((row) => ({...row, name: `${heading(row.kind)}: ${row.name}`}));
   return node("div", {}, sums.length === 0 ? empty("No call that waits for the GPU was recorded.") : sortableTable([{name: "name", text: true}, {name: "count"},
     {name: "total_ns", title: "total", unit: "ns"}], sums, {label: "Barriers between CPU and GPU", limit: 30}), node("h3", {}, "Copies and sets"),
   plainTable("memory_transfers", {limit: 40, empty: "No copy or set was recorded."}), node("h3", {}, "Memory, streams and events made and freed"),

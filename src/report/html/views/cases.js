@@ -2,13 +2,14 @@ import {late} from "../data.js";
 import {heading, node} from "../format.js";
 import {sortableTable} from "../table.js";
 import {holdsCollective, showCollective} from "./collective.js";
-import {causeText, longWaits, sideBySide, stragglerCases} from "./divergence.js";
+import {behind, causeText, longWaits, mostTelling, sideBySide, stragglerCases} from "./divergence.js";
 
-// The collectives before which somebody's work was compared with a peer's, and the costliest of them in full.
+// The collectives before which somebody's work was compared with a peer's, and the most telling of them in full.
 export function cases() {
   const list = [...stragglerCases, ...longWaits].sort((a, b) => b.caused_wait_ns - a.caused_wait_ns || a.instance - b.instance);
   if (list.length === 0) return node("p", {class: "empty"}, "No late rank and no single long wait, so no case was looked into.");
-  const rows = list.map((row) => ({...row, behind_ns: row.work_ns - row.peer_work_ns, more_ns: row.part === "none" ? null : row[`${row.part}_ns`] - row[`peer_${row.part}_ns`]}));
+  const telling = mostTelling(stragglerCases.length > 0 ? stragglerCases : longWaits);
+  const rows = list.map((row) => ({...row, behind_ns: behind(row), more_ns: row.part === "none" ? null : row[`${row.part}_ns`] - row[`peer_${row.part}_ns`]}));
   const link = (row) => holdsCollective(row.instance)
     ? node("a", {href: "#collective", onclick: () => showCollective(row.instance)}, `instance ${row.instance}`) : `instance ${row.instance}`;
   return node("div", {}, sortableTable([{name: "instance", title: "collective", text: true, show: link}, {name: "last_enter_ns", title: "at", unit: "ns"},
@@ -17,5 +18,5 @@ export function cases() {
     {name: "part", title: "what differs most", text: true, show: (row) => row.part === "none" ? "-" : heading(row.part)},
     {name: "more_ns", title: "by", unit: "ns"}, {name: "same_kernels", title: "same kernels", text: true, show: (row) => row.same_kernels ? "yes" : "no"}],
   rows, {label: "Delayed collectives", limit: 100, marked: (row) => late.has(row.trace_rank)}),
-  sideBySide(list[0], `The costliest: before instance ${list[0].instance}`));
+  sideBySide(telling, `The most telling: before instance ${telling.instance}`));
 }

@@ -3,7 +3,7 @@ import {style} from "../colours.js";
 import {collectives, identity, late, report, stragglers} from "../data.js";
 import {bytes, count, duration, heading, node} from "../format.js";
 import {sortableTable} from "../table.js";
-import {casesOf, longWaits, sideBySide, stragglerCases, worstCaseOf} from "./divergence.js";
+import {casesOf, longWaits, sideBySide, stragglerCases, tellingCaseOf} from "./divergence.js";
 
 // One collective: who came when, who was waited for, and what the late one did before.
 
@@ -38,12 +38,13 @@ export function collectivePanel() {
   const delayed = known(stragglerCases), long = known(longWaits);
   select.append(...[group("Delayed by late trace ranks, looked into", delayed), group("Single long waits, looked into", long),
     group("Most waiting", costliest), elsewhere].filter((one) => one));
-  const worst = stragglers.map((one) => worstCaseOf(one.trace_rank)).find((row) => row !== null && byInstance.has(row.instance));
-  const first = worst ? byInstance.get(worst.instance) : long[0] ?? costliest[0];
+  const telling = stragglers.map((one) => tellingCaseOf(one.trace_rank)).find((row) => row !== null && byInstance.has(row.instance));
+  const first = telling ? byInstance.get(telling.instance) : long[0] ?? costliest[0];
   select.value = first.instance;
   draw(first);
   return node("div", {}, node("div", {class: "controls"}, select,
-    node("span", {class: "note"}, worst ? "first shown: the collective that the first late trace rank made others wait for most" : "first shown: the one with the most waiting",
+    node("span", {class: "note"}, telling ? "first shown: the delayed one that tells most of the first late trace rank"
+      : long.length > 0 ? "first shown: the longest wait that was looked into" : "first shown: the one with the most waiting",
       `; the page holds ${count(collectives.length)} of ${count(report.collectives.instances)}, all are in store.h5`)), panel);
 }
 

@@ -15,10 +15,18 @@ export function casesOf(instance) {
   return own.length > 0 ? own : longWaits.filter((row) => row.instance === instance);
 }
 
-// The case of a trace rank that cost most.
-export function worstCaseOf(rank) {
-  return stragglerCases.filter((row) => row.trace_rank === rank)
-    .reduce((worst, row) => worst === null || row.caused_wait_ns > worst.caused_wait_ns ? row : worst, null);
+// How much longer the last arriver worked than its peer.
+export function behind(row) {
+  return row.work_ns - row.peer_work_ns;
+}
+
+// The case that shows best what went differently; null among none.
+export function mostTelling(cases) {
+  return cases.reduce((best, row) => best === null || behind(row) > behind(best) ? row : best, null);
+}
+
+export function tellingCaseOf(rank) {
+  return mostTelling(stragglerCases.filter((row) => row.trace_rank === rank));
 }
 
 export function causeText(row) {
@@ -53,10 +61,9 @@ function pairedBars(titles, items, description) {
 
 export function sideBySide(row, title = "What it did before, beside its median peer") {
   const titles = names(row);
-  const behind = row.work_ns - row.peer_work_ns;
   const items = parts(row).slice(0, 8).map((name) => ({name: heading(name), here: row[name], peer: row[`peer_${name}`]}));
   const text = `Since the collective before, ${titles[0]} worked ${duration(row.work_ns)} and ${titles[1]} ${duration(row.peer_work_ns)}: ` +
-    `${duration(Math.abs(behind))} ${behind >= 0 ? "more" : "less"}. ` +
+    `${duration(Math.abs(behind(row)))} ${behind(row) >= 0 ? "more" : "less"}. ` +
     (row.cause === "none" ? "The delay does not come from here: it was behind since an earlier collective. "
       : `This speaks for ${causeText(row)}; what differs most for it is ${heading(row.part)}. `) +
     (row.same_kernels ? "Both launched the same kernels with the same grids." : "They launched different kernels.");

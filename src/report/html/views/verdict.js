@@ -1,7 +1,7 @@
 import {late, ranks, report, stragglers} from "../data.js";
 import {count, duration, heading, node, percent, significant} from "../format.js";
 import {holdsCollective, showCollective} from "./collective.js";
-import {worstCaseOf} from "./divergence.js";
+import {tellingCaseOf} from "./divergence.js";
 import {viewOfFinding} from "./finding_views.js";
 
 function gpuTime(ns) {
@@ -52,11 +52,11 @@ export function verdict() {
     node("dl", {class: "facts"}, facts.map(([name, fact]) => node("div", {}, node("dt", {}, name), node("dd", {}, fact)))));
 }
 
-// To the collective that it made others wait for most, with what it did before it.
+// To the collective that tells most of it, with what it did before.
 function why(straggler) {
-  const worst = worstCaseOf(straggler.trace_rank);
-  if (worst === null || !holdsCollective(worst.instance)) return node("a", {href: "#cases"}, "see why");
-  return node("a", {href: "#collective", onclick: () => showCollective(worst.instance)}, "see why");
+  const telling = tellingCaseOf(straggler.trace_rank);
+  if (telling === null || !holdsCollective(telling.instance)) return node("a", {href: "#cases"}, "see why");
+  return node("a", {href: "#collective", onclick: () => showCollective(telling.instance)}, "see why");
 }
 
 // What brought the members of collectives together.
