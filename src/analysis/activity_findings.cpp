@@ -14,7 +14,7 @@ namespace nsys_explain::analysis {
 namespace {
 
 constexpr double idle_worth_telling = 0.05, tail_worth_telling = 0.02, copies_worth_telling = 0.01,
-                 allocations_worth_telling = 0.02, overhead_worth_telling = 0.05;
+                 exposed_copies_worth_telling = 0.05, allocations_worth_telling = 0.02, overhead_worth_telling = 0.05;
 constexpr std::int64_t fewest_for_tail = 100;  ///< executions, below which a 99th percentile is the largest
 constexpr std::size_t named_ranks = 8;
 
@@ -154,12 +154,16 @@ void add_tail(const ActivitySummary& activity, const Windows& windows, std::vect
        "look at clocks and memory traffic"});
 }
 
-void add_copies(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
+/// Copies that block by how they are called, then the time of copies that no such finding has told.
+void add_copies(const JobReport& report, const Windows& windows, std::vector<Finding>& findings) {
+  Nanoseconds told_ns = 0, exposed_ns = 0;
+  for (const RankSummary& rank : report.ranks) exposed_ns += rank.budget.copy_ns;
   const auto add = [&](const char* rule, const char* id, const char* title, const char* recommendation) {
-    const NamedTotal* cases = find(activity.rules, rule);
+    const NamedTotal* cases = find(report.activity.rules, rule);
     if (cases == nullptr) return;
     const double part = share(cases->total_ns, windows.ranks_ns);
     if (part < copies_worth_telling) return;
+    told_ns += cases->total_ns;
     findings.push_back({id,
                         severity_of(part),
                         fmt::format("{:.1f}% of GPU time is {}", 100 * part, title),
@@ -173,6 +177,27 @@ void add_copies(const ActivitySummary& activity, const Windows& windows, std::ve
       "pin the host memory (cudaHostAlloc, pin_memory=True) so that copies run beside kernels");
   add("cuda_memcpy_sync", "blocking-copies", "copies by synchronous calls",
       "use cudaMemcpyAsync on a stream of its own with pinned memory, and fetch results less often (.item(), .cpu())");
+  const double part = share(exposed_ns - told_ns, windows.ranks_ns);
+  if (part < exposed_copies_worth_telling) return;
+  std::vector<std::string> evidence = {
+      fmt::format("{:.3f} of {:.3f} GPU-seconds in which nothing but copies and sets ran", seconds(exposed_ns),
+                  seconds(windows.ranks_ns))};
+  if (!report.activity.transfers.empty()) {
+    const NamedTotal& most =
+        *std::max_element(report.activity.transfers.begin(), report.activity.transfers.end(),
+                          [](const NamedTotal& a, const NamedTotal& b) { return a.total_ns < b.total_ns; });
+    evidence.push_back(fmt::format("most of it {}: {:.3f} GB in {} operations and {:.3f} GPU-seconds, {:.1f} GB/s",
+                                   most.name, static_cast<double>(most.bytes) * 1e-9, most.count,
+                                   seconds(most.total_ns),
+                                   static_cast<double>(most.bytes) / static_cast<double>(most.total_ns)));
+  }
+  evidence.push_back("rows: copy_engines, memory_transfers, memory_time, memory_size");
+  findings.push_back(
+      {"exposed-copies", severity_of(part),
+       fmt::format("{}{:.1f}% of GPU time is copies that no kernel hides", told_ns > 0 ? "another " : "", 100 * part),
+       std::move(evidence),
+       "keep on the GPU what is copied again and again; copy ahead on a stream of its own, from pinned "
+       "memory, while kernels run; copy less (smaller types, larger batches per copy)"});
 }
 
 void add_allocations(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
@@ -221,7 +246,7 @@ void add_activity_findings(const JobReport& report, std::vector<Finding>& findin
   add_idle(report, windows, findings);
   add_storm(report.activity, findings);
   add_tail(report.activity, windows, findings);
-  add_copies(report.activity, windows, findings);
+  add_copies(report, windows, findings);
   add_allocations(report.activity, windows, findings);
   add_overhead(report.activity, windows, findings);
 }

@@ -11,14 +11,16 @@ namespace nsys_explain::analysis {
 ///
 /// | id | told where |
 /// |---|---|
-/// | slow-gpu | a trace rank takes significantly longer for its peers' kernels (gpu_speed); not where it is late for
-/// that | | launch-starved | GPUs idle because the host launched late: 5% of the window or more | | dependency-stalled
-/// | the same, waiting for another stream | | gpu-idle | GPUs idle for reasons that these two do not tell: 5% of the
-/// window or more | | launch-storm | trace ranks launch so many, so short kernels that launching limits | | kernel-tail
-/// | the slowest executions of one kernel cost 2% of the window or more | | pageable-copies, blocking-copies |
-/// asynchronous copies of pageable memory, or synchronous copies: 1% or more | | allocation-churn | the host spends 2%
-/// of its processes' windows or more in making and freeing memory | | profiler-overhead | the profiler took 5% of the
-/// processes' windows or more: times are distorted |
+/// | slow-gpu | a trace rank is significantly slower at its peers' kernels (gpu_speed), and not named as late for it |
+/// | launch-starved | GPUs idle because the host launched late: 5% of the window or more |
+/// | dependency-stalled | the same, waiting for another stream |
+/// | gpu-idle | GPUs idle for reasons that these two do not tell: 5% of the window or more |
+/// | launch-storm | trace ranks launch so many, so short kernels that launching limits |
+/// | kernel-tail | the slowest executions of one kernel cost 2% of the window or more |
+/// | pageable-copies, blocking-copies | asynchronous copies of pageable memory, or synchronous copies: 1% or more |
+/// | exposed-copies | copies that no kernel hides and these two do not tell: 5% of the window or more |
+/// | allocation-churn | the host spends 2% of its processes' windows or more in making and freeing memory |
+/// | profiler-overhead | the profiler took 5% of the processes' windows or more: times are distorted |
 void add_activity_findings(const JobReport& report, std::vector<Finding>& findings);
 
 }  // namespace nsys_explain::analysis

@@ -58,8 +58,16 @@ void add_budget_findings(const JobReport& report, const JobTotals& totals, std::
   }
 }
 
-void add_quality_findings(const JobReport& report, std::vector<Finding>& findings) {
-  if (report.instances == 0 && report.trace_ranks.size() > 1) {
+void add_quality_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
+  const bool communicates = totals.communication > 0 || totals.opaque > 0;
+  if (report.instances == 0 && report.trace_ranks.size() > 1 && !communicates) {
+    findings.push_back({"no-communication",
+                        FindingSeverity::info,
+                        "no communication between the trace ranks was recorded: nobody can be late for another",
+                        {fmt::format("{} trace ranks without a communication kernel", report.trace_ranks.size())},
+                        "if they do communicate, capture the steps in which they do"});
+  }
+  if (report.instances == 0 && report.trace_ranks.size() > 1 && communicates) {
     findings.push_back({"no-collectives",
                         FindingSeverity::medium,
                         "no collective could be matched across trace ranks",
@@ -115,7 +123,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_long_wait_finding(report, findings);
   add_budget_findings(report, totals, findings);
   add_activity_findings(report, findings);
-  add_quality_findings(report, findings);
+  add_quality_findings(report, totals, findings);
   for (Finding& finding : find_link_problems(report)) findings.push_back(std::move(finding));
   add_attribution_findings(report, findings);
   add_run_fact_findings(report, findings);

@@ -118,7 +118,11 @@ std::string verdict(const JobReport& report, const Overview& overview) {
     }
     if (report.instances > 0) return "No trace rank is significantly late.";
     if (report.ranks.size() == 1) return "There is only one trace rank: nobody to be late for.";
-    return "Lateness cannot be judged: no collective was matched across trace ranks.";
+    const bool communicates = std::any_of(report.ranks.begin(), report.ranks.end(), [](const RankSummary& rank) {
+      return rank.budget.communication_ns > 0 || rank.budget.opaque_graph_ns > 0;
+    });
+    return communicates ? "Lateness cannot be judged: no collective was matched across trace ranks."
+                        : "No communication between the trace ranks was recorded: nobody can be late for another.";
   }
   const std::string cost = fmt::format("{}, {} of the GPU time of all {}", format_gpu_time(overview.delay_cost_ns),
                                        format_share(overview.delay_cost_ns, overview.window_ns),

@@ -205,6 +205,29 @@ TEST(Findings, StateTheirNumbers) {
   EXPECT_NE(findings[1].evidence[0].find("0.200 of 2.000 GPU-seconds"), std::string::npos);
 }
 
+TEST(Findings, TellCopiesOnce) {
+  JobReport report;
+  report.ranks.resize(1);
+  report.ranks[0].budget.window_ns = 1'000'000'000;
+  report.ranks[0].budget.copy_ns = 900'000'000;
+  NamedTotal blocking, copies;
+  blocking.name = "cuda_memcpy_sync";
+  blocking.total_ns = 300'000'000;
+  copies.name = "[CUDA memcpy Host-to-Device]";
+  copies.total_ns = 900'000'000;
+  copies.bytes = 18'000'000'000;
+  report.activity.rules = {blocking};
+  report.activity.transfers = {copies};
+  auto findings = find_problems(report);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].id, "blocking-copies");
+  EXPECT_EQ(findings[1].id, "exposed-copies");
+  EXPECT_NE(findings[1].title.find("another 60.0% of GPU time"), std::string::npos) << findings[1].title;
+  EXPECT_NE(findings[1].evidence[1].find("20.0 GB/s"), std::string::npos) << findings[1].evidence[1];
+  report.activity.rules[0].total_ns = 900'000'000;
+  EXPECT_EQ(find_problems(report).size(), 1U);
+}
+
 TEST(Findings, TellIdleTimeOnce) {
   JobReport report;
   report.ranks.resize(1);
