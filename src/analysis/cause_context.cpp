@@ -25,6 +25,13 @@ bool has_slow_gpus(const JobReport& report, const JobDelays& delays, const Strag
   return true;
 }
 
+bool is_overfull_stage(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
+  std::vector<std::size_t> ranks;
+  for (std::size_t r = 0; r < report.ranks.size(); ++r)
+    if (covers(straggler, report.ranks[r].trace_rank)) ranks.push_back(r);
+  return find_overfull_stage(delays, ranks) != nullptr;
+}
+
 /// The slow link with most lost time that all trace ranks of the straggler lie on.
 const SlowLink* link_of(const JobReport& report, const Straggler& straggler) {
   for (const SlowLink& link : report.slow_links) {
@@ -125,6 +132,10 @@ void choose_name(Straggler& straggler) {
 
 /// Gives way only where the cause is unknown.
 void complete_unknown_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
+  if (straggler.cause == Cause::unknown && is_overfull_stage(report, delays, straggler)) {
+    straggler.cause = Cause::extra_work;
+    straggler.part = WorkPart::compute;
+  }
   if (straggler.cause == Cause::unknown && has_slow_gpus(report, delays, straggler)) {
     straggler.cause = Cause::slow_kernel;
     straggler.part = WorkPart::compute;

@@ -24,6 +24,12 @@ Nanoseconds gain(std::span<const Nanoseconds> residual_ns, const Place& place, N
 
 }  // namespace
 
+const Grouping* find_grouping(std::span<const Grouping> groupings, Level level) {
+  const auto found = std::find_if(groupings.begin(), groupings.end(),
+                                  [&](const Grouping& grouping) { return grouping.level == level; });
+  return found == groupings.end() ? nullptr : &*found;
+}
+
 std::vector<Place> list_places(std::size_t ranks, std::span<const Grouping> groupings) {
   std::vector<Place> places;
   for (std::size_t r = 0; r < ranks; ++r) places.push_back({Level::gpu, "", {r}, {}});

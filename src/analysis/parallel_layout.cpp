@@ -48,6 +48,13 @@ bool only_exchanges_in_pairs(const LayoutCommunicator& communicator) {
   return communicator.pair_exchanges == communicator.instances;
 }
 
+/// A job that nothing but stages divides: they exchange on the one communicator that all share, beside a few
+/// collectives. (Of two ranks, all-to-all would look the same.)
+bool is_only_pipeline(std::size_t ranks, std::span<const LayoutCommunicator> communicators) {
+  return communicators.size() == 1 && ranks > 2 && communicators.front().ranks.size() == ranks &&
+         2 * communicators.front().pair_exchanges > communicators.front().instances;
+}
+
 Ranks in_order_of_numbers(const LayoutCommunicator& communicator) {
   Ranks order(communicator.ranks.size());
   std::iota(order.begin(), order.end(), 0);
@@ -139,7 +146,8 @@ Grouping make_grouping(Level level, std::size_t ranks, const Family& family) {
 }  // namespace
 
 std::vector<Grouping> layout_groupings(std::size_t ranks, std::span<const LayoutCommunicator> communicators) {
-  const std::vector<LayoutCommunicator> merged = merge_equal_members(communicators);
+  std::vector<LayoutCommunicator> merged = merge_equal_members(communicators);
+  if (is_only_pipeline(ranks, merged)) merged.front().instances = merged.front().pair_exchanges;
   std::vector<Grouping> groupings;
   const std::vector<Family> exchanging = find_families(ranks, merged, true);
   const auto pipeline = std::max_element(exchanging.begin(), exchanging.end(),

@@ -14,6 +14,12 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 1;
+  for (const char c : text) hash = mix(hash, static_cast<unsigned char>(c));
+  return hash;
+}
+
 Nanoseconds lower_median(std::vector<Nanoseconds>& values) {
   const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
   std::nth_element(values.begin(), middle, values.end());
@@ -140,6 +146,17 @@ Nanoseconds blocking_wait(const PathArrival& arrival) {
   return arrival.blocking ? arrival.outcome.wait_ns : 0;
 }
 
+/// Surplus of the work before an arrival: a part of it.
+Nanoseconds surplus_work(const PathArrival& arrival) {
+  return std::min(arrival.surplus_ns, arrival.work_ns);
+}
+
+/// What compute would have waited without the surplus: who was not the last would have waited longer.
+Nanoseconds wait_without_surplus(const PathArrival& arrival) {
+  const Nanoseconds wait_ns = blocking_wait(arrival);
+  return wait_ns > 0 ? wait_ns + surplus_work(arrival) : 0;
+}
+
 void add_up_excess(Path& path) {
   path.work_before_ns.assign(1, 0);
   path.waiting_before_ns.assign(1, 0);
@@ -168,9 +185,7 @@ std::uint64_t names_of_kernels(const RankEvents& events) {
   }
   std::uint64_t digest = 0;  // a sum: string indices differ from file to file, and so does their order
   for (const StringIndex name : names) {
-    std::uint64_t hash = 1;
-    for (const char c : events.trace.strings[name]) hash = mix(hash, static_cast<unsigned char>(c));
-    digest += hash;
+    digest += hash_of(events.trace.strings[name]);
   }
   return digest;
 }
@@ -230,14 +245,25 @@ void set_outcomes(Path& path, std::span<const Outcome> outcomes) {
   find_role(path);
 }
 
+void tell_stages_apart(Path& path, std::string_view stage) {
+  path.role = mix(path.role, hash_of(stage));
+}
+
 std::vector<WorkSample> work_samples(const Path& path) {
   std::vector<WorkSample> samples;
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const PathArrival& arrival = path.arrivals[i];
     if (!arrival.matched || arrival.work_ns == no_time || (arrival.step >= 0 && !arrival.whole_step)) continue;
-    WorkSample sample{
-        path.role, arrival.symbol,  arrival.occurrence,    arrival.step, path.trace_rank, static_cast<std::int32_t>(i),
-        0,         arrival.work_ns, blocking_wait(arrival)};
+    WorkSample sample{path.role,
+                      arrival.symbol,
+                      arrival.occurrence,
+                      arrival.step,
+                      path.trace_rank,
+                      static_cast<std::int32_t>(i),
+                      0,
+                      arrival.work_ns,
+                      surplus_work(arrival),
+                      wait_without_surplus(arrival)};
     if (arrival.step < 0) {
       sample.symbol = mix(2, static_cast<std::uint64_t>(arrival.outcome.communicator));
       sample.place = arrival.outcome.sequence;
@@ -264,7 +290,7 @@ std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
     wait.clear();
     std::size_t end = first;
     for (; end < order.size() && key(order[end]) == key(order[first]); ++end) {
-      work.push_back(samples[order[end]].work_ns);
+      work.push_back(samples[order[end]].work_ns - samples[order[end]].surplus_ns);
       wait.push_back(samples[order[end]].wait_ns);
     }
     const bool peers = end - first >= 2;
@@ -298,14 +324,14 @@ void set_excess(Path& path, std::span<const UsualWork> usual) {
     work.clear();
     wait.clear();
     for (const std::size_t i : indices) {
-      work.push_back(path.arrivals[i].work_ns);
-      wait.push_back(blocking_wait(path.arrivals[i]));
+      work.push_back(path.arrivals[i].work_ns - surplus_work(path.arrivals[i]));
+      wait.push_back(wait_without_surplus(path.arrivals[i]));
     }
     const Nanoseconds usual_work_ns = lower_median(work), usual_wait_ns = lower_median(wait);
     for (const std::size_t i : indices) {
       PathArrival& arrival = path.arrivals[i];
       arrival.compared = true;
-      arrival.excess_work_ns = arrival.work_ns - usual_work_ns + std::min(arrival.slower_kernels_ns, arrival.work_ns);
+      arrival.excess_work_ns = arrival.work_ns - usual_work_ns;
       arrival.excess_wait_ns = blocking_wait(arrival) - usual_wait_ns;
     }
   }

@@ -35,6 +35,15 @@ double mean_autocorrelation(std::span<const std::int64_t> caused, std::size_t ra
 
 }  // namespace
 
+std::size_t bins_of_steps(std::size_t steps) {
+  return std::min(steps, most_bins);
+}
+
+std::size_t bin_of_step(std::size_t step, std::size_t steps) {
+  const std::size_t bins = bins_of_steps(steps);
+  return std::min(step * bins / steps, bins - 1);
+}
+
 std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std::size_t bins) {
   constexpr std::size_t fewest = 16;
   while (bins / 2 >= fewest && bins % 2 == 0 && mean_autocorrelation(caused, ranks, bins) >= 0.1) {
@@ -135,6 +144,12 @@ double slow_by_kernels(const Place& place, const JobDelays& delays) {
   return p_value;
 }
 
+/// Probability that chance gives a pipeline stage so much more than its part of the layers; 1 where it has no more.
+double overfull_by_chance(const Place& place, const JobDelays& delays) {
+  const StageBalance* stage = find_overfull_stage(delays, place.ranks);
+  return stage == nullptr ? 1 : stage->p_value;
+}
+
 /// The significant places that a fit of the ranks' excess work needs.
 std::vector<std::size_t> explaining_places(std::span<const Place> places, std::span<const double> p_values,
                                            const JobDelays& delays) {
@@ -152,6 +167,17 @@ std::vector<std::size_t> explaining_places(std::span<const Place> places, std::s
   for (std::size_t i = 0; i < significant.size(); ++i)
     if (parts[i] > 0) needed.push_back(significant[i]);
   return needed;
+}
+
+std::string describe_balance(const StageBalance& stage) {
+  const auto ms = [](Nanoseconds time_ns) { return static_cast<double>(time_ns) * 1e-6; };
+  return fmt::format(
+      "in every span of steps the stage computes {:.3f} ms, the median of the other stages {:.3f} ms: it runs {:.2f} "
+      "times as much of the kernels that they run, too (of equal name, grid and block); what no other stage runs "
+      "({:.3f} ms), such as embedding or loss, is uneven by design and not held against it (table stage_balance)",
+      ms(stage.kernel_ns), ms(stage.others_kernel_ns),
+      static_cast<double>(stage.shared_ns) / static_cast<double>(stage.others_shared_ns),
+      ms(stage.kernel_ns - stage.shared_ns));
 }
 
 Straggler describe(const Place& place, double p_value, std::span<const RankSummary> ranks, const Totals& totals,
@@ -202,6 +228,10 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
                     ratio, p_value < 1e-16 ? "less than 1e-16" : fmt::format("{:.1e}", p_value)));
     return straggler;
   }
+  if (const StageBalance* stage = find_overfull_stage(delays, place.ranks)) {
+    straggler.evidence.push_back(describe_balance(*stage));
+    if (stage->p_value == p_value) return straggler;
+  }
   straggler.evidence.push_back(
       fmt::format("were it like its peers, its delays would cost this much with a probability of at most {:.1e} "
                   "({} {})",
@@ -210,6 +240,13 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
 }
 
 }  // namespace
+
+const StageBalance* find_overfull_stage(const JobDelays& delays, std::span<const std::size_t> ranks) {
+  const auto found = std::find_if(delays.stages.begin(), delays.stages.end(), [&](const StageBalance& stage) {
+    return stage.overfull() && std::equal(stage.ranks.begin(), stage.ranks.end(), ranks.begin(), ranks.end());
+  });
+  return found == delays.stages.end() ? nullptr : &*found;
+}
 
 std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const Totals& totals,
                                        const JobDelays& delays, std::span<const Grouping> groupings,
@@ -222,8 +259,8 @@ std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const
   for (const auto& likes : classes_of_likes(places, delays)) test_class(likes, places, delays, limit, p_values);
 
   for (std::size_t p = 0; p < places.size(); ++p)
-    if (const double slow = slow_by_kernels(places[p], delays); slow <= limit)
-      p_values[p] = std::min(p_values[p], slow);
+    for (const double p_value : {slow_by_kernels(places[p], delays), overfull_by_chance(places[p], delays)})
+      if (p_value <= limit) p_values[p] = std::min(p_values[p], p_value);
 
   std::vector<Straggler> stragglers;
   for (const std::size_t p : explaining_places(places, p_values, delays)) {

@@ -4,12 +4,11 @@
 
 namespace nsys_explain::analysis {
 
-Totals make_totals(std::size_t trace_ranks, std::size_t communicators) {
+Totals make_totals(std::size_t trace_ranks) {
   Totals totals;
   totals.ranks.resize(trace_ranks);
   totals.spans.resize(trace_ranks);
   totals.operations.resize(operation_count);
-  totals.communicators.resize(communicators);
   return totals;
 }
 
@@ -32,18 +31,24 @@ std::size_t index_of(std::int32_t trace_rank, std::span<const std::int32_t> trac
 
 }  // namespace
 
-void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks) {
-  CommunicatorTotals& communicator = totals.communicators[static_cast<std::size_t>(block.communicator)];
-  communicator.unmatched_arrivals += block.unmatched_arrivals;
+void count_instances(CommunicatorTotals& totals, const MatchedBlock& block) {
+  totals.unmatched_arrivals += block.unmatched_arrivals;
   for (const Instance& instance : block.instances) {
-    ++communicator.instances;
+    ++totals.instances;
+    totals.complete += instance.complete ? 1 : 0;
+    totals.infeasible += instance.feasible ? 0 : 1;
+    totals.unjudged += instance.feasible && instance.comparable ? 0 : 1;
+    totals.pair_exchanges += instance.operation == Operation::send_recv && instance.arrivals == 2 ? 1 : 0;
+    const auto first = block.arrivals.begin() + static_cast<std::ptrdiff_t>(instance.first_arrival);
+    const auto blocking = std::count_if(first, first + static_cast<std::ptrdiff_t>(instance.arrivals),
+                                        [](const InstanceArrival& arrival) { return arrival.blocking; });
+    totals.blocking_instances += 2 * blocking > instance.arrivals ? 1 : 0;
+  }
+}
+
+void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks) {
+  for (const Instance& instance : block.instances) {
     totals.largest_skew_uncertainty_ns = std::max(totals.largest_skew_uncertainty_ns, instance.skew_uncertainty_ns);
-    communicator.complete += instance.complete ? 1 : 0;
-    communicator.infeasible += instance.feasible ? 0 : 1;
-    communicator.unjudged += instance.feasible && instance.comparable ? 0 : 1;
-
-    communicator.pair_exchanges += instance.operation == Operation::send_recv && instance.arrivals == 2 ? 1 : 0;
-
     OperationTotals& operation = totals.operations[static_cast<std::size_t>(instance.operation)];
     ++operation.instances;
     operation.transfer_ns += instance.transfer_ns;
@@ -56,7 +61,6 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       operation.sized_transfer_ns += instance.transfer_ns;
     }
 
-    std::int64_t blocking = 0;
     for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
       const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(a)];
       const std::size_t index = index_of(arrival.trace_rank, trace_ranks);
@@ -66,7 +70,6 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       rank.own_lateness_ns += arrival.own_lateness_ns;
       rank.inherited_lateness_ns += arrival.inherited_lateness_ns;
       operation.wait_ns += arrival.wait_ns;
-      blocking += arrival.blocking ? 1 : 0;
       if (sized) {
         rank.sized_bus_bytes += bus_bytes;
         rank.sized_transfer_ns += instance.transfer_ns;
@@ -83,7 +86,6 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       totals.spans[index].first_ns = std::min(totals.spans[index].first_ns, arrival.enter_ns);
       totals.spans[index].last_ns = std::max(totals.spans[index].last_ns, arrival.enter_ns);
     }
-    communicator.blocking_instances += 2 * blocking > instance.arrivals ? 1 : 0;
   }
 }
 

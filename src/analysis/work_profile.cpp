@@ -88,4 +88,12 @@ std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const 
   return profiles;
 }
 
+Nanoseconds host_idle_ns(const WorkProfile& profile) {
+  Nanoseconds idle_ns = profile.part(WorkPart::blocking_copy);
+  for (auto part = static_cast<std::size_t>(WorkPart::profiling); part <= static_cast<std::size_t>(WorkPart::unseen);
+       ++part)
+    idle_ns += profile.parts_ns[part];
+  return idle_ns;
+}
+
 }  // namespace nsys_explain::analysis

@@ -10,7 +10,7 @@
 #include "nsys_explain/analysis/patterns.hpp"
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/clock/job_time.hpp"
-#include "pack.hpp"
+#include "work_surplus.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -149,23 +149,6 @@ void count_steps_by(const analysis::Steps& job_steps, LocalRank& rank) {
     if (arrival.step >= 0) arrival.step = related[static_cast<std::size_t>(arrival.step)];
 }
 
-/// Collective: the speeds of all GPUs, by index of the trace rank; what was not compared is not slow.
-std::vector<GpuSpeed> share_speeds(const exchange::Communicator& communicator, const JobRanks& job,
-                                   const std::vector<GpuSpeed>& speeds) {
-  std::vector<GpuSpeed> of_rank(job.numbers.size());
-  for (const std::vector<GpuSpeed>& part : all_gather_packed(communicator, speeds))
-    for (const GpuSpeed& speed : part) of_rank[job.index_of(speed.trace_rank)] = speed;
-  return of_rank;
-}
-
-void set_slower_kernels(const GpuSpeed& speed, LocalRank& rank) {
-  if (!speed.slow) return;
-  const double share = 1 - 1 / speed.ratio;
-  for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i)
-    rank.path.arrivals[i].slower_kernels_ns =
-        static_cast<Nanoseconds>(share * static_cast<double>(rank.profiles[i].kernel_ns));
-}
-
 /// Collective: compares every segment of work with those of its peers, where samples of one role and step meet.
 void compare_with_peers(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes) {
   auto outgoing = nothing_for<analysis::WorkSample>(communicator);
@@ -232,7 +215,7 @@ class Ledger {
         end_ns_(end_ns),
         steps_(steps.start_ns.size()) {
     delays.by_step = steps_ > 0;
-    delays.bins = delays.by_step ? std::min(steps_, analysis::most_bins) : analysis::time_bins;
+    delays.bins = delays.by_step ? analysis::bins_of_steps(steps_) : analysis::time_bins;
     delays.role.assign(job.numbers.size(), 0);
     delays.cost_ns.assign(job.numbers.size() * delays.bins, 0);
     ranks.resize(job.numbers.size());
@@ -240,8 +223,7 @@ class Ledger {
 
   std::size_t bin_of(const LocalRank& rank, const PathArrival& arrival) const {
     if (delays.by_step) {
-      const auto step = static_cast<std::size_t>(std::max(0, arrival.step));
-      return std::min(step * delays.bins / steps_, delays.bins - 1);
+      return analysis::bin_of_step(static_cast<std::size_t>(std::max(0, arrival.step)), steps_);
     }
     const SessionClock& session = clock_.sessions[rank.session];
     const Nanoseconds time_ns = clock::to_job_time(session, clock_.pivot_ns, arrival.enter_ns);
@@ -503,14 +485,16 @@ DelaySummary summarise_delays(const Attribution& attribution, const std::vector<
 
 Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              CrossRank& cross, std::vector<LocalTrace>& local_traces,
-                             const std::vector<GpuSpeed>& speeds) {
+                             const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings) {
   const Homes homes = find_homes(communicator, job, local_traces);
   exchange::Gathered<Outcome> outcomes;
   const Outgoing<ArrivalPlace> places = send_outcomes(communicator, job, homes, cross, outcomes);
   analysis::Steps steps = agree_on_steps(communicator, homes);
   for (const auto& [trace_rank, rank] : homes.local) count_steps_by(steps, *rank);
-  const std::vector<GpuSpeed> speed_of_rank = share_speeds(communicator, job, speeds);
-  for (const auto& [trace_rank, rank] : homes.local) set_slower_kernels(speed_of_rank[job.index_of(trace_rank)], *rank);
+  if (const analysis::Grouping* stages = analysis::find_grouping(groupings, Level::pipeline_stage))
+    for (const auto& [trace_rank, rank] : homes.local)
+      analysis::tell_stages_apart(rank->path, stages->place_of_rank[job.index_of(trace_rank)]);
+  WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, steps.start_ns.size(), local_traces);
   compare_with_peers(communicator, job, homes);
   return_lateness(communicator, homes, outcomes, places, cross);
   const auto [start_ns, end_ns] = extent(communicator, clock, homes);
@@ -518,7 +502,8 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   const ArrivalCosts costs = settle_claims(communicator, job, homes, ledger);
   std::vector<StepRow> step_rows = make_step_rows(communicator, job, homes, cross, steps, costs);
   Attribution attribution = add_up(communicator, job, homes, ledger, costs);
-  attribution.delays.speed = speed_of_rank;
+  attribution.delays.speed = std::move(surplus.speed);
+  attribution.delays.stages = std::move(surplus.stages);
   attribution.waits = ledger.waits.gather(communicator);
   attribution.steps = std::move(steps);
   attribution.step_rows = std::move(step_rows);

@@ -44,11 +44,11 @@ struct Attribution {
 };
 
 /// Collective: finds where the waits of all instances come from, and splits the lateness of every arrival of the owned
-/// blocks. But for step_rows and waits the result is the same on every tool rank. `speeds` are those of the job on rank
-/// 0, empty elsewhere.
+/// blocks. But for step_rows and waits the result is the same on every tool rank. `rank_tables` are the joined ones on
+/// rank 0, empty elsewhere.
 Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              CrossRank& cross, std::vector<LocalTrace>& local_traces,
-                             const std::vector<GpuSpeed>& speeds);
+                             const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings);
 
 /// What the delays come to.
 struct Verdict {

@@ -130,12 +130,21 @@ void compute_waits(const clock::ClockFit& fit, const JobRanks& job, CrossRank& c
   for (MatchedBlock& block : cross.blocks) analysis::compute_waits(block, clock);
 }
 
-analysis::Totals sum_waits(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross) {
-  analysis::Totals totals = analysis::make_totals(job.trace_ranks.size(), cross.communicators.size());
+std::vector<analysis::CommunicatorTotals> count_instances(const exchange::Communicator& communicator,
+                                                          const CrossRank& cross) {
+  std::vector<analysis::CommunicatorTotals> totals(cross.communicators.size());
+  for (const MatchedBlock& block : cross.blocks)
+    analysis::count_instances(totals[static_cast<std::size_t>(block.communicator)], block);
+  return sum_fields(communicator, totals);
+}
+
+analysis::Totals sum_waits(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross,
+                           std::vector<analysis::CommunicatorTotals> communicators) {
+  analysis::Totals totals = analysis::make_totals(job.trace_ranks.size());
   for (const MatchedBlock& block : cross.blocks) analysis::accumulate(totals, block, job.numbers);
   totals.ranks = sum_fields(communicator, totals.ranks);
   totals.operations = sum_fields(communicator, totals.operations);
-  totals.communicators = sum_fields(communicator, totals.communicators);
+  totals.communicators = std::move(communicators);
   totals.largest_skew_uncertainty_ns =
       communicator.maximum(std::vector<std::int64_t>{totals.largest_skew_uncertainty_ns}).front();
   // Minimum as the maximum of the negated values (max(), not min(), so that negation cannot overflow).

@@ -19,8 +19,14 @@ void apply_clock(const exchange::Communicator& communicator, const clock::ClockF
 /// Waits of every owned block.
 void compute_waits(const clock::ClockFit& fit, const JobRanks& job, CrossRank& cross);
 
-/// Collective: the sums over all blocks of the run, whose lateness is known, on every tool rank.
-analysis::Totals sum_waits(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross);
+/// Collective: the instances of each communicator, by its number, on every tool rank.
+std::vector<analysis::CommunicatorTotals> count_instances(const exchange::Communicator& communicator,
+                                                          const CrossRank& cross);
+
+/// Collective: the sums over all blocks of the run, whose lateness is known, on every tool rank; `communicators` are
+/// those of count_instances.
+analysis::Totals sum_waits(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross,
+                           std::vector<analysis::CommunicatorTotals> communicators);
 
 /// Collective: one row per trace rank, on every tool rank, in the order of job.trace_ranks.
 std::vector<RankSummary> summarise_ranks(const exchange::Communicator& communicator, const JobRanks& job,

@@ -10,6 +10,7 @@
 #include "nsys_explain/analysis/level_sums.hpp"
 #include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/slow_links.hpp"
+#include "nsys_explain/analysis/stage_balance.hpp"
 #include "nsys_explain/collectives/extraction.hpp"
 #include "nsys_explain/pipeline/job.hpp"
 #include "rank_comparison.hpp"
@@ -64,6 +65,7 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
   tables.push_back(analysis::level_sums_table({}, {}));
   tables.push_back(wait_matrix_table({}));
   tables.push_back(rank_places_table({}, {}));
+  tables.push_back(analysis::stage_balance_table({}));
   tables.push_back(communicator_members_table());
   tables.push_back(communicator_mismatches_table());
   return tables;

@@ -26,6 +26,7 @@
 #include "nsys_explain/analysis/link_summary.hpp"
 #include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/run_facts.hpp"
+#include "nsys_explain/analysis/stage_balance.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
@@ -99,9 +100,10 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
 }
 
 std::vector<analysis::Grouping> groupings_of(const JobRanks& job, const CrossRank& cross,
-                                             const analysis::Totals& totals, const RackOfHost& racks) {
+                                             std::span<const analysis::CommunicatorTotals> totals,
+                                             const RackOfHost& racks) {
   std::vector<analysis::Grouping> groupings = hardware_groupings(job.trace_ranks, racks);
-  const auto communicators = layout_communicators(cross.communicators, totals.communicators, job.numbers);
+  const auto communicators = layout_communicators(cross.communicators, totals, job.numbers);
   for (analysis::Grouping& grouping : analysis::layout_groupings(job.numbers.size(), communicators))
     groupings.push_back(std::move(grouping));
   return groupings;
@@ -272,10 +274,10 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   Attribution attribution;
   phases.collective("attributing waits", [&] {
     compute_waits(clock, ranks, cross);
-    attribution =
-        attribute_delays(communicator, clock.report, ranks, cross, local_traces, analysis::gpu_speeds(rank_tables));
-    const analysis::Totals totals = sum_waits(communicator, ranks, cross);
-    const std::vector<analysis::Grouping> groupings = groupings_of(ranks, cross, totals, options.racks);
+    std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator, cross);
+    const std::vector<analysis::Grouping> groupings = groupings_of(ranks, cross, instances, options.racks);
+    attribution = attribute_delays(communicator, clock.report, ranks, cross, local_traces, rank_tables, groupings);
+    const analysis::Totals totals = sum_waits(communicator, ranks, cross, std::move(instances));
     Verdict verdict = reach_verdict(communicator, ranks, summarise_ranks(communicator, ranks, local_traces, totals),
                                     totals, attribution, groupings);
     report = make_report(ranks, clock.report, cross, totals, std::move(verdict),
@@ -283,6 +285,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     report.tables.push_back(analysis::level_sums_table(report.ranks, groupings));
     report.tables.push_back(wait_matrix_table(attribution.waits));
     report.tables.push_back(rank_places_table(ranks.numbers, groupings));
+    report.tables.push_back(analysis::stage_balance_table(attribution.delays.stages));
     for (Table& table : member_tables(communicator, cross)) report.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report.tables)) report.warnings.push_back(std::move(warning));
     report.activity.category_map = categories->name();

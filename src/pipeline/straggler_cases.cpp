@@ -26,6 +26,16 @@ struct Member {
 /// Instead of a straggler: proposed because of its long wait, whoever caused it.
 constexpr std::int32_t nobody = -1;
 
+/// A place in the program that ranks of one role share: see WorkSample.
+struct ProgramPlace {
+  std::uint64_t role = 0;
+  std::uint64_t symbol = 0;
+  std::int32_t step = -1;
+  std::int32_t occurrence = -1;  ///< -1: the members of the instance are the peers
+
+  bool operator==(const ProgramPlace&) const = default;
+};
+
 /// One instance proposed as a case. Trivially copyable.
 struct Proposal {
   std::int32_t straggler = nobody;  ///< index into the report's stragglers
@@ -37,6 +47,7 @@ struct Proposal {
   std::array<Member, 1 + most_peers> members{};  ///< the straggler first
   std::int32_t member_count = 0;
   std::int32_t alike = 0;  ///< 1: the others have the straggler's role
+  ProgramPlace place;
 };
 
 bool better(const Proposal& a, const Proposal& b) {
@@ -127,21 +138,76 @@ void propose_instance(const MatchedBlock& block, const Instance& instance, Trace
   if (proposal.members[0].work_ns != no_time && proposal.member_count > 1) shortlist.offer(proposal);
 }
 
-Shortlist propose(const CrossRank& cross, const RoleOfRank& role_of, const JobReport& report) {
-  std::map<std::int32_t, std::int32_t> index_of_straggler;
+/// The trace ranks of the straggler's role that do not share its place.
+std::vector<std::int32_t> peers_elsewhere(const Straggler& straggler, const JobRanks& job, const RoleOfRank& role_of) {
+  std::vector<std::int32_t> peers;
+  const TraceRanks place = straggler.trace_ranks;
+  for (const std::int32_t trace_rank : job.numbers)
+    if (role_of(trace_rank) == role_of(straggler.trace_rank) &&
+        !std::binary_search(place.begin(), place.end(), trace_rank))
+      peers.push_back(trace_rank);
+  return peers;
+}
+
+/// Stragglers by their trace rank.
+struct StragglerNumbers {
+  std::map<std::int32_t, std::int32_t> places;  ///< of several trace ranks, with peers elsewhere
+  std::map<std::int32_t, std::int32_t> others;
+};
+
+StragglerNumbers number_stragglers(const JobReport& report, const JobRanks& job, const RoleOfRank& role_of) {
+  StragglerNumbers numbers;
   for (std::size_t s = 0; s < std::min(report.stragglers.size(), most_stragglers); ++s) {
-    index_of_straggler[report.stragglers[s].trace_rank] = static_cast<std::int32_t>(s);
+    const Straggler& straggler = report.stragglers[s];
+    const bool place = straggler.trace_ranks.size() > 1 && !peers_elsewhere(straggler, job, role_of).empty();
+    (place ? numbers.places : numbers.others)[straggler.trace_rank] = static_cast<std::int32_t>(s);
   }
+  return numbers;
+}
+
+/// Cases of a place: the other members of what it delayed are often of the place, too, and what made it late may lie
+/// before an earlier collective of theirs. So the arrivals of its costliest trace rank whose work was longest, beyond
+/// that of ranks of its role at the same place of the program.
+void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const Straggler& straggler,
+                          std::span<const std::int64_t> first_instance, Proposal proposal, Shortlist& shortlist) {
+  for (const analysis::PathArrival& arrival : rank.path.arrivals) {
+    if (!arrival.compared || !arrival.matched || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
+    proposal.instance =
+        first_instance[static_cast<std::size_t>(arrival.outcome.communicator)] + arrival.outcome.sequence;
+    proposal.last_enter_ns = clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, arrival.enter_ns);
+    proposal.span = span_of(proposal.last_enter_ns, straggler);
+    proposal.caused_wait_ns = proposal.own_lateness_ns = arrival.excess_work_ns;
+    proposal.members[0] = {proposal.last_enter_ns, arrival.work_ns, rank.trace_rank, 0};
+    proposal.member_count = 1;
+    proposal.alike = 1;
+    proposal.place = {rank.path.role, arrival.symbol, arrival.step, arrival.occurrence};
+    if (shortlist.would_take(proposal)) shortlist.offer(proposal);
+  }
+}
+
+Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank& cross,
+                  const std::vector<LocalTrace>& local_traces, const RoleOfRank& role_of, const JobReport& report) {
+  const StragglerNumbers numbers = number_stragglers(report, job, role_of);
   const std::vector<std::int64_t> first_instance = first_instances(report);
   Shortlist shortlist;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      const auto found = numbers.places.find(rank.trace_rank);
+      if (found == numbers.places.end()) continue;
+      Proposal proposal;
+      proposal.straggler = found->second;
+      propose_longest_work(clock, rank, report.stragglers[static_cast<std::size_t>(found->second)], first_instance,
+                           proposal, shortlist);
+    }
+  }
   for (const MatchedBlock& block : cross.blocks) {
     for (const Instance& instance : block.instances) {
       if (!instance.resolved || instance.caused_wait_ns <= 0) continue;
       Proposal proposal;
       proposal.instance = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
       propose_instance(block, instance, {}, role_of, proposal, shortlist);
-      const auto found = index_of_straggler.find(instance.last_trace_rank);
-      if (found == index_of_straggler.end()) continue;
+      const auto found = numbers.others.find(instance.last_trace_rank);
+      if (found == numbers.others.end()) continue;
       const Straggler& straggler = report.stragglers[static_cast<std::size_t>(found->second)];
       proposal.straggler = found->second;
       proposal.span = span_of(instance.last_enter_ns, straggler);
@@ -163,17 +229,58 @@ const WorkProfile* find_profile(const LocalRank& rank, const ClockReport& clock,
   return found != rank.profiles.end() && job_time(*found) == enter_ns ? &*found : nullptr;
 }
 
-/// A profile on its way to everybody.
+/// The profile of the matched arrival at a place of the program, with its work; null where the rank does not get there.
+std::pair<const WorkProfile*, Nanoseconds> find_profile(const LocalRank& rank, const ProgramPlace& place) {
+  if (rank.path.role != place.role) return {nullptr, no_time};
+  for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
+    const analysis::PathArrival& arrival = rank.path.arrivals[i];
+    if (arrival.step == place.step && arrival.occurrence == place.occurrence && arrival.symbol == place.symbol)
+      return {&rank.profiles[i], arrival.work_ns};
+  }
+  return {nullptr, no_time};
+}
+
+/// The straggler and up to `most_peers` of its peers elsewhere, evenly spread.
+std::vector<std::int32_t> members_at_place(const Straggler& straggler, const JobRanks& job, const RoleOfRank& role_of) {
+  const std::vector<std::int32_t> peers = peers_elsewhere(straggler, job, role_of);
+  std::vector<std::int32_t> members{straggler.trace_rank};
+  const std::size_t kept = std::min(peers.size(), most_peers);
+  for (std::size_t k = 0; k < kept; ++k) members.push_back(peers[k * peers.size() / kept]);
+  return members;
+}
+
+/// A member of a proposal, with its profile, on its way to everybody.
 struct Answer {
   std::int32_t proposal = 0;
-  std::int32_t member = 0;
+  std::int32_t trace_rank = -1;
+  Nanoseconds work_ns = 0;
   WorkProfile profile;
 };
+
+/// What the local ranks know of one proposal.
+void answer(std::int32_t number, const Proposal& proposal, const ClockReport& clock, const JobRanks& job,
+            const std::map<std::int32_t, const LocalRank*>& local_ranks, std::span<const std::int32_t> at_place,
+            std::vector<Answer>& answers) {
+  for (const std::int32_t trace_rank : at_place) {
+    const auto rank = local_ranks.find(trace_rank);
+    if (rank == local_ranks.end()) continue;
+    const auto [profile, work_ns] = find_profile(*rank->second, proposal.place);
+    if (profile != nullptr && work_ns != no_time) answers.push_back({number, trace_rank, work_ns, *profile});
+  }
+  if (!at_place.empty()) return;
+  for (const Member& member : std::span(proposal.members).first(static_cast<std::size_t>(proposal.member_count))) {
+    const auto rank = local_ranks.find(member.trace_rank);
+    if (rank == local_ranks.end()) continue;
+    const WorkProfile* profile = find_profile(*rank->second, clock, job, member.enter_ns);
+    if (profile != nullptr) answers.push_back({number, member.trace_rank, member.work_ns, *profile});
+  }
+}
 
 /// Collective: the profiles of the members of every proposal, from those who hold them.
 std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::Communicator& communicator,
                                                                 const ClockReport& clock, const JobRanks& job,
                                                                 const std::vector<LocalTrace>& local_traces,
+                                                                const RoleOfRank& role_of, const JobReport& report,
                                                                 const std::vector<Proposal>& proposals) {
   std::map<std::int32_t, const LocalRank*> local_ranks;
   for (const LocalTrace& trace : local_traces) {
@@ -181,21 +288,16 @@ std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::
   }
   std::vector<Answer> answers;
   for (std::size_t p = 0; p < proposals.size(); ++p) {
-    for (std::int64_t m = 0; m < proposals[p].member_count; ++m) {
-      const Member& member = proposals[p].members[static_cast<std::size_t>(m)];
-      const auto rank = local_ranks.find(member.trace_rank);
-      if (rank == local_ranks.end()) continue;
-      const WorkProfile* profile = find_profile(*rank->second, clock, job, member.enter_ns);
-      if (profile == nullptr) continue;
-      answers.push_back({static_cast<std::int32_t>(p), static_cast<std::int32_t>(m), *profile});
+    const Proposal& proposal = proposals[p];
+    std::vector<std::int32_t> at_place;
+    if (proposal.place != ProgramPlace{}) {
+      at_place = members_at_place(report.stragglers[static_cast<std::size_t>(proposal.straggler)], job, role_of);
     }
+    answer(static_cast<std::int32_t>(p), proposal, clock, job, local_ranks, at_place, answers);
   }
   std::vector<std::vector<analysis::CaseMember>> members(proposals.size());
-  for (const Answer& answer : communicator.all_gather(std::span<const Answer>(answers)).values) {
-    const auto p = static_cast<std::size_t>(answer.proposal);
-    const Member& member = proposals[p].members[static_cast<std::size_t>(answer.member)];
-    members[p].push_back({member.trace_rank, member.work_ns, answer.profile});
-  }
+  for (const Answer& one : communicator.all_gather(std::span<const Answer>(answers)).values)
+    members[static_cast<std::size_t>(one.proposal)].push_back({one.trace_rank, one.work_ns, one.profile});
   return members;
 }
 
@@ -205,13 +307,13 @@ CollectedCases collect_cases(const exchange::Communicator& communicator, const C
                              const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
                              const std::vector<std::uint64_t>& roles, const JobReport& report) {
   const auto role_of = [&](std::int32_t trace_rank) { return roles[job.index_of(trace_rank)]; };
-  const std::vector<Proposal> mine = propose(cross, role_of, report).proposals();
+  const std::vector<Proposal> mine = propose(clock, job, cross, local_traces, role_of, report).proposals();
   Shortlist shortlist;
   for (const Proposal& proposal : communicator.all_gather(std::span<const Proposal>(mine)).values) {
     shortlist.offer(proposal);
   }
   const std::vector<Proposal> proposals = shortlist.proposals();
-  const auto members = ask_for_profiles(communicator, clock, job, local_traces, proposals);
+  const auto members = ask_for_profiles(communicator, clock, job, local_traces, role_of, report, proposals);
 
   CollectedCases result;
   for (std::size_t s = 0; s < std::min(report.stragglers.size(), most_stragglers); ++s) {

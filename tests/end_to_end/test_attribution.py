@@ -129,6 +129,17 @@ class Pipelines(AttributionTest):
                 causes += [straggler["cause"] for straggler in report["stragglers"]]
         self.assertGreaterEqual(causes.count("slow_kernel"), 0.95 * 10, causes)
 
+    def test_late_host_of_a_pipeline(self):
+        # A pause on a later stage hides in the wait for the first activations, so the first stage has it.
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                gpus, rank = [("4", 0), ("8", seed // 2 % 2)][seed % 2]
+                payload = ["--payload", "none"] if seed % 4 == 3 else []
+                report = self.job(seed, "--nodes", "1", "--gpus-per-node", gpus, "--pp", "4", "--steps", "20", *payload,
+                                  "--fault", f"late_host:rank={rank},pause=3ms", layers=1)
+                self.assertEqual(self.named(report), [(rank, "persistent")])
+                self.assertEqual(report["stragglers"][0]["cause"], "launch_starved")
+
     def test_clean_and_noisy_pipelines_name_nobody(self):
         for seed in range(10):
             with self.subTest(seed=seed):
@@ -136,6 +147,41 @@ class Pipelines(AttributionTest):
                 report = self.job(seed, "--nodes", "1", "--gpus-per-node", "4", "--pp", "4", "--steps", "24", *noise,
                                   layers=1)
                 self.assertEqual(self.named(report), [])
+
+
+class Stages(AttributionTest):
+    """A whole stage has no peers but its own members."""
+
+    LAYOUTS = [["--nodes", "1", "--gpus-per-node", "8", "--tp", "2", "--pp", "2", "--steps", "20"],
+               ["--nodes", "1", "--gpus-per-node", "8", "--pp", "4", "--steps", "12"]]
+
+    def stage_fault(self, seed, fault):
+        layout, stages = self.LAYOUTS[seed % 2], [2, 4][seed % 2]
+        stage = seed // 2 % stages
+        report = self.job(seed, *layout, "--micro-batches", "2", "--fault", fault.format(stage=stage), layers=2)
+        (straggler,) = report["stragglers"]
+        self.assertEqual((straggler["level"], straggler["place"], straggler["pattern"]),
+                         ("pipeline_stage", str(stage), "persistent"))
+        size = 8 // stages
+        self.assertEqual(straggler["trace_ranks"], list(range(stage * size, (stage + 1) * size)))
+        return straggler
+
+    def test_slow_gpus(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                self.assertEqual(self.stage_fault(seed, "slow_gpu:stage={stage},factor=1.2")["cause"], "slow_kernel")
+
+    def test_more_layers(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                straggler = self.stage_fault(seed, "extra_work:stage={stage},mode=layers")
+                self.assertEqual(straggler["cause"], "extra_work")
+                self.assertIn("uneven by design", " ".join(straggler["evidence"]))
+                with h5py.File(self.directory / "out" / "store.h5") as store:
+                    surplus = dict(zip(store["stage_balance/stage"].asstr()[()], store["stage_balance/surplus"][()]))
+                # Three layers instead of two, and little that does not belong to layers.
+                self.assertAlmostEqual(surplus.pop(straggler["place"]), 1 / 3, delta=0.02)
+                self.assertLess(max(surplus.values()), 0.02, "embedding and loss are uneven by design")
 
 
 class WithoutPayload(AttributionTest):

@@ -7,6 +7,7 @@
 namespace nsys_explain::analysis {
 
 /// Completes the cause of a straggler (after decide_cause, whose verdict only gives way where it is `unknown`):
+/// - a pipeline stage with more than its part of the layers (JobDelays::stages): extra_work;
 /// - GPUs that are known to be slow by kernels that run elsewhere, too (table gpu_speed): slow_kernel;
 /// - all its trace ranks lie on a slow link (JobReport::slow_links): slow_link.
 /// And gives the evidence that bears on the cause: for slow_kernel the clocks, power and temperature of its GPUs beside

@@ -9,7 +9,8 @@
 /// Delay costs (after Boehme et al. 2016, Scalasca): waiting is charged to the delay that caused it, wherever that
 /// lies. The last arriver of an instance is late by work beyond that of its peers since it was last tied to those who
 /// wait (its own), and by waiting beyond theirs (inherited); the first part stays with it, the second is handed on to
-/// the last arrivers of the instances in which it waited.
+/// the last arrivers of the instances in which it waited. What is more of one and less of the other made nobody late:
+/// longer work that only shortened a wait, or a wait after shorter work.
 ///
 /// Example: rank 1 works 100 longer than its peers, then meets rank 0, which waits 100; then rank 0 meets ranks 2 and
 /// 3, which wait 100 each. Rank 0 worked no longer than its peers, but waited 100 more: all 200 go on to rank 1, whose

@@ -15,6 +15,9 @@ struct Grouping {
   std::vector<std::string> place_of_rank;
 };
 
+/// The grouping of a level; null where there is none.
+const Grouping* find_grouping(std::span<const Grouping> groupings, Level level);
+
 /// One place with its trace ranks (indices, ascending).
 struct Place {
   Level level = Level::gpu;

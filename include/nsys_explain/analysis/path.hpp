@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "nsys_explain/analysis/steps.hpp"
@@ -54,8 +55,9 @@ struct PathArrival {
   Outcome outcome;           ///< if matched
   /// From the latest blocking exit, or the enter before this moment if later, to this enter; no_time: not known.
   Nanoseconds work_ns = no_time;
-  /// Of the kernels before it: beyond what they take on other GPUs; 0 where the GPU is not known to be slow.
-  Nanoseconds slower_kernels_ns = 0;
+  /// Of its work, known without peers to be too much: kernels that take longer than on other GPUs, or are more than a
+  /// pipeline stage's part of the layers; an idle GPU whose host is late more often than those of other ranks.
+  Nanoseconds surplus_ns = 0;
   Nanoseconds excess_work_ns = 0;  ///< beyond what is usual for peers; may be negative; 0 where there are none
   Nanoseconds excess_wait_ns = 0;  ///< likewise, of what compute waited
   Nanoseconds own_excess_ns = 0;   ///< excess work since the latest blocking collective
@@ -85,6 +87,10 @@ std::uint64_t names_of_kernels(const RankEvents& events);
 /// a path may come in any order and need not be complete.
 void set_outcomes(Path& path, std::span<const Outcome> outcomes);
 
+/// Stages of a pipeline differ in what they wait for, whatever they communicate: the first and the last exchange as
+/// much, and are no peers. `stage` is the number or name of the path's own, in any order; after set_outcomes.
+void tell_stages_apart(Path& path, std::string_view stage);
+
 /// One segment of work, and the wait that followed, on its way to those of its peers. Trivially copyable.
 struct WorkSample {
   std::uint64_t role = 0;
@@ -95,7 +101,8 @@ struct WorkSample {
   std::int32_t index = -1;
   std::uint32_t reserved = 0;
   Nanoseconds work_ns = 0;
-  Nanoseconds wait_ns = 0;
+  Nanoseconds surplus_ns = 0;  ///< PathArrival's, at most work_ns
+  Nanoseconds wait_ns = 0;     ///< without the surplus: whoever waited would have waited so much longer
 };
 
 /// What is usual at the place of one sample; no_time where it has no peer there. Trivially copyable.
@@ -109,12 +116,14 @@ struct UsualWork {
 /// Samples of a path that peers can be compared with.
 std::vector<WorkSample> work_samples(const Path& path);
 
-/// Medians (the lower one of two) over the samples of equal role, symbol, place and step. Any order; parallel to the
-/// input.
+/// Medians (the lower one of two) over the samples of equal role, symbol, place and step, of work and wait without
+/// surplus: where all peers share one trouble, such as the slow GPUs of a whole pipeline stage, it still shows. Any
+/// order; parallel to the input.
 std::vector<UsualWork> usual_work(std::span<const WorkSample> samples);
 
 /// Sets the excess of each arrival, `usual` being that of the path's own samples in any order. A rank that has no peer
-/// at a place is compared with itself in other steps; that cannot show what lasts, so its slower_kernels_ns is added.
+/// at a place is compared with itself in other steps; that cannot show what lasts, so it is compared without its
+/// surplus.
 void set_excess(Path& path, std::span<const UsualWork> usual);
 
 }  // namespace nsys_explain::analysis

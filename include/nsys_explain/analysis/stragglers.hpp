@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nsys_explain/analysis/levels.hpp"
+#include "nsys_explain/analysis/stage_balance.hpp"
 #include "nsys_explain/analysis/totals.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
@@ -12,6 +13,10 @@ namespace nsys_explain::analysis {
 
 /// The run is cut into at most this many bins, each a number of steps, so that what any rank holds stays small.
 inline constexpr std::size_t most_bins = 512;
+
+/// How many bins so many steps make, and which of them a step is in.
+std::size_t bins_of_steps(std::size_t steps);
+std::size_t bin_of_step(std::size_t step, std::size_t steps);
 
 /// Bins of time where no steps are known.
 inline constexpr std::size_t time_bins = 64;
@@ -23,8 +28,12 @@ struct JobDelays {
   std::vector<std::uint64_t> role;          ///< Path::role
   std::vector<std::int64_t> cost_ns;        ///< delay cost by rank, then bin
   std::vector<GpuSpeed> speed;              ///< against GPUs that run the same kernels
+  std::vector<StageBalance> stages;         ///< of a pipeline; empty where there is none
   std::vector<Nanoseconds> excess_work_ns;  ///< work beyond that of peers, over the run; may be negative
 };
+
+/// The stage that consists of just these trace ranks (indices, ascending), if it has more than its part of the layers.
+const StageBalance* find_overfull_stage(const JobDelays& delays, std::span<const std::size_t> ranks);
 
 /// For each rank a bound on the probability that it causes as much waiting as it does if all ranks were alike, that is,
 /// if in every bin the ranks' shares were dealt out at random. `caused[r * bins + b]` is what rank r caused in bin b.
@@ -45,10 +54,11 @@ struct StragglerCriteria {
 };
 
 /// Names the trace ranks, or places, whose delays cost the others more than chance among their likes (ranks of one
-/// role, places of the same roles) allows, or whose GPUs are known to be slow by their kernels, which needs no likes;
-/// and enough to matter; of places that share lateness the smallest that
-/// explains it (levels.hpp). One culprit is taken out before the next is looked for, so the smaller of two stays
-/// visible. Ordered by delay cost. `ranks`, `totals` and `delays` are parallel. Patterns are left to judge_pattern.
+/// role, places of the same roles) allows, or whose GPUs are known to be slow by their kernels, or that are a pipeline
+/// stage with more than its part of the layers, which need no likes; and enough to matter; of places that share
+/// lateness the smallest that explains it (levels.hpp). One culprit is taken out before the next is looked for, so the
+/// smaller of two stays visible. Ordered by delay cost. `ranks`, `totals` and `delays` are parallel. Patterns are left
+/// to judge_pattern.
 std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const Totals& totals,
                                        const JobDelays& delays, std::span<const Grouping> groupings,
                                        const StragglerCriteria& criteria = {});

@@ -59,13 +59,16 @@ struct Totals {
   std::vector<RankTotals> ranks;  ///< by index of the trace rank in `trace_ranks`
   std::vector<RankSpan> spans;
   std::vector<OperationTotals> operations;
-  std::vector<CommunicatorTotals> communicators;
-  Nanoseconds largest_skew_uncertainty_ns = -1;  ///< of all comparable instances; -1 where there is none
+  std::vector<CommunicatorTotals> communicators;  ///< count_instances
+  Nanoseconds largest_skew_uncertainty_ns = -1;   ///< of all comparable instances; -1 where there is none
 };
 
-Totals make_totals(std::size_t trace_ranks, std::size_t communicators);
+Totals make_totals(std::size_t trace_ranks);
 
-/// Adds a block whose waits were computed. `trace_ranks` is ascending.
+/// Adds the instances of a block to those of its communicator.
+void count_instances(CommunicatorTotals& totals, const MatchedBlock& block);
+
+/// Adds a block whose waits were computed, all but its communicator's instances. `trace_ranks` is ascending.
 void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::int32_t> trace_ranks);
 
 /// GB/s with GB = 1e9; empty where nothing of known size was transferred.

@@ -135,6 +135,26 @@ TEST(DelayCosts, WhatIsHandedOnStillNamesWhoWaits) {
   EXPECT_EQ(costs.waits, (Waits{{{1, 0}, 90}, {{1, 3}, 45}, {{1, 4}, 90}, {{2, 0}, 30}, {{2, 3}, 15}, {{2, 4}, 30}}));
 }
 
+TEST(DelayCosts, WorkThatOnlyShortenedAWaitMadeNobodyLate) {
+  // Rank 0 worked 30 longer, and then waited 30 less than its peers for rank 1; what rank 2 waits for later is the
+  // schedule.
+  Job job(3);
+  job.meet(1, {{0, {130, 30}}, {1, {200, 0}}});
+  job.paths[0].arrivals[0].excess_wait_ns = -30;
+  job.meet(2, {{0, {80, 0}}, {2, {150, 0}}});
+  const auto costs = job.settle_all();
+  EXPECT_EQ(costs.of_rank, (std::vector<Nanoseconds>{0, 0, 0}));
+  EXPECT_EQ(costs.unattributed, 70 + 130);
+}
+
+TEST(DelayCosts, WaitingAfterHavingWorkedLessMadeNobodyLate) {
+  // Rank 0 worked 60 less than its peers and waited 60 for rank 1, which is on time: so it is itself.
+  Job job(3);
+  job.meet(1, {{0, {40, -60}}, {1, {100, 0}}});
+  job.meet(2, {{0, {80, 0}}, {2, {150, 0}}});
+  EXPECT_EQ(job.settle_all().of_rank, (std::vector<Nanoseconds>{0, 0, 0}));
+}
+
 TEST(DelayCosts, StructureIsNobodysDelay) {
   // Rank 1 has more to do than rank 0, as all ranks of its role have.
   Job job(2);

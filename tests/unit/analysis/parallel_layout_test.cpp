@@ -67,6 +67,17 @@ TEST(ParallelLayout, PairsOfNeighboursChainToAPipeline) {
       << "three operations a rank are fewer than its exchanges: gradients";
 }
 
+TEST(ParallelLayout, OneCommunicatorThatMostlyExchangesIsAPipeline) {
+  LayoutCommunicator all = exchanges({0, 1, 2, 3}, 480);
+  all.instances += 17;
+  EXPECT_EQ(layout(4, {all}), (Layout{{Level::pipeline_stage, "0123"}}));
+  LayoutCommunicator two = exchanges({0, 1}, 480);
+  two.instances += 17;
+  EXPECT_EQ(layout(2, {two}), Layout{}) << "may be all-to-all";
+  all.pair_exchanges = 17;
+  EXPECT_EQ(layout(4, {all}), Layout{});
+}
+
 TEST(ParallelLayout, ExchangesOfNeighbouringExpertsAreNoPipeline) {
   // All-to-all between two is two sends and receives, too; stages are farther apart.
   std::vector<LayoutCommunicator> job;

@@ -151,6 +151,16 @@ TEST(UsualWork, IsTheMedianOfPeersAtOnePlace) {
   EXPECT_EQ(usual[5].work_ns, no_time) << "alone in its role";
 }
 
+TEST(UsualWork, IsWithoutWhatAllPeersAreKnownToHaveTooMuch) {
+  // Both GPUs of a stage are slow: 30 of 120 and 31 of 125 are known to be too much.
+  std::vector<WorkSample> samples{sample(0, 120), sample(1, 125)};
+  samples[0].surplus_ns = 30;
+  samples[1].surplus_ns = 31;
+  const auto usual = usual_work(samples);
+  EXPECT_EQ(usual[0].work_ns, 90) << "the lower of 90 and 94";
+  EXPECT_EQ(usual[1].work_ns, 90);
+}
+
 TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
   std::vector<Arrival> arrivals;
   for (int s = 0; s < 6; ++s) {
@@ -175,13 +185,14 @@ TEST(Excess, OfARankWithoutPeersHoldsWhatItsKernelsTakeLongerThanElsewhere) {
   }
   const Nanoseconds ms = 1'000'000;
   Path path = path_of(arrivals, {StepSource::nvtx, {0, 100 * ms, 200 * ms, 300 * ms, 400 * ms, 500 * ms}, 600 * ms});
-  for (std::size_t i = 1; i < arrivals.size(); i += 2) path.arrivals[i].slower_kernels_ns = 5 * ms;
+  for (std::size_t i = 1; i < arrivals.size(); i += 2) path.arrivals[i].surplus_ns = 5 * ms;
   std::vector<UsualWork> usual;
   for (const WorkSample& s : work_samples(path)) usual.push_back({s.trace_rank, s.index, no_time, no_time});
   Path compared = path;
   set_excess(path, usual);
   EXPECT_EQ(path.arrivals[7].excess_work_ns, 5 * ms) << "30 ms like every time, 5 of them too many";
   EXPECT_EQ(path.work_before_ns.back(), 6 * 5 * ms);
+  EXPECT_EQ(path.arrivals[7].excess_wait_ns, 0) << "it was the last";
   for (UsualWork& u : usual) u = {u.trace_rank, u.index, 28 * ms, 0};
   set_excess(compared, usual);
   EXPECT_EQ(compared.arrivals[7].excess_work_ns, 2 * ms) << "peers know better";

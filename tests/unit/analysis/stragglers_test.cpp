@@ -58,7 +58,7 @@ struct Case {
   Totals totals;
   JobDelays delays;
 
-  explicit Case(std::size_t count) : totals(make_totals(count, 1)) {
+  explicit Case(std::size_t count) : totals(make_totals(count)) {
     ranks.resize(count);
     delays.bins = case_bins;
     delays.by_step = true;

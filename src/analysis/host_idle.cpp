@@ -1,0 +1,63 @@
+#include "nsys_explain/analysis/host_idle.hpp"
+
+#include <algorithm>
+
+#include "nsys_explain/analysis/stragglers.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr double false_alarm_rate = 1e-3;
+constexpr double smallest_share_of_kernels = 0.01;
+
+std::int64_t lower_median(std::vector<std::int64_t> values) {
+  const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// What is usual in each bin: the lower median of the ranks it is known of; 0 where there are none.
+std::vector<std::int64_t> usual_idle(std::span<const std::int64_t> idle_ns, std::span<const std::int64_t> kernel_ns,
+                                     std::size_t bins) {
+  std::vector<std::int64_t> usual(bins, 0);
+  for (std::size_t b = 0; b < bins; ++b) {
+    std::vector<std::int64_t> known;
+    for (std::size_t i = b; i < idle_ns.size(); i += bins)
+      if (kernel_ns[i] > 0) known.push_back(idle_ns[i]);
+    if (!known.empty()) usual[b] = lower_median(std::move(known));
+  }
+  return usual;
+}
+
+double surplus_of(std::span<const std::int64_t> idle_ns, std::span<const std::int64_t> kernel_ns,
+                  std::span<const std::int64_t> usual) {
+  std::vector<std::int64_t> own, more, kernels;
+  for (std::size_t b = 0; b < usual.size(); ++b) {
+    if (kernel_ns[b] <= 0) continue;
+    own.push_back(idle_ns[b]);
+    more.push_back(idle_ns[b] - usual[b]);
+    kernels.push_back(kernel_ns[b]);
+  }
+  if (own.empty()) return 0;
+  const auto own_ns = static_cast<double>(lower_median(std::move(own)));
+  const auto more_ns = static_cast<double>(lower_median(std::move(more)));
+  if (more_ns < smallest_share_of_kernels * static_cast<double>(lower_median(std::move(kernels)))) return 0;
+  return own_ns > 0 ? std::clamp(more_ns / own_ns, 0.0, 1.0) : 0;
+}
+
+}  // namespace
+
+std::vector<double> host_idle_surplus(std::span<const std::int64_t> idle_ns, std::span<const std::int64_t> kernel_ns,
+                                      std::size_t bins) {
+  const std::size_t ranks = bins > 0 ? idle_ns.size() / bins : 0;
+  std::vector<double> surplus(ranks, 0);
+  if (ranks < 2) return surplus;
+  const std::vector<double> p_values = caused_wait_p_values(idle_ns, ranks, bins);
+  const std::vector<std::int64_t> usual = usual_idle(idle_ns, kernel_ns, bins);
+  for (std::size_t r = 0; r < ranks; ++r)
+    if (p_values[r] * static_cast<double>(ranks) <= false_alarm_rate)
+      surplus[r] = surplus_of(idle_ns.subspan(r * bins, bins), kernel_ns.subspan(r * bins, bins), usual);
+  return surplus;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,108 @@
+#include "work_surplus.hpp"
+
+#include <algorithm>
+
+#include "nsys_explain/analysis/activity_summary.hpp"
+#include "nsys_explain/analysis/host_idle.hpp"
+#include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/analysis/work_profile.hpp"
+#include "pack.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+std::vector<GpuSpeed> share_speeds(const exchange::Communicator& communicator, const JobRanks& job,
+                                   const std::vector<Table>& rank_tables) {
+  std::vector<GpuSpeed> of_rank(job.numbers.size());
+  for (const std::vector<GpuSpeed>& part : all_gather_packed(communicator, analysis::gpu_speeds(rank_tables)))
+    for (const GpuSpeed& speed : part) of_rank[job.index_of(speed.trace_rank)] = speed;
+  return of_rank;
+}
+
+/// What an arrival adds to the sums of its trace rank.
+using Value = Nanoseconds (*)(const analysis::PathArrival& arrival, const WorkProfile& profile);
+
+Nanoseconds kernel_time(const analysis::PathArrival& /*arrival*/, const WorkProfile& profile) {
+  return profile.kernel_ns;
+}
+
+/// No more than the work itself: profiles of arrivals close to each other may hold the same time.
+Nanoseconds host_idle(const analysis::PathArrival& arrival, const WorkProfile& profile) {
+  return arrival.work_ns == no_time ? 0 : std::min(arrival.work_ns, analysis::host_idle_ns(profile));
+}
+
+/// Collective: sums by trace rank and bin, of whole steps, so that captures that began or ended within one count alike.
+std::vector<std::int64_t> sum_by_bin(const exchange::Communicator& communicator, const JobRanks& job, std::size_t steps,
+                                     const std::vector<LocalTrace>& local_traces, Value value) {
+  const std::size_t bins = analysis::bins_of_steps(steps);
+  std::vector<std::int64_t> sums(job.numbers.size() * bins, 0);
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      const std::size_t row = job.index_of(rank.trace_rank) * bins;
+      for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
+        const analysis::PathArrival& arrival = rank.path.arrivals[i];
+        if (!arrival.whole_step || arrival.step < 0) continue;
+        sums[row + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps)] +=
+            value(arrival, rank.profiles[i]);
+      }
+    }
+  }
+  return communicator.sum(sums);
+}
+
+/// Collective: shared_kernel_shares, on every tool rank.
+std::vector<double> share_shared_kernels(const exchange::Communicator& communicator, const JobRanks& job,
+                                         const std::vector<Table>& rank_tables, const analysis::Grouping& stages) {
+  std::vector<double> shares;
+  if (const Table* kernels = find_table(rank_tables, "kernels_by_launch"))
+    shares = analysis::shared_kernel_shares(*kernels, job.numbers, stages);
+  return communicator.broadcast(std::span<const double>(shares));
+}
+
+/// Of the local ranks: what they have of each, by index of the trace rank.
+void set_surplus(std::span<const double> kernel_surplus, std::span<const double> idle_surplus, const JobRanks& job,
+                 std::vector<LocalTrace>& local_traces) {
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      const std::size_t r = job.index_of(rank.trace_rank);
+      for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
+        analysis::PathArrival& arrival = rank.path.arrivals[i];
+        const auto part = [&](double share, Value value) {
+          return static_cast<Nanoseconds>(share * static_cast<double>(value(arrival, rank.profiles[i])));
+        };
+        arrival.surplus_ns = part(kernel_surplus[r], kernel_time) + part(idle_surplus[r], host_idle);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRanks& job,
+                         const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings,
+                         std::size_t steps, std::vector<LocalTrace>& local_traces) {
+  WorkSurplus surplus;
+  surplus.speed = share_speeds(communicator, job, rank_tables);
+  std::vector<double> kernel_surplus(job.numbers.size(), 0), idle_surplus(job.numbers.size(), 0);
+  if (steps > 0) {
+    const analysis::Grouping* stages = analysis::find_grouping(groupings, Level::pipeline_stage);
+    analysis::KernelTime time;
+    time.bins = analysis::bins_of_steps(steps);
+    time.kernel_ns = sum_by_bin(communicator, job, steps, local_traces, kernel_time);
+    const std::vector<std::int64_t> idle_ns = sum_by_bin(communicator, job, steps, local_traces, host_idle);
+    idle_surplus = analysis::host_idle_surplus(idle_ns, time.kernel_ns, time.bins);
+    if (stages != nullptr) {
+      time.shared = share_shared_kernels(communicator, job, rank_tables, *stages);
+      surplus.stages = analysis::compare_stages(time, surplus.speed, *stages);
+    }
+  }
+  for (const analysis::StageBalance& stage : surplus.stages)
+    if (stage.overfull())
+      for (const std::size_t r : stage.ranks) kernel_surplus[r] = stage.surplus;
+  for (std::size_t r = 0; r < kernel_surplus.size(); ++r)
+    if (surplus.speed[r].slow) kernel_surplus[r] = 1 - (1 - kernel_surplus[r]) / surplus.speed[r].ratio;
+  set_surplus(kernel_surplus, idle_surplus, job, local_traces);
+  return surplus;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "job_ranks.hpp"
+#include "local_traces.hpp"
+#include "nsys_explain/analysis/levels.hpp"
+#include "nsys_explain/analysis/stage_balance.hpp"
+#include "nsys_explain/exchange/communicator.hpp"
+#include "nsys_explain/model/activity_summary.hpp"
+
+/// Work beyond what is usual that no comparison with peers shows, because there are none, or they share it: of slow
+/// GPUs, of pipeline stages with too many layers, of hosts that are late.
+namespace nsys_explain::pipeline {
+
+/// The same on every tool rank.
+struct WorkSurplus {
+  std::vector<GpuSpeed> speed;                 ///< by index of the trace rank; what was not compared is not slow
+  std::vector<analysis::StageBalance> stages;  ///< where `groupings` know stages, and the job has steps
+};
+
+/// Collective: finds it, and sets PathArrival::surplus_ns of the local ranks, whose paths count `steps` steps
+/// of the job. `rank_tables` are the joined ones on rank 0, empty elsewhere.
+WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRanks& job,
+                         const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings,
+                         std::size_t steps, std::vector<LocalTrace>& local_traces);
+
+}  // namespace nsys_explain::pipeline
