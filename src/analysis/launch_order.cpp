@@ -54,10 +54,12 @@ LaunchOrder::LaunchOrder(const RankEvents& events) {
                      [](const Communication& a, const Communication& b) { return a.enter_ns < b.enter_ns; });
 }
 
-std::optional<LaunchSegment> LaunchOrder::before(Nanoseconds enter_ns) const {
-  const auto found = std::lower_bound(communications_.begin(), communications_.end(), enter_ns,
+std::optional<LaunchSegment> LaunchOrder::before(Nanoseconds enter_ns, std::size_t which) const {
+  const auto first = std::lower_bound(communications_.begin(), communications_.end(), enter_ns,
                                       [](const Communication& c, Nanoseconds time_ns) { return c.enter_ns < time_ns; });
-  if (found == communications_.end() || found->enter_ns != enter_ns) return std::nullopt;
+  if (static_cast<std::size_t>(communications_.end() - first) <= which) return std::nullopt;
+  const auto found = first + static_cast<std::ptrdiff_t>(which);
+  if (found->enter_ns != enter_ns) return std::nullopt;
   return LaunchSegment{found->previous_launch_ns, found->launch_ns,
                        std::span(kernels_).subspan(found->first, found->last - found->first)};
 }

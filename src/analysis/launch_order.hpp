@@ -35,8 +35,9 @@ class LaunchOrder {
  public:
   explicit LaunchOrder(const RankEvents& events);
 
-  /// What was launched before the communication kernel that starts at `enter_ns`; empty where there is none.
-  std::optional<LaunchSegment> before(Nanoseconds enter_ns) const;
+  /// What was launched before the communication kernel that starts at `enter_ns`, of several that start at once the
+  /// one after `which` others; empty where there is none.
+  std::optional<LaunchSegment> before(Nanoseconds enter_ns, std::size_t which = 0) const;
 
  private:
   struct Communication {

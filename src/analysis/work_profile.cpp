@@ -67,10 +67,12 @@ std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const 
   const HostActivity host(events);
   const LaunchOrder order(events);
   const std::vector<std::uint64_t> hashes = hash_kernel_kinds(events);
+  std::size_t at_once = 0;  // how many before this one entered at the same time
   for (const Arrival& arrival : arrivals) {
     WorkProfile profile;
     profile.enter_ns = arrival.enter_ns;
-    if (const auto segment = order.before(arrival.enter_ns)) {
+    at_once = !profiles.empty() && profiles.back().enter_ns == arrival.enter_ns ? at_once + 1 : 0;
+    if (const auto segment = order.before(arrival.enter_ns, at_once)) {
       std::int64_t kernel_ns = 0;
       for (const LaunchedKernel& launched : segment->kernels) {
         const Kernel& kernel = events.device.kernels[launched.kernel];

@@ -159,6 +159,21 @@ TEST(WorkProfile, CountsKernelsByLaunchNotByExecution) {
   EXPECT_EQ(profiles[1].part(WorkPart::compute), 50 * us);
 }
 
+TEST(WorkProfile, KernelsCountOnceWhereTwoCollectivesStartAtOnce) {
+  RankFixture rank;
+  rank.kernel("x", 10 * us, 20 * us, 50 * us);
+  rank.kernel("nccl1", 15 * us, 100 * us, 300 * us);
+  rank.kernel("nccl2", 20 * us, 100 * us, 200 * us);
+  rank.kernel("y", 30 * us, 300 * us, 320 * us);
+  rank.kernel("nccl3", 40 * us, 330 * us, 340 * us);
+  const RankEvents events = rank.events();
+  const std::vector<Arrival> arrivals{arrival(100 * us, 300 * us, no_time), arrival(100 * us, 200 * us, no_time),
+                                      arrival(330 * us, 340 * us, 30 * us)};
+  const auto profiles = profile_work(events, arrivals);
+  EXPECT_EQ(profiles[0].kernel_ns + profiles[1].kernel_ns, 30 * us);
+  EXPECT_EQ(profiles[2].kernel_ns, 20 * us);
+}
+
 TEST(WorkProfile, HashTellsNamesAndGridsButNotOrderOrTime) {
   const auto hash = [](std::initializer_list<std::pair<const char*, int>> kernels, Nanoseconds duration_ns) {
     RankFixture rank;
