@@ -60,7 +60,7 @@ std::string advice_for_host(WorkPart part) {
       return "make fewer and larger launches (CUDA graphs, torch.compile, fused kernels), and compare the CPU "
              "frequency governor and load of this host with its peers'";
     default:
-      return "find what the host did in the idle times of its GPU (rows of straggler_cases): capture this rank again "
+      return "find what the host did in the idle times of its GPU (rows of straggler_cases or long_waits): capture this rank again "
              "with -t cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree --python-sampling=true";
   }
 }
