@@ -136,7 +136,7 @@ TEST(Totals, WithoutSizesATraceRankHasNoBandwidth) {
   MatchedBlock block = block_of({member(0, 0, 100), member(1, 50, 120)});
   block.instances[0].message_bytes = -1;
   compute_all(block, {0, 0});
-  Totals totals = make_totals(2, 1);
+  Totals totals = make_totals(2);
   accumulate(totals, block, std::vector<std::int32_t>{0, 1});
   EXPECT_EQ(totals.ranks[0].arrivals, 1);
   EXPECT_FALSE(bus_bandwidth_gbs(totals.ranks[0]).has_value());
