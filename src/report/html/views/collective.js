@@ -37,7 +37,7 @@ export function collectivePanel() {
   const costliest = [...collectives].sort((a, b) => b.wait_ns - a.wait_ns || a.instance - b.instance).slice(0, listed);
   const delayed = known(stragglerCases), long = known(longWaits);
   select.append(...[group("Delayed by late trace ranks, looked into", delayed), group("Single long waits, looked into", long),
-    group("Most waiting", costliest), elsewhere].filter((one) => one));
+    group("Most waiting", costliest)].filter((one) => one));
   const telling = stragglers.map((one) => tellingCaseOf(one.trace_rank)).find((row) => row !== null && byInstance.has(row.instance));
   const first = telling ? byInstance.get(telling.instance) : long[0] ?? costliest[0];
   select.value = first.instance;
@@ -52,7 +52,11 @@ export function collectivePanel() {
 export function showCollective(instance, scroll = true, remark = "") {
   const one = byInstance.get(instance);
   if (!one) return;
-  elsewhere.replaceChildren(...[...select.options].some((option) => Number(option.value) === instance && option.parentNode !== elsewhere) ? [] : [choice(one)]);
+  elsewhere.remove();
+  if (![...select.options].some((option) => Number(option.value) === instance)) {
+    elsewhere.replaceChildren(choice(one));
+    select.append(elsewhere);
+  }
   select.value = instance;
   draw(one, remark);
   if (scroll) document.getElementById("collective").scrollIntoView();

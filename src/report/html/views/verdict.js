@@ -43,7 +43,8 @@ export function verdict() {
     ["Sessions by clock", clockMethods()],
   ];
   const list = stragglers.slice(0, 8).map((one) => node("li", {},
-    node("a", {href: `#rank-${one.trace_rank}`}, one.level === "gpu" || !one.place ? `Trace rank ${one.trace_rank}` : `${heading(one.level)} ${one.place}`),
+    one.level === "gpu" || !one.place ? node("a", {href: `#rank-${one.trace_rank}`}, `Trace rank ${one.trace_rank}`)
+      : node("a", {href: "#levels"}, `${heading(one.level)} ${one.place}`),
     ` (${one.pattern}, cause: ${heading(String(one.cause))}): its delays cost ${duration(one.delay_cost_ns)} of waiting, ` +
       `${duration(one.caused_wait_ns)} of it in the collectives to which it came late (${significant(one.gpu_hours_per_day, 3)} GPU-hours a day at this rate); `,
     node("a", {href: "#heat"}, "see when"), ", ", why(one)));
