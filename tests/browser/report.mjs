@@ -125,7 +125,7 @@ const tests = {
     const {page} = late;
     const report = JSON.parse(readFileSync(join(dirname(pages.late), "report.json"), "utf8"));
     const headings = await page.locator("#levels h3").allInnerTexts();
-    assert.deepEqual(headings, ["By node (2)", "By rail (4)", "By pipeline stage (2)", "By tensor index (2)", "By data index (2)"]);
+    assert.deepEqual(headings, ["By node (2)", "By rail (4)", "By pipeline stage (2)", "By tensor index (2)", "By data index (2)", "Balance of the pipeline stages"]);
     const places = (level) => page.locator(`#levels table[aria-label='By ${level}'] tbody tr`);
     // The stage and the index that hold the late trace rank come first: their delays cost most.
     assert.match(await places("pipeline stage").first().innerText(), new RegExp(`^${pages.lateStage}\\s`));

@@ -51,7 +51,7 @@ def hostile_traces(directory, source):
 
 def large_job(directory):
     """1,024 trace ranks and a short run: views are as large as they get with that many ranks."""
-    subprocess.run([SYNTH, "--out", directory, "--nodes", "128", "--gpus-per-node", "8", "--tp", "8", "--files", "per_node", "--steps", "2",
+    subprocess.run([SYNTH, "--out", directory, "--nodes", "128", "--gpus-per-node", "8", "--tp", "8", "--files", "per_node", "--steps", "4",
                     "--layers", "1", "--seed", "3", "--truth", "none", "--fault", "slow_gpu:rank=37,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
     return directory
 

@@ -13,7 +13,7 @@ export function cases() {
   const link = (row) => holdsCollective(row.instance)
     ? node("a", {href: "#collective", onclick: () => showCollective(row.instance)}, `instance ${row.instance}`) : `instance ${row.instance}`;
   return node("div", {}, sortableTable([{name: "instance", title: "collective", text: true, show: link}, {name: "last_enter_ns", title: "at", unit: "ns"},
-    {name: "trace_rank", title: "last came"}, {name: "caused_wait_ns", title: "caused wait", unit: "ns"}, {name: "peer_trace_rank", title: "median peer"},
+    {name: "trace_rank", title: "late trace rank"}, {name: "caused_wait_ns", title: "caused wait", unit: "ns"}, {name: "peer_trace_rank", title: "median peer"},
     {name: "behind_ns", title: "more work than the peer", unit: "ns"}, {name: "cause", title: "speaks for", text: true, show: causeText},
     {name: "part", title: "what differs most", text: true, show: (row) => row.part === "none" ? "-" : heading(row.part)},
     {name: "more_ns", title: "by", unit: "ns"}, {name: "same_kernels", title: "same kernels", text: true, show: (row) => row.same_kernels ? "yes" : "no"}],

@@ -1,6 +1,6 @@
-import {ranks, stragglers, view} from "../data.js";
+import {ranks, rows, stragglers, view} from "../data.js";
 import {count, heading, node} from "../format.js";
-import {sortableTable} from "../table.js";
+import {plainTable, sortableTable} from "../table.js";
 
 // Places that the verdict names.
 const latePlaces = new Set(stragglers.map((one) => `${one.level} ${one.place}`));
@@ -23,5 +23,6 @@ export function levels() {
     const places = list.filter((row) => row.level === level).sort((a, b) => b.delay_cost_ns - a.delay_cost_ns || a.first_trace_rank - b.first_trace_rank);
     return node("div", {class: "level"}, node("h3", {}, `By ${heading(level)} (${count(places.length)})`),
       sortableTable(columns(level), places, {label: `By ${heading(level)}`, limit: 128, marked: (row) => latePlaces.has(`${row.level} ${row.place}`)}));
-  }));
+  }), rows("stage_balance").length > 0 ? node("div", {}, node("h3", {}, "Balance of the pipeline stages"),
+    node("p", {class: "note"}, "Kernel time per span of whole steps; what only one stage runs (embedding, head, loss) is uneven by design."), plainTable("stage_balance")) : null);
 }
