@@ -115,12 +115,12 @@ bool is_hardware(Level level) {
 
 /// Where the same trace ranks are a piece of hardware and a place in the layout, more work is the layout's doing, and
 /// anything else more likely the hardware's.
-void choose_name(Straggler& straggler) {
+void choose_name(bool overfull_stage, Straggler& straggler) {
   const bool by_layout = straggler.cause == Cause::extra_work;
   const auto better = std::find_if(straggler.also.begin(), straggler.also.end(),
                                    [&](const PlaceName& place) { return is_hardware(place.level) != by_layout; });
   const bool fits = is_hardware(straggler.level) != by_layout;
-  if (straggler.level != Level::gpu && !fits && better != straggler.also.end()) {
+  if ((straggler.level != Level::gpu || overfull_stage) && !fits && better != straggler.also.end()) {
     std::swap(straggler.level, better->level);
     std::swap(straggler.place, better->name);
   }
@@ -155,7 +155,7 @@ void complete_unknown_cause(const JobReport& report, const JobDelays& delays, St
 
 void complete_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
   complete_unknown_cause(report, delays, straggler);
-  choose_name(straggler);
+  choose_name(is_overfull_stage(report, delays, straggler), straggler);
 }
 
 }  // namespace nsys_explain::analysis

@@ -115,9 +115,8 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
 
 }  // namespace
 
-std::vector<Finding> find_problems(const JobReport& report) {
+std::vector<Finding> find_problems(const JobReport& report, std::vector<Finding> findings) {
   const JobTotals totals = add_up(report);
-  std::vector<Finding> findings;
   add_straggler_findings(report, findings);
   add_rotating_delay_finding(report, findings);
   add_long_wait_finding(report, findings);

@@ -120,7 +120,8 @@ struct Speed {
   }
   double p_value(std::size_t ranks) const {
     const double z = squared_weights > 0 ? weighted_z / std::sqrt(squared_weights) : 0;
-    return std::min(1.0, 0.5 * std::erfc(z / std::numbers::sqrt2) * static_cast<double>(ranks));
+    const double p = 0.5 * std::erfc(z / std::numbers::sqrt2) * static_cast<double>(ranks);
+    return std::clamp(p, std::numeric_limits<double>::min(), 1.0);  // a double cannot hold less, and it is not 0
   }
 };
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "finding_sizes.hpp"
+#include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
@@ -60,7 +61,8 @@ std::string advice_for_host(WorkPart part) {
       return "make fewer and larger launches (CUDA graphs, torch.compile, fused kernels), and compare the CPU "
              "frequency governor and load of this host with its peers'";
     default:
-      return "find what the host did in the idle times of its GPU (rows of straggler_cases or long_waits): capture this rank again "
+      return "find what the host did in the idle times of its GPU (rows of straggler_cases or long_waits): capture "
+             "this rank again "
              "with -t cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree --python-sampling=true";
   }
 }
@@ -215,6 +217,30 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
       "nobody is late often enough to be named for these; each line is one collective (rows of table long_waits)");
   finding.recommendation = advice(cause, part);
   findings.push_back(std::move(finding));
+}
+
+std::vector<Finding> unproven_findings(std::span<const UnprovenStraggler> unproven) {
+  std::vector<Finding> findings;
+  for (const UnprovenStraggler& one : unproven) {
+    Straggler who;
+    who.level = one.level;
+    who.place = one.place;
+    who.trace_ranks = one.trace_ranks;
+    who.trace_rank = one.trace_ranks.front();
+    findings.push_back(
+        {"unproven-straggler",
+         FindingSeverity::low,
+         fmt::format("{} seems to make the others wait ({:.1f}% of all GPU time), but {} steps are too few to prove it",
+                     culprit_name(who), 100 * one.cost_share, one.steps),
+         {fmt::format("were it like its peers, its delays would cost this much with a probability of at most {:.1e}; a "
+                      "verdict takes {:.1e}, so that a job whose ranks are alike names nobody",
+                      one.p_value, one.verdict_p_value),
+          fmt::format("if all steps are like these, {} prove it", one.steps_needed)},
+         fmt::format("capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and "
+                     "compare delay_cost_ns and own_lateness_ns by trace rank in table steps",
+                     one.steps_needed)});
+  }
+  return findings;
 }
 
 }  // namespace nsys_explain::analysis

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <numbers>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -81,7 +83,8 @@ std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, s
       for (std::size_t r = 0; r < ranks; ++r) log_p[r] = std::min(log_p[r], log_moments - weight * sums[r]);
     }
   }
-  for (double& value : log_p) value = std::exp(value);
+  // As small as chance may be: a probability that a double cannot hold is not 0.
+  for (double& value : log_p) value = std::max(std::exp(value), std::numeric_limits<double>::min());
   return log_p;
 }
 
@@ -121,17 +124,28 @@ std::vector<std::vector<std::size_t>> classes_of_likes(std::span<const Place> pl
   return classes;
 }
 
-/// p-values of the places of one class that chance does not explain, 1 for the others.
+/// What chance has to say about each place.
+struct Probabilities {
+  std::vector<double> proven;  ///< up to the limit of verdicts; 1 above
+  std::vector<double> likely;  ///< above that, up to the limit of a mention; 1 elsewhere
+};
+
+/// Takes one culprit after the other out of a class, down to the first that is not proven.
 void test_class(std::vector<std::size_t> members, std::span<const Place> places, const JobDelays& delays, double limit,
-                std::vector<double>& p_values) {
+                double mention_limit, Probabilities& probabilities) {
   while (members.size() > 1) {
     std::vector<std::int64_t> rows = cost_rows(members, places, delays);
     // Steps are independent draws; spans of time need not be.
     const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, members.size(), delays.bins);
     const std::vector<double> p = caused_wait_p_values(rows, members.size(), bins);
     const auto best = std::min_element(p.begin(), p.end()) - p.begin();
-    if (p[static_cast<std::size_t>(best)] > limit) return;
-    p_values[members[static_cast<std::size_t>(best)]] = p[static_cast<std::size_t>(best)];
+    const std::size_t place = members[static_cast<std::size_t>(best)];
+    const double p_value = p[static_cast<std::size_t>(best)];
+    if (p_value > limit) {
+      if (p_value <= mention_limit && delays.by_step) probabilities.likely[place] = p_value;
+      return;
+    }
+    probabilities.proven[place] = p_value;
     members.erase(members.begin() + best);
   }
 }
@@ -150,18 +164,66 @@ double overfull_by_chance(const Place& place, const JobDelays& delays) {
   return stage == nullptr ? 1 : stage->p_value;
 }
 
-/// The significant places that a fit of the ranks' excess work needs.
+/// Two-sided probability that of `all` bins so many, or so few, go to one of two that are alike.
+double sign_test(std::size_t one, std::size_t all) {
+  const auto n = static_cast<double>(all);
+  double tail = 0;
+  for (std::size_t k = 0; k <= std::min(one, all - one); ++k) {
+    const auto successes = static_cast<double>(k);
+    tail += std::exp(std::lgamma(n + 1) - std::lgamma(successes + 1) - std::lgamma(n - successes + 1) -
+                     n * std::numbers::ln2);
+  }
+  return std::min(1.0, 2 * tail);
+}
+
+/// True where two ranks are late at different times, by more than the chance with which one trouble may hit now this,
+/// now that of them: they have less than half of their lateness in common, and one of them is ahead in most bins.
+bool late_at_other_times(std::size_t a, std::size_t b, const JobDelays& delays) {
+  constexpr double chance = 0.01;
+  Nanoseconds common = 0, all = 0;
+  std::size_t ahead = 0, different = 0;
+  for (std::size_t bin = 0; bin < delays.bins; ++bin) {
+    const Nanoseconds of_a = std::max<Nanoseconds>(0, delays.excess_work_ns[a * delays.bins + bin]);
+    const Nanoseconds of_b = std::max<Nanoseconds>(0, delays.excess_work_ns[b * delays.bins + bin]);
+    common += 2 * std::min(of_a, of_b);
+    all += of_a + of_b;
+    if (of_a == of_b) continue;
+    ++different;
+    if (of_a > of_b) ++ahead;
+  }
+  return 2 * common < all && sign_test(ahead, different) < chance;
+}
+
+/// A place in which two culprits, each proven by itself, are late at other times than each other.
+bool holds_two_culprits(const Place& place, std::span<const Place> places, std::span<const double> p_values,
+                        const JobDelays& delays) {
+  std::vector<std::size_t> culprits;
+  for (std::size_t p = 0; p < places.size(); ++p) {
+    const std::vector<std::size_t>& ranks = places[p].ranks;
+    if (p_values[p] < 1 && ranks.size() == 1 &&
+        std::binary_search(place.ranks.begin(), place.ranks.end(), ranks.front()))
+      culprits.push_back(ranks.front());
+  }
+  for (std::size_t i = 0; i < culprits.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (late_at_other_times(culprits[i], culprits[j], delays)) return true;
+  return false;
+}
+
+/// The places of those with a p-value below 1 that a fit of the ranks' excess work needs.
 std::vector<std::size_t> explaining_places(std::span<const Place> places, std::span<const double> p_values,
                                            const JobDelays& delays) {
   std::vector<std::size_t> significant;
   std::vector<Place> candidates;
   for (std::size_t p = 0; p < places.size(); ++p) {
     if (p_values[p] >= 1) continue;
+    if (places[p].ranks.size() > 1 && holds_two_culprits(places[p], places, p_values, delays)) continue;
     significant.push_back(p);
     candidates.push_back(places[p]);
   }
   std::vector<Nanoseconds> lateness;
-  for (const Nanoseconds excess : delays.excess_work_ns) lateness.push_back(std::max<Nanoseconds>(0, excess));
+  for (std::size_t r = 0; r < delays.role.size(); ++r)
+    lateness.push_back(std::max<Nanoseconds>(0, delays.excess_of(r)));
   const std::vector<Nanoseconds> parts = fit_places(lateness, candidates);
   std::vector<std::size_t> needed;
   for (std::size_t i = 0; i < significant.size(); ++i)
@@ -239,7 +301,45 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
   return straggler;
 }
 
+/// What the delays of a place cost, as a share of all trace ranks' window time.
+double cost_share_of(const Place& place, std::span<const RankSummary> ranks) {
+  Nanoseconds windows = 0, cost = 0;
+  for (const RankSummary& rank : ranks) windows += rank.budget.window_ns;
+  for (const std::size_t r : place.ranks) cost += ranks[r].delay_cost_ns;
+  return windows > 0 ? static_cast<double>(cost) / static_cast<double>(windows) : 0;
+}
+
+/// Places that steps enough to tell would probably prove: costly, and none of their trace ranks named yet.
+std::vector<UnprovenStraggler> find_unproven(std::span<const RankSummary> ranks, std::span<const Place> places,
+                                             std::span<const double> p_values, std::span<const Straggler> named,
+                                             double limit, const JobDelays& delays, const StragglerCriteria& criteria) {
+  std::vector<UnprovenStraggler> unproven;
+  for (const std::size_t p : explaining_places(places, p_values, delays)) {
+    UnprovenStraggler one{places[p].level, places[p].name, {}, cost_share_of(places[p], ranks),
+                          p_values[p],     limit,          0,  0};
+    for (const std::size_t r : places[p].ranks) one.trace_ranks.push_back(ranks[r].trace_rank);
+    const bool explained = std::any_of(named.begin(), named.end(), [&](const Straggler& straggler) {
+      return std::find_first_of(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), one.trace_ranks.begin(),
+                                one.trace_ranks.end()) != straggler.trace_ranks.end();
+    });
+    if (explained || one.cost_share < criteria.unproven_cost_share) continue;
+    // The logarithm of the bound is a sum over independent steps.
+    one.steps = static_cast<std::int64_t>(delays.bins);
+    one.steps_needed = static_cast<std::int64_t>(
+        std::ceil(static_cast<double>(delays.bins) * std::log(limit) / std::log(one.p_value)));
+    unproven.push_back(std::move(one));
+  }
+  std::stable_sort(unproven.begin(), unproven.end(),
+                   [](const UnprovenStraggler& a, const UnprovenStraggler& b) { return a.cost_share > b.cost_share; });
+  return unproven;
+}
+
 }  // namespace
+
+Nanoseconds JobDelays::excess_of(std::size_t rank) const {
+  const auto row = excess_work_ns.begin() + static_cast<std::ptrdiff_t>(rank * bins);
+  return std::accumulate(row, row + static_cast<std::ptrdiff_t>(bins), Nanoseconds{0});
+}
 
 const StageBalance* find_overfull_stage(const JobDelays& delays, std::span<const std::size_t> ranks) {
   const auto found = std::find_if(delays.stages.begin(), delays.stages.end(), [&](const StageBalance& stage) {
@@ -248,31 +348,29 @@ const StageBalance* find_overfull_stage(const JobDelays& delays, std::span<const
   return found == delays.stages.end() ? nullptr : &*found;
 }
 
-std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const Totals& totals,
-                                       const JobDelays& delays, std::span<const Grouping> groupings,
-                                       const StragglerCriteria& criteria) {
-  Nanoseconds all_windows = 0;
-  for (const RankSummary& rank : ranks) all_windows += rank.budget.window_ns;
+Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays,
+                      std::span<const Grouping> groupings, const StragglerCriteria& criteria) {
   const std::vector<Place> places = list_places(ranks.size(), groupings);
-  std::vector<double> p_values(places.size(), 1);
-  const double limit = criteria.false_alarm_rate / static_cast<double>(std::max<std::size_t>(1, places.size()));
-  for (const auto& likes : classes_of_likes(places, delays)) test_class(likes, places, delays, limit, p_values);
-
+  Probabilities probabilities{std::vector<double>(places.size(), 1), std::vector<double>(places.size(), 1)};
+  const auto tests = static_cast<double>(std::max<std::size_t>(1, places.size()));
+  const double limit = criteria.false_alarm_rate / tests;
+  for (const auto& likes : classes_of_likes(places, delays))
+    test_class(likes, places, delays, limit, criteria.unproven_rate / tests, probabilities);
   for (std::size_t p = 0; p < places.size(); ++p)
     for (const double p_value : {slow_by_kernels(places[p], delays), overfull_by_chance(places[p], delays)})
-      if (p_value <= limit) p_values[p] = std::min(p_values[p], p_value);
+      if (p_value <= limit) probabilities.proven[p] = std::min(probabilities.proven[p], p_value);
 
-  std::vector<Straggler> stragglers;
-  for (const std::size_t p : explaining_places(places, p_values, delays)) {
-    Straggler straggler = describe(places[p], p_values[p], ranks, totals, delays);
-    if (all_windows <= 0) continue;
-    straggler.cost_share = static_cast<double>(straggler.delay_cost_ns) / static_cast<double>(all_windows);
+  Named named;
+  for (const std::size_t p : explaining_places(places, probabilities.proven, delays)) {
+    Straggler straggler = describe(places[p], probabilities.proven[p], ranks, totals, delays);
+    straggler.cost_share = cost_share_of(places[p], ranks);
     straggler.gpu_hours_per_day = straggler.cost_share * static_cast<double>(24 * ranks.size());
-    if (straggler.cost_share >= criteria.smallest_cost_share) stragglers.push_back(std::move(straggler));
+    if (straggler.cost_share >= criteria.smallest_cost_share) named.stragglers.push_back(std::move(straggler));
   }
-  std::stable_sort(stragglers.begin(), stragglers.end(),
+  std::stable_sort(named.stragglers.begin(), named.stragglers.end(),
                    [](const Straggler& a, const Straggler& b) { return a.delay_cost_ns > b.delay_cost_ns; });
-  return stragglers;
+  named.unproven = find_unproven(ranks, places, probabilities.likely, named.stragglers, limit, delays, criteria);
+  return named;
 }
 
 }  // namespace nsys_explain::analysis

@@ -218,6 +218,7 @@ class Ledger {
     delays.bins = delays.by_step ? analysis::bins_of_steps(steps_) : analysis::time_bins;
     delays.role.assign(job.numbers.size(), 0);
     delays.cost_ns.assign(job.numbers.size() * delays.bins, 0);
+    delays.excess_work_ns.assign(job.numbers.size() * delays.bins, 0);
     ranks.resize(job.numbers.size());
   }
 
@@ -379,26 +380,27 @@ Attribution add_up(const exchange::Communicator& communicator, const JobRanks& j
     const std::vector<Nanoseconds>& cost = costs.at(trace_rank);
     for (std::size_t i = 0; i < cost.size(); ++i) {
       const PathArrival& arrival = rank->path.arrivals[i];
-      ledger.delays.cost_ns[r * ledger.delays.bins + ledger.bin_of(*rank, arrival)] += cost[i];
+      const std::size_t entry = r * ledger.delays.bins + ledger.bin_of(*rank, arrival);
+      ledger.delays.cost_ns[entry] += cost[i];
+      ledger.delays.excess_work_ns[entry] += rank->path.work_before_ns[i + 1] - rank->path.work_before_ns[i];
     }
-    ledger.ranks[r].excess_work_ns = rank->path.work_before_ns.back();
     ledger.delays.role[r] = rank->path.role;
   }
   Attribution attribution;
   attribution.delays = std::move(ledger.delays);
   attribution.delays.cost_ns = communicator.sum(attribution.delays.cost_ns);
+  attribution.delays.excess_work_ns = communicator.sum(attribution.delays.excess_work_ns);
   std::vector<std::int64_t> flat;
   for (std::size_t r = 0; r < ledger.ranks.size(); ++r) {
     const RankDelays& rank = ledger.ranks[r];
     flat.insert(flat.end(), {static_cast<std::int64_t>(attribution.delays.role[r]), rank.direct_ns, rank.propagated_ns,
-                             rank.unattributed_ns, rank.excess_work_ns});
+                             rank.unattributed_ns});
   }
   flat = communicator.sum(flat);
   for (std::size_t r = 0; r < ledger.ranks.size(); ++r) {
-    const auto field = std::span(flat).subspan(5 * r, 5);
+    const auto field = std::span(flat).subspan(4 * r, 4);
     attribution.delays.role[r] = static_cast<std::uint64_t>(field[0]);
-    attribution.ranks.push_back({field[1], field[2], field[3], field[4]});
-    attribution.delays.excess_work_ns.push_back(field[4]);
+    attribution.ranks.push_back({field[1], field[2], field[3]});
   }
   return attribution;
 }
@@ -516,7 +518,9 @@ Verdict reach_verdict(const exchange::Communicator& communicator, const JobRanks
   Verdict verdict;
   verdict.ranks = std::move(ranks);
   add_delays(attribution, verdict.ranks);
-  verdict.stragglers = analysis::find_stragglers(verdict.ranks, totals, attribution.delays, groupings);
+  analysis::Named named = analysis::find_stragglers(verdict.ranks, totals, attribution.delays, groupings);
+  verdict.stragglers = std::move(named.stragglers);
+  verdict.unproven = std::move(named.unproven);
   judge_patterns(communicator, job, attribution, verdict.stragglers);
   verdict.delay = summarise_delays(attribution, verdict.ranks, verdict.stragglers);
   return verdict;

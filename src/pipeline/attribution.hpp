@@ -32,7 +32,6 @@ struct RankDelays {
   Nanoseconds direct_ns = 0;      ///< cost of waits in instances in which the rank was last itself
   Nanoseconds propagated_ns = 0;  ///< cost that came to it through others
   Nanoseconds unattributed_ns = 0;
-  Nanoseconds excess_work_ns = 0;
 };
 
 struct Attribution {
@@ -54,6 +53,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
 struct Verdict {
   std::vector<RankSummary> ranks;
   std::vector<Straggler> stragglers;  ///< with patterns, without causes
+  std::vector<analysis::UnprovenStraggler> unproven;
   DelaySummary delay;
 };
 

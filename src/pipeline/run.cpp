@@ -272,6 +272,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   });
   JobReport report;
   Attribution attribution;
+  std::vector<analysis::UnprovenStraggler> unproven;
   phases.collective("attributing waits", [&] {
     compute_waits(clock, ranks, cross);
     std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator, cross);
@@ -280,6 +281,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     const analysis::Totals totals = sum_waits(communicator, ranks, cross, std::move(instances));
     Verdict verdict = reach_verdict(communicator, ranks, summarise_ranks(communicator, ranks, local_traces, totals),
                                     totals, attribution, groupings);
+    unproven = std::move(verdict.unproven);
     report = make_report(ranks, clock.report, cross, totals, std::move(verdict),
                          analyse_links(communicator, ranks, cross), std::move(rank_tables), options.link_peaks);
     report.tables.push_back(analysis::level_sums_table(report.ranks, groupings));
@@ -299,7 +301,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
         gather_detail(communicator, cross, ranks, first_instances(report), instances_looked_into(report.tables));
     report.detail.steps = {report.delay.first_step, attribution.steps.start_ns, attribution.steps.end_ns};
     report.warnings = tidy_warnings(std::move(report.warnings));
-    report.findings = analysis::find_problems(report);
+    report.findings = analysis::find_problems(report, analysis::unproven_findings(unproven));
     if (job.only_shards) add_partial_finding(report);
     add_job_tables(report);
   });

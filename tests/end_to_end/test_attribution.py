@@ -59,14 +59,18 @@ class Culprits(AttributionTest):
                 report = self.job(seed, "--steps", "40", "--fault", f"slow_gpu:rank={seed * 3 % 8},factor=1.025")
                 self.assertEqual(self.named(report), [(seed * 3 % 8, "persistent")])
 
-    def test_two_culprits_each_with_its_pattern(self):
+    def test_two_culprits_each_with_its_cause_and_pattern(self):
         for seed in range(10):
             with self.subTest(seed=seed):
                 slow, late = seed % 8, (seed * 3 + 5) % 8
                 late = late if late != slow else (late + 1) % 8
-                report = self.job(seed, "--steps", "40", "--fault", f"slow_gpu:rank={slow},factor=1.2", "--fault",
+                layout = []
+                if seed % 3 == 2:  # both on one node, and nobody else
+                    layout, late = ["--nodes", "4", "--gpus-per-node", "2"], slow ^ 1
+                report = self.job(seed, *layout, "--steps", "40", "--fault", f"slow_gpu:rank={slow},factor=1.2", "--fault",
                                   f"late_host:rank={late},pause=12ms,period=4,first_step={seed % 4}")
-                self.assertEqual(sorted(self.named(report)), sorted([(slow, "persistent"), (late, "periodic")]))
+                self.assertEqual({s["trace_rank"]: (s["level"], s["pattern"], s["cause"]) for s in report["stragglers"]},
+                                 {slow: ("gpu", "persistent", "slow_kernel"), late: ("gpu", "periodic", "launch_starved")})
                 periodic = next(s for s in report["stragglers"] if s["trace_rank"] == late)
                 self.assertEqual((periodic["first_step"], periodic["period_steps"]), (seed % 4, 4))
 
@@ -93,6 +97,7 @@ class Culprits(AttributionTest):
                 report = self.job(seed, *layout, "--steps", "12", "--fault",
                                   f"slow_gpu:rank={rank},factor=1.2", layers=2)
                 self.assertEqual(self.named(report), [(rank, "persistent")])
+                self.assertEqual(report["stragglers"][0]["cause"], "slow_kernel")
 
     def test_the_tensor_partner_of_a_slow_gpu_is_a_victim(self):
         # Its peers run ahead: their gradient exchanges end in the middle of their compute, its own do not.
@@ -198,12 +203,19 @@ class WithoutPayload(AttributionTest):
                 self.assertEqual(self.named(report), [(rank, "persistent")])
 
     def test_late_host(self):
-        for seed in range(8):
+        named = []
+        for seed in range(10):
             with self.subTest(seed=seed):
-                rank, layout = (seed * 3 + 1) % 8, [*self.LAYOUTS[:1], *self.LAYOUTS[2:]][seed % 4]
+                rank, layout = (seed * 3 + 1) % 8, self.LAYOUTS[seed % 5]
+                if "4" in layout and "--pp" in layout:
+                    rank = seed % 4  # on a later stage the pause hides in the wait for the first activations
                 report = self.job(seed, *layout, "--payload", "none", "--steps", "24", "--fault",
                                   f"late_host:rank={rank},pause=3ms", layers=2)
-                self.assertEqual(self.named(report), [(rank, "persistent")])
+                named += self.named(report)
+                if report["stragglers"]:
+                    self.assertEqual(self.named(report), [(rank, "persistent")])
+        # Where it cannot be told who shares a communicator, hardly anything is matched, and nobody is named.
+        self.assertGreaterEqual(len(named), 9)
 
     def test_clean_and_noisy_jobs_name_nobody(self):
         for seed in range(10):
@@ -231,11 +243,29 @@ class Places(AttributionTest):
                 index = seed % 2 if seed < 6 else seed - 6
                 kind, slow = [("tensor", [r for r in range(16) if r % 2 == index]),
                               ("data", [r for r in range(16) if r % 8 // 2 == index])][seed >= 6]
+                fault, cause = [("slow_gpu:{}={},factor=1.15", "slow_kernel"),
+                                ("extra_work:{}={},factor=1.3", "extra_work")][seed % 4 >= 2]
                 report = self.job(seed, "--nodes", "4", "--gpus-per-node", "4", "--tp", "2", "--pp", "2", "--steps", "16",
-                                  "--fault", f"slow_gpu:{kind}={index},factor=1.15", layers=1)
+                                  "--fault", fault.format(kind, index), layers=1)
                 (straggler,) = report["stragglers"]
                 self.assertEqual((straggler["level"], straggler["place"]), (kind + "_index", str(index)))
-                self.assertEqual((straggler["trace_ranks"], straggler["cause"]), (slow, "slow_kernel"))
+                self.assertEqual((straggler["trace_ranks"], straggler["cause"]), (slow, cause))
+
+    def test_steps_too_few_for_a_verdict_are_said_to_be(self):
+        # One of two data indices, in each of 12 steps: chance does as much once in 4096, and a verdict takes more.
+        for seed in range(2):
+            with self.subTest(seed=seed):
+                report = self.job(seed, "--tp", "2", "--pp", "2", "--steps", "12", "--fault",
+                                  f"extra_work:data={seed},factor=1.3", layers=1)
+                self.assertEqual(report["stragglers"], [])
+                (finding,) = (f for f in report["findings"] if f["id"] == "unproven-straggler")
+                self.assertIn(f"data index {seed} ", finding["title"])
+                self.assertIn("12 steps", finding["title"])
+                self.assertIn("15 prove it", finding["evidence"][1])
+                # And they do.
+                report = self.job(seed, "--tp", "2", "--pp", "2", "--steps", "16", "--fault",
+                                  f"extra_work:data={seed},factor=1.3", layers=1)
+                self.assertEqual([(s["place"], s["cause"]) for s in report["stragglers"]], [(str(seed), "extra_work")])
 
     def test_rack_of_a_topology_file(self):
         hosts = {rank["host"]: None for rank in self.job(1, "--nodes", "4", "--gpus-per-node", "2")["trace_ranks"]}

@@ -29,7 +29,10 @@ struct JobDelays {
   std::vector<std::int64_t> cost_ns;        ///< delay cost by rank, then bin
   std::vector<GpuSpeed> speed;              ///< against GPUs that run the same kernels
   std::vector<StageBalance> stages;         ///< of a pipeline; empty where there is none
-  std::vector<Nanoseconds> excess_work_ns;  ///< work beyond that of peers, over the run; may be negative
+  std::vector<Nanoseconds> excess_work_ns;  ///< by rank, then bin: work beyond that of peers; may be negative
+
+  /// Over the run.
+  Nanoseconds excess_of(std::size_t rank) const;
 };
 
 /// The stage that consists of just these trace ranks (indices, ascending), if it has more than its part of the layers.
@@ -41,7 +44,7 @@ const StageBalance* find_overfull_stage(const JobDelays& delays, std::span<const
 /// Chernoff's bound for the sum T_r over independent bins: P(T >= T_r) <= min over L > 0 of
 /// exp(-L T_r) * product over b of (mean over s of exp(L x_sb)), taken over a grid of L. Free of assumptions on the
 /// distribution and good for groups of any size: a single long pause cannot be significant (1/ranks at best), a delay
-/// that recurs can.
+/// that recurs can. A bound is never 0.
 std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins);
 
 /// Adds up neighbouring bins until what happens in one says nothing about the next (mean lag-1 autocorrelation
@@ -51,16 +54,36 @@ std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std:
 struct StragglerCriteria {
   double false_alarm_rate = 1e-3;      ///< of naming anybody in a job whose ranks are alike (Bonferroni, step-down)
   double smallest_cost_share = 0.002;  ///< delay cost as a share of all trace ranks' window time
+  // Unproven: likely, and worth a longer capture.
+  double unproven_rate = 0.05;  ///< of mentioning anybody in a job whose ranks are alike (Bonferroni)
+  double unproven_cost_share = 0.01;
+};
+
+/// A trace rank or place whose delays cost much, but in too few steps to rule out chance.
+struct UnprovenStraggler {
+  Level level = Level::gpu;
+  std::string place;
+  std::vector<std::int32_t> trace_ranks;     ///< ascending
+  double cost_share = 0;                     ///< as of Straggler
+  double p_value = 1, verdict_p_value = 1;   ///< its own, and the largest that makes a verdict
+  std::int64_t steps = 0, steps_needed = 0;  ///< looked at, and that would make one if all are like these
+};
+
+struct Named {
+  std::vector<Straggler> stragglers;        ///< by delay cost
+  std::vector<UnprovenStraggler> unproven;  ///< likewise; only where steps are known
 };
 
 /// Names the trace ranks, or places, whose delays cost the others more than chance among their likes (ranks of one
 /// role, places of the same roles) allows, or whose GPUs are known to be slow by their kernels, or that are a pipeline
 /// stage with more than its part of the layers, which need no likes; and enough to matter; of places that share
 /// lateness the smallest that explains it (levels.hpp). One culprit is taken out before the next is looked for, so the
-/// smaller of two stays visible. Ordered by delay cost. `ranks`, `totals` and `delays` are parallel. Patterns are left
-/// to judge_pattern.
-std::vector<Straggler> find_stragglers(std::span<const RankSummary> ranks, const Totals& totals,
-                                       const JobDelays& delays, std::span<const Grouping> groupings,
-                                       const StragglerCriteria& criteria = {});
+/// smaller of two stays visible. A place two of whose culprits are late at other times than each other is not taken for
+/// one. `ranks`, `totals` and `delays` are parallel. Patterns are left to judge_pattern.
+Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays,
+                      std::span<const Grouping> groupings, const StragglerCriteria& criteria = {});
+
+/// One finding each: what would prove it.
+std::vector<Finding> unproven_findings(std::span<const UnprovenStraggler> unproven);
 
 }  // namespace nsys_explain::analysis

@@ -36,6 +36,14 @@ TEST(CausedWait, BoundsTheTrueProbability) {
   EXPECT_LE(p, 0.02);
 }
 
+TEST(CausedWait, IsABoundAndSoNeverZero) {
+  std::vector<std::int64_t> caused(16 * 512, 0);
+  std::fill_n(caused.begin(), 512, 1000);
+  const double p = caused_wait_p_values(caused, 16, 512)[0];  // 16^-512
+  EXPECT_GT(p, 0);
+  EXPECT_LT(p, 1e-300);
+}
+
 TEST(CausedWait, NothingCausedNothingClaimed) {
   for (const double p : caused_wait_p_values(std::vector<std::int64_t>(32, 0), 2, 16)) EXPECT_DOUBLE_EQ(p, 1);
 }
@@ -65,7 +73,7 @@ struct Case {
     delays.role.assign(count, 7);
     delays.speed.resize(count);
     delays.cost_ns.assign(count * case_bins, 0);
-    delays.excess_work_ns.assign(count, 0);
+    delays.excess_work_ns.assign(count * case_bins, 0);
     for (std::size_t r = 0; r < count; ++r) {
       ranks[r].trace_rank = static_cast<std::int32_t>(r);
       ranks[r].budget.window_ns = 1'000'000'000;
@@ -74,7 +82,7 @@ struct Case {
 
   void delay(std::size_t rank, std::size_t bin, Nanoseconds cost) {
     delays.cost_ns[rank * case_bins + bin] += cost;
-    delays.excess_work_ns[rank] += cost / 7;
+    delays.excess_work_ns[rank * case_bins + bin] += cost / 7;
     ranks[rank].delay_cost_ns += cost;
     RankTotals& t = totals.ranks[rank];
     ++t.resolved;
@@ -84,7 +92,7 @@ struct Case {
   }
 
   std::vector<Straggler> stragglers(std::span<const Grouping> groupings = {}) const {
-    return find_stragglers(ranks, totals, delays, groupings);
+    return find_stragglers(ranks, totals, delays, groupings).stragglers;
   }
 };
 
@@ -168,7 +176,8 @@ TEST(Stragglers, ASlowNodeIsNamedAsOne) {
   // In each step another of the node's four GPUs is the very last, so none stands out among them.
   Case c(8);
   for (std::size_t b = 0; b < case_bins; ++b) c.delay(4 + anybody(b) % 4, b, 10'000'000);
-  for (std::size_t r = 4; r < 8; ++r) c.delays.excess_work_ns[r] = 80'000'000 + static_cast<Nanoseconds>(r) * 1'000'000;
+  for (std::size_t r = 4; r < 8; ++r)
+    c.delays.excess_work_ns[r * case_bins] = 80'000'000 + static_cast<Nanoseconds>(r) * 1'000'000;
   const std::vector<Grouping> nodes{{Level::node, {"a", "a", "a", "a", "b", "b", "b", "b"}}};
   const auto stragglers = c.stragglers(nodes);
   ASSERT_EQ(stragglers.size(), 1U);
@@ -176,6 +185,51 @@ TEST(Stragglers, ASlowNodeIsNamedAsOne) {
   EXPECT_EQ(stragglers[0].place, "b");
   EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{4, 5, 6, 7}));
   EXPECT_GE(stragglers[0].trace_rank, 4);
+}
+
+/// Two GPUs of one node of two, both late: one in every step, the other in every fourth, and then four times as much.
+Case two_culprits(bool at_other_times) {
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b) {
+    c.delay(2, b, 10'000'000 + static_cast<Nanoseconds>(anybody(b)) * 10'000);
+    if (!at_other_times) c.delay(3, b, 10'000'000 + static_cast<Nanoseconds>(anybody(b + 7)) * 10'000);
+    if (at_other_times && b % 4 == 1) c.delay(3, b, 40'000'000);
+  }
+  return c;
+}
+
+TEST(Stragglers, TwoCulpritsOfOneSmallNodeAreNotTheNode) {
+  const std::vector<Grouping> nodes{{Level::node, {"a", "a", "b", "b", "c", "c", "d", "d"}}};
+  const auto two = two_culprits(true).stragglers(nodes);
+  ASSERT_EQ(two.size(), 2U);
+  EXPECT_EQ(two[0].level, Level::gpu);
+  EXPECT_EQ(two[1].level, Level::gpu);
+  const auto node = two_culprits(false).stragglers(nodes);
+  ASSERT_EQ(node.size(), 1U) << "late at the same times";
+  EXPECT_EQ(node[0].place, "b");
+}
+
+TEST(Stragglers, TooFewStepsAreSaidToBeTooFew) {
+  // One of two, in each of 10 steps: 2^-10, and a verdict takes 1e-3 / 2, which 11 steps reach.
+  Case c(2);
+  c.delays.bins = 10;
+  c.delays.cost_ns.assign(2 * 10, 0);
+  c.delays.excess_work_ns.assign(2 * 10, 0);
+  for (std::size_t b = 0; b < 10; ++b) {
+    c.delays.cost_ns[b] = 10'000'000;
+    c.delays.excess_work_ns[b] = 10'000'000;
+  }
+  c.ranks[0].delay_cost_ns = 100'000'000;
+  const Named named = find_stragglers(c.ranks, c.totals, c.delays, {});
+  EXPECT_TRUE(named.stragglers.empty());
+  ASSERT_EQ(named.unproven.size(), 1U);
+  EXPECT_EQ(named.unproven[0].trace_ranks, (std::vector<std::int32_t>{0}));
+  EXPECT_NEAR(named.unproven[0].p_value, std::pow(0.5, 10), 1e-6);
+  EXPECT_EQ(named.unproven[0].steps_needed, 11);
+  EXPECT_DOUBLE_EQ(named.unproven[0].cost_share, 0.05);
+  const auto findings = unproven_findings(named.unproven);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].evidence[1].find("11 prove it"), std::string::npos);
 }
 
 TEST(Stragglers, NoDelayNoVerdict) {
