@@ -34,26 +34,125 @@ void widen(Interval& interval, bool& any, const std::vector<Event>& events) {
   }
 }
 
-/// Sessions of one UUID: all but the one that covers most are duplicates. `sessions` are sorted by path.
-std::vector<InputReport> find_duplicates(const std::vector<Covered>& sessions) {
-  std::map<std::string, std::vector<const Covered*>> by_uuid;
-  for (const auto& covered : sessions) {
-    if (!covered.session->uuid.empty()) by_uuid[covered.session->uuid].push_back(&covered);
+Interval in_utc(const Covered& covered) {
+  const Nanoseconds start_ns = covered.session->utc_start_ns == no_time ? 0 : covered.session->utc_start_ns;
+  return {start_ns + covered.extent.recorded.start_ns, start_ns + covered.extent.recorded.end_ns};
+}
+
+Nanoseconds overlap_ns(const Interval& a, const Interval& b) {
+  return std::max<Nanoseconds>(0, std::min(a.end_ns, b.end_ns) - std::max(a.start_ns, b.start_ns));
+}
+
+/// What was running when a part ends may end in the next one.
+bool shows_another_time(const Covered& a, const Covered& b) {
+  return 2 * overlap_ns(in_utc(a), in_utc(b)) <= std::min(duration_ns(a), duration_ns(b));
+}
+
+bool share_a_process(const SessionExtent& a, const SessionExtent& b) {
+  return std::any_of(a.processes.begin(), a.processes.end(), [&](const CapturedProcess& process) {
+    return std::binary_search(b.processes.begin(), b.processes.end(), process);
+  });
+}
+
+bool is_one_session(const Covered& a, const Covered& b) {
+  return !a.session->uuid.empty() && a.session->uuid == b.session->uuid;
+}
+
+/// A capture of a process of the same, known host that was captured before. What overlaps in time are two processes
+/// with one number, as in containers.
+bool is_captured_again(const Covered& a, const Covered& b) {
+  if (a.session->host != b.session->host) return false;
+  if (a.session->utc_start_ns == no_time || b.session->utc_start_ns == no_time) return false;
+  return share_a_process(a.extent, b.extent) && shows_another_time(a, b);
+}
+
+/// Sessions of which only one can be analysed, in groups of two and more.
+std::vector<std::vector<const Covered*>> exclusive_sessions(const std::vector<Covered>& sessions) {
+  std::map<std::string, std::vector<const Covered*>> candidates;  // those of other hosts have nothing in common
+  for (const Covered& covered : sessions) {
+    if (!covered.session->host.empty()) candidates["host " + covered.session->host].push_back(&covered);
+    if (!covered.session->uuid.empty()) candidates["session " + covered.session->uuid].push_back(&covered);
   }
+  std::map<const Covered*, std::size_t> group_of;
+  std::map<std::size_t, std::vector<const Covered*>> groups;
+  for (const Covered& covered : sessions) {
+    const std::size_t own = groups.size();
+    group_of[&covered] = own;
+    groups[own] = {&covered};
+  }
+  const auto join = [&](const Covered* a, const Covered* b) {
+    const std::size_t kept = group_of.at(a), given_up = group_of.at(b);
+    if (kept == given_up) return;
+    for (const Covered* member : groups.at(given_up)) {
+      group_of[member] = kept;
+      groups[kept].push_back(member);
+    }
+    groups[given_up].clear();
+  };
+  for (const auto& [key, same] : candidates) {
+    for (std::size_t i = 0; i < same.size(); ++i) {
+      for (std::size_t k = i + 1; k < same.size(); ++k) {
+        if (is_one_session(*same[i], *same[k]) || is_captured_again(*same[i], *same[k])) join(same[i], same[k]);
+      }
+    }
+  }
+  std::vector<std::vector<const Covered*>> result;
+  for (auto& [number, group] : groups) {
+    if (group.size() < 2) continue;
+    std::sort(group.begin(), group.end());  // as `sessions`: by path
+    result.push_back(std::move(group));
+  }
+  return result;
+}
+
+/// The longest of the sessions that show another time than one they cannot be analysed with; empty where there is none.
+Interval reference_time(const std::vector<std::vector<const Covered*>>& groups) {
+  Interval longest{0, 0};
+  for (const auto& group : groups) {
+    for (const Covered* one : group) {
+      const bool is_part = std::any_of(group.begin(), group.end(), [&](const Covered* other) {
+        return other != one && shows_another_time(*one, *other);
+      });
+      const Interval time = in_utc(*one);
+      const auto is_better = [&] {
+        const Nanoseconds length_ns = time.end_ns - time.start_ns, best_ns = longest.end_ns - longest.start_ns;
+        return length_ns != best_ns ? length_ns > best_ns : time.start_ns < longest.start_ns;
+      };
+      if (is_part && is_better()) longest = time;
+    }
+  }
+  return longest;
+}
+
+std::string why_left_out(const Covered& other, const Covered& kept) {
+  const std::string path = shell_quoted(kept.session->path);
+  if (!is_one_session(other, kept)) {
+    return fmt::format(
+        "is a capture at another time of a process that {} shows: it would count as a rank of its own that meets no "
+        "other, so only that one is analysed; analyse each capture by itself",
+        path);
+  }
+  const bool copy =
+      other.extent.recorded == kept.extent.recorded && other.session->utc_start_ns == kept.session->utc_start_ns;
+  return fmt::format("is {} profiling session in {}: its ranks would count twice, so only that one is analysed; {}",
+                     copy ? "another copy of the" : "a different part of the", path,
+                     copy ? "leave this one out" : "give one export of the whole session");
+}
+
+/// Of sessions that exclude each other all but one. `sessions` are sorted by path.
+std::vector<InputReport> find_duplicates(const std::vector<Covered>& sessions) {
+  const auto groups = exclusive_sessions(sessions);
+  const Interval reference = reference_time(groups);
   std::vector<InputReport> duplicates;
-  for (const auto& [uuid, same] : by_uuid) {
-    const Covered& kept = **std::max_element(same.begin(), same.end(), [](const Covered* a, const Covered* b) {
-      return duration_ns(*a) < duration_ns(*b);  // the first of the longest
+  for (const auto& group : groups) {
+    const auto rank = [&](const Covered* covered) {
+      return std::pair(overlap_ns(in_utc(*covered), reference), duration_ns(*covered));
+    };
+    const Covered& kept = **std::max_element(group.begin(), group.end(), [&](const Covered* a, const Covered* b) {
+      return rank(a) < rank(b);  // the first of the best
     });
-    for (const Covered* other : same) {
-      if (other == &kept) continue;
-      const bool copy =
-          other->extent.recorded == kept.extent.recorded && other->session->utc_start_ns == kept.session->utc_start_ns;
-      duplicates.push_back(
-          {other->session->path, InputStatus::failed,
-           fmt::format("is {} profiling session in {}: its ranks would count twice, so only that one is analysed; {}",
-                       copy ? "another copy of the" : "a different part of the", shell_quoted(kept.session->path),
-                       copy ? "leave this one out" : "give one export of the whole session")});
+    for (const Covered* other : group) {
+      if (other != &kept) duplicates.push_back({other->session->path, InputStatus::failed, why_left_out(*other, kept)});
     }
   }
   std::sort(duplicates.begin(), duplicates.end(),
@@ -137,6 +236,8 @@ SessionExtent session_extent(const Trace& trace) {
   bool any = false;
   for (const auto& process : trace.processes) {
     for (const auto& device : process.devices) {
+      extent.processes.push_back(
+          {process.process_id, device.gpu_uuid.empty() ? fmt::format("device {}", device.device_id) : device.gpu_uuid});
       widen(extent.recorded, any, device.kernels);
       widen(extent.recorded, any, device.memory_operations);
       widen(extent.recorded, any, device.graph_launches);
@@ -147,6 +248,7 @@ SessionExtent session_extent(const Trace& trace) {
       extent.largest_communicator = std::max(extent.largest_communicator, call.rank_count);
     }
   }
+  std::sort(extent.processes.begin(), extent.processes.end());
   return extent;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "nsys_explain/model/diagnostic.hpp"
@@ -10,14 +11,27 @@
 
 namespace nsys_explain::ingest {
 
+/// A process with work on a GPU: what tells on one host that two captures are of one run of a program.
+struct CapturedProcess {
+  std::int32_t process_id = 0;
+  std::string gpu;  ///< UUID; the CUDA ordinal where the export does not tell
+
+  friend auto operator<=>(const CapturedProcess&, const CapturedProcess&) = default;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(process_id, gpu);
+  }
+};
+
 /// What one trace covers.
 struct SessionExtent {
-  Interval recorded;                      ///< first start to last end of its events, trace time; empty: no events
-  std::int32_t largest_communicator = 0;  ///< ranks of the largest NCCL communicator made in it; 0: none seen
+  Interval recorded;                       ///< first start to last end of its events, trace time; empty: no events
+  std::int32_t largest_communicator = 0;   ///< ranks of the largest NCCL communicator made in it; 0: none seen
+  std::vector<CapturedProcess> processes;  ///< sorted
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(recorded.start_ns, recorded.end_ns, largest_communicator);
+    archive(recorded.start_ns, recorded.end_ns, largest_communicator, processes);
   }
 };
 
@@ -30,7 +44,10 @@ struct SessionChecks {
 };
 
 /// Do these sessions belong together? `extents` is parallel to `sessions`, or empty where unknown.
-///  - Two files with one session UUID are the same session exported twice. The one that covers more time is analysed,
+///  - Two files with one session UUID are one session exported twice, or two parts of it. Two captures of one process
+///    (host, process and GPU agree) after each other are a capture that was started again. Of such files one is
+///    analysed: two would be two trace ranks that never meet. Where they show different times, the one that lies most
+///    in the longest of all such captures, so that all ranks show the same one; then the one that covers more time,
 ///    then the first by path.
 ///  - A session apart from the others by more than an hour of UTC is probably another job's: a warning.
 ///  - Largest communicators of different sizes are a sign of different jobs, too: a warning.

@@ -48,10 +48,57 @@ TEST(SessionChecks, SessionsWithoutUuidAreNeverCopies) {
 }
 
 TEST(SessionChecks, OfTwoPartsOfASessionTheLongerIsKept) {
-  const auto checks = check_sessions({session("a", "1"), session("b", "1")}, {{{0, 10}, 0}, {{10, 30}, 0}});
+  const auto checks = check_sessions({session("a", "1"), session("b", "1")}, {{{0, 10}, 0, {}}, {{10, 30}, 0, {}}});
   ASSERT_THAT(checks.duplicates, SizeIs(1));
   EXPECT_EQ(checks.duplicates[0].path, "a");
   EXPECT_THAT(checks.duplicates[0].message, HasSubstr("a different part of the profiling session in b:"));
+}
+
+SessionExtent capture(Nanoseconds start_ns, Nanoseconds end_ns, std::int32_t process_id, const std::string& gpu) {
+  return {{start_ns, end_ns}, 0, {{process_id, gpu}}};
+}
+
+Session on_host(const std::string& path, const std::string& uuid, Nanoseconds utc_start_ns, const std::string& host) {
+  Session result = session(path, uuid, utc_start_ns);
+  result.host = host;
+  return result;
+}
+
+std::vector<std::string> left_out(const SessionChecks& checks) {
+  std::vector<std::string> paths;
+  for (const InputReport& input : checks.duplicates) paths.push_back(input.path);
+  return paths;
+}
+
+TEST(SessionChecks, OfCapturesOfOneProcessAllRanksKeepTheOneAtTheSameTime) {
+  // Two ranks captured twice: the first time longer on one of them, the second time on the other.
+  const std::vector<Session> sessions = {
+      on_host("r0.1", "1", day_0, "h"), on_host("r0.2", "2", day_0 + 60 * second, "h"),
+      on_host("r1.1", "3", day_0, "h"), on_host("r1.2", "4", day_0 + 60 * second, "h")};
+  const std::vector<SessionExtent> extents = {capture(0, 9 * second, 7, "g0"), capture(0, 8 * second, 7, "g0"),
+                                              capture(0, 7 * second, 8, "g1"), capture(0, 8 * second, 8, "g1")};
+  const auto checks = check_sessions(sessions, extents);
+  EXPECT_EQ(left_out(checks), (std::vector<std::string>{"r0.2", "r1.2"}));
+  EXPECT_THAT(checks.duplicates[0].message, HasSubstr("at another time of a process that r0.1 shows"));
+}
+
+TEST(SessionChecks, PartsOfSessionsAreKeptAtTheSameTime) {
+  const std::vector<Session> sessions = {session("a.1", "1"), session("a.2", "1"), session("b.1", "2"),
+                                         session("b.2", "2")};
+  const std::vector<SessionExtent> extents = {{{0, 50}, 0, {}}, {{50, 99}, 0, {}}, {{1, 48}, 0, {}}, {{50, 99}, 0, {}}};
+  EXPECT_EQ(left_out(check_sessions(sessions, extents)), (std::vector<std::string>{"a.2", "b.2"}));
+}
+
+TEST(SessionChecks, ProcessesThatOnlyShareANumberAreDifferent) {
+  const auto two = [](const std::string& host, const std::string& gpu, Nanoseconds start_ns) {
+    return check_sessions({on_host("a", "1", day_0, "h"), on_host("b", "2", day_0 + start_ns, host)},
+                          {capture(0, 5 * second, 7, "g0"), capture(0, 5 * second, 7, gpu)});
+  };
+  EXPECT_THAT(left_out(two("h", "g0", 10 * second)), SizeIs(1));
+  EXPECT_THAT(left_out(two("other", "g0", 10 * second)), IsEmpty()) << "of another host";
+  EXPECT_THAT(left_out(two("h", "g1", 10 * second)), IsEmpty()) << "on another GPU";
+  EXPECT_THAT(left_out(two("h", "g0", 2 * second)), IsEmpty()) << "at the same time: of another container";
+  EXPECT_THAT(left_out(two("", "g0", 10 * second)), IsEmpty()) << "of an unknown host";
 }
 
 TEST(SessionChecks, TracesFarApartInTimeAreSuspicious) {
@@ -65,8 +112,8 @@ TEST(SessionChecks, TracesFarApartInTimeAreSuspicious) {
 TEST(SessionChecks, AnHourCountsFromTheEndOfTheEarlierSession) {
   const std::vector<Session> sessions = {session("a", "1"), session("b", "2", day_0 + 3 * hour)};
   EXPECT_THAT(check_sessions(sessions).warnings, SizeIs(1));
-  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour}, 0}, {{0, second}, 0}}).warnings, IsEmpty());
-  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour - 1}, 0}, {{0, second}, 0}}).warnings, SizeIs(1));
+  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour}, 0, {}}, {{0, second}, 0, {}}}).warnings, IsEmpty());
+  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour - 1}, 0, {}}, {{0, second}, 0, {}}}).warnings, SizeIs(1));
   // chains of overlapping sessions are one group
   EXPECT_THAT(check_sessions({session("a", "1"), session("b", "2", day_0 + hour), session("c", "3", day_0 + 2 * hour)})
                   .warnings,
@@ -79,14 +126,14 @@ TEST(SessionChecks, UnknownStartSaysNothing) {
 
 TEST(SessionChecks, WorldSizeIsWhatMostSee) {
   const std::vector<Session> sessions = {session("a", "1"), session("b", "2"), session("c", "3"), session("d", "4")};
-  const auto agreeing = check_sessions(sessions, {{{}, 64}, {{}, 64}, {{}, 0}, {{}, 64}});
+  const auto agreeing = check_sessions(sessions, {{{}, 64, {}}, {{}, 64, {}}, {{}, 0, {}}, {{}, 64, {}}});
   EXPECT_EQ(agreeing.world_size, 64);
   EXPECT_THAT(agreeing.warnings, IsEmpty());
-  const auto mixed = check_sessions(sessions, {{{}, 64}, {{}, 8}, {{}, 64}, {{}, 0}});
+  const auto mixed = check_sessions(sessions, {{{}, 64, {}}, {{}, 8, {}}, {{}, 64, {}}, {{}, 0, {}}});
   EXPECT_EQ(mixed.world_size, 64);
   ASSERT_THAT(mixed.warnings, SizeIs(1));
   EXPECT_THAT(mixed.warnings[0].message, HasSubstr("(first: b, 8 ranks)"));
-  EXPECT_EQ(check_sessions(sessions, {{{}, 64}, {{}, 8}, {}, {}}).world_size, 64);  // a tie: the larger
+  EXPECT_EQ(check_sessions(sessions, {{{}, 64, {}}, {{}, 8, {}}, {}, {}}).world_size, 64);  // a tie: the larger
 }
 
 TEST(SessionChecks, ExtentCoversAllKindsOfEvents) {
@@ -118,7 +165,7 @@ TEST(SessionChecks, OrderDoesNotMatter) {
   for (int i = 0; i < 12; ++i) {
     sessions.push_back(session("t" + std::to_string(i), "u" + std::to_string(random() % 8),
                                day_0 + static_cast<Nanoseconds>(random() % 6) * hour / 2));
-    extents.push_back({{0, static_cast<Nanoseconds>(random() % 3)}, static_cast<std::int32_t>(random() % 3)});
+    extents.push_back({{0, static_cast<Nanoseconds>(random() % 3)}, static_cast<std::int32_t>(random() % 3), {}});
   }
   const auto first = check_sessions(sessions, extents);
   for (int round = 0; round < 20; ++round) {
