@@ -54,6 +54,8 @@ A PART OF THE RUN
 OTHER EVIDENCE
   --ncu         ncu --import REPORT.ncu-rep --csv --page raw > FILE: tables roofline and kernel_occupancy
   --cublas-log  CUBLAS_LOGINFO_DBG=1 CUBLAS_LOGDEST_DBG=FILE, CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_FILE=FILE: 2MNK FLOPs
+  --inspector   NCCL_PROFILER_PLUGIN=libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_VERBOSE=1
+                NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=100000 NCCL_INSPECTOR_DUMP_DIR=DIR
   --gpu-peaks   lines such as 'fp16=900 bandwidth=3350 H100 80GB' (TFLOP/s, dense; GB/s)
   --nvml        nvidia-smi --query-gpu=timestamp,uuid,index,clocks.current.sm,clocks.max.sm,
                 clocks_event_reasons.active,utilization.gpu,power.draw,temperature.gpu --format=csv -lms 100 > FILE
@@ -158,6 +160,8 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
   app.add_option("--cublas-log", job.cublas_log_path, "Log of cuBLAS or cuBLASLt: shapes of matrix multiplications");
   app.add_option("--weights", job.weights_path, "File with lines 'BYTES PATTERN': weights that kernels read");
   app.add_option("--gpu-peaks", job.gpu_peaks_path, "File with peaks of GPUs, before the built-in ones");
+  app.add_option("--inspector", job.inspector_directory,
+                 "Directory with logs of NCCL Inspector: exact keys of collectives (verbose logs tell most)");
   app.add_option("--nvml", job.nvml_path, "CSV of nvidia-smi or NVML: clocks, power, temperature over time");
   app.add_option("--nvml-utc-offset", job.nvml_utc_offset_hours,
                  "Hours that calendar times in it are ahead of UTC (nvidia-smi writes local time)");

@@ -180,6 +180,11 @@ void add_export_options(CLI::App& app, Arguments& arguments) {
   group.option("--nccl", style.nccl_version, "NCCL release, 2.16 to 2.30: payload layouts and kernel names");
   group.flag("--nccl-trace", style.advanced_nccl_trace,
              "NCCL's ranges are those of nsys' own NCCL trace (-t nccl): ranks, sequence numbers; payloads are JSON");
+  group.choice<synth::InspectorLogs>("--inspector-logs", style.inspector_logs,
+                                     {{"none", synth::InspectorLogs::none},
+                                      {"terse", synth::InspectorLogs::terse},
+                                      {"verbose", synth::InspectorLogs::verbose}},
+                                     "Logs of NCCL Inspector in DIR/inspector, without or with the ends of kernels");
   group.flag("--isolated-devices", style.isolated_devices, "Every process sees one GPU, as device 0");
   group.flag("--single-process", style.single_process_per_node, "One process drives all GPUs of a node");
   group.flag("--shuffled-rows", style.shuffled_rows, "Rows in no order of time");
@@ -244,6 +249,7 @@ void run(const Arguments& arguments) {
                     arguments.directory));
   const synth::SimulatedJob job = synth::simulate(plan);
   const std::vector<synth::WrittenExport> files = synth::write_exports(job, plan, arguments.directory);
+  synth::write_inspector_logs(job, plan, (directory / "inspector").string());
   if (arguments.truth != Truth::none)
     write_text(directory / "truth.json",
                synth::truth_json(

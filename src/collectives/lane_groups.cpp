@@ -66,8 +66,7 @@ std::vector<Lane> make_lanes(std::span<const SampledOperation> samples, const Ro
     point_to_point[key] += operation.operation == Operation::send_recv ? 1 : -1;
     if (!may_end_together(operation.operation)) continue;
     // Calls name the communicators of this kind of operation here, so this is one of those; only which is not known.
-    // What a graph replays is of other calls, which may have been made before the capture began.
-    if (!operation.is_replayed && named_kinds.contains({operation.trace_rank, kind_of(operation.symbol)})) {
+    if (operation.is_orphan && named_kinds.contains({operation.trace_rank, kind_of(operation.symbol)})) {
       lane.is_named_elsewhere = true;
       continue;
     }

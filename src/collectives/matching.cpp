@@ -46,14 +46,19 @@ bool is_sound(std::span<const Arrival> arrivals, const Bundle& bundle) {
   return true;
 }
 
+/// By NCCL's numbers where members recorded them, else by what they did when.
 std::vector<Bundle> match_collectives(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
                                       std::span<const std::size_t> chosen, const AlignmentOptions& alignment) {
-  if (communicator.all_numbered) {
-    std::vector<Bundle> bundles = by_number(arrivals, chosen);
-    const auto sound = [&](const Bundle& bundle) { return is_sound(arrivals, bundle); };
-    if (std::all_of(bundles.begin(), bundles.end(), sound)) return bundles;
-  }
-  return match_members(arrivals, by_member(communicator, arrivals, chosen), alignment);
+  std::vector<std::size_t> numbered, others;
+  for (const std::size_t a : chosen) (communicator.is_numbered(arrivals[a].operation) ? numbered : others).push_back(a);
+  std::vector<Bundle> bundles = by_number(arrivals, numbered);
+  const auto sound = [&](const Bundle& bundle) { return is_sound(arrivals, bundle); };
+  if (!std::all_of(bundles.begin(), bundles.end(), sound))
+    return match_members(arrivals, by_member(communicator, arrivals, chosen), alignment);
+  if (others.empty()) return bundles;
+  for (Bundle& bundle : match_members(arrivals, by_member(communicator, arrivals, others), alignment))
+    bundles.push_back(std::move(bundle));
+  return bundles;
 }
 
 /// The arrivals on a rough common clock.

@@ -261,7 +261,7 @@ MemberComparison compare_members(const PlannedCommunicator& communicator, std::s
   // Nothing to compare where all took part in everything, which is the rule.
   const bool all_complete = std::all_of(block.instances.begin(), block.instances.end(),
                                         [](const Instance& instance) { return instance.complete; });
-  if (all_complete && block.unmatched_arrivals == 0 && !communicator.all_numbered) {
+  if (all_complete && block.unmatched_arrivals == 0 && communicator.unnumbered_operations != 0) {
     MemberComparison comparison;
     comparison.members.resize(communicator.trace_ranks.size());
     comparison.operations = static_cast<std::int64_t>(block.instances.size());

@@ -38,15 +38,19 @@ void number_members(PlannedCommunicator& communicator) {
   std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0);
 }
 
+std::uint16_t operation_bit(Operation operation) {
+  return static_cast<std::uint16_t>(1U << static_cast<unsigned>(operation));
+}
+
 PlannedCommunicator make_communicator(std::uint64_t key, std::span<const SequenceSummary> members) {
   PlannedCommunicator communicator;
   communicator.source_key = key;
   communicator.evidence = Evidence::nccl_payload;
   bool has_pairs = false;
-  communicator.all_numbered = true;
+  communicator.unnumbered_operations = 0;
   for (const SequenceSummary& member : members) {
     has_pairs = has_pairs || member.has_pairs;
-    communicator.all_numbered = communicator.all_numbered && member.all_numbered;
+    communicator.unnumbered_operations |= member.unnumbered_operations;
     communicator.ranks.push_back(member.communicator_rank);
     communicator.trace_ranks.push_back(member.trace_rank);
     communicator.lengths.push_back(member.arrivals);
@@ -93,7 +97,7 @@ std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arriva
     summary.evidence = std::max(summary.evidence, arrival.evidence);
     const bool is_pair = is_pair_exchange(arrival);
     summary.has_pairs = summary.has_pairs || is_pair;
-    summary.all_numbered = summary.all_numbered && (is_pair || arrival.sequence >= 0);
+    if (!is_pair && arrival.sequence < 0) summary.unnumbered_operations |= operation_bit(arrival.operation);
     summary.symbols_hash =
         mix(mix(summary.symbols_hash, arrival_symbol(arrival)), static_cast<std::uint64_t>(arrival.sequence));
   }

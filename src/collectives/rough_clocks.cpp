@@ -168,7 +168,9 @@ std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, st
                          .session = session,
                          .lane = lane,
                          .operation = arrival.operation,
-                         .is_replayed = arrival.timing_source == TimingSource::graph_node});
+                         // The calls of what a graph replays were due when the graph was made.
+                         .is_orphan = arrival.evidence == Evidence::kernel_name &&
+                                      arrival.timing_source != TimingSource::graph_node});
     }
   }
   return samples;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector_logs.hpp"
 #include "nsys_explain/analysis/blocking.hpp"
 #include "nsys_explain/analysis/budget.hpp"
 #include "nsys_explain/analysis/work_profile.hpp"
@@ -28,10 +29,13 @@ std::int64_t count_kernels(const std::vector<collectives::FusedCall>& fused) {
 }
 
 void analyse_process(const Trace& trace, const ProcessTrace& process, const collectives::KernelClasses& classes,
-                     const analysis::AnalysisOptions& options, int threads, LocalTrace& local) {
-  const auto memberships = collectives::communicator_memberships(process);
+                     const UserOptions& options, int threads, LocalTrace& local) {
+  auto memberships = collectives::communicator_memberships(process);
   const LaunchIndex launches(process.api_calls);
   std::vector<collectives::DeviceArrivals> arrivals = collectives::extract_arrivals(trace, process, classes);
+  InspectorFindings inspector;
+  if (!options.inspector_directory.empty())
+    inspector = take_inspector_keys(options.inspector_directory, trace, process, arrivals, memberships);
   std::int64_t without_call = 0, replayed = 0, fused = 0, communication = 0;
   for (std::size_t d = 0; d < process.devices.size(); ++d) {
     LocalRank rank;
@@ -43,12 +47,13 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
                                       classes.communication_kinds(process.devices[d]),
                                       arrivals[d].arrivals};
     rank.budget = analysis::compute_budget(events.device, events.communication_kinds);
-    rank.tables = make_rank_tables(events, options, threads,
+    rank.tables = make_rank_tables(events, options.analysis, threads,
                                    {[&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
                                     [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); }});
     rank.kernel_names = analysis::names_of_kernels(events);
     analysis::mark_blocking(events, arrivals[d].arrivals);
     if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
+    for (const Table& table : inspector.tables) rank.tables.push_back(table);
     without_call += arrivals[d].without_call;
     replayed += arrivals[d].replayed;
     fused += count_kernels(arrivals[d].fused);
@@ -57,6 +62,7 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     rank.memberships = memberships;
     local.ranks.push_back(std::move(rank));
   }
+  for (Warning& warning : inspector.warnings) local.facts.warnings.push_back(std::move(warning));
   if (without_call > 0 && without_call < communication) {
     local.facts.warnings.push_back(
         {Severity::info, WarningSource::analysis, without_call,
@@ -129,7 +135,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     select_window(trace, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     const collectives::KernelClasses classes(trace);
     for (const ProcessTrace& process : trace.processes) {
-      analyse_process(trace, process, classes, settings.options.analysis, scan_options.threads, local);
+      analyse_process(trace, process, classes, settings.options, scan_options.threads, local);
     }
     local.facts.analysed = true;
     judge_input(local.facts);

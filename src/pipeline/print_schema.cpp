@@ -12,6 +12,7 @@
 #include "nsys_explain/analysis/slow_links.hpp"
 #include "nsys_explain/analysis/stage_balance.hpp"
 #include "nsys_explain/collectives/extraction.hpp"
+#include "nsys_explain/collectives/inspector_keys.hpp"
 #include "nsys_explain/pipeline/job.hpp"
 #include "rank_comparison.hpp"
 #include "rank_tables.hpp"
@@ -52,6 +53,7 @@ std::vector<Table> rank_tables() {
   const LaunchIndex launches(process.api_calls);
   std::vector<Table> tables = make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1);
   tables.push_back(collectives::fused_operations_table({}));
+  tables.push_back(collectives::inspector_keys_table({}));
   for (Table& table : tables) table = make_table(with_trace_rank(std::move(table.schema)));
   return tables;
 }

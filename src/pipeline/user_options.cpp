@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "digest.hpp"
+#include "nsys_explain/ingest/inspector_log.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -81,6 +82,9 @@ UserOptions read_user_options(const JobSpecification& job) {
   options.analysis.gpu_samples = read_evidence("--nvml", job.nvml_path, seen, [&](std::string_view text) {
     return analysis::parse_gpu_samples(text, offset_s);
   });
+  options.inspector_directory = job.inspector_directory;
+  if (!job.inspector_directory.empty())
+    seen = digest(ingest::list_inspector_logs(job.inspector_directory), digest("--inspector", seen));
   if (!job.link_peaks_path.empty()) {
     options.link_peaks = analysis::parse_link_peaks(read_file(job.link_peaks_path, "link peaks"));
   }

@@ -18,6 +18,7 @@ struct UserOptions {
   analysis::AnalysisOptions analysis;
   RackOfHost racks;
   std::vector<analysis::LinkPeak> link_peaks;  ///< come before the built-in ones
+  std::string inspector_directory;             ///< empty: none
   std::uint64_t reading_digest = 0;  ///< of all options and files of options that change what reading a trace gives
   std::string window_text;  ///< the options that choose a part of the run, as the reports state them; empty: none
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "inspector_summary.hpp"
 #include "markdown_parts.hpp"
 #include "markdown_sections.hpp"
 #include "markdown_table.hpp"
@@ -139,6 +140,7 @@ std::string clock_and_matching_section(const JobReport& report) {
                                                  : format_count(report.unjudged) + " collectives are not"),
                 "- ", "  ");
   }
+  if (const std::string keys = inspector_sentence(report.tables); !keys.empty()) out += wrap(keys, "- ", "  ");
   out += mismatch_text(report.tables);
   return out + histogram(clock.residual) + classes_table(clock.residual);
 }

@@ -1,5 +1,7 @@
 #include "matching_json.hpp"
 
+#include "inspector_summary.hpp"
+
 #include <string>
 #include <string_view>
 
@@ -39,11 +41,13 @@ Json matching_json(const std::vector<Table>& tables) {
   if (const Table* parted = find_table(tables, "communicator_mismatches")) {
     for (std::size_t row = 0; row < parted->row_count(); ++row) mismatches.push_back(row_of(*parted, row));
   }
-  return {{"missing_arrivals", missing},
-          {"outside_windows", outside},
-          {"members_without_trace", absent},
-          {"lacking_members", std::move(lacking)},
-          {"first_mismatches", std::move(mismatches)}};
+  Json matching = {{"missing_arrivals", missing},
+                   {"outside_windows", outside},
+                   {"members_without_trace", absent},
+                   {"lacking_members", std::move(lacking)},
+                   {"first_mismatches", std::move(mismatches)}};
+  if (auto inspector = inspector_json(tables)) matching["inspector"] = *std::move(inspector);
+  return matching;
 }
 
 }  // namespace nsys_explain::report

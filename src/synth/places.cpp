@@ -83,4 +83,8 @@ RelativeClock relative_clock(const TrueSession& session, const TrueSession& refe
   return clock;
 }
 
+std::string node_name(std::int32_t node) {
+  return fmt::format("node{:03}", node);
+}
+
 }  // namespace nsys_explain::synth

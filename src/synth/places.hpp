@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "nsys_explain/synth/job_plan.hpp"
 #include "nsys_explain/synth/simulated_job.hpp"
 
@@ -7,5 +9,8 @@ namespace nsys_explain::synth {
 
 /// Fills job.places and job.sessions: who ran where, in which file, on which clock.
 void make_places(const JobPlan& plan, SimulatedJob& job);
+
+/// Host name of a node.
+std::string node_name(std::int32_t node);
 
 }  // namespace nsys_explain::synth

@@ -20,7 +20,8 @@ enum class Purpose : std::uint64_t {
   identity,
   capture,
   shuffle,
-  metrics
+  metrics,
+  inspector
 };
 
 /// Random numbers by key instead of by sequence: a draw depends only on the seed and on what it is for. Planting a

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "export_context.hpp"
+#include "places.hpp"
 #include "random.hpp"
 
 namespace nsys_explain::synth {
@@ -19,10 +20,6 @@ std::string utc_text(Nanoseconds utc_ns) {
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
   return text;
-}
-
-std::string node_name(std::int32_t node) {
-  return fmt::format("node{:03}", node);
 }
 
 void add_pair(Table& table, const std::string& name, const std::string& value) {

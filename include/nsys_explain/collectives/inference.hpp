@@ -33,7 +33,7 @@ struct SampledOperation {
   std::int32_t session = -1;
   std::uint64_t lane = 0;  ///< Arrival::communicator: where payload tells it, its hash
   Operation operation = Operation::unknown;
-  bool is_replayed = false;  ///< by a CUDA graph: its call was made when the graph was, and may not be recorded
+  bool is_orphan = false;  ///< its call, which might have named its communicator, was not recorded when it was due
   std::uint8_t reserved[6] = {};
 };
 

@@ -24,8 +24,8 @@ struct SequenceSummary {
   std::int32_t communicator_rank = -1;        ///< NCCL's rank number where recorded
   Evidence evidence = Evidence::kernel_name;  ///< the weakest of its arrivals
   bool has_pairs = false;                     ///< some arrivals are exchanges with one peer
-  bool all_numbered = true;                   ///< NCCL's sequence number is recorded for all others
-  std::uint8_t reserved = 0;
+  /// Of all others, by operation (bit 1 << Operation): some lack NCCL's sequence number.
+  std::uint16_t unnumbered_operations = 0;
 };
 
 /// True for a kernel of sends and receives that meets one other member only, known or not.
@@ -49,7 +49,13 @@ struct PlannedCommunicator {
   std::int32_t size = 0;                  ///< members that exist; at least those seen
   Evidence evidence = Evidence::kernel_name;
   bool equal_sequences = true;  ///< position by position; never with pair exchanges among more than two members
-  bool all_numbered = false;    ///< NCCL's own sequence numbers tell what belongs together
+  /// Operations (bit 1 << Operation) of which not all members recorded all of NCCL's sequence numbers; the numbers of
+  /// the others tell what belongs together.
+  std::uint16_t unnumbered_operations = 0xFFFF;
+
+  bool is_numbered(Operation operation) const {
+    return (unnumbered_operations >> static_cast<unsigned>(operation) & 1U) == 0;
+  }
 };
 
 /// Communicators of the run from the summaries of all trace ranks. A pure function of the set of summaries, sorted by

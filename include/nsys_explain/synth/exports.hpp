@@ -26,6 +26,10 @@ bool is_exported(const SimulatedJob& job, const JobPlan& plan, std::int32_t rank
 /// Throws std::runtime_error where a file cannot be written.
 std::vector<WrittenExport> write_exports(const SimulatedJob& job, const JobPlan& plan, const std::string& directory);
 
+/// Writes the logs of NCCL Inspector into `directory` (created if missing), a file per process, where the plan asks for
+/// them. Ranks that were not captured have logs, too. Throws std::runtime_error where a file cannot be written.
+void write_inspector_logs(const SimulatedJob& job, const JobPlan& plan, const std::string& directory);
+
 enum class TruthDetail { full, summary };
 
 /// truth.json: sessions, ranks, communicators, faults and (full) every instance. Times are true time.

@@ -165,6 +165,9 @@ enum class LinkCounters : std::uint8_t {
 /// Where NCCL's NVTX payload is found; `none` is nsys' default export.
 enum class PayloadStyle : std::uint8_t { none, blob, hex_text, json, dynamic_tables };
 
+/// Logs of NCCL Inspector beside the exports; only verbose ones tell when kernels ended.
+enum class InspectorLogs : std::uint8_t { none, terse, verbose };
+
 /// What tells a process's rank besides NCCL's payload.
 enum class RankHint : std::uint8_t { file_name, mpi_ranks, slurm, open_mpi, torchrun, nothing };
 
@@ -174,8 +177,9 @@ struct ExportStyle {
   RankHint rank_hint = RankHint::file_name;
   bool advanced_nccl_trace =
       false;  ///< nsys profile -t nccl: ranges of its own with ranks and sequence numbers, as JSON
-  std::string nsys_version = "2026.2";   ///< 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4
-  std::string nccl_version = "2.27";     ///< 2.16 .. 2.30; decides payload layouts and kernel names
+  std::string nsys_version = "2026.2";  ///< 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4
+  std::string nccl_version = "2.27";    ///< 2.16 .. 2.30; decides payload layouts and kernel names
+  InspectorLogs inspector_logs = InspectorLogs::none;
   bool nccl_domain_row = true;           ///< the NVTX row that names domain 1 "NCCL"
   bool shuffled_rows = false;            ///< rows not in time order
   bool lazy = true;                      ///< tables without rows are not created (nsys' default)

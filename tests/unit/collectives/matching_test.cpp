@@ -139,6 +139,31 @@ TEST(Match, KthWithKth) {
   EXPECT_EQ(second.enter_ns, 510);
 }
 
+TEST(Match, NumbersCountWhereAllMembersRecordedAllOfAKind) {
+  // Each member lost another all-reduce, so that position by position wrong ones would come together; broadcasts have
+  // no numbers on one of them.
+  const auto numbered = [](Arrival a, std::int64_t sequence) {
+    a.sequence = sequence;
+    return a;
+  };
+  const std::vector<Arrival> first{numbered(arrival(0, 0, 100), 7), numbered(arrival(0, 1, 2'100), 9),
+                                   numbered(arrival(0, 2, 3'000, Operation::broadcast, 64), 1)};
+  const std::vector<Arrival> second{numbered(arrival(1, 0, 1'100), 8), numbered(arrival(1, 1, 2'100), 9),
+                                    arrival(1, 2, 3'000, Operation::broadcast, 64)};
+  const PlannedCommunicator communicator = plan_communicators(summaries_of({first, second}))[0];
+  EXPECT_TRUE(communicator.is_numbered(Operation::all_reduce));
+  EXPECT_FALSE(communicator.is_numbered(Operation::broadcast));
+  EXPECT_FALSE(PlannedCommunicator().is_numbered(Operation::all_reduce)) << "where nothing is known";
+  std::vector<Arrival> both = first;
+  both.insert(both.end(), second.begin(), second.end());
+  const MatchedBlock block = match_unit({0, 0, 3, 0}, communicator, both);
+  ASSERT_EQ(block.instances.size(), 2U);
+  EXPECT_EQ(block.unmatched_arrivals, 2);
+  EXPECT_EQ(block.instances[0].operation, Operation::all_reduce);
+  EXPECT_EQ(block.arrivals[0].enter_ns, 2'100);
+  EXPECT_EQ(block.instances[1].operation, Operation::broadcast);
+}
+
 TEST(Match, BlocksKeepTheSequenceOfTheWhole) {
   PlannedCommunicator communicator;
   communicator.trace_ranks = {0, 1};

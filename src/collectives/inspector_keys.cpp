@@ -1,0 +1,382 @@
+#include "nsys_explain/collectives/inspector_keys.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "nsys_explain/collectives/extraction.hpp"
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// A kernel takes longer than the part of it that NCCL's plugin times, by launching and draining its blocks. What the
+/// plugin tells is cut to microseconds.
+constexpr Nanoseconds least_overhead_ns = -2'000, most_overhead_ns = 30'000;
+/// Fewer say nothing: three durations agree by chance.
+constexpr std::size_t fewest_anchors = 4;
+
+bool fits_duration(const Arrival& arrival, const InspectorRecord& record) {
+  const Nanoseconds overhead_ns = arrival.exit_ns - arrival.enter_ns - record.duration_ns;
+  return overhead_ns >= least_overhead_ns && overhead_ns <= most_overhead_ns;
+}
+
+/// The log's time of an end minus the trace's. Both are of one host, but the plugin polls, and CUPTI converts GPU time.
+struct Delay {
+  Nanoseconds typical_ns = 0;
+  Nanoseconds reach_ns = 5'000'000;
+};
+
+bool fits_time(const Arrival& arrival, const InspectorRecord& record, const Delay& delay) {
+  if (record.end_ns != no_time) return std::abs(record.end_ns - arrival.exit_ns - delay.typical_ns) <= delay.reach_ns;
+  return record.dumped_ns == no_time || arrival.exit_ns <= record.dumped_ns + delay.reach_ns;
+}
+
+/// False where a payload of the trace tells another communicator or size.
+bool agrees_with_payload(const Arrival& arrival, const InspectorRecord& record) {
+  if (arrival.communicator >= first_nccl_key && arrival.communicator != record.communicator) return false;
+  return arrival.call_bytes < 0 || record.bytes < 0 || arrival.call_bytes == record.bytes;
+}
+
+/// A record and the one arrival that it fits. Indices.
+struct Anchor {
+  std::size_t record = 0;
+  std::size_t arrival = 0;
+};
+
+/// Things of each operation in the order of a time, so that what may be one another is found without looking at all.
+class Ordered {
+ public:
+  void add(Operation operation, Nanoseconds time_ns, std::size_t index) {
+    of_operation_[operation].emplace_back(time_ns, index);
+  }
+  void finish() {
+    for (auto& [operation, entries] : of_operation_) std::sort(entries.begin(), entries.end());
+  }
+  /// The only accepted one of a time in [from_ns, to_ns]; nothing where there is none or another one.
+  template <class Accept>
+  std::optional<std::size_t> only(Operation operation, Nanoseconds from_ns, Nanoseconds to_ns,
+                                  const Accept& accept) const {
+    const auto entries = of_operation_.find(operation);
+    if (entries == of_operation_.end()) return std::nullopt;
+    std::optional<std::size_t> found;
+    for (auto entry = std::lower_bound(entries->second.begin(), entries->second.end(), Entry{from_ns, 0});
+         entry != entries->second.end() && entry->first <= to_ns; ++entry) {
+      if (!accept(entry->second)) continue;
+      if (found) return std::nullopt;
+      found = entry->second;
+    }
+    return found;
+  }
+
+ private:
+  using Entry = std::pair<Nanoseconds, std::size_t>;
+  std::map<Operation, std::vector<Entry>> of_operation_;
+};
+
+/// The longest part of `anchors` (by sequence) whose arrivals ascend, too.
+std::vector<Anchor> in_order(const std::vector<Anchor>& anchors) {
+  constexpr std::size_t none = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> last_of_length, before(anchors.size(), none);
+  for (std::size_t i = 0; i < anchors.size(); ++i) {
+    const auto place =
+        std::lower_bound(last_of_length.begin(), last_of_length.end(), anchors[i].arrival,
+                         [&](std::size_t last, std::size_t arrival) { return anchors[last].arrival < arrival; });
+    if (place != last_of_length.begin()) before[i] = *std::prev(place);
+    if (place == last_of_length.end()) {
+      last_of_length.push_back(i);
+    } else {
+      *place = i;
+    }
+  }
+  std::vector<Anchor> chain;
+  for (std::size_t i = last_of_length.empty() ? none : last_of_length.back(); i != none; i = before[i])
+    chain.push_back(anchors[i]);
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
+using Lane = std::uint64_t;  ///< Arrival::communicator as extracted
+
+class LogMatcher {
+ public:
+  LogMatcher(std::span<Arrival> arrivals, std::span<const InspectorRecord> records)
+      : arrivals_(arrivals),
+        records_(records),
+        log_tells_ends_(std::all_of(records.begin(), records.end(),
+                                    [](const InspectorRecord& record) { return record.end_ns != no_time; })),
+        key_of_(arrivals.size(), no_key) {
+    group_records();
+    for (std::size_t a = 0; a < arrivals.size(); ++a) {
+      const Nanoseconds time_ns = log_tells_ends_ ? arrivals[a].exit_ns : arrivals[a].exit_ns - arrivals[a].enter_ns;
+      ordered_arrivals_.add(arrivals[a].operation, time_ns, a);
+    }
+    for (const auto& [key, group] : groups_) {
+      for (const std::size_t r : group.records)
+        ordered_records_.add(records[r].operation, log_tells_ends_ ? records[r].end_ns : records[r].duration_ns, r);
+    }
+    ordered_arrivals_.finish();
+    ordered_records_.finish();
+  }
+
+  std::vector<InspectorCoverage> run() {
+    for (auto& [key, group] : groups_) find_anchors(group);
+    learn_delay();
+    for (auto& [key, group] : groups_) {
+      find_anchors(group);
+      count_contradictions(group);
+      settle(group);
+      if (!group.anchors.empty()) communicators_of_lane_[group.lane].insert(key.first);
+    }
+    for (const auto& [key, group] : groups_) number(group);
+    write_keys();
+    std::vector<InspectorCoverage> rows;
+    for (const auto& [communicator, row] : coverage_) rows.push_back(row);
+    return rows;
+  }
+
+ private:
+  struct Group {
+    std::vector<std::size_t> records;  ///< by sequence, each once
+    std::vector<Anchor> anchors;
+    Lane lane = 0;
+  };
+  static constexpr std::size_t no_key = static_cast<std::size_t>(-1);
+
+  InspectorCoverage& coverage(std::uint64_t communicator) { return coverage_[communicator]; }
+
+  void group_records() {
+    for (std::size_t r = 0; r < records_.size(); ++r) {
+      groups_[{records_[r].communicator, records_[r].operation}].records.push_back(r);
+      InspectorCoverage& row = coverage(records_[r].communicator);
+      row.communicator = records_[r].communicator;
+      ++row.records;
+    }
+    for (auto& [key, group] : groups_) {
+      const auto sequence = [&](std::size_t r) { return records_[r].sequence; };
+      std::stable_sort(group.records.begin(), group.records.end(),
+                       [&](std::size_t a, std::size_t b) { return sequence(a) < sequence(b); });
+      // Plugins that dump the latest collective only repeat it until the next one ends.
+      group.records.erase(std::unique(group.records.begin(), group.records.end(),
+                                      [&](std::size_t a, std::size_t b) { return sequence(a) == sequence(b); }),
+                          group.records.end());
+    }
+  }
+
+  /// The only arrival that fits a record, of those that `accept` accepts.
+  template <class Accept>
+  std::optional<std::size_t> only_arrival(const InspectorRecord& record, const Accept& accept) const {
+    Interval range{record.duration_ns + least_overhead_ns, record.duration_ns + most_overhead_ns};
+    if (log_tells_ends_) {
+      const Nanoseconds end_ns = record.end_ns - delay_.typical_ns;
+      range = {end_ns - delay_.reach_ns, end_ns + delay_.reach_ns};
+    }
+    return ordered_arrivals_.only(record.operation, range.start_ns, range.end_ns, [&](std::size_t a) {
+      return fits_duration(arrivals_[a], record) && fits_time(arrivals_[a], record, delay_) && accept(arrivals_[a]);
+    });
+  }
+
+  bool fits_no_other_record(std::size_t arrival) const {
+    const Arrival& a = arrivals_[arrival];
+    const Nanoseconds end_ns = a.exit_ns + delay_.typical_ns, length_ns = a.exit_ns - a.enter_ns;
+    const Interval range = log_tells_ends_ ? Interval{end_ns - delay_.reach_ns, end_ns + delay_.reach_ns}
+                                           : Interval{length_ns - most_overhead_ns, length_ns - least_overhead_ns};
+    return ordered_records_
+        .only(a.operation, range.start_ns, range.end_ns, [&](std::size_t r) { return fits(arrival, r); })
+        .has_value();
+  }
+
+  void find_anchors(Group& group) const {
+    group.anchors.clear();
+    for (const std::size_t r : group.records) {
+      const auto fit = only_arrival(records_[r], [&](const Arrival& a) { return agrees_with_payload(a, records_[r]); });
+      if (fit && fits_no_other_record(*fit)) group.anchors.push_back({r, *fit});
+    }
+  }
+
+  /// Once the typical delay is known, times tell much better what belongs together.
+  void learn_delay() {
+    std::vector<Nanoseconds> delays;
+    for (const auto& [key, group] : groups_) {
+      for (const Anchor& anchor : group.anchors) {
+        const InspectorRecord& record = records_[anchor.record];
+        if (record.end_ns != no_time) delays.push_back(record.end_ns - arrivals_[anchor.arrival].exit_ns);
+      }
+    }
+    if (delays.size() < fewest_anchors) return;
+    constexpr Nanoseconds polling_ns = 200'000;
+    const auto middle = delays.begin() + static_cast<std::ptrdiff_t>(delays.size() / 2);
+    std::nth_element(delays.begin(), middle, delays.end());
+    delay_ = {*middle, polling_ns};
+  }
+
+  /// Records that fit a kernel in all but what the trace's payload says of it.
+  void count_contradictions(const Group& group) {
+    for (const std::size_t r : group.records) {
+      const auto any = only_arrival(records_[r], [](const Arrival&) { return true; });
+      if (any && !agrees_with_payload(arrivals_[*any], records_[r])) ++coverage(records_[r].communicator).contradicting;
+    }
+  }
+
+  /// Anchors of one stream, in order; none where they are too few or disagree too much to be believed.
+  void settle(Group& group) {
+    std::map<Lane, std::size_t> votes;
+    for (const Anchor& anchor : group.anchors) ++votes[arrivals_[anchor.arrival].communicator];
+    std::size_t most = 0;
+    for (const auto& [lane, count] : votes) {
+      if (count <= most) continue;
+      group.lane = lane;
+      most = count;
+    }
+    const std::size_t all = group.anchors.size();
+    std::erase_if(group.anchors, [&](const Anchor& a) { return arrivals_[a.arrival].communicator != group.lane; });
+    group.anchors = in_order(group.anchors);
+    const bool is_enough = all >= std::min(fewest_anchors, group.records.size());
+    if (!is_enough || 10 * group.anchors.size() < 9 * all) group.anchors.clear();
+    if (is_enough) {
+      coverage(records_[group.records.front()].communicator).contradicting +=
+          static_cast<std::int64_t>(all - group.anchors.size());
+    }
+  }
+
+  std::optional<std::size_t> record_of(const Group& group, std::int64_t sequence) const {
+    const auto found = std::lower_bound(group.records.begin(), group.records.end(), sequence,
+                                        [&](std::size_t r, std::int64_t s) { return records_[r].sequence < s; });
+    if (found == group.records.end() || records_[*found].sequence != sequence) return std::nullopt;
+    return *found;
+  }
+
+  void key(std::size_t arrival, std::uint64_t communicator, std::int64_t sequence, std::optional<std::size_t> record) {
+    keys_.push_back({communicator, sequence, record ? records_[*record].bytes : -1});
+    key_of_[arrival] = keys_.size() - 1;
+  }
+
+  bool fits(std::size_t arrival, std::size_t record) const {
+    return fits_duration(arrivals_[arrival], records_[record]) &&
+           fits_time(arrivals_[arrival], records_[record], delay_) &&
+           agrees_with_payload(arrivals_[arrival], records_[record]);
+  }
+
+  /// Anchors, and what lies between them in the number that NCCL counted; beyond them what still fits its record.
+  void number(const Group& group) {
+    if (group.anchors.empty()) return;
+    const InspectorRecord& any = records_[group.records.front()];
+    const std::uint64_t communicator = any.communicator;
+    for (const Anchor& anchor : group.anchors)
+      key(anchor.arrival, communicator, records_[anchor.record].sequence, anchor.record);
+    // Where communicators take turns, what lies between is not all of this one.
+    if (communicators_of_lane_.at(group.lane).size() > 1) return;
+    std::vector<std::size_t> lane;
+    for (std::size_t a = 0; a < arrivals_.size(); ++a) {
+      if (arrivals_[a].communicator == group.lane && arrivals_[a].operation == any.operation) lane.push_back(a);
+    }
+    const auto place = [&](const Anchor& anchor) {
+      return std::lower_bound(lane.begin(), lane.end(), anchor.arrival) - lane.begin();
+    };
+    for (std::size_t i = 1; i < group.anchors.size(); ++i) {
+      fill(group, lane, place(group.anchors[i - 1]), place(group.anchors[i]),
+           records_[group.anchors[i - 1].record].sequence, records_[group.anchors[i].record].sequence);
+    }
+    extend(group, lane, place(group.anchors.front()), records_[group.anchors.front().record].sequence, -1);
+    extend(group, lane, place(group.anchors.back()), records_[group.anchors.back().record].sequence, 1);
+  }
+
+  void fill(const Group& group, const std::vector<std::size_t>& lane, std::ptrdiff_t first, std::ptrdiff_t last,
+            std::int64_t first_sequence, std::int64_t last_sequence) {
+    if (last - first != last_sequence - first_sequence) return;  // a kernel was lost
+    const std::uint64_t communicator = records_[group.records.front()].communicator;
+    const auto between = [&](const auto& use) {
+      for (std::ptrdiff_t at = first + 1; at < last; ++at) {
+        const std::int64_t sequence = first_sequence + (at - first);
+        use(lane[static_cast<std::size_t>(at)], sequence, record_of(group, sequence));
+      }
+    };
+    std::int64_t contradicting = 0;
+    between([&](std::size_t arrival, std::int64_t, std::optional<std::size_t> record) {
+      if (record && !fits(arrival, *record)) ++contradicting;
+    });
+    coverage(communicator).contradicting += contradicting;
+    if (contradicting > 0) return;
+    between([&](std::size_t arrival, std::int64_t sequence, std::optional<std::size_t> record) {
+      key(arrival, communicator, sequence, record);
+    });
+  }
+
+  void extend(const Group& group, const std::vector<std::size_t>& lane, std::ptrdiff_t at, std::int64_t sequence,
+              int direction) {
+    while (true) {
+      at += direction;
+      sequence += direction;
+      if (at < 0 || at >= static_cast<std::ptrdiff_t>(lane.size())) return;
+      const auto record = record_of(group, sequence);
+      const std::size_t arrival = lane[static_cast<std::size_t>(at)];
+      if (!record || !fits(arrival, *record)) return;
+      key(arrival, records_[*record].communicator, sequence, record);
+    }
+  }
+
+  void write_keys() {
+    std::map<std::uint64_t, std::int32_t> next_position;
+    for (std::size_t a = 0; a < arrivals_.size(); ++a) {
+      Arrival& arrival = arrivals_[a];
+      const auto lane = communicators_of_lane_.find(arrival.communicator);
+      if (key_of_[a] != no_key) {
+        const Key& found = keys_[key_of_[a]];
+        arrival.communicator = found.communicator;
+        arrival.sequence = found.sequence;
+        if (arrival.call_bytes < 0) arrival.call_bytes = found.bytes;
+        arrival.evidence = Evidence::nccl_payload;
+        ++coverage(found.communicator).keyed;
+      } else if (arrival.communicator < first_nccl_key && lane != communicators_of_lane_.end() &&
+                 lane->second.size() == 1) {
+        arrival.communicator = *lane->second.begin();
+        arrival.evidence = Evidence::order;
+      }
+      arrival.position = next_position[arrival.communicator]++;
+    }
+  }
+
+  struct Key {
+    std::uint64_t communicator = 0;
+    std::int64_t sequence = -1;
+    std::int64_t bytes = -1;
+  };
+
+  std::span<Arrival> arrivals_;
+  std::span<const InspectorRecord> records_;
+  bool log_tells_ends_;
+  Delay delay_;
+  Ordered ordered_arrivals_, ordered_records_;  ///< by end where the log tells it, else by duration
+  std::map<std::pair<std::uint64_t, Operation>, Group> groups_;
+  std::map<Lane, std::set<std::uint64_t>> communicators_of_lane_;
+  std::vector<Key> keys_;
+  std::vector<std::size_t> key_of_;  ///< by arrival: index into keys_
+  std::map<std::uint64_t, InspectorCoverage> coverage_;
+};
+
+}  // namespace
+
+std::vector<InspectorCoverage> apply_inspector_log(std::span<Arrival> arrivals,
+                                                   std::span<const InspectorRecord> records) {
+  if (records.empty()) return {};
+  return LogMatcher(arrivals, records).run();
+}
+
+Table inspector_keys_table(const std::vector<InspectorCoverage>& coverage) {
+  Table table = make_table(
+      {"inspector_keys",
+       "what NCCL Inspector's logs told of the collectives of each communicator",
+       {{"communicator", ColumnKind::label, "", "NCCL's hash of the communicator"},
+        {"records", ColumnKind::integer, "", "collectives that the log of this trace rank holds"},
+        {"keyed", ColumnKind::integer, "", "collectives that took communicator and sequence number from the log"},
+        {"contradicting", ColumnKind::integer, "", "records that contradict the trace: no key was taken from them"}}});
+  RowWriter row(table);
+  for (const InspectorCoverage& c : coverage)
+    row << std::string_view(fmt::format("{:#018x}", c.communicator)) << c.records << c.keyed << c.contradicting;
+  return table;
+}
+
+}  // namespace nsys_explain::collectives

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "nsys_explain/synth/exports.hpp"
+#include "places.hpp"
+#include "random.hpp"
+
+namespace nsys_explain::synth {
+namespace {
+
+constexpr std::int64_t least_bytes = 8192;  // NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES
+constexpr Nanoseconds dump_interval_ns = 200'000'000;
+
+/// NCCL's names; those that NCCL runs as sends and receives have records of another kind.
+std::optional<const char*> name_of(Operation operation) {
+  switch (operation) {
+    case Operation::all_reduce:
+      return "AllReduce";
+    case Operation::all_gather:
+      return "AllGather";
+    case Operation::reduce_scatter:
+      return "ReduceScatter";
+    case Operation::broadcast:
+      return "Broadcast";
+    case Operation::reduce:
+      return "Reduce";
+    case Operation::all_to_all:
+      return "AlltoAll";
+    default:
+      return std::nullopt;
+  }
+}
+
+/// One line of a log, and when it was written.
+struct Line {
+  Nanoseconds dumped_ns = 0;
+  std::uint32_t communicator = 0;
+  std::string text;
+};
+
+class LogWriter {
+ public:
+  LogWriter(const SimulatedJob& job, const JobPlan& plan, std::int32_t rank)
+      : job_(job),
+        plan_(plan),
+        rank_(rank),
+        place_(job.places[static_cast<std::size_t>(rank)]),
+        session_(job.sessions[place_.session]) {}
+
+  std::vector<Line> lines() {
+    const RankEvents& events = job_.ranks[static_cast<std::size_t>(rank_)];
+    std::vector<Line> lines;
+    for (std::uint32_t i = 0; i < events.activities.size(); ++i) {
+      if (events.activities[i].arrival != no_index) add(i, events.activities[i], lines);
+    }
+    // A dump goes communicator by communicator.
+    std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+      return std::pair(a.dumped_ns, a.communicator) < std::pair(b.dumped_ns, b.communicator);
+    });
+    return lines;
+  }
+
+ private:
+  std::int64_t utc_us(Nanoseconds true_ns) const {
+    return (reported_utc_start_ns(session_) + trace_time_ns(session_, true_ns)) / 1'000;
+  }
+
+  void add(std::uint32_t activity_index, const DeviceActivity& activity, std::vector<Line>& lines) {
+    const TrueInstance& instance = job_.instances[job_.arrivals[activity.arrival].instance];
+    const auto name = name_of(instance.operation);
+    if (!name || instance.grouped) return;
+    const std::int64_t sequence = next_[{instance.communicator, instance.operation}]++;
+    if (instance.call_bytes < least_bytes) return;  // counted, but not logged
+    Draw draw(plan_.seed, Purpose::inspector, static_cast<std::uint64_t>(rank_), activity_index);
+    const TrueCommunicator& communicator = job_.communicators[instance.communicator];
+    const Nanoseconds in_kernel_ns = activity.end_ns - activity.start_ns - draw.integer(1'500, 4'000);
+    const Nanoseconds seen_ns = activity.end_ns + draw.integer(5'000, 60'000);  // the plugin polls
+    const Nanoseconds dumped_ns = (seen_ns / dump_interval_ns + 1) * dump_interval_ns;
+    std::string trace;
+    if (plan_.export_style.inspector_logs == InspectorLogs::verbose) {
+      trace =
+          fmt::format(R"(,"event_trace_ts":{{"coll_start_ts":{},"coll_stop_ts":{},"kernel_events":[{{"channel_id":0,)"
+                      R"("kernel_start_ts":{},"kernel_stop_ts":{},"kernel_record_ts":{}}}]}})",
+                      utc_us(activity.start_ns) - 20, utc_us(activity.start_ns) - 10, utc_us(activity.start_ns) + 15,
+                      utc_us(seen_ns), utc_us(seen_ns));
+    }
+    lines.push_back({dumped_ns, instance.communicator,
+                     fmt::format(R"({{{},"coll_perf":{{"coll":"{}","coll_sn":{},"coll_msg_size_bytes":{},)"
+                                 R"("coll_exec_time_us":{},"coll_timing_source":"kernel_gpu",)"
+                                 R"("coll_algobw_gbs":0.000000,"coll_busbw_gbs":0.000000{}}}}})",
+                                 preamble(communicator, dumped_ns), *name, sequence, instance.call_bytes,
+                                 std::max<Nanoseconds>(in_kernel_ns, 0) / 1'000, trace)});
+  }
+
+  std::string preamble(const TrueCommunicator& communicator, Nanoseconds dumped_ns) const {
+    const auto member = std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_);
+    return fmt::format(R"("header":{{"id":"{:#x}","rank":{},"n_ranks":{},"nnodes":{}}},)"
+                       R"("metadata":{{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":)"
+                       R"("nccl_profiler_interface","dump_timestamp_us":{},"hostname":"{}","pid":{}}})",
+                       communicator.hash, member - communicator.ranks.begin(), communicator.ranks.size(),
+                       plan_.layout.nodes, utc_us(dumped_ns), node_name(place_.node), place_.process_id);
+  }
+
+  const SimulatedJob& job_;
+  const JobPlan& plan_;
+  std::int32_t rank_;
+  const RankPlace& place_;
+  const TrueSession& session_;
+  std::map<std::pair<std::uint32_t, Operation>, std::int64_t> next_;
+};
+
+}  // namespace
+
+void write_inspector_logs(const SimulatedJob& job, const JobPlan& plan, const std::string& directory) {
+  if (plan.export_style.inspector_logs == InspectorLogs::none) return;
+  std::filesystem::create_directories(directory);
+  std::set<std::filesystem::path> begun;  // ranks of one process share its log
+  for (std::int32_t rank = 0; rank < plan.layout.ranks(); ++rank) {
+    const RankPlace& place = job.places[static_cast<std::size_t>(rank)];
+    const std::filesystem::path path =
+        std::filesystem::path(directory) / fmt::format("{}-pid{}.log", node_name(place.node), place.process_id);
+    std::ofstream file(path, begun.insert(path).second ? std::ios::trunc : std::ios::app);
+    for (const Line& line : LogWriter(job, plan, rank).lines()) file << line.text << '\n';
+    file.close();
+    if (!file) {
+      throw std::runtime_error(
+          fmt::format("{} cannot be written, so the job has no Inspector log of rank {}; check the disk and rerun",
+                      path.string(), rank));
+    }
+  }
+}
+
+}  // namespace nsys_explain::synth

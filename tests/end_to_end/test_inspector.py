@@ -1,0 +1,104 @@
+"""Exact keys of collectives from NCCL Inspector's logs (--inspector), where the export itself names no communicator."""
+
+import json
+
+from matching_truth import Score
+from support import EndToEndTest, main
+
+JOB = ["--nodes", "2", "--gpus-per-node", "2", "--layers", "2", "--steps", "8", "--tp", "2", "--drift-ppm", "20"]
+NO_PAYLOAD = ["--payload", "none"]
+
+
+class Inspector(EndToEndTest):
+    def run_job(self, *options, logs="verbose"):
+        """The score and the report of a job with logs."""
+        traces = self.synth("job", *JOB, *options, "--inspector-logs", logs, "--force")
+        report = self.analyse(traces, "out", "--inspector", traces / "inspector", "--force", "--quiet")
+        score = Score(traces, self.directory / "out")
+        self.assertEqual((score.unknown, score.wrong_pairs), (0, 0), f"{options}: {score}")
+        return score, report
+
+    def unlogged(self):
+        """Arrivals with an exported counterpart that are too small for the log."""
+        truth = json.loads((self.directory / "job" / "truth.json").read_text())
+        small = 0
+        for instance in truth["instances"]:
+            exported = sum(member[-1] for member in instance["members"])
+            small += exported if exported > 1 and instance["bytes"] < 8192 else 0
+        return small
+
+    def warnings(self, report, text):
+        return sum(w["count"] for w in report["warnings"] if text in w["message"])
+
+    def test_every_logged_collective_takes_its_key(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                # Communicators that take turns on a stream cannot be told without payload, but for the logs.
+                stream = ["--shared-nccl-stream"] if seed % 2 else []
+                score, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, *stream)
+                inspector = report["matching"]["inspector"]
+                self.assertEqual((inspector["keyed"], inspector["contradicting"]), (inspector["records"], 0))
+                self.assertEqual(inspector["trace_ranks"], 4)
+                self.assertGreater(self.unlogged(), 0)
+                self.assertGreaterEqual(score.matched + self.unlogged(), score.present, str(score))
+
+    def test_lost_kernels_and_ragged_windows_move_no_key(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                score, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, "--drop", "0.01", "--ragged", "0.2")
+                logged = score.present - self.unlogged()
+                self.assertGreaterEqual(score.matched, 0.995 * logged, str(score))
+                self.assertEqual(report["matching"]["inspector"]["contradicting"], 0)
+
+    def test_terse_logs_give_no_wrong_key(self):
+        for seed in range(3):
+            with self.subTest(seed=seed):
+                _, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, logs="terse")
+                self.assertEqual(report["matching"]["inspector"]["contradicting"], 0)
+
+    def test_communicators_made_anew(self):
+        score, report = self.run_job("--seed", "3", *NO_PAYLOAD, "--restart-at", "4")
+        self.assertGreaterEqual(score.matched + self.unlogged(), score.present, str(score))
+        self.assertEqual(self.warnings(report, "contradict"), 0)
+
+    def test_bad_logs_are_warnings(self):
+        def damage(logs):
+            first, second, third, _ = sorted(logs.iterdir())
+            lines = first.read_text().splitlines(keepends=True)
+            first.write_text("".join(lines[:-1]) + lines[-1][:40])
+            second.unlink()
+            third.write_text(third.read_text().replace('"v4.0"', '"v9.1"'))
+
+        traces = self.synth("job", *JOB, "--seed", "1", "--inspector-logs", "verbose")
+        expected = self.analyse(traces, "expected")
+        damage(traces / "inspector")
+        report = self.analyse(traces, "out", "--inspector", traces / "inspector")
+        self.assertEqual(self.warnings(report, "cut off or damaged"), 1)
+        self.assertEqual(self.warnings(report, "have no log of NCCL Inspector"), 1)
+        self.assertGreater(self.warnings(report, "another format than v4"), 0)
+        self.assertEqual(report["matching"]["inspector"]["trace_ranks"], 2)
+        self.assertEqual(report["collectives"], expected["collectives"], "the payload tells what the logs do not")
+
+    def test_where_log_and_trace_contradict_the_trace_counts(self):
+        def other_communicators(logs):
+            for path in logs.iterdir():
+                path.write_text(path.read_text().replace('"id":"0x', '"id":"0x1'))
+
+        traces = self.synth("job", *JOB, "--seed", "2", "--inspector-logs", "verbose")
+        expected = self.analyse(traces, "expected")
+        other_communicators(traces / "inspector")
+        report = self.analyse(traces, "out", "--inspector", traces / "inspector")
+        self.assertEqual(report["matching"]["inspector"]["keyed"], 0)
+        self.assertGreater(self.warnings(report, "contradict the trace"), 0)
+        self.assertIn("contradict the trace", (self.directory / "out" / "report.md").read_text())
+        self.assertEqual(report["communicators"], expected["communicators"])
+
+    def test_a_directory_that_is_not_there(self):
+        traces = self.synth("job", *JOB)
+        done = self.explain(traces, "out", "--inspector", self.directory / "absent")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("NCCL_INSPECTOR_DUMP_DIR", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
