@@ -93,6 +93,22 @@ class Inspector(EndToEndTest):
         self.assertIn("contradict the trace", (self.directory / "out" / "report.md").read_text())
         self.assertEqual(report["communicators"], expected["communicators"])
 
+    def test_results_do_not_depend_on_tool_ranks(self):
+        traces = self.synth("job", *JOB, *NO_PAYLOAD, "--seed", "4", "--inspector-logs", "verbose")
+        self.analyse(traces, "serial", "--inspector", traces / "inspector", "--csv")
+        self.analyse(traces, "ranks", "--inspector", traces / "inspector", "--csv", ranks=3)
+        self.assert_same_results("serial", "ranks")
+
+    def test_a_cache_knows_logs_that_changed(self):
+        traces = self.synth("job", *JOB, *NO_PAYLOAD, "--seed", "5", "--inspector-logs", "verbose")
+        options = ["--inspector", traces / "inspector", "--cache", self.directory / "cache", "--force"]
+        before = self.analyse(traces, "out", *options)["matching"]["inspector"]
+        self.assertEqual(self.analyse(traces, "out", *options)["matching"]["inspector"], before)
+        log = sorted((traces / "inspector").iterdir())[0]
+        log.write_text("".join(log.read_text().splitlines(keepends=True)[:-20]))
+        after = self.analyse(traces, "out", *options)["matching"]["inspector"]
+        self.assertLess(after["records"], before["records"])
+
     def test_a_directory_that_is_not_there(self):
         traces = self.synth("job", *JOB)
         done = self.explain(traces, "out", "--inspector", self.directory / "absent")
