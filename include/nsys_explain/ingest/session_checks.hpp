@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "nsys_explain/model/diagnostic.hpp"
@@ -16,7 +17,10 @@ struct CapturedProcess {
   std::int32_t process_id = 0;
   std::string gpu;  ///< UUID; the CUDA ordinal where the export does not tell
 
-  friend auto operator<=>(const CapturedProcess&, const CapturedProcess&) = default;
+  friend bool operator==(const CapturedProcess&, const CapturedProcess&) = default;
+  friend bool operator<(const CapturedProcess& a, const CapturedProcess& b) {
+    return std::tie(a.process_id, a.gpu) < std::tie(b.process_id, b.gpu);
+  }
   template <class Archive>
   void serialize(Archive& archive) {
     archive(process_id, gpu);
