@@ -17,23 +17,19 @@
 /// The evidence table. "More" is the straggler's part less the peer's in one case; "behind" means that a part is longer
 /// only because the peer had got it done while it waited for the straggler in an earlier collective.
 ///
-/// | more of what                                              | and                                  | cause |
-/// |-----------------------------------------------------------|--------------------------------------|-------------------|
-/// | compute                                                   | its kernels took no longer           | none: behind |
-/// | compute                                                   | aligned by name and grid, the same   | slow_kernel |
-/// |                                                           | kernels took longer                  | | | compute |
-/// kernels without counterpart, or of   | extra_work        | | | larger grids, took longer            | | | copies and
-/// sets nobody waited for                         |                                      | extra_work        | | GPU
-/// idle, profiler                                        |                                      | profiler_overhead |
-/// | GPU idle, allocating or freeing                           |                                      | allocation | |
-/// blocking copies, GPU idle in one                          |                                      | blocking_copy |
-/// | GPU idle, synchronising                                   |                                      | sync_stall | |
-/// GPU idle, launching or nothing seen                       | allocations that the peer lacks      | allocation | |
-/// GPU idle, launching or nothing seen                       | synchronisations that the peer lacks | sync_stall | |
-/// GPU idle: module loading, files, NVTX range, system wait, |                                      | launch_starved |
-/// | no core, launching, nothing seen                          |                                      | | | other
-/// collectives, opaque graphs, work that was launched  |                                      | unknown           | |
-/// in time                                                   |                                      | |
+/// More of what -> cause:
+/// - compute, though its kernels took no longer -> none: behind
+/// - compute: the same kernels, aligned by name and grid, took longer -> slow_kernel
+/// - compute: kernels without counterpart, or of larger grids, took longer -> extra_work
+/// - copies and sets that nobody waited for -> extra_work
+/// - GPU idle: the profiler held the host up -> profiler_overhead
+/// - GPU idle: the host was allocating or freeing -> allocation
+/// - blocking copies, and GPU idle in one -> blocking_copy
+/// - GPU idle: the host was synchronising -> sync_stall
+/// - GPU idle: launching or nothing seen, and allocations that the peer lacks -> allocation
+/// - GPU idle: launching or nothing seen, and synchronisations that the peer lacks -> sync_stall
+/// - GPU idle: module loading, files, an NVTX range, a system wait, no core, launching, nothing seen -> launch_starved
+/// - other collectives, opaque graphs, work that was launched in time -> unknown
 ///
 /// The verdict is what most cases say, weighted by the waiting they caused (but none by more than four times the
 /// median: one long hiccup does not speak for a whole run); below half of the weight it is unknown. So is more compute
