@@ -91,7 +91,7 @@ std::optional<ExitAgreement> exit_agreement(std::span<const TimedOperation> a, s
   result.shift_ns = swapped ? -exit.centre_ns : exit.centre_ns;
   result.exit_spread_ns = exit.half_width_ns;
   result.enter_spread_ns = narrowest(enters, agreeing).half_width_ns;
-  const Nanoseconds close_ns = std::max<Nanoseconds>(2'000, 4 * exit.half_width_ns);
+  const Nanoseconds close_ns = std::max<Nanoseconds>(1'000, 4 * exit.half_width_ns);
   const auto close = std::count_if(exits.begin(), exits.end(),
                                    [&](Nanoseconds e) { return std::abs(e - exit.centre_ns) <= close_ns; });
   result.shared_part = static_cast<double>(close) / static_cast<double>(b.size());

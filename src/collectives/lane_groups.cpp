@@ -26,6 +26,8 @@ struct Lane {
                                                                ///< other calls on the trace rank name
   std::size_t group = no_group;
   Nanoseconds best_spread_ns = std::numeric_limits<Nanoseconds>::max();  ///< of the exits it shares with another lane
+  Nanoseconds sharpest_ns = std::numeric_limits<Nanoseconds>::max();     ///< of all-reduces, with any lane
+  Nanoseconds loosest_ns = 0;                                            ///< see LaneAgreement
 };
 
 /// What every kernel shows of an operation (see may_be_one).
@@ -35,6 +37,9 @@ std::uint64_t kind_of(std::uint64_t symbol) {
 
 /// A stage within a pipeline shares half of its exchanges with a neighbour; two that share more do the same.
 constexpr double mostly_shared = 0.75;
+
+/// All-reduces that scatter so many times as much as they do with another lane are not shared.
+constexpr Nanoseconds far_apart = 2;
 
 /// Exits of all-reduces do not agree better than this; a few may by chance.
 constexpr Nanoseconds least_spread_ns = 150;
@@ -93,24 +98,32 @@ bool ends_sharply(Operation operation) {
   return operation == Operation::all_reduce || operation == Operation::reduce_scatter;
 }
 
-/// The agreement of the symbol that tells most: the one whose exits agree best. It is no sharper than that of sharp
-/// operations: lanes that a third one holds in step may agree on some kind of operation, those of one communicator on
-/// all.
-std::optional<ExitAgreement> best_agreement(const Lane& a, const Lane& b) {
-  constexpr std::size_t fewest_telling = 8;
-  std::optional<ExitAgreement> best;
-  Nanoseconds worst_sharp_ns = 0;
+/// How the operations of two lanes end. Lanes that a third one holds in step may end some kind of operation together;
+/// those of one communicator end all.
+struct LaneAgreement {
+  std::optional<ExitAgreement> best;  ///< of the symbol that tells most: the one whose exits agree best
+  Nanoseconds all_reduce_ns = 0;      ///< spread of all-reduces; 0: too few
+  Nanoseconds loosest_ns = 0;         ///< spread of the sharp operations that agree worst
+};
+
+LaneAgreement lane_agreement(const Lane& a, const Lane& b) {
+  constexpr std::size_t fewest_telling = 16;
+  LaneAgreement result;
   for (const auto& [symbol, operations] : a.exits) {
     const auto other = b.exits.find(symbol);
     if (other == b.exits.end()) continue;
     const std::optional<ExitAgreement> agreement = exit_agreement(operations, other->second);
-    if (agreement && agreement->pairs >= fewest_telling && ends_sharply(a.operation_of.at(symbol)))
-      worst_sharp_ns = std::max(worst_sharp_ns, agreement->exit_spread_ns);
-    if (!agreement || !ends_together(*agreement)) continue;
-    if (!best || agreement->exit_spread_ns < best->exit_spread_ns) best = agreement;
+    if (!agreement) continue;
+    const Nanoseconds spread_ns = std::max(agreement->exit_spread_ns, least_spread_ns);
+    if (agreement->pairs >= fewest_telling && ends_sharply(a.operation_of.at(symbol))) {
+      if (a.operation_of.at(symbol) == Operation::all_reduce)
+        result.all_reduce_ns = std::max(result.all_reduce_ns, spread_ns);
+      result.loosest_ns = std::max(result.loosest_ns, spread_ns);
+    }
+    if (!ends_together(*agreement)) continue;
+    if (!result.best || agreement->exit_spread_ns < result.best->exit_spread_ns) result.best = agreement;
   }
-  if (best) best->exit_spread_ns = std::max(best->exit_spread_ns, worst_sharp_ns);
-  return best;
+  return result;
 }
 
 std::vector<std::uint64_t> symbols_of(const Lane& lane) {
@@ -156,18 +169,33 @@ class Grouper {
       ++groups;
     }
     LaneRoles roles;
-    if (!any && std::none_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.is_named_elsewhere; }))
-      return roles;
+    if (!any && !has_evidence()) return roles;
     const std::set<std::size_t> taking_turns = groups_taking_turns();
+    std::map<std::size_t, std::size_t> size_of;
+    for (const Lane& lane : lanes_) ++size_of[lane.group];
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
       const Lane& lane = lanes_[l];
-      roles[{lane.trace_rank, lane.lane}] = {taking_turns.contains(lane.group) ? groups++ : lane.group,
-                                             meets_several(l)};
+      const bool takes_turns = taking_turns.contains(lane.group);
+      roles[{lane.trace_rank, lane.lane}] = {
+          .key = takes_turns ? groups++ : lane.group,
+          .takes_turns = takes_turns || (size_of.at(lane.group) == 1 && !lane.is_named_elsewhere),
+          .meets_several = meets_several(l)};
     }
     return roles;
   }
 
  private:
+  /// True where lanes that agree with none do so because they truly differ.
+  bool has_evidence() const {
+    constexpr std::size_t fewest_operations = 32;
+    std::set<std::int32_t> seen;  // components of lanes that did enough to be told apart
+    return std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+      std::size_t operations = 0;
+      for (const auto& [symbol, exits] : lane.exits) operations += exits.size();
+      return lane.is_named_elsewhere || (operations >= fewest_operations && !seen.insert(lane.component).second);
+    });
+  }
+
   /// An exchange of two ends together with one other member's, whoever that is; an all-to-all with everybody's.
   bool meets_several(std::size_t l) const {
     constexpr double least_meetings = 1.5;
@@ -212,13 +240,13 @@ class Grouper {
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
       const std::vector<std::size_t>& group = groups.at(lanes_[l].group);
       const bool is_told = group.size() > 1 && !lanes_[l].point_to_point;
-      rests.push_back(is_told ? unexplained(l, group, 4 * lanes_[l].best_spread_ns) : Lane{});
+      rests.push_back(is_told ? unexplained(l, group, 4 * lanes_[l].loosest_ns) : Lane{});
       const Nanoseconds far_ns = std::max(10 * lanes_[l].best_spread_ns, sharp_ns);
       if (is_told && disagrees(lanes_[l], unexplained(l, group, far_ns))) found.insert(lanes_[l].group);
     }
     for (const auto& [a, b] : lanes_that_meet(rests)) {
       if (found.contains(lanes_[a].group) && found.contains(lanes_[b].group)) continue;
-      if (!best_agreement(rests[a], rests[b])) continue;
+      if (!lane_agreement(rests[a], rests[b]).best) continue;
       found.insert(lanes_[a].group);
       found.insert(lanes_[b].group);
     }
@@ -285,7 +313,7 @@ class Grouper {
     struct Partner {
       Nanoseconds spread_ns;
       std::size_t lane;
-      double worst_ratio;
+      LaneAgreement agreement;
     };
     std::vector<Partner> found;
     for (std::size_t other = 0; other < lanes_.size(); ++other) {
@@ -294,23 +322,35 @@ class Grouper {
           candidate.component != lanes_[l].component) {
         continue;
       }
-      if (const auto agreement = best_agreement(lanes_[l], candidate)) {
-        // Where only half of the operations are shared, the spread reaches into the tail of those.
-        const bool shares_half = lanes_[l].point_to_point && agreement->shared_part < mostly_shared;
-        found.push_back({std::max(agreement->exit_spread_ns, least_spread_ns), other,
-                         worst_spread_ratio(agreement->pairs) * (shares_half ? 2 : 1)});
+      const LaneAgreement agreement = lane_agreement(lanes_[l], candidate);
+      for (const std::size_t lane : {l, other}) {
+        if (agreement.all_reduce_ns > 0)
+          lanes_[lane].sharpest_ns = std::min(lanes_[lane].sharpest_ns, agreement.all_reduce_ns);
       }
+      if (agreement.best)
+        found.push_back({std::max(agreement.best->exit_spread_ns, least_spread_ns), other, agreement});
     }
+    std::erase_if(found,
+                  [&](const Partner& p) { return p.agreement.all_reduce_ns / far_apart > lanes_[l].sharpest_ns; });
     std::sort(found.begin(), found.end(), [](const Partner& a, const Partner& b) {
       return std::tie(a.spread_ns, a.lane) < std::tie(b.spread_ns, b.lane);
     });
     Nanoseconds& best_ns = lanes_[l].best_spread_ns;
     if (!found.empty()) best_ns = std::min(best_ns, found.front().spread_ns);
     std::vector<std::size_t> result;
-    for (const auto& [spread_ns, other, worst_ratio] : found) {
+    // Where only half of the operations are shared, the spread reaches into the tail of those. A lane that shares all
+    // of them with another shares no part with a third.
+    const bool shares_half = lanes_[l].point_to_point && std::none_of(found.begin(), found.end(), [](const Partner& p) {
+                               return p.agreement.best->shared_part >= mostly_shared;
+                             });
+    for (const auto& [spread_ns, other, agreement] : found) {
+      const double worst_ratio = worst_spread_ratio(agreement.best->pairs) * (shares_half ? 2 : 1);
+      if (lanes_[l].point_to_point && !shares_half && agreement.best->shared_part < mostly_shared) continue;
       const Nanoseconds reference_ns = std::min(best_ns, lanes_[other].best_spread_ns);
       if (static_cast<double>(spread_ns) > worst_ratio * static_cast<double>(reference_ns)) continue;
       lanes_[other].best_spread_ns = std::min(lanes_[other].best_spread_ns, spread_ns);
+      for (const std::size_t lane : {l, other})
+        lanes_[lane].loosest_ns = std::max({lanes_[lane].loosest_ns, spread_ns, agreement.loosest_ns});
       result.push_back(other);
     }
     return result;

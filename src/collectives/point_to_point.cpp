@@ -38,8 +38,8 @@ std::size_t member_of(const PlannedCommunicator& communicator, const Arrival& ar
   return static_cast<std::size_t>(found - communicator.trace_ranks.begin());
 }
 
-/// Times of many GPUs are multiples of this.
-constexpr Nanoseconds gpu_tick_ns = 32;
+/// Exits do not agree better than this; a few may by chance.
+constexpr Nanoseconds least_spread_ns = 150;
 
 /// Two members whose exchanges end together.
 struct Channel {
@@ -138,7 +138,7 @@ class PeerFinder {
     std::vector<Nanoseconds> best_ns(operations.size(), std::numeric_limits<Nanoseconds>::max());
     for (const Channel& channel : found) {
       for (const std::size_t m : {channel.a, channel.b})
-        best_ns[m] = std::min(best_ns[m], std::max(gpu_tick_ns, channel.agreement.exit_spread_ns));
+        best_ns[m] = std::min(best_ns[m], std::max(least_spread_ns, channel.agreement.exit_spread_ns));
     }
     std::erase_if(found, [&](const Channel& channel) {
       const auto reference_ns = static_cast<double>(std::min(best_ns[channel.a], best_ns[channel.b]));

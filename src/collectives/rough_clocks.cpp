@@ -167,6 +167,7 @@ std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, st
                          .trace_rank = arrival.trace_rank,
                          .session = session,
                          .lane = lane,
+                         .index = arrival.index,
                          .operation = arrival.operation,
                          // The calls of what a graph replays were due when the graph was made.
                          .is_orphan = arrival.evidence == Evidence::kernel_name &&

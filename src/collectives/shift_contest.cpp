@@ -33,6 +33,14 @@ struct Candidate {
 
 constexpr double not_covered = -1;
 
+/// All-reduces and reduce-scatters agree this well.
+constexpr double sharp_residual_ns = 2'000;
+
+double evidence_of(double residual_ns, Nanoseconds reach_ns) {
+  const double agreement = (static_cast<double>(reach_ns) + residual_floor_ns) / (residual_ns + residual_floor_ns);
+  return std::max(0.0, std::log(agreement));
+}
+
 /// Pairs the sample at the candidate's line, fits the line anew and weighs how sharply the pairs agree.
 void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSequence& reference, Sample sample,
               Nanoseconds reach_ns) {
@@ -68,17 +76,28 @@ void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSe
     const double residual_ns =
         y[pair] + static_cast<double>(base_ns) - candidate.line.offset_ns - candidate.line.slope * x[pair];
     ++pair;
-    const double agreement =
-        (static_cast<double>(reach_ns) + residual_floor_ns) / (std::abs(residual_ns) + residual_floor_ns);
-    candidate.evidence[k] = std::max(0.0, std::log(agreement));
+    candidate.evidence[k] = evidence_of(std::abs(residual_ns), reach_ns);
     sum += candidate.evidence[k];
   }
   candidate.mean_evidence = candidate.covered > 0 ? sum / static_cast<double>(candidate.covered) : 0;
 }
 
+/// So many exits do not come to lie this closely together by chance, nor because a loop is regular if hardly any do at
+/// the other shift. All that either covers counts: a rival by many steps covers little, and little may fit it by
+/// chance.
+bool is_far_sharper(const Candidate& best, const Candidate& rival, Nanoseconds reach_ns) {
+  constexpr std::ptrdiff_t fewest = 24, times = 4;
+  const double sharp = evidence_of(sharp_residual_ns, reach_ns);
+  const auto count = [&](const Candidate& candidate) {
+    return std::count_if(candidate.evidence.begin(), candidate.evidence.end(), [&](double e) { return e >= sharp; });
+  };
+  return count(best) >= std::max(fewest, times * count(rival));
+}
+
 /// True where the sample shows that `best` is right and `rival` is not: the mean advantage in evidence is beyond
 /// chance. Block means tell how much chance there is, because the residuals of neighbouring operations are alike.
-bool is_beaten(const Candidate& rival, const Candidate& best) {
+bool is_beaten(const Candidate& rival, const Candidate& best, Nanoseconds reach_ns) {
+  if (is_far_sharper(best, rival, reach_ns)) return true;
   constexpr std::size_t blocks = 16;
   constexpr double standard_errors = 6;
   // Beyond this an operation only adds to the scatter: how often one shift is better counts, not by how much.
@@ -171,7 +190,7 @@ std::vector<Candidate> unbeaten_wrong_shifts(const Candidate& best, const Member
     }
     candidate.evidence = std::move(evidence);
     const bool is_no_shift = 2 * at_itself > best.matched;
-    return is_no_shift || is_beaten(candidate, best);
+    return is_no_shift || is_beaten(candidate, best, reach_ns);
   });
   return wrong;
 }
@@ -220,7 +239,7 @@ Shift compete(const MemberSequence& member, const MemberSequence& reference, std
     rank(survivors, member, reference, sample, reach_ns);
     if (survivors.empty()) return {};
     const Candidate best = survivors.front();
-    std::erase_if(survivors, [&](const Candidate& c) { return is_beaten(c, best); });
+    std::erase_if(survivors, [&](const Candidate& c) { return is_beaten(c, best, reach_ns); });
     const bool is_last = sample.size() == available || wanted >= largest_sample;
     if (!is_last && (survivors.size() > 1 || wanted < decisive_sample)) continue;
     const std::vector<Candidate> wrong = unbeaten_wrong_shifts(survivors.front(), reference, reach_ns);

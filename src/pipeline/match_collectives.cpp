@@ -1,8 +1,10 @@
 #include "match_collectives.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -92,6 +94,36 @@ std::vector<collectives::SessionTie> session_ties(const std::vector<Session>& se
   return ties;
 }
 
+/// Collective: tells communicators apart that take turns on a stream, as far as what the lanes did is few enough to be
+/// looked at on every tool rank; the rest keeps the keys of its lanes.
+void share_out_lanes(const exchange::Communicator& communicator, const collectives::RoughClocks& clocks,
+                     const collectives::LaneRoles& roles, std::vector<LocalTrace>& local_traces) {
+  constexpr std::size_t most_operations = 3'000'000;
+  std::set<std::uint64_t> shared;
+  std::uint64_t first_key = 0;
+  for (const auto& [lane, role] : roles) {
+    if (role.takes_turns) shared.insert(role.key);
+    first_key = std::max(first_key, role.key + 1);
+  }
+  if (shared.empty()) return;
+  std::vector<collectives::SampledOperation> mine;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      std::vector<Arrival> of_shared;
+      std::copy_if(rank.arrivals.begin(), rank.arrivals.end(), std::back_inserter(of_shared),
+                   [&](const Arrival& arrival) { return shared.contains(arrival.communicator); });
+      const auto sample = collectives::sample_lanes(of_shared, static_cast<std::int32_t>(rank.session),
+                                                    clocks.centre_ns(), most_operations / shared.size());
+      mine.insert(mine.end(), sample.begin(), sample.end());
+    }
+  }
+  const auto operations = communicator.all_gather(std::span<const collectives::SampledOperation>(mine)).values;
+  const auto keys = collectives::share_out_turns(operations, clocks, first_key);
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) collectives::apply_operation_keys(rank.arrivals, keys);
+  }
+}
+
 /// Collective: rough clocks from samples of what all trace ranks communicated; where no payload names communicators,
 /// also which lanes of different trace ranks carry one: their arrivals get its key.
 collectives::RoughClocks compare_lanes(const exchange::Communicator& communicator, const JobRanks& job,
@@ -118,10 +150,17 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
     }
     clocks.accept(communicator.all_gather(std::span<const collectives::SessionRelation>(found)).values);
   }
+  const auto named = collectives::name_orphans(samples, clocks);
+  if (!named.empty()) {
+    for (LocalTrace& trace : local_traces) {
+      for (LocalRank& rank : trace.ranks) collectives::apply_operation_keys(rank.arrivals, named);
+    }
+  }
   const collectives::LaneRoles roles = collectives::group_lanes(samples, clocks);
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) collectives::apply_lane_roles(rank.arrivals, roles);
   }
+  share_out_lanes(communicator, clocks, roles, local_traces);
   return clocks;
 }
 

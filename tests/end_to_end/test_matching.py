@@ -36,7 +36,8 @@ class Matching(EndToEndTest):
                 # Sessions of one host are related by its clock or, every other time, by nothing but what they did.
                 # The latter is not solved for every job: of seed 11, 93.5% are matched; nothing is matched wrongly.
                 old = BEFORE_HOST_CLOCKS if seed % 2 and seed % 5 < 2 else []
-                self.assert_matched(0.93 if old else 0.995, "--seed", str(seed), *GROUPS, *shapes[seed % 5], "--steps", "6", *LOSSES, *old)
+                self.assert_matched(0.93 if old else 0.995, "--seed", str(seed), *GROUPS, *shapes[seed % 5],
+                                    "--steps", "6", *LOSSES, *old)
 
     def test_sequence_numbers_of_nsys_nccl_trace_match_all_that_is_left(self):
         for seed in range(10):
@@ -46,11 +47,11 @@ class Matching(EndToEndTest):
                                         "--drop", "0.01")
 
     def test_communicators_that_share_a_stream_are_not_mixed_up(self):
-        # Kernels of the windows' edges have no recorded call; whose they are cannot be told where communicators take
-        # turns on a stream, so they stay alone.
-        for seed in range(3):
+        # Kernels of the windows' edges have no recorded call; where communicators take turns on a stream, only what
+        # others leave at that moment, and whose calls are recorded, tells whose they are.
+        for seed in range(10):
             with self.subTest(seed=seed):
-                self.assert_matched(0.85, "--seed", str(seed), *GROUPS, "--tp", "2", "--steps", "8",
+                self.assert_matched(0.94, "--seed", str(seed), *GROUPS, "--tp", "2", "--steps", "8",
                                     "--shared-nccl-stream", *LOSSES)
 
     def test_without_payload_the_groups_of_an_undisturbed_job_are_found(self):
@@ -68,21 +69,35 @@ class Matching(EndToEndTest):
                 self.assert_matched(0.995, "--seed", str(seed), "--payload", "none", *GROUPS, "--steps", "16", *LOSSES,
                                     *(["--tp", "2"] if seed % 2 else []))
 
-    def test_without_payload_communicators_that_take_turns_on_a_stream_are_left_alone(self):
-        # Which operation is whose cannot be told yet: nothing of theirs is matched, and nothing wrongly.
-        for seed in range(2):
-            for stream in ("--shared-nccl-stream", "--nccl-on-compute-stream"):
-                with self.subTest(seed=seed, stream=stream):
-                    self.assert_matched(0, "--seed", str(seed), "--payload", "none", *GROUPS, "--tp", "2", "--steps", "8",
-                                        stream)
+    def test_without_payload_communicators_that_take_turns_on_a_stream_are_told_apart(self):
+        # Operation by operation: what leaves together is one. A reduction to one rank shows nothing of its members.
+        streams = ["--shared-nccl-stream", "--nccl-on-compute-stream"]
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                self.assert_matched(0.99, "--seed", str(seed), "--payload", "none", *GROUPS, "--tp", "2", "--steps", "12",
+                                    streams[seed % 2])
+        for seed in range(3):
+            with self.subTest(seed=seed, losses=True):
+                self.assert_matched(0.99, "--seed", str(seed), "--payload", "none", *GROUPS, "--tp", "2", "--steps", "16",
+                                    streams[0], *LOSSES)
+
+    def test_without_payload_streams_that_hold_each_other_in_step_are_not_mixed_up(self):
+        # All-to-alls bring the tensor groups of all ranks within a microsecond of each other. All-gathers that share a
+        # stream end too far apart to tell whose they are, and stay alone.
+        for least_share, options in [(0.99, ["--moe", "--tp", "2"]),
+                                     (0.8, ["--moe", "--tp", "4", "--dp-style", "fully_sharded"]),
+                                     (0.7, ["--tp", "2", "--dp-style", "fully_sharded"])]:
+            with self.subTest(options=options):
+                self.assert_matched(least_share, "--seed", "4", "--payload", "none", *GROUPS, "--steps", "8",
+                                    "--shared-nccl-stream", *options)
 
     def test_pipeline_neighbours_exchange_in_pairs(self):
-        for seed in range(3):
+        for seed in range(10):
             with self.subTest(seed=seed):
-                self.assert_all_matched("--seed", str(seed), *GROUPS, "--pp", "4", "--steps", "6")
-                # Without payload the stages of two hosts share only half of their exchanges, which may be too few to
-                # relate the hosts' clocks.
-                self.assert_matched(0.7, "--seed", str(seed), "--payload", "none", *GROUPS, "--pp", "4", "--steps", "6")
+                if seed < 3:
+                    self.assert_all_matched("--seed", str(seed), *GROUPS, "--pp", "4", "--steps", "6")
+                # Without payload one pair of stages on two hosts, which share but half of their exchanges, may be missed.
+                self.assert_matched(0.87, "--seed", str(seed), "--payload", "none", *GROUPS, "--pp", "4", "--steps", "6")
 
 
 if __name__ == "__main__":

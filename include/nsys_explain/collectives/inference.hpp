@@ -31,10 +31,11 @@ struct SampledOperation {
   std::uint64_t symbol = 0;  ///< arrival_symbol
   std::int32_t trace_rank = -1;
   std::int32_t session = -1;
-  std::uint64_t lane = 0;  ///< Arrival::communicator: where payload tells it, its hash
+  std::uint64_t lane = 0;   ///< Arrival::communicator: where payload tells it, its hash
+  std::int32_t index = -1;  ///< Arrival::index
   Operation operation = Operation::unknown;
   bool is_orphan = false;  ///< its call, which might have named its communicator, was not recorded when it was due
-  std::uint8_t reserved[6] = {};
+  std::uint8_t reserved[2] = {};
 };
 
 /// The operations of each lane of one trace rank nearest to `centre_ns`, at most `per_lane` of each, in enter order.
@@ -126,7 +127,8 @@ class RoughClocks {
 
 /// What a lane turned out to carry.
 struct LaneRole {
-  std::uint64_t key = 0;  ///< of the inferred communicator, below first_nccl_key
+  std::uint64_t key = 0;     ///< of the inferred communicator, below first_nccl_key
+  bool takes_turns = false;  ///< several communicators share it, or nobody was found to share it whole
   bool meets_several =
       false;  ///< its sends and receives are all-to-alls: they end together with those of several others
 };
@@ -136,9 +138,35 @@ struct LaneRole {
 using LaneRoles = std::map<std::pair<std::int32_t, std::uint64_t>, LaneRole>;
 
 /// Brings lanes together whose synchronising operations end together. Lanes that carry several communicators in turns
-/// stay alone, and so do those of operations of which other calls on the trace rank name the communicator. A pure
+/// stay alone and are marked so (share_out_turns), and so do those of operations of which other calls on the trace rank
+/// name the communicator (name_orphans). A pure
 /// function of the set of samples.
 LaneRoles group_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks);
+
+/// The communicator of one operation on a lane that several share.
+struct OperationKey {
+  std::int32_t trace_rank = -1;
+  std::int32_t index = -1;     ///< Arrival::index
+  std::uint64_t key = 0;       ///< of an inferred communicator, or NCCL's hash
+  bool meets_several = false;  ///< if it is made of sends and receives, they are an all-to-all
+};
+
+/// Tells communicators that take turns on a stream apart, operation by operation. All members of a synchronising
+/// operation leave it at once, others at that moment only by chance; so of operations alike (of one symbol and about
+/// one transfer time, which stands for the size) those that nearly all leave together with the same lanes show a
+/// communicator, if its members all see the same. An operation then is of the communicator whose members leave with it,
+/// and of none if those of two do that are at odds: no key then. Broadcasts by whom their receivers wait for. Keys from
+/// `first_key` on; sorted by (trace rank, index). `operations`: of lanes that take turns. A pure function of their set.
+std::vector<OperationKey> share_out_turns(std::span<const SampledOperation> operations, const RoughClocks& clocks,
+                                          std::uint64_t first_key);
+
+/// Operations whose own call was not recorded, though those of others in it were: each takes the one communicator of
+/// its trace rank of which others leave an operation together with it and it leaves no other. Not for sends and
+/// receives. Sorted by (trace rank, index).
+std::vector<OperationKey> name_orphans(std::span<const SampledOperation> samples, const RoughClocks& clocks);
+
+/// Gives the arrivals of one trace rank the keys of their operations, and numbers their positions anew.
+void apply_operation_keys(std::span<Arrival> arrivals, std::span<const OperationKey> keys);
 
 /// Gives the arrivals of one trace rank the keys of their lanes, and numbers their positions anew.
 void apply_lane_roles(std::span<Arrival> arrivals, const LaneRoles& roles);

@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "turn_sets.hpp"
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// Communicators of one kind: of one size and distance between members. A program broadcasts in all of a kind.
+struct Family {
+  std::map<std::size_t, const LaneSet*> set_of_lane;
+  std::size_t fitting = 0;   ///< times that a member was there before the root and left together with it
+  std::size_t contrary = 0;  ///< times that it did not, or waited though the root was there
+};
+using Families = std::map<std::pair<std::size_t, std::size_t>, Family>;  ///< by size and distance
+
+Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane) {
+  Families families;
+  for (std::size_t l = 0; l < sets_of_lane.size(); ++l) {
+    for (const LaneSet& set : sets_of_lane[l]) {
+      auto& of_lane = families[{set.size(), set[1] - set[0]}].set_of_lane;
+      if (!of_lane.emplace(l, &set).second) of_lane[l] = nullptr;  // which of two is not known
+    }
+  }
+  for (auto& [kind, family] : families) std::erase_if(family.set_of_lane, [](const auto& e) { return !e.second; });
+  return families;
+}
+
+/// A broadcast takes this long for those that need not wait: the fastest but for a few, on any lane.
+Nanoseconds transfer_time(const std::vector<TurnLane>& lanes, std::uint64_t symbol) {
+  std::vector<Nanoseconds> durations;
+  for (const TurnLane& lane : lanes) {
+    const auto found = lane.operations.find(symbol);
+    if (found == lane.operations.end()) continue;
+    for (const TurnOperation& operation : found->second) durations.push_back(operation.exit_ns - operation.enter_ns);
+  }
+  const auto tenth = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 10);
+  std::nth_element(durations.begin(), tenth, durations.end());
+  return *tenth;
+}
+
+/// How often lanes of a set waited for one of them as receivers do for a root: (fitting, contrary).
+std::pair<std::size_t, std::size_t> waiting_for(const std::vector<TurnLane>& lanes, const LaneSet& set,
+                                                std::size_t root, std::uint64_t symbol, Nanoseconds transfer_ns) {
+  // Who did not wait would leave as much earlier as it came.
+  constexpr Nanoseconds tolerance_ns = 1'000, least_lead_ns = 2 * tolerance_ns;
+  const Nanoseconds longest_ns = transfer_ns + std::max(2 * least_lead_ns, transfer_ns / 4);
+  std::pair<std::size_t, std::size_t> result{0, 0};
+  const auto of_root = lanes[root].operations.find(symbol);
+  if (of_root == lanes[root].operations.end()) return result;
+  for (const std::size_t member : set) {
+    const auto own = lanes[member].operations.find(symbol);
+    if (member == root || own == lanes[member].operations.end()) continue;
+    for_each_nearest(own->second, of_root->second, 0, [&](std::size_t i, std::size_t j, Nanoseconds difference_ns) {
+      const TurnOperation& mine = own->second[i];
+      if (mine.exit_ns < lanes[root].first_exit_ns || lanes[root].last_exit_ns < mine.exit_ns) return;
+      const Nanoseconds lead_ns = of_root->second[j].enter_ns - mine.enter_ns;
+      const bool has_waited = mine.exit_ns - mine.enter_ns > longest_ns;
+      if (lead_ns > least_lead_ns)
+        ++(std::abs(difference_ns) <= tolerance_ns ? result.first : result.second);
+      else if (lead_ns < 0 && has_waited)
+        ++result.second;
+    });
+  }
+  return result;
+}
+
+/// Adds what the likeliest root of a set shows.
+void test(Family& family, const std::vector<TurnLane>& lanes, const LaneSet& set, std::uint64_t symbol,
+          Nanoseconds transfer_ns) {
+  std::pair<std::size_t, std::size_t> best{0, std::numeric_limits<std::size_t>::max()};
+  for (const std::size_t root : set) {
+    const auto found = waiting_for(lanes, set, root, symbol, transfer_ns);
+    if (std::pair(found.second, best.first) < std::pair(best.second, found.first)) best = found;
+  }
+  family.fitting += best.first;
+  family.contrary += best.second;
+}
+
+bool is_part(const Family& part, const Family& whole) {
+  return std::all_of(whole.set_of_lane.begin(), whole.set_of_lane.end(), [&](const auto& entry) {
+    const auto own = part.set_of_lane.find(entry.first);
+    return own == part.set_of_lane.end() ||
+           std::includes(entry.second->begin(), entry.second->end(), own->second->begin(), own->second->end());
+  });
+}
+
+/// The kind whose members waited for one of them. Of communicators that contain each other the smallest: parts of what
+/// belongs together are better than what does not. Of two that are at odds none.
+const Family* explaining(const Families& families) {
+  constexpr std::size_t fewest_fitting = 4, times = 5;
+  const Family* smallest = nullptr;
+  for (const auto& [kind, family] : families) {  // by size
+    if (family.fitting < std::max(fewest_fitting, times * family.contrary)) continue;
+    if (smallest == nullptr) smallest = &family;
+    if (!is_part(*smallest, family)) return nullptr;
+  }
+  return smallest;
+}
+
+}  // namespace
+
+void claim_broadcasts(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane) {
+  std::set<std::uint64_t> symbols;
+  for (const TurnLane& lane : lanes) {
+    for (const auto& [symbol, operations] : lane.operations) {
+      if (operations.front().operation == Operation::broadcast) symbols.insert(symbol);
+    }
+  }
+  for (const std::uint64_t symbol : symbols) {
+    Families families = families_of(sets_of_lane);
+    const Nanoseconds transfer_ns = transfer_time(lanes, symbol);
+    for (auto& [kind, family] : families) {
+      for (const auto& [l, set] : family.set_of_lane) {
+        if (set->front() == l) test(family, lanes, *set, symbol, transfer_ns);
+      }
+    }
+    const Family* family = explaining(families);
+    if (family == nullptr) continue;
+    for (const auto& [l, set] : family->set_of_lane) {
+      const auto found = lanes[l].operations.find(symbol);
+      if (found == lanes[l].operations.end()) continue;
+      for (TurnOperation& operation : found->second) operation.claimed = set;
+    }
+  }
+}
+
+}  // namespace nsys_explain::collectives

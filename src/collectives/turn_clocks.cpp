@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+#include "turn_sets.hpp"
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// exit on the second lane - exit on the first, of operations they share, = offset_ns + slope * time.
+struct Offset {
+  double offset_ns = 0;
+  double slope = 0;
+};
+
+struct Edge {
+  std::size_t first = 0, second = 0;
+  std::size_t sharp = 0;  ///< exits that lie on the line
+  Offset offset;
+};
+
+struct Point {
+  double time_ns = 0;
+  double difference_ns = 0;
+};
+
+/// Rough clocks are good to this.
+constexpr Nanoseconds rough_ns = 10'000;
+
+std::vector<Point> differences(const TurnLane& a, const TurnLane& b, Nanoseconds centre_ns) {
+  std::vector<Point> points;
+  for (const auto& entry : a.operations) {
+    const std::vector<TurnOperation>& operations = entry.second;
+    const Operation operation = operations.front().operation;
+    const auto others = b.operations.find(entry.first);
+    if (others == b.operations.end()) continue;
+    if (operation != Operation::all_reduce && operation != Operation::reduce_scatter) continue;
+    for_each_nearest(operations, others->second, 0, [&](std::size_t i, std::size_t, Nanoseconds difference_ns) {
+      if (std::abs(difference_ns) <= rough_ns)
+        points.push_back({static_cast<double>(operations[i].exit_ns - centre_ns), static_cast<double>(difference_ns)});
+    });
+  }
+  return points;
+}
+
+/// Where most differences lie within a microsecond or two.
+double densest(const std::vector<Point>& points) {
+  constexpr double width_ns = 1'500;
+  std::vector<double> sorted;
+  for (const Point& point : points) sorted.push_back(point.difference_ns);
+  std::sort(sorted.begin(), sorted.end());
+  std::size_t most = 0;
+  double centre_ns = 0;
+  for (std::size_t first = 0, end = 0; first < sorted.size(); ++first) {
+    while (end < sorted.size() && sorted[end] - sorted[first] <= width_ns) ++end;
+    if (end - first <= most) continue;
+    most = end - first;
+    centre_ns = sorted[(first + end - 1) / 2];
+  }
+  return centre_ns;
+}
+
+/// The line on which most differences lie: those of other operations at about the same time scatter around it.
+Edge fit(std::size_t first, std::size_t second, const std::vector<Point>& points) {
+  constexpr std::size_t fewest_for_slope = 24;
+  constexpr int iterations = 12;
+  constexpr double first_scale_ns = 2'000, last_scale_ns = 400, sharp_ns = 800;
+  Edge edge{first, second, 0, {densest(points), 0}};
+  double scale_ns = first_scale_ns;
+  for (int iteration = 0; iteration < iterations; ++iteration, scale_ns = std::max(last_scale_ns, scale_ns * 0.7)) {
+    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+    for (const Point& p : points) {
+      const double residual_ns = p.difference_ns - edge.offset.offset_ns - edge.offset.slope * p.time_ns;
+      const double weight = 1 / (1 + residual_ns * residual_ns / (scale_ns * scale_ns));
+      w += weight;
+      wx += weight * p.time_ns;
+      wy += weight * p.difference_ns;
+      wxx += weight * p.time_ns * p.time_ns;
+      wxy += weight * p.time_ns * p.difference_ns;
+    }
+    const double determinant = w * wxx - wx * wx;
+    if (points.size() >= fewest_for_slope && determinant > 1e-9 * w * wxx)
+      edge.offset.slope = (w * wxy - wx * wy) / determinant;
+    edge.offset.offset_ns = (wy - edge.offset.slope * wx) / w;
+  }
+  for (const Point& p : points) {
+    const double residual_ns = p.difference_ns - edge.offset.offset_ns - edge.offset.slope * p.time_ns;
+    edge.sharp += std::abs(residual_ns) <= sharp_ns ? 1 : 0;
+  }
+  return edge;
+}
+
+/// The sharpest pairs of lanes that relate all of them without a circle.
+std::vector<Edge> spanning_edges(const std::vector<TurnLane>& lanes, Nanoseconds centre_ns) {
+  constexpr std::size_t fewest_sharp = 8, most_compared = 32;
+  std::vector<Edge> edges;
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    for (std::size_t n = 0; n < std::min(most_compared, lanes[l].neighbours.size()); ++n) {
+      const std::size_t other = lanes[l].neighbours[n];
+      if (other < l) continue;
+      const std::vector<Point> points = differences(lanes[l], lanes[other], centre_ns);
+      if (points.size() < fewest_sharp) continue;
+      const Edge edge = fit(l, other, points);
+      if (edge.sharp >= fewest_sharp) edges.push_back(edge);
+    }
+  }
+  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
+    return std::tuple(b.sharp, a.first, a.second) < std::tuple(a.sharp, b.first, b.second);
+  });
+  std::vector<std::size_t> tree(lanes.size());
+  std::iota(tree.begin(), tree.end(), std::size_t{0});
+  std::erase_if(edges, [&](const Edge& edge) {
+    const std::size_t from = tree[edge.first], to = tree[edge.second];
+    if (from != to) std::replace(tree.begin(), tree.end(), from, to);
+    return from == to;
+  });
+  return edges;
+}
+
+}  // namespace
+
+void refine_clocks(std::vector<TurnLane>& lanes, Nanoseconds centre_ns) {
+  const std::vector<Edge> edges = spanning_edges(lanes, centre_ns);
+  std::vector<Offset> correction(lanes.size());
+  std::vector<bool> is_known(lanes.size(), false);
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    if (is_known[l]) continue;
+    std::vector<std::size_t> reached{l};
+    is_known[l] = true;
+    for (std::size_t r = 0; r < reached.size(); ++r) {
+      for (const Edge& edge : edges) {
+        const bool forward = edge.first == reached[r];
+        const std::size_t next = forward ? edge.second : edge.first;
+        if ((!forward && edge.second != reached[r]) || is_known[next]) continue;
+        const double sign = forward ? 1 : -1;
+        correction[next] = {correction[reached[r]].offset_ns + sign * edge.offset.offset_ns,
+                            correction[reached[r]].slope + sign * edge.offset.slope};
+        is_known[next] = true;
+        reached.push_back(next);
+      }
+    }
+  }
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    const auto corrected = [&, own = correction[l]](Nanoseconds t_ns) {
+      return t_ns - std::llround(own.offset_ns + own.slope * static_cast<double>(t_ns - centre_ns));
+    };
+    for (auto& [symbol, operations] : lanes[l].operations) {
+      for (TurnOperation& operation : operations) {
+        operation.enter_ns = corrected(operation.enter_ns);
+        operation.exit_ns = corrected(operation.exit_ns);
+      }
+    }
+    lanes[l].first_exit_ns = corrected(lanes[l].first_exit_ns);
+    lanes[l].last_exit_ns = corrected(lanes[l].last_exit_ns);
+  }
+}
+
+}  // namespace nsys_explain::collectives

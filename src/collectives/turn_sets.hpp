@@ -1,0 +1,64 @@
+#pragma once
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "exit_agreement.hpp"
+
+/// What the search for communicators that take turns on a stream works on (see share_out_turns).
+namespace nsys_explain::collectives {
+
+/// Lanes that an operation is compared with.
+inline constexpr std::size_t most_neighbours = 128;
+
+/// Members of a communicator: numbers of lanes, ascending.
+using LaneSet = std::vector<std::size_t>;
+
+struct TurnOperation {
+  Nanoseconds enter_ns = 0;  ///< on the common clock
+  Nanoseconds exit_ns = 0;
+  Nanoseconds transfer_ns = 0;  ///< from the entry of the last of those that leave together to their exits
+  std::int32_t index = -1;      ///< Arrival::index
+  Operation operation = Operation::unknown;
+  std::bitset<most_neighbours> witnesses;        ///< neighbours of the lane that leave one of the kind together with it
+  std::bitset<most_neighbours> close_witnesses;  ///< of these, the closest
+  const LaneSet* claimed = nullptr;
+};
+
+/// A lane that carries several communicators in turns.
+struct TurnLane {
+  std::int32_t trace_rank = -1;
+  std::int32_t component = 0;
+  Nanoseconds first_exit_ns = std::numeric_limits<Nanoseconds>::max();
+  Nanoseconds last_exit_ns = std::numeric_limits<Nanoseconds>::min();
+  std::map<std::uint64_t, std::vector<TurnOperation>> operations;  ///< by symbol; by exit
+  std::vector<std::size_t> neighbours;  ///< lanes of other trace ranks whose clocks are related
+};
+
+/// Calls visit(i, j, difference) for each of `own` with the nearest of `others`; the difference of exits is beyond
+/// `expected_ns`. Both by exit.
+template <typename Visit>
+void for_each_nearest(const std::vector<TurnOperation>& own, const std::vector<TurnOperation>& others,
+                      Nanoseconds expected_ns, Visit visit) {
+  std::size_t j = 0;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const auto difference_ns = [&](std::size_t at) { return others[at].exit_ns - own[i].exit_ns - expected_ns; };
+    while (j + 1 < others.size() && std::abs(difference_ns(j + 1)) <= std::abs(difference_ns(j))) ++j;
+    visit(i, j, difference_ns(j));
+  }
+}
+
+/// Puts lanes on one clock to a fraction of a microsecond, from one good to a few: the pairs of lanes with most exits
+/// along one line relate all.
+void refine_clocks(std::vector<TurnLane>& lanes, Nanoseconds centre_ns);
+
+/// Claims the broadcasts of lanes whose communicators are known. A receiver that is there before the root waits and
+/// leaves together with it; one that comes later waits for nobody. All broadcasts of a symbol go to the communicators
+/// of one kind, the one whose members did so.
+void claim_broadcasts(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane);
+
+}  // namespace nsys_explain::collectives

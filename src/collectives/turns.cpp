@@ -1,0 +1,388 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include "nsys_explain/collectives/inference.hpp"
+#include "nsys_explain/collectives/matching.hpp"
+#include "turn_sets.hpp"
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// Fewer operations than this do not tell whom they meet.
+constexpr std::size_t fewest_alike = 4;
+/// Of operations alike, those whose members' exits agree: nearly all, but for lost records and long tails.
+constexpr double least_rate = 0.85;
+/// Exits that agree by chance spread evenly; those of members crowd within this part of the tolerance.
+constexpr double crowded_part = 0.4, least_crowded = 0.55;
+
+/// Exits of one operation lie within this.
+Nanoseconds exit_tolerance(Operation operation) {
+  switch (operation) {
+    case Operation::reduce_scatter:
+      return 6'000;
+    case Operation::send_recv:
+    case Operation::all_to_all:
+      return 3'000;
+    default:
+      return 2'000;
+  }
+}
+
+/// Operations of which this inference knows when members leave: all at once.
+bool leaves_at_once(Operation operation) {
+  return may_end_together(operation) && operation != Operation::all_gather;
+}
+
+/// Members of all-to-alls and exchanges leave early or late by habits of their own, each by up to this.
+Nanoseconds largest_habit(Operation operation) {
+  return operation == Operation::send_recv || operation == Operation::all_to_all ? 30'000 : 0;
+}
+
+/// Operations of one symbol and lane that take about equally long once all are there: what an export without sizes
+/// tells of the size; or what lies between such classes, as where the record of the last to enter is lost.
+struct Class {
+  std::vector<std::size_t> members;
+  bool is_of_one_size = true;
+};
+
+/// Classes by transfer time, the one of what lies between them last.
+std::vector<Class> classes_of(const std::vector<TurnOperation>& operations) {
+  constexpr double bins_per_e = 8;
+  std::map<int, std::vector<std::size_t>> bins;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const double transfer_ns = std::max(1.0, static_cast<double>(operations[i].transfer_ns));
+    bins[static_cast<int>(std::floor(bins_per_e * std::log(transfer_ns)))].push_back(i);
+  }
+  const auto count = [&](int bin) {
+    const auto found = bins.find(bin);
+    return found == bins.end() ? 0 : found->second.size();
+  };
+  // Stray ones belong to the fuller of their neighbours, and do not join two classes.
+  std::map<int, std::vector<std::size_t>> runs;  // by the first bin of several
+  for (const auto& [bin, members] : bins) {
+    if (members.size() == 1) continue;
+    int first = bin;
+    while (count(first - 1) > 1) --first;
+    runs[first].insert(runs[first].end(), members.begin(), members.end());
+  }
+  Class rest{{}, false};
+  for (const auto& [bin, members] : bins) {
+    if (members.size() > 1) continue;
+    int near = count(bin - 1) > count(bin + 1) ? bin - 1 : bin + 1;
+    if (count(near) < 2) {
+      rest.members.push_back(members.front());
+      continue;
+    }
+    while (count(near - 1) > 1) --near;
+    runs[near].push_back(members.front());
+  }
+  std::vector<Class> classes;
+  for (auto& [bin, members] : runs) {
+    if (members.size() < fewest_alike)
+      rest.members.insert(rest.members.end(), members.begin(), members.end());
+    else
+      classes.push_back({std::move(members), true});
+  }
+  if (!rest.members.empty()) classes.push_back(std::move(rest));
+  return classes;
+}
+
+bool is_subset(const LaneSet& part, const LaneSet& whole) {
+  return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
+}
+
+/// Finds out whom each operation meets, and from that the communicators.
+class TurnFinder {
+ public:
+  explicit TurnFinder(std::vector<TurnLane> lanes) : lanes_(std::move(lanes)), sets_of_lane_(lanes_.size()) {}
+
+  void run() {
+    for (std::size_t l = 0; l < lanes_.size(); ++l) {
+      for (auto& [symbol, operations] : lanes_[l].operations) {
+        if (!leaves_at_once(operations.front().operation)) continue;
+        find_witnesses(l, symbol, operations);
+        for (const Class& alike : classes_of(operations)) {
+          if (alike.is_of_one_size) note_set(l, symbol, operations, alike.members);
+        }
+      }
+    }
+    accept_sets();
+    for (std::size_t l = 0; l < lanes_.size(); ++l) {
+      for (auto& [symbol, operations] : lanes_[l].operations) {
+        if (!leaves_at_once(operations.front().operation)) continue;
+        for (const Class& alike : classes_of(operations)) claim(l, symbol, operations, alike);
+      }
+    }
+    for (std::size_t l = 0; l < lanes_.size(); ++l) confirm(l);
+    claim_broadcasts(lanes_, sets_of_lane_);
+  }
+
+  const std::vector<TurnLane>& lanes() const { return lanes_; }
+
+ private:
+  /// How much later exits of this symbol come on the other lane: where most differences crowd.
+  Nanoseconds habit(const std::vector<TurnOperation>& own, const std::vector<TurnOperation>& others) const {
+    const Operation operation = own.front().operation;
+    const Nanoseconds largest_ns = largest_habit(operation);
+    std::vector<Nanoseconds> differences;
+    for_each_nearest(own, others, 0, [&](std::size_t, std::size_t, Nanoseconds difference_ns) {
+      if (std::abs(difference_ns) <= largest_ns) differences.push_back(difference_ns);
+    });
+    std::sort(differences.begin(), differences.end());
+    const Nanoseconds width_ns = exit_tolerance(operation);
+    std::size_t most = 0;
+    Nanoseconds centre_ns = 0;
+    for (std::size_t first = 0, end = 0; first < differences.size(); ++first) {
+      while (end < differences.size() && differences[end] - differences[first] <= width_ns) ++end;
+      if (end - first <= most) continue;
+      most = end - first;
+      centre_ns = differences[(first + end - 1) / 2];
+    }
+    return centre_ns;
+  }
+
+  void find_witnesses(std::size_t l, std::uint64_t symbol, std::vector<TurnOperation>& operations) {
+    const TurnLane& lane = lanes_[l];
+    const Nanoseconds tolerance_ns = exit_tolerance(operations.front().operation);
+    const auto crowd_ns = static_cast<Nanoseconds>(crowded_part * static_cast<double>(tolerance_ns));
+    for (TurnOperation& operation : operations) operation.transfer_ns = operation.exit_ns - operation.enter_ns;
+    for (std::size_t n = 0; n < lane.neighbours.size(); ++n) {
+      const auto other = lanes_[lane.neighbours[n]].operations.find(symbol);
+      if (other == lanes_[lane.neighbours[n]].operations.end()) continue;
+      const Nanoseconds habit_ns = habit(operations, other->second);
+      for_each_nearest(operations, other->second, habit_ns,
+                       [&](std::size_t i, std::size_t j, Nanoseconds difference_ns) {
+                         if (std::abs(difference_ns) > tolerance_ns) return;
+                         TurnOperation& own = operations[i];
+                         const TurnOperation& its = other->second[j];
+                         own.witnesses.set(n);
+                         if (std::abs(difference_ns) <= crowd_ns) own.close_witnesses.set(n);
+                         own.transfer_ns = std::min(own.transfer_ns, its.exit_ns - its.enter_ns);
+                       });
+    }
+  }
+
+  bool covers(std::size_t l, Nanoseconds exit_ns) const {
+    return lanes_[l].first_exit_ns <= exit_ns && exit_ns <= lanes_[l].last_exit_ns;
+  }
+
+  /// The lanes that all of these operations meet.
+  void note_set(std::size_t l, std::uint64_t symbol, const std::vector<TurnOperation>& operations,
+                const std::vector<std::size_t>& alike) {
+    LaneSet set{l};
+    for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
+      double covered = 0, met = 0, crowded = 0;
+      for (const std::size_t i : alike) {
+        if (!covers(lanes_[l].neighbours[n], operations[i].exit_ns)) continue;
+        ++covered;
+        met += operations[i].witnesses.test(n) ? 1 : 0;
+        crowded += operations[i].close_witnesses.test(n) ? 1 : 0;
+      }
+      if (covered >= fewest_alike && met >= least_rate * covered && crowded >= least_crowded * covered)
+        set.push_back(lanes_[l].neighbours[n]);
+    }
+    if (set.size() < 2) return;
+    std::sort(set.begin(), set.end());
+    noted_[set].insert(l);
+    symbols_of_set_[set].insert(symbol);
+  }
+
+  /// A communicator is what most of its members have noted alike.
+  void accept_sets() {
+    for (const auto& [set, by] : noted_) {
+      if (5 * by.size() < 3 * set.size() || by.size() < 2) continue;
+      for (const std::size_t l : set) sets_of_lane_[l].push_back(set);
+    }
+  }
+
+  enum class Meeting : std::uint8_t { no, yes, unknown };
+
+  /// Whether most members leave together with this operation; unknown where none was captured at the time.
+  Meeting meeting(std::size_t l, const TurnOperation& operation, const LaneSet& set) const {
+    constexpr double least_share = 0.6;
+    double covered = 0, met = 0;
+    for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
+      const std::size_t other = lanes_[l].neighbours[n];
+      if (!std::binary_search(set.begin(), set.end(), other) || !covers(other, operation.exit_ns)) continue;
+      ++covered;
+      met += operation.witnesses.test(n) ? 1 : 0;
+    }
+    if (covered == 0) return Meeting::unknown;
+    return met > 0 && met >= least_share * covered ? Meeting::yes : Meeting::no;
+  }
+
+  /// Gives operations of a class the communicator they meet. One counts where enough of the class meet it alone, or it
+  /// and parts of it; parts that leave together by chance look like the whole, so one that has a part which counts does
+  /// not. Where hardly any operation may be unexplained, none is claimed otherwise: what they meet is not known.
+  void claim(std::size_t l, std::uint64_t symbol, std::vector<TurnOperation>& operations, const Class& alike) {
+    constexpr double least_alone = 0.02, least_explained = 0.8;
+    std::vector<const LaneSet*> sets;
+    for (const LaneSet& set : sets_of_lane_[l]) {
+      if (symbols_of_set_.at(set).contains(symbol)) sets.push_back(&set);
+    }
+    std::vector<std::vector<Meeting>> meetings;
+    std::vector<std::size_t> alone(sets.size(), 0);
+    std::size_t tested = 0;
+    for (const std::size_t i : alike.members) {
+      std::vector<Meeting>& of_one = meetings.emplace_back();
+      for (const LaneSet* set : sets) of_one.push_back(meeting(l, operations[i], *set));
+      if (std::count(of_one.begin(), of_one.end(), Meeting::unknown) > 0) continue;
+      ++tested;
+      for (std::size_t s = 0; s < sets.size(); ++s) {
+        if (of_one[s] == Meeting::yes && is_alone(s, sets, of_one)) ++alone[s];
+      }
+    }
+    const double fewest = std::max(2.0, least_alone * static_cast<double>(tested));
+    std::vector<std::size_t> counting;
+    for (std::size_t s = 0; s < sets.size(); ++s) {
+      bool counts = static_cast<double>(alone[s]) >= fewest;
+      for (std::size_t part = 0; part < sets.size() && counts; ++part) {
+        if (part != s && is_subset(*sets[part], *sets[s]))
+          counts = alike.is_of_one_size && static_cast<double>(alone[part]) < fewest;
+      }
+      if (counts) counting.push_back(s);
+    }
+    const auto is_explained = [&](const std::vector<Meeting>& of_one) {
+      return std::any_of(counting.begin(), counting.end(), [&](std::size_t s) { return of_one[s] != Meeting::no; });
+    };
+    const auto explained = static_cast<double>(std::count_if(meetings.begin(), meetings.end(), is_explained));
+    if (explained < least_explained * static_cast<double>(meetings.size())) return;
+    for (std::size_t k = 0; k < meetings.size(); ++k) {
+      std::vector<std::size_t> possible;
+      for (const std::size_t s : counting) {
+        if (meetings[k][s] != Meeting::no) possible.push_back(s);
+      }
+      if (possible.size() == 1 && meetings[k][possible.front()] == Meeting::yes)
+        operations[alike.members[k]].claimed = sets[possible.front()];
+    }
+  }
+
+  /// True where all that an operation meets besides this set are parts of it.
+  static bool is_alone(std::size_t s, std::span<const LaneSet* const> sets, std::span<const Meeting> meetings) {
+    for (std::size_t other = 0; other < sets.size(); ++other) {
+      if (meetings[other] == Meeting::yes && !is_subset(*sets[other], *sets[s])) return false;
+    }
+    return true;
+  }
+
+  /// Takes claims back that most of the others who left at the time do not share.
+  void confirm(std::size_t l) {
+    for (auto& entry : lanes_[l].operations) {
+      std::vector<TurnOperation>& operations = entry.second;
+      std::vector<std::pair<int, int>> votes(operations.size(), {0, 0});  // for, against
+      for (const std::size_t other : lanes_[l].neighbours) {
+        const auto found = lanes_[other].operations.find(entry.first);
+        if (found == lanes_[other].operations.end()) continue;
+        const Nanoseconds tolerance_ns = exit_tolerance(operations.front().operation);
+        const Nanoseconds habit_ns = habit(operations, found->second);
+        for_each_nearest(operations, found->second, habit_ns,
+                         [&](std::size_t i, std::size_t j, Nanoseconds difference_ns) {
+                           const LaneSet* claimed = operations[i].claimed;
+                           if (claimed == nullptr || std::abs(difference_ns) > tolerance_ns) return;
+                           if (!std::binary_search(claimed->begin(), claimed->end(), other)) return;
+                           const LaneSet* its = found->second[j].claimed;
+                           (its != nullptr && *its == *claimed ? votes[i].first : votes[i].second) += 1;
+                         });
+      }
+      for (std::size_t i = 0; i < operations.size(); ++i) {
+        if (votes[i].second > votes[i].first) operations[i].claimed = nullptr;
+      }
+    }
+  }
+
+  std::vector<TurnLane> lanes_;
+  std::map<LaneSet, std::set<std::size_t>> noted_;
+  std::map<LaneSet, std::set<std::uint64_t>> symbols_of_set_;
+  std::vector<std::vector<LaneSet>> sets_of_lane_;
+};
+
+std::vector<TurnLane> make_turn_lanes(std::span<const SampledOperation> operations, const RoughClocks& clocks) {
+  std::map<std::pair<std::int32_t, std::uint64_t>, TurnLane> by_key;
+  for (const SampledOperation& operation : operations) {
+    TurnLane& lane = by_key[{operation.trace_rank, operation.lane}];
+    lane.trace_rank = operation.trace_rank;
+    lane.component = clocks.component_of(operation.session);
+    TurnOperation& added = lane.operations[operation.symbol].emplace_back();
+    added.enter_ns = clocks.to_common(operation.session, operation.enter_ns);
+    added.exit_ns = clocks.to_common(operation.session, operation.exit_ns);
+    added.index = operation.index;
+    added.operation = operation.operation;
+    lane.first_exit_ns = std::min(lane.first_exit_ns, added.exit_ns);
+    lane.last_exit_ns = std::max(lane.last_exit_ns, added.exit_ns);
+  }
+  std::vector<TurnLane> lanes;
+  for (auto& [key, lane] : by_key) lanes.push_back(std::move(lane));
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    for (auto& [symbol, of_symbol] : lanes[l].operations) {
+      std::sort(of_symbol.begin(), of_symbol.end(), [](const TurnOperation& a, const TurnOperation& b) {
+        return std::tie(a.exit_ns, a.index) < std::tie(b.exit_ns, b.index);
+      });
+    }
+    // The nearest ones: tensor groups are adjacent.
+    for (std::size_t distance = 1; distance < lanes.size() && lanes[l].neighbours.size() + 1 < most_neighbours;
+         ++distance) {
+      for (const std::size_t other : {l - distance, l + distance}) {  // below 0: wraps beyond the size
+        if (other >= lanes.size() || lanes[other].component != lanes[l].component ||
+            lanes[other].trace_rank == lanes[l].trace_rank)
+          continue;
+        lanes[l].neighbours.push_back(other);
+      }
+    }
+  }
+  return lanes;
+}
+
+}  // namespace
+
+std::vector<OperationKey> share_out_turns(std::span<const SampledOperation> operations, const RoughClocks& clocks,
+                                          std::uint64_t first_key) {
+  std::vector<TurnLane> lanes = make_turn_lanes(operations, clocks);
+  refine_clocks(lanes, clocks.centre_ns());
+  TurnFinder finder(std::move(lanes));
+  finder.run();
+  std::map<LaneSet, std::uint64_t> key_of;
+  for (const TurnLane& lane : finder.lanes()) {
+    for (const auto& [symbol, of_symbol] : lane.operations) {
+      for (const TurnOperation& operation : of_symbol) {
+        if (operation.claimed != nullptr) key_of.try_emplace(*operation.claimed, 0);
+      }
+    }
+  }
+  for (auto& [set, key] : key_of) key = first_key++;
+  std::vector<OperationKey> keys;
+  for (const TurnLane& lane : finder.lanes()) {
+    for (const auto& [symbol, of_symbol] : lane.operations) {
+      for (const TurnOperation& operation : of_symbol) {
+        if (operation.claimed != nullptr)
+          keys.push_back(
+              {lane.trace_rank, operation.index, key_of.at(*operation.claimed), operation.claimed->size() > 2});
+      }
+    }
+  }
+  std::sort(keys.begin(), keys.end(), [](const OperationKey& a, const OperationKey& b) {
+    return std::tie(a.trace_rank, a.index) < std::tie(b.trace_rank, b.index);
+  });
+  return keys;
+}
+
+void apply_operation_keys(std::span<Arrival> arrivals, std::span<const OperationKey> keys) {
+  std::map<std::uint64_t, std::int32_t> next_position;
+  for (Arrival& arrival : arrivals) {
+    const std::tuple wanted(arrival.trace_rank, arrival.index);
+    const auto found = std::lower_bound(keys.begin(), keys.end(), wanted, [](const OperationKey& k, const auto& w) {
+      return std::tie(k.trace_rank, k.index) < w;
+    });
+    if (found != keys.end() && std::tie(found->trace_rank, found->index) == wanted) {
+      arrival.communicator = found->key;
+      if (found->key >= first_nccl_key) arrival.evidence = Evidence::order;
+      if (found->meets_several && is_pair_exchange(arrival)) arrival.peer_or_root = several_peers;
+    }
+    arrival.position = next_position[arrival.communicator]++;
+  }
+}
+
+}  // namespace nsys_explain::collectives

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "nsys_explain/collectives/inference.hpp"
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// Operations of a job of two tensor and two data groups on one stream and one clock, and which communicator each is
+/// of: "0 1" and "2 3" (tensor), "0 2" and "1 3" (data), "0 1 2 3" (world).
+struct SharedStreams {
+  std::vector<SampledOperation> operations;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::set<std::int32_t>> members;  ///< by trace rank and index
+};
+
+class Simulation {
+ public:
+  explicit Simulation(unsigned seed) : random_(seed) {}
+
+  SharedStreams run(int steps) {
+    for (int step = 0; step < steps; ++step) {
+      for (int layer = 0; layer < 6; ++layer) {
+        meet({0, 1}, 90'000);
+        meet({2, 3}, 90'000);
+      }
+      meet({0, 2}, 1'100'000);
+      meet({1, 3}, 1'100'000);
+      meet({0, 1, 2, 3}, 25'000);
+    }
+    return std::move(job_);
+  }
+
+ private:
+  /// All compute for a while, wait for the last one, and leave within a microsecond of each other.
+  void meet(const std::set<std::int32_t>& members, double transfer_ns) {
+    std::normal_distribution<double> normal;
+    std::map<std::int32_t, Nanoseconds> enters;
+    Nanoseconds last_ns = 0;
+    for (const std::int32_t rank : members) {
+      enters[rank] = free_ns_[rank] + 200'000 + static_cast<Nanoseconds>(2'000 * normal(random_));
+      last_ns = std::max(last_ns, enters[rank]);
+    }
+    const auto end_ns = last_ns + static_cast<Nanoseconds>(transfer_ns * (1 + 0.01 * normal(random_)));
+    for (const std::int32_t rank : members) {
+      const Nanoseconds exit_ns = end_ns + static_cast<Nanoseconds>(std::abs(400 * normal(random_)));
+      const std::int32_t index = next_index_[rank]++;
+      job_.operations.push_back({.enter_ns = enters[rank],
+                                 .exit_ns = exit_ns,
+                                 .symbol = std::uint64_t{1} << 32U,
+                                 .trace_rank = rank,
+                                 .session = 0,
+                                 .lane = static_cast<std::uint64_t>(rank),
+                                 .index = index,
+                                 .operation = Operation::all_reduce});
+      job_.members[{rank, index}] = members;
+      free_ns_[rank] = exit_ns;
+    }
+  }
+
+  std::mt19937_64 random_;
+  std::map<std::int32_t, Nanoseconds> free_ns_;
+  std::map<std::int32_t, std::int32_t> next_index_;
+  SharedStreams job_;
+};
+
+RoughClocks one_clock(const std::vector<SampledOperation>& operations) {
+  const std::vector<SessionTie> ties{{.unit = 0, .offset_ns = 0}};
+  return RoughClocks(operations, ties, operations[operations.size() / 2].exit_ns);
+}
+
+TEST(Turns, OperationsGoToTheCommunicatorThatLeavesWithThem) {
+  constexpr std::uint64_t first_key = 100;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    SharedStreams job = Simulation(seed).run(30);
+    std::shuffle(job.operations.begin(), job.operations.end(), std::mt19937_64(seed));
+    const auto keys = share_out_turns(job.operations, one_clock(job.operations), first_key);
+    EXPECT_GE(keys.size(), job.operations.size() * 98 / 100);
+    std::map<std::uint64_t, std::set<std::int32_t>> members_of_key;
+    for (const OperationKey& key : keys) {
+      EXPECT_GE(key.key, first_key);
+      const auto& members = job.members.at({key.trace_rank, key.index});
+      EXPECT_EQ(members_of_key.try_emplace(key.key, members).first->second, members);
+    }
+    EXPECT_EQ(members_of_key.size(), 5U);
+  }
+}
+
+TEST(Turns, WhatTooFewOperationsShowIsLeftAlone) {
+  const SharedStreams job = Simulation(1).run(1);
+  for (const OperationKey& key : share_out_turns(job.operations, one_clock(job.operations), 0))
+    EXPECT_EQ(job.members.at({key.trace_rank, key.index}).size(), 2U);
+}
+
+TEST(Turns, OperationsWithoutCallTakeTheNameOfThoseThatLeaveWithThem) {
+  SharedStreams job = Simulation(2).run(20);
+  std::map<std::set<std::int32_t>, std::uint64_t> name;
+  for (SampledOperation& operation : job.operations) {
+    const auto& members = job.members.at({operation.trace_rank, operation.index});
+    const std::uint64_t own = name.try_emplace(members, first_nccl_key + name.size()).first->second;
+    const bool is_orphan = operation.trace_rank == 3 && operation.index < 12;
+    operation.lane = is_orphan ? 0 : own;
+  }
+  const auto keys = name_orphans(job.operations, one_clock(job.operations));
+  EXPECT_GE(keys.size(), 10U);
+  for (const OperationKey& key : keys) {
+    EXPECT_EQ(key.trace_rank, 3);
+    EXPECT_EQ(key.key, name.at(job.members.at({key.trace_rank, key.index})));
+  }
+}
+
+}  // namespace
+}  // namespace nsys_explain::collectives
