@@ -15,7 +15,6 @@ namespace {
 
 constexpr double idle_worth_telling = 0.05, tail_worth_telling = 0.02, copies_worth_telling = 0.01,
                  exposed_copies_worth_telling = 0.05, allocations_worth_telling = 0.02, overhead_worth_telling = 0.05;
-constexpr std::int64_t fewest_for_tail = 100;  ///< executions, below which a 99th percentile is the largest
 constexpr std::size_t named_ranks = 8;
 
 const NamedTotal* find(const std::vector<NamedTotal>& totals, std::string_view name) {
@@ -133,25 +132,20 @@ void add_storm(const ActivitySummary& activity, std::vector<Finding>& findings) 
 }
 
 void add_tail(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
-  const KernelSummary* worst = nullptr;
-  for (const KernelSummary& kernel : activity.kernels) {
-    // The tail of a communication kernel is waiting, which has findings of its own.
-    if (kernel.communication || kernel.count < fewest_for_tail) continue;
-    if (worst == nullptr || kernel.tail_score_ns > worst->tail_score_ns) worst = &kernel;
-  }
-  if (worst == nullptr) return;
-  const double part = share(worst->tail_score_ns, windows.ranks_ns);
+  const KernelTail& tail = activity.tail;
+  const double part = share(tail.score_ns, windows.ranks_ns);
   if (part < tail_worth_telling) return;
   findings.push_back(
       {"kernel-tail",
        FindingSeverity::low,
-       fmt::format("the slow executions of kernel {} cost up to {:.1f}% of GPU time", short_name(worst->name),
+       fmt::format("the slow executions of kernel {} cost up to {:.1f}% of GPU time", short_name(tail.name),
                    100 * part),
-       {fmt::format("(p99 - median) x count is {:.3f} GPU-seconds over {} executions; the longest took {:.3f} ms",
-                    worst->tail_score_ns * 1e-9, worst->count, static_cast<double>(worst->max_ns) * 1e-6),
-        "rows: kernels and kernel_histogram of that name"},
-       "see whether the slow executions have other grids (kernels_by_launch) or run beside other work; if neither, "
-       "look at clocks and memory traffic"});
+       {fmt::format("(p99 - median) x count is {:.3f} GPU-seconds over {} executions of grid {}; the longest took "
+                    "{:.3f} ms",
+                    tail.score_ns * 1e-9, tail.count, tail.launch, static_cast<double>(tail.max_ns) * 1e-6),
+        "rows: kernels_by_launch of that name and grid, kernel_histogram of that name"},
+       "see whether the slow executions run beside other work (communication, copies, other streams) or read other "
+       "data; if neither, look at clocks and memory traffic"});
 }
 
 /// Copies that block by how they are called, then the time of copies that no such finding has told.

@@ -1,10 +1,13 @@
 #include "nsys_explain/analysis/activity_summary.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
 #include <tuple>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace nsys_explain::analysis {
 namespace {
@@ -98,6 +101,37 @@ std::vector<KernelSummary> kernels_by_name(const Table* table, bool communicatio
                    [](const KernelSummary& a, const KernelSummary& b) { return a.total_ns > b.total_ns; });
   if (result.size() > kept) result.resize(kept);
   return result;
+}
+
+/// The tail of a communication kernel is waiting, which has findings of its own.
+KernelTail largest_tail(const Table* by_launch) {
+  constexpr std::int64_t fewest = 100;  // executions on a trace rank, below which a 99th percentile is the largest
+  if (by_launch == nullptr) return {};
+  const auto integers = [&](const char* name) { return &column<std::int64_t>(*by_launch, name); };
+  const auto& names = column<std::string>(*by_launch, "name");
+  const auto& scores = column<double>(*by_launch, "tail_score_ns");
+  const Integers &communication = *integers("communication"), &counts = *integers("count"),
+                 &maxima = *integers("max_ns");
+  const std::array<const Integers*, 6> shape = {integers("grid_x"),  integers("grid_y"),  integers("grid_z"),
+                                                integers("block_x"), integers("block_y"), integers("block_z")};
+  std::map<std::pair<std::string_view, std::array<std::int64_t, 6>>, KernelTail> sums;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (communication[i] != 0 || counts[i] < fewest) continue;
+    std::array<std::int64_t, 6> launch{};
+    for (std::size_t s = 0; s < shape.size(); ++s) launch[s] = (*shape[s])[i];
+    KernelTail& sum = sums[{names[i], launch}];
+    sum.count += counts[i];
+    sum.max_ns = std::max(sum.max_ns, maxima[i]);
+    sum.score_ns += scores[i];
+  }
+  const auto largest = std::max_element(
+      sums.begin(), sums.end(), [](const auto& a, const auto& b) { return a.second.score_ns < b.second.score_ns; });
+  if (largest == sums.end()) return {};
+  const auto& [name, s] = largest->first;
+  KernelTail tail = largest->second;
+  tail.name = name;
+  tail.launch = fmt::format("{}x{}x{} of {}x{}x{}", s[0], s[1], s[2], s[3], s[4], s[5]);
+  return tail;
 }
 
 void add_overlap(const Table* table, std::vector<KernelSummary>& communication) {
@@ -297,6 +331,7 @@ ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobRe
   const auto table = [&](const char* name) { return find_table(tables, name); };
   ActivitySummary summary;
   summary.kernels = kernels_by_name(table("kernels"), false);
+  summary.tail = largest_tail(table("kernels_by_launch"));
   summary.communication = kernels_by_name(table("kernels_by_base_name"), true);
   add_overlap(table("communication_overlap"), summary.communication);
   summary.barriers = totals_by_name(table("barriers"), {.kind = "kind"});

@@ -164,6 +164,20 @@ TEST(ActivityFindings, LaunchStormAndTail) {
   EXPECT_THAT(ids(findings), ElementsAre("launch-storm", "kernel-tail"));
 }
 
+TEST(ActivityFindings, ExecutionsOfAnotherGridAreNoTail) {
+  OneRank rank;
+  for (int i = 0; i < 5'000; ++i) {
+    const Nanoseconds start = i * 200'000;
+    rank.kernel("k", start, start + (i % 50 == 0 ? 190'000 : 100'000)).grid_x = i % 50 == 0 ? 8 : 4;
+  }
+  Job job;
+  job.add(rank, 1);
+  const JobReport report = job.report();
+  EXPECT_EQ(report.activity.tail.score_ns, 0);
+  ASSERT_EQ(report.activity.kernels.size(), 1U);
+  EXPECT_EQ(report.activity.kernels[0].tail_score_ns, 90'000.0 * 5'000) << "by name alone there would be one";
+}
+
 TEST(ActivityFindings, SlowGpu) {
   Job job;
   std::vector<OneRank> ranks(4);
