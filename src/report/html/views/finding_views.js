@@ -33,5 +33,6 @@ export const viewOfFinding = {
   "slow-link": "bandwidth",
   "straggler": "heat",
   "unbalanced-exchange": "bytes",
+  "unproven-straggler": "heat",
   "weak-launch-attribution": "phases",
 };
