@@ -137,8 +137,9 @@ void cross_rank_phase(benchmark::State& state) {
     {
       const StageTimer timer(waits);
       compute_waits(fit, phase.job, cross);
-      benchmark::DoNotOptimize(attribute_delays(communicator, fit.report, phase.job, cross, phase.traces, {}));
-      benchmark::DoNotOptimize(sum_waits(communicator, phase.job, cross));
+      std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator, cross);
+      benchmark::DoNotOptimize(attribute_delays(communicator, fit.report, phase.job, cross, phase.traces, {}, {}));
+      benchmark::DoNotOptimize(sum_waits(communicator, phase.job, cross, std::move(instances)));
     }
   }
   const double arrivals = static_cast<double>(ranks) * collectives * static_cast<double>(state.iterations());
