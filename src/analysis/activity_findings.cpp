@@ -133,19 +133,19 @@ void add_storm(const ActivitySummary& activity, std::vector<Finding>& findings) 
 
 void add_tail(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
   const KernelTail& tail = activity.tail;
-  const double part = share(tail.score_ns, windows.ranks_ns);
+  const double part = share(tail.excess_ns, windows.ranks_ns);
   if (part < tail_worth_telling) return;
   findings.push_back(
       {"kernel-tail",
        FindingSeverity::low,
-       fmt::format("the slow executions of kernel {} cost up to {:.1f}% of GPU time", short_name(tail.name),
-                   100 * part),
-       {fmt::format("(p99 - median) x count is {:.3f} GPU-seconds over {} executions of grid {}; the longest took "
-                    "{:.3f} ms",
-                    tail.score_ns * 1e-9, tail.count, tail.launch, static_cast<double>(tail.max_ns) * 1e-6),
+       fmt::format("the slow executions of kernel {} cost {:.1f}% of GPU time", short_name(tail.name), 100 * part),
+       {fmt::format(
+            "{:.3f} GPU-seconds more than if all {} executions of grid {} had taken the median; the longest took "
+            "{:.3f} ms",
+            tail.excess_ns * 1e-9, tail.count, tail.launch, static_cast<double>(tail.max_ns) * 1e-6),
         "rows: kernels_by_launch of that name and grid, kernel_histogram of that name"},
-       "see whether the slow executions run beside other work (communication, copies, other streams) or read other "
-       "data; if neither, look at clocks and memory traffic"});
+       "see whether the slow executions run beside other work (communication, copies, other streams) or work on "
+       "other data or sizes; if neither, look at clocks and memory traffic"});
 }
 
 /// Copies that block by how they are called, then the time of copies that no such finding has told.

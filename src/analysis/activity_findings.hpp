@@ -16,7 +16,7 @@ namespace nsys_explain::analysis {
 /// | dependency-stalled | the same, waiting for another stream |
 /// | gpu-idle | GPUs idle for reasons that these two do not tell: 5% of the window or more |
 /// | launch-storm | trace ranks launch so many, so short kernels that launching limits |
-/// | kernel-tail | the slowest executions of one kernel at one grid cost 2% of the window or more |
+/// | kernel-tail | what executions of one kernel at one grid take beyond its median is 2% of the window or more |
 /// | pageable-copies, blocking-copies | asynchronous copies of pageable memory, or synchronous copies: 1% or more |
 /// | exposed-copies | copies that no kernel hides and these two do not tell: 5% of the window or more |
 /// | allocation-churn | the host spends 2% of its processes' windows or more in making and freeing memory |

@@ -105,13 +105,13 @@ std::vector<KernelSummary> kernels_by_name(const Table* table, bool communicatio
 
 /// The tail of a communication kernel is waiting, which has findings of its own.
 KernelTail largest_tail(const Table* by_launch) {
-  constexpr std::int64_t fewest = 100;  // executions on a trace rank, below which a 99th percentile is the largest
+  constexpr std::int64_t fewest = 100;  // executions on a trace rank: few are no tail
   if (by_launch == nullptr) return {};
   const auto integers = [&](const char* name) { return &column<std::int64_t>(*by_launch, name); };
   const auto& names = column<std::string>(*by_launch, "name");
-  const auto& scores = column<double>(*by_launch, "tail_score_ns");
-  const Integers &communication = *integers("communication"), &counts = *integers("count"),
-                 &maxima = *integers("max_ns");
+  const auto& medians = column<double>(*by_launch, "median_ns");
+  const Integers &totals = *integers("total_ns"), &communication = *integers("communication"),
+                 &counts = *integers("count"), &maxima = *integers("max_ns");
   const std::array<const Integers*, 6> shape = {integers("grid_x"),  integers("grid_y"),  integers("grid_z"),
                                                 integers("block_x"), integers("block_y"), integers("block_z")};
   std::map<std::pair<std::string_view, std::array<std::int64_t, 6>>, KernelTail> sums;
@@ -122,15 +122,15 @@ KernelTail largest_tail(const Table* by_launch) {
     KernelTail& sum = sums[{names[i], launch}];
     sum.count += counts[i];
     sum.max_ns = std::max(sum.max_ns, maxima[i]);
-    sum.score_ns += scores[i];
+    sum.excess_ns += static_cast<double>(totals[i]) - static_cast<double>(counts[i]) * medians[i];
   }
   const auto largest = std::max_element(
-      sums.begin(), sums.end(), [](const auto& a, const auto& b) { return a.second.score_ns < b.second.score_ns; });
-  if (largest == sums.end()) return {};
+      sums.begin(), sums.end(), [](const auto& a, const auto& b) { return a.second.excess_ns < b.second.excess_ns; });
+  if (largest == sums.end() || largest->second.excess_ns <= 0) return {};
   const auto& [name, s] = largest->first;
   KernelTail tail = largest->second;
   tail.name = name;
-  tail.launch = fmt::format("{}x{}x{} of {}x{}x{}", s[0], s[1], s[2], s[3], s[4], s[5]);
+  tail.launch = fmt::format("{}x{}x{}, blocks of {}x{}x{}", s[0], s[1], s[2], s[3], s[4], s[5]);
   return tail;
 }
 

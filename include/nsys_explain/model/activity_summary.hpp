@@ -25,10 +25,10 @@ struct KernelSummary {
 
 /// What the slow executions of one kernel cost. Only those of equal grid and block are compared: others do other work.
 struct KernelTail {
-  std::string name, launch;  ///< launch: "GRID of BLOCK", each x X y X z
+  std::string name, launch;  ///< launch: "GRID, blocks of BLOCK", each as XxYxZ
   std::int64_t count = 0;
   Nanoseconds max_ns = 0;
-  double score_ns = 0;  ///< (p99 - median) x count, summed over trace ranks; 0: there is none
+  double excess_ns = 0;  ///< beyond the median of each trace rank, net and summed over them; 0: there is none
 };
 
 /// Calls, barriers, transfers: whatever is counted by kind and name.
@@ -88,7 +88,7 @@ struct LaunchSummary {
 struct ActivitySummary {
   std::vector<KernelSummary> kernels;        ///< by name with template and argument lists
   std::vector<KernelSummary> communication;  ///< communication kernels by base name
-  KernelTail tail;                           ///< the largest of a compute kernel
+  KernelTail tail;                           ///< the costliest of a compute kernel
   std::vector<NamedTotal> barriers;
   std::vector<NamedTotal> api_calls;
   std::vector<NamedTotal> allocations;
