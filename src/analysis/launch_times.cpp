@@ -102,18 +102,19 @@ Table launch_latency_table(const std::array<std::int64_t, bucket_count>& counts)
 }
 
 Table launch_storm_table(const RankEvents& events) {
-  Table table = make_table({"launch_storm",
-                            "How many kernels were launched and how short they are",
-                            {{"launches", ColumnKind::integer, "", "kernel executions"},
-                             {"window_ns", ColumnKind::integer, "ns", "first start to last end of kernels"},
-                             {"launches_per_second", ColumnKind::real, "1/s", ""},
-                             {"median_ns", ColumnKind::real, "ns", "of durations"},
-                             {"p90_ns", ColumnKind::real, "ns", ""},
-                             {"p99_ns", ColumnKind::real, "ns", ""},
-                             {"under_5us_percent", ColumnKind::real, "%", "kernels shorter than 5 us"},
-                             {"under_10us_percent", ColumnKind::real, "%", ""},
-                             {"under_20us_percent", ColumnKind::real, "%", ""},
-                             {"storm", ColumnKind::integer, "", "1: so many, so short, that launching limits"}}});
+  Table table = make_table(
+      {"launch_storm",
+       "How many kernels were launched and how short they are",
+       {{"launches", ColumnKind::integer, "", "kernel executions"},
+        {"window_ns", ColumnKind::integer, "ns", "first start to last end of kernels"},
+        {"launches_per_second", ColumnKind::real, "1/s", ""},
+        {"median_ns", ColumnKind::real, "ns", "of durations"},
+        {"p90_ns", ColumnKind::real, "ns", ""},
+        {"p99_ns", ColumnKind::real, "ns", ""},
+        {"under_5us_percent", ColumnKind::real, "%", "kernels shorter than 5 us"},
+        {"under_10us_percent", ColumnKind::real, "%", ""},
+        {"under_20us_percent", ColumnKind::real, "%", ""},
+        {"storm", ColumnKind::integer, "", "1: at least 1,000, and so many, so short, that launching limits"}}});
   const std::vector<Kernel>& kernels = events.device.kernels;
   if (kernels.empty()) return table;
   std::vector<std::int64_t> durations;
@@ -131,7 +132,9 @@ Table launch_storm_table(const RankEvents& events) {
         std::count_if(durations.begin(), durations.end(), [&](Nanoseconds d_ns) { return d_ns < limit_ns; });
     return 100.0 * static_cast<double>(below) / static_cast<double>(s.count);
   };
-  const bool storm = (per_second >= 50e3 && s.median <= 10e3) || (per_second >= 100e3 && s.median <= 20e3);
+  constexpr std::int64_t fewest = 1'000;  // a few launches in a row are no rate
+  const bool storm =
+      s.count >= fewest && ((per_second >= 50e3 && s.median <= 10e3) || (per_second >= 100e3 && s.median <= 20e3));
   RowWriter row(table);
   row << s.count << window_ns << per_second << s.median << s.p90 << s.p99 << share_under(5'000) << share_under(10'000)
       << share_under(20'000) << storm;

@@ -81,7 +81,9 @@ TEST(Launches, ApiQueueAndKernelTime) {
 }
 
 TEST(Launches, StormIsManyAndShort) {
-  OneRank busy, calm;
+  OneRank busy, calm, brief;
+  for (int i = 0; i < 40; ++i) brief.kernel("k", i * 5 * us, i * 5 * us + 1 * us);  // 200,000 per second, for 200 us
+  EXPECT_EQ(integers(table_of(launch_tables(brief.events()), "launch_storm"), "storm"), (Integers{0}));
   for (int i = 0; i < 1000; ++i) {
     busy.kernel("k", i * 10 * us, i * 10 * us + 4 * us);  // 100,000 per second
     calm.kernel("k", i * 100 * us, i * 100 * us + (i % 4 == 0 ? 15 * us : 40 * us));
