@@ -123,7 +123,10 @@ void add_storm(const ActivitySummary& activity, std::vector<Finding>& findings) 
   findings.push_back(
       {"launch-storm",
        FindingSeverity::medium,
-       fmt::format("{} trace ranks launch so many short kernels that launching limits them", launches.storming.size()),
+       launches.storming.size() == 1
+           ? fmt::format("trace rank {} launches so many short kernels that launching limits it", launches.storming[0])
+           : fmt::format("{} trace ranks launch so many short kernels that launching limits them",
+                         launches.storming.size()),
        {fmt::format("up to {:.0f} launches per second (trace rank {})", launches.largest_rate,
                     launches.largest_trace_rank),
         fmt::format("trace ranks {}; rows: launch_storm", rank_list(launches.storming))},
@@ -204,7 +207,7 @@ void add_allocations(const ActivitySummary& activity, const Windows& windows, st
       {"allocation-churn",
        severity_of(part),
        fmt::format("the host spends {:.1f}% of the run making and freeing memory, streams and events", 100 * part),
-       {fmt::format("{:.3f} seconds between the first and the last GPU activity of {} processes",
+       {fmt::format("{:.3f} seconds between the first and the last GPU activity of the processes ({})",
                     seconds(activity.allocation_in_window_ns), activity.processes.size()),
         fmt::format("{} calls in all, most time in {} ({} calls)", count, largest.name, largest.count),
         "rows: allocations"},
@@ -221,7 +224,7 @@ void add_overhead(const ActivitySummary& activity, const Windows& windows, std::
       "profiler-overhead",
       part >= severe_share ? FindingSeverity::medium : FindingSeverity::low,
       fmt::format("the profiler itself took thread time worth {:.1f}% of the run: times are distorted", 100 * part),
-      {fmt::format("{:.3f} seconds between the first and the last GPU activity of {} processes, over all threads",
+      {fmt::format("{:.3f} seconds between the first and the last GPU activity of the processes ({}), over all threads",
                    seconds(activity.profiler_in_window_ns), activity.processes.size()),
        "rows: profiler_overhead where profiler = 1"},
       "trace less (only -t cuda,nvtx; no backtraces, no memory usage), and capture a window after warm-up"};
