@@ -203,7 +203,6 @@ class WithoutPayload(AttributionTest):
                 self.assertEqual(self.named(report), [(rank, "persistent")])
 
     def test_late_host(self):
-        named = []
         for seed in range(10):
             with self.subTest(seed=seed):
                 rank, layout = (seed * 3 + 1) % 8, self.LAYOUTS[seed % 5]
@@ -211,11 +210,7 @@ class WithoutPayload(AttributionTest):
                     rank = seed % 4  # on a later stage the pause hides in the wait for the first activations
                 report = self.job(seed, *layout, "--payload", "none", "--steps", "24", "--fault",
                                   f"late_host:rank={rank},pause=3ms", layers=2)
-                named += self.named(report)
-                if report["stragglers"]:
-                    self.assertEqual(self.named(report), [(rank, "persistent")])
-        # Where it cannot be told who shares a communicator, hardly anything is matched, and nobody is named.
-        self.assertGreaterEqual(len(named), 9)
+                self.assertEqual(self.named(report), [(rank, "persistent")])
 
     def test_clean_and_noisy_jobs_name_nobody(self):
         for seed in range(10):
