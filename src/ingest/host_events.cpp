@@ -18,6 +18,21 @@ ProcessTrace* process_in(const Reading& reading, std::int64_t global_id) {
   return reading.builder.find_process(process_of(global_id));
 }
 
+/// Calls `use(process, span, row)` for the rows of known processes whose times can be; what was left out is reported.
+template <class Column, class Use>
+void for_each_event(const Reading& reading, const char* table, TableScan& scan, const Column& global_id,
+                    const Column& start, const Column& end, const Use& use) {
+  TimeFilter filter(reading.time_base, table);
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      ProcessTrace* process = process_in(reading, global_id[row]);
+      if (process == nullptr) continue;
+      if (const auto time = filter.accept(start[row], end[row])) use(*process, *time, row);
+    }
+  });
+  filter.report(reading.warnings);
+}
+
 bool is_profilers(OverheadKind kind) {
   switch (kind) {
     case OverheadKind::jit_compilation:
@@ -42,26 +57,19 @@ void read_synchronizations(const Reading& reading) {
   const auto correlation_id = scan.integer("correlationId");
   const auto event_id = scan.integer("eventId");
   const auto event_sync_id = scan.integer("eventSyncId");
-  TimeFilter filter(reading.time_base, table);
-  scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      ProcessTrace* process = process_in(reading, global_pid[row]);
-      if (process == nullptr) continue;
-      const auto time = filter.accept(start[row], end[row]);
-      if (!time) continue;
-      Synchronization sync{time->start_ns, time->end_ns};
-      sync.correlation_id = value_or<std::uint32_t>(correlation_id[row], 0);
-      sync.context_id = value_or<std::uint32_t>(context_id[row], 0);
-      sync.stream_id = value_or<std::uint32_t>(stream_id[row], no_stream);
-      sync.event_id = id_or_zero(event_id[row]);
-      sync.event_sync_id = id_or_zero(event_sync_id[row]);
-      if (kind[row] >= 0 && kind[row] <= static_cast<int>(SyncKind::context)) {
-        sync.kind = static_cast<SyncKind>(kind[row]);
-      }
-      process->synchronizations.push_back(sync);
-    }
-  });
-  filter.report(reading.warnings);
+  for_each_event(reading, table, scan, global_pid, start, end,
+                 [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+                   Synchronization sync{time.start_ns, time.end_ns};
+                   sync.correlation_id = value_or<std::uint32_t>(correlation_id[row], 0);
+                   sync.context_id = value_or<std::uint32_t>(context_id[row], 0);
+                   sync.stream_id = value_or<std::uint32_t>(stream_id[row], no_stream);
+                   sync.event_id = id_or_zero(event_id[row]);
+                   sync.event_sync_id = id_or_zero(event_sync_id[row]);
+                   if (kind[row] >= 0 && kind[row] <= static_cast<int>(SyncKind::context)) {
+                     sync.kind = static_cast<SyncKind>(kind[row]);
+                   }
+                   process.synchronizations.push_back(sync);
+                 });
 }
 
 void read_event_records(const Reading& reading) {
@@ -91,18 +99,12 @@ void read_graph_nodes(const Reading& reading) {
   const auto global_tid = scan.integer("globalTid", Presence::required);
   const auto node_id = scan.integer("graphNodeId", Presence::required);
   const auto original_id = scan.integer("originalGraphNodeId");
-  TimeFilter filter(reading.time_base, table);
-  scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      ProcessTrace* process = process_in(reading, global_tid[row]);
-      if (process == nullptr) continue;
-      const auto time = filter.accept(start[row], start[row]);
-      if (!time) continue;
-      process->graph_nodes.push_back({time->start_ns, value_or<std::uint64_t>(node_id[row], 0),
-                                      value_or<std::uint64_t>(original_id[row], 0), thread_id_of(global_tid[row])});
-    }
-  });
-  filter.report(reading.warnings);
+  for_each_event(
+      reading, table, scan, global_tid, start, start,
+      [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+        process.graph_nodes.push_back({time.start_ns, value_or<std::uint64_t>(node_id[row], 0),
+                                       value_or<std::uint64_t>(original_id[row], 0), thread_id_of(global_tid[row])});
+      });
 }
 
 void read_memory_events(const Reading& reading) {
@@ -114,19 +116,12 @@ void read_memory_events(const Reading& reading) {
   const auto bytes = scan.integer("bytes", Presence::required);
   const auto memory_kind = scan.integer("memKind");
   const auto operation = scan.integer("memoryOperationType");
-  TimeFilter filter(reading.time_base, table);
-  scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      ProcessTrace* process = process_in(reading, global_pid[row]);
-      if (process == nullptr) continue;
-      const auto time = filter.accept(start[row], start[row]);
-      if (!time) continue;
-      process->memory_events.push_back({time->start_ns, value_or<std::int64_t>(bytes[row], 0),
-                                        value_or<std::int32_t>(device_id[row], 0),
-                                        value_or<std::int16_t>(memory_kind[row], -1), operation[row] == 1});
-    }
-  });
-  filter.report(reading.warnings);
+  for_each_event(reading, table, scan, global_pid, start, start,
+                 [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+                   process.memory_events.push_back({time.start_ns, value_or<std::int64_t>(bytes[row], 0),
+                                                    value_or<std::int32_t>(device_id[row], 0),
+                                                    value_or<std::int16_t>(memory_kind[row], -1), operation[row] == 1});
+                 });
 }
 
 void read_os_calls(const Reading& reading) {
@@ -137,18 +132,11 @@ void read_os_calls(const Reading& reading) {
   const auto global_tid = scan.integer("globalTid", Presence::required);
   const auto name = scan.integer("nameId", Presence::required);
   const auto nesting = scan.integer("nestingLevel");
-  TimeFilter filter(reading.time_base, table);
-  scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      ProcessTrace* process = process_in(reading, global_tid[row]);
-      if (process == nullptr) continue;
-      const auto time = filter.accept(start[row], end[row]);
-      if (!time) continue;
-      process->os_calls.push_back({time->start_ns, time->end_ns, thread_id_of(global_tid[row]),
-                                   reading.strings.keep_id(name[row]), nesting[row] > 0});
-    }
-  });
-  filter.report(reading.warnings);
+  for_each_event(reading, table, scan, global_tid, start, end,
+                 [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+                   process.os_calls.push_back({time.start_ns, time.end_ns, thread_id_of(global_tid[row]),
+                                               reading.strings.keep_id(name[row]), nesting[row] > 0});
+                 });
 }
 
 void read_overheads(const Reading& reading, const char* table) {
@@ -158,22 +146,15 @@ void read_overheads(const Reading& reading, const char* table) {
   const auto global_tid = scan.integer("globalTid", Presence::required);
   const auto name_id = scan.integer("nameId");
   const auto type = scan.integer("overheadType");
-  TimeFilter filter(reading.time_base, table);
-  scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      ProcessTrace* process = process_in(reading, global_tid[row]);
-      if (process == nullptr) continue;
-      const auto time = filter.accept(start[row], end[row]);
-      if (!time) continue;
-      OverheadKind kind = overhead_kind_of_name(reading.strings.value(name_id[row]));
-      if (type[row] > 0 && type[row] <= static_cast<int>(OverheadKind::command_buffer_full)) {
-        kind = static_cast<OverheadKind>(type[row]);
-      }
-      process->overheads.push_back({time->start_ns, time->end_ns, thread_id_of(global_tid[row]),
-                                    reading.strings.keep_id(name_id[row]), kind, is_profilers(kind)});
-    }
-  });
-  filter.report(reading.warnings);
+  for_each_event(reading, table, scan, global_tid, start, end,
+                 [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+                   OverheadKind kind = overhead_kind_of_name(reading.strings.value(name_id[row]));
+                   if (type[row] > 0 && type[row] <= static_cast<int>(OverheadKind::command_buffer_full)) {
+                     kind = static_cast<OverheadKind>(type[row]);
+                   }
+                   process.overheads.push_back({time.start_ns, time.end_ns, thread_id_of(global_tid[row]),
+                                                reading.strings.keep_id(name_id[row]), kind, is_profilers(kind)});
+                 });
 }
 
 void read_scheduling(const Reading& reading) {
@@ -185,19 +166,12 @@ void read_scheduling(const Reading& reading) {
   const auto is_in = scan.integer("isSchedIn", Presence::required);
   const auto state = scan.integer("threadState");
   const auto block = scan.integer("threadBlock");
-  TimeFilter filter(reading.time_base, table);
-  scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      ProcessTrace* process = process_in(reading, global_tid[row]);
-      if (process == nullptr) continue;
-      const auto time = filter.accept(start[row], start[row]);
-      if (!time) continue;
-      process->scheduling_events.push_back({time->start_ns, thread_id_of(global_tid[row]),
-                                            value_or<std::int16_t>(cpu[row], -1), value_or<std::int8_t>(state[row], 0),
-                                            value_or<std::int8_t>(block[row], 0), is_in[row] == 1});
-    }
-  });
-  filter.report(reading.warnings);
+  for_each_event(reading, table, scan, global_tid, start, start,
+                 [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+                   process.scheduling_events.push_back(
+                       {time.start_ns, thread_id_of(global_tid[row]), value_or<std::int16_t>(cpu[row], -1),
+                        value_or<std::int8_t>(state[row], 0), value_or<std::int8_t>(block[row], 0), is_in[row] == 1});
+                 });
 }
 
 }  // namespace
