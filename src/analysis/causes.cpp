@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
@@ -16,14 +17,8 @@ constexpr double smallest_excess = 0.005;  ///< of the peer's kernel time: less 
 constexpr std::int64_t noise_factor = 4;
 constexpr std::int64_t weight_limit = 4;  ///< times the median of the caused waits
 
-Nanoseconds lower_median(std::vector<Nanoseconds> values) {
-  const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 /// 1.4826 times the median absolute deviation: a standard deviation that outliers do not bend.
-Nanoseconds spread(const std::vector<Nanoseconds>& values) {
+Nanoseconds spread(std::vector<Nanoseconds> values) {
   const Nanoseconds center = lower_median(values);
   std::vector<Nanoseconds> deviations;
   for (const Nanoseconds value : values) deviations.push_back(std::abs(value - center));

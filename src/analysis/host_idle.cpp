@@ -3,18 +3,13 @@
 #include <algorithm>
 
 #include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
 constexpr double false_alarm_rate = 1e-3;
 constexpr double smallest_share_of_kernels = 0.01;
-
-std::int64_t lower_median(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// What is usual in each bin: the lower median of the ranks it is known of; 0 where there are none.
 std::vector<std::int64_t> usual_idle(std::span<const std::int64_t> idle_ns, std::span<const std::int64_t> kernel_ns,

@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "nsys_explain/model/lower_median.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -18,12 +20,6 @@ std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 1;
   for (const char c : text) hash = mix(hash, static_cast<unsigned char>(c));
   return hash;
-}
-
-Nanoseconds lower_median(std::vector<Nanoseconds>& values) {
-  const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 const PathCommunicator& communicator_of(const Path& path, const PathArrival& arrival) {

@@ -8,17 +8,12 @@
 #include <utility>
 
 #include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
 using Times = std::vector<std::int64_t>;
-
-std::int64_t lower_median(Times values) {
-  const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 std::map<std::string, std::vector<std::size_t>> members_by_stage(const Grouping& stages) {
   std::map<std::string, std::vector<std::size_t>> members;

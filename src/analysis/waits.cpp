@@ -5,14 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "nsys_explain/model/lower_median.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
-
-Nanoseconds lower_median(std::vector<Nanoseconds>& values) {
-  const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// A wrong match, or a wrong clock: whichever it is, its numbers mean nothing.
 void withdraw_claims(Instance& instance, std::span<InstanceArrival> members) {

@@ -6,15 +6,10 @@
 #include <tuple>
 
 #include "bundles.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
-
-Nanoseconds lower_median(std::vector<Nanoseconds>& values) {
-  const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 std::vector<MemberArrivals> by_member(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
                                       std::span<const std::size_t> chosen) {
