@@ -92,25 +92,19 @@ void add_sync_cases(const RankEvents& events, Rule& rule) {
 }
 
 void add_gap_cases(const RankEvents& events, Rule& rule) {
-  std::vector<Interval> busy;
-  for (const Overhead& overhead : events.process.overheads) {
-    if (overhead.is_profiler) busy.push_back({overhead.start_ns, overhead.end_ns});
-  }
-  std::optional<Interval> window;
-  std::vector<Interval> activities;
+  std::vector<Interval> gaps;
+  std::optional<Nanoseconds> busy_until_ns;
   for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
-    if (!window) window = Interval{activity.start_ns, activity.end_ns};
-    window->end_ns = std::max(window->end_ns, activity.end_ns);
-    if (!activities.empty() && activity.start_ns <= activities.back().end_ns) {
-      activities.back().end_ns = std::max(activities.back().end_ns, activity.end_ns);
-    } else {
-      activities.push_back({activity.start_ns, activity.end_ns});
+    if (busy_until_ns && activity.start_ns - *busy_until_ns >= shortest_gap_ns) {
+      gaps.push_back({*busy_until_ns, activity.start_ns});
     }
+    busy_until_ns = std::max(busy_until_ns.value_or(activity.end_ns), activity.end_ns);
   });
-  if (!window) return;
-  busy.insert(busy.end(), activities.begin(), activities.end());
-  const std::vector<Interval> whole{*window};
-  for (const Interval& gap : subtract(whole, merge_intervals(std::move(busy)))) {
+  std::vector<Interval> profiling;
+  for (const Overhead& overhead : events.process.overheads) {
+    if (overhead.is_profiler) profiling.push_back({overhead.start_ns, overhead.end_ns});
+  }
+  for (const Interval& gap : subtract(gaps, merge_intervals(std::move(profiling)))) {
     const Nanoseconds length_ns = gap.end_ns - gap.start_ns;
     if (length_ns >= shortest_gap_ns) rule.add({gap.start_ns, length_ns, 0, "no GPU activity"});
   }
@@ -118,27 +112,31 @@ void add_gap_cases(const RankEvents& events, Rule& rule) {
 
 /// Parts of the window with their sum of durations; neighbours under the limit are one case.
 void add_utilisation_cases(const RankEvents& events, Rule& rule) {
-  std::optional<Interval> window;
-  for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
-    if (!window) window = Interval{activity.start_ns, activity.end_ns};
-    window->end_ns = std::max(window->end_ns, activity.end_ns);
-  });
-  if (!window || window->end_ns - window->start_ns < static_cast<Nanoseconds>(utilisation_parts)) return;
-  const auto border = [&](std::size_t part) {
-    const Nanoseconds length_ns = window->end_ns - window->start_ns;
-    const auto parts = static_cast<Nanoseconds>(utilisation_parts);
-    const auto p = static_cast<Nanoseconds>(part);
-    return window->start_ns + length_ns / parts * p + length_ns % parts * p / parts;  // no overflow for long traces
-  };
+  const DeviceTrace& device = events.device;
+  const Interval window = gpu_window(device);
+  const Nanoseconds window_ns = window.end_ns - window.start_ns;
+  if (window_ns < static_cast<Nanoseconds>(utilisation_parts)) return;
+  std::array<Nanoseconds, utilisation_parts + 1> borders{};
+  for (std::size_t part = 0; part < borders.size(); ++part) {
+    const auto parts = static_cast<Nanoseconds>(utilisation_parts), p = static_cast<Nanoseconds>(part);
+    borders[part] =
+        window.start_ns + window_ns / parts * p + window_ns % parts * p / parts;  // long traces: no overflow
+  }
+  const auto border = [&](std::size_t part) { return borders[part]; };
   std::array<Nanoseconds, utilisation_parts> busy_ns{};
-  std::size_t first = 0;
-  for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
-    while (first + 1 < utilisation_parts && border(first + 1) <= activity.start_ns) ++first;
-    for (std::size_t part = first; part < utilisation_parts && border(part) < activity.end_ns; ++part) {
-      busy_ns[part] += std::max<Nanoseconds>(
-          0, std::min(border(part + 1), activity.end_ns) - std::max(border(part), activity.start_ns));
+  const auto add_all = [&](const auto& activities) {
+    std::size_t first = 0;
+    for (const auto& activity : activities) {
+      while (first + 1 < utilisation_parts && border(first + 1) <= activity.start_ns) ++first;
+      for (std::size_t part = first; part < utilisation_parts && border(part) < activity.end_ns; ++part) {
+        busy_ns[part] += std::max<Nanoseconds>(
+            0, std::min(border(part + 1), activity.end_ns) - std::max(border(part), activity.start_ns));
+      }
     }
-  });
+  };
+  add_all(device.kernels);
+  add_all(device.memory_operations);
+  add_all(device.graph_launches);
   const auto is_low = [&](std::size_t part) { return 2 * busy_ns[part] < border(part + 1) - border(part); };
   for (std::size_t begin = 0; begin < utilisation_parts;) {
     if (!is_low(begin)) {

@@ -13,22 +13,34 @@ constexpr auto copy_kinds = std::to_array<std::string_view>(
 constexpr auto memory_kinds = std::to_array<std::string_view>(
     {"Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown"});
 
+constexpr Interval nothing{std::numeric_limits<Nanoseconds>::max(), std::numeric_limits<Nanoseconds>::min()};
+
+Interval window_or_nothing(const Interval& window) {
+  return window.start_ns <= window.end_ns ? window : Interval{};
+}
+
+/// The window with what the device did. Its events are sorted by start.
+Interval extended(Interval window, const DeviceTrace& device) {
+  const auto extend = [&](const auto& events) {
+    if (!events.empty()) window.start_ns = std::min(window.start_ns, events.front().start_ns);
+    for (const auto& event : events) window.end_ns = std::max(window.end_ns, event.end_ns);
+  };
+  extend(device.kernels);
+  extend(device.memory_operations);
+  extend(device.graph_launches);
+  return window;
+}
+
 }  // namespace
 
+Interval gpu_window(const DeviceTrace& device) {
+  return window_or_nothing(extended(nothing, device));
+}
+
 Interval gpu_window(const ProcessTrace& process) {
-  Interval window{std::numeric_limits<Nanoseconds>::max(), std::numeric_limits<Nanoseconds>::min()};
-  const auto extend = [&](const auto& events) {
-    for (const auto& event : events) {
-      window.start_ns = std::min(window.start_ns, event.start_ns);
-      window.end_ns = std::max(window.end_ns, event.end_ns);
-    }
-  };
-  for (const DeviceTrace& device : process.devices) {
-    extend(device.kernels);
-    extend(device.memory_operations);
-    extend(device.graph_launches);
-  }
-  return window.start_ns <= window.end_ns ? window : Interval{};
+  Interval window = nothing;
+  for (const DeviceTrace& device : process.devices) window = extended(window, device);
+  return window_or_nothing(window);
 }
 
 std::string operation_label(const MemoryOperation& operation) {

@@ -66,9 +66,12 @@ class GapFinder {
   explicit GapFinder(const RankEvents& events) : events_(events), waits_(events) {}
 
   void add(const GpuActivity& activity) {
-    if (busy_until_ && activity.start_ns > *busy_until_) keep(explain(activity));
+    const StreamKey stream(activity.context_id, activity.stream_id);
+    if (stream_ == nullptr || stream_->key != stream) stream_ = &streams_.try_emplace(stream, stream).first->second;
+    if (busy_until_ && activity.start_ns > *busy_until_) keep(explain(activity, *stream_));
     busy_until_ = std::max(busy_until_.value_or(activity.end_ns), activity.end_ns);
-    previous_on_stream_[{activity.context_id, activity.stream_id}] = activity;
+    stream_->latest_correlation_id = activity.correlation_id;
+    stream_->latest_start_ns = activity.start_ns;
   }
 
   const std::vector<Nanoseconds>& lengths(IdleCause cause) const { return lengths_[static_cast<std::size_t>(cause)]; }
@@ -81,7 +84,15 @@ class GapFinder {
   }
 
  private:
-  Gap explain(const GpuActivity& next) const {
+  /// A stream and the activity that started on it last.
+  struct Stream {
+    explicit Stream(const StreamKey& stream) : key(stream) {}
+    StreamKey key;
+    std::uint32_t latest_correlation_id = 0;
+    Nanoseconds latest_start_ns = no_time;  ///< no_time, which is before all times: none yet
+  };
+
+  Gap explain(const GpuActivity& next, const Stream& stream) const {
     Gap gap{*busy_until_, next};
     const ApiCall* launch = events_.launches.find(next.correlation_id, next.start_ns);
     if (launch == nullptr) return gap;
@@ -90,35 +101,34 @@ class GapFinder {
       gap.cause = IdleCause::launch_starved;
       return gap;
     }
-    const StreamKey stream(next.context_id, next.stream_id);
-    const auto previous = previous_on_stream_.find(stream);
-    Nanoseconds previous_launch_ns = std::numeric_limits<Nanoseconds>::min();
-    if (previous != previous_on_stream_.end()) {
-      const ApiCall* before = events_.launches.find(previous->second.correlation_id, previous->second.start_ns);
-      previous_launch_ns = before != nullptr ? before->start_ns : previous->second.start_ns;
-    }
-    if (waits_.any_between(stream, previous_launch_ns, launch->start_ns)) gap.cause = IdleCause::dependency_stalled;
+    const ApiCall* before = events_.launches.find(stream.latest_correlation_id, stream.latest_start_ns);
+    const Nanoseconds previous_launch_ns = before != nullptr ? before->start_ns : stream.latest_start_ns;
+    if (waits_.any_between(stream.key, previous_launch_ns, launch->start_ns)) gap.cause = IdleCause::dependency_stalled;
     return gap;
   }
 
   void keep(const Gap& gap) {
     lengths_[static_cast<std::size_t>(gap.cause)].push_back(gap.length_ns());
+    if (gap.length_ns() < shortest_kept_ns_) return;
     longest_.push_back(gap);
     if (longest_.size() >= 2 * longest_gaps) shorten();
   }
 
   void shorten() {
     if (longest_.size() <= longest_gaps) return;
-    std::nth_element(longest_.begin(), longest_.begin() + longest_gaps, longest_.end(), is_longer);
+    std::nth_element(longest_.begin(), longest_.begin() + (longest_gaps - 1), longest_.end(), is_longer);
     longest_.resize(longest_gaps);
+    shortest_kept_ns_ = longest_.back().length_ns();
   }
 
   const RankEvents& events_;
   StreamWaits waits_;
   std::optional<Nanoseconds> busy_until_;
-  std::map<StreamKey, GpuActivity> previous_on_stream_;
+  std::map<StreamKey, Stream> streams_;
+  Stream* stream_ = nullptr;  // of the latest activity: they come in runs
   std::array<std::vector<Nanoseconds>, idle_cause_count> lengths_;
   std::vector<Gap> longest_;
+  Nanoseconds shortest_kept_ns_ = 0;  ///< of those kept when there were too many: what is shorter cannot count any more
 };
 
 }  // namespace

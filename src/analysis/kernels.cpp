@@ -76,6 +76,17 @@ GroupedValues durations_of(const RankEvents& events, const Grouping& grouping) {
   return values_of(events, grouping, [](const Kernel& kernel) { return kernel.end_ns - kernel.start_ns; });
 }
 
+/// Count and total of the durations of each group; nothing else of its statistics.
+std::vector<Statistics> totals_of(const RankEvents& events, const Grouping& grouping) {
+  std::vector<Statistics> totals(grouping.groups.size());
+  for (const Kernel& kernel : events.device.kernels) {
+    Statistics& of_group = totals[grouping.group_of_kind[kernel.kind]];
+    ++of_group.count;
+    of_group.total += kernel.end_ns - kernel.start_ns;
+  }
+  return totals;
+}
+
 double percent(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
@@ -192,9 +203,8 @@ Table kernel_histogram_table(const RankEvents& events) {
 
 std::vector<Table> kernel_pacing_tables(const RankEvents& events) {
   const Grouping grouping = group_by_name(events, &KernelKind::short_name);
-  GroupedValues grouped = durations_of(events, grouping);
-  const std::vector<std::size_t> order = by_total(events, grouping, summarise_groups(grouped));
-  grouped = values_of(events, grouping, [](const Kernel& kernel) { return kernel.start_ns; });
+  const std::vector<std::size_t> order = by_total(events, grouping, totals_of(events, grouping));
+  GroupedValues grouped = values_of(events, grouping, [](const Kernel& kernel) { return kernel.start_ns; });
 
   TableSchema pacing{"kernel_pacing", "How regularly each kernel started: intervals from start to start", {}};
   pacing.columns = {{"name", ColumnKind::text, "", "base name of the kernel"},

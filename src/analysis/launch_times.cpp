@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -14,39 +16,70 @@
 namespace nsys_explain::analysis {
 namespace {
 
-/// Launches of one kernel by one call of one thread, as durations.
-struct Launches {
-  std::vector<std::int64_t> total_ns, api_ns, queue_ns, kernel_ns;
-};
-
+/// Launches of one kernel by one call of one thread.
 using LaunchKey = std::tuple<std::uint32_t, StringIndex, StringIndex>;  ///< thread, call, kernel
 
-void write_short_statistics(RowWriter& row, std::vector<std::int64_t>& values) {
-  const Statistics s = summarise(values);
-  row << s.mean << s.median << s.min << s.max << s.deviation;
-}
+constexpr std::uint32_t no_group = static_cast<std::uint32_t>(-1);
 
+/// All launches, told apart by what they are. Durations are worked out from the events when they are needed: a device
+/// has millions.
 struct AllLaunches {
-  std::map<LaunchKey, Launches> by_key;
+  std::vector<LaunchKey> groups;
+  std::vector<std::size_t> counts, queue_counts;  ///< by group: kernels; those that started after the call had returned
+  std::vector<std::uint32_t> group_of;            ///< by kernel; no_group: its call is not in the trace
   std::array<std::int64_t, bucket_count> latencies{};
 };
 
 AllLaunches collect(const RankEvents& events) {
   AllLaunches all;
-  for (const Kernel& kernel : events.device.kernels) {
+  const std::vector<Kernel>& kernels = events.device.kernels;
+  all.group_of.reserve(kernels.size());
+  std::map<LaunchKey, std::uint32_t> number_of;
+  std::vector<std::uint32_t> latest(events.device.kernel_kinds.size(), no_group);  // mostly right for the next, too
+  for (const Kernel& kernel : kernels) {
     const ApiCall* call = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    if (call == nullptr) continue;
-    Launches& l = all.by_key[{call->thread_id, call->name, events.device.kind_of(kernel).demangled_name}];
-    l.total_ns.push_back(std::max(call->end_ns, kernel.end_ns) - call->start_ns);
-    l.api_ns.push_back(call->end_ns - call->start_ns);
-    if (kernel.start_ns >= call->end_ns) l.queue_ns.push_back(kernel.start_ns - call->end_ns);
-    l.kernel_ns.push_back(kernel.end_ns - kernel.start_ns);
+    if (call == nullptr) {
+      all.group_of.push_back(no_group);
+      continue;
+    }
     ++all.latencies[bucket_index(kernel.start_ns - call->start_ns)];
+    const LaunchKey key(call->thread_id, call->name, events.device.kind_of(kernel).demangled_name);
+    std::uint32_t& group = latest[kernel.kind];
+    if (group == no_group || all.groups[group] != key) {
+      const auto [entry, is_new] = number_of.try_emplace(key, static_cast<std::uint32_t>(all.groups.size()));
+      if (is_new) {
+        all.groups.push_back(key);
+        all.counts.push_back(0);
+        all.queue_counts.push_back(0);
+      }
+      group = entry->second;
+    }
+    all.group_of.push_back(group);
+    ++all.counts[group];
+    all.queue_counts[group] += kernel.start_ns >= call->end_ns ? 1 : 0;
   }
   return all;
 }
 
-Table kernel_launches_table(const RankEvents& events, std::map<LaunchKey, Launches>& launches) {
+/// Statistics by group of `value(kernel, call)`, of which there are `counts`; what is no_time has no value.
+template <class Value>
+std::vector<Statistics> summarise_launches(const RankEvents& events, const AllLaunches& all,
+                                           std::span<const std::size_t> counts, const Value& value) {
+  GroupedValues values(counts);
+  for (std::size_t k = 0; k < all.group_of.size(); ++k) {
+    if (all.group_of[k] == no_group) continue;
+    const Kernel& kernel = events.device.kernels[k];
+    const std::int64_t found = value(kernel, *events.launches.find(kernel.correlation_id, kernel.start_ns));
+    if (found != no_time) values.put(all.group_of[k], found);
+  }
+  return summarise_groups(values);
+}
+
+void write_short_statistics(RowWriter& row, const Statistics& s) {
+  row << s.mean << s.median << s.min << s.max << s.deviation;
+}
+
+Table kernel_launches_table(const RankEvents& events, const AllLaunches& all) {
   TableSchema schema{"kernel_launches", "How long launches took: in the call, in the queue, on the GPU", {}};
   schema.columns = {{"thread", ColumnKind::integer, "", "that launched"},
                     {"call", ColumnKind::text, "", "launching function"},
@@ -63,27 +96,32 @@ Table kernel_launches_table(const RankEvents& events, std::map<LaunchKey, Launch
     }
     schema.columns.push_back({fmt::format("{}_stddev_ns", part), ColumnKind::real, "ns", ""});
   }
-  std::vector<std::pair<LaunchKey, Nanoseconds>> order;
-  for (const auto& [key, l] : launches) {
-    Nanoseconds sum_ns = 0;
-    for (const Nanoseconds total_ns : l.total_ns) sum_ns += total_ns;
-    order.emplace_back(key, sum_ns);
-  }
-  const auto names = [&](const LaunchKey& key) {
-    return std::tuple(std::string_view(events.trace.strings[std::get<2>(key)]),
-                      std::string_view(events.trace.strings[std::get<1>(key)]), std::get<0>(key));
+  const auto total = summarise_launches(events, all, all.counts, [](const Kernel& kernel, const ApiCall& call) {
+    return std::max(call.end_ns, kernel.end_ns) - call.start_ns;
+  });
+  const auto api = summarise_launches(events, all, all.counts,
+                                      [](const Kernel&, const ApiCall& call) { return call.end_ns - call.start_ns; });
+  const auto queue = summarise_launches(events, all, all.queue_counts, [](const Kernel& kernel, const ApiCall& call) {
+    return kernel.start_ns >= call.end_ns ? kernel.start_ns - call.end_ns : no_time;
+  });
+  const auto on_gpu = summarise_launches(
+      events, all, all.counts, [](const Kernel& kernel, const ApiCall&) { return kernel.end_ns - kernel.start_ns; });
+  const auto names = [&](std::size_t group) {
+    const auto& [thread, call, kernel] = all.groups[group];
+    return std::tuple(std::string_view(events.trace.strings[kernel]), std::string_view(events.trace.strings[call]),
+                      thread);
   };
-  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-    return a.second != b.second ? a.second > b.second : names(a.first) < names(b.first);
+  std::vector<std::size_t> order(all.groups.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return total[a].total != total[b].total ? total[a].total > total[b].total : names(a) < names(b);
   });
   Table table = make_table(std::move(schema));
   RowWriter row(table);
-  for (const auto& [key, sum_ns] : order) {
-    Launches& l = launches.at(key);
-    const auto& [kernel, call, thread] = names(key);
-    row << std::int64_t{thread} << call << kernel << static_cast<std::int64_t>(l.kernel_ns.size())
-        << static_cast<std::int64_t>(l.queue_ns.size()) << sum_ns;
-    for (auto* values : {&l.total_ns, &l.api_ns, &l.queue_ns, &l.kernel_ns}) write_short_statistics(row, *values);
+  for (const std::size_t group : order) {
+    const auto& [kernel, call, thread] = names(group);
+    row << std::int64_t{thread} << call << kernel << total[group].count << queue[group].count << total[group].total;
+    for (const auto* part : {&total, &api, &queue, &on_gpu}) write_short_statistics(row, (*part)[group]);
   }
   return table;
 }
@@ -120,33 +158,36 @@ Table launch_storm_table(const RankEvents& events) {
   std::vector<std::int64_t> durations;
   durations.reserve(kernels.size());
   Nanoseconds last_ns = kernels.front().end_ns;
+  std::int64_t under_5us = 0, under_10us = 0, under_20us = 0;
   for (const Kernel& kernel : kernels) {
-    durations.push_back(kernel.end_ns - kernel.start_ns);
+    const Nanoseconds duration_ns = kernel.end_ns - kernel.start_ns;
+    durations.push_back(duration_ns);
     last_ns = std::max(last_ns, kernel.end_ns);
+    under_5us += duration_ns < 5'000 ? 1 : 0;
+    under_10us += duration_ns < 10'000 ? 1 : 0;
+    under_20us += duration_ns < 20'000 ? 1 : 0;
   }
   const Statistics s = summarise(durations);
   const Nanoseconds window_ns = last_ns - kernels.front().start_ns;
   const double per_second = window_ns > 0 ? static_cast<double>(s.count) * 1e9 / static_cast<double>(window_ns) : 0;
-  const auto share_under = [&](Nanoseconds limit_ns) {
-    const auto below =
-        std::count_if(durations.begin(), durations.end(), [&](Nanoseconds d_ns) { return d_ns < limit_ns; });
-    return 100.0 * static_cast<double>(below) / static_cast<double>(s.count);
+  const auto percent = [&](std::int64_t part) {
+    return 100.0 * static_cast<double>(part) / static_cast<double>(s.count);
   };
   constexpr std::int64_t fewest = 1'000;  // a few launches in a row are no rate
   const bool storm =
       s.count >= fewest && ((per_second >= 50e3 && s.median <= 10e3) || (per_second >= 100e3 && s.median <= 20e3));
   RowWriter row(table);
-  row << s.count << window_ns << per_second << s.median << s.p90 << s.p99 << share_under(5'000) << share_under(10'000)
-      << share_under(20'000) << storm;
+  row << s.count << window_ns << per_second << s.median << s.p90 << s.p99 << percent(under_5us) << percent(under_10us)
+      << percent(under_20us) << storm;
   return table;
 }
 
 }  // namespace
 
 std::vector<Table> launch_tables(const RankEvents& events) {
-  AllLaunches all = collect(events);
+  const AllLaunches all = collect(events);
   std::vector<Table> tables;
-  tables.push_back(kernel_launches_table(events, all.by_key));
+  tables.push_back(kernel_launches_table(events, all));
   tables.push_back(launch_latency_table(all.latencies));
   tables.push_back(launch_storm_table(events));
   return tables;

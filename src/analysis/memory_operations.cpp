@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "compute_overlap.hpp"
 #include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/statistics.hpp"
 #include "nsys_explain/model/intervals.hpp"
@@ -134,11 +135,17 @@ Table copy_engines_table(const RankEvents& events) {
     bytes[d] += m.bytes;
     ++counts[d];
   }
-  std::vector<Interval> compute;
-  for (const Kernel& kernel : events.device.kernels) {
-    if (!events.is_communication(kernel)) compute.push_back({kernel.start_ns, kernel.end_ns});
+  std::vector<Interval> copying;  // directions after each other
+  std::array<Nanoseconds, direction_count> busy_ns{}, overlapped_ns{};
+  std::vector<std::size_t> direction;
+  for (std::size_t d = 0; d < direction_count; ++d) {
+    const std::vector<Interval> merged = merge_intervals(std::move(times[d]));
+    busy_ns[d] = total_length(merged);
+    copying.insert(copying.end(), merged.begin(), merged.end());
+    direction.resize(copying.size(), d);
   }
-  compute = merge_intervals(std::move(compute));
+  const std::vector<Nanoseconds> overlaps_ns = compute_within(events, copying);
+  for (std::size_t i = 0; i < copying.size(); ++i) overlapped_ns[direction[i]] += overlaps_ns[i];
   Table table = make_table({"copy_engines",
                             "Copies and sets by direction: when any of them ran, and how much of that compute hid",
                             {{"direction", ColumnKind::label, "", ""},
@@ -150,10 +157,8 @@ Table copy_engines_table(const RankEvents& events) {
   RowWriter row(table);
   for (std::size_t d = 0; d < direction_count; ++d) {
     if (counts[d] == 0) continue;
-    const std::vector<Interval> merged = merge_intervals(std::move(times[d]));
-    const Nanoseconds busy_ns = total_length(merged);
-    row << direction_names[d] << counts[d] << bytes[d] << busy_ns << total_length(intersect(merged, compute))
-        << gigabytes_per_second(bytes[d], busy_ns);
+    row << direction_names[d] << counts[d] << bytes[d] << busy_ns[d] << overlapped_ns[d]
+        << gigabytes_per_second(bytes[d], busy_ns[d]);
   }
   return table;
 }

@@ -218,13 +218,19 @@ struct Projections {
 Projections project_ranges(const Ranges& r, const DeviceLaunches& launches) {
   Projections all{
       std::vector<Nanoseconds>(r.ranges.size(), -1), std::vector<std::int64_t>(r.names.groups.size(), 0), {}};
-  std::unordered_map<std::uint32_t, std::size_t> hints;
+  struct Thread {
+    const ThreadLaunches* launches;
+    std::size_t hint = 0;
+  };
+  std::map<std::uint32_t, Thread> threads;
+  for (const auto& [id, of_thread] : launches.threads) threads[id] = {&of_thread};
+  auto thread = threads.end();  // of the latest range: they come in runs
   for (std::size_t i = 0; i < r.ranges.size(); ++i) {
     const NvtxRange& range = r.ranges[i];
     if (!can_be_projected(range)) continue;
-    const auto thread = launches.threads.find(range.thread_id);
-    if (thread == launches.threads.end()) continue;
-    const Projection p = thread->second.project(range.start_ns, r.end_ns(i), hints[range.thread_id]);
+    if (thread == threads.end() || thread->first != range.thread_id) thread = threads.find(range.thread_id);
+    if (thread == threads.end()) continue;
+    const Projection p = thread->second.launches->project(range.start_ns, r.end_ns(i), thread->second.hint);
     if (p.operations == 0) continue;
     all.length_ns[i] = p.end_ns - p.start_ns;
     all.operations[r.names.group_of[i]] += p.operations;
@@ -281,7 +287,8 @@ struct Coverage {
 };
 
 /// Pairs of range group and kernel name, numbered in the order in which they are met.
-struct KernelPairs {
+class KernelPairs {
+ public:
   struct Pair {
     std::uint32_t group = 0;
     StringIndex kernel = 0;
@@ -290,24 +297,42 @@ struct KernelPairs {
   std::vector<Pair> pairs;
   std::vector<std::size_t> kernels;  ///< by pair
   std::vector<std::int64_t> ranges;  ///< by pair
-  std::unordered_map<std::uint64_t, std::uint32_t> number_of;
 
-  static std::uint64_t key(std::uint32_t group, StringIndex kernel) {
-    return static_cast<std::uint64_t>(group) << 32 | kernel;
-  }
   void add(std::uint32_t group, StringIndex kernel, std::int64_t range_position) {
-    const auto [entry, is_new] = number_of.try_emplace(key(group, kernel), static_cast<std::uint32_t>(pairs.size()));
-    if (is_new) {
+    std::uint32_t& slot = slots_[slot_of(group, kernel)];
+    if (slot == 0) {
       pairs.push_back({group, kernel});
       kernels.push_back(0);
       ranges.push_back(0);
+      slot = static_cast<std::uint32_t>(pairs.size());
     }
-    const std::size_t number = entry->second;
+    const std::size_t number = slot - 1;
     ++kernels[number];
+    if (2 * pairs.size() > slots_.size()) grow();
     if (range_position <= pairs[number].last_range) return;
     pairs[number].last_range = range_position;
     ++ranges[number];
   }
+  /// Of a pair that was added.
+  std::uint32_t number_of(std::uint32_t group, StringIndex kernel) const { return slots_[slot_of(group, kernel)] - 1; }
+
+ private:
+  /// The pair's, or the free one where it belongs. This is asked for every kernel and every range around it.
+  std::size_t slot_of(std::uint32_t group, StringIndex kernel) const {
+    const std::uint64_t key = static_cast<std::uint64_t>(group) << 32 | kernel;
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t place = (key * 0x9E3779B97F4A7C15ULL >> 32) & mask;
+    while (slots_[place] != 0 &&
+           (pairs[slots_[place] - 1].group != group || pairs[slots_[place] - 1].kernel != kernel)) {
+      place = (place + 1) & mask;
+    }
+    return place;
+  }
+  void grow() {
+    slots_.assign(2 * slots_.size(), 0);
+    for (std::uint32_t p = 0; p < pairs.size(); ++p) slots_[slot_of(pairs[p].group, pairs[p].kernel)] = p + 1;
+  }
+  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1024, 0);  ///< pair + 1; 0: free; a power of two
 };
 
 /// Walks through the launches of every thread with the ranges that are open: `use(launch, open ranges)`, outer ranges
@@ -378,8 +403,8 @@ Table kernels_in_ranges_table(const Ranges& r, const DeviceLaunches& launches, C
   walk_launches(r, launches, [&](const Launch& launch, const auto& around) {
     if (launch.kernel < 0) return;
     for (const auto& open : around) {
-      const auto pair = found.number_of.find(KernelPairs::key(r.names.group_of[open.range], name_of(launch)));
-      durations.put(pair->second, launch.gpu_end_ns - launch.gpu_start_ns);
+      durations.put(found.number_of(r.names.group_of[open.range], name_of(launch)),
+                    launch.gpu_end_ns - launch.gpu_start_ns);
     }
   });
   for (const Kernel& kernel : kernels) coverage.kernel_ns += kernel.end_ns - kernel.start_ns;

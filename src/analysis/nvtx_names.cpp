@@ -97,8 +97,12 @@ RangeGroups group_ranges(const Trace& trace, const ProcessTrace& process) {
   constexpr std::uint32_t unknown = no_group;
   RangeGroups result;
   result.group_of.reserve(process.nvtx_ranges.size());
-  // Every label is looked at once: numbers of names by string, of groups by (domain, style, name).
-  std::vector<std::uint32_t> name_of_string(trace.strings.size(), unknown);
+  // Every label is looked at once: numbers of names by string, of groups by (domain, style, name). Ranges with the
+  // same string mostly are of the same group.
+  struct Label {
+    std::uint32_t name = unknown, latest_group = unknown;
+  };
+  std::vector<Label> labels(trace.strings.size());
   std::unordered_map<std::string_view, std::uint32_t> name_numbers;
   std::map<std::tuple<StringIndex, NvtxKind>, std::unordered_map<std::uint32_t, std::uint32_t>> numbers;
   for (const NvtxRange& range : process.nvtx_ranges) {
@@ -106,16 +110,21 @@ RangeGroups group_ranges(const Trace& trace, const ProcessTrace& process) {
       result.group_of.push_back(no_group);
       continue;
     }
-    std::uint32_t& name = name_of_string[range.text];
-    if (name == unknown) {
-      name = name_numbers
-                 .try_emplace(range_name(trace.strings[range.text]), static_cast<std::uint32_t>(name_numbers.size()))
-                 .first->second;
+    Label& label = labels[range.text];
+    if (label.name == unknown) {
+      label.name =
+          name_numbers
+              .try_emplace(range_name(trace.strings[range.text]), static_cast<std::uint32_t>(name_numbers.size()))
+              .first->second;
     }
-    const auto [entry, is_new] =
-        numbers[{range.domain, range.kind}].try_emplace(name, static_cast<std::uint32_t>(result.groups.size()));
-    if (is_new) result.groups.push_back({range.domain, range_name(trace.strings[range.text]), range.kind});
-    result.group_of.push_back(entry->second);
+    if (label.latest_group == unknown || result.groups[label.latest_group].domain != range.domain ||
+        result.groups[label.latest_group].kind != range.kind) {
+      const auto [entry, is_new] =
+          numbers[{range.domain, range.kind}].try_emplace(label.name, static_cast<std::uint32_t>(result.groups.size()));
+      if (is_new) result.groups.push_back({range.domain, range_name(trace.strings[range.text]), range.kind});
+      label.latest_group = entry->second;
+    }
+    result.group_of.push_back(label.latest_group);
   }
   return result;
 }

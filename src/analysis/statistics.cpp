@@ -1,6 +1,7 @@
 #include "nsys_explain/analysis/statistics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -20,17 +21,87 @@ double percentile(std::span<const std::int64_t> ascending, double fraction) {
 
 namespace {
 
-/// The same from values in any order, in linear time. Fractions must ascend from call to call: `from` is the place of
-/// the last one, and what lies before it is not above it.
-double select_percentile(std::span<std::int64_t> values, double fraction, std::size_t& from) {
-  const double position = fraction * static_cast<double>(values.size() - 1);
+constexpr std::array<double, 4> told_fractions{0.5, 0.90, 0.95, 0.99};
+
+/// What lies at a fraction of the way through ascending values: between two ranks.
+struct Place {
+  std::size_t below = 0, above = 0;
+  double weight = 0;
+};
+
+Place place_at(double fraction, std::size_t count) {
+  const double position = fraction * static_cast<double>(count - 1);
   const auto below = static_cast<std::size_t>(position);
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
-  std::nth_element(values.begin() + static_cast<std::ptrdiff_t>(from), at, values.end());
-  from = below;
-  if (below + 1 == values.size()) return static_cast<double>(*at);
-  const std::int64_t above = *std::min_element(at + 1, values.end());
-  return static_cast<double>(*at) + (position - static_cast<double>(below)) * static_cast<double>(above - *at);
+  return {below, std::min(below + 1, count - 1), position - static_cast<double>(below)};
+}
+
+/// Classes of equal width over the range in which most of the values lie, as a sample of them tells; the first and the
+/// last class take what lies beyond.
+class ValueClasses {
+ public:
+  static constexpr std::size_t count = 2048;
+
+  explicit ValueClasses(std::span<const std::int64_t> values) {
+    constexpr std::size_t sampled = 256;
+    std::int64_t largest = first_ = values.front();
+    for (std::size_t i = 0; i < values.size(); i += std::max<std::size_t>(values.size() / sampled, 1)) {
+      first_ = std::min(first_, values[i]);
+      largest = std::max(largest, values[i]);
+    }
+    const std::uint64_t range = static_cast<std::uint64_t>(largest) - static_cast<std::uint64_t>(first_);
+    shift_ = std::max(static_cast<int>(std::bit_width(range / (count - 1))), 0);
+  }
+  std::size_t of(std::int64_t value) const {
+    if (value <= first_) return 0;
+    const std::uint64_t distance = static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(first_);
+    return std::min<std::uint64_t>(distance >> shift_, count - 1);
+  }
+
+ private:
+  std::int64_t first_ = 0;
+  int shift_ = 0;
+};
+
+void select_in_place(std::span<std::int64_t> values, std::span<const std::size_t> ranks) {
+  auto from = values.begin();
+  for (const std::size_t rank : ranks) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank);
+    std::nth_element(from, at, values.end());
+    from = at + 1;
+  }
+}
+
+/// The values of these ranks, which are different and ascend. Changes the order of the values. To count classes first
+/// and to select among those that matter is several times faster than to select among all.
+std::vector<std::int64_t> values_at(std::span<std::int64_t> values, std::span<const std::size_t> ranks) {
+  constexpr std::size_t few = 4096;
+  std::vector<std::int64_t> found;
+  if (values.size() <= few) {
+    select_in_place(values, ranks);
+    for (const std::size_t rank : ranks) found.push_back(values[rank]);
+    return found;
+  }
+  const ValueClasses classes(values);
+  std::array<std::size_t, ValueClasses::count> counts{};
+  for (const std::int64_t value : values) ++counts[classes.of(value)];
+  std::array<bool, ValueClasses::count> matters{};
+  std::vector<std::size_t> ranks_within;  // among the members of all classes that matter
+  std::size_t class_number = 0, before = 0, left_out = 0;
+  for (const std::size_t rank : ranks) {
+    for (; before + counts[class_number] <= rank; ++class_number) {
+      before += counts[class_number];
+      if (!matters[class_number]) left_out += counts[class_number];
+    }
+    matters[class_number] = true;
+    ranks_within.push_back(rank - left_out);
+  }
+  std::vector<std::int64_t> members;
+  for (const std::int64_t value : values) {
+    if (matters[classes.of(value)]) members.push_back(value);
+  }
+  select_in_place(members, ranks_within);
+  for (const std::size_t rank : ranks_within) found.push_back(members[rank]);
+  return found;
 }
 
 }  // namespace
@@ -54,18 +125,33 @@ Statistics summarise(std::span<std::int64_t> values) {
     }
     result.deviation = std::sqrt(squares / static_cast<double>(result.count - 1));
   }
-  std::size_t from = 0;
-  result.median = select_percentile(values, 0.5, from);
-  result.p90 = select_percentile(values, 0.90, from);
-  result.p95 = select_percentile(values, 0.95, from);
-  result.p99 = select_percentile(values, 0.99, from);
+  std::vector<std::size_t> ranks;
+  for (const double fraction : told_fractions) {
+    const Place place = place_at(fraction, values.size());
+    ranks.insert(ranks.end(), {place.below, place.above});
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  const std::vector<std::int64_t> found = values_at(values, ranks);
+  const auto value_at = [&](std::size_t rank) {
+    return found[static_cast<std::size_t>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin())];
+  };
+  const auto told = [&](double fraction) {
+    const Place place = place_at(fraction, values.size());
+    const std::int64_t below = value_at(place.below), above = value_at(place.above);
+    return static_cast<double>(below) + place.weight * static_cast<double>(above - below);
+  };
+  result.median = told(0.5);
+  result.p90 = told(0.90);
+  result.p95 = told(0.95);
+  result.p99 = told(0.99);
   return result;
 }
 
 GroupedValues::GroupedValues(std::span<const std::size_t> counts) : begin_(counts.size() + 1, 0) {
   for (std::size_t g = 0; g < counts.size(); ++g) begin_[g + 1] = begin_[g] + counts[g];
   next_.assign(begin_.begin(), begin_.end() - 1);
-  values_.resize(begin_.back());
+  values_ = std::make_unique_for_overwrite<std::int64_t[]>(begin_.back());
 }
 
 std::vector<Statistics> summarise_groups(GroupedValues& grouped) {

@@ -1,19 +1,17 @@
 #include "nsys_explain/analysis/streams.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <queue>
-#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
-#include "nsys_explain/analysis/budget.hpp"
+#include "compute_overlap.hpp"
+#include "gpu_parts.hpp"
 #include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/statistics.hpp"
-#include "nsys_explain/model/intervals.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -86,18 +84,28 @@ class ConcurrencyCounter {
   std::vector<Nanoseconds> at_level_ns_{0};
 };
 
-/// Adds the lengths of intervals to the spans of time that they lie in.
-void add_to_spans(std::span<const Interval> intervals, Nanoseconds begin_ns, Nanoseconds span_ns,
-                  std::vector<Nanoseconds>& spans) {
-  for (Interval piece : intervals) {
-    while (piece.start_ns < piece.end_ns) {
-      const Nanoseconds span = (piece.start_ns - begin_ns) / span_ns;
-      const Nanoseconds end_ns = std::min(piece.end_ns, begin_ns + (span + 1) * span_ns);
-      spans[static_cast<std::size_t>(span)] += end_ns - piece.start_ns;
+/// Sums of time by span of time, of pieces that come by start.
+class TimeSpans {
+ public:
+  TimeSpans(Nanoseconds begin_ns, Nanoseconds span_ns, std::size_t spans)
+      : next_ns_(begin_ns + span_ns), span_ns_(span_ns), sums_(spans, 0) {}
+
+  void add(Interval piece) {
+    for (; piece.start_ns >= next_ns_; next_ns_ += span_ns_) ++current_;
+    Nanoseconds until_ns = next_ns_;
+    for (std::size_t span = current_; piece.start_ns < piece.end_ns; ++span, until_ns += span_ns_) {
+      const Nanoseconds end_ns = std::min(piece.end_ns, until_ns);
+      sums_[span] += end_ns - piece.start_ns;
       piece.start_ns = end_ns;
     }
   }
-}
+  Nanoseconds operator[](std::size_t span) const { return sums_[span]; }
+
+ private:
+  std::size_t current_ = 0;
+  Nanoseconds next_ns_, span_ns_;  ///< end of the current span; length of each
+  std::vector<Nanoseconds> sums_;
+};
 
 }  // namespace
 
@@ -147,23 +155,20 @@ Table communication_overlap_table(const RankEvents& events) {
     std::int64_t count = 0;
     Nanoseconds total_ns = 0, overlapped_ns = 0;
   };
-  std::vector<Interval> compute;
-  for (const Kernel& kernel : events.device.kernels) {
-    if (!events.is_communication(kernel)) compute.push_back({kernel.start_ns, kernel.end_ns});
-  }
-  compute = merge_intervals(std::move(compute));
-  std::map<std::string_view, Overlap> by_name;
-  std::size_t first = 0;  // compute that ended before is behind us: kernels come by start
+  std::vector<Interval> intervals;
+  std::vector<std::uint32_t> kinds;
   for (const Kernel& kernel : events.device.kernels) {
     if (!events.is_communication(kernel)) continue;
-    Overlap& overlap = by_name[events.trace.strings[events.device.kind_of(kernel).short_name]];
+    intervals.push_back({kernel.start_ns, kernel.end_ns});
+    kinds.push_back(kernel.kind);
+  }
+  const std::vector<Nanoseconds> overlapped_ns = compute_within(events, intervals);
+  std::map<std::string_view, Overlap> by_name;
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    Overlap& overlap = by_name[events.trace.strings[events.device.kernel_kinds[kinds[i]].short_name]];
     ++overlap.count;
-    overlap.total_ns += kernel.end_ns - kernel.start_ns;
-    while (first < compute.size() && compute[first].end_ns <= kernel.start_ns) ++first;
-    for (std::size_t i = first; i < compute.size() && compute[i].start_ns < kernel.end_ns; ++i) {
-      overlap.overlapped_ns +=
-          std::min(compute[i].end_ns, kernel.end_ns) - std::max(compute[i].start_ns, kernel.start_ns);
-    }
+    overlap.total_ns += intervals[i].end_ns - intervals[i].start_ns;
+    overlap.overlapped_ns += overlapped_ns[i];
   }
   std::vector<std::pair<std::string_view, Overlap>> order(by_name.begin(), by_name.end());
   std::stable_sort(order.begin(), order.end(),
@@ -195,29 +200,26 @@ Table utilisation_table(const RankEvents& events) {
                              {"opaque_graph_ns", ColumnKind::integer, "ns", "graphs recorded as one interval"},
                              {"idle_ns", ColumnKind::integer, "ns", "no GPU activity"},
                              {"activity_ns", ColumnKind::integer, "ns", "sum of durations"}}});
-  const GpuTimes times = split_gpu_time(events.device, events.communication_kinds);
-  const Nanoseconds window_ns = times.window.end_ns - times.window.start_ns;
+  const Interval window = gpu_window(events.device);
+  const Nanoseconds window_ns = window.end_ns - window.start_ns;
   if (window_ns <= 0) return table;
   const Nanoseconds span_ns = (window_ns + time_spans - 1) / time_spans;
   const auto spans = static_cast<std::size_t>((window_ns + span_ns - 1) / span_ns);
-  const Nanoseconds begin_ns = times.window.start_ns;
-  std::array<std::vector<Nanoseconds>, 5> parts;
-  for (auto& part : parts) part.assign(spans, 0);
-  add_to_spans(times.compute, begin_ns, span_ns, parts[0]);
-  add_to_spans(times.exposed_communication, begin_ns, span_ns, parts[1]);
-  add_to_spans(times.copy, begin_ns, span_ns, parts[2]);
-  add_to_spans(times.opaque_graph, begin_ns, span_ns, parts[3]);
-  for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
-    const Interval whole{activity.start_ns, activity.end_ns};
-    add_to_spans({&whole, 1}, begin_ns, span_ns, parts[4]);
+  std::vector<TimeSpans> parts(gpu_part_count, TimeSpans(window.start_ns, span_ns, spans));
+  for_each_gpu_part(events.device, events.communication_kinds, [&](GpuPart part, const Interval& interval) {
+    parts[static_cast<std::size_t>(part)].add(interval);
   });
+  TimeSpans activity_ns(window.start_ns, span_ns, spans);
+  for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
+    activity_ns.add({activity.start_ns, activity.end_ns});
+  });
+  const auto of = [&](GpuPart part, std::size_t span) { return parts[static_cast<std::size_t>(part)][span]; };
   RowWriter row(table);
   for (std::size_t s = 0; s < spans; ++s) {
-    const Nanoseconds start_ns = begin_ns + static_cast<Nanoseconds>(s) * span_ns;
-    const Nanoseconds length_ns = std::min(span_ns, times.window.end_ns - start_ns);
-    const Nanoseconds busy_ns = parts[0][s] + parts[1][s] + parts[2][s] + parts[3][s];
-    row << start_ns << length_ns << parts[0][s] << parts[1][s] << parts[2][s] << parts[3][s] << length_ns - busy_ns
-        << parts[4][s];
+    const Nanoseconds start_ns = window.start_ns + static_cast<Nanoseconds>(s) * span_ns;
+    row << start_ns << std::min(span_ns, window.end_ns - start_ns) << of(GpuPart::compute, s)
+        << of(GpuPart::communication, s) << of(GpuPart::copy, s) << of(GpuPart::opaque_graph, s) << of(GpuPart::idle, s)
+        << activity_ns[s];
   }
   return table;
 }

@@ -27,21 +27,6 @@ Nanoseconds total_length(std::span<const Interval> merged) {
   return total;
 }
 
-std::vector<Interval> intersect(std::span<const Interval> a, std::span<const Interval> b) {
-  std::vector<Interval> common;
-  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    const Nanoseconds start = std::max(a[i].start_ns, b[j].start_ns);
-    const Nanoseconds end = std::min(a[i].end_ns, b[j].end_ns);
-    if (start < end) common.push_back({start, end});
-    if (a[i].end_ns < b[j].end_ns) {
-      ++i;
-    } else {
-      ++j;
-    }
-  }
-  return common;
-}
-
 std::vector<Interval> subtract(std::span<const Interval> a, std::span<const Interval> b) {
   std::vector<Interval> rest;
   std::size_t j = 0;

@@ -12,6 +12,7 @@
 
 #include "attribution.hpp"
 #include "cross_rank.hpp"
+#include "heap.hpp"
 #include "inputs.hpp"
 #include "investigation.hpp"
 #include "job_clock.hpp"
@@ -180,7 +181,9 @@ std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, 
     }
     const bool shows = communicator.is_root() && !job.quiet && stderr_is_terminal();
     Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows ? &problems : nullptr);
+    keep_freed_memory(reading.threads);
     local_traces = read_local_traces(mine, reading, progress);
+    return_freed_memory();
     phases.count(progress.rows(), progress.bytes());
   });
   return local_traces;

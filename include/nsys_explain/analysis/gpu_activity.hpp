@@ -1,13 +1,13 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "nsys_explain/model/trace.hpp"
 
@@ -30,42 +30,43 @@ struct GpuActivity {
 /// into one vector: a device can have millions.
 template <class Use>
 void for_each_gpu_activity(const DeviceTrace& device, const Use& use) {
-  constexpr auto never = std::numeric_limits<Nanoseconds>::max();
-  std::array<std::size_t, 3> next{};
-  const auto time_of = [&](std::size_t kind) -> std::tuple<Nanoseconds, Nanoseconds, std::size_t> {
-    const std::size_t i = next[kind];
-    if (kind == 0 && i < device.kernels.size()) return {device.kernels[i].start_ns, device.kernels[i].end_ns, kind};
-    if (kind == 1 && i < device.memory_operations.size()) {
-      return {device.memory_operations[i].start_ns, device.memory_operations[i].end_ns, kind};
+  const std::vector<Kernel>& kernels = device.kernels;
+  const std::vector<MemoryOperation>& operations = device.memory_operations;
+  const std::vector<GraphLaunch>& graphs = device.graph_launches;
+  std::size_t next_kernel = 0, next_operation = 0, next_graph = 0;
+  // Kernels are by far the most: those up to the next other activity come in one run.
+  const auto use_kernels_until = [&](Nanoseconds start_ns, Nanoseconds end_ns) {
+    for (; next_kernel < kernels.size(); ++next_kernel) {
+      const Kernel& k = kernels[next_kernel];
+      if (k.start_ns > start_ns || (k.start_ns == start_ns && k.end_ns > end_ns)) break;
+      const KernelKind& kind = device.kind_of(k);
+      use(GpuActivity{k.start_ns, k.end_ns, k.correlation_id, kind.context_id, kind.stream_id, ActivityKind::kernel,
+                      next_kernel});
     }
-    if (kind == 2 && i < device.graph_launches.size()) {
-      return {device.graph_launches[i].start_ns, device.graph_launches[i].end_ns, kind};
-    }
-    return {never, never, kind};
   };
-  const std::size_t all = device.kernels.size() + device.memory_operations.size() + device.graph_launches.size();
-  for (std::size_t done = 0; done < all; ++done) {
-    const auto [start_ns, end_ns, kind] = std::min({time_of(0), time_of(1), time_of(2)});
-    const std::size_t index = next[kind]++;
-    GpuActivity activity{start_ns, end_ns, 0, 0, 0, static_cast<ActivityKind>(kind), index};
-    if (activity.kind == ActivityKind::kernel) {
-      const Kernel& kernel = device.kernels[index];
-      activity.correlation_id = kernel.correlation_id;
-      const KernelKind& kernel_kind = device.kind_of(kernel);
-      activity.context_id = kernel_kind.context_id;
-      activity.stream_id = kernel_kind.stream_id;
-    } else if (activity.kind == ActivityKind::memory_operation) {
-      const MemoryOperation& operation = device.memory_operations[index];
-      activity.correlation_id = operation.correlation_id;
-      activity.context_id = operation.context_id;
-      activity.stream_id = operation.stream_id;
+  while (next_operation < operations.size() || next_graph < graphs.size()) {
+    const bool operation_is_next = next_graph == graphs.size() ||
+                                   (next_operation < operations.size() &&
+                                    std::tie(operations[next_operation].start_ns, operations[next_operation].end_ns) <=
+                                        std::tie(graphs[next_graph].start_ns, graphs[next_graph].end_ns));
+    if (operation_is_next) {
+      const MemoryOperation& m = operations[next_operation];
+      use_kernels_until(m.start_ns, m.end_ns);
+      use(GpuActivity{m.start_ns, m.end_ns, m.correlation_id, m.context_id, m.stream_id, ActivityKind::memory_operation,
+                      next_operation++});
     } else {
-      activity.correlation_id = device.graph_launches[index].correlation_id;
-      activity.stream_id = device.graph_launches[index].stream_id;
+      const GraphLaunch& g = graphs[next_graph];
+      use_kernels_until(g.start_ns, g.end_ns);
+      use(GpuActivity{g.start_ns, g.end_ns, g.correlation_id, 0, g.stream_id, ActivityKind::graph_launch,
+                      next_graph++});
     }
-    use(activity);
   }
+  constexpr auto never = std::numeric_limits<Nanoseconds>::max();
+  use_kernels_until(never, never);
 }
+
+/// From the first start to the last end of GPU activity on the device; empty without any.
+Interval gpu_window(const DeviceTrace& device);
 
 /// From the first start to the last end of GPU activity on any device of the process; empty without any. What the host
 /// does outside, such as setting up, costs the GPUs nothing.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -51,7 +52,7 @@ class GroupedValues {
 
   void put(std::size_t group, std::int64_t value) { values_[next_[group]++] = value; }
   std::span<std::int64_t> operator[](std::size_t group) {
-    return std::span(values_).subspan(begin_[group], begin_[group + 1] - begin_[group]);
+    return {values_.get() + begin_[group], begin_[group + 1] - begin_[group]};
   }
   std::size_t size() const { return next_.size(); }
 
@@ -67,7 +68,7 @@ class GroupedValues {
   }
   std::vector<std::size_t> begin_;  ///< one more than groups
   std::vector<std::size_t> next_;   ///< where the next value of each group goes
-  std::vector<std::int64_t> values_;
+  std::unique_ptr<std::int64_t[]> values_;
 };
 
 /// Summary of each group; changes the order of its values.

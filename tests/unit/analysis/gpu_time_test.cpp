@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 
@@ -147,6 +148,42 @@ TEST(CommunicationOverlap, PartsUnderCompute) {
   EXPECT_EQ(texts(table, "name"), (Texts{"ncclX", "ncclY"}));
   EXPECT_EQ(integers(table, "total_ns"), (Integers{110, 10}));
   EXPECT_EQ(integers(table, "overlapped_ns"), (Integers{90, 0}));
+}
+
+/// What compute hides of communication and of copies, against a look at every nanosecond.
+TEST(CommunicationOverlap, AgreesWithEveryNanosecondOfRandomActivities) {
+  for (unsigned seed = 1; seed <= 30; ++seed) {
+    std::mt19937 random(seed);
+    const auto draw = [&](int limit) { return static_cast<Nanoseconds>(random() % static_cast<unsigned>(limit)); };
+    OneRank rank;
+    std::vector<bool> computes(700, false), copies(700, false);
+    std::vector<Interval> communication;
+    for (int i = 0; i < 40; ++i) {
+      const Nanoseconds start = draw(600), end = start + draw(30);
+      rank.kernel("k", start, end);
+      std::fill(computes.begin() + start, computes.begin() + end, true);
+      if (i % 3 == 0) {
+        const Nanoseconds enter = draw(600);
+        communication.push_back({enter, enter + draw(90)});
+        rank.kernel("ncclX", communication.back().start_ns, communication.back().end_ns, 0, 2);
+      }
+      if (i % 5 == 0) {
+        const Nanoseconds copy_start = draw(600), copy_end = copy_start + draw(50);
+        rank.copy(1, copy_start, copy_end, 64);
+        std::fill(copies.begin() + copy_start, copies.begin() + copy_end, true);
+      }
+    }
+    std::int64_t hidden_ns = 0, copying_ns = 0;
+    for (const Interval& c : communication) {
+      hidden_ns += std::count(computes.begin() + c.start_ns, computes.begin() + c.end_ns, true);
+    }
+    for (std::size_t t = 0; t < copies.size(); ++t) copying_ns += computes[t] && copies[t] ? 1 : 0;
+    const RankEvents events = rank.events();
+    EXPECT_EQ(integers(communication_overlap_table(events), "overlapped_ns"), Integers{hidden_ns}) << seed;
+    EXPECT_EQ(integers(table_of(memory_operation_tables(events), "copy_engines"), "overlapped_ns"),
+              Integers{copying_ns})
+        << seed;
+  }
 }
 
 TEST(MemoryOperations, TimesSizesTransfersAndEngines) {

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
+#include <utility>
 
 namespace nsys_explain::analysis {
 namespace {
@@ -30,6 +33,37 @@ TEST(Statistics, OneValueAndNone) {
   EXPECT_DOUBLE_EQ(s.p99, 7);
   EXPECT_DOUBLE_EQ(s.deviation, 0);
   EXPECT_EQ(summarise({}).count, 0);
+}
+
+/// Many values are not sorted to find their percentiles: whatever their distribution, they must be those of a sort.
+TEST(Statistics, PercentilesOfManyValuesAreThoseOfSortedOnes) {
+  using Draw = std::function<std::int64_t(std::mt19937_64&)>;
+  const std::vector<std::pair<const char*, Draw>> distributions = {
+      {"uniform", [](auto& random) { return static_cast<std::int64_t>(random() % 1'000'000); }},
+      {"all equal", [](auto&) { return std::int64_t{2'048}; }},
+      {"two values", [](auto& random) { return random() % 20 == 0 ? std::int64_t{7} : std::int64_t{1'000'000'000}; }},
+      {"clock ticks", [](auto& random) { return static_cast<std::int64_t>(2'000 + random() % 4 * 32); }},
+      {"an outlier of hours",
+       [](auto& random) {
+         return random() % 5'000 == 0 ? std::int64_t{10'000'000'000'000} : static_cast<std::int64_t>(random() % 500);
+       }},
+      {"powers", [](auto& random) { return std::int64_t{1} << random() % 62; }},
+      {"with negative ones", [](auto& random) { return static_cast<std::int64_t>(random() % 2'000) - 1'000; }},
+      {"everything", [](auto& random) { return static_cast<std::int64_t>(random() >> 2) - (std::int64_t{1} << 60); }}};
+  for (const auto& [name, draw] : distributions) {
+    for (const std::size_t count : {4'096U, 4'097U, 10'000U, 50'001U}) {
+      std::mt19937_64 random(count);
+      std::vector<std::int64_t> values(count);
+      for (std::int64_t& value : values) value = draw(random);
+      std::vector<std::int64_t> ascending = values;
+      std::sort(ascending.begin(), ascending.end());
+      const Statistics s = summarise(values);
+      EXPECT_EQ(s.median, percentile(ascending, 0.5)) << name << ' ' << count;
+      EXPECT_EQ(s.p90, percentile(ascending, 0.9)) << name << ' ' << count;
+      EXPECT_EQ(s.p95, percentile(ascending, 0.95)) << name << ' ' << count;
+      EXPECT_EQ(s.p99, percentile(ascending, 0.99)) << name << ' ' << count;
+    }
+  }
 }
 
 TEST(Statistics, GroupsKeepTheirValuesInOrder) {

@@ -1,0 +1,42 @@
+#include "compute_overlap.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <optional>
+
+#include "nsys_explain/model/sorting.hpp"
+
+namespace nsys_explain::analysis {
+
+std::vector<Nanoseconds> compute_within(const RankEvents& events, std::span<const Interval> intervals) {
+  std::vector<Nanoseconds> overlaps_ns(intervals.size(), 0);
+  std::vector<std::size_t> order(intervals.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  sort_nearly_sorted(order,
+                     [&](std::size_t a, std::size_t b) { return intervals[a].start_ns < intervals[b].start_ns; });
+  std::vector<std::size_t> open;  // intervals that compute may still come to lie in
+  std::size_t next = 0;
+  const auto take = [&](const Interval& compute) {
+    for (; next < order.size() && intervals[order[next]].start_ns < compute.end_ns; ++next) open.push_back(order[next]);
+    for (const std::size_t i : open) {
+      const Nanoseconds from_ns = std::max(intervals[i].start_ns, compute.start_ns);
+      overlaps_ns[i] += std::max<Nanoseconds>(0, std::min(intervals[i].end_ns, compute.end_ns) - from_ns);
+    }
+    std::erase_if(open, [&](std::size_t i) { return intervals[i].end_ns <= compute.end_ns; });
+  };
+  std::optional<Interval> busy;
+  for (const Kernel& kernel : events.device.kernels) {
+    if (events.is_communication(kernel)) continue;
+    if (busy && kernel.start_ns <= busy->end_ns) {
+      busy->end_ns = std::max(busy->end_ns, kernel.end_ns);
+      continue;
+    }
+    if (busy) take(*busy);
+    busy = Interval{kernel.start_ns, kernel.end_ns};
+  }
+  if (busy) take(*busy);
+  return overlaps_ns;
+}
+
+}  // namespace nsys_explain::analysis

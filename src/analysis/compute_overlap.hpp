@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "nsys_explain/analysis/rank_events.hpp"
+
+namespace nsys_explain::analysis {
+
+/// For each interval: how much of it compute kernels of the device ran (the union of their times). O(n log n) in the
+/// intervals, linear where they ascend by start; linear in the kernels, of which nothing is kept.
+std::vector<Nanoseconds> compute_within(const RankEvents& events, std::span<const Interval> intervals);
+
+}  // namespace nsys_explain::analysis

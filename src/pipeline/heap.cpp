@@ -1,0 +1,29 @@
+#include "heap.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+namespace nsys_explain::pipeline {
+
+#if defined(__GLIBC__)
+void keep_freed_memory(int threads) {
+  constexpr int never = std::numeric_limits<int>::max();
+  constexpr int threads_at_one_arena = 4;  // more would wait for each other too often
+  ::mallopt(M_ARENA_MAX, std::max(threads / threads_at_one_arena, 1));
+  ::mallopt(M_MMAP_THRESHOLD, never);
+  ::mallopt(M_TRIM_THRESHOLD, never);
+}
+
+void return_freed_memory() {
+  ::malloc_trim(0);
+}
+#else
+void keep_freed_memory(int) {}
+void return_freed_memory() {}
+#endif
+
+}  // namespace nsys_explain::pipeline
