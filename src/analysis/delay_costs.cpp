@@ -1,8 +1,9 @@
 #include "nsys_explain/analysis/delay_costs.hpp"
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 namespace nsys_explain::analysis {
 namespace {
@@ -26,41 +27,44 @@ std::vector<std::size_t> excess_waits(const Path& path, std::size_t begin, std::
   return waits;
 }
 
-/// Parts of a sum, by who waits.
-using Parts = std::map<std::int32_t, Nanoseconds>;
+/// Parts of a sum, ascending by who waits.
+using Parts = std::vector<Waiting>;
+
+void add(Parts& sum, const Waiting& part) {
+  auto place = sum.end();  // claims come in order of who waits, or nearly so
+  if (!sum.empty() && sum.back().waiting >= part.waiting) {
+    place = std::lower_bound(sum.begin(), sum.end(), part.waiting,
+                             [](const Waiting& one, std::int32_t waiting) { return one.waiting < waiting; });
+  }
+  if (place == sum.end() || place->waiting != part.waiting) place = sum.insert(place, {part.waiting, 0});
+  place->amount_ns += part.amount_ns;
+}
+
+Parts without_empty(Parts parts) {
+  std::erase_if(parts, [](const Waiting& part) { return part.amount_ns == 0; });
+  return parts;
+}
 
 /// Takes `amount` out of what is left of the parts, from each in proportion. 0 <= amount <= their sum.
 Parts take(Parts& left, Nanoseconds amount) {
-  Parts taken;
-  if (amount == 0) return taken;
+  if (amount == 0) return {};
+  if (amount == total(left)) return without_empty(std::exchange(left, {}));
   std::vector<Nanoseconds> weights;
-  for (const auto& [waiting, part] : left) weights.push_back(part);
+  weights.reserve(left.size());
+  for (const Waiting& part : left) weights.push_back(part.amount_ns);
   const std::vector<Nanoseconds> shares = share_out(amount, weights);
-  std::size_t k = 0;
-  for (auto& [waiting, part] : left) {
-    const Nanoseconds share = shares[k++];
-    if (share == 0) continue;
-    taken[waiting] = share;
-    part -= share;
+  Parts taken = left;
+  for (std::size_t k = 0; k < left.size(); ++k) {
+    taken[k].amount_ns = shares[k];
+    left[k].amount_ns -= shares[k];
   }
-  return taken;
-}
-
-void add(Parts& sum, const Parts& more) {
-  for (const auto& [waiting, part] : more) sum[waiting] += part;
-}
-
-std::vector<Waiting> list(const Parts& parts) {
-  std::vector<Waiting> waits;
-  for (const auto& [waiting, part] : parts)
-    if (part > 0) waits.push_back({waiting, part});
-  return waits;
+  return without_empty(std::move(taken));
 }
 
 /// Charges `inherited` to the last arrivers of the `waits`, in proportion to how long each was.
 void hand_on(const Path& path, const std::vector<std::size_t>& waits, Parts inherited, std::vector<Claim>& onward,
              Parts& unattributed) {
-  const Nanoseconds all_inherited = total(list(inherited));
+  const Nanoseconds all_inherited = total(inherited);
   if (all_inherited == 0) return;
   std::vector<Nanoseconds> excess;
   for (const std::size_t i : waits) excess.push_back(path.arrivals[i].excess_wait_ns);
@@ -69,11 +73,11 @@ void hand_on(const Path& path, const std::vector<std::size_t>& waits, Parts inhe
     const Outcome& outcome = path.arrivals[waits[k]].outcome;
     const Parts parts = take(inherited, shares[k]);
     if (!outcome.judged) {
-      add(unattributed, parts);
+      for (const Waiting& part : parts) add(unattributed, part);
       continue;
     }
-    for (const auto& [waiting, part] : parts)
-      onward.push_back({outcome.last_trace_rank, outcome.last_index, part, excess[k], waiting});
+    for (const Waiting& part : parts)
+      onward.push_back({outcome.last_trace_rank, outcome.last_index, part.amount_ns, excess[k], part.waiting});
   }
 }
 
@@ -95,20 +99,34 @@ OpeningClaims opening_claims(const Path& path) {
   return opening;
 }
 
-std::vector<Nanoseconds> share_out(Nanoseconds amount, std::span<const Nanoseconds> weights) {
-  const Wide sum = std::accumulate(weights.begin(), weights.end(), Wide{0});
+namespace {
+
+/// In whole nanoseconds, rounded down, with what rounding left of each; `Product` holds amount times any weight.
+template <class Product>
+std::vector<Nanoseconds> share_out_in(Nanoseconds amount, std::span<const Nanoseconds> weights, Product sum) {
   std::vector<Nanoseconds> shares(weights.size());
-  std::vector<std::pair<Wide, std::size_t>> remainders;
+  std::vector<std::pair<Product, std::size_t>> remainders(weights.size());
   Nanoseconds left = amount;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const Wide product = static_cast<Wide>(amount) * weights[i];
+    const Product product = static_cast<Product>(amount) * weights[i];
     shares[i] = static_cast<Nanoseconds>(product / sum);
     left -= shares[i];
-    remainders.emplace_back(-(product % sum), i);
+    remainders[i] = {-(product % sum), i};
   }
-  std::sort(remainders.begin(), remainders.end());
-  for (std::size_t k = 0; k < static_cast<std::size_t>(left); ++k) ++shares[remainders[k].second];
+  const auto first_without = remainders.begin() + static_cast<std::ptrdiff_t>(left);
+  if (left > 0) std::nth_element(remainders.begin(), first_without - 1, remainders.end());
+  for (auto remainder = remainders.begin(); remainder != first_without; ++remainder) ++shares[remainder->second];
   return shares;
+}
+
+}  // namespace
+
+std::vector<Nanoseconds> share_out(Nanoseconds amount, std::span<const Nanoseconds> weights) {
+  const Wide sum = std::accumulate(weights.begin(), weights.end(), Wide{0});
+  const Wide largest_product = static_cast<Wide>(amount) * *std::max_element(weights.begin(), weights.end());
+  constexpr Nanoseconds most = std::numeric_limits<Nanoseconds>::max();
+  if (sum <= most && largest_product <= most) return share_out_in(amount, weights, static_cast<Nanoseconds>(sum));
+  return share_out_in(amount, weights, sum);  // division of 128 bits takes ten times as long
 }
 
 Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> claims) {
@@ -128,17 +146,17 @@ Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> c
         claim.lateness_ns <= delay
             ? claim.amount_ns
             : static_cast<Nanoseconds>(static_cast<Wide>(claim.amount_ns) * delay / claim.lateness_ns);
-    explained[claim.waiting] += part;
-    unattributed[claim.waiting] += claim.amount_ns - part;
+    add(explained, {claim.waiting, part});
+    add(unattributed, {claim.waiting, claim.amount_ns - part});
   }
   Settlement settlement;
-  const Nanoseconds all_explained = total(list(explained));
+  const Nanoseconds all_explained = total(explained);
   if (all_explained > 0) {
     const Nanoseconds weights[] = {own_delay, inherited};
-    settlement.own = list(take(explained, share_out(all_explained, weights)[0]));
+    settlement.own = take(explained, share_out(all_explained, weights)[0]);
     hand_on(path, excess_waits(path, begin, end), explained, settlement.onward, unattributed);
   }
-  settlement.unattributed = list(unattributed);
+  settlement.unattributed = without_empty(std::move(unattributed));
   return settlement;
 }
 

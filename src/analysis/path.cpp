@@ -1,10 +1,12 @@
 #include "nsys_explain/analysis/path.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "nsys_explain/model/lower_median.hpp"
 
@@ -22,9 +24,10 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-const PathCommunicator& communicator_of(const Path& path, const PathArrival& arrival) {
-  return *std::partition_point(path.communicators.begin(), path.communicators.end(),
-                               [&](const PathCommunicator& c) { return c.key < arrival.communicator; });
+std::uint32_t place_of(std::uint64_t key, std::span<const PathCommunicator> communicators) {
+  const auto found = std::partition_point(communicators.begin(), communicators.end(),
+                                          [&](const PathCommunicator& c) { return c.key < key; });
+  return static_cast<std::uint32_t>(found - communicators.begin());
 }
 
 /// What starts within this time of something else started, or was let go by its end, at that moment.
@@ -60,34 +63,65 @@ void measure_work(Path& path) {
   }
 }
 
-/// True where everybody in `part` is in `whole`, too.
-bool holds(const PathCommunicator& whole, const PathCommunicator& part) {
-  return std::includes(whole.trace_ranks.begin(), whole.trace_ranks.end(), part.trace_ranks.begin(),
-                       part.trace_ranks.end());
-}
+/// Which communicators of a path hold all members of which others: asked again and again of the same few pairs, and
+/// each may have thousands of members.
+class Inclusions {
+ public:
+  explicit Inclusions(std::span<const PathCommunicator> communicators)
+      : communicators_(communicators), known_(communicators.size() * communicators.size(), Answer::unknown) {}
+
+  /// True where everybody in `part` is in `whole`, too.
+  bool holds(std::uint32_t whole, std::uint32_t part) {
+    Answer& answer = known_[whole * communicators_.size() + part];
+    if (answer == Answer::unknown) {
+      const std::vector<std::int32_t>& all = communicators_[whole].trace_ranks;
+      const std::vector<std::int32_t>& some = communicators_[part].trace_ranks;
+      answer = std::includes(all.begin(), all.end(), some.begin(), some.end()) ? Answer::yes : Answer::no;
+    }
+    return answer == Answer::yes;
+  }
+
+ private:
+  enum class Answer : std::uint8_t { unknown, yes, no };
+  std::span<const PathCommunicator> communicators_;
+  std::vector<Answer> known_;
+};
 
 /// The latest blocking arrival before each one that ended before it and tied this rank to the same members: it had the
 /// same ones, or all of a communicator that holds them.
 void find_synchronisations(Path& path) {
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> latest_of;  // by communicator and partners
+  Inclusions inclusions(path.communicators);
+  std::vector<std::size_t> latest;  // blocking arrival of each communicator and set of partners, in order
+  const auto have_same_members = [&](const PathArrival& a, const PathArrival& b) {
+    return a.communicator == b.communicator && a.outcome.partners == b.outcome.partners;
+  };
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     PathArrival& arrival = path.arrivals[i];
-    const PathCommunicator& own = communicator_of(path, arrival);
-    for (const auto& [members, index] : latest_of) {
+    const auto ties = [&](std::size_t index) {
       const PathArrival& earlier = path.arrivals[index];
-      const bool same = members == std::pair(arrival.communicator, arrival.outcome.partners);
-      if (earlier.exit_ns > arrival.enter_ns) continue;
-      if (same || (earlier.outcome.complete && holds(communicator_of(path, earlier), own)))
-        arrival.synchronised = std::max(arrival.synchronised, static_cast<std::int32_t>(index));
-    }
-    if (arrival.blocking && arrival.matched) latest_of[{arrival.communicator, arrival.outcome.partners}] = i;
+      return earlier.exit_ns <= arrival.enter_ns &&
+             (have_same_members(earlier, arrival) ||
+              (earlier.outcome.complete && inclusions.holds(earlier.communicator, arrival.communicator)));
+    };
+    const auto found = std::find_if(latest.rbegin(), latest.rend(), ties);
+    if (found != latest.rend()) arrival.synchronised = static_cast<std::int32_t>(*found);
+    if (!arrival.blocking || !arrival.matched) continue;
+    const auto replaced = std::find_if(latest.rbegin(), latest.rend(), [&](std::size_t index) {
+      return have_same_members(path.arrivals[index], arrival);
+    });
+    if (replaced != latest.rend()) latest.erase(std::next(replaced).base());
+    latest.push_back(i);
   }
 }
 
 /// The kinds of operation alone: all there is to compare where a capture has no steps, and may begin anywhere.
 std::uint64_t digest_of_kinds(const Path& path) {
   std::set<std::uint64_t> kinds;
-  for (const PathArrival& arrival : path.arrivals) kinds.insert(arrival.symbol);
+  std::uint64_t latest = 0;
+  for (const PathArrival& arrival : path.arrivals) {
+    if (!kinds.empty() && arrival.symbol == latest) continue;
+    kinds.insert(latest = arrival.symbol);
+  }
   std::uint64_t digest = 0;
   for (const std::uint64_t kind : kinds) digest = mix(digest, kind);
   return digest;
@@ -101,16 +135,24 @@ std::uint64_t commonest(const std::map<std::uint64_t, std::int64_t>& votes) {
 /// overtake each other. The commonest digest is the role.
 void find_role(Path& path) {
   path.role = digest_of_kinds(path);
-  std::map<std::pair<std::int32_t, std::uint64_t>, std::uint64_t> sequences;  // by step and communicator
-  for (const PathArrival& arrival : path.arrivals) {
-    if (!arrival.whole_step) continue;
-    std::uint64_t& sequence = sequences[{arrival.step, arrival.communicator}];
-    sequence = mix(sequence, arrival.symbol);
-  }
-  std::map<std::int32_t, std::uint64_t> digests;
-  for (const auto& [key, sequence] : sequences) digests[key.first] += mix(sequence, 1);
   std::map<std::uint64_t, std::int64_t> votes;
-  for (const auto& [step, digest] : digests) ++votes[digest];
+  std::vector<std::uint64_t> sequences(path.communicators.size(), 0);  // of the step at hand
+  std::vector<bool> in_step(path.communicators.size(), false);
+  for (std::size_t i = 0; i < path.arrivals.size();) {
+    const std::int32_t step = path.arrivals[i].step;
+    const bool whole = path.arrivals[i].whole_step;
+    std::fill(sequences.begin(), sequences.end(), 0);
+    std::fill(in_step.begin(), in_step.end(), false);
+    for (; i < path.arrivals.size() && path.arrivals[i].step == step; ++i) {
+      const PathArrival& arrival = path.arrivals[i];
+      sequences[arrival.communicator] = mix(sequences[arrival.communicator], arrival.symbol);
+      in_step[arrival.communicator] = true;
+    }
+    if (!whole) continue;
+    std::uint64_t digest = 0;
+    for (std::size_t c = 0; c < sequences.size(); ++c) digest += in_step[c] ? mix(sequences[c], 1) : 0;
+    ++votes[digest];
+  }
   if (!votes.empty()) path.role = commonest(votes);
   path.role = mix(path.role, path.kind);
 }
@@ -171,6 +213,83 @@ void add_up_excess(Path& path) {
   }
 }
 
+/// Arrivals of each step; those outside of all steps come last.
+std::vector<std::int64_t> arrivals_by_step(const Path& path, std::size_t steps) {
+  std::vector<std::int64_t> counts(steps + 1, 0);
+  for (const PathArrival& arrival : path.arrivals)
+    ++counts[arrival.step < 0 ? steps : static_cast<std::size_t>(arrival.step)];
+  return counts;
+}
+
+/// The capture may have begun or ended within the first or the last step; then places in it are not where they seem.
+void find_whole_steps(Path& path, std::size_t steps) {
+  const std::vector<std::int64_t> of_step = arrivals_by_step(path, steps);
+  std::vector<std::int64_t> counts;
+  std::copy_if(of_step.begin(), of_step.end() - 1, std::back_inserter(counts), [](std::int64_t n) { return n > 0; });
+  const std::int64_t usual = counts.empty() ? 0 : lower_median(counts);
+  for (PathArrival& arrival : path.arrivals) {
+    if (arrival.step < 0) continue;
+    const auto step = static_cast<std::size_t>(arrival.step);
+    const bool at_the_edge = step == 0 || step + 1 == steps;
+    arrival.whole_step = !at_the_edge || of_step[step] >= usual;
+  }
+}
+
+/// Counts the arrivals of each symbol, anew in each step; those outside of all steps count together.
+void number_occurrences(Path& path) {
+  struct Count {
+    std::uint64_t symbol;
+    std::int32_t step = -1, in_step = 0, outside = 0;
+  };
+  std::vector<Count> counts;
+  for (PathArrival& arrival : path.arrivals) {
+    auto found = std::partition_point(counts.begin(), counts.end(),
+                                      [&](const Count& count) { return count.symbol < arrival.symbol; });
+    if (found == counts.end() || found->symbol != arrival.symbol) found = counts.insert(found, {arrival.symbol});
+    if (arrival.step < 0) {
+      arrival.occurrence = found->outside++;
+      continue;
+    }
+    if (found->step != arrival.step) std::tie(found->step, found->in_step) = std::pair(arrival.step, 0);
+    arrival.occurrence = found->in_step++;
+  }
+}
+
+bool at_one_place(const WorkSample& a, const WorkSample& b) {
+  return a.role == b.role && a.step == b.step && a.symbol == b.symbol && a.place == b.place;
+}
+
+/// Numbers of the samples' places, equal where peers meet; in the order in which places come first. Ranks of one role
+/// go through the same places in the same order, so where the last one went from the same place is tried first.
+std::vector<std::uint32_t> number_places(std::span<const WorkSample> samples) {
+  const auto hash = [&](std::size_t sample) {
+    const WorkSample& s = samples[sample];
+    return mix(mix(mix(s.role, s.symbol), static_cast<std::uint64_t>(s.place)), static_cast<std::uint64_t>(s.step));
+  };
+  const auto equal = [&](std::size_t a, std::size_t b) { return at_one_place(samples[a], samples[b]); };
+  std::unordered_map<std::size_t, std::uint32_t, decltype(hash), decltype(equal)> known(0, hash, equal);
+  std::vector<std::size_t> sample_at;     // the first one of each place
+  std::vector<std::uint32_t> went_on_to;  // from each place
+  std::vector<std::uint32_t> numbers(samples.size());
+  std::uint32_t before = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    std::uint32_t& next = numbers[i];
+    if (i > 0 && at_one_place(samples[sample_at[went_on_to[before]]], samples[i])) {
+      next = went_on_to[before];
+    } else {
+      const auto [entry, is_new] = known.try_emplace(i, static_cast<std::uint32_t>(sample_at.size()));
+      next = entry->second;
+      if (is_new) {
+        sample_at.push_back(i);
+        went_on_to.push_back(0);
+      }
+    }
+    went_on_to[before] = next;
+    before = next;
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::uint64_t names_of_kernels(const RankEvents& events) {
@@ -199,43 +318,33 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
   path.communicators = std::move(communicators);
   if (!arrivals.empty()) path.trace_rank = arrivals.front().trace_rank;
   if (steps.source == StepSource::nvtx) path.first_step_ns = steps.start_ns.front();
-  std::map<std::int32_t, std::int64_t> arrivals_of_step;
+  path.arrivals.reserve(arrivals.size());
   for (const Arrival& arrival : arrivals) {
     PathArrival here;
     here.enter_ns = arrival.enter_ns;
     here.exit_ns = arrival.exit_ns;
-    here.communicator = arrival.communicator;
+    here.communicator = place_of(arrival.communicator, path.communicators);
     here.blocking = arrival.blocking;
     here.symbol = mix(mix(1, static_cast<std::uint64_t>(arrival.operation)),
                       sizes_known ? mix(static_cast<std::uint64_t>(arrival.call_bytes),
-                                        static_cast<std::uint64_t>(communicator_of(path, here).size))
+                                        static_cast<std::uint64_t>(path.communicators[here.communicator].size))
                                   : lanes[arrival.communicator]);
     here.step = steps.index_of(arrival.enter_ns);
-    ++arrivals_of_step[here.step];
     path.arrivals.push_back(here);
   }
-  // The capture may have begun or ended within the first or the last step; then places in it are not where they seem.
-  std::vector<std::int64_t> counts;
-  for (const auto& [step, count] : arrivals_of_step)
-    if (step >= 0) counts.push_back(count);
-  const std::int64_t usual = counts.empty() ? 0 : lower_median(counts);
-  const std::int32_t first = 0, last = static_cast<std::int32_t>(steps.start_ns.size()) - 1;
-  std::map<std::pair<std::int32_t, std::uint64_t>, std::int32_t> occurrences;
-  for (PathArrival& here : path.arrivals) {
-    const bool at_the_edge = here.step == first || here.step == last;
-    here.whole_step = here.step >= 0 && (!at_the_edge || arrivals_of_step[here.step] >= usual);
-    here.occurrence = occurrences[{here.step, here.symbol}]++;
-  }
+  find_whole_steps(path, steps.start_ns.size());
+  number_occurrences(path);
   return path;
 }
 
-void set_outcomes(Path& path, std::span<const Outcome> outcomes) {
-  for (const Outcome& outcome : outcomes) {
-    PathArrival& arrival = path.arrivals[static_cast<std::size_t>(outcome.index)];
-    arrival.matched = true;
-    arrival.outcome = outcome;
-    arrival.blocking = outcome.blocking;
-  }
+void take_outcome(Path& path, const Outcome& outcome) {
+  PathArrival& arrival = path.arrivals[static_cast<std::size_t>(outcome.index)];
+  arrival.matched = true;
+  arrival.outcome = outcome;
+  arrival.blocking = outcome.blocking;
+}
+
+void measure(Path& path) {
   measure_work(path);
   find_synchronisations(path);
   find_role(path);
@@ -270,33 +379,27 @@ std::vector<WorkSample> work_samples(const Path& path) {
 }
 
 std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
-  std::vector<std::size_t> order(samples.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto key = [&](std::size_t i) {
-    return std::tuple(samples[i].role, samples[i].step, samples[i].symbol, samples[i].place);
-  };
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::tuple_cat(key(a), std::tuple(samples[a].trace_rank)) <
-           std::tuple_cat(key(b), std::tuple(samples[b].trace_rank));
-  });
-  std::vector<UsualWork> usual(samples.size());
-  std::vector<Nanoseconds> work, wait;
-  for (std::size_t first = 0; first < order.size();) {
-    work.clear();
-    wait.clear();
-    std::size_t end = first;
-    for (; end < order.size() && key(order[end]) == key(order[first]); ++end) {
-      work.push_back(samples[order[end]].work_ns - samples[order[end]].surplus_ns);
-      wait.push_back(samples[order[end]].wait_ns);
-    }
-    const bool peers = end - first >= 2;
-    const Nanoseconds usual_work_ns = peers ? lower_median(work) : no_time;
-    const Nanoseconds usual_wait_ns = peers ? lower_median(wait) : no_time;
-    for (; first < end; ++first) {
-      const WorkSample& sample = samples[order[first]];
-      usual[order[first]] = {sample.trace_rank, sample.index, usual_work_ns, usual_wait_ns};
-    }
+  const std::vector<std::uint32_t> place = number_places(samples);
+  const std::size_t places = place.empty() ? 0 : std::size_t{*std::max_element(place.begin(), place.end())} + 1;
+  std::vector<std::size_t> first(places + 2, 0);  // of each place's samples; shifted by one until they are filled in
+  for (const std::uint32_t p : place) ++first[p + 2];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<Nanoseconds> work(samples.size()), wait(samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const std::size_t at = first[place[i] + 1]++;
+    work[at] = samples[i].work_ns - samples[i].surplus_ns;
+    wait[at] = samples[i].wait_ns;
   }
+  std::vector<UsualWork> of_place(places);
+  for (std::size_t p = 0; p < places; ++p) {
+    const std::size_t count = first[p + 1] - first[p];
+    if (count < 2) continue;
+    of_place[p].work_ns = lower_median(std::span(work).subspan(first[p], count));
+    of_place[p].wait_ns = lower_median(std::span(wait).subspan(first[p], count));
+  }
+  std::vector<UsualWork> usual(samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    usual[i] = {samples[i].trace_rank, samples[i].index, of_place[place[i]].work_ns, of_place[place[i]].wait_ns};
   return usual;
 }
 

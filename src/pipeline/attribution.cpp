@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
-#include <map>
+#include <utility>
 
 #include "nsys_explain/analysis/delay_costs.hpp"
 #include "nsys_explain/analysis/path.hpp"
@@ -24,20 +25,25 @@ constexpr int most_hops = 64;
 
 /// Which tool rank holds the path of each trace rank, and where.
 struct Homes {
-  std::vector<int> tool_rank;                ///< by index of the trace rank; -1: nowhere
-  std::map<std::int32_t, LocalRank*> local;  ///< by trace rank
+  std::vector<int> tool_rank;        ///< by index of the trace rank; -1: nowhere
+  std::vector<LocalRank*> of_index;  ///< by index of the trace rank; null: not here
+  std::vector<LocalRank*> local;     ///< those that are here, ascending by trace rank
 };
 
 Homes find_homes(const exchange::Communicator& communicator, const JobRanks& job,
                  std::vector<LocalTrace>& local_traces) {
   Homes homes;
+  homes.of_index.assign(job.numbers.size(), nullptr);
   std::vector<std::int64_t> mine;
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
-      homes.local[rank.trace_rank] = &rank;
-      mine.push_back(static_cast<std::int64_t>(job.index_of(rank.trace_rank)));
+      const std::size_t index = job.index_of(rank.trace_rank);
+      homes.of_index[index] = &rank;
+      mine.push_back(static_cast<std::int64_t>(index));
     }
   }
+  std::copy_if(homes.of_index.begin(), homes.of_index.end(), std::back_inserter(homes.local),
+               [](const LocalRank* rank) { return rank != nullptr; });
   homes.tool_rank.assign(job.numbers.size(), -1);
   const auto all = communicator.all_gather(std::span<const std::int64_t>(mine));
   for (int r = 0; r < communicator.size(); ++r)
@@ -53,11 +59,35 @@ Outgoing<Record> nothing_for(const exchange::Communicator& communicator) {
   return Outgoing<Record>(static_cast<std::size_t>(communicator.size()));
 }
 
-/// The arrivals of the owned blocks by home, in the order of blocks: what is sent home and answered in this order.
+/// Arrivals of the local paths in the order in which their owners told what became of them, which is that in which
+/// the owners await answers. Trivially copyable.
 struct ArrivalPlace {
-  Instance* instance;
-  InstanceArrival* arrival;
+  std::int32_t trace_rank = -1;
+  std::int32_t index = -1;
 };
+
+/// Arrivals of a block in the order in which their homes are told: several of one trace rank follow each other, so that
+/// a path is not visited anew for each of its arrivals, far from the one before. `visit(i, member)`: of instance i.
+template <class Visit>
+void for_each_arrival(MatchedBlock& block, const Visit& visit) {
+  constexpr std::size_t at_once = 16;
+  for (std::size_t first = 0; first < block.instances.size(); first += at_once) {
+    const std::size_t end = std::min(first + at_once, block.instances.size());
+    std::int32_t most = 0;
+    for (std::size_t i = first; i < end; ++i) most = std::max(most, block.instances[i].arrivals);
+    for (std::int32_t m = 0; m < most; ++m) {
+      for (std::size_t i = first; i < end; ++i) {
+        const Instance& instance = block.instances[i];
+        if (m < instance.arrivals) visit(i, block.arrivals[static_cast<std::size_t>(instance.first_arrival + m)]);
+      }
+    }
+  }
+}
+
+std::span<InstanceArrival> members_of(MatchedBlock& block, const Instance& instance) {
+  return std::span(block.arrivals)
+      .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+}
 
 /// What all members of an instance are told.
 Outcome common_outcome(const MatchedBlock& block, const Instance& instance, std::span<const InstanceArrival> members,
@@ -87,50 +117,63 @@ Outcome outcome_of(Outcome outcome, const Instance& instance, const InstanceArri
   return outcome;
 }
 
-/// Collective: tells every path what its instances tell. Returns the arrivals in the order in which they were sent.
-Outgoing<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator, const JobRanks& job,
-                                     const Homes& homes, CrossRank& cross, exchange::Gathered<Outcome>& received) {
+/// How many arrivals of the owned blocks have their home on each tool rank.
+std::vector<std::size_t> count_by_home(const exchange::Communicator& communicator, const JobRanks& job,
+                                       const Homes& homes, const CrossRank& cross) {
+  std::vector<std::size_t> counts(static_cast<std::size_t>(communicator.size()), 0);
+  for (const MatchedBlock& block : cross.blocks)
+    for (const InstanceArrival& arrival : block.arrivals)
+      ++counts[static_cast<std::size_t>(homes.tool_rank[job.index_of(arrival.trace_rank)])];
+  return counts;
+}
+
+/// Collective: tells every path what its instances tell. Returns the arrivals by the owners that told.
+exchange::Gathered<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator, const JobRanks& job,
+                                               const Homes& homes, CrossRank& cross) {
   auto outgoing = nothing_for<Outcome>(communicator);
-  auto places = nothing_for<ArrivalPlace>(communicator);
+  const std::vector<std::size_t> counts = count_by_home(communicator, job, homes, cross);
+  for (std::size_t home = 0; home < counts.size(); ++home) outgoing[home].reserve(counts[home]);
   for (MatchedBlock& block : cross.blocks) {
-    for (Instance& instance : block.instances) {
-      const auto members =
-          std::span(block.arrivals)
-              .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
-      const auto captured = cross.communicators[static_cast<std::size_t>(block.communicator)].trace_ranks.size();
-      const Outcome common = common_outcome(block, instance, members, captured);
-      for (InstanceArrival& member : members) {
-        const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
-        outgoing[home].push_back(outcome_of(common, instance, member));
-        places[home].push_back({&instance, &member});
-      }
-    }
+    const auto captured = cross.communicators[static_cast<std::size_t>(block.communicator)].trace_ranks.size();
+    std::vector<Outcome> common;
+    common.reserve(block.instances.size());
+    for (const Instance& instance : block.instances)
+      common.push_back(common_outcome(block, instance, members_of(block, instance), captured));
+    for_each_arrival(block, [&](std::size_t i, const InstanceArrival& member) {
+      const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
+      outgoing[home].push_back(outcome_of(common[i], block.instances[i], member));
+    });
   }
-  received = communicator.all_to_all(std::move(outgoing));
-  std::map<std::int32_t, std::vector<Outcome>> by_rank;
-  for (const Outcome& outcome : received.values) by_rank[outcome.trace_rank].push_back(outcome);
-  for (const auto& [trace_rank, rank] : homes.local) analysis::set_outcomes(rank->path, by_rank[trace_rank]);
+  const exchange::Gathered<Outcome> received = communicator.all_to_all(std::move(outgoing));
+  exchange::Gathered<ArrivalPlace> places;
+  places.offsets = received.offsets;
+  places.values.reserve(received.values.size());
+  for (const Outcome& outcome : received.values) {
+    places.values.push_back({outcome.trace_rank, outcome.index});
+    analysis::take_outcome(homes.of_index[job.index_of(outcome.trace_rank)]->path, outcome);
+  }
+  for (LocalRank* const rank : homes.local) analysis::measure(rank->path);
   return places;
 }
 
 /// Collective: the steps of the trace rank that has most stand for the job's; paths count their steps by them.
-analysis::Steps agree_on_steps(const exchange::Communicator& communicator, const Homes& homes) {
+analysis::Steps agree_on_steps(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes) {
   std::int64_t most = 0;
-  for (const auto& [trace_rank, rank] : homes.local)
+  for (const LocalRank* const rank : homes.local)
     most = std::max(most, static_cast<std::int64_t>(rank->steps.start_ns.size()));
   most = communicator.maximum(most);
   analysis::Steps steps;
   if (most == 0) return steps;
   constexpr std::int64_t nobody = std::numeric_limits<std::int32_t>::min();
   std::int64_t chosen = nobody;  // the lowest, negated
-  for (const auto& [trace_rank, rank] : homes.local)
+  for (const LocalRank* const rank : homes.local)
     if (static_cast<std::int64_t>(rank->steps.start_ns.size()) == most)
-      chosen = std::max(chosen, -static_cast<std::int64_t>(trace_rank));
+      chosen = std::max(chosen, -static_cast<std::int64_t>(rank->trace_rank));
   chosen = -communicator.maximum(chosen);
 
   std::vector<std::int64_t> mine;
-  if (const auto found = homes.local.find(static_cast<std::int32_t>(chosen)); found != homes.local.end()) {
-    const analysis::Steps& own = found->second->steps;
+  if (const LocalRank* const rank = homes.of_index[job.index_of(static_cast<std::int32_t>(chosen))]) {
+    const analysis::Steps& own = rank->steps;
     mine = {static_cast<std::int64_t>(own.source), own.numbered ? 1 : 0, own.first_number, own.end_ns};
     mine.insert(mine.end(), own.start_ns.begin(), own.start_ns.end());
   }
@@ -150,56 +193,61 @@ void count_steps_by(const analysis::Steps& job_steps, LocalRank& rank) {
 }
 
 /// Collective: compares every segment of work with those of its peers, where samples of one role and step meet.
-void compare_with_peers(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes) {
+void compare_with_peers(const exchange::Communicator& communicator, const Homes& homes) {
   auto outgoing = nothing_for<analysis::WorkSample>(communicator);
-  for (const auto& [trace_rank, rank] : homes.local) {
+  std::size_t most = 0;
+  for (const LocalRank* const rank : homes.local) most += rank->path.arrivals.size();
+  for (auto& part : outgoing) part.reserve(most / outgoing.size() + 1);
+  for (const LocalRank* const rank : homes.local) {
     for (const analysis::WorkSample& sample : analysis::work_samples(rank->path)) {
       const std::uint64_t key = sample.role + static_cast<std::uint64_t>(sample.step + 1);
       outgoing[key % outgoing.size()].push_back(sample);
     }
   }
-  const std::vector<analysis::WorkSample> samples = communicator.all_to_all(std::move(outgoing)).values;
-  outgoing.clear();
   auto answers = nothing_for<analysis::UsualWork>(communicator);
-  for (const analysis::UsualWork& usual : analysis::usual_work(samples))
-    answers[static_cast<std::size_t>(homes.tool_rank[job.index_of(usual.trace_rank)])].push_back(usual);
-  std::map<std::int32_t, std::vector<analysis::UsualWork>> by_rank;
-  for (const analysis::UsualWork& usual : communicator.all_to_all(std::move(answers)).values)
-    by_rank[usual.trace_rank].push_back(usual);
-  for (const auto& [trace_rank, rank] : homes.local) {
-    // In order of index: sums in set_excess are of integers, but medians are taken over what comes in order.
-    std::vector<analysis::UsualWork>& own = by_rank[trace_rank];
-    std::sort(own.begin(), own.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
+  {
+    const exchange::Gathered<analysis::WorkSample> samples = communicator.all_to_all(std::move(outgoing));
+    const std::vector<analysis::UsualWork> usual = analysis::usual_work(samples.values);
+    for (std::size_t r = 0; r < answers.size(); ++r)
+      answers[r].assign(usual.begin() + static_cast<std::ptrdiff_t>(samples.offsets[r]),
+                        usual.begin() + static_cast<std::ptrdiff_t>(samples.offsets[r + 1]));
+  }
+  const exchange::Gathered<analysis::UsualWork> usual = communicator.all_to_all(std::move(answers));
+  // Every tool rank answers in the order in which it was asked, which was by trace rank.
+  std::vector<std::size_t> next(usual.offsets.begin(), usual.offsets.end() - 1);
+  std::vector<analysis::UsualWork> own;
+  for (LocalRank* const rank : homes.local) {
+    own.clear();
+    for (std::size_t r = 0; r < next.size(); ++r)
+      for (; next[r] < usual.offsets[r + 1] && usual.values[next[r]].trace_rank == rank->trace_rank; ++next[r])
+        own.push_back(usual.values[next[r]]);
     analysis::set_excess(rank->path, own);
   }
 }
 
 /// Collective: own lateness from the paths back to the blocks, in the order in which outcomes were sent.
-void return_lateness(const exchange::Communicator& communicator, const Homes& homes,
-                     const exchange::Gathered<Outcome>& outcomes, const Outgoing<ArrivalPlace>& places,
-                     CrossRank& cross) {
+void return_lateness(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                     const exchange::Gathered<ArrivalPlace>& places, CrossRank& cross) {
   auto answers = nothing_for<Nanoseconds>(communicator);
   for (int r = 0; r < communicator.size(); ++r) {
-    for (const Outcome& outcome : outcomes.of(r)) {
-      const analysis::Path& path = homes.local.at(outcome.trace_rank)->path;
-      const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(outcome.index)];
-      answers[static_cast<std::size_t>(r)].push_back(arrival.compared ? arrival.own_excess_ns : no_time);
+    std::vector<Nanoseconds>& answer = answers[static_cast<std::size_t>(r)];
+    answer.reserve(places.of(r).size());
+    for (const ArrivalPlace& place : places.of(r)) {
+      const analysis::Path& path = homes.of_index[job.index_of(place.trace_rank)]->path;
+      const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(place.index)];
+      answer.push_back(arrival.compared ? arrival.own_excess_ns : no_time);
     }
   }
   const auto received = communicator.all_to_all(std::move(answers));
-  for (int r = 0; r < communicator.size(); ++r) {
-    const std::span<const Nanoseconds> excess = received.of(r);
-    const std::vector<ArrivalPlace>& sent = places[static_cast<std::size_t>(r)];
-    for (std::size_t i = 0; i < sent.size(); ++i)
-      if (excess[i] != no_time && analysis::has_lateness(*sent[i].instance))
-        analysis::split_lateness(*sent[i].instance, *sent[i].arrival, excess[i]);
-  }
+  std::vector<std::size_t> next(received.offsets.begin(), received.offsets.end() - 1);
   for (MatchedBlock& block : cross.blocks) {
-    for (Instance& instance : block.instances) {
-      analysis::compute_caused_wait(instance, std::span(block.arrivals)
-                                                  .subspan(static_cast<std::size_t>(instance.first_arrival),
-                                                           static_cast<std::size_t>(instance.arrivals)));
-    }
+    for_each_arrival(block, [&](std::size_t i, InstanceArrival& member) {
+      const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
+      const Nanoseconds excess_ns = received.values[next[home]++];
+      if (excess_ns != no_time && analysis::has_lateness(block.instances[i]))
+        analysis::split_lateness(block.instances[i], member, excess_ns);
+    });
+    for (Instance& instance : block.instances) analysis::compute_caused_wait(instance, members_of(block, instance));
   }
 }
 
@@ -233,6 +281,12 @@ class Ledger {
     return std::min(static_cast<std::size_t>(share * static_cast<double>(delays.bins)), delays.bins - 1);
   }
 
+  /// `rank`: index of the one that was waited for, without a delay of its own or of others that tells.
+  void unattributed(std::size_t rank, std::int32_t waiting, Nanoseconds amount_ns) {
+    ranks[rank].unattributed_ns += amount_ns;
+    waits.add(nobodys_delay, waiting, amount_ns);
+  }
+
   analysis::JobDelays delays;
   std::vector<RankDelays> ranks;
   WaitMatrix waits;
@@ -244,55 +298,57 @@ class Ledger {
   std::size_t steps_;
 };
 
-/// Cost of each arrival of the local paths: by trace rank, then index.
-using ArrivalCosts = std::map<std::int32_t, std::vector<Nanoseconds>>;
+/// Cost of each arrival of the local paths: by index of the trace rank, then index of the arrival.
+using ArrivalCosts = std::vector<std::vector<Nanoseconds>>;
 
 /// Collective: hands claims on from last arriver to last arriver until each is met. A round takes all claims one hop
 /// further; claims on one arrival are met together, so neither their order nor who sent them matters.
 ArrivalCosts settle_claims(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
                            Ledger& ledger) {
-  ArrivalCosts costs;
-  std::vector<Claim> open;
-  for (const auto& [trace_rank, rank] : homes.local) {
-    costs[trace_rank].assign(rank->path.arrivals.size(), 0);
-    analysis::OpeningClaims opening = analysis::opening_claims(rank->path);
-    const std::int32_t waiting = ledger.waits.waiting_of(job.index_of(trace_rank));
-    for (Claim& claim : opening.claims) claim.waiting = waiting;
-    open.insert(open.end(), opening.claims.begin(), opening.claims.end());
-    for (const Claim& claim : opening.untold) {
-      ledger.ranks[job.index_of(claim.trace_rank)].unattributed_ns += claim.amount_ns;
-      ledger.waits.add(nobodys_delay, waiting, claim.amount_ns);
+  ArrivalCosts costs(job.numbers.size());
+  auto outgoing = nothing_for<Claim>(communicator);
+  const auto send = [&](const Claim& claim) {
+    outgoing[static_cast<std::size_t>(homes.tool_rank[job.index_of(claim.trace_rank)])].push_back(claim);
+  };
+  for (const LocalRank* const rank : homes.local) {
+    const std::size_t r = job.index_of(rank->trace_rank);
+    costs[r].assign(rank->path.arrivals.size(), 0);
+    const analysis::OpeningClaims opening = analysis::opening_claims(rank->path);
+    const std::int32_t waiting = ledger.waits.waiting_of(r);
+    for (Claim claim : opening.claims) {
+      claim.waiting = waiting;
+      send(claim);
     }
+    for (const Claim& claim : opening.untold)
+      ledger.unattributed(job.index_of(claim.trace_rank), waiting, claim.amount_ns);
   }
-  for (int hop = 0; communicator.sum(static_cast<std::int64_t>(open.size())) > 0; ++hop) {
-    auto outgoing = nothing_for<Claim>(communicator);
-    for (const Claim& claim : open)
-      outgoing[static_cast<std::size_t>(homes.tool_rank[job.index_of(claim.trace_rank)])].push_back(claim);
-    open.clear();
-    std::vector<Claim> claims = communicator.all_to_all(std::move(outgoing)).values;
+  const auto any_left = [&] {
+    std::int64_t open = 0;
+    for (const std::vector<Claim>& part : outgoing) open += static_cast<std::int64_t>(part.size());
+    return communicator.sum(open) > 0;
+  };
+  for (int hop = 0; any_left(); ++hop) {
+    std::vector<Claim> claims =
+        communicator.all_to_all(std::exchange(outgoing, nothing_for<Claim>(communicator))).values;
     std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
       return std::pair(a.trace_rank, a.index) < std::pair(b.trace_rank, b.index);
     });
     for (std::size_t first = 0, end = 0; first < claims.size(); first = end) {
       const auto [trace_rank, index] = std::pair(claims[first].trace_rank, claims[first].index);
       while (end < claims.size() && claims[end].trace_rank == trace_rank && claims[end].index == index) ++end;
-      const LocalRank& rank = *homes.local.at(trace_rank);
-      analysis::Settlement settlement =
-          analysis::settle(rank.path, index, std::span(claims).subspan(first, end - first));
-      RankDelays& delays = ledger.ranks[job.index_of(trace_rank)];
+      const std::size_t r = job.index_of(trace_rank);
+      const analysis::Settlement settlement =
+          analysis::settle(homes.of_index[r]->path, index, std::span(claims).subspan(first, end - first));
       const Nanoseconds own_ns = analysis::total(settlement.own);
-      (hop == 0 ? delays.direct_ns : delays.propagated_ns) += own_ns;
-      delays.unattributed_ns += analysis::total(settlement.unattributed);
-      costs[trace_rank][static_cast<std::size_t>(index)] += own_ns;
+      (hop == 0 ? ledger.ranks[r].direct_ns : ledger.ranks[r].propagated_ns) += own_ns;
+      costs[r][static_cast<std::size_t>(index)] += own_ns;
       for (const auto& [waiting, amount_ns] : settlement.own) ledger.waits.add(trace_rank, waiting, amount_ns);
-      for (const auto& [waiting, amount_ns] : settlement.unattributed)
-        ledger.waits.add(nobodys_delay, waiting, amount_ns);
-      if (hop < most_hops) {
-        open.insert(open.end(), settlement.onward.begin(), settlement.onward.end());
-      } else {
-        for (const Claim& claim : settlement.onward) {
-          delays.unattributed_ns += claim.amount_ns;
-          ledger.waits.add(nobodys_delay, claim.waiting, claim.amount_ns);
+      for (const auto& [waiting, amount_ns] : settlement.unattributed) ledger.unattributed(r, waiting, amount_ns);
+      for (const Claim& claim : settlement.onward) {
+        if (hop < most_hops) {
+          send(claim);
+        } else {
+          ledger.unattributed(r, claim.waiting, claim.amount_ns);
         }
       }
     }
@@ -322,23 +378,26 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
       }
     }
   }
-  std::map<std::pair<std::int32_t, std::int32_t>, StepRow> rows;  // by step of the job and trace rank
-  for (const auto& [trace_rank, rank] : homes.local) {
-    const std::vector<std::int32_t> related = analysis::relate_steps(steps, rank->steps);
+  const std::size_t ranks = homes.local.size();
+  std::vector<StepRow> rows(steps.start_ns.size() * ranks);  // by step of the job, then trace rank
+  for (std::size_t l = 0; l < ranks; ++l) {
+    const LocalRank& rank = *homes.local[l];
+    const auto row_of = [&](std::int32_t step) -> StepRow& { return rows[static_cast<std::size_t>(step) * ranks + l]; };
+    const std::vector<std::int32_t> related = analysis::relate_steps(steps, rank.steps);
     for (std::size_t i = 0; i < related.size(); ++i) {
       if (related[i] < 0) continue;
-      StepRow& row = rows[{related[i], trace_rank}];
-      const Nanoseconds end_ns = i + 1 < related.size() ? rank->steps.start_ns[i + 1] : rank->steps.end_ns;
-      if (row.trace_rank < 0) row.start_ns = rank->steps.start_ns[i];
-      row.trace_rank = trace_rank;
+      StepRow& row = row_of(related[i]);
+      const Nanoseconds end_ns = i + 1 < related.size() ? rank.steps.start_ns[i + 1] : rank.steps.end_ns;
+      if (row.trace_rank < 0) row.start_ns = rank.steps.start_ns[i];
+      row.trace_rank = rank.trace_rank;
       row.step = steps.first_number + related[i];
       row.duration_ns = end_ns - row.start_ns;
     }
-    const std::vector<Nanoseconds>& cost = costs.at(trace_rank);
-    for (std::size_t i = 0; i < rank->path.arrivals.size(); ++i) {
-      const PathArrival& arrival = rank->path.arrivals[i];
+    const std::vector<Nanoseconds>& cost = costs[job.index_of(rank.trace_rank)];
+    for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
+      const PathArrival& arrival = rank.path.arrivals[i];
       if (arrival.step < 0) continue;
-      StepRow& row = rows[{arrival.step, trace_rank}];
+      StepRow& row = row_of(arrival.step);
       if (arrival.compared)
         row.own_lateness_ns += std::clamp<Nanoseconds>(arrival.own_excess_ns, 0, arrival.outcome.lateness_ns);
       row.wait_ns += arrival.outcome.wait_ns;
@@ -346,14 +405,15 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
     }
   }
   for (const CausedWait& caused : communicator.all_to_all(std::move(outgoing)).values) {
-    const PathArrival& arrival =
-        homes.local.at(caused.trace_rank)->path.arrivals[static_cast<std::size_t>(caused.index)];
-    if (arrival.step >= 0) rows[{arrival.step, caused.trace_rank}].caused_wait_ns += caused.caused_wait_ns;
+    const auto rank = std::partition_point(homes.local.begin(), homes.local.end(),
+                                           [&](const LocalRank* r) { return r->trace_rank < caused.trace_rank; });
+    const std::int32_t step = (*rank)->path.arrivals[static_cast<std::size_t>(caused.index)].step;
+    if (step < 0) continue;
+    const auto l = static_cast<std::size_t>(rank - homes.local.begin());
+    rows[static_cast<std::size_t>(step) * ranks + l].caused_wait_ns += caused.caused_wait_ns;
   }
-  std::vector<StepRow> list;
-  list.reserve(rows.size());
-  for (const auto& [key, row] : rows) list.push_back(row);
-  return list;
+  std::erase_if(rows, [](const StepRow& row) { return row.trace_rank < 0; });
+  return rows;
 }
 
 /// Collective: the first and the last enter of all paths, in job time.
@@ -361,12 +421,13 @@ std::pair<Nanoseconds, Nanoseconds> extent(const exchange::Communicator& communi
                                            const Homes& homes) {
   // Minimum as the maximum of the negated values, which max() (not min()) can be without overflow.
   std::vector<std::int64_t> range(2, -std::numeric_limits<std::int64_t>::max());
-  for (const auto& [trace_rank, rank] : homes.local) {
-    for (const PathArrival& arrival : rank->path.arrivals) {
-      const Nanoseconds time_ns = clock::to_job_time(clock.sessions[rank->session], clock.pivot_ns, arrival.enter_ns);
-      range[0] = std::max(range[0], -time_ns);
-      range[1] = std::max(range[1], time_ns);
-    }
+  for (const LocalRank* const rank : homes.local) {
+    if (rank->path.arrivals.empty()) continue;
+    const auto time_of = [&](const PathArrival& arrival) {
+      return clock::to_job_time(clock.sessions[rank->session], clock.pivot_ns, arrival.enter_ns);
+    };
+    range[0] = std::max(range[0], -time_of(rank->path.arrivals.front()));
+    range[1] = std::max(range[1], time_of(rank->path.arrivals.back()));
   }
   range = communicator.maximum(range);
   return {-range[0], range[1]};
@@ -375,9 +436,9 @@ std::pair<Nanoseconds, Nanoseconds> extent(const exchange::Communicator& communi
 /// Collective: sums of the local ranks' entries on every tool rank.
 Attribution add_up(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes, Ledger& ledger,
                    const ArrivalCosts& costs) {
-  for (const auto& [trace_rank, rank] : homes.local) {
-    const std::size_t r = job.index_of(trace_rank);
-    const std::vector<Nanoseconds>& cost = costs.at(trace_rank);
+  for (const LocalRank* const rank : homes.local) {
+    const std::size_t r = job.index_of(rank->trace_rank);
+    const std::vector<Nanoseconds>& cost = costs[r];
     for (std::size_t i = 0; i < cost.size(); ++i) {
       const PathArrival& arrival = rank->path.arrivals[i];
       const std::size_t entry = r * ledger.delays.bins + ledger.bin_of(*rank, arrival);
@@ -489,16 +550,15 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
                              CrossRank& cross, std::vector<LocalTrace>& local_traces,
                              const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings) {
   const Homes homes = find_homes(communicator, job, local_traces);
-  exchange::Gathered<Outcome> outcomes;
-  const Outgoing<ArrivalPlace> places = send_outcomes(communicator, job, homes, cross, outcomes);
-  analysis::Steps steps = agree_on_steps(communicator, homes);
-  for (const auto& [trace_rank, rank] : homes.local) count_steps_by(steps, *rank);
+  const exchange::Gathered<ArrivalPlace> places = send_outcomes(communicator, job, homes, cross);
+  analysis::Steps steps = agree_on_steps(communicator, job, homes);
+  for (LocalRank* const rank : homes.local) count_steps_by(steps, *rank);
   if (const analysis::Grouping* stages = analysis::find_grouping(groupings, Level::pipeline_stage))
-    for (const auto& [trace_rank, rank] : homes.local)
-      analysis::tell_stages_apart(rank->path, stages->place_of_rank[job.index_of(trace_rank)]);
+    for (LocalRank* const rank : homes.local)
+      analysis::tell_stages_apart(rank->path, stages->place_of_rank[job.index_of(rank->trace_rank)]);
   WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, steps.start_ns.size(), local_traces);
-  compare_with_peers(communicator, job, homes);
-  return_lateness(communicator, homes, outcomes, places, cross);
+  compare_with_peers(communicator, homes);
+  return_lateness(communicator, job, homes, places, cross);
   const auto [start_ns, end_ns] = extent(communicator, clock, homes);
   Ledger ledger(job, clock, steps, start_ns, end_ns);
   const ArrivalCosts costs = settle_claims(communicator, job, homes, ledger);

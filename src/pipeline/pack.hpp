@@ -1,6 +1,8 @@
 #pragma once
 
-#include <sstream>
+#include <istream>
+#include <ostream>
+#include <streambuf>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,17 +18,49 @@
 /// Model structs with strings travel as bytes: each lists its members in `serialize`, cereal does the rest.
 namespace nsys_explain::pipeline {
 
+/// Writes to the end of a string. Megabytes pass here, which a string stream would copy several times.
+class StringEnd final : public std::streambuf {
+ public:
+  explicit StringEnd(std::string& bytes) : bytes_(bytes) {}
+
+ protected:
+  std::streamsize xsputn(const char* bytes, std::streamsize count) override {
+    bytes_.append(bytes, static_cast<std::size_t>(count));
+    return count;
+  }
+  int_type overflow(int_type byte) override {
+    bytes_.push_back(traits_type::to_char_type(byte));
+    return byte;
+  }
+
+ private:
+  std::string& bytes_;
+};
+
+/// Reads bytes where they lie.
+class BytesInPlace final : public std::streambuf {
+ public:
+  explicit BytesInPlace(std::string_view bytes) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the base class wants it so, and does not write
+    char* const begin = const_cast<char*>(bytes.data());
+    setg(begin, begin, begin + bytes.size());
+  }
+};
+
 template <class T>
 std::string pack(const T& value) {
-  std::ostringstream stream(std::ios::binary);
+  std::string bytes;
+  StringEnd buffer(bytes);
+  std::ostream stream(&buffer);
   cereal::BinaryOutputArchive archive(stream);
   archive(value);
-  return std::move(stream).str();
+  return bytes;
 }
 
 template <class T>
 T unpack(std::string_view bytes) {
-  std::istringstream stream{std::string(bytes), std::ios::binary};
+  BytesInPlace buffer(bytes);
+  std::istream stream(&buffer);
   cereal::BinaryInputArchive archive(stream);
   T value;
   archive(value);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -39,17 +40,62 @@ struct RankTables {
   }
 };
 
-void append_rows(Table& joined, std::int32_t trace_rank, Table&& rows) {
-  auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
-  ranks.insert(ranks.end(), rows.row_count(), trace_rank);
-  for (std::size_t c = 0; c < rows.columns.size(); ++c) {
-    std::visit(
-        [&](auto& values) {
-          auto& all = std::get<std::decay_t<decltype(values)>>(joined.columns[c + 1]);
-          all.insert(all.end(), std::make_move_iterator(values.begin()), std::make_move_iterator(values.end()));
-        },
-        rows.columns[c]);
+/// Tables of one name below each other.
+class TableJoin {
+ public:
+  /// Takes the tables; ranks are to come in ascending order.
+  void add(RankTables& rank) {
+    for (Table& table : rank.tables) {
+      const auto [entry, is_new] = position_.emplace(table.schema.name, joined_.size());
+      if (is_new) joined_.push_back(make_table(with_trace_rank(table.schema)));
+      append_rows(joined_[entry->second], rank.trace_rank, std::exchange(table, {}));
+    }
   }
+  std::vector<Table> tables() && { return std::move(joined_); }
+
+ private:
+  static void append_rows(Table& joined, std::int32_t trace_rank, Table rows) {
+    auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
+    ranks.insert(ranks.end(), rows.row_count(), trace_rank);
+    for (std::size_t c = 0; c < rows.columns.size(); ++c) {
+      std::visit(
+          [&](auto& values) {
+            auto& all = std::get<std::decay_t<decltype(values)>>(joined.columns[c + 1]);
+            all.insert(all.end(), std::make_move_iterator(values.begin()), std::make_move_iterator(values.end()));
+          },
+          rows.columns[c]);
+    }
+  }
+
+  std::map<std::string, std::size_t> position_;
+  std::vector<Table> joined_;
+};
+
+/// So many that a round is worth its messages, so few that what is under way is little beside what is there.
+constexpr std::size_t ranks_per_round = 32;
+
+/// Collective: on rank 0 the tables of trace ranks first .. last, ascending; taken from the local ranks.
+std::vector<RankTables> gather_round(const exchange::Communicator& communicator, std::int32_t first, std::int32_t last,
+                                     std::vector<LocalTrace>& local_traces) {
+  std::vector<RankTables> all;
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      if (rank.trace_rank < first || rank.trace_rank > last) continue;
+      all.push_back({rank.trace_rank, std::exchange(rank.tables, {})});
+    }
+  }
+  const bool travels = !communicator.is_root();  // what is on rank 0 stays as it is
+  const std::string bytes = travels ? pack(all) : std::string();
+  if (travels) all.clear();
+  const auto gathered = communicator.gather(std::span<const char>(bytes));
+  for (int r = 1; communicator.is_root() && r < communicator.size(); ++r) {
+    const std::span<const char> part = gathered.of(r);
+    auto tables = unpack<std::vector<RankTables>>(std::string_view(part.data(), part.size()));
+    std::move(tables.begin(), tables.end(), std::back_inserter(all));
+  }
+  std::sort(all.begin(), all.end(),
+            [](const RankTables& a, const RankTables& b) { return a.trace_rank < b.trace_rank; });
+  return all;
 }
 
 /// What NVTX ranges tell. They share who launched what: to find out takes longer than most analyses.
@@ -131,34 +177,14 @@ void move_times(Table& table, const std::function<Nanoseconds(Nanoseconds)>& to_
 }
 
 std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
+                                      std::span<const std::int32_t> trace_ranks,
                                       std::vector<LocalTrace>& local_traces) {
-  std::vector<RankTables> mine;
-  for (LocalTrace& trace : local_traces) {
-    for (LocalRank& rank : trace.ranks) mine.push_back({rank.trace_rank, std::exchange(rank.tables, {})});
+  TableJoin join;
+  for (std::size_t first = 0; first < trace_ranks.size(); first += ranks_per_round) {
+    const auto round = trace_ranks.subspan(first, std::min(ranks_per_round, trace_ranks.size() - first));
+    for (RankTables& rank : gather_round(communicator, round.front(), round.back(), local_traces)) join.add(rank);
   }
-  const std::string bytes = pack(mine);
-  mine.clear();
-  const auto gathered = communicator.gather(std::span<const char>(bytes));
-  std::vector<Table> joined;
-  if (!communicator.is_root()) return joined;
-
-  std::vector<RankTables> all;
-  for (int r = 0; r < communicator.size(); ++r) {
-    const std::span<const char> part = gathered.of(r);
-    auto tables = unpack<std::vector<RankTables>>(std::string_view(part.data(), part.size()));
-    std::move(tables.begin(), tables.end(), std::back_inserter(all));
-  }
-  std::sort(all.begin(), all.end(),
-            [](const RankTables& a, const RankTables& b) { return a.trace_rank < b.trace_rank; });
-  std::map<std::string, std::size_t> position;
-  for (RankTables& rank : all) {
-    for (Table& table : rank.tables) {
-      const auto [entry, is_new] = position.emplace(table.schema.name, joined.size());
-      if (is_new) joined.push_back(make_table(with_trace_rank(table.schema)));
-      append_rows(joined[entry->second], rank.trace_rank, std::move(table));
-    }
-  }
-  return joined;
+  return std::move(join).tables();
 }
 
 }  // namespace nsys_explain::pipeline

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "local_traces.hpp"
@@ -25,8 +26,9 @@ TableSchema with_trace_rank(TableSchema schema);
 void move_times(Table& table, const std::function<Nanoseconds(Nanoseconds)>& to_new_clock);
 
 /// Collective: tables of one name from all trace ranks as one table with a column `trace_rank` in front, by trace rank,
-/// then as each rank ordered them. The result is on rank 0, empty elsewhere; the local tables are given away.
+/// then as each rank ordered them. The result is on rank 0, empty elsewhere; the local tables are given away, in
+/// rounds, so that rank 0 holds hardly more than the result. `trace_ranks` are all of the job, ascending.
 std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
-                                      std::vector<LocalTrace>& local_traces);
+                                      std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces);
 
 }  // namespace nsys_explain::pipeline

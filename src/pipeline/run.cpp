@@ -268,7 +268,8 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     apply_clock(communicator, clock, ranks, cross, local_traces);
   });
   std::vector<Table> rank_tables;
-  phases.collective("gathering tables", [&] { rank_tables = gather_rank_tables(communicator, local_traces); });
+  phases.collective("gathering tables",
+                    [&] { rank_tables = gather_rank_tables(communicator, ranks.numbers, local_traces); });
   phases.local("comparing trace ranks", [&] {
     std::vector<Table> compared = compare_trace_ranks(rank_tables, *categories, job.elapsed_unprofiled);
     std::move(compared.begin(), compared.end(), std::back_inserter(rank_tables));

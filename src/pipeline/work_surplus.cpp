@@ -65,6 +65,7 @@ void set_surplus(std::span<const double> kernel_surplus, std::span<const double>
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
       const std::size_t r = job.index_of(rank.trace_rank);
+      if (kernel_surplus[r] == 0 && idle_surplus[r] == 0) continue;
       for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
         analysis::PathArrival& arrival = rank.path.arrivals[i];
         const auto part = [&](double share, Value value) {

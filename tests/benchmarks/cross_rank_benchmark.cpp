@@ -49,6 +49,7 @@ LocalTrace empty_trace(int rank) {
   local.trace_rank = rank;
   local.session = static_cast<std::size_t>(rank);
   local.arrivals.reserve(collectives);
+  local.profiles.resize(collectives);
   return trace;
 }
 
@@ -61,6 +62,7 @@ SimulatedPhase simulate(int ranks) {
     phase.traces.push_back(empty_trace(rank));
     phase.job.sessions.push_back(phase.traces.back().facts.session);
     phase.job.trace_ranks.emplace_back().trace_rank = rank;
+    phase.job.trace_ranks.back().host = phase.job.sessions.back().host;
     phase.job.numbers.push_back(rank);
     phase.job.session_of_rank.push_back(static_cast<std::size_t>(rank));
     phase.job.ranks_of_session.push_back(1);

@@ -41,8 +41,8 @@ struct PathCommunicator {
 struct PathArrival {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
-  std::uint64_t communicator = 0;  ///< Arrival::communicator
   std::uint64_t symbol = 0;        ///< kind of operation: equal for ranks of one role
+  std::uint32_t communicator = 0;  ///< index into Path::communicators
   std::int32_t step = -1;          ///< of the job, once the steps of all ranks have been related
   std::int32_t occurrence = 0;     ///< of the symbol within the step
   std::int32_t synchronised = -1;  ///< index of the latest arrival before it that tied this rank to the other members
@@ -83,12 +83,14 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
 /// Digest of which compute kernels a rank runs, by base name: neither how many, nor how large, nor how long.
 std::uint64_t names_of_kernels(const RankEvents& events);
 
-/// Takes over what the instances tell, measures the work between blocking arrivals and finds the role. The outcomes of
-/// a path may come in any order and need not be complete.
-void set_outcomes(Path& path, std::span<const Outcome> outcomes);
+/// Takes over what an instance tells of one arrival. Outcomes may come in any order and need not be complete.
+void take_outcome(Path& path, const Outcome& outcome);
+
+/// Once all outcomes are known: measures the work between blocking arrivals and finds the role.
+void measure(Path& path);
 
 /// Stages of a pipeline differ in what they wait for, whatever they communicate: the first and the last exchange as
-/// much, and are no peers. `stage` is the number or name of the path's own, in any order; after set_outcomes.
+/// much, and are no peers. `stage` is the number or name of the path's own, in any order; after measure().
 void tell_stages_apart(Path& path, std::string_view stage);
 
 /// One segment of work, and the wait that followed, on its way to those of its peers. Trivially copyable.

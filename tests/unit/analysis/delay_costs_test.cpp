@@ -44,7 +44,7 @@ struct Job {
       PathArrival arrival;
       arrival.enter_ns = now[r];
       arrival.exit_ns = latest;
-      arrival.communicator = communicator;
+      arrival.communicator = static_cast<std::uint32_t>(communicator);
       arrival.matched = true;
       arrival.excess_work_ns = work.second;
       arrival.excess_wait_ns = latest - now[r];  // nobody's peers wait

@@ -27,16 +27,15 @@ std::vector<PathCommunicator> communicators(std::int32_t size_of_two = 4) {
 Path path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std::int32_t size_of_two = 4,
              std::uint64_t kernel_names = 0) {
   Path path = make_path(arrivals, communicators(size_of_two), steps, kernel_names);
-  std::vector<Outcome> outcomes;
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     Outcome outcome;
     outcome.index = static_cast<std::int32_t>(i);
     outcome.blocking = arrivals[i].blocking;
     outcome.complete = true;
     outcome.partners = arrivals[i].communicator;
-    outcomes.push_back(outcome);
+    take_outcome(path, outcome);
   }
-  set_outcomes(path, outcomes);
+  measure(path);
   return path;
 }
 
