@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -43,6 +44,10 @@ constexpr Nanoseconds far_apart = 2;
 
 /// Exits of all-reduces do not agree better than this; a few may by chance.
 constexpr Nanoseconds least_spread_ns = 150;
+
+/// Rough clocks of related lanes are good to this. Operations that all members leave at once and that lie further apart
+/// are two: one that always follows the other agrees with it, but for the time between them.
+constexpr Nanoseconds largest_shift_ns = 15'000;
 
 /// Enough operations to tell groups apart: the same stretch of time on every lane of a like pace.
 void keep_central(std::vector<TimedOperation>& by_exit, Nanoseconds centre_ns) {
@@ -115,6 +120,7 @@ LaneAgreement lane_agreement(const Lane& a, const Lane& b) {
     const std::optional<ExitAgreement> agreement = exit_agreement(operations, other->second);
     if (!agreement) continue;
     const Nanoseconds spread_ns = std::max(agreement->exit_spread_ns, least_spread_ns);
+    if (ends_sharply(a.operation_of.at(symbol)) && std::abs(agreement->shift_ns) > largest_shift_ns) continue;
     if (agreement->pairs >= fewest_telling && ends_sharply(a.operation_of.at(symbol))) {
       if (a.operation_of.at(symbol) == Operation::all_reduce)
         result.all_reduce_ns = std::max(result.all_reduce_ns, spread_ns);
@@ -146,12 +152,19 @@ bool ends_near(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns, Nano
   return next != found->second.end() && next->exit_ns <= exit_ns + tolerance_ns;
 }
 
-/// True where too many operations are left of those that all members leave within a moment.
-bool disagrees(const Lane& lane, const Lane& rest) {
+/// True where too many of the operations that all members leave within a moment end on one lane and not on the other,
+/// though that was captured at the time: a communicator's operations end on all of its members.
+bool disagree(const Lane& lane, const Lane& other, Nanoseconds tolerance_ns) {
   constexpr std::size_t fewest = 3, one_in = 25;
-  for (const auto& [symbol, operations] : rest.exits) {
+  for (const auto& [symbol, operations] : lane.exits) {
     if (!ends_sharply(lane.operation_of.at(symbol))) continue;
-    if (operations.size() >= fewest && one_in * operations.size() >= lane.exits.at(symbol).size()) return true;
+    std::size_t covered = 0, alone = 0;
+    for (const TimedOperation& operation : operations) {
+      if (!covers(other, symbol, operation.exit_ns)) continue;
+      ++covered;
+      alone += ends_near(other, symbol, operation.exit_ns, tolerance_ns) ? 0 : 1;
+    }
+    if (alone >= fewest && one_in * alone >= covered) return true;
   }
   return false;
 }
@@ -229,6 +242,17 @@ class Grouper {
     return rest;
   }
 
+  /// Whether a lane disagrees with one of its group; of a large group a few are asked, those next to it first.
+  bool disagrees_with_some(std::size_t l, std::span<const std::size_t> group) const {
+    constexpr std::size_t most_asked = 16;
+    const Nanoseconds far_ns = std::max(10 * lanes_[l].best_spread_ns, sharp_ns);
+    const auto own = static_cast<std::size_t>(std::find(group.begin(), group.end(), l) - group.begin());
+    for (std::size_t next = 1; next < std::min(group.size(), most_asked + 1); ++next) {
+      if (disagree(lanes_[l], lanes_[group[(own + next) % group.size()]], far_ns)) return true;
+    }
+    return false;
+  }
+
   /// Groups whose lanes carry another communicator besides: all-reduces or reduce-scatters of theirs end apart, or what
   /// is left of their operations ends together with what is left of lanes of another group. Which operation is whose
   /// cannot be told safely then.
@@ -241,8 +265,7 @@ class Grouper {
       const std::vector<std::size_t>& group = groups.at(lanes_[l].group);
       const bool is_told = group.size() > 1 && !lanes_[l].point_to_point;
       rests.push_back(is_told ? unexplained(l, group, 4 * lanes_[l].loosest_ns) : Lane{});
-      const Nanoseconds far_ns = std::max(10 * lanes_[l].best_spread_ns, sharp_ns);
-      if (is_told && disagrees(lanes_[l], unexplained(l, group, far_ns))) found.insert(lanes_[l].group);
+      if (is_told && disagrees_with_some(l, group)) found.insert(lanes_[l].group);
     }
     for (const auto& [a, b] : lanes_that_meet(rests)) {
       if (found.contains(lanes_[a].group) && found.contains(lanes_[b].group)) continue;
