@@ -264,8 +264,8 @@ class Grouper {
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
       const std::vector<std::size_t>& group = groups.at(lanes_[l].group);
       const bool is_told = group.size() > 1 && !lanes_[l].point_to_point;
-      rests.push_back(is_told ? unexplained(l, group, 4 * lanes_[l].loosest_ns) : Lane{});
-      if (is_told && disagrees_with_some(l, group)) found.insert(lanes_[l].group);
+      rests.push_back(is_told ? unexplained(l, group, 8 * lanes_[l].loosest_ns) : Lane{});
+      if (disagrees_with_some(l, group)) found.insert(lanes_[l].group);
     }
     for (const auto& [a, b] : lanes_that_meet(rests)) {
       if (found.contains(lanes_[a].group) && found.contains(lanes_[b].group)) continue;
