@@ -91,10 +91,14 @@ std::optional<ExitAgreement> exit_agreement(std::span<const TimedOperation> a, s
   result.shift_ns = swapped ? -exit.centre_ns : exit.centre_ns;
   result.exit_spread_ns = exit.half_width_ns;
   result.enter_spread_ns = narrowest(enters, agreeing).half_width_ns;
-  const Nanoseconds close_ns = std::max<Nanoseconds>(1'000, 4 * exit.half_width_ns);
-  const auto close = std::count_if(exits.begin(), exits.end(),
-                                   [&](Nanoseconds e) { return std::abs(e - exit.centre_ns) <= close_ns; });
-  result.shared_part = static_cast<double>(close) / static_cast<double>(b.size());
+  const auto within_ns = [&](Nanoseconds reach_ns) {
+    return static_cast<std::size_t>(std::count_if(
+        exits.begin(), exits.end(), [&](Nanoseconds e) { return std::abs(e - exit.centre_ns) <= reach_ns; }));
+  };
+  result.shared_part = static_cast<double>(within_ns(std::max<Nanoseconds>(1'000, 4 * exit.half_width_ns))) /
+                       static_cast<double>(b.size());
+  result.covered = b.size();
+  result.apart = b.size() - within_ns(std::max<Nanoseconds>(5'000, 10 * exit.half_width_ns));
   return result;
 }
 

@@ -27,8 +27,10 @@ struct ExitAgreement {
   Nanoseconds shift_ns = 0;
   Nanoseconds exit_spread_ns = 0;
   Nanoseconds enter_spread_ns = 0;
-  std::size_t pairs = 0;   ///< nearest exits within reach
-  double shared_part = 0;  ///< of the operations of the member that did more, those that end with one of the other
+  std::size_t pairs = 0;    ///< nearest exits within reach
+  double shared_part = 0;   ///< of the operations of the member that did more, those that end with one of the other
+  std::size_t covered = 0;  ///< operations of the member that did more, over the time that both cover
+  std::size_t apart = 0;    ///< of these, those that no tail explains: the other's nearest ends far away
 };
 
 /// Of two members in a communicator that share only half of their operations (a pipeline stage with its neighbour), and

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <set>
@@ -152,19 +153,18 @@ bool ends_near(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns, Nano
   return next != found->second.end() && next->exit_ns <= exit_ns + tolerance_ns;
 }
 
-/// True where too many of the operations that all members leave within a moment end on one lane and not on the other,
-/// though that was captured at the time: a communicator's operations end on all of its members.
-bool disagree(const Lane& lane, const Lane& other, Nanoseconds tolerance_ns) {
-  constexpr std::size_t fewest = 3, one_in = 25;
-  for (const auto& [symbol, operations] : lane.exits) {
-    if (!ends_sharply(lane.operation_of.at(symbol))) continue;
-    std::size_t covered = 0, alone = 0;
-    for (const TimedOperation& operation : operations) {
-      if (!covers(other, symbol, operation.exit_ns)) continue;
-      ++covered;
-      alone += ends_near(other, symbol, operation.exit_ns, tolerance_ns) ? 0 : 1;
-    }
-    if (alone >= fewest && one_in * alone >= covered) return true;
+/// True where more of the operations that all members leave within a moment end on one of two lanes only, or at another
+/// time on the other, than lost records explain: a communicator's operations end on all of its members.
+bool disagree(const Lane& a, const Lane& b) {
+  constexpr double most_lost = 0.02, least_apart = 0.04;
+  for (const auto& [symbol, operations] : a.exits) {
+    const auto other = b.exits.find(symbol);
+    if (other == b.exits.end() || !ends_sharply(a.operation_of.at(symbol))) continue;
+    const std::optional<ExitAgreement> agreement = exit_agreement(operations, other->second);
+    if (!agreement) continue;
+    const auto covered = static_cast<double>(agreement->covered), apart = static_cast<double>(agreement->apart);
+    const double lost = most_lost * covered;
+    if (apart >= std::max(least_apart * covered, lost + 3 * std::sqrt(lost) + 1)) return true;
   }
   return false;
 }
@@ -242,15 +242,16 @@ class Grouper {
     return rest;
   }
 
-  /// Whether a lane disagrees with one of its group; of a large group a few are asked, those next to it first.
+  /// Whether a lane disagrees with enough of its group to carry what they do not; of a large group a few are asked,
+  /// those next to it first.
   bool disagrees_with_some(std::size_t l, std::span<const std::size_t> group) const {
-    constexpr std::size_t most_asked = 16;
-    const Nanoseconds far_ns = std::max(10 * lanes_[l].best_spread_ns, sharp_ns);
+    constexpr std::size_t most_asked = 16, one_in = 3;
     const auto own = static_cast<std::size_t>(std::find(group.begin(), group.end(), l) - group.begin());
-    for (std::size_t next = 1; next < std::min(group.size(), most_asked + 1); ++next) {
-      if (disagree(lanes_[l], lanes_[group[(own + next) % group.size()]], far_ns)) return true;
-    }
-    return false;
+    const std::size_t asked = std::min(group.size() - 1, most_asked);
+    std::size_t disagreeing = 0;
+    for (std::size_t next = 1; next <= asked; ++next)
+      disagreeing += disagree(lanes_[l], lanes_[group[(own + next) % group.size()]]) ? 1 : 0;
+    return disagreeing > 0 && one_in * disagreeing >= asked;
   }
 
   /// Groups whose lanes carry another communicator besides: all-reduces or reduce-scatters of theirs end apart, or what
