@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "exit_clusters.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
 #include "turn_sets.hpp"
@@ -187,8 +188,39 @@ class TurnFinder {
     }
     if (set.size() < 2) return;
     std::sort(set.begin(), set.end());
+    set = without_companions(l, symbol, operations, alike, set);
+    if (set.size() < 2) return;
     noted_[set].insert(l);
     symbols_of_set_[set].insert(symbol);
+  }
+
+  /// Without the members of other communicators that are held in step with this one.
+  LaneSet without_companions(std::size_t l, std::uint64_t symbol, const std::vector<TurnOperation>& operations,
+                             const std::vector<std::size_t>& alike, const LaneSet& set) const {
+    constexpr std::size_t enough = 256;
+    const std::size_t every = (alike.size() + enough - 1) / enough;
+    std::vector<TurnOperation> asked;
+    for (std::size_t i = 0; i < alike.size(); i += every) asked.push_back(operations[alike[i]]);
+    std::sort(asked.begin(), asked.end(),
+              [](const TurnOperation& a, const TurnOperation& b) { return a.exit_ns < b.exit_ns; });
+    const Nanoseconds tolerance_ns = exit_tolerance(operations.front().operation);
+    ExitTable table{set.size(), std::vector<double>(asked.size() * set.size(), std::nan(""))};
+    for (std::size_t m = 0; m < set.size(); ++m) {
+      if (set[m] == l) {
+        for (std::size_t i = 0; i < asked.size(); ++i) table.exits[i * set.size() + m] = 0;
+        continue;
+      }
+      const std::vector<TurnOperation>& others = lanes_[set[m]].operations.at(symbol);
+      const Nanoseconds habit_ns = habit(operations, others);
+      for_each_nearest(asked, others, habit_ns, [&](std::size_t i, std::size_t, Nanoseconds difference_ns) {
+        if (std::abs(difference_ns) <= tolerance_ns)
+          table.exits[i * set.size() + m] = static_cast<double>(difference_ns);
+      });
+    }
+    const auto own = static_cast<std::size_t>(std::find(set.begin(), set.end(), l) - set.begin());
+    LaneSet kept;
+    for (const std::size_t m : leave_as_one(table, own)) kept.push_back(set[m]);
+    return kept;
   }
 
   /// A communicator is what most of its members have noted alike.

@@ -1,0 +1,136 @@
+#include "exit_clusters.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// Exits of some members, a row per operation, without what rows and columns have in common; 0 where not known.
+struct Residuals {
+  std::size_t rows = 0, columns = 0;
+  std::vector<double> values;
+
+  double& at(std::size_t row, std::size_t column) { return values[row * columns + column]; }
+  double at(std::size_t row, std::size_t column) const { return values[row * columns + column]; }
+};
+
+void remove_column_means(Residuals& residuals, const std::vector<bool>& known) {
+  for (std::size_t column = 0; column < residuals.columns; ++column) {
+    double sum = 0, count = 0;
+    for (std::size_t row = 0; row < residuals.rows; ++row) {
+      sum += residuals.at(row, column);
+      count += known[row * residuals.columns + column] ? 1 : 0;
+    }
+    for (std::size_t row = 0; row < residuals.rows; ++row) {
+      if (known[row * residuals.columns + column]) residuals.at(row, column) -= sum / count;
+    }
+  }
+}
+
+/// Operations that most of the members left.
+Residuals residuals_of(const ExitTable& table, std::span<const std::size_t> members) {
+  Residuals result{0, members.size(), {}};
+  std::vector<bool> known;
+  for (std::size_t first = 0; first < table.exits.size(); first += table.members) {
+    double sum = 0, count = 0;
+    for (const std::size_t member : members) {
+      const double exit = table.exits[first + member];
+      if (!std::isnan(exit)) sum += exit, ++count;
+    }
+    if (2 * count <= static_cast<double>(members.size())) continue;
+    ++result.rows;
+    for (const std::size_t member : members) {
+      const double exit = table.exits[first + member];
+      known.push_back(!std::isnan(exit));
+      result.values.push_back(std::isnan(exit) ? 0 : exit - sum / count);
+    }
+  }
+  remove_column_means(result, known);
+  return result;
+}
+
+/// By power iteration, from the unit vector of the member whose exits vary most.
+std::vector<double> first_component(const Residuals& residuals) {
+  constexpr int iterations = 40;
+  std::vector<double> variance(residuals.columns, 0);
+  for (std::size_t v = 0; v < residuals.values.size(); ++v)
+    variance[v % residuals.columns] += residuals.values[v] * residuals.values[v];
+  std::vector<double> component(residuals.columns, 0);
+  component[static_cast<std::size_t>(std::max_element(variance.begin(), variance.end()) - variance.begin())] = 1;
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    std::vector<double> next(residuals.columns, 0);
+    for (std::size_t row = 0; row < residuals.rows; ++row) {
+      double score = 0;
+      for (std::size_t column = 0; column < residuals.columns; ++column)
+        score += residuals.at(row, column) * component[column];
+      for (std::size_t column = 0; column < residuals.columns; ++column)
+        next[column] += score * residuals.at(row, column);
+    }
+    const double norm = std::sqrt(std::inner_product(next.begin(), next.end(), next.begin(), 0.0));
+    if (norm == 0) break;
+    for (std::size_t column = 0; column < residuals.columns; ++column) component[column] = next[column] / norm;
+  }
+  return component;
+}
+
+/// How much more the distance of two parts varies than that of parts of one communicator would (1 if not at all): the F
+/// statistic of a one-way analysis of variance.
+double variance_ratio(const Residuals& residuals, const std::vector<bool>& is_first, double first, double second) {
+  double within = 0, distances = 0;
+  for (std::size_t row = 0; row < residuals.rows; ++row) {
+    double sum_first = 0, sum_second = 0;
+    for (std::size_t column = 0; column < residuals.columns; ++column)
+      (is_first[column] ? sum_first : sum_second) += residuals.at(row, column);
+    for (std::size_t column = 0; column < residuals.columns; ++column) {
+      const double rest = residuals.at(row, column) - (is_first[column] ? sum_first / first : sum_second / second);
+      within += rest * rest;
+    }
+    const double distance = sum_first / first - sum_second / second;
+    distances += distance * distance;
+  }
+  within /= first + second - 2;
+  const double expected = within * (1 / first + 1 / second);
+  return expected > 0 ? distances / expected : std::numeric_limits<double>::infinity();
+}
+
+/// True for the members of one of the two parts that do not leave as one.
+std::optional<std::vector<bool>> split(const ExitTable& table, std::span<const std::size_t> members) {
+  if (members.size() < 3) return std::nullopt;
+  const Residuals residuals = residuals_of(table, members);
+  if (residuals.rows < 2) return std::nullopt;
+  const std::vector<double> component = first_component(residuals);
+  std::vector<bool> is_first(members.size());
+  std::transform(component.begin(), component.end(), is_first.begin(), [](double c) { return c > 0; });
+  const auto first = static_cast<double>(std::count(is_first.begin(), is_first.end(), true));
+  const double second = static_cast<double>(members.size()) - first;
+  if (first == 0 || second == 0) return std::nullopt;
+  // The largest share of pure noise that one direction takes (Marchenko and Pastur 1967), and some more.
+  const double chance = 1 + std::sqrt(static_cast<double>(members.size()) / static_cast<double>(residuals.rows));
+  // One member alone may just scatter more than others do.
+  const double margin = std::min(first, second) > 1 ? 1.5 : 6;
+  if (variance_ratio(residuals, is_first, first, second) < margin * chance * chance) return std::nullopt;
+  return is_first;
+}
+
+}  // namespace
+
+std::vector<std::size_t> leave_as_one(const ExitTable& table, std::size_t own) {
+  std::vector<std::size_t> members(table.members);
+  std::iota(members.begin(), members.end(), std::size_t{0});
+  while (const std::optional<std::vector<bool>> is_first = split(table, members)) {
+    const auto at = static_cast<std::size_t>(std::find(members.begin(), members.end(), own) - members.begin());
+    std::vector<std::size_t> kept;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      if ((*is_first)[m] == (*is_first)[at]) kept.push_back(members[m]);
+    }
+    members = std::move(kept);
+  }
+  return members;
+}
+
+}  // namespace nsys_explain::collectives

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+/// Communicators that other ones hold in step leave their operations at about one time. What gives them away: all
+/// members of one leave an operation together, so how much earlier or later than the others varies by communicator, not
+/// by member.
+namespace nsys_explain::collectives {
+
+/// When members left operations: exits[operation * members + member], in ns against any time of the operation; NaN
+/// where a member did not.
+struct ExitTable {
+  std::size_t members = 0;
+  std::vector<double> exits;
+};
+
+/// The members, ascending, that leave as one with member `own`: as long as they fall into two parts whose distance
+/// varies more than the exits within each do, the part without it is left out. The parts are those of the first
+/// principal component of the exits.
+std::vector<std::size_t> leave_as_one(const ExitTable& table, std::size_t own);
+
+}  // namespace nsys_explain::collectives
