@@ -60,7 +60,8 @@ bool may_end_together(Operation operation) {
   return is_synchronising(operation) || operation == Operation::send_recv || operation == Operation::unknown;
 }
 
-std::optional<ExitAgreement> exit_agreement(std::span<const TimedOperation> a, std::span<const TimedOperation> b) {
+std::optional<ExitAgreement> exit_agreement(std::span<const TimedOperation> a, std::span<const TimedOperation> b,
+                                            Nanoseconds far_ns) {
   if (a.size() < fewest_agreeing_pairs || b.size() < fewest_agreeing_pairs) return std::nullopt;
   const Nanoseconds from_ns = std::max(a.front().exit_ns, b.front().exit_ns) - agreement_reach_ns;
   const Nanoseconds to_ns = std::min(a.back().exit_ns, b.back().exit_ns) + agreement_reach_ns;
@@ -98,7 +99,7 @@ std::optional<ExitAgreement> exit_agreement(std::span<const TimedOperation> a, s
   result.shared_part = static_cast<double>(within_ns(std::max<Nanoseconds>(1'000, 4 * exit.half_width_ns))) /
                        static_cast<double>(b.size());
   result.covered = b.size();
-  result.apart = b.size() - within_ns(std::max<Nanoseconds>(5'000, 10 * exit.half_width_ns));
+  result.apart = b.size() - within_ns(far_ns);
   return result;
 }
 

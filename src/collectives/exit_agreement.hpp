@@ -30,7 +30,7 @@ struct ExitAgreement {
   std::size_t pairs = 0;    ///< nearest exits within reach
   double shared_part = 0;   ///< of the operations of the member that did more, those that end with one of the other
   std::size_t covered = 0;  ///< operations of the member that did more, over the time that both cover
-  std::size_t apart = 0;    ///< of these, those that no tail explains: the other's nearest ends far away
+  std::size_t apart = 0;    ///< of these, those of which the other's nearest ends more than `far_ns` off
 };
 
 /// Of two members in a communicator that share only half of their operations (a pipeline stage with its neighbour), and
@@ -42,7 +42,8 @@ inline constexpr std::size_t fewest_agreeing_pairs = 4;
 
 /// Compares operations of one symbol, both sorted by exit, over the time that both cover. Empty where fewer than
 /// fewest_agreeing_pairs have a nearest exit within reach, or fewer than agreeing_share of either member's.
-std::optional<ExitAgreement> exit_agreement(std::span<const TimedOperation> a, std::span<const TimedOperation> b);
+std::optional<ExitAgreement> exit_agreement(std::span<const TimedOperation> a, std::span<const TimedOperation> b,
+                                            Nanoseconds far_ns = 5'000);
 
 /// True where exits agree far better than enters: operations that are merely of the same kind at the same time (those
 /// of another group of the same job) agree as well as their enters do, and no better.

@@ -155,12 +155,12 @@ bool ends_near(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns, Nano
 
 /// True where more of the operations that all members leave within a moment end on one of two lanes only, or at another
 /// time on the other, than lost records explain: a communicator's operations end on all of its members.
-bool disagree(const Lane& a, const Lane& b) {
+bool disagree(const Lane& a, const Lane& b, Nanoseconds far_ns) {
   constexpr double most_lost = 0.02, least_apart = 0.04;
   for (const auto& [symbol, operations] : a.exits) {
     const auto other = b.exits.find(symbol);
     if (other == b.exits.end() || !ends_sharply(a.operation_of.at(symbol))) continue;
-    const std::optional<ExitAgreement> agreement = exit_agreement(operations, other->second);
+    const std::optional<ExitAgreement> agreement = exit_agreement(operations, other->second, far_ns);
     if (!agreement) continue;
     const auto covered = static_cast<double>(agreement->covered), apart = static_cast<double>(agreement->apart);
     const double lost = most_lost * covered;
@@ -248,9 +248,10 @@ class Grouper {
     constexpr std::size_t most_asked = 16, one_in = 3;
     const auto own = static_cast<std::size_t>(std::find(group.begin(), group.end(), l) - group.begin());
     const std::size_t asked = std::min(group.size() - 1, most_asked);
+    const Nanoseconds far_ns = std::max(10 * lanes_[l].best_spread_ns, sharp_ns);
     std::size_t disagreeing = 0;
     for (std::size_t next = 1; next <= asked; ++next)
-      disagreeing += disagree(lanes_[l], lanes_[group[(own + next) % group.size()]]) ? 1 : 0;
+      disagreeing += disagree(lanes_[l], lanes_[group[(own + next) % group.size()]], far_ns) ? 1 : 0;
     return disagreeing > 0 && one_in * disagreeing >= asked;
   }
 
