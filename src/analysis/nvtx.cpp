@@ -51,21 +51,20 @@ std::vector<ColumnSchema> range_columns() {
           {"style", ColumnKind::label, "", "PushPop or StartEnd"}};
 }
 
-/// Values of groups, and one sum beside them.
-struct GroupedSamples {
-  GroupedValues values;
-  std::vector<std::int64_t> extra;  ///< by group
+/// What is told of groups: statistics of their values, and one sum beside them.
+struct GroupSums {
+  std::vector<Statistics> statistics;
+  std::vector<std::int64_t> extra;
 };
 
 /// One row for each of the groups with the most time, and one for the rest together: `write_names(group)`, the
-/// statistics, the extra sum. Groups without values have no row.
-template <class WriteNames, class WriteOther, class Key>
-void write_groups(Table& table, GroupedSamples samples, const WriteNames& write_names, const WriteOther& write_other,
-                  const Key& key) {
-  const std::size_t groups = samples.extra.size();
-  const std::vector<Statistics> statistics = summarise_groups(samples.values);
+/// statistics, the extra sum. Groups without values have no row. `append_values(values, group)`: those of the group.
+template <class AppendValues, class WriteNames, class WriteOther, class Key>
+void write_groups(Table& table, const GroupSums& sums, const AppendValues& append_values, const WriteNames& write_names,
+                  const WriteOther& write_other, const Key& key) {
+  const std::vector<Statistics>& statistics = sums.statistics;
   std::vector<std::uint32_t> order;
-  for (std::uint32_t g = 0; g < groups; ++g) {
+  for (std::uint32_t g = 0; g < statistics.size(); ++g) {
     if (statistics[g].count > 0) order.push_back(g);
   }
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -77,15 +76,14 @@ void write_groups(Table& table, GroupedSamples samples, const WriteNames& write_
   for (std::size_t i = 0; i < shown; ++i) {
     write_names(row, order[i]);
     write_statistics(row, statistics[order[i]]);
-    row << samples.extra[order[i]];
+    row << sums.extra[order[i]];
   }
   if (shown == order.size()) return;
   std::int64_t extra = 0;
   std::vector<std::int64_t> others;
   for (std::size_t i = shown; i < order.size(); ++i) {
-    extra += samples.extra[order[i]];
-    const std::span<const std::int64_t> values = samples.values[order[i]];
-    others.insert(others.end(), values.begin(), values.end());
+    extra += sums.extra[order[i]];
+    append_values(others, order[i]);
   }
   write_other(row);
   write_statistics(row, summarise(others));
@@ -93,9 +91,14 @@ void write_groups(Table& table, GroupedSamples samples, const WriteNames& write_
 }
 
 /// The same for tables whose groups are those of the ranges.
-void write_range_groups(Table& table, const Ranges& r, GroupedSamples samples) {
+void write_range_groups(Table& table, const Ranges& r, GroupedValues values, std::vector<std::int64_t> extra) {
+  std::vector<Statistics> statistics = summarise_groups(values);
   write_groups(
-      table, std::move(samples),
+      table, {std::move(statistics), std::move(extra)},
+      [&](std::vector<std::int64_t>& all, std::uint32_t g) {
+        const std::span<const std::int64_t> of_group = values[g];
+        all.insert(all.end(), of_group.begin(), of_group.end());
+      },
       [&](RowWriter& row, std::uint32_t g) {
         const RangeGroup& group = r.names.groups[g];
         row << r.domain(group) << group.name << range_style(group.kind);
@@ -121,10 +124,10 @@ Table sum_table(const Ranges& r) {
     if (r.names.group_of[i] != no_group) own_ns[r.names.group_of[i]] += r.duration(i) - r.nesting.children_ns[i];
   }
   write_range_groups(table, r,
-                     {GroupedValues(
-                          r.ranges.size(), own_ns.size(), [&](std::size_t i) { return r.names.group_of[i]; },
-                          [&](std::size_t i) { return r.duration(i); }),
-                      std::move(own_ns)});
+                     GroupedValues(
+                         r.ranges.size(), r.names.groups.size(), [&](std::size_t i) { return r.names.group_of[i]; },
+                         [&](std::size_t i) { return r.duration(i); }),
+                     std::move(own_ns));
   return table;
 }
 
@@ -247,11 +250,11 @@ Table projection_table(const Ranges& r, const Projections& projections) {
       range_columns(), {{"gpu_operations", integer, "", "kernels, copies, sets and graphs launched inside"}}));
   const std::vector<Nanoseconds>& length_ns = projections.length_ns;
   write_range_groups(table, r,
-                     {GroupedValues(
-                          length_ns.size(), r.names.groups.size(),
-                          [&](std::size_t i) { return length_ns[i] < 0 ? no_group : r.names.group_of[i]; },
-                          [&](std::size_t i) { return length_ns[i]; }),
-                      projections.operations});
+                     GroupedValues(
+                         length_ns.size(), r.names.groups.size(),
+                         [&](std::size_t i) { return length_ns[i] < 0 ? no_group : r.names.group_of[i]; },
+                         [&](std::size_t i) { return length_ns[i]; }),
+                     projections.operations);
   return table;
 }
 
@@ -295,26 +298,24 @@ class KernelPairs {
     std::int64_t last_range = -1;  ///< position in the thread's order, so that instances count once
   };
   std::vector<Pair> pairs;
-  std::vector<std::size_t> kernels;  ///< by pair
   std::vector<std::int64_t> ranges;  ///< by pair
 
-  void add(std::uint32_t group, StringIndex kernel, std::int64_t range_position) {
+  /// Number of the pair.
+  std::size_t add(std::uint32_t group, StringIndex kernel, std::int64_t range_position) {
     std::uint32_t& slot = slots_[slot_of(group, kernel)];
     if (slot == 0) {
       pairs.push_back({group, kernel});
-      kernels.push_back(0);
       ranges.push_back(0);
       slot = static_cast<std::uint32_t>(pairs.size());
     }
     const std::size_t number = slot - 1;
-    ++kernels[number];
     if (2 * pairs.size() > slots_.size()) grow();
-    if (range_position <= pairs[number].last_range) return;
-    pairs[number].last_range = range_position;
-    ++ranges[number];
+    if (range_position > pairs[number].last_range) {
+      pairs[number].last_range = range_position;
+      ++ranges[number];
+    }
+    return number;
   }
-  /// Of a pair that was added.
-  std::uint32_t number_of(std::uint32_t group, StringIndex kernel) const { return slots_[slot_of(group, kernel)] - 1; }
 
  private:
   /// The pair's, or the free one where it belongs. This is asked for every kernel and every range around it.
@@ -335,15 +336,17 @@ class KernelPairs {
   std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1024, 0);  ///< pair + 1; 0: free; a power of two
 };
 
+/// A range that is open when a launching call starts.
+struct OpenRange {
+  std::uint32_t range = 0;
+  std::int64_t position = 0;  ///< in the order of starts
+  Nanoseconds end_ns = 0;
+};
+
 /// Walks through the launches of every thread with the ranges that are open: `use(launch, open ranges)`, outer ranges
-/// first, each as (range, position in the order of starts).
+/// first.
 template <class Use>
 void walk_launches(const Ranges& r, const DeviceLaunches& launches, const Use& use) {
-  struct Open {
-    std::uint32_t range;
-    std::int64_t position;
-    Nanoseconds end_ns;
-  };
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_thread;
   for (const std::uint32_t i : outer_first(r.ranges, r.open_end_ns)) {
     if (can_be_projected(r.ranges[i]) && launches.threads.contains(r.ranges[i].thread_id)) {
@@ -353,20 +356,16 @@ void walk_launches(const Ranges& r, const DeviceLaunches& launches, const Use& u
   std::int64_t position = 0;
   for (const auto& [thread, of_this] : launches.threads) {
     const std::vector<std::uint32_t>& order = of_thread[thread];
-    std::vector<Open> open, around;
+    std::vector<OpenRange> open;
     std::size_t next = 0;
     for (std::size_t i = 0; i < of_this.size(); ++i) {
       const Launch launch = of_this[i];
-      std::erase_if(open, [&](const Open& o) { return o.end_ns < launch.call_start_ns; });
+      std::erase_if(open, [&](const OpenRange& o) { return o.end_ns < launch.call_start_ns; });
       for (; next < order.size() && r.ranges[order[next]].start_ns <= launch.call_start_ns; ++next, ++position) {
         const Nanoseconds end_ns = r.end_ns(order[next]);
         if (end_ns >= launch.call_start_ns) open.push_back({order[next], position, end_ns});
       }
-      around.clear();
-      for (const Open& o : open) {
-        if (o.end_ns >= launch.call_end_ns) around.push_back(o);
-      }
-      use(launch, around);
+      use(launch, open);
     }
   }
 }
@@ -383,35 +382,31 @@ Table kernels_in_ranges_table(const Ranges& r, const DeviceLaunches& launches, C
                                          {"kernel", text, "", "kernel with its template and argument lists"}},
                                         {{"ranges", integer, "", "ranges of that name that launched the kernel"}}));
   KernelPairs found;
+  GatheredValues durations;  // a kernel in ranges within ranges counts several times
   const DeviceTrace& device = r.events.device;
   const auto& kernels = device.kernels;
-  const auto name_of = [&](const Launch& launch) {
-    return device.kind_of(kernels[static_cast<std::size_t>(launch.kernel)]).demangled_name;
-  };
-  walk_launches(r, launches, [&](const Launch& launch, const auto& around) {
+  std::vector<bool> is_of_nccl;  // by group
+  for (const RangeGroup& group : r.names.groups) is_of_nccl.push_back(r.domain(group) == "NCCL");
+  walk_launches(r, launches, [&](const Launch& launch, const std::vector<OpenRange>& open_ranges) {
     if (launch.kernel < 0) return;
+    const StringIndex name = device.kind_of(kernels[static_cast<std::size_t>(launch.kernel)]).demangled_name;
+    const Nanoseconds duration_ns = launch.gpu_end_ns - launch.gpu_start_ns;
     bool covered = false;
-    for (const auto& open : around) {
-      covered = covered || r.events.trace.strings[r.ranges[open.range].domain] != "NCCL";
-      found.add(r.names.group_of[open.range], name_of(launch), open.position);
+    for (const OpenRange& open : open_ranges) {
+      if (open.end_ns < launch.call_end_ns) continue;
+      const std::uint32_t group = r.names.group_of[open.range];
+      covered = covered || !is_of_nccl[group];
+      durations.put(found.add(group, name, open.position), duration_ns);
     }
     coverage.covered += covered ? 1 : 0;
-    coverage.covered_ns += covered ? launch.gpu_end_ns - launch.gpu_start_ns : 0;
-  });
-  // Once more rather than to keep a pair for each: a kernel in ranges within ranges counts several times.
-  GroupedValues durations(found.kernels);
-  walk_launches(r, launches, [&](const Launch& launch, const auto& around) {
-    if (launch.kernel < 0) return;
-    for (const auto& open : around) {
-      durations.put(found.number_of(r.names.group_of[open.range], name_of(launch)),
-                    launch.gpu_end_ns - launch.gpu_start_ns);
-    }
+    coverage.covered_ns += covered ? duration_ns : 0;
   });
   for (const Kernel& kernel : kernels) coverage.kernel_ns += kernel.end_ns - kernel.start_ns;
   coverage.kernels = static_cast<std::int64_t>(kernels.size());
   const auto& strings = r.events.trace.strings;
   write_groups(
-      table, {std::move(durations), std::move(found.ranges)},
+      table, {durations.summarise_groups(), std::move(found.ranges)},
+      [&](std::vector<std::int64_t>& values, std::uint32_t p) { durations.append_to(values, p); },
       [&](RowWriter& row, std::uint32_t p) {
         const RangeGroup& group = r.names.groups[found.pairs[p].group];
         row << r.domain(group) << group.name << range_style(group.kind)

@@ -154,6 +154,40 @@ GroupedValues::GroupedValues(std::span<const std::size_t> counts) : begin_(count
   values_ = std::make_unique_for_overwrite<std::int64_t[]>(begin_.back());
 }
 
+void GatheredValues::put(std::size_t group, std::int64_t value) {
+  if (group >= groups_.size()) groups_.resize(group + 1);
+  Group& of = groups_[group];
+  const std::size_t place = of.count++ % Block{}.values.size();
+  if (place == 0) {
+    const auto added = static_cast<std::uint32_t>(blocks_.size());
+    blocks_.emplace_back();
+    (of.first == none ? of.first : blocks_[of.last].next) = added;
+    of.last = added;
+  }
+  blocks_[of.last].values[place] = value;
+}
+
+void GatheredValues::append_to(std::vector<std::int64_t>& values, std::size_t group) const {
+  std::size_t left = groups_[group].count;
+  for (std::uint32_t b = groups_[group].first; b != none; b = blocks_[b].next) {
+    const auto& of_block = blocks_[b].values;
+    const std::size_t used = std::min(left, of_block.size());
+    values.insert(values.end(), of_block.begin(), of_block.begin() + static_cast<std::ptrdiff_t>(used));
+    left -= used;
+  }
+}
+
+std::vector<Statistics> GatheredValues::summarise_groups() const {
+  std::vector<Statistics> result;
+  std::vector<std::int64_t> values;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    values.clear();
+    append_to(values, g);
+    result.push_back(summarise(values));
+  }
+  return result;
+}
+
 std::vector<Statistics> summarise_groups(GroupedValues& grouped) {
   std::vector<Statistics> result(grouped.size());
   for (std::size_t g = 0; g < result.size(); ++g) result[g] = summarise(grouped[g]);

@@ -42,30 +42,36 @@ bool names_a_step(std::string_view stem) {
   return false;
 }
 
-/// Ranges of one name on one thread.
+/// Ranges of one name on one thread. Of millions of them only those are kept that may still be the iterations.
 struct Candidate {
   std::string_view stem;
-  std::vector<const NvtxRange*> ranges;
-  std::vector<std::optional<std::int64_t>> numbers;
-  bool named = false;
+  bool named = false;         ///< by a word for a step
   std::int64_t launches = 0;  ///< kernels of the device launched by the thread
+  std::vector<Interval> ranges;
+  std::optional<std::int64_t> first_number;
+  bool numbered = true, overlapping = false;
   Nanoseconds covered_ns = 0;
 
-  bool numbered() const {
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      if (!numbers[i] || *numbers[i] != *numbers[0] + static_cast<std::int64_t>(i)) return false;
-    return true;
-  }
-  bool overlapping() const {
-    for (std::size_t i = 1; i < ranges.size(); ++i)
-      if (ranges[i]->start_ns < ranges[i - 1]->end_ns) return true;
-    return false;
+  bool may_be_steps() const { return (named || numbered) && !overlapping; }
+  void add(const Interval& range, std::optional<std::int64_t> number) {
+    if (!may_be_steps()) return;
+    if (ranges.empty()) first_number = number;
+    numbered = numbered && number && *number == *first_number + static_cast<std::int64_t>(ranges.size());
+    overlapping = !ranges.empty() && range.start_ns < ranges.back().end_ns;
+    covered_ns += range.end_ns - range.start_ns;
+    ranges.push_back(range);
+    if (!may_be_steps()) ranges = {};
   }
 };
 
-struct LaunchedKernel {
-  Nanoseconds launch_ns, start_ns, end_ns;
-};
+/// Calls `use(kernel, launching call)` for the kernels whose call is in the trace.
+template <class Use>
+void for_each_launched_kernel(const RankEvents& events, const Use& use) {
+  for (const Kernel& kernel : events.device.kernels) {
+    const ApiCall* launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
+    if (launch != nullptr) use(kernel, *launch);
+  }
+}
 
 /// The ranges that enclose the iterations; nullptr where there are none. `span_ns` is the time the launches cover.
 const Candidate* choose(const std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, Candidate>& candidates,
@@ -75,8 +81,8 @@ const Candidate* choose(const std::map<std::tuple<std::uint32_t, StringIndex, st
     return std::tie(b.named, b.launches, b.covered_ns, a.stem) < std::tie(a.named, a.launches, a.covered_ns, b.stem);
   };
   for (const auto& [key, candidate] : candidates) {
-    if (candidate.ranges.size() < fewest_steps || candidate.overlapping()) continue;
-    if (!candidate.named && (!candidate.numbered() || 2 * candidate.covered_ns < span_ns)) continue;
+    if (candidate.ranges.size() < fewest_steps) continue;
+    if (!candidate.named && 2 * candidate.covered_ns < span_ns) continue;
     if (best == nullptr || is_better(candidate, *best)) best = &candidate;
   }
   return best;
@@ -84,13 +90,13 @@ const Candidate* choose(const std::map<std::tuple<std::uint32_t, StringIndex, st
 
 /// A range that was open when the capture stopped is not recorded: kernels launched after the last one that keep the
 /// GPU busy for at least half a step are one more.
-void add_open_step(Steps& steps, Nanoseconds recorded_until_ns, const std::vector<LaunchedKernel>& kernels) {
+void add_open_step(Steps& steps, Nanoseconds recorded_until_ns, const RankEvents& events) {
   Nanoseconds start_ns = no_time, end_ns = no_time;
-  for (const LaunchedKernel& kernel : kernels) {
-    if (kernel.launch_ns <= recorded_until_ns) continue;
+  for_each_launched_kernel(events, [&](const Kernel& kernel, const ApiCall& launch) {
+    if (launch.start_ns <= recorded_until_ns) return;
     start_ns = start_ns == no_time ? kernel.start_ns : std::min(start_ns, kernel.start_ns);
     end_ns = end_ns == no_time ? kernel.end_ns : std::max(end_ns, kernel.end_ns);
-  }
+  });
   std::vector<Nanoseconds> lengths;
   for (std::size_t i = 1; i < steps.start_ns.size(); ++i) lengths.push_back(steps.start_ns[i] - steps.start_ns[i - 1]);
   if (start_ns == no_time || lengths.empty() || start_ns <= steps.start_ns.back()) return;
@@ -102,18 +108,18 @@ void add_open_step(Steps& steps, Nanoseconds recorded_until_ns, const std::vecto
 }
 
 /// The host runs ahead of the GPU, so a step begins where the first of its kernels runs, not where its range begins.
-Steps steps_on_gpu(const std::vector<Interval>& ranges, const std::vector<LaunchedKernel>& kernels,
+Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events,
                    std::optional<std::int64_t> first_number) {
   std::vector<Nanoseconds> start(ranges.size(), no_time), end(ranges.size(), no_time);
-  for (const LaunchedKernel& kernel : kernels) {
+  for_each_launched_kernel(events, [&](const Kernel& kernel, const ApiCall& launch) {
     const auto after =
-        std::upper_bound(ranges.begin(), ranges.end(), kernel.launch_ns,
+        std::upper_bound(ranges.begin(), ranges.end(), launch.start_ns,
                          [](Nanoseconds time_ns, const Interval& range) { return time_ns < range.start_ns; });
-    if (after == ranges.begin() || kernel.launch_ns > std::prev(after)->end_ns) continue;
+    if (after == ranges.begin() || launch.start_ns > std::prev(after)->end_ns) return;
     const auto i = static_cast<std::size_t>(after - ranges.begin()) - 1;
     start[i] = start[i] == no_time ? kernel.start_ns : std::min(start[i], kernel.start_ns);
     end[i] = end[i] == no_time ? kernel.end_ns : std::max(end[i], kernel.end_ns);
-  }
+  });
   Steps steps;
   steps.source = StepSource::nvtx;
   steps.numbered = first_number.has_value();
@@ -128,47 +134,58 @@ Steps steps_on_gpu(const std::vector<Interval>& ranges, const std::vector<Launch
     steps.start_ns.push_back(steps.start_ns.empty() ? start[i] : std::max(start[i], steps.start_ns.back() + 1));
     steps.end_ns = std::max(steps.end_ns, end[i]);
   }
-  add_open_step(steps, ranges.back().end_ns, kernels);
+  add_open_step(steps, ranges.back().end_ns, events);
   return steps.start_ns.size() < fewest_steps ? Steps{} : steps;
 }
 
 Steps steps_from_ranges(const RankEvents& events) {
-  std::vector<LaunchedKernel> kernels;
   std::map<std::uint32_t, std::int64_t> launches_of_thread;
-  for (const Kernel& kernel : events.device.kernels) {
-    const ApiCall* launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    if (launch == nullptr) continue;
-    kernels.push_back({launch->start_ns, kernel.start_ns, kernel.end_ns});
-    ++launches_of_thread[launch->thread_id];
-  }
-  if (kernels.empty()) return {};
-  const auto [first, last] = std::minmax_element(
-      kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.launch_ns < b.launch_ns; });
+  std::optional<Interval> launching;
+  std::pair<const std::uint32_t, std::int64_t>* latest = nullptr;  // kernels of one thread come in runs
+  for_each_launched_kernel(events, [&](const Kernel&, const ApiCall& launch) {
+    if (latest == nullptr || latest->first != launch.thread_id) {
+      latest = &*launches_of_thread.try_emplace(launch.thread_id, 0).first;
+    }
+    ++latest->second;
+    if (!launching) launching = Interval{launch.start_ns, launch.start_ns};
+    launching = {std::min(launching->start_ns, launch.start_ns), std::max(launching->end_ns, launch.start_ns)};
+  });
+  if (!launching) return {};
 
-  // Millions of ranges have hundreds of names: what a name tells is found out once.
+  // Millions of ranges have hundreds of names: what a name tells is found out once. Ranges with the same string mostly
+  // are of the same candidate.
+  struct Label {
+    std::optional<NumberedName> name;
+    std::uint32_t stem = 0, thread_id = 0;
+    StringIndex domain = 0;
+    Candidate* latest = nullptr;
+  };
+  std::vector<Label> labels(events.trace.strings.size());
   std::unordered_map<std::string_view, std::uint32_t> stems;
   std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, Candidate> candidates;
   for (const NvtxRange& range : events.process.nvtx_ranges) {
     if (range.kind == NvtxKind::mark || range.end_ns == no_time || range.nccl_call >= 0) continue;
-    const NumberedName name = split_number(events.trace.strings[range.text]);
-    const std::uint32_t stem = stems.try_emplace(name.stem, static_cast<std::uint32_t>(stems.size())).first->second;
-    const auto [entry, is_new] = candidates.try_emplace({range.thread_id, range.domain, stem});
-    Candidate& candidate = entry->second;
-    if (is_new) {
-      candidate.stem = name.stem;
-      candidate.named = names_a_step(name.stem);
-      candidate.launches = launches_of_thread[range.thread_id];
+    Label& label = labels[range.text];
+    if (!label.name) {
+      label.name = split_number(events.trace.strings[range.text]);
+      label.stem = stems.try_emplace(label.name->stem, static_cast<std::uint32_t>(stems.size())).first->second;
     }
-    candidate.ranges.push_back(&range);
-    candidate.numbers.push_back(name.number);
-    candidate.covered_ns += range.end_ns - range.start_ns;
+    if (label.latest == nullptr || label.thread_id != range.thread_id || label.domain != range.domain) {
+      label.thread_id = range.thread_id;
+      label.domain = range.domain;
+      const auto [entry, is_new] = candidates.try_emplace({range.thread_id, range.domain, label.stem});
+      label.latest = &entry->second;
+      if (is_new) {
+        label.latest->stem = label.name->stem;
+        label.latest->named = names_a_step(label.name->stem);
+        label.latest->launches = launches_of_thread[range.thread_id];
+      }
+    }
+    label.latest->add({range.start_ns, range.end_ns}, label.name->number);
   }
-  const Candidate* chosen = choose(candidates, last->launch_ns - first->launch_ns);
+  const Candidate* chosen = choose(candidates, launching->end_ns - launching->start_ns);
   if (chosen == nullptr) return {};
-
-  std::vector<Interval> ranges;
-  for (const NvtxRange* range : chosen->ranges) ranges.push_back({range->start_ns, range->end_ns});
-  return steps_on_gpu(ranges, kernels, chosen->numbered() ? chosen->numbers.front() : std::nullopt);
+  return steps_on_gpu(chosen->ranges, events, chosen->numbered ? chosen->first_number : std::nullopt);
 }
 
 /// True where a sequence repeats at this lag.

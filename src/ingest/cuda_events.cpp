@@ -4,6 +4,7 @@
 #include <bit>
 #include <bitset>
 #include <charconv>
+#include <map>
 #include <memory>
 #include <type_traits>
 #include <unordered_map>
@@ -60,16 +61,18 @@ void scan_activity(const Reading& reading, TableScan& scan, const ActivityColumn
   filter.report(reading.warnings);
 }
 
-/// Hash of the bytes of a kind, word by word: it has no padding.
-struct KernelKindHash {
-  std::size_t operator()(const KernelKind& kind) const {
-    static_assert(std::has_unique_object_representations_v<KernelKind>);
-    const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(KernelKind) / sizeof(std::uint64_t)>>(kind);
-    std::uint64_t hash = 0;
-    for (const std::uint64_t word : words) hash = std::rotl((hash ^ word) * 0x9E3779B97F4A7C15ULL, 29);
-    return hash;
+/// Hash of the bytes of a kind, which has no padding. Its words are multiplied apart from each other, each by its own
+/// odd number, since every kernel asks for one.
+std::uint64_t hash_of(const KernelKind& kind) {
+  static_assert(std::has_unique_object_representations_v<KernelKind>);
+  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(KernelKind) / sizeof(std::uint64_t)>>(kind);
+  std::uint64_t hash = 0, multiplier = 0x9E3779B97F4A7C15ULL;
+  for (const std::uint64_t word : words) {
+    hash += (word ^ word >> 32) * multiplier;
+    multiplier += 0xD1B54A32D192ED04ULL;
   }
-};
+  return hash ^ hash >> 29;
+}
 
 /// Numbers the kernel kinds of each device.
 class KernelKinds {
@@ -77,18 +80,37 @@ class KernelKinds {
   std::uint32_t number_of(const KernelKind& kind, DeviceTrace& device) {
     if (device_ != &device) {
       device_ = &device;
-      numbers_ = &of_device_[&device];
+      slots_ = &of_device_.try_emplace(&device, 256, 0).first->second;
     }
-    const auto [place, is_new] = numbers_->try_emplace(kind, static_cast<std::uint32_t>(device.kernel_kinds.size()));
-    if (is_new) device.kernel_kinds.push_back(kind);
-    return place->second;
+    std::uint32_t& slot = (*slots_)[slot_of(kind)];
+    if (slot != 0) return slot - 1;
+    const auto number = static_cast<std::uint32_t>(device.kernel_kinds.size());
+    device.kernel_kinds.push_back(kind);
+    slot = number + 1;
+    if (2 * device.kernel_kinds.size() > slots_->size()) grow();
+    return number;
   }
 
  private:
-  using Numbers = std::unordered_map<KernelKind, std::uint32_t, KernelKindHash>;
-  std::unordered_map<DeviceTrace*, Numbers> of_device_;
+  using Slots = std::vector<std::uint32_t>;  ///< number + 1; 0: free; a power of two
+
+  /// The kind's, or the free one where it belongs.
+  std::size_t slot_of(const KernelKind& kind) const {
+    const std::size_t mask = slots_->size() - 1;
+    std::size_t place = hash_of(kind) >> 20 & mask;
+    while ((*slots_)[place] != 0 && !(device_->kernel_kinds[(*slots_)[place] - 1] == kind)) place = (place + 1) & mask;
+    return place;
+  }
+  void grow() {
+    slots_->assign(2 * slots_->size(), 0);
+    for (std::uint32_t k = 0; k < device_->kernel_kinds.size(); ++k) {
+      (*slots_)[slot_of(device_->kernel_kinds[k])] = k + 1;
+    }
+  }
+
+  std::map<DeviceTrace*, Slots> of_device_;
   DeviceTrace* device_ = nullptr;  // rows of one device come in long runs
-  Numbers* numbers_ = nullptr;
+  Slots* slots_ = nullptr;
 };
 
 void read_kernels(const Reading& reading) {
@@ -126,7 +148,7 @@ void read_kernels(const Reading& reading) {
     append_event(device.kernels,
                  Kernel{time.start_ns, time.end_ns, value_or<std::uint32_t>(activity.correlation_id[row], 0),
                         kinds.number_of(kind, device)},
-                 scan.share_read());
+                 scan.share_read(row));
   });
 }
 
@@ -254,7 +276,7 @@ void read_api_calls(const Reading& reading) {
                          thread_id_of(tid),   value_or<std::uint32_t>(correlation_id[row], 0),
                          name->second.text,   status_of(return_value[row]),
                          name->second.version};
-      append_event(reading.builder.process(process_of(tid)).api_calls, call, scan.share_read());
+      append_event(reading.builder.process(process_of(tid)).api_calls, call, scan.share_read(row));
     }
   });
   filter.report(reading.warnings);

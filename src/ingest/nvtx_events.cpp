@@ -198,7 +198,7 @@ void NvtxReader::read_row(const Columns& columns, std::size_t row) {
     range.nccl_call = static_cast<std::int32_t>(possible.size());
     possible.push_back(possible_call(columns, row, *text.nccl));
   }
-  append_event(reading_.builder.process(process_of(tid)).nvtx_ranges, range, columns.scan.share_read());
+  append_event(reading_.builder.process(process_of(tid)).nvtx_ranges, range, columns.scan.share_read(row));
 }
 
 std::string_view NvtxReader::raw_text(const Columns& columns, std::size_t row) const {

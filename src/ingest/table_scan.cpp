@@ -58,8 +58,8 @@ void show_batch(pages::PageBatch& batch, ScanColumns& columns, const std::functi
 class TablePass {
  public:
   TablePass(const Database& database, const std::string& table, ScanColumns& columns, const BatchSink& sink,
-            double& share_read)
-      : database_(database), table_(table), columns_(columns), sink_(sink), share_read_(share_read) {}
+            SharesRead& shares)
+      : database_(database), table_(table), columns_(columns), sink_(sink), shares_(shares) {}
 
   void run() {
     const TableFacts facts = read_table_facts(database_, table_);
@@ -99,7 +99,7 @@ class TablePass {
     if (seen_.rows == 0) seen_.first_rowid = batch.first_rowid;
     seen_.last_rowid = batch.last_rowid;
     seen_.rows += batch.rows;
-    share_read_ = batch.share_read;
+    shares_ = {shares_.after, batch.share_read, batch.rows};
     sink_(batch.rows);
     if (database_.options().on_rows) database_.options().on_rows(static_cast<std::int64_t>(batch.rows));
   }
@@ -121,7 +121,7 @@ class TablePass {
   const std::string& table_;
   ScanColumns& columns_;
   const BatchSink& sink_;
-  double& share_read_;
+  SharesRead& shares_;
   RowSpan seen_;
 };
 
@@ -154,7 +154,7 @@ const ScanColumn& TableScan::add(std::string_view name, ColumnType type, Presenc
 }
 
 void TableScan::for_each_batch(const BatchSink& sink) {
-  if (table_exists_) TablePass(database_, table_, columns_, sink, share_read_).run();
+  if (table_exists_) TablePass(database_, table_, columns_, sink, shares_).run();
 }
 
 }  // namespace nsys_explain::ingest

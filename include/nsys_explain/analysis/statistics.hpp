@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -69,6 +71,28 @@ class GroupedValues {
   std::vector<std::size_t> begin_;  ///< one more than groups
   std::vector<std::size_t> next_;   ///< where the next value of each group goes
   std::unique_ptr<std::int64_t[]> values_;
+};
+
+/// The same for groups of which neither number nor sizes are known before all values are.
+class GatheredValues {
+ public:
+  void put(std::size_t group, std::int64_t value);
+  /// In the order in which they were put there.
+  void append_to(std::vector<std::int64_t>& values, std::size_t group) const;
+  std::vector<Statistics> summarise_groups() const;
+
+ private:
+  static constexpr std::uint32_t none = 0xFFFFFFFF;
+  struct Block {
+    std::array<std::int64_t, 15> values;
+    std::uint32_t next = none;
+  };
+  struct Group {
+    std::uint32_t first = none, last = none;  ///< of its blocks
+    std::size_t count = 0;
+  };
+  std::deque<Block> blocks_;
+  std::vector<Group> groups_;
 };
 
 /// Summary of each group; changes the order of its values.

@@ -58,6 +58,12 @@ inline bool is_null(std::string_view text) {
 
 using ScanColumns = std::vector<std::unique_ptr<ScanColumn>>;  ///< stable addresses: handles point here
 
+/// How much of a table has been read before and with the current batch.
+struct SharesRead {
+  double before = 0, after = 0;
+  std::size_t rows = 1;  ///< of the batch
+};
+
 /// Takes the next batch; the column handles show its rows during the call.
 using BatchSink = std::function<void(std::size_t rows)>;
 
@@ -81,8 +87,11 @@ class TableScan {
   /// the table, and whatever `sink` throws. Rows and reservations go to the database's scan log.
   void for_each_batch(const BatchSink& sink);
 
-  /// Of the table, with the current batch; 0 where that is not known.
-  double share_read() const { return share_read_; }
+  /// Of the table, up to this row of the current batch, with it; 0 where that is not known.
+  double share_read(std::size_t row) const {
+    const double of_batch = static_cast<double>(row + 1) / static_cast<double>(shares_.rows);
+    return shares_.before + of_batch * (shares_.after - shares_.before);
+  }
 
  private:
   const ScanColumn& add(std::string_view name, ColumnType type, Presence presence);
@@ -91,7 +100,7 @@ class TableScan {
   std::string table_;
   bool table_exists_;
   ScanColumns columns_;
-  double share_read_ = 0;
+  SharesRead shares_;
 };
 
 }  // namespace nsys_explain::ingest

@@ -2,46 +2,33 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <vector>
 
 namespace nsys_explain {
 
-/// Sorts stably events that are nearly in order, as most tables are: looks first, then takes out the few that come too
-/// late and merges them back in, without a second copy of all the others.
+/// Sorts stably events that are nearly in order, as most tables are: a few that come late, or the rows of several
+/// threads or streams in turns. Merges neighbouring runs that are in order, and of those only the parts that overlap:
+/// linear where these are few and short.
 template <class Event, class Less>
 void sort_nearly_sorted(std::vector<Event>& events, const Less& less) {
-  auto kept = std::is_sorted_until(events.begin(), events.end(), less);  // events before it are in order
-  if (kept == events.end()) return;
-  std::size_t late_count = 0;
-  auto latest = std::prev(kept);
-  for (auto event = kept; event != events.end(); ++event) {
-    if (less(*event, *latest)) {
-      ++late_count;
-    } else {
-      latest = event;
-    }
+  std::vector<std::size_t> ends;  // of the runs
+  for (std::size_t i = 1; i <= events.size(); ++i) {
+    if (i == events.size() || less(events[i], events[i - 1])) ends.push_back(i);
   }
-  if (late_count > events.size() / 16) return std::stable_sort(events.begin(), events.end(), less);
-
-  std::vector<Event> late;
-  late.reserve(late_count);
-  for (auto event = kept; event != events.end(); ++event) {
-    if (less(*event, *std::prev(kept))) {
-      late.push_back(*event);
-    } else {
-      *kept++ = *event;
+  if (ends.size() > events.size() / 4) return std::stable_sort(events.begin(), events.end(), less);
+  const auto at = [&](std::size_t i) { return events.begin() + static_cast<std::ptrdiff_t>(i); };
+  while (ends.size() > 1) {
+    std::size_t begin = 0, kept = 0;
+    for (std::size_t run = 0; run < ends.size(); run += 2) {
+      const std::size_t end = ends[std::min(run + 1, ends.size() - 1)];
+      if (const std::size_t middle = ends[run]; middle < end) {
+        const auto first = std::upper_bound(at(begin), at(middle), events[middle], less);
+        const auto last = std::lower_bound(at(middle), at(end), events[middle - 1], less);
+        std::inplace_merge(first, at(middle), last, less);
+      }
+      begin = ends[kept++] = end;
     }
-  }
-  std::stable_sort(late.begin(), late.end(), less);
-  // From the end; of equals, those that stayed were before those that came late.
-  for (auto place = events.end(); !late.empty();) {
-    if (kept != events.begin() && less(late.back(), *std::prev(kept))) {
-      *--place = *--kept;
-    } else {
-      *--place = late.back();
-      late.pop_back();
-    }
+    ends.resize(kept);
   }
 }
 
