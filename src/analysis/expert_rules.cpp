@@ -83,11 +83,13 @@ void add_memory_cases(const RankEvents& events, Rule& async_copy, Rule& sync_cop
 
 void add_sync_cases(const RankEvents& events, Rule& rule) {
   if (!speaks_for_process(events.process, events.device)) return;
+  std::vector<bool> synchronises;  // by name: calls are many, names few
+  for (const std::string& name : events.trace.strings) {
+    synchronises.push_back(name.starts_with("cudaDeviceSynchronize") || name.starts_with("cudaStreamSynchronize"));
+  }
   for (const ApiCall& call : events.process.api_calls) {
-    const std::string& name = events.trace.strings[call.name];
-    if (name.starts_with("cudaDeviceSynchronize") || name.starts_with("cudaStreamSynchronize")) {
-      rule.add({call.start_ns, call.end_ns - call.start_ns, 0, name});
-    }
+    if (!synchronises[call.name]) continue;
+    rule.add({call.start_ns, call.end_ns - call.start_ns, 0, events.trace.strings[call.name]});
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/statistics.hpp"
+#include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -66,12 +67,10 @@ class GapFinder {
   explicit GapFinder(const RankEvents& events) : events_(events), waits_(events) {}
 
   void add(const GpuActivity& activity) {
-    const StreamKey stream(activity.context_id, activity.stream_id);
-    if (stream_ == nullptr || stream_->key != stream) stream_ = &streams_.try_emplace(stream, stream).first->second;
-    if (busy_until_ && activity.start_ns > *busy_until_) keep(explain(activity, *stream_));
+    Latest& latest = latest_on_stream_[{activity.context_id, activity.stream_id}];
+    if (busy_until_ && activity.start_ns > *busy_until_) keep(explain(activity, latest));
     busy_until_ = std::max(busy_until_.value_or(activity.end_ns), activity.end_ns);
-    stream_->latest_correlation_id = activity.correlation_id;
-    stream_->latest_start_ns = activity.start_ns;
+    latest = {activity.correlation_id, activity.start_ns};
   }
 
   const std::vector<Nanoseconds>& lengths(IdleCause cause) const { return lengths_[static_cast<std::size_t>(cause)]; }
@@ -84,15 +83,13 @@ class GapFinder {
   }
 
  private:
-  /// A stream and the activity that started on it last.
-  struct Stream {
-    explicit Stream(const StreamKey& stream) : key(stream) {}
-    StreamKey key;
-    std::uint32_t latest_correlation_id = 0;
-    Nanoseconds latest_start_ns = no_time;  ///< no_time, which is before all times: none yet
+  /// What started last on a stream.
+  struct Latest {
+    std::uint32_t correlation_id = 0;
+    Nanoseconds start_ns = no_time;  ///< no_time, which is before all times: nothing yet
   };
 
-  Gap explain(const GpuActivity& next, const Stream& stream) const {
+  Gap explain(const GpuActivity& next, const Latest& latest) const {
     Gap gap{*busy_until_, next};
     const ApiCall* launch = events_.launches.find(next.correlation_id, next.start_ns);
     if (launch == nullptr) return gap;
@@ -101,9 +98,10 @@ class GapFinder {
       gap.cause = IdleCause::launch_starved;
       return gap;
     }
-    const ApiCall* before = events_.launches.find(stream.latest_correlation_id, stream.latest_start_ns);
-    const Nanoseconds previous_launch_ns = before != nullptr ? before->start_ns : stream.latest_start_ns;
-    if (waits_.any_between(stream.key, previous_launch_ns, launch->start_ns)) gap.cause = IdleCause::dependency_stalled;
+    const ApiCall* before = events_.launches.find(latest.correlation_id, latest.start_ns);
+    const Nanoseconds previous_launch_ns = before != nullptr ? before->start_ns : latest.start_ns;
+    const StreamKey stream(next.context_id, next.stream_id);
+    if (waits_.any_between(stream, previous_launch_ns, launch->start_ns)) gap.cause = IdleCause::dependency_stalled;
     return gap;
   }
 
@@ -124,8 +122,7 @@ class GapFinder {
   const RankEvents& events_;
   StreamWaits waits_;
   std::optional<Nanoseconds> busy_until_;
-  std::map<StreamKey, Stream> streams_;
-  Stream* stream_ = nullptr;  // of the latest activity: they come in runs
+  RunMap<StreamKey, Latest> latest_on_stream_;
   std::array<std::vector<Nanoseconds>, idle_cause_count> lengths_;
   std::vector<Gap> longest_;
   Nanoseconds shortest_kept_ns_ = 0;  ///< of those kept when there were too many: what is shorter cannot count any more

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "nsys_explain/analysis/gpu_samples.hpp"
-#include "nsys_explain/model/intervals.hpp"
+#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -75,8 +75,14 @@ std::vector<GpuSample> samples_of(const RankEvents& events, const std::vector<Gp
 
 std::vector<Interval> busy_intervals(const DeviceTrace& device) {
   std::vector<Interval> busy;
-  for (const Kernel& kernel : device.kernels) busy.push_back({kernel.start_ns, kernel.end_ns});
-  return merge_intervals(std::move(busy));
+  for (const Kernel& kernel : device.kernels) {
+    if (busy.empty() || kernel.start_ns > busy.back().end_ns) {
+      busy.push_back({kernel.start_ns, kernel.end_ns});
+    } else {
+      busy.back().end_ns = std::max(busy.back().end_ns, kernel.end_ns);
+    }
+  }
+  return busy;
 }
 
 /// `merged` is ascending and disjoint.
@@ -193,7 +199,8 @@ std::vector<Table> gpu_sample_tables(const RankEvents& events, const std::vector
                    {"lowest_sm_clock_mhz", real, "MHz", "-1: not sampled"},
                    {"by_driver", integer, "", "1: the driver gives a reason"}}});
   const std::vector<GpuSample> samples = samples_of(events, all);
-  const std::vector<Interval> busy = busy_intervals(events.device);
+  const bool sampled = !samples.empty() || !events.device.samples.time_ns.empty();
+  const std::vector<Interval> busy = sampled ? busy_intervals(events.device) : std::vector<Interval>{};
   const std::vector<ClockSample> of_nvml = clocks_of(samples, busy, events.trace.session.utc_start_ns);
   const std::vector<ClockSample> of_metrics = binned_clocks(events.device.samples, busy);
   double highest = std::max(highest_clock(of_nvml), highest_clock(of_metrics));

@@ -155,7 +155,7 @@ HostActivity::HostActivity(const RankEvents& events) : api_calls_(events.process
   add_calls(events);
   add_ranges(events, launched_work);
   add_hold_ups(events);
-  for (auto& [id, thread] : threads_) {
+  for (auto& [id, thread] : threads_.all()) {
     sort_nearly_sorted(thread.doings, [](const Doing& a, const Doing& b) {
       return std::tie(a.start_ns, a.end_ns, a.part) < std::tie(b.start_ns, b.end_ns, b.part);
     });
@@ -176,31 +176,31 @@ void HostActivity::add(std::uint32_t thread_id, Nanoseconds start_ns, Nanosecond
 void HostActivity::add_calls(const RankEvents& events) {
   std::vector<std::optional<WorkPart>> part_of_name(events.trace.strings.size());
   for (const ApiCall& call : events.process.api_calls) {
-    const auto thread = threads_.find(call.thread_id);
-    if (thread == threads_.end()) continue;  // threads of other devices
+    Thread* thread = threads_.find(call.thread_id);
+    if (thread == nullptr) continue;  // threads of other devices
     std::optional<WorkPart>& part = part_of_name[call.name];
     if (!part) part = part_of_call(events.trace.strings[call.name]);
     if (*part == WorkPart::synchronising) synchronisations_.push_back(call.start_ns);
     if (*part == WorkPart::allocation) allocations_.push_back(call.start_ns);
     if (*part == WorkPart::launching) {
-      thread->second.calls.push_back(static_cast<std::uint32_t>(&call - api_calls_.data()));
+      thread->calls.push_back(static_cast<std::uint32_t>(&call - api_calls_.data()));
     } else {
-      thread->second.doings.push_back({call.start_ns, call.end_ns, *part, call.end_ns});
+      thread->doings.push_back({call.start_ns, call.end_ns, *part, call.end_ns});
     }
   }
 }
 
 /// A range that launches work is a part of the program; one that launches nothing is what the host did instead.
 void HostActivity::add_ranges(const RankEvents& events, const std::vector<bool>& launched_work) {
-  std::map<std::uint32_t, std::vector<Nanoseconds>> launches;  // starts, by thread
+  RunMap<std::uint32_t, std::vector<Nanoseconds>> launches;  // starts, by thread
   for (std::size_t i = 0; i < api_calls_.size() && !events.process.nvtx_ranges.empty(); ++i) {
     if (launched_work[i]) launches[api_calls_[i].thread_id].push_back(api_calls_[i].start_ns);
   }
   for (const NvtxRange& range : events.process.nvtx_ranges) {
     if (range.nccl_call >= 0 || range.kind == NvtxKind::mark || range.end_ns == no_time) continue;
     if (range.end_ns - range.start_ns < shortest_range_ns) continue;
-    const auto thread = threads_.find(range.thread_id);
-    if (thread == threads_.end() || !thread->second.launches) continue;
+    const Thread* thread = threads_.find(range.thread_id);
+    if (thread == nullptr || !thread->launches) continue;
     if (count_between(launches[range.thread_id], range.start_ns, range.end_ns) > 0) continue;
     add(range.thread_id, range.start_ns, range.end_ns, WorkPart::named_range);
   }
@@ -208,8 +208,8 @@ void HostActivity::add_ranges(const RankEvents& events, const std::vector<bool>&
 
 void HostActivity::add_hold_ups(const RankEvents& events) {
   for (const HoldUp& hold_up : hold_ups(events.trace, events.process)) {
-    const auto thread = threads_.find(hold_up.thread_id);
-    const bool launches = thread != threads_.end() && thread->second.launches;
+    const Thread* thread = threads_.find(hold_up.thread_id);
+    const bool launches = thread != nullptr && thread->launches;
     if (launches || hold_up.kind == HoldUpKind::profiler) {
       add(hold_up.thread_id, hold_up.start_ns, hold_up.end_ns, part_of_hold_up(hold_up.kind));
     }
@@ -236,7 +236,7 @@ void HostActivity::explain(const Interval& idle, const ApiCall& launch, std::vec
   const Interval host{idle.start_ns, std::min(idle.end_ns, launch.end_ns)};
   if (host.end_ns <= host.start_ns) return append(pieces, idle.start_ns, idle.end_ns, WorkPart::pending);
   std::vector<Change> changes;
-  for (const auto& [id, thread] : threads_) {
+  for (const auto& [id, thread] : threads_.all()) {
     const bool is_own = id == launch.thread_id;
     for_each_doing(thread, host, [&](Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part) {
       const Precedence precedence = precedence_of(part);

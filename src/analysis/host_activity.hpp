@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string_view>
 #include <vector>
 
 #include "nsys_explain/analysis/rank_events.hpp"
 #include "nsys_explain/analysis/work_profile.hpp"
+#include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
 
@@ -57,7 +57,7 @@ class HostActivity {
   void for_each_doing(const Thread& thread, const Interval& span, const Use& use) const;
 
   const std::vector<ApiCall>& api_calls_;
-  std::map<std::uint32_t, Thread> threads_;
+  RunMap<std::uint32_t, Thread> threads_;
   std::vector<Nanoseconds> synchronisations_, allocations_;  ///< starts, ascending
 };
 

@@ -17,24 +17,6 @@ void ThreadLaunches::add(std::uint32_t call, const GpuActivity& activity) {
       {call, static_cast<std::uint32_t>(activity.index << 2 | static_cast<std::size_t>(activity.kind))});
 }
 
-Launch ThreadLaunches::operator[](std::size_t i) const {
-  const Entry& entry = launches_[i];
-  const ApiCall& call = process_.api_calls[entry.call];
-  const auto of = [&](const auto& activity, std::int32_t kernel) {
-    return Launch{call.start_ns, call.end_ns, activity.start_ns, activity.end_ns, kernel};
-  };
-  const std::uint32_t index = entry.activity >> 2;
-  switch (static_cast<ActivityKind>(entry.activity & 3)) {
-    case ActivityKind::kernel:
-      return of(device_.kernels[index], static_cast<std::int32_t>(index));
-    case ActivityKind::memory_operation:
-      return of(device_.memory_operations[index], -1);
-    case ActivityKind::graph_launch:
-      break;
-  }
-  return of(device_.graph_launches[index], -1);
-}
-
 void ThreadLaunches::finish() {
   // Calls are sorted by start; what one call launched keeps the order in which it ran.
   sort_nearly_sorted(launches_, [](const Entry& a, const Entry& b) { return a.call < b.call; });

@@ -10,6 +10,7 @@
 #include "nsys_explain/analysis/launches.hpp"
 #include "nsys_explain/analysis/nvtx_names.hpp"
 #include "nsys_explain/analysis/statistics.hpp"
+#include "nsys_explain/model/run_map.hpp"
 #include "nvtx_nesting.hpp"
 
 namespace nsys_explain::analysis {
@@ -222,18 +223,17 @@ Projections project_ranges(const Ranges& r, const DeviceLaunches& launches) {
   Projections all{
       std::vector<Nanoseconds>(r.ranges.size(), -1), std::vector<std::int64_t>(r.names.groups.size(), 0), {}};
   struct Thread {
-    const ThreadLaunches* launches;
+    const ThreadLaunches* launches = nullptr;
     std::size_t hint = 0;
   };
-  std::map<std::uint32_t, Thread> threads;
+  RunMap<std::uint32_t, Thread> threads;
   for (const auto& [id, of_thread] : launches.threads) threads[id] = {&of_thread};
-  auto thread = threads.end();  // of the latest range: they come in runs
   for (std::size_t i = 0; i < r.ranges.size(); ++i) {
     const NvtxRange& range = r.ranges[i];
     if (!can_be_projected(range)) continue;
-    if (thread == threads.end() || thread->first != range.thread_id) thread = threads.find(range.thread_id);
-    if (thread == threads.end()) continue;
-    const Projection p = thread->second.launches->project(range.start_ns, r.end_ns(i), thread->second.hint);
+    Thread* thread = threads.find(range.thread_id);
+    if (thread == nullptr) continue;
+    const Projection p = thread->launches->project(range.start_ns, r.end_ns(i), thread->hint);
     if (p.operations == 0) continue;
     all.length_ns[i] = p.end_ns - p.start_ns;
     all.operations[r.names.group_of[i]] += p.operations;

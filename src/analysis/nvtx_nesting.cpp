@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <utility>
+
+#include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
 
@@ -36,16 +37,12 @@ Nesting nest_ranges(const std::vector<NvtxRange>& ranges, Nanoseconds open_end_n
     std::uint32_t range;
     Nanoseconds end_ns;
   };
-  using StackKey = std::pair<std::uint32_t, StringIndex>;  // thread and domain
-  std::map<StackKey, std::vector<Open>> stacks;
-  std::pair<const StackKey, std::vector<Open>>* latest = nullptr;  // ranges of one stack come in runs
+  RunMap<std::pair<std::uint32_t, StringIndex>, std::vector<Open>> stacks;  // by thread and domain
   for (const std::uint32_t i : outer_first(ranges, open_end_ns)) {
     const NvtxRange& range = ranges[i];
     if (range.kind != NvtxKind::push_pop) continue;
     const Nanoseconds end_ns = end_of(range, open_end_ns);
-    const StackKey key(range.thread_id, range.domain);
-    if (latest == nullptr || latest->first != key) latest = &*stacks.try_emplace(key).first;
-    std::vector<Open>& stack = latest->second;
+    std::vector<Open>& stack = stacks[{range.thread_id, range.domain}];
     while (!stack.empty() && (stack.back().end_ns < end_ns || stack.back().end_ns <= range.start_ns)) stack.pop_back();
     if (!stack.empty()) {
       const std::uint32_t parent = stack.back().range;

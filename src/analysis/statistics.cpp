@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace nsys_explain::analysis {
@@ -36,29 +37,36 @@ Place place_at(double fraction, std::size_t count) {
 }
 
 /// Classes of equal width over the range in which most of the values lie, as a sample of them tells; the first and the
-/// last class take what lies beyond.
+/// last class take what lies beyond. The others hold one value each where the range is small, as that of durations on a
+/// GPU's clock often is.
 class ValueClasses {
  public:
   static constexpr std::size_t count = 2048;
 
   explicit ValueClasses(std::span<const std::int64_t> values) {
     constexpr std::size_t sampled = 256;
-    std::int64_t largest = first_ = values.front();
+    std::int64_t smallest = values.front(), largest = values.front();
     for (std::size_t i = 0; i < values.size(); i += std::max<std::size_t>(values.size() / sampled, 1)) {
-      first_ = std::min(first_, values[i]);
+      smallest = std::min(smallest, values[i]);
       largest = std::max(largest, values[i]);
     }
-    const std::uint64_t range = static_cast<std::uint64_t>(largest) - static_cast<std::uint64_t>(first_);
+    below_ = smallest == std::numeric_limits<std::int64_t>::min() ? smallest : smallest - 1;
+    const std::uint64_t range = static_cast<std::uint64_t>(largest) - static_cast<std::uint64_t>(below_);
     shift_ = std::max(static_cast<int>(std::bit_width(range / (count - 1))), 0);
   }
   std::size_t of(std::int64_t value) const {
-    if (value <= first_) return 0;
-    const std::uint64_t distance = static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(first_);
+    if (value <= below_) return 0;
+    const std::uint64_t distance = static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(below_);
     return std::min<std::uint64_t>(distance >> shift_, count - 1);
+  }
+  /// The value of all members; empty where they may differ.
+  std::optional<std::int64_t> only_value(std::size_t class_number) const {
+    if (shift_ > 0 || class_number == 0 || class_number == count - 1) return std::nullopt;
+    return below_ + static_cast<std::int64_t>(class_number);
   }
 
  private:
-  std::int64_t first_ = 0;
+  std::int64_t below_ = 0;  ///< where the first class ends
   int shift_ = 0;
 };
 
@@ -85,22 +93,27 @@ std::vector<std::int64_t> values_at(std::span<std::int64_t> values, std::span<co
   std::array<std::size_t, ValueClasses::count> counts{};
   for (const std::int64_t value : values) ++counts[classes.of(value)];
   std::array<bool, ValueClasses::count> matters{};
-  std::vector<std::size_t> ranks_within;  // among the members of all classes that matter
+  std::vector<std::size_t> ranks_within, places;  // among the members of all classes that matter, and in `found`
   std::size_t class_number = 0, before = 0, left_out = 0;
   for (const std::size_t rank : ranks) {
     for (; before + counts[class_number] <= rank; ++class_number) {
       before += counts[class_number];
       if (!matters[class_number]) left_out += counts[class_number];
     }
+    const std::optional<std::int64_t> value = classes.only_value(class_number);
+    found.push_back(value.value_or(0));
+    if (value) continue;
     matters[class_number] = true;
     ranks_within.push_back(rank - left_out);
+    places.push_back(found.size() - 1);
   }
+  if (places.empty()) return found;
   std::vector<std::int64_t> members;
   for (const std::int64_t value : values) {
     if (matters[classes.of(value)]) members.push_back(value);
   }
   select_in_place(members, ranks_within);
-  for (const std::size_t rank : ranks_within) found.push_back(members[rank]);
+  for (std::size_t i = 0; i < places.size(); ++i) found[places[i]] = members[ranks_within[i]];
   return found;
 }
 

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "nsys_explain/model/intervals.hpp"
+#include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -90,28 +91,28 @@ const Candidate* choose(const std::map<std::tuple<std::uint32_t, StringIndex, st
 
 /// A range that was open when the capture stopped is not recorded: kernels launched after the last one that keep the
 /// GPU busy for at least half a step are one more.
-void add_open_step(Steps& steps, Nanoseconds recorded_until_ns, const RankEvents& events) {
-  Nanoseconds start_ns = no_time, end_ns = no_time;
-  for_each_launched_kernel(events, [&](const Kernel& kernel, const ApiCall& launch) {
-    if (launch.start_ns <= recorded_until_ns) return;
-    start_ns = start_ns == no_time ? kernel.start_ns : std::min(start_ns, kernel.start_ns);
-    end_ns = end_ns == no_time ? kernel.end_ns : std::max(end_ns, kernel.end_ns);
-  });
+void add_open_step(Steps& steps, const std::optional<Interval>& kernels_after) {
   std::vector<Nanoseconds> lengths;
   for (std::size_t i = 1; i < steps.start_ns.size(); ++i) lengths.push_back(steps.start_ns[i] - steps.start_ns[i - 1]);
-  if (start_ns == no_time || lengths.empty() || start_ns <= steps.start_ns.back()) return;
+  if (!kernels_after || lengths.empty() || kernels_after->start_ns <= steps.start_ns.back()) return;
   const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
   std::nth_element(lengths.begin(), middle, lengths.end());
-  if (2 * (end_ns - start_ns) < *middle) return;
-  steps.start_ns.push_back(start_ns);
-  steps.end_ns = std::max(steps.end_ns, end_ns);
+  if (2 * (kernels_after->end_ns - kernels_after->start_ns) < *middle) return;
+  steps.start_ns.push_back(kernels_after->start_ns);
+  steps.end_ns = std::max(steps.end_ns, kernels_after->end_ns);
 }
 
 /// The host runs ahead of the GPU, so a step begins where the first of its kernels runs, not where its range begins.
 Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events,
                    std::optional<std::int64_t> first_number) {
   std::vector<Nanoseconds> start(ranges.size(), no_time), end(ranges.size(), no_time);
+  std::optional<Interval> kernels_after;  // all ranges
   for_each_launched_kernel(events, [&](const Kernel& kernel, const ApiCall& launch) {
+    if (launch.start_ns > ranges.back().end_ns) {
+      const Interval before = kernels_after.value_or(Interval{kernel.start_ns, kernel.end_ns});
+      kernels_after = {std::min(before.start_ns, kernel.start_ns), std::max(before.end_ns, kernel.end_ns)};
+      return;
+    }
     const auto after =
         std::upper_bound(ranges.begin(), ranges.end(), launch.start_ns,
                          [](Nanoseconds time_ns, const Interval& range) { return time_ns < range.start_ns; });
@@ -134,19 +135,15 @@ Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events
     steps.start_ns.push_back(steps.start_ns.empty() ? start[i] : std::max(start[i], steps.start_ns.back() + 1));
     steps.end_ns = std::max(steps.end_ns, end[i]);
   }
-  add_open_step(steps, ranges.back().end_ns, events);
+  add_open_step(steps, kernels_after);
   return steps.start_ns.size() < fewest_steps ? Steps{} : steps;
 }
 
 Steps steps_from_ranges(const RankEvents& events) {
-  std::map<std::uint32_t, std::int64_t> launches_of_thread;
+  RunMap<std::uint32_t, std::int64_t> launches_of_thread;
   std::optional<Interval> launching;
-  std::pair<const std::uint32_t, std::int64_t>* latest = nullptr;  // kernels of one thread come in runs
   for_each_launched_kernel(events, [&](const Kernel&, const ApiCall& launch) {
-    if (latest == nullptr || latest->first != launch.thread_id) {
-      latest = &*launches_of_thread.try_emplace(launch.thread_id, 0).first;
-    }
-    ++latest->second;
+    ++launches_of_thread[launch.thread_id];
     if (!launching) launching = Interval{launch.start_ns, launch.start_ns};
     launching = {std::min(launching->start_ns, launch.start_ns), std::max(launching->end_ns, launch.start_ns)};
   });

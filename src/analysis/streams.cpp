@@ -12,6 +12,7 @@
 #include "gpu_parts.hpp"
 #include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/statistics.hpp"
+#include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -110,13 +111,12 @@ class TimeSpans {
 }  // namespace
 
 std::vector<Table> stream_tables(const RankEvents& events) {
-  std::map<StreamKey, StreamUse> streams;
+  RunMap<StreamKey, StreamUse> streams;
   ConcurrencyCounter concurrency;
   for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
     const StreamKey key(activity.context_id, activity.stream_id);
-    const auto [entry, is_new] = streams.try_emplace(key);
-    StreamUse& use = entry->second;
-    if (is_new) use.first_ns = activity.start_ns;
+    StreamUse& use = streams[key];
+    if (use.kernels + use.memory_operations + use.graph_launches == 0) use.first_ns = activity.start_ns;
     concurrency.add(key, use, activity);
     ++(activity.kind == ActivityKind::kernel             ? use.kernels
        : activity.kind == ActivityKind::memory_operation ? use.memory_operations
@@ -134,7 +134,7 @@ std::vector<Table> stream_tables(const RankEvents& events) {
                                 {"last_ns", ColumnKind::time, "ns", "last end"},
                                 {"busy_ns", ColumnKind::integer, "ns", "union of its activities"}}}));
   RowWriter stream_row(tables.back());
-  for (const auto& [key, use] : streams) {
+  for (const auto& [key, use] : streams.all()) {
     stream_row << std::int64_t{key.first} << std::int64_t{key.second} << use.kernels << use.memory_operations
                << use.graph_launches << use.first_ns << use.last_ns << use.busy_ns;
   }

@@ -148,7 +148,7 @@ void read_kernels(const Reading& reading) {
     append_event(device.kernels,
                  Kernel{time.start_ns, time.end_ns, value_or<std::uint32_t>(activity.correlation_id[row], 0),
                         kinds.number_of(kind, device)},
-                 scan.share_read(row));
+                 [&] { return scan.share_read(row); });
   });
 }
 
@@ -276,7 +276,7 @@ void read_api_calls(const Reading& reading) {
                          thread_id_of(tid),   value_or<std::uint32_t>(correlation_id[row], 0),
                          name->second.text,   status_of(return_value[row]),
                          name->second.version};
-      append_event(reading.builder.process(process_of(tid)).api_calls, call, scan.share_read(row));
+      append_event(reading.builder.process(process_of(tid)).api_calls, call, [&] { return scan.share_read(row); });
     }
   });
   filter.report(reading.warnings);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deque>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -134,7 +135,7 @@ class NvtxReader {
   std::string_view raw_text(const Columns& columns, std::size_t row) const;
   PossibleCall possible_call(const Columns& columns, std::size_t row, const NcclLabel& label) const;
   void settle_domains();
-  void settle_process(ProcessTrace& process, std::vector<PossibleCall>& possible);
+  void settle_process(ProcessTrace& process, std::deque<PossibleCall>& possible);
   void report_calls() const;
 
   const Reading& reading_;
@@ -143,7 +144,7 @@ class NvtxReader {
   TimeFilter filter_;
   DomainTable domains_;
   std::unordered_map<std::int64_t, Label> registered_;  ///< by StringIds id
-  std::map<std::uint64_t, std::vector<PossibleCall>> possible_calls_;
+  std::map<std::uint64_t, std::deque<PossibleCall>> possible_calls_;
   ThreadNameRanks thread_name_ranks_;
   CallCounts counts_;
   std::int64_t open_ranges_ = 0;
@@ -198,7 +199,8 @@ void NvtxReader::read_row(const Columns& columns, std::size_t row) {
     range.nccl_call = static_cast<std::int32_t>(possible.size());
     possible.push_back(possible_call(columns, row, *text.nccl));
   }
-  append_event(reading_.builder.process(process_of(tid)).nvtx_ranges, range, columns.scan.share_read(row));
+  append_event(reading_.builder.process(process_of(tid)).nvtx_ranges, range,
+               [&] { return columns.scan.share_read(row); });
 }
 
 std::string_view NvtxReader::raw_text(const Columns& columns, std::size_t row) const {
@@ -300,7 +302,7 @@ NcclCall make_call(const NvtxRange& range, const PossibleCall& possible) {
   return call;
 }
 
-void NvtxReader::settle_process(ProcessTrace& process, std::vector<PossibleCall>& possible) {
+void NvtxReader::settle_process(ProcessTrace& process, std::deque<PossibleCall>& possible) {
   const auto key = [](const NvtxRange& r) {
     return std::tie(r.start_ns, r.end_ns, r.thread_id, r.end_thread_id, r.kind, r.text);
   };
@@ -310,6 +312,7 @@ void NvtxReader::settle_process(ProcessTrace& process, std::vector<PossibleCall>
 
   // The advanced trace shows one call several times: as called, as run, and on the GPU. The first is the call.
   std::set<std::pair<std::int64_t, NcclFunction>> seen_calls;
+  process.nccl_calls.reserve(possible.size());
   for (NvtxRange& range : ranges) {
     range.domain = domains_[range.domain].name;
     if (range.nccl_call < 0) continue;

@@ -7,6 +7,14 @@
 #include "nsys_explain/ingest/utf8.hpp"
 
 namespace nsys_explain::ingest {
+namespace {
+
+std::uint32_t hash_of(std::string_view text) {
+  return static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
+}
+
+}  // namespace
+
 StringTable::StringTable(const Database& database) {
   TableScan scan(database, "StringIds");
   const auto id = scan.integer("id", Presence::required);
@@ -55,22 +63,31 @@ StringIndex StringTable::keep_id(std::int64_t id) {
 
 StringIndex StringTable::keep(std::string_view text) {
   if (text.empty()) return 0;
+  // What is equal to a text kept before is as good as that.
+  Slot* slot = &slot_of(text);
+  if (slot->index != 0) return slot->index;
   std::string repaired;
   if (repair_utf8(text, repaired)) {
     ++repaired_texts_;
     text = repaired;
-  }
-  const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
-  const std::size_t mask = slots_.size() - 1;
-  std::size_t place = hash & mask;
-  for (; slots_[place].index != 0; place = (place + 1) & mask) {
-    if (slots_[place].hash == hash && kept_[slots_[place].index] == text) return slots_[place].index;
+    slot = &slot_of(text);
+    if (slot->index != 0) return slot->index;
   }
   const auto index = static_cast<StringIndex>(kept_.size());
   kept_.emplace_back(text);
-  slots_[place] = {hash, index};
+  *slot = {hash_of(text), index};
   if (2 * kept_.size() > slots_.size()) grow();
   return index;
+}
+
+StringTable::Slot& StringTable::slot_of(std::string_view text) {
+  const std::uint32_t hash = hash_of(text);
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t place = hash & mask;
+  while (slots_[place].index != 0 && (slots_[place].hash != hash || kept_[slots_[place].index] != text)) {
+    place = (place + 1) & mask;
+  }
+  return slots_[place];
 }
 
 void StringTable::grow() {

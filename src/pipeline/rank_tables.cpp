@@ -148,7 +148,8 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); }};
   std::vector<std::vector<Table>> parts(analyses.size());
   std::vector<std::function<void()>> tasks = std::move(beside);
-  for (std::size_t i = 0; i < analyses.size(); ++i) {
+  // From the last one, since the longest are there: begun at the end they would keep one thread busy alone.
+  for (std::size_t i = analyses.size(); i-- > 0;) {
     tasks.emplace_back([&, i] {
       std::visit(
           [&](const auto& analyse) {

@@ -65,6 +65,25 @@ class ThreadLaunches {
   std::vector<Extent> tree_;  ///< bottom-up segment tree over whole blocks: leaves from their number on
 };
 
+/// Here, since analyses ask for millions in turn.
+inline Launch ThreadLaunches::operator[](std::size_t i) const {
+  const Entry& entry = launches_[i];
+  const ApiCall& call = process_.api_calls[entry.call];
+  const auto of = [&](const auto& activity, std::int32_t kernel) {
+    return Launch{call.start_ns, call.end_ns, activity.start_ns, activity.end_ns, kernel};
+  };
+  const std::uint32_t index = entry.activity >> 2;
+  switch (static_cast<ActivityKind>(entry.activity & 3)) {
+    case ActivityKind::kernel:
+      return of(device_.kernels[index], static_cast<std::int32_t>(index));
+    case ActivityKind::memory_operation:
+      return of(device_.memory_operations[index], -1);
+    case ActivityKind::graph_launch:
+      break;
+  }
+  return of(device_.graph_launches[index], -1);
+}
+
 struct DeviceLaunches {
   std::map<std::uint32_t, ThreadLaunches> threads;  ///< by thread id
   std::int64_t kernels_without_call = 0;

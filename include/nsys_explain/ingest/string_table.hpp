@@ -47,6 +47,8 @@ class StringTable {
   static constexpr StringIndex unkept = static_cast<StringIndex>(-1);
 
   std::size_t find(std::int64_t id) const;
+  /// The text's, or the free one where it belongs.
+  Slot& slot_of(std::string_view text);
   void grow();
 
   std::string bytes_;

@@ -22,14 +22,15 @@ inline std::int32_t process_id_of(std::uint64_t global_pid) {
   return static_cast<std::int32_t>(global_pid >> 24 & 0xFFFFFF);
 }
 
-/// Appends an event of a table of which `share_read` has been read. Room is made for as many as the whole table may
+/// Appends an event of a table of which `share_read()` has been read. Room is made for as many as the whole table may
 /// bring: to double a vector of gigabytes would hold its events twice and more.
-template <class Event>
-void append_event(std::vector<Event>& events, const Event& event, double share_read) {
+template <class Event, class ShareRead>
+void append_event(std::vector<Event>& events, const Event& event, const ShareRead& share_read) {
   constexpr std::size_t few = 4096;
-  if (events.size() == events.capacity() && events.size() >= few && share_read > 0) {
+  if (events.size() == events.capacity() && events.size() >= few) {
     const auto size = static_cast<double>(events.size());
-    events.reserve(static_cast<std::size_t>(std::max(1.02 * size / share_read, 1.125 * size)));
+    const double share = share_read();
+    if (share > 0) events.reserve(static_cast<std::size_t>(std::max(1.02 * size / share, 1.125 * size)));
   }
   events.push_back(event);
 }

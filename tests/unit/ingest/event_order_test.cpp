@@ -46,7 +46,7 @@ TEST(AppendEvent, MakesRoomForTheWholeTableAtOnce) {
   std::vector<std::size_t> rooms;
   constexpr int all = 1000000;
   for (int i = 0; i < all; ++i) {
-    append_event(events, i, static_cast<double>(i / 1000 + 1) * 1000 / all);  // known batch by batch
+    append_event(events, i, [&] { return static_cast<double>(i / 1000 + 1) * 1000 / all; });  // known batch by batch
     if (rooms.empty() || rooms.back() != events.capacity()) rooms.push_back(events.capacity());
   }
   ASSERT_EQ(events.size(), all);
