@@ -1,6 +1,7 @@
 #include "launch_order.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <tuple>
 
@@ -28,14 +29,21 @@ LaunchOrder::LaunchOrder(const RankEvents& events) {
   const std::vector<Kernel>& kernels = events.device.kernels;
   const ApiCall* calls = events.process.api_calls.data();
   kernels_.reserve(kernels.size());
+  bool in_order = true;  // looked at here: to look up all launches once more takes as long as all this
+  Nanoseconds latest_ns = std::numeric_limits<Nanoseconds>::min();
   for (std::uint32_t k = 0; k < kernels.size(); ++k) {
     const ApiCall* call = events.launches.find(kernels[k].correlation_id, kernels[k].start_ns);
     kernels_.push_back({k, call == nullptr ? LaunchedKernel::no_call : static_cast<std::uint32_t>(call - calls)});
+    const Nanoseconds launch_ns = call == nullptr ? kernels[k].start_ns : call->start_ns;
+    in_order = in_order && launch_ns >= latest_ns;
+    latest_ns = launch_ns;
   }
   // Kernels of one graph launch share the launch: they keep the order in which they ran.
-  sort_nearly_sorted(kernels_, [&](const LaunchedKernel& a, const LaunchedKernel& b) {
-    return launch_time_ns(events, a) < launch_time_ns(events, b);
-  });
+  if (!in_order) {
+    sort_nearly_sorted(kernels_, [&](const LaunchedKernel& a, const LaunchedKernel& b) {
+      return launch_time_ns(events, a) < launch_time_ns(events, b);
+    });
+  }
   Nanoseconds previous_ns = kernels_.empty() ? 0 : launch_time_ns(events, kernels_.front());
   std::size_t first = 0, kept = 0;
   for (const LaunchedKernel launched : kernels_) {

@@ -19,13 +19,18 @@ namespace {
 constexpr auto integer = ColumnKind::integer;
 constexpr auto text = ColumnKind::text;
 
+bool any_open(const std::vector<NvtxRange>& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [](const NvtxRange& range) { return range.kind != NvtxKind::mark && range.end_ns == no_time; });
+}
+
 /// What all tables here look at.
 struct Ranges {
   explicit Ranges(const RankEvents& rank)
       : events(rank),
         ranges(rank.process.nvtx_ranges),
         names(group_ranges(rank.trace, rank.process)),
-        open_end_ns(ranges.empty() ? 0 : last_time(rank.trace)),
+        open_end_ns(any_open(ranges) ? last_time(rank.trace) : 0),
         nesting(nest_ranges(ranges, open_end_ns)) {}
 
   Nanoseconds end_ns(std::size_t i) const { return end_of(ranges[i], open_end_ns); }
@@ -35,7 +40,7 @@ struct Ranges {
   const RankEvents& events;
   const std::vector<NvtxRange>& ranges;
   RangeGroups names;
-  Nanoseconds open_end_ns;
+  Nanoseconds open_end_ns;  ///< where those that were never closed end
   Nesting nesting;
 };
 
@@ -347,11 +352,11 @@ struct OpenRange {
 /// first.
 template <class Use>
 void walk_launches(const Ranges& r, const DeviceLaunches& launches, const Use& use) {
-  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_thread;
+  RunMap<std::uint32_t, std::vector<std::uint32_t>> of_thread;
+  for (const auto& [thread, of_this] : launches.threads) of_thread[thread] = {};
   for (const std::uint32_t i : outer_first(r.ranges, r.open_end_ns)) {
-    if (can_be_projected(r.ranges[i]) && launches.threads.contains(r.ranges[i].thread_id)) {
-      of_thread[r.ranges[i].thread_id].push_back(i);
-    }
+    if (!can_be_projected(r.ranges[i])) continue;
+    if (auto* of_this = of_thread.find(r.ranges[i].thread_id)) of_this->push_back(i);
   }
   std::int64_t position = 0;
   for (const auto& [thread, of_this] : launches.threads) {
