@@ -25,22 +25,53 @@ bool has_slow_gpus(const JobReport& report, const JobDelays& delays, const Strag
   return true;
 }
 
-bool is_overfull_stage(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
+/// Indices of the straggler's trace ranks, ascending.
+std::vector<std::size_t> indices_of(const JobReport& report, const Straggler& straggler) {
   std::vector<std::size_t> ranks;
   for (std::size_t r = 0; r < report.ranks.size(); ++r)
     if (covers(straggler, report.ranks[r].trace_rank)) ranks.push_back(r);
-  return find_overfull_stage(delays, ranks) != nullptr;
+  return ranks;
 }
 
-/// The slow link with most lost time that all trace ranks of the straggler lie on.
+bool is_overfull_stage(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
+  return find_overfull_stage(delays, indices_of(report, straggler)) != nullptr;
+}
+
+/// The slow link with most lost time that one of the straggler's trace ranks lies on; the others exchange with it.
 const SlowLink* link_of(const JobReport& report, const Straggler& straggler) {
-  for (const SlowLink& link : report.slow_links) {
-    const auto lies_on_it = [&](std::int32_t trace_rank) {
-      return std::find(link.trace_ranks.begin(), link.trace_ranks.end(), trace_rank) != link.trace_ranks.end();
-    };
-    if (std::all_of(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), lies_on_it)) return &link;
-  }
+  for (const SlowLink& link : report.slow_links)
+    for (const std::int32_t trace_rank : link.trace_ranks)
+      if (covers(straggler, trace_rank)) return &link;
   return nullptr;
+}
+
+/// What the straggler's trace ranks took longer than their peers, over the run.
+struct Excess {
+  Nanoseconds all_ns = 0, transfers_ns = 0;
+
+  Excess(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
+    for (const std::size_t r : indices_of(report, straggler)) {
+      all_ns += delays.excess_of(r);
+      transfers_ns += delays.slow_transfer_ns[r];
+    }
+  }
+};
+
+void blame_the_link(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
+  const Excess excess(report, delays, straggler);
+  const auto ms_each = [&](Nanoseconds sum) {
+    return static_cast<double>(sum) * 1e-6 / static_cast<double>(straggler.trace_ranks.size());
+  };
+  straggler.cause = Cause::slow_link;
+  std::string line = fmt::format(
+      "transfers that compute waited for, from the latest enter on, took {:.3f} ms longer than its peers' over the run "
+      "(mean of its trace ranks), all else {:.3f} ms",
+      ms_each(excess.transfers_ns), ms_each(excess.all_ns - excess.transfers_ns));
+  if (const SlowLink* link = link_of(report, straggler)) {
+    line += fmt::format("; transfers through {} take {:.2f} times as long as equal ones elsewhere (table slow_links)",
+                        describe(*link), link->slowdown);
+  }
+  straggler.evidence.insert(straggler.evidence.begin(), std::move(line));
 }
 
 double median(std::vector<double> values) {
@@ -130,7 +161,6 @@ void choose_name(bool overfull_stage, Straggler& straggler) {
   straggler.evidence.push_back(fmt::format("the same trace ranks are {}", fmt::join(names, " and ")));
 }
 
-/// Gives way only where the cause is unknown.
 void complete_unknown_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
   if (straggler.cause == Cause::unknown && is_overfull_stage(report, delays, straggler)) {
     straggler.cause = Cause::extra_work;
@@ -141,20 +171,21 @@ void complete_unknown_cause(const JobReport& report, const JobDelays& delays, St
     straggler.part = WorkPart::compute;
   }
   if (straggler.cause == Cause::slow_kernel) add_samples(report, straggler);
-  if (straggler.cause != Cause::unknown) return;
-  if (const SlowLink* link = link_of(report, straggler)) {
-    straggler.cause = Cause::slow_link;
-    straggler.evidence.push_back(
-        fmt::format("its work does not differ from its peers', but transfers through {} take {:.2f} times as long as "
-                    "equal ones elsewhere (table slow_links)",
-                    describe(*link), link->slowdown));
-  }
 }
 
 }  // namespace
 
+bool late_by_transfers(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
+  const Excess excess(report, delays, straggler);
+  return excess.transfers_ns > 0 && 2 * excess.transfers_ns > excess.all_ns;
+}
+
 void complete_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
-  complete_unknown_cause(report, delays, straggler);
+  if (late_by_transfers(report, delays, straggler)) {
+    blame_the_link(report, delays, straggler);
+  } else {
+    complete_unknown_cause(report, delays, straggler);
+  }
   choose_name(is_overfull_stage(report, delays, straggler), straggler);
 }
 

@@ -133,7 +133,8 @@ Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> c
   const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(index)];
   const auto end = static_cast<std::size_t>(index);
   const auto begin = static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1);
-  const Nanoseconds work = path.work_before_ns[end] - path.work_before_ns[begin] + arrival.excess_work_ns;
+  const Nanoseconds transfers = path.transfers_before_ns[end] - path.transfers_before_ns[begin];
+  const Nanoseconds work = path.work_before_ns[end] - path.work_before_ns[begin] + arrival.excess_work_ns + transfers;
   const Nanoseconds waiting = path.waiting_before_ns[end] - path.waiting_before_ns[begin];
   // Work that only shortened a wait made nobody late, nor did waiting after having worked less.
   const Nanoseconds own_delay = std::max<Nanoseconds>(0, work + std::min<Nanoseconds>(0, waiting));

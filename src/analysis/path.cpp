@@ -184,6 +184,12 @@ Nanoseconds blocking_wait(const PathArrival& arrival) {
   return arrival.blocking ? arrival.outcome.wait_ns : 0;
 }
 
+/// What compute waited once everybody was there.
+Nanoseconds blocking_transfer(const PathArrival& arrival) {
+  if (!arrival.blocking || !arrival.matched) return 0;
+  return std::max<Nanoseconds>(0, arrival.exit_ns - arrival.enter_ns - arrival.outcome.wait_ns);
+}
+
 /// Surplus of the work before an arrival: a part of it.
 Nanoseconds surplus_work(const PathArrival& arrival) {
   return std::min(arrival.surplus_ns, arrival.work_ns);
@@ -195,9 +201,18 @@ Nanoseconds wait_without_surplus(const PathArrival& arrival) {
   return wait_ns > 0 ? wait_ns + surplus_work(arrival) : 0;
 }
 
+void set_excess_over(PathArrival& arrival, const UsualWork& usual) {
+  arrival.compared = true;
+  arrival.excess_work_ns = arrival.work_ns - usual.work_ns;
+  arrival.excess_wait_ns = blocking_wait(arrival) - usual.wait_ns;
+  // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
+  arrival.excess_transfer_ns = arrival.outcome.slow_link ? blocking_transfer(arrival) - usual.transfer_ns : 0;
+}
+
 void add_up_excess(Path& path) {
   path.work_before_ns.assign(1, 0);
   path.waiting_before_ns.assign(1, 0);
+  path.transfers_before_ns.assign(1, 0);
   Nanoseconds before_moment_ns = 0, in_moment_ns = 0, at_latest_blocking_ns = 0;
   for (PathArrival& arrival : path.arrivals) {
     if (!arrival.same_moment) {
@@ -208,7 +223,11 @@ void add_up_excess(Path& path) {
     path.work_before_ns.back() = before_moment_ns;
     path.work_before_ns.push_back(before_moment_ns + in_moment_ns);
     path.waiting_before_ns.push_back(path.waiting_before_ns.back() + (arrival.blocking ? arrival.excess_wait_ns : 0));
-    arrival.own_excess_ns = path.work_before_ns.back() - at_latest_blocking_ns;
+    const Nanoseconds slow_transfers_ns =
+        path.transfers_before_ns.back() -
+        path.transfers_before_ns[static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1)];
+    path.transfers_before_ns.push_back(path.transfers_before_ns.back() + arrival.excess_transfer_ns);
+    arrival.own_excess_ns = path.work_before_ns.back() - at_latest_blocking_ns + slow_transfers_ns;
     if (arrival.blocking) at_latest_blocking_ns = path.work_before_ns.back();
   }
 }
@@ -292,6 +311,10 @@ std::vector<std::uint32_t> number_places(std::span<const WorkSample> samples) {
 
 }  // namespace
 
+std::uint64_t digest_of_partners(std::uint64_t others, std::int32_t trace_rank) {
+  return (others ^ static_cast<std::uint64_t>(trace_rank)) * 0x9E3779B97F4A7C15 + 1;
+}
+
 std::uint64_t names_of_kernels(const RankEvents& events) {
   std::set<StringIndex> names;
   const std::vector<KernelKind>& kinds = events.device.kernel_kinds;
@@ -365,10 +388,11 @@ std::vector<WorkSample> work_samples(const Path& path) {
                       arrival.step,
                       path.trace_rank,
                       static_cast<std::int32_t>(i),
-                      0,
+                      arrival.outcome.slow_link ? 1U : 0U,
                       arrival.work_ns,
                       surplus_work(arrival),
-                      wait_without_surplus(arrival)};
+                      wait_without_surplus(arrival),
+                      blocking_transfer(arrival)};
     if (arrival.step < 0) {
       sample.symbol = mix(2, static_cast<std::uint64_t>(arrival.outcome.communicator));
       sample.place = arrival.outcome.sequence;
@@ -384,11 +408,14 @@ std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
   std::vector<std::size_t> first(places + 2, 0);  // of each place's samples; shifted by one until they are filled in
   for (const std::uint32_t p : place) ++first[p + 2];
   std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<Nanoseconds> work(samples.size()), wait(samples.size());
+  // Nobody asks for transfers where no link is slow.
+  const bool slow = std::any_of(samples.begin(), samples.end(), [](const WorkSample& s) { return s.slow_link != 0; });
+  std::vector<Nanoseconds> work(samples.size()), wait(samples.size()), transfer(slow ? samples.size() : 0);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const std::size_t at = first[place[i] + 1]++;
     work[at] = samples[i].work_ns - samples[i].surplus_ns;
     wait[at] = samples[i].wait_ns;
+    if (slow) transfer[at] = samples[i].transfer_ns;
   }
   std::vector<UsualWork> of_place(places);
   for (std::size_t p = 0; p < places; ++p) {
@@ -396,10 +423,12 @@ std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
     if (count < 2) continue;
     of_place[p].work_ns = lower_median(std::span(work).subspan(first[p], count));
     of_place[p].wait_ns = lower_median(std::span(wait).subspan(first[p], count));
+    of_place[p].transfer_ns = slow ? lower_median(std::span(transfer).subspan(first[p], count)) : 0;
   }
   std::vector<UsualWork> usual(samples.size());
   for (std::size_t i = 0; i < samples.size(); ++i)
-    usual[i] = {samples[i].trace_rank, samples[i].index, of_place[place[i]].work_ns, of_place[place[i]].wait_ns};
+    usual[i] = {samples[i].trace_rank, samples[i].index, of_place[place[i]].work_ns, of_place[place[i]].wait_ns,
+                of_place[place[i]].transfer_ns};
   return usual;
 }
 
@@ -413,28 +442,27 @@ void set_excess(Path& path, std::span<const UsualWork> usual) {
       if (arrival.step >= 0 && !arrival.since_step) alone[{arrival.symbol, arrival.occurrence}].push_back(i);
       continue;
     }
-    arrival.compared = true;
-    arrival.excess_work_ns = arrival.work_ns - u.work_ns;
-    arrival.excess_wait_ns = blocking_wait(arrival) - u.wait_ns;
+    set_excess_over(arrival, u);
   }
-  std::vector<Nanoseconds> work, wait;
+  std::vector<Nanoseconds> work, wait, transfer;
   for (const auto& [place, indices] : alone) {
     if (indices.size() < enough_steps) continue;
     work.clear();
     wait.clear();
+    transfer.clear();
     for (const std::size_t i : indices) {
       work.push_back(path.arrivals[i].work_ns - surplus_work(path.arrivals[i]));
       wait.push_back(wait_without_surplus(path.arrivals[i]));
+      transfer.push_back(blocking_transfer(path.arrivals[i]));
     }
-    const Nanoseconds usual_work_ns = lower_median(work), usual_wait_ns = lower_median(wait);
-    for (const std::size_t i : indices) {
-      PathArrival& arrival = path.arrivals[i];
-      arrival.compared = true;
-      arrival.excess_work_ns = arrival.work_ns - usual_work_ns;
-      arrival.excess_wait_ns = blocking_wait(arrival) - usual_wait_ns;
-    }
+    const UsualWork own{path.trace_rank, -1, lower_median(work), lower_median(wait), lower_median(transfer)};
+    for (const std::size_t i : indices) set_excess_over(path.arrivals[i], own);
   }
   add_up_excess(path);
+}
+
+Nanoseconds excess_at(const Path& path, std::size_t arrival) {
+  return path.work_before_ns[arrival + 1] - path.work_before_ns[arrival] + path.arrivals[arrival].excess_transfer_ns;
 }
 
 }  // namespace nsys_explain::analysis

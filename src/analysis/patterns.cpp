@@ -7,16 +7,16 @@
 namespace nsys_explain::analysis {
 namespace {
 
-/// The cost of the step at which half of the whole cost is reached, from the cheapest step on. One step that costs as
-/// much as all others together (a pause beside a lasting slowness) does not set the scale.
-std::int64_t typical_cost(std::span<const std::int64_t> cost_ns) {
-  std::vector<std::int64_t> sorted(cost_ns.begin(), cost_ns.end());
+/// The delay of the step at which half of all delay is reached, from the shortest on. One step that holds as much as
+/// all others together (a pause beside a lasting slowness) does not set the scale.
+std::int64_t typical_delay(std::span<const std::int64_t> delay_ns) {
+  std::vector<std::int64_t> sorted(delay_ns.begin(), delay_ns.end());
   std::sort(sorted.begin(), sorted.end());
   if (sorted.size() > 2) sorted.pop_back();
   std::int64_t left = std::accumulate(sorted.begin(), sorted.end(), std::int64_t{0}) / 2;
-  for (const std::int64_t cost : sorted) {
-    left -= cost;
-    if (left <= 0) return cost;
+  for (const std::int64_t delay : sorted) {
+    left -= delay;
+    if (left <= 0) return delay;
   }
   return 0;
 }
@@ -43,12 +43,12 @@ std::optional<PatternVerdict> find_period(const std::vector<bool>& delayed) {
 
 }  // namespace
 
-PatternVerdict judge_pattern(std::span<const std::int64_t> cost_ns, Nanoseconds noise_ns) {
-  const std::size_t n = cost_ns.size();
+PatternVerdict judge_pattern(std::span<const std::int64_t> delay_ns, Nanoseconds noise_ns) {
+  const std::size_t n = delay_ns.size();
   if (n == 0) return {};
-  const std::int64_t threshold = std::max(typical_cost(cost_ns) / 8, noise_ns);
+  const std::int64_t threshold = std::max(typical_delay(delay_ns) / 8, noise_ns);
   std::vector<bool> delayed(n);
-  for (std::size_t s = 0; s < n; ++s) delayed[s] = cost_ns[s] > threshold;
+  for (std::size_t s = 0; s < n; ++s) delayed[s] = delay_ns[s] > threshold;
   if (const auto periodic = find_period(delayed)) return *periodic;
 
   PatternVerdict best{Pattern::transient, 0, n - 1, std::nullopt};

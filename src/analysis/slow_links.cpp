@@ -319,6 +319,14 @@ std::vector<SlowLink> find_slow_links(std::span<const TransferGroup> groups, std
   return links;
 }
 
+std::vector<std::vector<std::int32_t>> slow_groups(std::span<const TransferGroup> groups,
+                                                   std::span<const std::string> names, const NodeOfRank& node_of) {
+  std::vector<std::vector<std::int32_t>> slow;
+  for (RankSet& set : judge_groups(groups, names, node_of))
+    if (set.is_slow()) slow.push_back(std::move(set.trace_ranks));
+  return slow;
+}
+
 Table slow_links_table(std::span<const SlowLink> links) {
   constexpr auto integer = ColumnKind::integer;
   constexpr auto label = ColumnKind::label;

@@ -232,8 +232,8 @@ std::vector<Finding> unproven_findings(std::span<const UnprovenStraggler> unprov
          FindingSeverity::low,
          fmt::format("{} seems to make the others wait ({:.1f}% of all GPU time), but {} steps are too few to prove it",
                      culprit_name(who), 100 * one.cost_share, one.steps),
-         {fmt::format("were it like its peers, its delays would cost this much with a probability of at most {:.1e}; a "
-                      "verdict takes {:.1e}, so that a job whose ranks are alike names nobody",
+         {fmt::format("were it like its peers, it would take this much longer and cost this much with a probability "
+                      "of at most {:.1e}; a verdict takes {:.1e}, so that a job whose ranks are alike names nobody",
                       one.p_value, one.verdict_p_value),
           fmt::format("if all steps are like these, {} prove it", one.steps_needed)},
          fmt::format("capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and "

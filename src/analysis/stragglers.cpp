@@ -6,8 +6,10 @@
 #include <map>
 #include <numbers>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace nsys_explain::analysis {
 
@@ -90,15 +92,32 @@ std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, s
 
 namespace {
 
-/// Delay costs of places, one row of bins each.
-std::vector<std::int64_t> cost_rows(std::span<const std::size_t> chosen, std::span<const Place> places,
-                                    const JobDelays& delays) {
-  std::vector<std::int64_t> rows(chosen.size() * delays.bins, 0);
+/// Sums over the trace ranks of each of the chosen places, one row of bins each; what is below 0 counts as 0.
+std::vector<std::int64_t> rows_of(std::span<const std::int64_t> by_rank, std::span<const std::size_t> chosen,
+                                  std::span<const Place> places, std::size_t bins) {
+  std::vector<std::int64_t> rows(chosen.size() * bins, 0);
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     for (const std::size_t r : places[chosen[i]].ranks)
-      for (std::size_t b = 0; b < delays.bins; ++b) rows[i * delays.bins + b] += delays.cost_ns[r * delays.bins + b];
+      for (std::size_t b = 0; b < bins; ++b) rows[i * bins + b] += by_rank[r * bins + b];
   }
+  for (std::int64_t& value : rows) value = std::max<std::int64_t>(0, value);
   return rows;
+}
+
+/// Bounds on the probability that these places, were they alike, both delay others as much and themselves take as much
+/// longer as they do. Cost alone does not tell: who is last for a reason of another kind (a process that nobody
+/// recorded, ends of collectives that differ) is charged with what noise adds, and never with what it takes away.
+std::vector<double> p_values_of(std::span<const std::size_t> chosen, std::span<const Place> places,
+                                const JobDelays& delays) {
+  std::vector<double> p_values(chosen.size(), 0);
+  for (const std::vector<std::int64_t>* by_rank : {&delays.cost_ns, &delays.excess_work_ns}) {
+    std::vector<std::int64_t> rows = rows_of(*by_rank, chosen, places, delays.bins);
+    // Steps are independent draws; spans of time need not be.
+    const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, chosen.size(), delays.bins);
+    const std::vector<double> p = caused_wait_p_values(rows, chosen.size(), bins);
+    for (std::size_t i = 0; i < p.size(); ++i) p_values[i] = std::max(p_values[i], p[i]);
+  }
+  return p_values;
 }
 
 /// Places that chance would treat alike: of one level, with trace ranks of the same roles. GPUs whose role nobody
@@ -134,10 +153,7 @@ struct Probabilities {
 void test_class(std::vector<std::size_t> members, std::span<const Place> places, const JobDelays& delays, double limit,
                 double mention_limit, Probabilities& probabilities) {
   while (members.size() > 1) {
-    std::vector<std::int64_t> rows = cost_rows(members, places, delays);
-    // Steps are independent draws; spans of time need not be.
-    const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, members.size(), delays.bins);
-    const std::vector<double> p = caused_wait_p_values(rows, members.size(), bins);
+    const std::vector<double> p = p_values_of(members, places, delays);
     const auto best = std::min_element(p.begin(), p.end()) - p.begin();
     const std::size_t place = members[static_cast<std::size_t>(best)];
     const double p_value = p[static_cast<std::size_t>(best)];
@@ -295,8 +311,8 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
     if (stage->p_value == p_value) return straggler;
   }
   straggler.evidence.push_back(
-      fmt::format("were it like its peers, its delays would cost this much with a probability of at most {:.1e} "
-                  "({} {})",
+      fmt::format("were it like its peers, it would take this much longer and cost this much with a probability of "
+                  "at most {:.1e} ({} {})",
                   p_value, delays.bins, delays.by_step ? "spans of whole steps" : "spans of time"));
   return straggler;
 }
@@ -307,6 +323,59 @@ double cost_share_of(const Place& place, std::span<const RankSummary> ranks) {
   for (const RankSummary& rank : ranks) windows += rank.budget.window_ns;
   for (const std::size_t r : place.ranks) cost += ranks[r].delay_cost_ns;
   return windows > 0 ? static_cast<double>(cost) / static_cast<double>(windows) : 0;
+}
+
+/// The slow trace rank whose transfers are most of what the place takes longer than its likes, if there is one.
+const SlowRank* slow_rank_behind(const Place& place, const JobDelays& delays) {
+  if (delays.slow_ranks.empty()) return nullptr;
+  Nanoseconds transfers = 0, excess = 0;
+  for (const std::size_t r : place.ranks) {
+    transfers += delays.slow_transfer_ns[r];
+    excess += delays.excess_of(r);
+  }
+  const auto found = std::find_if(delays.slow_ranks.begin(), delays.slow_ranks.end(), [&](const SlowRank& slow) {
+    return std::includes(slow.partners.begin(), slow.partners.end(), place.ranks.begin(), place.ranks.end());
+  });
+  return found != delays.slow_ranks.end() && 2 * transfers > excess ? &*found : nullptr;
+}
+
+/// The culprits of these places: each place itself, but one trace rank for all that are late by its slow transfers.
+std::vector<Straggler> describe_culprits(std::span<const std::size_t> needed, std::span<const Place> places,
+                                         std::span<const double> p_values, std::span<const RankSummary> ranks,
+                                         const Totals& totals, const JobDelays& delays) {
+  struct Shared {
+    std::set<std::size_t> late;  ///< indices of trace ranks
+    double p_value = 1;
+  };
+  std::vector<Straggler> culprits;
+  std::map<std::size_t, Shared> by_slow_rank;
+  for (const std::size_t p : needed) {
+    if (const SlowRank* slow = slow_rank_behind(places[p], delays)) {
+      Shared& shared = by_slow_rank[slow->rank];
+      shared.late.insert(places[p].ranks.begin(), places[p].ranks.end());
+      shared.p_value = std::min(shared.p_value, p_values[p]);
+      continue;
+    }
+    culprits.push_back(describe(places[p], p_values[p], ranks, totals, delays));
+    culprits.back().cost_share = cost_share_of(places[p], ranks);
+  }
+  for (const auto& [rank, shared] : by_slow_rank) {
+    const Place all{Level::gpu, "", {shared.late.begin(), shared.late.end()}, {}};
+    Straggler culprit = describe({Level::gpu, "", {rank}, {}}, shared.p_value, ranks, totals, delays);
+    culprit.cost_share = cost_share_of(all, ranks);
+    culprit.delay_cost_ns = 0;
+    std::vector<std::int32_t> others;
+    for (const std::size_t r : all.ranks) {
+      culprit.delay_cost_ns += ranks[r].delay_cost_ns;
+      if (r != rank) others.push_back(ranks[r].trace_rank);
+    }
+    if (!others.empty())
+      culprit.evidence.push_back(fmt::format(
+          "trace ranks {} exchange with it, and are late with it by the same transfers: their cost is in its own",
+          fmt::join(others, ", ")));
+    culprits.push_back(std::move(culprit));
+  }
+  return culprits;
 }
 
 /// Places that steps enough to tell would probably prove: costly, and none of their trace ranks named yet.
@@ -361,9 +430,8 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
       if (p_value <= limit) probabilities.proven[p] = std::min(probabilities.proven[p], p_value);
 
   Named named;
-  for (const std::size_t p : explaining_places(places, probabilities.proven, delays)) {
-    Straggler straggler = describe(places[p], probabilities.proven[p], ranks, totals, delays);
-    straggler.cost_share = cost_share_of(places[p], ranks);
+  const std::vector<std::size_t> needed = explaining_places(places, probabilities.proven, delays);
+  for (Straggler& straggler : describe_culprits(needed, places, probabilities.proven, ranks, totals, delays)) {
     straggler.gpu_hours_per_day = straggler.cost_share * static_cast<double>(24 * ranks.size());
     if (straggler.cost_share >= criteria.smallest_cost_share) named.stragglers.push_back(std::move(straggler));
   }

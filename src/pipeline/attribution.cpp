@@ -4,6 +4,8 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "nsys_explain/analysis/delay_costs.hpp"
@@ -91,7 +93,7 @@ std::span<InstanceArrival> members_of(MatchedBlock& block, const Instance& insta
 
 /// What all members of an instance are told.
 Outcome common_outcome(const MatchedBlock& block, const Instance& instance, std::span<const InstanceArrival> members,
-                       std::size_t captured_members) {
+                       std::size_t captured_members, std::span<const std::uint64_t> slow_groups) {
   Outcome outcome;
   outcome.sequence = instance.sequence;
   outcome.last_trace_rank = instance.last_trace_rank;
@@ -100,10 +102,11 @@ Outcome common_outcome(const MatchedBlock& block, const Instance& instance, std:
   std::size_t blocking = 0;
   for (const InstanceArrival& member : members) {
     if (member.trace_rank == instance.last_trace_rank) outcome.last_index = member.index;
-    outcome.partners = (outcome.partners ^ static_cast<std::uint64_t>(member.trace_rank)) * 0x9E3779B97F4A7C15 + 1;
+    outcome.partners = analysis::digest_of_partners(outcome.partners, member.trace_rank);
     blocking += member.blocking ? 1 : 0;
   }
   outcome.blocking = 2 * blocking > members.size();
+  outcome.slow_link = std::binary_search(slow_groups.begin(), slow_groups.end(), outcome.partners);
   return outcome;
 }
 
@@ -127,9 +130,19 @@ std::vector<std::size_t> count_by_home(const exchange::Communicator& communicato
   return counts;
 }
 
+/// Outcome::partners of the slow groups, ascending.
+std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
+  std::vector<std::uint64_t> digests;
+  for (const std::vector<std::int32_t>& slow : links.slow_groups)
+    digests.push_back(std::accumulate(slow.begin(), slow.end(), std::uint64_t{0}, analysis::digest_of_partners));
+  std::sort(digests.begin(), digests.end());
+  return digests;
+}
+
 /// Collective: tells every path what its instances tell. Returns the arrivals by the owners that told.
 exchange::Gathered<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator, const JobRanks& job,
-                                               const Homes& homes, CrossRank& cross) {
+                                               const Homes& homes, const LinkAnalysis& links, CrossRank& cross) {
+  const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
   auto outgoing = nothing_for<Outcome>(communicator);
   const std::vector<std::size_t> counts = count_by_home(communicator, job, homes, cross);
   for (std::size_t home = 0; home < counts.size(); ++home) outgoing[home].reserve(counts[home]);
@@ -138,7 +151,7 @@ exchange::Gathered<ArrivalPlace> send_outcomes(const exchange::Communicator& com
     std::vector<Outcome> common;
     common.reserve(block.instances.size());
     for (const Instance& instance : block.instances)
-      common.push_back(common_outcome(block, instance, members_of(block, instance), captured));
+      common.push_back(common_outcome(block, instance, members_of(block, instance), captured, slow_groups));
     for_each_arrival(block, [&](std::size_t i, const InstanceArrival& member) {
       const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
       outgoing[home].push_back(outcome_of(common[i], block.instances[i], member));
@@ -267,6 +280,7 @@ class Ledger {
     delays.role.assign(job.numbers.size(), 0);
     delays.cost_ns.assign(job.numbers.size() * delays.bins, 0);
     delays.excess_work_ns.assign(job.numbers.size() * delays.bins, 0);
+    delays.slow_transfer_ns.assign(job.numbers.size(), 0);
     ranks.resize(job.numbers.size());
   }
 
@@ -402,6 +416,7 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
         row.own_lateness_ns += std::clamp<Nanoseconds>(arrival.own_excess_ns, 0, arrival.outcome.lateness_ns);
       row.wait_ns += arrival.outcome.wait_ns;
       row.delay_cost_ns += cost[i];
+      row.excess_ns += analysis::excess_at(rank->path, i);
     }
   }
   for (const CausedWait& caused : communicator.all_to_all(std::move(outgoing)).values) {
@@ -414,6 +429,20 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
   }
   std::erase_if(rows, [](const StepRow& row) { return row.trace_rank < 0; });
   return rows;
+}
+
+/// By index of the trace rank.
+std::vector<analysis::SlowRank> slow_ranks(const JobRanks& job, const LinkAnalysis& links) {
+  std::vector<analysis::SlowRank> slow;
+  for (const std::int32_t trace_rank : links.slow_ranks) {
+    std::set<std::size_t> partners;
+    for (const std::vector<std::int32_t>& group : links.slow_groups) {
+      if (!std::binary_search(group.begin(), group.end(), trace_rank)) continue;
+      for (const std::int32_t member : group) partners.insert(job.index_of(member));
+    }
+    slow.push_back({job.index_of(trace_rank), {partners.begin(), partners.end()}});
+  }
+  return slow;
 }
 
 /// Collective: the first and the last enter of all paths, in job time.
@@ -443,7 +472,8 @@ Attribution add_up(const exchange::Communicator& communicator, const JobRanks& j
       const PathArrival& arrival = rank->path.arrivals[i];
       const std::size_t entry = r * ledger.delays.bins + ledger.bin_of(*rank, arrival);
       ledger.delays.cost_ns[entry] += cost[i];
-      ledger.delays.excess_work_ns[entry] += rank->path.work_before_ns[i + 1] - rank->path.work_before_ns[i];
+      ledger.delays.excess_work_ns[entry] += analysis::excess_at(rank->path, i);
+      ledger.delays.slow_transfer_ns[r] += arrival.excess_transfer_ns;
     }
     ledger.delays.role[r] = rank->path.role;
   }
@@ -451,6 +481,7 @@ Attribution add_up(const exchange::Communicator& communicator, const JobRanks& j
   attribution.delays = std::move(ledger.delays);
   attribution.delays.cost_ns = communicator.sum(attribution.delays.cost_ns);
   attribution.delays.excess_work_ns = communicator.sum(attribution.delays.excess_work_ns);
+  attribution.delays.slow_transfer_ns = communicator.sum(attribution.delays.slow_transfer_ns);
   std::vector<std::int64_t> flat;
   for (std::size_t r = 0; r < ledger.ranks.size(); ++r) {
     const RankDelays& rank = ledger.ranks[r];
@@ -466,7 +497,8 @@ Attribution add_up(const exchange::Communicator& communicator, const JobRanks& j
   return attribution;
 }
 
-/// Collective: sets pattern and steps of the stragglers from their costs step by step.
+/// Collective: sets pattern and steps of the stragglers from what they took longer than their peers, step by step. Not
+/// from what that cost: beside a greater delay of somebody else the same lateness costs nothing.
 void judge_patterns(const exchange::Communicator& communicator, const JobRanks& job, const Attribution& attribution,
                     std::vector<Straggler>& stragglers) {
   const analysis::JobDelays& delays = attribution.delays;
@@ -479,28 +511,30 @@ void judge_patterns(const exchange::Communicator& communicator, const JobRanks& 
     if (delays.by_step) {
       for (const StepRow& row : attribution.step_rows) {
         if (covers(row.trace_rank))
-          series[static_cast<std::size_t>(row.step - attribution.steps.first_number)] += row.delay_cost_ns;
+          series[static_cast<std::size_t>(row.step - attribution.steps.first_number)] += row.excess_ns;
       }
       series = communicator.sum(series);
     } else {
       for (const std::int32_t trace_rank : straggler.trace_ranks)
-        for (std::size_t b = 0; b < count; ++b) series[b] += delays.cost_ns[job.index_of(trace_rank) * delays.bins + b];
+        for (std::size_t b = 0; b < count; ++b)
+          series[b] += delays.excess_work_ns[job.index_of(trace_rank) * delays.bins + b];
     }
-    // What goes on anyway: the upper quartile, over other ranks and bins, of a bin's cost.
+    for (std::int64_t& excess : series) excess = std::max<std::int64_t>(0, excess);
+    // What goes on anyway: the upper quartile, over other ranks and bins.
     std::vector<std::int64_t> others;
     for (std::size_t r = 0; r < job.numbers.size(); ++r) {
       const auto named = std::any_of(stragglers.begin(), stragglers.end(), [&](const Straggler& s) {
         return std::binary_search(s.trace_ranks.begin(), s.trace_ranks.end(), job.numbers[r]);
       });
       if (named) continue;
-      const auto row = delays.cost_ns.begin() + static_cast<std::ptrdiff_t>(r * delays.bins);
+      const auto row = delays.excess_work_ns.begin() + static_cast<std::ptrdiff_t>(r * delays.bins);
       others.insert(others.end(), row, row + static_cast<std::ptrdiff_t>(delays.bins));
     }
     Nanoseconds noise_ns = 0;
     if (!others.empty() && count > 0) {
       const auto quartile = others.begin() + static_cast<std::ptrdiff_t>(others.size() * 3 / 4);
       std::nth_element(others.begin(), quartile, others.end());
-      noise_ns = 2 * *quartile * static_cast<std::int64_t>(straggler.trace_ranks.size()) *
+      noise_ns = 2 * std::max<Nanoseconds>(0, *quartile) * static_cast<std::int64_t>(straggler.trace_ranks.size()) *
                  static_cast<std::int64_t>(delays.bins) / static_cast<std::int64_t>(count);
     }
     const analysis::PatternVerdict verdict = analysis::judge_pattern(series, noise_ns);
@@ -548,9 +582,10 @@ DelaySummary summarise_delays(const Attribution& attribution, const std::vector<
 
 Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              CrossRank& cross, std::vector<LocalTrace>& local_traces,
-                             const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings) {
+                             const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings,
+                             const LinkAnalysis& links) {
   const Homes homes = find_homes(communicator, job, local_traces);
-  const exchange::Gathered<ArrivalPlace> places = send_outcomes(communicator, job, homes, cross);
+  const exchange::Gathered<ArrivalPlace> places = send_outcomes(communicator, job, homes, links, cross);
   analysis::Steps steps = agree_on_steps(communicator, job, homes);
   for (LocalRank* const rank : homes.local) count_steps_by(steps, *rank);
   if (const analysis::Grouping* stages = analysis::find_grouping(groupings, Level::pipeline_stage))
@@ -566,6 +601,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   Attribution attribution = add_up(communicator, job, homes, ledger, costs);
   attribution.delays.speed = std::move(surplus.speed);
   attribution.delays.stages = std::move(surplus.stages);
+  attribution.delays.slow_ranks = slow_ranks(job, links);
   attribution.waits = ledger.waits.gather(communicator);
   attribution.steps = std::move(steps);
   attribution.step_rows = std::move(step_rows);

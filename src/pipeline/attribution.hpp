@@ -5,6 +5,7 @@
 
 #include "cross_rank.hpp"
 #include "job_ranks.hpp"
+#include "link_analysis.hpp"
 #include "local_traces.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
@@ -23,6 +24,7 @@ struct StepRow {
   Nanoseconds wait_ns = 0;
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds delay_cost_ns = 0;
+  Nanoseconds excess_ns = 0;  ///< as JobDelays::excess_work_ns; not in the table
   std::int32_t trace_rank = -1;
   std::int32_t reserved = 0;
 };
@@ -47,7 +49,8 @@ struct Attribution {
 /// rank 0, empty elsewhere.
 Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              CrossRank& cross, std::vector<LocalTrace>& local_traces,
-                             const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings);
+                             const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings,
+                             const LinkAnalysis& links);
 
 /// What the delays come to.
 struct Verdict {

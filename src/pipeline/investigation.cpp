@@ -174,8 +174,10 @@ void investigate_stragglers(const exchange::Communicator& communicator, const In
       tables.add_long_wait(all[s], divergence);
       continue;
     }
-    analysis::CauseVerdict verdict = analysis::decide_cause(all[s].cases, divergence);
     Straggler& straggler = report.stragglers[s];
+    analysis::CauseVerdict verdict;
+    if (!analysis::late_by_transfers(report, inquiry.delays, straggler))
+      verdict = analysis::decide_cause(all[s].cases, divergence);
     straggler.cause = verdict.cause;
     straggler.part = verdict.part;
     straggler.evidence.insert(straggler.evidence.begin(), std::make_move_iterator(verdict.evidence.begin()),

@@ -3,8 +3,11 @@
 #include <iterator>
 #include <map>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include <cereal/types/map.hpp>
+#include <cereal/types/utility.hpp>
 
 #include "nsys_explain/analysis/bandwidth.hpp"
 #include "nsys_explain/analysis/slow_links.hpp"
@@ -41,18 +44,31 @@ std::vector<analysis::TransferGroup> gather_groups(const exchange::Communicator&
   return analysis::merge_transfer_groups(std::move(all));
 }
 
+LinkAnalysis compare_groups(const std::vector<analysis::TransferGroup>& groups, const JobRanks& job,
+                            const CrossRank& cross) {
+  LinkAnalysis result;
+  const Nodes nodes(job);
+  std::vector<std::string> names;
+  for (const collectives::PlannedCommunicator& planned : cross.communicators) names.push_back(planned.name);
+  result.slow_groups = analysis::slow_groups(groups, names, nodes.node_of);
+  result.slow_links = analysis::find_slow_links(groups, names, nodes.node_of, nodes.hosts);
+  for (const SlowLink& link : result.slow_links)
+    if (link.place == LinkPlace::rank) result.slow_ranks.push_back(link.trace_ranks.front());
+  result.tables = {analysis::bandwidth_table(groups, names, nodes.node_of),
+                   analysis::slow_links_table(result.slow_links)};
+  return result;
+}
+
 }  // namespace
 
 LinkAnalysis analyse_links(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross) {
   const std::vector<analysis::TransferGroup> groups = gather_groups(communicator, cross);
   LinkAnalysis result;
-  if (!communicator.is_root()) return result;
-  const Nodes nodes(job);
-  std::vector<std::string> names;
-  for (const collectives::PlannedCommunicator& planned : cross.communicators) names.push_back(planned.name);
-  result.slow_links = analysis::find_slow_links(groups, names, nodes.node_of, nodes.hosts);
-  result.tables = {analysis::bandwidth_table(groups, names, nodes.node_of),
-                   analysis::slow_links_table(result.slow_links)};
+  if (communicator.is_root()) result = compare_groups(groups, job, cross);
+  const std::string slow = pack(std::pair(result.slow_groups, result.slow_ranks));
+  const std::vector<char> everywhere = communicator.broadcast(std::span<const char>(slow));
+  std::tie(result.slow_groups, result.slow_ranks) = unpack<decltype(std::pair(result.slow_groups, result.slow_ranks))>(
+      std::string_view(everywhere.data(), everywhere.size()));
   return result;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "cross_rank.hpp"
@@ -10,8 +11,12 @@
 
 namespace nsys_explain::pipeline {
 
-/// What transfers tell about the network: on rank 0, empty elsewhere.
+/// What transfers tell about the network.
 struct LinkAnalysis {
+  // The same on every tool rank:
+  std::vector<std::vector<std::int32_t>> slow_groups;  ///< trace ranks, ascending, of each
+  std::vector<std::int32_t> slow_ranks;                ///< trace ranks that are the place of a slow link by themselves
+  // On rank 0, empty elsewhere:
   std::vector<SlowLink> slow_links;
   std::vector<Table> tables;  ///< bandwidth, slow_links
 };

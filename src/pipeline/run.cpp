@@ -281,13 +281,15 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     compute_waits(clock, ranks, cross);
     std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator, cross);
     const std::vector<analysis::Grouping> groupings = groupings_of(ranks, cross, instances, options.racks);
-    attribution = attribute_delays(communicator, clock.report, ranks, cross, local_traces, rank_tables, groupings);
+    LinkAnalysis links = analyse_links(communicator, ranks, cross);
+    attribution =
+        attribute_delays(communicator, clock.report, ranks, cross, local_traces, rank_tables, groupings, links);
     const analysis::Totals totals = sum_waits(communicator, ranks, cross, std::move(instances));
     Verdict verdict = reach_verdict(communicator, ranks, summarise_ranks(communicator, ranks, local_traces, totals),
                                     totals, attribution, groupings);
     unproven = std::move(verdict.unproven);
-    report = make_report(ranks, clock.report, cross, totals, std::move(verdict),
-                         analyse_links(communicator, ranks, cross), std::move(rank_tables), options.link_peaks);
+    report = make_report(ranks, clock.report, cross, totals, std::move(verdict), std::move(links),
+                         std::move(rank_tables), options.link_peaks);
     report.tables.push_back(analysis::level_sums_table(report.ranks, groupings));
     report.tables.push_back(wait_matrix_table(attribution.waits));
     report.tables.push_back(rank_places_table(ranks.numbers, groupings));

@@ -52,6 +52,16 @@ class Innocent(AttributionTest):
                     self.assertIn(f"cost {cost:.3f} GPU-seconds", finding["title"])
 
 
+    def test_ends_of_collectives_that_differ_are_nobodys_delay(self):
+        # All-gathers of one tensor group always end later than those of the other, by nobody's work. The last arrivers
+        # are the same in every step, and all that noise costs is theirs.
+        for seed in range(4):
+            with self.subTest(seed=seed):
+                report = self.job(110 + seed, "--nodes", "2", "--gpus-per-node", "4", "--tp", "4", "--tp-style",
+                                  "sequence_parallel", "--steps", "24", "--kernel-noise", "0.02", "--payload", "none")
+                self.assertEqual(self.named(report), [])
+
+
 class Culprits(AttributionTest):
     def test_slightly_slow_gpu_in_a_long_capture(self):
         for seed in range(10):
@@ -275,6 +285,31 @@ class Places(AttributionTest):
         done = self.explain(self.directory / "job", "out", "--force", "--topology", topology)
         self.assertEqual(done.returncode, 2)
         self.assertIn("line 1 of the topology file", done.stderr)
+
+
+class SlowLinks(AttributionTest):
+    """Nobody works longer, but what goes over one link takes longer, and who waits for that is late elsewhere."""
+
+    def test_of_one_trace_rank(self):
+        # Its tensor partner shares every slow transfer, and is no culprit.
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                layout, rank = [["--tp", "2"], ["--tp", "4"], ["--tp", "2", "--tp-style", "sequence_parallel"]][seed % 3], seed * 5 % 8
+                report = self.job(seed, "--nodes", "2", "--gpus-per-node", "4", *layout, "--steps", "16", "--fault",
+                                  f"slow_link:rank={rank},factor={[2, 3, 4][seed % 3]}", layers=1)
+                self.assertEqual([(s["trace_ranks"], s["cause"], s["pattern"]) for s in report["stragglers"]],
+                                 [([rank], "slow_link", "persistent")])
+
+    def test_between_two_tensor_partners(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                first = seed * 2 % 8
+                report = self.job(seed, "--nodes", "2", "--gpus-per-node", "4", "--tp", "2", "--steps", "16", "--fault",
+                                  f"slow_link:ranks={first}+{first + 1},factor={[2, 4][seed % 2]}", layers=1)
+                (straggler,) = report["stragglers"]
+                self.assertEqual((straggler["trace_ranks"], straggler["cause"], straggler["pattern"]),
+                                 ([first, first + 1], "slow_link", "persistent"))
+                self.assertIn(f"the link between trace ranks {first} and {first + 1} ", straggler["evidence"][0])
 
 
 class Steps(AttributionTest):

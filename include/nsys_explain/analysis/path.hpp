@@ -24,11 +24,14 @@ struct Outcome {
   std::int32_t last_trace_rank = -1;
   std::int32_t last_index = -1;  ///< Arrival::index of the last arriver
   std::int32_t communicator = -1;
-  bool blocking = true;   ///< for most members
-  bool judged = false;    ///< the wait is longer than the uncertainty of the clocks can make it
-  bool complete = false;  ///< all captured members of the communicator took part
-  std::uint8_t reserved = 0;
+  bool blocking = true;    ///< for most members
+  bool judged = false;     ///< the wait is longer than the uncertainty of the clocks can make it
+  bool complete = false;   ///< all captured members of the communicator took part
+  bool slow_link = false;  ///< transfers among these members are slower than those of equal groups (slow_links.hpp)
 };
+
+/// Outcome::partners with one member more, in the order of trace ranks; of none: 0.
+std::uint64_t digest_of_partners(std::uint64_t others, std::int32_t trace_rank);
 
 /// A communicator that a trace rank is a member of.
 struct PathCommunicator {
@@ -58,9 +61,11 @@ struct PathArrival {
   /// Of its work, known without peers to be too much: kernels that take longer than on other GPUs, or are more than a
   /// pipeline stage's part of the layers; an idle GPU whose host is late more often than those of other ranks.
   Nanoseconds surplus_ns = 0;
-  Nanoseconds excess_work_ns = 0;  ///< beyond what is usual for peers; may be negative; 0 where there are none
-  Nanoseconds excess_wait_ns = 0;  ///< likewise, of what compute waited
-  Nanoseconds own_excess_ns = 0;   ///< excess work since the latest blocking collective
+  Nanoseconds excess_work_ns = 0;      ///< beyond what is usual for peers; may be negative; 0 where there are none
+  Nanoseconds excess_wait_ns = 0;      ///< likewise, of what compute waited
+  Nanoseconds excess_transfer_ns = 0;  ///< likewise, of a transfer over a slow link that compute waited for; else 0
+  /// Excess work since the latest blocking collective, and excess transfers since the rank was tied to the others.
+  Nanoseconds own_excess_ns = 0;
 };
 
 struct Path {
@@ -68,10 +73,11 @@ struct Path {
   std::uint64_t kind = 0;  ///< part of the role that is known from the start
   std::uint64_t role = 0;  ///< equal for ranks whose steps consist of the same operations on communicators alike
   Nanoseconds first_step_ns = no_time;  ///< start of the first step, if its own: work can be measured from there
-  std::vector<PathCommunicator> communicators;  ///< by key
-  std::vector<PathArrival> arrivals;            ///< by Arrival::index
-  std::vector<Nanoseconds> work_before_ns;      ///< excess work of the arrivals before each; one entry more
-  std::vector<Nanoseconds> waiting_before_ns;   ///< excess waiting of those that were blocking
+  std::vector<PathCommunicator> communicators;   ///< by key
+  std::vector<PathArrival> arrivals;             ///< by Arrival::index
+  std::vector<Nanoseconds> work_before_ns;       ///< excess work of the arrivals before each; one entry more
+  std::vector<Nanoseconds> waiting_before_ns;    ///< excess waiting of those that were blocking
+  std::vector<Nanoseconds> transfers_before_ns;  ///< excess transfers, likewise
 };
 
 /// `arrivals` are in order of Arrival::index, on the clock of `steps`; `communicators` holds each of theirs, by key.
@@ -101,10 +107,11 @@ struct WorkSample {
   std::int32_t step = -1;
   std::int32_t trace_rank = -1;
   std::int32_t index = -1;
-  std::uint32_t reserved = 0;
+  std::uint32_t slow_link = 0;  ///< 1: as Outcome's
   Nanoseconds work_ns = 0;
-  Nanoseconds surplus_ns = 0;  ///< PathArrival's, at most work_ns
-  Nanoseconds wait_ns = 0;     ///< without the surplus: whoever waited would have waited so much longer
+  Nanoseconds surplus_ns = 0;   ///< PathArrival's, at most work_ns
+  Nanoseconds wait_ns = 0;      ///< without the surplus: whoever waited would have waited so much longer
+  Nanoseconds transfer_ns = 0;  ///< that compute waited for, from the latest enter on
 };
 
 /// What is usual at the place of one sample; no_time where it has no peer there. Trivially copyable.
@@ -113,19 +120,24 @@ struct UsualWork {
   std::int32_t index = -1;
   Nanoseconds work_ns = no_time;
   Nanoseconds wait_ns = no_time;
+  Nanoseconds transfer_ns = no_time;
 };
 
 /// Samples of a path that peers can be compared with.
 std::vector<WorkSample> work_samples(const Path& path);
 
-/// Medians (the lower one of two) over the samples of equal role, symbol, place and step, of work and wait without
-/// surplus: where all peers share one trouble, such as the slow GPUs of a whole pipeline stage, it still shows. Any
-/// order; parallel to the input.
+/// Medians (the lower one of two) over the samples of equal role, symbol, place and step, of transfer, and of work and
+/// wait without surplus: where all peers share one trouble, such as the slow GPUs of a whole pipeline stage, it still
+/// shows. Any order; parallel to the input.
 std::vector<UsualWork> usual_work(std::span<const WorkSample> samples);
 
 /// Sets the excess of each arrival, `usual` being that of the path's own samples in any order. A rank that has no peer
 /// at a place is compared with itself in other steps; that cannot show what lasts, so it is compared without its
 /// surplus.
 void set_excess(Path& path, std::span<const UsualWork> usual);
+
+/// What an arrival adds to the time that its rank took longer than its peers: the work before it, and its transfer
+/// where that goes over a slow link. After set_excess.
+Nanoseconds excess_at(const Path& path, std::size_t arrival);
 
 }  // namespace nsys_explain::analysis

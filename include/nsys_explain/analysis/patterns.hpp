@@ -15,12 +15,12 @@ struct PatternVerdict {
   std::optional<std::size_t> period;  ///< periodic: steps from one delay to the next
 };
 
-/// Pattern of a series of delay costs, one per step (or per span of time). A step counts as delayed if it costs more
-/// than an eighth of what a typical delayed step costs, and more than `noise_ns`. Periodic: at least four fifths of the
-/// steps of one phase are delayed and hold four fifths of the delayed steps (smallest such period). Else the run of
-/// steps in which delays are dense (maximal sum of 2 per delayed and -1 per other step): if it covers the series but
-/// for a tenth, at least one step, persistent; else transient.
-PatternVerdict judge_pattern(std::span<const std::int64_t> cost_ns, Nanoseconds noise_ns);
+/// Pattern of a series of delays, not below 0, one per step (or per span of time). A step counts as delayed if its
+/// delay is more than an eighth of that of a typical delayed step, and more than `noise_ns`. Periodic: at least four
+/// fifths of the steps of one phase are delayed and hold four fifths of the delayed steps (smallest such period). Else
+/// the run of steps in which delays are dense (maximal sum of 2 per delayed and -1 per other step): if it covers the
+/// series but for a tenth, at least one step, persistent; else transient.
+PatternVerdict judge_pattern(std::span<const std::int64_t> delay_ns, Nanoseconds noise_ns);
 
 /// True where delays wander: half of all cost and more lies in bins of which one rank has half and more, and no rank
 /// has half of that. `cost_ns[r * bins + b]` is what rank r costs in bin b.

@@ -25,6 +25,10 @@ namespace nsys_explain::analysis {
 std::vector<SlowLink> find_slow_links(std::span<const TransferGroup> groups, std::span<const std::string> names,
                                       const NodeOfRank& node_of, std::span<const std::string> hosts);
 
+/// Trace ranks (ascending) of each group that is slow for most of the time that can be judged.
+std::vector<std::vector<std::int32_t>> slow_groups(std::span<const TransferGroup> groups,
+                                                   std::span<const std::string> names, const NodeOfRank& node_of);
+
 /// Table `slow_links`: a row per place.
 Table slow_links_table(std::span<const SlowLink> links);
 

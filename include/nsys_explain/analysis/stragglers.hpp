@@ -21,15 +21,25 @@ std::size_t bin_of_step(std::size_t step, std::size_t steps);
 /// Bins of time where no steps are known.
 inline constexpr std::size_t time_bins = 64;
 
+/// A trace rank that is the place of a slow link by itself, and all with whom it exchanges slowly, itself among them:
+/// every slow transfer of its makes them late, too. Indices, ascending.
+struct SlowRank {
+  std::size_t rank = 0;
+  std::vector<std::size_t> partners;
+};
+
 /// Delays of all trace ranks, the same on every tool rank; ranks by index.
 struct JobDelays {
   std::size_t bins = 0;
-  bool by_step = false;                     ///< bins are steps (or equally many in a row), else spans of time
-  std::vector<std::uint64_t> role;          ///< Path::role
-  std::vector<std::int64_t> cost_ns;        ///< delay cost by rank, then bin
-  std::vector<GpuSpeed> speed;              ///< against GPUs that run the same kernels
-  std::vector<StageBalance> stages;         ///< of a pipeline; empty where there is none
-  std::vector<Nanoseconds> excess_work_ns;  ///< by rank, then bin: work beyond that of peers; may be negative
+  bool by_step = false;               ///< bins are steps (or equally many in a row), else spans of time
+  std::vector<std::uint64_t> role;    ///< Path::role
+  std::vector<std::int64_t> cost_ns;  ///< delay cost by rank, then bin
+  std::vector<GpuSpeed> speed;        ///< against GPUs that run the same kernels
+  std::vector<StageBalance> stages;   ///< of a pipeline; empty where there is none
+  /// By rank, then bin: work beyond that of peers, and transfers over slow links; may be negative.
+  std::vector<Nanoseconds> excess_work_ns;
+  std::vector<Nanoseconds> slow_transfer_ns;  ///< by rank: the transfers in it
+  std::vector<SlowRank> slow_ranks;
 
   /// Over the run.
   Nanoseconds excess_of(std::size_t rank) const;
@@ -74,12 +84,14 @@ struct Named {
   std::vector<UnprovenStraggler> unproven;  ///< likewise; only where steps are known
 };
 
-/// Names the trace ranks, or places, whose delays cost the others more than chance among their likes (ranks of one
-/// role, places of the same roles) allows, or whose GPUs are known to be slow by their kernels, or that are a pipeline
-/// stage with more than its part of the layers, which need no likes; and enough to matter; of places that share
-/// lateness the smallest that explains it (levels.hpp). One culprit is taken out before the next is looked for, so the
-/// smaller of two stays visible. A place two of whose culprits are late at other times than each other is not taken for
-/// one. `ranks`, `totals` and `delays` are parallel. Patterns are left to judge_pattern.
+/// Names the trace ranks, or places, that take longer themselves, and whose delays cost the others more, than chance
+/// among their likes (ranks of one role, places of the same roles) allows, or whose GPUs are known to be slow by their
+/// kernels, or that are a pipeline stage with more than its part of the layers, which need no likes; and enough to
+/// matter; of places that share lateness the smallest that explains it (levels.hpp). One culprit is taken out before
+/// the next is looked for, so the smaller of two stays visible. Those who are late by transfers through one slow trace
+/// rank are named as that rank, with the cost of all their delays. A place two of whose culprits are late at other
+/// times than each other is not taken for one. `ranks`, `totals` and `delays` are parallel. Patterns are left to
+/// judge_pattern.
 Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays,
                       std::span<const Grouping> groupings, const StragglerCriteria& criteria = {});
 

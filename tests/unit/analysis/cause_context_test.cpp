@@ -15,6 +15,9 @@ struct Scene {
     report.ranks.resize(4);
     for (std::int32_t r = 0; r < 4; ++r) report.ranks[static_cast<std::size_t>(r)].trace_rank = r;
     delays.speed.resize(4);
+    delays.bins = 2;
+    delays.excess_work_ns.assign(8, 0);
+    delays.slow_transfer_ns.assign(4, 0);
     straggler.trace_rank = 2;
     straggler.trace_ranks = {2};
   }
@@ -62,15 +65,24 @@ TEST(CauseContext, KernelsThatRunElsewhereTellWhereNoPeerDoes) {
   EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::unknown) << "of a place, all GPUs must be slow";
 }
 
-TEST(CauseContext, ASlowLinkExplainsWhatNothingElseDoes) {
+TEST(CauseContext, ASlowLinkIsTheCauseWhereItsTransfersAreMostOfWhatTakesLonger) {
   Scene scene;
   scene.slow_link({1, 3});
-  EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::unknown) << "not on that link";
   scene.slow_link({1, 2});
-  EXPECT_EQ(scene.cause_after(Cause::launch_starved), Cause::launch_starved);
+  EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::unknown) << "a slow link that compute did not wait for";
+  scene.delays.excess_work_ns[2 * 2] = 9'000'000;
+  scene.delays.slow_transfer_ns[2] = 4'000'000;
+  EXPECT_EQ(scene.cause_after(Cause::launch_starved), Cause::launch_starved) << "less than half of it";
   EXPECT_TRUE(scene.straggler.evidence.empty());
+  scene.delays.slow_transfer_ns[2] = 6'000'000;
+  scene.delays.speed[2] = {2, 10, 1.2, 1e-9, true};
   EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::slow_link);
-  EXPECT_NE(scene.straggler.evidence.back().find("2.50 times"), std::string::npos);
+  ASSERT_EQ(scene.straggler.evidence.size(), 1U);
+  EXPECT_EQ(
+      scene.straggler.evidence[0],
+      "transfers that compute waited for, from the latest enter on, took 6.000 ms longer than its peers' over the "
+      "run (mean of its trace ranks), all else 3.000 ms; transfers through the link between trace ranks 1 and 2 "
+      "take 2.50 times as long as equal ones elsewhere (table slow_links)");
 }
 
 TEST(CauseContext, ClocksAndPowerStandBesideThoseOfTheOtherGpus) {

@@ -73,9 +73,11 @@ struct Job {
     for (Path& path : paths) {
       path.work_before_ns.assign(1, 0);
       path.waiting_before_ns.assign(1, 0);
+      path.transfers_before_ns.assign(1, 0);
       for (const PathArrival& arrival : path.arrivals) {
         path.work_before_ns.push_back(path.work_before_ns.back() + arrival.excess_work_ns);
         path.waiting_before_ns.push_back(path.waiting_before_ns.back() + arrival.excess_wait_ns);
+        path.transfers_before_ns.push_back(path.transfers_before_ns.back() + arrival.excess_transfer_ns);
       }
       const OpeningClaims opening = opening_claims(path);
       for (const Claim& claim : opening.claims) open[{claim.trace_rank, claim.index}].push_back(claim);
@@ -162,6 +164,18 @@ TEST(DelayCosts, StructureIsNobodysDelay) {
   const auto costs = job.settle_all();
   EXPECT_EQ(costs.of_rank[1], 5);
   EXPECT_EQ(costs.unattributed, 795);
+}
+
+TEST(DelayCosts, SlowTransfersAreADelayOfTheirOwn) {
+  // Ranks 0 and 1 meet over a slow link, 40 longer than others take; then rank 0 meets rank 2, which waits for it.
+  Job job(3);
+  job.meet(1, {{0, {100, 0}}, {1, {100, 0}}});
+  job.paths[0].arrivals[0].excess_transfer_ns = 40;
+  job.now[0] += 40;
+  job.meet(2, {{0, {50, 0}}, {2, {150, 0}}});
+  const auto costs = job.settle_all();
+  EXPECT_EQ(costs.of_rank, (std::vector<Nanoseconds>{40, 0, 0}));
+  EXPECT_EQ(costs.unattributed, 0);
 }
 
 TEST(DelayCosts, AttributedAndUnattributedAreAllWaitsToTheNanosecond) {

@@ -69,7 +69,7 @@ TEST(Path, OneThatQueuedBehindAnotherMayHaveBeenReadyLongBefore) {
 Path with_usual(Path path, const std::vector<Nanoseconds>& usual_work) {
   std::vector<UsualWork> usual;
   for (std::size_t i = 0; i < usual_work.size(); ++i)
-    if (usual_work[i] != no_time) usual.push_back({3, static_cast<std::int32_t>(i), usual_work[i], 0});
+    if (usual_work[i] != no_time) usual.push_back({3, static_cast<std::int32_t>(i), usual_work[i], 0, 0});
   set_excess(path, usual);
   return path;
 }
@@ -169,7 +169,7 @@ TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
   }
   Path path = path_of(arrivals, {StepSource::nvtx, {0, 1000, 2000, 3000, 4000, 5000}, 6000});
   std::vector<UsualWork> usual;
-  for (const WorkSample& s : work_samples(path)) usual.push_back({s.trace_rank, s.index, no_time, no_time});
+  for (const WorkSample& s : work_samples(path)) usual.push_back({s.trace_rank, s.index});
   set_excess(path, usual);
   EXPECT_EQ(path.arrivals[9].excess_work_ns, 70);
   EXPECT_EQ(path.arrivals[7].excess_work_ns, 0);
@@ -186,15 +186,33 @@ TEST(Excess, OfARankWithoutPeersHoldsWhatItsKernelsTakeLongerThanElsewhere) {
   Path path = path_of(arrivals, {StepSource::nvtx, {0, 100 * ms, 200 * ms, 300 * ms, 400 * ms, 500 * ms}, 600 * ms});
   for (std::size_t i = 1; i < arrivals.size(); i += 2) path.arrivals[i].surplus_ns = 5 * ms;
   std::vector<UsualWork> usual;
-  for (const WorkSample& s : work_samples(path)) usual.push_back({s.trace_rank, s.index, no_time, no_time});
+  for (const WorkSample& s : work_samples(path)) usual.push_back({s.trace_rank, s.index});
   Path compared = path;
   set_excess(path, usual);
   EXPECT_EQ(path.arrivals[7].excess_work_ns, 5 * ms) << "30 ms like every time, 5 of them too many";
   EXPECT_EQ(path.work_before_ns.back(), 6 * 5 * ms);
   EXPECT_EQ(path.arrivals[7].excess_wait_ns, 0) << "it was the last";
-  for (UsualWork& u : usual) u = {u.trace_rank, u.index, 28 * ms, 0};
+  for (UsualWork& u : usual) u = {u.trace_rank, u.index, 28 * ms, 0, 0};
   set_excess(compared, usual);
   EXPECT_EQ(compared.arrivals[7].excess_work_ns, 2 * ms) << "peers know better";
+}
+
+TEST(Excess, OfTransfersCountsOnSlowLinksOnlyUntilTheRankMeetsTheOthersAgain) {
+  // Everybody, then twice half of them over a slow link, everybody, half of them. No work differs, nobody waits.
+  std::vector<Arrival> arrivals{arrival_ms(0, 1, 1), arrival_ms(3, 7, 2), arrival_ms(9, 14, 2), arrival_ms(16, 17, 1),
+                                arrival_ms(19, 23, 2)};
+  Path path = path_of(arrivals);
+  for (PathArrival& one : path.arrivals) one.outcome.slow_link = one.communicator == 2;
+  const Nanoseconds ms = 1'000'000;
+  std::vector<UsualWork> usual;
+  for (std::int32_t i = 0; i < 5; ++i) usual.push_back({3, i, i == 0 ? no_time : 2 * ms, 0, ms / 2});
+  set_excess(path, usual);
+  EXPECT_EQ(path.arrivals[1].excess_transfer_ns, 3'500'000);
+  EXPECT_EQ(path.arrivals[3].excess_transfer_ns, 0) << "its link is not known to be slow: ends differ by chance";
+  EXPECT_EQ(path.transfers_before_ns, (std::vector<Nanoseconds>{0, 0, 3'500'000, 8'000'000, 8'000'000, 11'500'000}));
+  EXPECT_EQ(path.arrivals[2].own_excess_ns, 0) << "who shares the slow transfer does not wait for it again";
+  EXPECT_EQ(path.arrivals[3].own_excess_ns, 8'000'000);
+  EXPECT_EQ(path.arrivals[4].own_excess_ns, 0);
 }
 
 TEST(Blocking, ComputeThatGoesOnDoesNotWait) {

@@ -111,6 +111,15 @@ TEST(SlowLinks, OneSlowRankIsNamed) {
   }
 }
 
+TEST(SlowLinks, GroupsThatAreSlowAreListed) {
+  SimulatedGroups job{4, 4, 2};
+  job.slow = [](const auto& members) { return has(members, 6) ? 2.0 : 1.0; };
+  const std::vector<TransferGroup> all = job.groups(3);
+  // Tensor index 2, data index 1, stage 0: its tensor group, its data group, its neighbour in the next stage.
+  EXPECT_EQ(slow_groups(all, std::vector<std::string>(all.size(), "c"), job.nodes()),
+            (std::vector<std::vector<std::int32_t>>{{2, 6, 10, 14}, {4, 5, 6, 7}, {6, 22}}));
+}
+
 TEST(SlowLinks, SlowLinkBetweenTwoNodesIsNamed) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SimulatedGroups job{4, 1, 6};  // six nodes in a pipeline

@@ -74,6 +74,7 @@ struct Case {
     delays.speed.resize(count);
     delays.cost_ns.assign(count * case_bins, 0);
     delays.excess_work_ns.assign(count * case_bins, 0);
+    delays.slow_transfer_ns.assign(count, 0);
     for (std::size_t r = 0; r < count; ++r) {
       ranks[r].trace_rank = static_cast<std::int32_t>(r);
       ranks[r].budget.window_ns = 1'000'000'000;
@@ -207,6 +208,34 @@ TEST(Stragglers, TwoCulpritsOfOneSmallNodeAreNotTheNode) {
   const auto node = two_culprits(false).stragglers(nodes);
   ASSERT_EQ(node.size(), 1U) << "late at the same times";
   EXPECT_EQ(node[0].place, "b");
+}
+
+TEST(Stragglers, CostWithoutWorkOfItsOwnConvictsNobody) {
+  // Always the last, and charged with what noise adds; what it did itself took now longer, now less long than usual.
+  Case c = made([](std::size_t) { return 5; }, 10'000'000);
+  for (std::size_t b = 0; b < case_bins; ++b)
+    for (std::size_t r = 0; r < 8; ++r)
+      c.delays.excess_work_ns[r * case_bins + b] = anybody(b * 8 + r) < 4 ? 900'000 : -900'000;
+  EXPECT_TRUE(c.stragglers().empty());
+}
+
+TEST(Stragglers, WhoIsLateByTheTransfersOfOneSlowRankIsThatRank) {
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b) {
+    c.delay(2, b, 10'000'000);
+    c.delay(3, b, 7'000'000);
+  }
+  c.delays.slow_ranks = {{3, {2, 3, 7}}};
+  for (const std::size_t r : {2U, 3U}) c.delays.slow_transfer_ns[r] = c.delays.excess_of(r) * 3 / 10;
+  EXPECT_EQ(c.stragglers().size(), 2U) << "most of it is work";
+  for (const std::size_t r : {2U, 3U}) c.delays.slow_transfer_ns[r] = c.delays.excess_of(r) * 6 / 10;
+  const auto stragglers = c.stragglers();
+  ASSERT_EQ(stragglers.size(), 1U);
+  EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{3}));
+  EXPECT_EQ(stragglers[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 17'000'000);
+  EXPECT_NE(stragglers[0].evidence.back().find("trace ranks 2 exchange with it"), std::string::npos);
+  c.delays.slow_ranks = {{3, {3, 7}}};
+  EXPECT_EQ(c.stragglers().size(), 2U) << "the other does not exchange with it";
 }
 
 TEST(Stragglers, TooFewStepsAreSaidToBeTooFew) {
