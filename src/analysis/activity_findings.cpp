@@ -94,10 +94,8 @@ void add_idle(const JobReport& report, const Windows& windows, std::vector<Findi
         {id,
          severity_of(part),
          fmt::format("{:.1f}% of GPU time is idle {}", 100 * part, title),
-         {fmt::format("{:.3f} GPU-seconds in {} gaps, the longest {:.3f} ms; GPUs are idle for {:.3f} of {:.3f} "
-                      "GPU-seconds in all",
-                      seconds(idle->total_ns), idle->count, static_cast<double>(idle->max_ns) * 1e-6, seconds(idle_ns),
-                      seconds(windows.ranks_ns)),
+         {fmt::format("{} in {} gaps, the longest {:.3f} ms; GPUs are idle for {} in all", gpu_time(idle->total_ns),
+                      idle->count, static_cast<double>(idle->max_ns) * 1e-6, gpu_time_of(idle_ns, windows.ranks_ns)),
           fmt::format("rows: idle_gaps where cause = '{}'", cause)},
          recommendation});
   };
@@ -111,8 +109,8 @@ void add_idle(const JobReport& report, const Windows& windows, std::vector<Findi
         {"gpu-idle",
          severity_of(part),
          fmt::format("GPUs are idle for {}{:.1f}% of their time", told_ns > 0 ? "another " : "", 100 * part),
-         {fmt::format("{:.3f} of {:.3f} GPU-seconds between the first and the last GPU activity of each trace rank",
-                      seconds(idle_ns - told_ns), seconds(windows.ranks_ns))},
+         {fmt::format("{} between the first and the last GPU activity of each trace rank",
+                      gpu_time_of(idle_ns - told_ns, windows.ranks_ns))},
          "look for late launches, synchronising calls and input pipelines on the host; CUDA graphs cut launch cost"});
   }
 }
@@ -142,10 +140,10 @@ void add_tail(const ActivitySummary& activity, const Windows& windows, std::vect
       {"kernel-tail",
        FindingSeverity::low,
        fmt::format("the slow executions of kernel {} cost {:.1f}% of GPU time", short_name(tail.name), 100 * part),
-       {fmt::format(
-            "{:.3f} GPU-seconds more than if all {} executions of grid {} had taken the median; the longest took "
-            "{:.3f} ms",
-            tail.excess_ns * 1e-9, tail.count, tail.launch, static_cast<double>(tail.max_ns) * 1e-6),
+       {fmt::format("{} more than if all {} executions of grid {} had taken the median; the longest took "
+                    "{:.3f} ms",
+                    gpu_time(static_cast<Nanoseconds>(tail.excess_ns)), tail.count, tail.launch,
+                    static_cast<double>(tail.max_ns) * 1e-6),
         "rows: kernels_by_launch of that name and grid, kernel_histogram of that name"},
        "see whether the slow executions run beside other work (communication, copies, other streams) or work on "
        "other data or sizes; if neither, look at clocks and memory traffic"});
@@ -164,8 +162,8 @@ void add_copies(const JobReport& report, const Windows& windows, std::vector<Fin
     findings.push_back({id,
                         severity_of(part),
                         fmt::format("{:.1f}% of GPU time is {}", 100 * part, title),
-                        {fmt::format("{:.3f} GPU-seconds in {} copies, {:.3f} GB", seconds(cases->total_ns),
-                                     cases->count, static_cast<double>(cases->bytes) * 1e-9),
+                        {fmt::format("{} in {} copies, {:.3f} GB", gpu_time(cases->total_ns), cases->count,
+                                     static_cast<double>(cases->bytes) * 1e-9),
                          fmt::format("rows: expert_rule_cases where rule = '{}'", rule)},
                         recommendation});
   };
@@ -177,15 +175,13 @@ void add_copies(const JobReport& report, const Windows& windows, std::vector<Fin
   const double part = share(exposed_ns - told_ns, windows.ranks_ns);
   if (part < exposed_copies_worth_telling) return;
   std::vector<std::string> evidence = {
-      fmt::format("{:.3f} of {:.3f} GPU-seconds in which nothing but copies and sets ran", seconds(exposed_ns),
-                  seconds(windows.ranks_ns))};
+      fmt::format("{} in which nothing but copies and sets ran", gpu_time_of(exposed_ns, windows.ranks_ns))};
   if (!report.activity.transfers.empty()) {
     const NamedTotal& most =
         *std::max_element(report.activity.transfers.begin(), report.activity.transfers.end(),
                           [](const NamedTotal& a, const NamedTotal& b) { return a.total_ns < b.total_ns; });
-    evidence.push_back(fmt::format("most of it {}: {:.3f} GB in {} operations and {:.3f} GPU-seconds, {:.1f} GB/s",
-                                   most.name, static_cast<double>(most.bytes) * 1e-9, most.count,
-                                   seconds(most.total_ns),
+    evidence.push_back(fmt::format("most of it {}: {:.3f} GB in {} operations and {}, {:.1f} GB/s", most.name,
+                                   static_cast<double>(most.bytes) * 1e-9, most.count, gpu_time(most.total_ns),
                                    static_cast<double>(most.bytes) / static_cast<double>(most.total_ns)));
   }
   evidence.push_back("rows: copy_engines, memory_transfers, memory_time, memory_size");

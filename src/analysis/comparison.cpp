@@ -127,6 +127,34 @@ void compare_section(Comparison& comparison, const Section& section, const RunTa
   if (was && is) append_by_weight(comparison.changes, changes_by_name(section.topic, *was, *is, tolerance));
 }
 
+/// Count and total of every compute kernel, over all trace ranks.
+std::map<std::string, std::pair<double, double>> compute_kernels(const RunTables& run) {
+  std::map<std::string, std::pair<double, double>> sums;
+  const Table* table = table_with(run, "kernels", {"name", "communication", "count", "total_ns"});
+  if (table == nullptr) return sums;
+  const auto& communication = column<std::int64_t>(*table, "communication");
+  for (std::size_t r = 0; r < communication.size(); ++r) {
+    if (communication[r] != 0) continue;
+    auto& [count, total] = sums[column<std::string>(*table, "name")[r]];
+    count += static_cast<double>(column<std::int64_t>(*table, "count")[r]);
+    total += static_cast<double>(column<std::int64_t>(*table, "total_ns")[r]);
+  }
+  return sums;
+}
+
+/// Comparison::kernel_time_ratio.
+std::optional<double> compare_kernel_times(const RunTables& base, const RunTables& current) {
+  const auto before = compute_kernels(base);
+  double expected_ns = 0, measured_ns = 0;
+  for (const auto& [name, now] : compute_kernels(current)) {
+    const auto was = before.find(name);
+    if (was == before.end() || was->second.first <= 0) continue;
+    expected_ns += now.first * was->second.second / was->second.first;
+    measured_ns += now.second;
+  }
+  return expected_ns > 0 ? std::optional(measured_ns / expected_ns) : std::nullopt;
+}
+
 // Series: a value per step or per collective.
 
 using Series = std::map<std::string, std::vector<double>>;
@@ -313,6 +341,7 @@ Comparison compare_runs(std::vector<RunTables> bases, RunTables current, const C
                     comparison.base().trace_ranks, comparison.current().trace_ranks));
   }
   compare_tables(comparison, bases.back(), current, options.tolerance);
+  comparison.kernel_time_ratio = compare_kernel_times(bases.back(), current);
   comparison.trends = find_trends(comparison, options.tolerance);
   return comparison;
 }

@@ -41,20 +41,20 @@ void add_budget_findings(const JobReport& report, const JobTotals& totals, std::
         {"exposed-communication",
          severity_of(part),
          fmt::format("{:.1f}% of GPU time is communication that no compute hides", 100 * part),
-         {fmt::format("{:.3f} of {:.3f} GPU-seconds, summed over {} trace ranks", seconds(totals.exposed),
-                      seconds(totals.window), report.ranks.size()),
-          fmt::format("of {:.3f} GPU-seconds of communication, hidden or not, {:.0f}% are waiting for late members",
-                      seconds(totals.communication), 100 * waiting)},
+         {fmt::format("{}, summed over {} trace ranks", gpu_time_of(totals.exposed, totals.window),
+                      report.ranks.size()),
+          fmt::format("of communication ({}, hidden or not) {:.0f}% are waiting for late members",
+                      gpu_time(totals.communication), 100 * waiting)},
          waiting > 0.5 ? "most communication is waiting: see who is late before tuning the network"
                        : "overlap it with compute (bucket sizes, prefetching, separate streams), or move fewer bytes"});
   }
   if (const double part = share(totals.opaque, totals.window); part >= worth_telling) {
-    findings.push_back({"opaque-graphs",
-                        severity_of(part),
-                        fmt::format("{:.1f}% of GPU time lies inside CUDA graphs recorded as one interval", 100 * part),
-                        {fmt::format("{:.3f} GPU-seconds whose kernels, collectives among them, are invisible",
-                                     seconds(totals.opaque))},
-                        "capture again with: nsys profile -t cuda,nvtx --cuda-graph-trace=node ..."});
+    findings.push_back(
+        {"opaque-graphs",
+         severity_of(part),
+         fmt::format("{:.1f}% of GPU time lies inside CUDA graphs recorded as one interval", 100 * part),
+         {fmt::format("{} whose kernels, collectives among them, are invisible", gpu_time(totals.opaque))},
+         "capture again with: nsys profile -t cuda,nvtx --cuda-graph-trace=node ..."});
   }
 }
 

@@ -23,10 +23,9 @@ void add_slow_links(const JobReport& report, std::vector<Finding>& findings) {
     Finding finding;
     finding.id = "slow-link";
     finding.severity = severity_of(share(link.lost_ns, window_ns), severe_loss);
-    finding.title = fmt::format(
-        "transfers through {} take {:.2f} times as long as equal ones elsewhere: {:.3f} "
-        "GPU-seconds in {} collectives",
-        describe(link), link.slowdown, seconds(link.lost_ns), link.instances);
+    finding.title =
+        fmt::format("transfers through {} take {:.2f} times as long as equal ones elsewhere: {} in {} collectives",
+                    describe(link), link.slowdown, gpu_time(link.lost_ns), link.instances);
     finding.evidence.push_back(
         fmt::format("{} slow groups of trace ranks have it in common, {} groups without it are not slow",
                     link.slow_groups, link.fast_groups));

@@ -107,6 +107,12 @@ RunProfile profile_run(const RunTables& run) {
     profile.rank_means_ns.push_back({figure, std::accumulate(values.begin(), values.end(), 0.0) / count});
   }
   profile.categories = category_times(run, count);
+  if (const Table* findings = table_with(run, "findings", {"id", "severity", "title"})) {
+    for (std::size_t r = 0; r < findings->row_count(); ++r)
+      profile.findings.push_back({column<std::string>(*findings, "id")[r],
+                                  column<std::string>(*findings, "severity")[r],
+                                  column<std::string>(*findings, "title")[r]});
+  }
   return profile;
 }
 

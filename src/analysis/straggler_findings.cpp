@@ -120,12 +120,11 @@ void add_straggler_findings(const JobReport& report, std::vector<Finding>& findi
     finding.id = "straggler";
     const double cost = share(straggler.delay_cost_ns, time.all_windows_ns);
     finding.severity = std::min(FindingSeverity::medium, severity_of(cost, severe_cost));
-    finding.title = fmt::format("{} makes the others wait: {:.3f} GPU-seconds, {:.1f}% of all GPU time; {}",
-                                culprit_name(straggler), seconds(straggler.delay_cost_ns), 100 * cost,
-                                cause_meaning(straggler.cause));
+    finding.title = fmt::format("{} makes the others wait: {}, {:.1f}% of all GPU time; {}", culprit_name(straggler),
+                                gpu_time(straggler.delay_cost_ns), 100 * cost, cause_meaning(straggler.cause));
     finding.evidence.push_back(fmt::format(
-        "at this rate the waiting costs {:.1f} GPU-hours per day: {:.3f} GPU-seconds in {:.3f} s of the job",
-        24 * share(straggler.delay_cost_ns, time.span_ns), seconds(straggler.delay_cost_ns), seconds(time.span_ns)));
+        "at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
+        24 * share(straggler.delay_cost_ns, time.span_ns), gpu_time(straggler.delay_cost_ns), seconds(time.span_ns)));
     finding.evidence.push_back(
         fmt::format("{}; rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1, "
                     "straggler_cases and straggler_differences where trace_rank = {}",
@@ -158,13 +157,12 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   finding.id = "rotating-delay";
   finding.severity = severity_of(cost, severe_cost);
   finding.title = fmt::format(
-      "delays that wander from trace rank to trace rank cost {:.3f} GPU-seconds, {:.1f}% of all GPU time; nobody is "
-      "late "
+      "delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; nobody is late "
       "as a rule",
-      seconds(unnamed_ns), 100 * cost);
+      gpu_time(unnamed_ns), 100 * cost);
   finding.evidence.push_back(
-      fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {:.3f} GPU-seconds in {:.3f} s of the job",
-                  24 * share(unnamed_ns, time.span_ns), seconds(unnamed_ns), seconds(time.span_ns)));
+      fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
+                  24 * share(unnamed_ns, time.span_ns), gpu_time(unnamed_ns), seconds(time.span_ns)));
   finding.evidence.push_back(
       fmt::format("{} trace ranks have a part in it, and the largest is {:.1f}% (trace rank {}); in most steps one of "
                   "them holds up "

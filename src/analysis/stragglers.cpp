@@ -392,10 +392,10 @@ std::vector<UnprovenStraggler> find_unproven(std::span<const RankSummary> ranks,
                                 one.trace_ranks.end()) != straggler.trace_ranks.end();
     });
     if (explained || one.cost_share < criteria.unproven_cost_share) continue;
-    // The logarithm of the bound is a sum over independent steps.
-    one.steps = static_cast<std::int64_t>(delays.bins);
+    // The logarithm of the bound is a sum over independent bins, each of equally many steps.
+    one.steps = static_cast<std::int64_t>(delays.steps);
     one.steps_needed = static_cast<std::int64_t>(
-        std::ceil(static_cast<double>(delays.bins) * std::log(limit) / std::log(one.p_value)));
+        std::ceil(static_cast<double>(delays.steps) * std::log(limit) / std::log(one.p_value)));
     unproven.push_back(std::move(one));
   }
   std::stable_sort(unproven.begin(), unproven.end(),

@@ -10,7 +10,6 @@
 
 #include "nsys_explain/analysis/delay_costs.hpp"
 #include "nsys_explain/analysis/path.hpp"
-#include "nsys_explain/analysis/patterns.hpp"
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/clock/job_time.hpp"
 #include "work_surplus.hpp"
@@ -276,6 +275,7 @@ class Ledger {
         end_ns_(end_ns),
         steps_(steps.start_ns.size()) {
     delays.by_step = steps_ > 0;
+    delays.steps = steps_;
     delays.bins = delays.by_step ? analysis::bins_of_steps(steps_) : analysis::time_bins;
     delays.role.assign(job.numbers.size(), 0);
     delays.cost_ns.assign(job.numbers.size() * delays.bins, 0);
@@ -416,7 +416,7 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
         row.own_lateness_ns += std::clamp<Nanoseconds>(arrival.own_excess_ns, 0, arrival.outcome.lateness_ns);
       row.wait_ns += arrival.outcome.wait_ns;
       row.delay_cost_ns += cost[i];
-      row.excess_ns += analysis::excess_at(rank->path, i);
+      row.excess_ns += analysis::excess_at(rank.path, i);
     }
   }
   for (const CausedWait& caused : communicator.all_to_all(std::move(outgoing)).values) {
@@ -497,87 +497,6 @@ Attribution add_up(const exchange::Communicator& communicator, const JobRanks& j
   return attribution;
 }
 
-/// Collective: sets pattern and steps of the stragglers from what they took longer than their peers, step by step. Not
-/// from what that cost: beside a greater delay of somebody else the same lateness costs nothing.
-void judge_patterns(const exchange::Communicator& communicator, const JobRanks& job, const Attribution& attribution,
-                    std::vector<Straggler>& stragglers) {
-  const analysis::JobDelays& delays = attribution.delays;
-  const std::size_t count = delays.by_step ? attribution.steps.start_ns.size() : delays.bins;
-  for (Straggler& straggler : stragglers) {
-    std::vector<std::int64_t> series(count, 0);
-    const auto covers = [&](std::int32_t trace_rank) {
-      return std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), trace_rank);
-    };
-    if (delays.by_step) {
-      for (const StepRow& row : attribution.step_rows) {
-        if (covers(row.trace_rank))
-          series[static_cast<std::size_t>(row.step - attribution.steps.first_number)] += row.excess_ns;
-      }
-      series = communicator.sum(series);
-    } else {
-      for (const std::int32_t trace_rank : straggler.trace_ranks)
-        for (std::size_t b = 0; b < count; ++b)
-          series[b] += delays.excess_work_ns[job.index_of(trace_rank) * delays.bins + b];
-    }
-    for (std::int64_t& excess : series) excess = std::max<std::int64_t>(0, excess);
-    // What goes on anyway: the upper quartile, over other ranks and bins.
-    std::vector<std::int64_t> others;
-    for (std::size_t r = 0; r < job.numbers.size(); ++r) {
-      const auto named = std::any_of(stragglers.begin(), stragglers.end(), [&](const Straggler& s) {
-        return std::binary_search(s.trace_ranks.begin(), s.trace_ranks.end(), job.numbers[r]);
-      });
-      if (named) continue;
-      const auto row = delays.excess_work_ns.begin() + static_cast<std::ptrdiff_t>(r * delays.bins);
-      others.insert(others.end(), row, row + static_cast<std::ptrdiff_t>(delays.bins));
-    }
-    Nanoseconds noise_ns = 0;
-    if (!others.empty() && count > 0) {
-      const auto quartile = others.begin() + static_cast<std::ptrdiff_t>(others.size() * 3 / 4);
-      std::nth_element(others.begin(), quartile, others.end());
-      noise_ns = 2 * std::max<Nanoseconds>(0, *quartile) * static_cast<std::int64_t>(straggler.trace_ranks.size()) *
-                 static_cast<std::int64_t>(delays.bins) / static_cast<std::int64_t>(count);
-    }
-    const analysis::PatternVerdict verdict = analysis::judge_pattern(series, noise_ns);
-    straggler.pattern = verdict.pattern;
-    if (!delays.by_step) continue;
-    straggler.first_step = attribution.steps.first_number + static_cast<std::int64_t>(verdict.first);
-    straggler.last_step = attribution.steps.first_number + static_cast<std::int64_t>(verdict.last);
-    if (verdict.period) straggler.period_steps = static_cast<std::int64_t>(*verdict.period);
-  }
-}
-
-/// Costs into the ranks' summaries.
-void add_delays(const Attribution& attribution, std::vector<RankSummary>& ranks) {
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const RankDelays& delays = attribution.ranks[r];
-    ranks[r].delay_cost_ns = delays.direct_ns + delays.propagated_ns;
-    ranks[r].propagated_cost_ns = delays.propagated_ns;
-    ranks[r].unattributed_ns = delays.unattributed_ns;
-  }
-}
-
-DelaySummary summarise_delays(const Attribution& attribution, const std::vector<RankSummary>& ranks,
-                              const std::vector<Straggler>& stragglers) {
-  DelaySummary summary;
-  Nanoseconds windows = 0, named = 0;
-  for (const RankSummary& rank : ranks) {
-    summary.wait_ns += rank.wait_ns;
-    summary.attributed_ns += rank.delay_cost_ns;
-    summary.unattributed_ns += rank.unattributed_ns;
-    windows += rank.budget.window_ns;
-  }
-  for (const Straggler& straggler : stragglers) named += straggler.delay_cost_ns;
-  if (windows > 0) summary.cost_share = static_cast<double>(summary.attributed_ns) / static_cast<double>(windows);
-  summary.gpu_hours_per_day = summary.cost_share * static_cast<double>(24 * ranks.size());
-  const bool unnamed = 50 * (summary.attributed_ns - named) > windows && 2 * named < summary.attributed_ns;
-  summary.rotating = unnamed && analysis::wanders(attribution.delays.cost_ns, ranks.size(), attribution.delays.bins);
-  summary.steps = static_cast<std::int64_t>(attribution.steps.start_ns.size());
-  summary.first_step = attribution.steps.first_number;
-  constexpr const char* sources[] = {"none", "nvtx", "periodicity"};
-  summary.step_source = sources[static_cast<std::size_t>(attribution.steps.source)];
-  return summary;
-}
-
 }  // namespace
 
 Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
@@ -606,20 +525,6 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   attribution.steps = std::move(steps);
   attribution.step_rows = std::move(step_rows);
   return attribution;
-}
-
-Verdict reach_verdict(const exchange::Communicator& communicator, const JobRanks& job, std::vector<RankSummary> ranks,
-                      const analysis::Totals& totals, const Attribution& attribution,
-                      std::span<const analysis::Grouping> groupings) {
-  Verdict verdict;
-  verdict.ranks = std::move(ranks);
-  add_delays(attribution, verdict.ranks);
-  analysis::Named named = analysis::find_stragglers(verdict.ranks, totals, attribution.delays, groupings);
-  verdict.stragglers = std::move(named.stragglers);
-  verdict.unproven = std::move(named.unproven);
-  judge_patterns(communicator, job, attribution, verdict.stragglers);
-  verdict.delay = summarise_delays(attribution, verdict.ranks, verdict.stragglers);
-  return verdict;
 }
 
 }  // namespace nsys_explain::pipeline

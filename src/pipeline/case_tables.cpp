@@ -17,7 +17,9 @@ TableSchema cases_schema(std::string name, std::string description) {
                      {{"trace_rank", integer, "", "the last arriver"},
                       {"instance", integer, "", "row of collective_instances"},
                       {"last_enter_ns", integer, "ns", "job time at which it entered"},
-                      {"caused_wait_ns", integer, "ns", "waiting that would vanish without its own lateness"},
+                      {"caused_wait_ns", integer, "ns",
+                       "waiting that would vanish without its own lateness; where the case is "
+                       "the longest work rather than the longest wait, own_lateness_ns"},
                       {"own_lateness_ns", integer, "ns", "lateness by own work"},
                       {"peer_trace_rank", integer, "", "the peer: median work of those that did the same"},
                       {"cause", label, "", "what this case speaks for; none: behind since an earlier collective"},

@@ -19,7 +19,7 @@ namespace {
 analysis::RunTables read_run(const std::string& path, const std::string& name) {
   const store::StoreReader store(path);
   analysis::RunTables run{name, {}, {}};
-  for (const char* table : {"ranks", "steps", "collective_instances", "kernels", "categories", "phases"}) {
+  for (const char* table : {"ranks", "steps", "collective_instances", "kernels", "categories", "phases", "findings"}) {
     if (store.has_table(table)) run.tables.push_back(store.read(table));
   }
   if (store.has_table("steps")) run.step_source = store.attribute("/steps", "source").value_or("");

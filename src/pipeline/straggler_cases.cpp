@@ -33,7 +33,7 @@ struct ProgramPlace {
   std::int32_t step = -1;
   std::int32_t occurrence = -1;  ///< -1: the members of the instance are the peers
 
-  bool operator==(const ProgramPlace&) const = default;
+  bool known() const { return occurrence >= 0; }
 };
 
 /// One instance proposed as a case. Trivially copyable.
@@ -57,7 +57,8 @@ bool better(const Proposal& a, const Proposal& b) {
 /// Path::role of a trace rank.
 using RoleOfRank = std::function<std::uint64_t(std::int32_t)>;
 
-/// The best proposal of each straggler and span, and the best of all.
+/// The best proposal of each straggler, kind (by who waited in an instance, or by work at a place of the program) and
+/// span, and the best of all.
 class Shortlist {
  public:
   void offer(const Proposal& proposal) {
@@ -67,15 +68,15 @@ class Shortlist {
       worst_.resize(std::min(worst_.size(), most_long_waits));
       return;
     }
-    const auto [entry, is_new] = best_.try_emplace({proposal.straggler, proposal.span}, proposal);
+    const auto [entry, is_new] = best_.try_emplace(key_of(proposal), proposal);
     if (!is_new && better(proposal, entry->second)) entry->second = proposal;
   }
   bool would_take(const Proposal& proposal) const {
     if (proposal.straggler == nobody) return worst_.size() < most_long_waits || better(proposal, worst_.back());
-    const auto entry = best_.find({proposal.straggler, proposal.span});
+    const auto entry = best_.find(key_of(proposal));
     return entry == best_.end() || better(proposal, entry->second);
   }
-  /// By straggler and span; then the worst of the run.
+  /// By straggler, kind and span; then the worst of the run.
   std::vector<Proposal> proposals() const {
     std::vector<Proposal> all;
     for (const auto& [key, proposal] : best_) all.push_back(proposal);
@@ -84,11 +85,30 @@ class Shortlist {
   }
 
  private:
-  std::map<std::pair<std::int32_t, std::int32_t>, Proposal> best_;
+  using Key = std::tuple<std::int32_t, bool, std::int32_t>;
+  static Key key_of(const Proposal& proposal) { return {proposal.straggler, proposal.place.known(), proposal.span}; }
+
+  std::map<Key, Proposal> best_;
   std::vector<Proposal> worst_;  ///< worst first
 };
 
+/// Of the two kinds the one that shows more of each straggler's own lateness. An instance in which nobody waits for it
+/// may hold most (the others left early, as from a broadcast), and one whose other members have other roles tells
+/// nothing; but where it makes its peers wait, that is the better story.
+std::vector<Proposal> choose_kind(std::vector<Proposal> proposals) {
+  std::map<std::pair<std::int32_t, bool>, Nanoseconds> lateness;
+  for (const Proposal& one : proposals)
+    if (one.place.known() || one.alike != 0) lateness[{one.straggler, one.place.known()}] += one.own_lateness_ns;
+  std::erase_if(proposals, [&](const Proposal& one) {
+    if (one.straggler == nobody) return false;
+    const Nanoseconds at_place = lateness[{one.straggler, true}], in_instance = lateness[{one.straggler, false}];
+    return one.place.known() != (at_place > in_instance);
+  });
+  return proposals;
+}
+
 std::int32_t span_of(Nanoseconds time_ns, const Straggler& straggler) {
+  if (straggler.first_ns == no_time) return 0;  // never last by its own work
   const double length = static_cast<double>(straggler.last_ns - straggler.first_ns) + 1;
   const double share = static_cast<double>(time_ns - straggler.first_ns) / length;
   return static_cast<std::int32_t>(std::clamp(share, 0.0, 0.999999) * static_cast<double>(case_spans));
@@ -151,23 +171,25 @@ std::vector<std::int32_t> peers_elsewhere(const Straggler& straggler, const JobR
 
 /// Stragglers by their trace rank.
 struct StragglerNumbers {
-  std::map<std::int32_t, std::int32_t> places;  ///< of several trace ranks, with peers elsewhere
-  std::map<std::int32_t, std::int32_t> others;
+  std::multimap<std::int32_t, std::int32_t> by_work;  ///< with peers elsewhere
+  std::map<std::int32_t, std::int32_t> by_instance;   ///< but for places of several trace ranks with peers elsewhere
 };
 
 StragglerNumbers number_stragglers(const JobReport& report, const JobRanks& job, const RoleOfRank& role_of) {
   StragglerNumbers numbers;
   for (std::size_t s = 0; s < std::min(report.stragglers.size(), most_stragglers); ++s) {
     const Straggler& straggler = report.stragglers[s];
-    const bool place = straggler.trace_ranks.size() > 1 && !peers_elsewhere(straggler, job, role_of).empty();
-    (place ? numbers.places : numbers.others)[straggler.trace_rank] = static_cast<std::int32_t>(s);
+    const bool peers = !peers_elsewhere(straggler, job, role_of).empty();
+    if (peers) numbers.by_work.emplace(straggler.trace_rank, static_cast<std::int32_t>(s));
+    if (!peers || straggler.trace_ranks.size() == 1)
+      numbers.by_instance.emplace(straggler.trace_rank, static_cast<std::int32_t>(s));
   }
   return numbers;
 }
 
-/// Cases of a place: the other members of what it delayed are often of the place, too, and what made it late may lie
-/// before an earlier collective of theirs. So the arrivals of its costliest trace rank whose work was longest, beyond
-/// that of ranks of its role at the same place of the program.
+/// Cases by work: the other members of what a place delayed are often of the place, too, and what made a trace rank
+/// late may lie before an earlier collective, in which nobody waited for it. So the arrivals of the (costliest) trace
+/// rank whose work was longest, beyond that of ranks of its role at the same place of the program.
 void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const Straggler& straggler,
                           std::span<const std::int64_t> first_instance, Proposal proposal, Shortlist& shortlist) {
   for (const analysis::PathArrival& arrival : rank.path.arrivals) {
@@ -192,12 +214,13 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
   Shortlist shortlist;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      const auto found = numbers.places.find(rank.trace_rank);
-      if (found == numbers.places.end()) continue;
-      Proposal proposal;
-      proposal.straggler = found->second;
-      propose_longest_work(clock, rank, report.stragglers[static_cast<std::size_t>(found->second)], first_instance,
-                           proposal, shortlist);
+      const auto [first, end] = numbers.by_work.equal_range(rank.trace_rank);
+      for (auto found = first; found != end; ++found) {
+        Proposal proposal;
+        proposal.straggler = found->second;
+        propose_longest_work(clock, rank, report.stragglers[static_cast<std::size_t>(found->second)], first_instance,
+                             proposal, shortlist);
+      }
     }
   }
   for (const MatchedBlock& block : cross.blocks) {
@@ -206,8 +229,8 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
       Proposal proposal;
       proposal.instance = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
       propose_instance(block, instance, {}, role_of, proposal, shortlist);
-      const auto found = numbers.others.find(instance.last_trace_rank);
-      if (found == numbers.others.end()) continue;
+      const auto found = numbers.by_instance.find(instance.last_trace_rank);
+      if (found == numbers.by_instance.end()) continue;
       const Straggler& straggler = report.stragglers[static_cast<std::size_t>(found->second)];
       proposal.straggler = found->second;
       proposal.span = span_of(instance.last_enter_ns, straggler);
@@ -290,7 +313,7 @@ std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::
   for (std::size_t p = 0; p < proposals.size(); ++p) {
     const Proposal& proposal = proposals[p];
     std::vector<std::int32_t> at_place;
-    if (proposal.place != ProgramPlace{}) {
+    if (proposal.place.known()) {
       at_place = members_at_place(report.stragglers[static_cast<std::size_t>(proposal.straggler)], job, role_of);
     }
     answer(static_cast<std::int32_t>(p), proposal, clock, job, local_ranks, at_place, answers);
@@ -312,7 +335,7 @@ CollectedCases collect_cases(const exchange::Communicator& communicator, const C
   for (const Proposal& proposal : communicator.all_gather(std::span<const Proposal>(mine)).values) {
     shortlist.offer(proposal);
   }
-  const std::vector<Proposal> proposals = shortlist.proposals();
+  const std::vector<Proposal> proposals = choose_kind(shortlist.proposals());
   const auto members = ask_for_profiles(communicator, clock, job, local_traces, role_of, report, proposals);
 
   CollectedCases result;

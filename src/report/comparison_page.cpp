@@ -92,6 +92,17 @@ std::string category_bars(const Comparison& comparison) {
   return out;
 }
 
+std::string findings_section(const Comparison& comparison) {
+  std::string out;
+  for (const auto& [when, run] : {std::pair("Before", &comparison.base()), {"Now", &comparison.current()}}) {
+    if (run->findings.empty()) continue;
+    out += fmt::format("<h2>{}: what the report found</h2>\n<ul>\n", when);
+    for (const std::string& text : finding_texts(*run)) out += fmt::format("<li>{}</li>\n", html_text(text));
+    out += "</ul>\n";
+  }
+  return out;
+}
+
 std::string runs_section(const Comparison& comparison) {
   std::string out = "<h2>Runs</h2>\n" + html_table(runs_table(comparison));
   const TextTable categories = categories_table(comparison);
@@ -166,8 +177,11 @@ std::string comparison_to_html(const Comparison& comparison) {
   if (!comparison.side_by_side) {
     out += fmt::format("<p>{}: {} against {}.</p>\n", html_text(gain_text(comparison.headline)),
                        html_text(comparison.current().name), html_text(comparison.base().name));
+    if (const std::string parts = parts_text(comparison); !parts.empty())
+      out += fmt::format("<p>{}</p>\n", html_text(parts));
   }
   for (const std::string& note : comparison.notes) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(note));
+  if (!comparison.side_by_side) out += findings_section(comparison);
   out += runs_section(comparison);
   if (!comparison.trends.empty()) out += trend_section(comparison);
   for (const auto& [topic, changes] : by_topic(comparison)) out += changes_section(topic, changes);

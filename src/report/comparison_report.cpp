@@ -56,6 +56,13 @@ Json means_json(const std::vector<MeanTime>& means) {
   return object;
 }
 
+Json findings_json(const RunProfile& run) {
+  Json list = Json::array();
+  for (const RunFinding& finding : run.findings)
+    list.push_back({{"id", finding.id}, {"severity", finding.severity}, {"title", finding.title}});
+  return list;
+}
+
 Json run_json(const RunProfile& run) {
   return {{"run", run.name},
           {"trace_ranks", run.trace_ranks},
@@ -66,7 +73,8 @@ Json run_json(const RunProfile& run) {
           {"busy_ns", run.busy_ns()},
           {"busy_ns_per_token", run.tokens ? Json(run.busy_ns() / *run.tokens) : Json(nullptr)},
           {"rank_means_ns", means_json(run.rank_means_ns)},
-          {"category_ns", means_json(run.categories)}};
+          {"category_ns", means_json(run.categories)},
+          {"findings", findings_json(run)}};
 }
 
 /// Names are code spans in the first column, and in the titles of columns per run.
@@ -106,6 +114,17 @@ std::string bars(const Comparison& comparison) {
     }
   }
   return out + "```\n";
+}
+
+/// What the reports of both runs found, so that a cause that came or went is seen.
+std::string findings_section(const Comparison& comparison) {
+  std::string out;
+  for (const auto& [when, run] : {std::pair("Before", &comparison.base()), {"Now", &comparison.current()}}) {
+    if (run->findings.empty()) continue;  // or an older store without them
+    out += fmt::format("\n## {}: what the report found\n\n", when);
+    for (const std::string& text : finding_texts(*run)) out += wrap(markdown_text(text, 600), "- ", "  ");
+  }
+  return out;
 }
 
 std::string runs_section(const Comparison& comparison) {
@@ -167,6 +186,7 @@ std::string comparison_to_json(const Comparison& comparison) {
     document["current"] = comparison.current().name;
     document["verdict"] = verdict_name(comparison.verdict);
     document["headline"] = change_json(comparison.headline);
+    document["kernel_time_ratio"] = optional_number(comparison.kernel_time_ratio);
     document["changes"] = Json::array();
     for (const Change& change : comparison.changes) document["changes"].push_back(change_json(change));
     document["history"] = Json::array();
@@ -180,7 +200,9 @@ std::string comparison_to_json(const Comparison& comparison) {
 
 std::string comparison_summary(const Comparison& comparison) {
   if (comparison.side_by_side) return headline_text(comparison) + ".\n";
-  return fmt::format("{}; {}.\n", headline_text(comparison), gain_text(comparison.headline));
+  std::string out = fmt::format("{}; {}.\n", headline_text(comparison), gain_text(comparison.headline));
+  if (const std::string parts = parts_text(comparison); !parts.empty()) out += wrap(parts, "  ", "  ");
+  return out;
 }
 
 std::string comparison_to_markdown(const Comparison& comparison) {
@@ -189,8 +211,10 @@ std::string comparison_to_markdown(const Comparison& comparison) {
     out += wrap(fmt::format("{}: {} against {}.", gain_text(comparison.headline),
                             markdown_path(comparison.current().name, 60), markdown_path(comparison.base().name, 60)),
                 "", "");
+    if (const std::string parts = parts_text(comparison); !parts.empty()) out += '\n' + wrap(parts, "", "") + '\n';
   }
   for (const std::string& note : comparison.notes) out += wrap(markdown_text(note, 600), "- ", "  ");
+  if (!comparison.side_by_side) out += findings_section(comparison);
   out += runs_section(comparison);
   if (!comparison.trends.empty()) out += trend_section(comparison);
   for (const auto& [topic, changes] : by_topic(comparison)) out += changes_section(topic, changes);

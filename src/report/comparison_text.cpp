@@ -83,6 +83,75 @@ std::string headline_text(const Comparison& comparison) {
   return fmt::format("Cannot be judged: {}", times);
 }
 
+namespace {
+
+/// The change of a figure of the mean trace rank; null where not both runs have it.
+const Change* rank_change(const Comparison& comparison, std::string_view figure) {
+  for (const Change& change : comparison.changes)
+    if (change.topic == "rank time" && change.figure == figure && change.base && change.current) return &change;
+  return nullptr;
+}
+
+double difference(const Change& change) {
+  return *change.current - *change.base;
+}
+
+std::string instead_text(std::string_view what, const Change& change) {
+  const std::string relative = change.ratio() ? fmt::format(" ({})", percent_change(*change.ratio())) : std::string();
+  return fmt::format("{} {} instead of {}{}", what, time_of(change.current), time_of(change.base), relative);
+}
+
+std::string kernel_text(double time_ratio, const Change* compute) {
+  constexpr double noticeable = 0.005;
+  const double speed = time_ratio - 1;
+  std::string text = std::abs(speed) < noticeable
+                         ? std::string("kernels of equal name take as long as before (within 0.5%)")
+                         : fmt::format("kernels of equal name take {:.1f}% {}", 100 * std::abs(speed),
+                                       speed > 0 ? "longer" : "less time");
+  if (compute == nullptr || !compute->ratio()) return text;
+  const double work = *compute->ratio() / time_ratio - 1;
+  return text + (std::abs(work) < noticeable ? std::string(", and there is as much work for them")
+                                             : fmt::format(", and there is {:.1f}% {} work for them",
+                                                           100 * std::abs(work), work > 0 ? "more" : "less"));
+}
+
+}  // namespace
+
+std::string parts_text(const Comparison& comparison) {
+  constexpr double worth_a_word = 0.005;  // of the window, step or token
+  constexpr std::pair<const char*, const char*> parts[] = {{"compute_ns", "compute"},
+                                                           {"exposed_communication_ns", "exposed communication"},
+                                                           {"copy_ns", "copies"},
+                                                           {"idle_ns", "idle"}};
+  const Change* whole = rank_change(comparison, "window_ns");
+  if (whole == nullptr) return {};
+  const auto matters = [&](const Change* change) {
+    return change != nullptr && std::abs(difference(*change)) > worth_a_word * *whole->base;
+  };
+  std::vector<std::pair<const Change*, const char*>> changed;
+  for (const auto& [figure, name] : parts)
+    if (const Change* change = rank_change(comparison, figure); matters(change)) changed.emplace_back(change, name);
+  std::stable_sort(changed.begin(), changed.end(), [](const auto& a, const auto& b) {
+    return std::abs(difference(*a.first)) > std::abs(difference(*b.first));
+  });
+  std::string text = fmt::format("Per {} and trace rank: ", basis_name(comparison.basis));
+  if (changed.empty()) text += "no part of the time changed by more than 0.5% of the whole";
+  for (std::size_t i = 0; i < changed.size(); ++i)
+    text += (i > 0 ? ", " : "") + instead_text(changed[i].second, *changed[i].first);
+  if (const Change* wait = rank_change(comparison, "wait_ns"); matters(wait))
+    text += "; of communication, " + instead_text("waiting for late members", *wait);
+  if (comparison.kernel_time_ratio)
+    text += "; " + kernel_text(*comparison.kernel_time_ratio, rank_change(comparison, "compute_ns"));
+  return text + ".";
+}
+
+std::vector<std::string> finding_texts(const RunProfile& run) {
+  std::vector<std::string> texts;
+  for (const RunFinding& finding : run.findings)
+    if (finding.severity != "info") texts.push_back(fmt::format("[{}] {}", finding.severity, finding.title));
+  return texts;
+}
+
 TextTable runs_table(const Comparison& comparison) {
   const bool with_tokens = comparison.basis == ComparisonBasis::token;
   const bool with_throughput = std::any_of(comparison.runs.begin(), comparison.runs.end(),

@@ -22,6 +22,13 @@ std::string headline_text(const Comparison& comparison);
 /// How much faster, with its interval.
 std::string gain_text(const Change& headline);
 
+/// Which parts of a trace rank's time changed, most first, and whether kernels changed in speed or in number: also
+/// where nothing tells whether more than chance would change. Empty where the runs do not tell.
+std::string parts_text(const Comparison& comparison);
+/// "[high] trace rank 3 makes the others wait ...": what a run's report found, without what is only said for
+/// information.
+std::vector<std::string> finding_texts(const RunProfile& run);
+
 /// Changes by topic, in their order.
 std::vector<std::pair<std::string, std::vector<const Change*>>> by_topic(const Comparison& comparison);
 

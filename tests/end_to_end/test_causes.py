@@ -65,6 +65,25 @@ class ParallelJobs(EndToEndTest):
     def test_fully_sharded(self):
         self.check("allocation", "--dp-style", "fully_sharded", "--steps", "12", "--fault", "allocation:rank=3,pause=3ms")
 
+    def test_among_tensor_pipeline_and_data_groups(self):
+        # What makes a rank late lies before a broadcast that nobody waits in, or before an exchange with another stage.
+        kinds = [("late_host:rank={},pause=3ms,kind=data_loading", "launch_starved"),
+                 ("extra_work:rank={},factor=1.4,mode=more", "extra_work"),
+                 ("profiler_overhead:rank={},pause=3ms", "profiler_overhead"),
+                 ("late_host:rank={},pause=2ms,kind=file_read", "launch_starved"),
+                 ("sync_stall:rank={},pause=3ms", "sync_stall")]
+        causes = []
+        for seed in SEEDS:
+            rank, (fault, cause) = seed * 3 % 4, kinds[seed % 5]
+            style = ["--tp-style", "sequence_parallel"] if seed % 4 == 2 else []
+            traces = self.synth(f"job{seed}", "--seed", str(seed), "--truth", "none", "--layers", "1", "--nodes", "2",
+                                "--gpus-per-node", "4", "--tp", "2", "--pp", "2", "--micro-batches", "2", "--steps", "14",
+                                "--kernel-noise", "0.02", *style, "--fault", fault.format(rank))
+            first = self.analyse(traces, "out", "--force")["stragglers"][0]
+            self.assertEqual(first["trace_ranks"], [rank], f"seed {seed}")
+            causes.append((first["cause"], cause))
+        self.assertGreaterEqual(sum(found == planted for found, planted in causes), 0.95 * len(causes), causes)
+
     def test_a_gpu_hardly_slower(self):
         self.check("slow_kernel", "--steps", "40", "--fault", "slow_gpu:rank=3,factor=1.025")
 

@@ -137,6 +137,35 @@ class Compare(EndToEndTest):
         for run_of, compute in zip(found["runs"], self.compute_times(traces)):
             self.assertEqual(run_of["trace_ranks"], 2)
             self.assertAlmostEqual(run_of["rank_means_ns"]["compute_ns"] / 1e6, compute, delta=0.5)
+        # What changed is said all the same: equal windows hold less compute by kernels as fast as before, more idle
+        # time and more waiting (13.38 and 22.49 ms over both ranks), and both reports say what the waits come from.
+        self.assertAlmostEqual(found["kernel_time_ratio"], self.kernel_time_ratio(traces), delta=1e-6)
+        text = " ".join(self.text("md").split())
+        self.assertIn("Per window and trace rank: compute 227.5 ms instead of 254.9 ms (-10.7", text)
+        self.assertIn("idle 52.21 ms instead of 28.71 ms (+81.8", text)
+        self.assertIn("waiting for late members 11.24 ms instead of 6.688 ms (+68.1", text)
+        self.assertIn("kernels of equal name take as long as before (within 0.5%), and there is 11.", text)
+        before, now = text.split("## Before: what the report found")[1].split("## Now: what the report found")
+        self.assertIn("8.2% of GPU time is idle because the host launched the next work too late", before)
+        self.assertIn("6 collectives hold 73% of all waiting", before)
+        self.assertIn("16.3% of GPU time is idle because the host launched the next work too late", now)
+        self.assertIn("5 collectives hold 81% of all waiting", now)
+        self.assertEqual([f["id"] for f in found["runs"][0]["findings"] if f["id"] == "long-waits"], ["long-waits"])
+
+    @staticmethod
+    def kernel_time_ratio(traces):
+        """Time of the kernels now over what as many of each name would have taken before, from the rows alone."""
+        import sqlite3
+        sums = []
+        for trace in traces:
+            database = sqlite3.connect(f"file:{trace}?mode=ro", uri=True)
+            sums.append({name: (count, total) for name, count, total in database.execute(
+                "SELECT s.value, count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL k "
+                "JOIN StringIds s ON s.id = k.demangledName WHERE s.value NOT LIKE 'nccl%' GROUP BY s.value")})
+            database.close()
+        before, now = sums
+        both = [name for name in now if name in before]
+        return sum(now[n][1] for n in both) / sum(now[n][0] * before[n][1] / before[n][0] for n in both)
 
     @staticmethod
     def compute_times(traces):

@@ -40,6 +40,11 @@ struct MeanTime {
   double mean_ns = 0;
 };
 
+/// What the report of a run found: a row of its table `findings`.
+struct RunFinding {
+  std::string id, severity, title;
+};
+
 /// What one run did, to be seen beside others. Times are means over its trace ranks, in its whole window.
 struct RunProfile {
   std::string name;
@@ -48,6 +53,7 @@ struct RunProfile {
   std::optional<double> step_ns;            ///< mean
   std::vector<MeanTime> rank_means_ns;      ///< by column of the table `ranks`, those that it has
   std::vector<MeanTime> categories;         ///< GPU time, no moment counted twice; most first
+  std::vector<RunFinding> findings;         ///< most severe first
   std::optional<double> tokens;             ///< that the job processed in the window, as the user says
   std::optional<double> tokens_per_second;  ///< measured without the profiler, as the user says
 
@@ -80,8 +86,11 @@ struct Comparison {
   std::vector<RunProfile> runs;  ///< oldest first, the compared one last, its base before it
   ComparisonBasis basis = ComparisonBasis::window;
   ComparisonVerdict verdict = ComparisonVerdict::unknown;
-  Change headline;                 ///< time per step, or the GPU window where no steps are known
-  std::vector<Change> changes;     ///< by topic, then by the time at stake, most first
+  Change headline;              ///< time per step, or the GPU window where no steps are known
+  std::vector<Change> changes;  ///< by topic, then by the time at stake, most first
+  /// Time of the current run's compute kernels over what as many of each name would have taken in the base: is it their
+  /// speed that changed, or their number? Of kernels that both have; empty where there are none.
+  std::optional<double> kernel_time_ratio;
   std::vector<Trend> trends;       ///< of at least three runs
   std::vector<std::string> notes;  ///< what could not be compared, and why
 

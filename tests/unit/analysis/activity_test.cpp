@@ -164,7 +164,7 @@ TEST(ActivityFindings, LaunchStormAndTail) {
   // idle.
   EXPECT_THAT(ids(findings), ElementsAre("launch-storm", "kernel-tail"));
   EXPECT_NE(findings[1].title.find("cost 4.0%"), std::string::npos) << findings[1].title;
-  EXPECT_NE(findings[1].evidence[0].find("0.040 GPU-seconds more"), std::string::npos) << findings[1].evidence[0];
+  EXPECT_NE(findings[1].evidence[0].find("39.500 ms of GPU time more"), std::string::npos) << findings[1].evidence[0];
 }
 
 TEST(ActivityFindings, ExecutionsOfAnotherGridAreNoTail) {

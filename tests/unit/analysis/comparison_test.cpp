@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "nsys_explain/analysis/ratio_noise.hpp"
@@ -121,6 +122,28 @@ TEST(Comparison, KernelsAreComparedByTheirMeanAndNewOnesAreNamed) {
   EXPECT_TRUE(gemm.significant);
   EXPECT_FALSE(find("fresh").base);
   EXPECT_DOUBLE_EQ(find("fresh").current.value(), 50);
+}
+
+TEST(Comparison, TellsSlowerKernelsFromMoreOfThem) {
+  const auto run = [](const std::string& name, std::initializer_list<std::tuple<const char*, int, int, int>> kernels) {
+    Table table = make_table({"kernels",
+                              "",
+                              {{"name", ColumnKind::text, "", ""},
+                               {"communication", ColumnKind::integer, "", ""},
+                               {"count", ColumnKind::integer, "", ""},
+                               {"total_ns", ColumnKind::integer, "ns", ""}}});
+    RowWriter rows(table);
+    for (const auto& [kernel, communication, count, total] : kernels)
+      rows << kernel << std::int64_t{communication} << std::int64_t{count} << std::int64_t{total};
+    return RunTables{name, {table}, ""};
+  };
+  const RunTables base = run("a", {{"gemm", 0, 100, 10'000}, {"norm", 0, 10, 500}, {"nccl", 1, 10, 100}});
+  // 80 times 100 and 20 times 50 were 9,000; it took 9,900. Waiting in collectives is nobody's speed; what is new has
+  // nothing to be held against.
+  const RunTables current =
+      run("b", {{"gemm", 0, 80, 8'800}, {"norm", 0, 20, 1'100}, {"nccl", 1, 10, 90'000}, {"new", 0, 5, 70}});
+  EXPECT_DOUBLE_EQ(compare_two(base, current).kernel_time_ratio.value(), 1.1);
+  EXPECT_FALSE(compare_two(base, run("c", {{"new", 0, 5, 70}})).kernel_time_ratio);
 }
 
 TEST(Comparison, StepsFoundInOtherWaysAreNotCompared) {

@@ -202,7 +202,7 @@ TEST(Excess, OfTransfersCountsOnSlowLinksOnlyUntilTheRankMeetsTheOthersAgain) {
   std::vector<Arrival> arrivals{arrival_ms(0, 1, 1), arrival_ms(3, 7, 2), arrival_ms(9, 14, 2), arrival_ms(16, 17, 1),
                                 arrival_ms(19, 23, 2)};
   Path path = path_of(arrivals);
-  for (PathArrival& one : path.arrivals) one.outcome.slow_link = one.communicator == 2;
+  for (const std::size_t i : {1, 2, 4}) path.arrivals[i].outcome.slow_link = true;
   const Nanoseconds ms = 1'000'000;
   std::vector<UsualWork> usual;
   for (std::int32_t i = 0; i < 5; ++i) usual.push_back({3, i, i == 0 ? no_time : 2 * ms, 0, ms / 2});

@@ -241,7 +241,7 @@ TEST(Stragglers, WhoIsLateByTheTransfersOfOneSlowRankIsThatRank) {
 TEST(Stragglers, TooFewStepsAreSaidToBeTooFew) {
   // One of two, in each of 10 steps: 2^-10, and a verdict takes 1e-3 / 2, which 11 steps reach.
   Case c(2);
-  c.delays.bins = 10;
+  c.delays.bins = c.delays.steps = 10;
   c.delays.cost_ns.assign(2 * 10, 0);
   c.delays.excess_work_ns.assign(2 * 10, 0);
   for (std::size_t b = 0; b < 10; ++b) {
@@ -255,6 +255,9 @@ TEST(Stragglers, TooFewStepsAreSaidToBeTooFew) {
   EXPECT_EQ(named.unproven[0].trace_ranks, (std::vector<std::int32_t>{0}));
   EXPECT_NEAR(named.unproven[0].p_value, std::pow(0.5, 10), 1e-6);
   EXPECT_EQ(named.unproven[0].steps_needed, 11);
+  c.delays.steps = 1000;  // bins of 100 steps each: it is these that are too few
+  EXPECT_EQ(find_stragglers(c.ranks, c.totals, c.delays, {}).unproven[0].steps, 1000);
+  EXPECT_EQ(find_stragglers(c.ranks, c.totals, c.delays, {}).unproven[0].steps_needed, 1097);
   EXPECT_DOUBLE_EQ(named.unproven[0].cost_share, 0.05);
   const auto findings = unproven_findings(named.unproven);
   ASSERT_EQ(findings.size(), 1U);
