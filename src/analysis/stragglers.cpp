@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "nsys_explain/model/lower_median.hpp"
+
 namespace nsys_explain::analysis {
 
 namespace {
@@ -104,6 +106,30 @@ std::vector<std::int64_t> rows_of(std::span<const std::int64_t> by_rank, std::sp
   return rows;
 }
 
+/// The delays, but none longer than the largest of a typical bin. Which rank a delay is dealt out to does not change
+/// that limit, so what is tested with it is as valid.
+std::vector<std::int64_t> limited(std::vector<std::int64_t> rows, std::size_t bins) {
+  std::vector<std::int64_t> largest(bins, 0);
+  for (std::size_t i = 0; i < rows.size(); ++i) largest[i % bins] = std::max(largest[i % bins], rows[i]);
+  std::erase(largest, 0);
+  if (largest.empty()) return rows;
+  const std::int64_t limit = lower_median(largest);
+  for (std::int64_t& value : rows) value = std::min(value, limit);
+  return rows;
+}
+
+/// As caused_wait_p_values, for delays of any length and, at a hundredth of the error rate, for limited ones: two
+/// culprits of a small job, one with a few long delays and one with many short ones, hide behind each other in sums.
+std::vector<double> p_values_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins) {
+  constexpr double part_of_limited = 0.01;
+  const std::vector<double> of_any = caused_wait_p_values(rows, count, bins);
+  const std::vector<double> of_limited = caused_wait_p_values(limited(rows, bins), count, bins);
+  std::vector<double> p_values;
+  for (std::size_t i = 0; i < count; ++i)
+    p_values.push_back(std::min({1.0, of_any[i] / (1 - part_of_limited), of_limited[i] / part_of_limited}));
+  return p_values;
+}
+
 /// Bounds on the probability that these places, were they alike, both delay others as much and themselves take as much
 /// longer as they do. Cost alone does not tell: who is last for a reason of another kind (a process that nobody
 /// recorded, ends of collectives that differ) is charged with what noise adds, and never with what it takes away.
@@ -114,7 +140,7 @@ std::vector<double> p_values_of(std::span<const std::size_t> chosen, std::span<c
     std::vector<std::int64_t> rows = rows_of(*by_rank, chosen, places, delays.bins);
     // Steps are independent draws; spans of time need not be.
     const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, chosen.size(), delays.bins);
-    const std::vector<double> p = caused_wait_p_values(rows, chosen.size(), bins);
+    const std::vector<double> p = p_values_of_rows(rows, chosen.size(), bins);
     for (std::size_t i = 0; i < p.size(); ++i) p_values[i] = std::max(p_values[i], p[i]);
   }
   return p_values;

@@ -92,9 +92,9 @@ class Shortlist {
   std::vector<Proposal> worst_;  ///< worst first
 };
 
-/// Of the two kinds the one that shows more of each straggler's own lateness. An instance in which nobody waits for it
-/// may hold most (the others left early, as from a broadcast), and one whose other members have other roles tells
-/// nothing; but where it makes its peers wait, that is the better story.
+/// Of the two kinds that by instances, unless work shows clearly more of the straggler's own lateness. An instance in
+/// which nobody waits for it may hold most (the others left early, as from a broadcast), and one whose other members
+/// have other roles tells nothing; but one in which its peers wait for it is the better story.
 std::vector<Proposal> choose_kind(std::vector<Proposal> proposals) {
   std::map<std::pair<std::int32_t, bool>, Nanoseconds> lateness;
   for (const Proposal& one : proposals)
@@ -102,7 +102,7 @@ std::vector<Proposal> choose_kind(std::vector<Proposal> proposals) {
   std::erase_if(proposals, [&](const Proposal& one) {
     if (one.straggler == nobody) return false;
     const Nanoseconds at_place = lateness[{one.straggler, true}], in_instance = lateness[{one.straggler, false}];
-    return one.place.known() != (at_place > in_instance);
+    return one.place.known() != (2 * at_place > 3 * in_instance);
   });
   return proposals;
 }
