@@ -80,6 +80,28 @@ class Evidence(EndToEndTest):
         self.assertAlmostEqual(int(span["start_ns"]), window + (last - first) * 17 // 40, delta=1_000_000)
         self.assertIn("gpu-throttling", [finding["id"] for finding in report["findings"]])
 
+    def test_a_slow_gpu_is_shown_beside_its_clock_and_power(self):
+        traces = self.synth("slow", "--nodes", "1", "--gpus-per-node", "4", "--steps", "16", "--layers", "2", "--seed", "4",
+                            "--fault", "slow_gpu:rank=2,factor=1.4")
+        uuids = [rank["gpu_uuid"] for rank in json.loads((traces / "truth.json").read_text())["ranks"]]
+        with sqlite3.connect(traces / "rank_00000.sqlite") as connection:
+            (start_utc,) = connection.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone()
+            first, last = connection.execute("SELECT min(start), max(end) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+        lines = ["timestamp, uuid, clocks.current.sm [MHz], utilization.gpu [%], power.draw [W]"]
+        for i in range(20):
+            utc_ns = start_utc + first + (last - first) * (2 * i + 1) // 40
+            moment = datetime.datetime.fromtimestamp(utc_ns // 1_000_000_000, datetime.timezone.utc)
+            for rank, uuid in enumerate(uuids):
+                clock, power = (1414, "350.50") if rank == 2 else (1980, f"{680 + rank}.25")
+                lines.append(f"{moment:%Y/%m/%d %H:%M:%S}.{utc_ns % 1_000_000_000 // 1000:06d}, GPU-{uuid}, {clock} MHz, 97 %, "
+                             f"{power} W")
+        samples = self.write("samples.csv", "\n".join(lines) + "\n")
+        (straggler,) = self.analyse(traces, "out", "--nvml", samples, "--nvml-utc-offset", "0")["stragglers"]
+        self.assertEqual((straggler["trace_rank"], straggler["cause"]), (2, "slow_kernel"))
+        (line,) = [line for line in straggler["evidence"] if "gpu_samples" in line]
+        self.assertIn("SM clock 1414 MHz (the other GPUs 1980)", line)
+        self.assertIn("power 350 W (the other GPUs 681)", line)
+
     def test_throttling_by_the_gpu_metrics_of_the_trace(self):
         traces = self.synth("sampled", "--nodes", "1", "--gpus-per-node", "2", "--steps", "8", "--seed", "9",
                             "--gpu-metrics")
