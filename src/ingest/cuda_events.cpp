@@ -4,7 +4,6 @@
 #include <bit>
 #include <bitset>
 #include <charconv>
-#include <map>
 #include <memory>
 #include <type_traits>
 #include <unordered_map>
@@ -61,18 +60,16 @@ void scan_activity(const Reading& reading, TableScan& scan, const ActivityColumn
   filter.report(reading.warnings);
 }
 
-/// Hash of the bytes of a kind, which has no padding. Its words are multiplied apart from each other, each by its own
-/// odd number, since every kernel asks for one.
-std::uint64_t hash_of(const KernelKind& kind) {
-  static_assert(std::has_unique_object_representations_v<KernelKind>);
-  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(KernelKind) / sizeof(std::uint64_t)>>(kind);
-  std::uint64_t hash = 0, multiplier = 0x9E3779B97F4A7C15ULL;
-  for (const std::uint64_t word : words) {
-    hash += (word ^ word >> 32) * multiplier;
-    multiplier += 0xD1B54A32D192ED04ULL;
+/// Hash of the bytes of a kind, word by word: it has no padding.
+struct KernelKindHash {
+  std::size_t operator()(const KernelKind& kind) const {
+    static_assert(std::has_unique_object_representations_v<KernelKind>);
+    const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(KernelKind) / sizeof(std::uint64_t)>>(kind);
+    std::uint64_t hash = 0;
+    for (const std::uint64_t word : words) hash = std::rotl((hash ^ word) * 0x9E3779B97F4A7C15ULL, 29);
+    return hash;
   }
-  return hash ^ hash >> 29;
-}
+};
 
 /// Numbers the kernel kinds of each device.
 class KernelKinds {
@@ -80,74 +77,122 @@ class KernelKinds {
   std::uint32_t number_of(const KernelKind& kind, DeviceTrace& device) {
     if (device_ != &device) {
       device_ = &device;
-      slots_ = &of_device_.try_emplace(&device, 256, 0).first->second;
+      numbers_ = &of_device_[&device];
     }
-    std::uint32_t& slot = (*slots_)[slot_of(kind)];
-    if (slot != 0) return slot - 1;
-    const auto number = static_cast<std::uint32_t>(device.kernel_kinds.size());
-    device.kernel_kinds.push_back(kind);
-    slot = number + 1;
-    if (2 * device.kernel_kinds.size() > slots_->size()) grow();
+    const auto [place, is_new] = numbers_->try_emplace(kind, static_cast<std::uint32_t>(device.kernel_kinds.size()));
+    if (is_new) device.kernel_kinds.push_back(kind);
+    return place->second;
+  }
+
+ private:
+  using Numbers = std::unordered_map<KernelKind, std::uint32_t, KernelKindHash>;
+  std::unordered_map<DeviceTrace*, Numbers> of_device_;
+  DeviceTrace* device_ = nullptr;  // rows of one device come in long runs
+  Numbers* numbers_ = nullptr;
+};
+
+/// The columns that make up a kernel's kind.
+class KindColumns {
+ public:
+  KindColumns(TableScan& scan, const ActivityColumns& activity)
+      : columns_{activity.stream_id,
+                 activity.context_id,
+                 scan.integer("graphNodeId"),
+                 scan.integer("shortName", Presence::required),
+                 scan.integer("demangledName", Presence::required),
+                 scan.integer("mangledName"),
+                 scan.integer("gridX"),
+                 scan.integer("gridY"),
+                 scan.integer("gridZ"),
+                 scan.integer("blockX"),
+                 scan.integer("blockY"),
+                 scan.integer("blockZ"),
+                 scan.integer("registersPerThread"),
+                 scan.integer("staticSharedMemory"),
+                 scan.integer("dynamicSharedMemory")} {}
+
+  /// Number of the kind of a row.
+  std::uint32_t number(std::size_t row, DeviceTrace& device, StringTable& strings) {
+    std::uint64_t hash = 0, multiplier = 0x9E3779B97F4A7C15ULL;
+    for (const std::size_t telling : {stream, graph_node, demangled_name, grid_x}) {
+      hash += static_cast<std::uint64_t>(columns_[telling][row]) * multiplier;
+      multiplier += 0xD1B54A32D192ED04ULL;
+    }
+    Seen& seen = seen_[hash >> 54];
+    bool is_same = seen.device == &device;
+    for (std::size_t c = 0; c < columns_.size(); ++c) is_same &= seen.values[c] == columns_[c][row];
+    if (is_same) return seen.number;
+    const std::int64_t unknown_ids = strings.unknown_ids();
+    const std::uint32_t number = kinds_.number_of(kind(row, strings), device);
+    if (strings.unknown_ids() != unknown_ids) return number;  // each row with an unknown id counts
+    seen.device = &device;
+    seen.number = number;
+    for (std::size_t c = 0; c < columns_.size(); ++c) seen.values[c] = columns_[c][row];
     return number;
   }
 
  private:
-  using Slots = std::vector<std::uint32_t>;  ///< number + 1; 0: free; a power of two
+  enum Place : std::size_t {
+    stream,
+    context,
+    graph_node,
+    short_name,
+    demangled_name,
+    mangled_name,
+    grid_x,
+    grid_y,
+    grid_z,
+    block_x,
+    block_y,
+    block_z,
+    registers,
+    static_shared,
+    dynamic_shared,
+    place_count
+  };
+  /// A row as it is in the file, and its number: most rows are like one that came shortly before.
+  struct Seen {
+    DeviceTrace* device = nullptr;
+    std::uint32_t number = 0;
+    std::array<std::int64_t, place_count> values{};
+  };
 
-  /// The kind's, or the free one where it belongs.
-  std::size_t slot_of(const KernelKind& kind) const {
-    const std::size_t mask = slots_->size() - 1;
-    std::size_t place = hash_of(kind) >> 20 & mask;
-    while ((*slots_)[place] != 0 && !(device_->kernel_kinds[(*slots_)[place] - 1] == kind)) place = (place + 1) & mask;
-    return place;
-  }
-  void grow() {
-    slots_->assign(2 * slots_->size(), 0);
-    for (std::uint32_t k = 0; k < device_->kernel_kinds.size(); ++k) {
-      (*slots_)[slot_of(device_->kernel_kinds[k])] = k + 1;
-    }
+  KernelKind kind(std::size_t row, StringTable& strings) const {
+    const auto size = [&](Place place) { return value_or<std::int32_t>(columns_[place][row], 0); };
+    KernelKind kind;
+    kind.stream_id = value_or<std::uint32_t>(columns_[stream][row], 0);
+    kind.context_id = value_or<std::uint32_t>(columns_[context][row], 0);
+    kind.graph_node_id = value_or<std::uint64_t>(columns_[graph_node][row], 0);
+    kind.short_name = strings.keep_id(columns_[short_name][row]);
+    kind.demangled_name = strings.keep_id(columns_[demangled_name][row]);
+    kind.mangled_name = strings.keep_id(columns_[mangled_name][row]);
+    kind.grid_x = size(grid_x);
+    kind.grid_y = size(grid_y);
+    kind.grid_z = size(grid_z);
+    kind.block_x = size(block_x);
+    kind.block_y = size(block_y);
+    kind.block_z = size(block_z);
+    kind.registers_per_thread = size(registers);
+    kind.static_shared_bytes = size(static_shared);
+    kind.dynamic_shared_bytes = size(dynamic_shared);
+    return kind;
   }
 
-  std::map<DeviceTrace*, Slots> of_device_;
-  DeviceTrace* device_ = nullptr;  // rows of one device come in long runs
-  Slots* slots_ = nullptr;
+  std::array<IntegerColumn, place_count> columns_;
+  std::vector<Seen> seen_ = std::vector<Seen>(1024);
+  KernelKinds kinds_;
 };
 
 void read_kernels(const Reading& reading) {
   constexpr const char* table = "CUPTI_ACTIVITY_KIND_KERNEL";
   TableScan scan(reading.database, table);
   const ActivityColumns activity(scan);
-  const auto short_name = scan.integer("shortName", Presence::required);
-  const auto demangled_name = scan.integer("demangledName", Presence::required);
-  const auto mangled_name = scan.integer("mangledName");
-  const auto graph_node_id = scan.integer("graphNodeId");
-  const auto grid_x = scan.integer("gridX"), grid_y = scan.integer("gridY"), grid_z = scan.integer("gridZ");
-  const auto block_x = scan.integer("blockX"), block_y = scan.integer("blockY"), block_z = scan.integer("blockZ");
-  const auto registers = scan.integer("registersPerThread");
-  const auto static_shared = scan.integer("staticSharedMemory");
-  const auto dynamic_shared = scan.integer("dynamicSharedMemory");
-  KernelKinds kinds;
+  KindColumns kinds(scan, activity);
   scan_activity(reading, scan, activity, table, [&](const Interval& time, std::size_t row) {
-    KernelKind kind;
-    kind.stream_id = value_or<std::uint32_t>(activity.stream_id[row], 0);
-    kind.context_id = value_or<std::uint32_t>(activity.context_id[row], 0);
-    kind.graph_node_id = value_or<std::uint64_t>(graph_node_id[row], 0);
-    kind.short_name = reading.strings.keep_id(short_name[row]);
-    kind.demangled_name = reading.strings.keep_id(demangled_name[row]);
-    kind.mangled_name = reading.strings.keep_id(mangled_name[row]);
-    kind.grid_x = value_or<std::int32_t>(grid_x[row], 0);
-    kind.grid_y = value_or<std::int32_t>(grid_y[row], 0);
-    kind.grid_z = value_or<std::int32_t>(grid_z[row], 0);
-    kind.block_x = value_or<std::int32_t>(block_x[row], 0);
-    kind.block_y = value_or<std::int32_t>(block_y[row], 0);
-    kind.block_z = value_or<std::int32_t>(block_z[row], 0);
-    kind.registers_per_thread = value_or<std::int32_t>(registers[row], 0);
-    kind.static_shared_bytes = value_or<std::int32_t>(static_shared[row], 0);
-    kind.dynamic_shared_bytes = value_or<std::int32_t>(dynamic_shared[row], 0);
     DeviceTrace& device = activity.device(reading.builder, row);
     append_event(device.kernels,
                  Kernel{time.start_ns, time.end_ns, value_or<std::uint32_t>(activity.correlation_id[row], 0),
-                        kinds.number_of(kind, device)},
+                        kinds.number(row, device, reading.strings)},
                  [&] { return scan.share_read(row); });
   });
 }

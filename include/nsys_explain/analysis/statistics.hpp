@@ -84,7 +84,7 @@ class GatheredValues {
  private:
   static constexpr std::uint32_t none = 0xFFFFFFFF;
   struct Block {
-    std::array<std::int64_t, 15> values;
+    std::array<std::int64_t, 31> values;
     std::uint32_t next = none;
   };
   struct Group {
