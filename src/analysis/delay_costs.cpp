@@ -143,10 +143,12 @@ Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> c
 
   Parts explained, unattributed;
   for (const Claim& claim : claims) {
-    const Nanoseconds part =
-        claim.lateness_ns <= delay
-            ? claim.amount_ns
-            : static_cast<Nanoseconds>(static_cast<Wide>(claim.amount_ns) * delay / claim.lateness_ns);
+    Nanoseconds part = claim.amount_ns;
+    if (claim.lateness_ns > delay) {
+      part = claim.amount_ns == claim.lateness_ns  // as opening claims are
+                 ? delay
+                 : static_cast<Nanoseconds>(static_cast<Wide>(claim.amount_ns) * delay / claim.lateness_ns);
+    }
     add(explained, {claim.waiting, part});
     add(unattributed, {claim.waiting, claim.amount_ns - part});
   }

@@ -49,12 +49,14 @@ double median(std::vector<double>& values) {
 
 /// Where the weighted members of an instance agree; their median where they have no weights yet.
 double common_exit(std::span<const Sample> members, Estimator::Centre by, std::vector<double>& scratch) {
-  double total = 0, sum = 0;
-  for (const Sample& sample : members) {
-    total += sample.weight;
-    sum += sample.weight * sample.residual;
+  if (by == Estimator::Centre::weighted) {
+    double total = 0, sum = 0;
+    for (const Sample& sample : members) {
+      total += sample.weight;
+      sum += sample.weight * sample.residual;
+    }
+    if (total > 0) return sum / total;
   }
-  if (by == Estimator::Centre::weighted && total > 0) return sum / total;
   scratch.clear();
   for (const Sample& sample : members) scratch.push_back(sample.residual);
   return median(scratch);

@@ -15,7 +15,11 @@ class FixedPoint {
     to_real_ = std::ldexp(1.0, -digits);
   }
 
-  std::int64_t quantise(double value) const { return static_cast<std::int64_t>(value * to_integer_); }
+  std::int64_t quantise(double value) const { return cut(scaled(value)); }
+  /// quantise in two steps: a factor of many values can be scaled once, without any other result, as it is by a power
+  /// of two.
+  double scaled(double value) const { return value * to_integer_; }
+  static std::int64_t cut(double scaled_value) { return static_cast<std::int64_t>(scaled_value); }
   double restore(std::int64_t value) const { return static_cast<double>(value) * to_real_; }
 
   /// Smallest e >= -500 with |value| < 2^e.

@@ -62,6 +62,7 @@ Gradient::Gradient(const SampleSet& set, Unknowns unknowns, double bound)
 
 void Gradient::add(const SampleGroup& group, std::span<const Sample> members, double share, ExactSums::From from) {
   const int bias = set_.classes[group.scale_class].bias;
+  const bool plain = bias < 0 && unknowns_.bends == 0;
   double weights = 0, mean = 0;
   for (const Sample& sample : members) {
     weights += sample.weight;
@@ -72,6 +73,11 @@ void Gradient::add(const SampleGroup& group, std::span<const Sample> members, do
   for (const Sample& sample : members) {
     std::int64_t* const out = sums_.of(from) + static_cast<std::size_t>(sample.session) * unknowns_.columns();
     const double pull = share * sample.weight * (sample.residual - mean);
+    if (plain) {
+      out[0] += sums_.quantise(pull);
+      out[1] += sums_.quantise(pull * sample.spans);
+      continue;
+    }
     const Dependence on = unknowns_.dependence(bias, sample.spans);
     for (std::size_t t = 0; t < on.terms; ++t) out[on.column[t]] += sums_.quantise(pull * on.share[t]);
   }
@@ -91,6 +97,14 @@ NormalEquations::NormalEquations(const SampleSet& set, Unknowns unknowns, std::v
 
 NormalEquations::Rows NormalEquations::rows_of(const Samples& samples, Part part) const {
   Rows result;
+  std::size_t rows = 0, exits = 0;
+  for (const SampleGroup& group : samples.groups) {
+    if (share_in(group, part) == 0) continue;
+    ++rows;
+    exits += static_cast<std::size_t>(group.count);
+  }
+  result.rows.reserve(rows);
+  result.exits.reserve(exits);
   for (const SampleGroup& group : samples.groups) {
     const double share = share_in(group, part);
     if (share == 0) continue;
@@ -131,13 +145,15 @@ void NormalEquations::add_centred(const Row& row, std::span<const Exit> exits, s
     for (std::size_t p = 0; p < width; ++p) mean[p] += exits[i].weight * value[i * width + p];
   }
   for (double& m : mean) m /= row.weight;
+  std::vector<double> centred(width);
   for (std::size_t i = 0; i < exits.size(); ++i) {
     std::int64_t* const out = to + static_cast<std::size_t>(exits[i].session) * unknowns_.columns() * width;
     const Dependence on = dependence(row, exits[i]);
+    for (std::size_t p = 0; p < width; ++p) centred[p] = value[i * width + p] - mean[p];
     for (std::size_t t = 0; t < on.terms; ++t) {
-      const double share = exits[i].weight * on.share[t];
+      const double share = sums.scaled(exits[i].weight * on.share[t]);
       std::int64_t* const sum = out + on.column[t] * width;
-      for (std::size_t p = 0; p < width; ++p) sum[p] += sums.quantise(share * (value[i * width + p] - mean[p]));
+      for (std::size_t p = 0; p < width; ++p) sum[p] += FixedPoint::cut(share * centred[p]);
     }
   }
 }
@@ -205,9 +221,9 @@ void NormalEquations::multiply_plain(const Row& row, std::span<const Exit> exits
   mean /= row.weight;
   for (std::size_t i = 0; i < exits.size(); ++i) {
     std::int64_t* const out = to + static_cast<std::size_t>(exits[i].session) * columns;
-    const double pull = exits[i].weight * (value[i] - mean);
-    out[0] += sums.quantise(pull);
-    out[1] += sums.quantise(pull * static_cast<double>(exits[i].spans));
+    const double pull = sums.scaled(exits[i].weight) * (value[i] - mean);
+    out[0] += FixedPoint::cut(pull);
+    out[1] += FixedPoint::cut(pull * static_cast<double>(exits[i].spans));
   }
 }
 

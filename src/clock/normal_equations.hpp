@@ -70,6 +70,7 @@ class ExactSums {
   enum class From : std::uint8_t { own, ties };
   std::int64_t* of(From from) { return from == From::own ? own_.data() : ties_.data(); }
   std::int64_t quantise(double value) const { return fixed_.quantise(value); }
+  double scaled(double value) const { return fixed_.scaled(value); }  ///< see FixedPoint
   /// Collective.
   std::vector<double> total(const Reduction& reduction) const;
 

@@ -16,6 +16,7 @@ bool are_equal(std::span<const MemberArrivals> members) {
 
 std::vector<Bundle> by_position(std::span<const MemberArrivals> members) {
   std::vector<Bundle> bundles(members.front().indices.size());
+  for (Bundle& bundle : bundles) bundle.reserve(members.size());
   for (const MemberArrivals& member : members) {
     for (std::size_t i = 0; i < bundles.size(); ++i) bundles[i].push_back(member.indices[i]);
   }

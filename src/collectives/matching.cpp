@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
 #include "bundles.hpp"
 #include "nsys_explain/model/lower_median.hpp"
@@ -14,9 +14,10 @@ namespace {
 std::vector<MemberArrivals> by_member(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
                                       std::span<const std::size_t> chosen) {
   std::vector<MemberArrivals> members(communicator.trace_ranks.size());
+  auto rank = communicator.trace_ranks.begin();
   for (const std::size_t a : chosen) {
-    const auto rank =
-        std::lower_bound(communicator.trace_ranks.begin(), communicator.trace_ranks.end(), arrivals[a].trace_rank);
+    if (*rank != arrivals[a].trace_rank)
+      rank = std::lower_bound(communicator.trace_ranks.begin(), communicator.trace_ranks.end(), arrivals[a].trace_rank);
     MemberArrivals& member = members[static_cast<std::size_t>(rank - communicator.trace_ranks.begin())];
     member.indices.push_back(a);
     member.symbols.push_back(arrival_symbol(arrivals[a]));
@@ -66,6 +67,27 @@ std::vector<Arrival> roughly_timed(std::span<const Arrival> arrivals, const Roug
   return timed;
 }
 
+std::vector<Bundle> by_latest_enter(std::span<const Arrival> arrivals, std::vector<Bundle> bundles) {
+  struct Place {
+    Nanoseconds last_enter_ns;
+    std::size_t first_arrival, bundle;
+  };
+  std::vector<Place> places;
+  places.reserve(bundles.size());
+  for (std::size_t b = 0; b < bundles.size(); ++b) {
+    Place place{arrivals[bundles[b].front()].enter_ns, bundles[b].front(), b};
+    for (const std::size_t a : bundles[b]) place.last_enter_ns = std::max(place.last_enter_ns, arrivals[a].enter_ns);
+    places.push_back(place);
+  }
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return std::pair(a.last_enter_ns, a.first_arrival) < std::pair(b.last_enter_ns, b.first_arrival);
+  });
+  std::vector<Bundle> ordered;
+  ordered.reserve(bundles.size());
+  for (const Place& place : places) ordered.push_back(std::move(bundles[place.bundle]));
+  return ordered;
+}
+
 /// All bundles of a unit, in the order of their latest enters.
 std::vector<Bundle> match_arrivals(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
                                    const AlignmentOptions& alignment) {
@@ -76,28 +98,23 @@ std::vector<Bundle> match_arrivals(const PlannedCommunicator& communicator, std:
   std::vector<Bundle> bundles = match_collectives(communicator, arrivals, collective, alignment);
   for (Bundle& bundle : match_pair_exchanges(communicator, arrivals, exchanges, alignment))
     bundles.push_back(std::move(bundle));
-  const auto order = [&](const Bundle& bundle) {
-    Nanoseconds last_enter_ns = arrivals[bundle.front()].enter_ns;
-    for (const std::size_t a : bundle) last_enter_ns = std::max(last_enter_ns, arrivals[a].enter_ns);
-    return std::tuple(last_enter_ns, bundle.front());
-  };
-  std::sort(bundles.begin(), bundles.end(), [&](const Bundle& a, const Bundle& b) { return order(a) < order(b); });
-  return bundles;
+  return by_latest_enter(arrivals, std::move(bundles));
 }
 
 Instance make_instance(const PlannedCommunicator& communicator, std::int64_t sequence,
-                       std::span<const Arrival> members) {
+                       std::span<const Arrival> arrivals, const Bundle& bundle, std::vector<std::int64_t>& call_bytes) {
+  const Arrival& first = arrivals[bundle.front()];
   Instance instance;
   instance.sequence = sequence;
-  instance.members = is_pair_exchange(members.front()) ? 2 : communicator.size;
-  instance.arrivals = static_cast<std::int32_t>(members.size());
+  instance.members = is_pair_exchange(first) ? 2 : communicator.size;
+  instance.arrivals = static_cast<std::int32_t>(bundle.size());
   instance.complete = instance.arrivals == instance.members;
-  instance.operation = members.front().operation;
-  instance.kernel_name_hash = members.front().kernel_name_hash;
-  std::vector<Nanoseconds> call_bytes;
-  for (const Arrival& member : members) {
-    if (member.call_bytes >= 0) call_bytes.push_back(member.call_bytes);
-    if (instance.operation == Operation::unknown) instance.operation = member.operation;
+  instance.operation = first.operation;
+  instance.kernel_name_hash = first.kernel_name_hash;
+  call_bytes.clear();
+  for (const std::size_t a : bundle) {
+    if (arrivals[a].call_bytes >= 0) call_bytes.push_back(arrivals[a].call_bytes);
+    if (instance.operation == Operation::unknown) instance.operation = arrivals[a].operation;
   }
   if (!call_bytes.empty()) {
     instance.message_bytes = message_size_bytes(instance.operation, lower_median(call_bytes), instance.members);
@@ -105,32 +122,29 @@ Instance make_instance(const PlannedCommunicator& communicator, std::int64_t seq
   return instance;
 }
 
-}  // namespace
-
-MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator, std::vector<Arrival> arrivals,
-                        const AlignmentOptions& alignment, const RoughTime& rough_time) {
-  MatchedBlock block;
-  block.communicator = unit.communicator;
-  std::sort(arrivals.begin(), arrivals.end(), [](const Arrival& a, const Arrival& b) {
-    return std::tuple(a.trace_rank, a.position) < std::tuple(b.trace_rank, b.position);
-  });
+MatchedBlock match_sorted(const MatchUnit& unit, const PlannedCommunicator& communicator,
+                          std::span<const Arrival> arrivals, const AlignmentOptions& alignment,
+                          const RoughTime& rough_time) {
   constexpr Nanoseconds rough_scale_ns = 20'000;
   const bool is_rough = alignment.time_scale_ns == no_time && rough_time;
   const std::vector<Bundle> bundles =
       is_rough ? match_arrivals(communicator, roughly_timed(arrivals, rough_time), {rough_scale_ns})
                : match_arrivals(communicator, arrivals, alignment);
+  MatchedBlock block;
+  block.communicator = unit.communicator;
+  block.instances.reserve(bundles.size());
+  block.arrivals.reserve(arrivals.size());
   std::int64_t next_sequence = unit.first_position;
-  std::vector<Arrival> members;
+  std::vector<std::int64_t> call_bytes;
   for (const Bundle& bundle : bundles) {
     if (bundle.size() < 2) {
       block.unmatched_arrivals += static_cast<std::int64_t>(bundle.size());
       continue;
     }
-    members.clear();
-    for (const std::size_t a : bundle) members.push_back(arrivals[a]);
-    Instance instance = make_instance(communicator, next_sequence++, members);
+    Instance instance = make_instance(communicator, next_sequence++, arrivals, bundle, call_bytes);
     instance.first_arrival = static_cast<std::int64_t>(block.arrivals.size());
-    for (const Arrival& member : members) {
+    for (const std::size_t a : bundle) {
+      const Arrival& member = arrivals[a];
       block.arrivals.push_back({.enter_ns = member.enter_ns,
                                 .exit_ns = member.exit_ns,
                                 .work_ns = member.work_ns,
@@ -142,6 +156,21 @@ MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& commun
     block.instances.push_back(instance);
   }
   return block;
+}
+
+}  // namespace
+
+MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator,
+                        std::span<const Arrival> arrivals, const AlignmentOptions& alignment,
+                        const RoughTime& rough_time) {
+  const auto earlier = [](const Arrival& a, const Arrival& b) {
+    return std::pair(a.trace_rank, a.position) < std::pair(b.trace_rank, b.position);
+  };
+  if (std::is_sorted(arrivals.begin(), arrivals.end(), earlier))
+    return match_sorted(unit, communicator, arrivals, alignment, rough_time);
+  std::vector<Arrival> sorted(arrivals.begin(), arrivals.end());
+  std::sort(sorted.begin(), sorted.end(), earlier);
+  return match_sorted(unit, communicator, sorted, alignment, rough_time);
 }
 
 }  // namespace nsys_explain::collectives

@@ -188,12 +188,21 @@ using RoutesOfRank = std::map<std::uint64_t, Route>;  ///< by communicator
 
 RoutesOfRank routes_of(const LocalRank& rank, const Routes& routes) {
   RoutesOfRank result;
+  const Arrival* before = nullptr;
   for (const Arrival& arrival : rank.arrivals) {
-    if (!result.contains(arrival.communicator)) {
-      result.emplace(arrival.communicator, routes.of(arrival.communicator, arrival.trace_rank));
-    }
+    const bool is_seen = before != nullptr && before->communicator == arrival.communicator;
+    before = &arrival;
+    if (is_seen || result.contains(arrival.communicator)) continue;
+    result.emplace(arrival.communicator, routes.of(arrival.communicator, arrival.trace_rank));
   }
   return result;
+}
+
+std::size_t count_arrivals(std::span<const LocalTrace> local_traces) {
+  std::size_t count = 0;
+  for (const LocalTrace& trace : local_traces)
+    for (const LocalRank& rank : trace.ranks) count += rank.arrivals.size();
+  return count;
 }
 
 /// What stays here of the arrivals when they are given away.
@@ -214,11 +223,14 @@ void exchange_arrivals(const exchange::Communicator& communicator, std::vector<L
                        CrossRank& cross) {
   const Routes routes(cross.communicators, cross.units);
   std::vector<std::vector<RoutedArrival>> outgoing(static_cast<std::size_t>(communicator.size()));
+  for (auto& part : outgoing) part.reserve(count_arrivals(local_traces) / outgoing.size() + 1);
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
       const RoutesOfRank of_rank = routes_of(rank, routes);
+      auto route = of_rank.begin();
       for (const Arrival& arrival : rank.arrivals) {
-        const std::size_t unit = of_rank.at(arrival.communicator).unit_of(arrival);
+        if (route->first != arrival.communicator) route = of_rank.find(arrival.communicator);
+        const std::size_t unit = route->second.unit_of(arrival);
         outgoing[static_cast<std::size_t>(cross.units[unit].owner)].push_back(
             {static_cast<std::int32_t>(unit), 0, arrival});
       }

@@ -78,14 +78,16 @@ std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communica
 /// Roughly common time of a trace rank's time, where the clock is not known yet (RoughClocks).
 using RoughTime = std::function<Nanoseconds(std::int32_t trace_rank, Nanoseconds t_ns)>;
 
-/// Matches the arrivals of one unit (any order; times on one clock), by the best evidence there is: equal sequences,
-/// NCCL's sequence numbers, else alignment; sends and receives in pairs. Instances of fewer than two arrivals are not
-/// instances: their arrivals count as unmatched. Sequences of uneven units follow the latest enter.
+/// Matches the arrivals of one unit (any order, but by trace rank and position is quickest; times on one clock), by the
+/// best evidence there is: equal sequences, NCCL's sequence numbers, else alignment; sends and receives in pairs.
+/// Instances of fewer than two arrivals are not instances: their arrivals count as unmatched. Sequences of uneven units
+/// follow the latest enter.
 ///
 /// Where the clock is known, equal sequences are verified: members that lost different operations hold equal sequences
 /// that belong together otherwise. A unit whose times contradict its order is aligned. Where it is not, `rough_time`,
 /// if there is one, tells which sends and receives without recorded peers meet.
-MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator, std::vector<Arrival> arrivals,
-                        const AlignmentOptions& alignment = {}, const RoughTime& rough_time = {});
+MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator,
+                        std::span<const Arrival> arrivals, const AlignmentOptions& alignment = {},
+                        const RoughTime& rough_time = {});
 
 }  // namespace nsys_explain::collectives

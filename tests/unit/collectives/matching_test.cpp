@@ -182,7 +182,7 @@ TEST(Match, BlocksKeepTheSequenceOfTheWhole) {
 
 TEST(Match, ALonelyMemberHasNoInstances) {
   const auto communicator = plan_communicators(summaries_of({{arrival(3, 0, 10), arrival(3, 1, 20)}}))[0];
-  const MatchedBlock block = match_unit({0, 0, 2, 0}, communicator, {arrival(3, 0, 10), arrival(3, 1, 20)});
+  const MatchedBlock block = match_unit({0, 0, 2, 0}, communicator, std::vector{arrival(3, 0, 10), arrival(3, 1, 20)});
   EXPECT_TRUE(block.instances.empty());
   EXPECT_EQ(block.unmatched_arrivals, 2);
 }
@@ -191,8 +191,9 @@ TEST(Match, SizeOfAnAllGatherIsTheGatheredBuffer) {
   const std::vector<CommunicatorMembership> memberships{{world, 0, 8, 0}};
   const auto communicator = plan_communicators(summaries_of(
       {{arrival(0, 0, 10, Operation::all_gather)}, {arrival(1, 0, 10, Operation::all_gather)}}, memberships))[0];
-  const MatchedBlock block = match_unit(
-      {0, 0, 1, 0}, communicator, {arrival(0, 0, 10, Operation::all_gather), arrival(1, 0, 10, Operation::all_gather)});
+  const MatchedBlock block =
+      match_unit({0, 0, 1, 0}, communicator,
+                 std::vector{arrival(0, 0, 10, Operation::all_gather), arrival(1, 0, 10, Operation::all_gather)});
   ASSERT_EQ(block.instances.size(), 1U);
   EXPECT_EQ(block.instances[0].message_bytes, 8 * 1024);
   EXPECT_FALSE(block.instances[0].complete);
