@@ -121,12 +121,30 @@ std::vector<ColumnSchema> shape_columns() {
           {"block_z", ColumnKind::integer, "", ""}};
 }
 
+/// Statistics of durations by group. Groupings that put the same kinds together share theirs: mangled names do so with
+/// demangled ones, and often base names, too.
+class DurationStatistics {
+ public:
+  explicit DurationStatistics(const RankEvents& events) : events_(events) {}
+
+  const std::vector<Statistics>& of(const Grouping& grouping) {
+    const auto [entry, is_new] = known_.try_emplace(grouping.group_of_kind);
+    if (is_new) {
+      GroupedValues durations = durations_of(events_, grouping);
+      entry->second = summarise_groups(durations);
+    }
+    return entry->second;
+  }
+
+ private:
+  const RankEvents& events_;
+  std::map<std::vector<std::uint32_t>, std::vector<Statistics>> known_;  ///< by group_of_kind
+};
+
 enum class Shape { left_out, written };
 
-Table summary_table(const RankEvents& events, const Grouping& grouping, const char* name, const char* description,
-                    Shape shape) {
-  GroupedValues durations = durations_of(events, grouping);
-  const std::vector<Statistics> statistics = summarise_groups(durations);
+Table summary_table(const RankEvents& events, const Grouping& grouping, const std::vector<Statistics>& statistics,
+                    const char* name, const char* description, Shape shape) {
   std::int64_t total_ns = 0;
   for (const Statistics& s : statistics) total_ns += s.total;
 
@@ -162,18 +180,21 @@ Table summary_table(const RankEvents& events, const Grouping& grouping, const ch
 }  // namespace
 
 std::vector<Table> kernel_tables(const RankEvents& events) {
+  DurationStatistics statistics(events);
   std::vector<Table> tables;
-  tables.push_back(summary_table(events, group_by_name(events, &KernelKind::demangled_name), "kernels",
-                                 "Kernels by name with template and argument lists, most time first", Shape::left_out));
-  tables.push_back(summary_table(events, group_by_name(events, &KernelKind::short_name), "kernels_by_base_name",
-                                 "Kernels by base name, most time first", Shape::left_out));
+  const auto add = [&](const Grouping& grouping, const char* name, const char* description, Shape shape) {
+    tables.push_back(summary_table(events, grouping, statistics.of(grouping), name, description, shape));
+  };
+  add(group_by_name(events, &KernelKind::demangled_name), "kernels",
+      "Kernels by name with template and argument lists, most time first", Shape::left_out);
+  add(group_by_name(events, &KernelKind::short_name), "kernels_by_base_name", "Kernels by base name, most time first",
+      Shape::left_out);
   const std::vector<KernelKind>& kinds = events.device.kernel_kinds;
   if (std::any_of(kinds.begin(), kinds.end(), [](const KernelKind& kind) { return kind.mangled_name != 0; })) {
-    tables.push_back(summary_table(events, group_by_name(events, &KernelKind::mangled_name), "kernels_by_mangled_name",
-                                   "Kernels by mangled name, most time first", Shape::left_out));
+    add(group_by_name(events, &KernelKind::mangled_name), "kernels_by_mangled_name",
+        "Kernels by mangled name, most time first", Shape::left_out);
   }
-  tables.push_back(summary_table(events, group_by_launch(events), "kernels_by_launch",
-                                 "Kernels by name, grid and block, most time first", Shape::written));
+  add(group_by_launch(events), "kernels_by_launch", "Kernels by name, grid and block, most time first", Shape::written);
   return tables;
 }
 

@@ -41,8 +41,15 @@ std::size_t slot_of(const std::uint8_t* header, std::size_t bytes) {
   return hash >> 56;
 }
 
+/// Asked for every row. Eight bytes at a time, the last eight once more: a call of memcmp takes longer.
 bool same_header(const RecordLayout& layout, const std::uint8_t* record, std::size_t header_bytes) {
-  return layout.header_bytes == header_bytes && std::memcmp(layout.header.data(), record, header_bytes) == 0;
+  if (layout.header_bytes != header_bytes) return false;
+  const std::uint8_t* header = layout.header.data();
+  if (header_bytes < 8) return std::memcmp(header, record, header_bytes) == 0;
+  for (std::size_t i = 0; i + 8 < header_bytes; i += 8) {
+    if (load_be64(header + i) != load_be64(record + i)) return false;
+  }
+  return load_be64(header + header_bytes - 8) == load_be64(record + header_bytes - 8);
 }
 
 }  // namespace
