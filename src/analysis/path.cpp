@@ -105,7 +105,7 @@ void find_synchronisations(Path& path) {
     };
     const auto found = std::find_if(latest.rbegin(), latest.rend(), ties);
     if (found != latest.rend()) arrival.synchronised = static_cast<std::int32_t>(*found);
-    if (!arrival.blocking || !arrival.matched) continue;
+    if (!arrival.blocking || arrival.beside_compute || !arrival.matched) continue;
     const auto replaced = std::find_if(latest.rbegin(), latest.rend(), [&](std::size_t index) {
       return have_same_members(path.arrivals[index], arrival);
     });
@@ -222,7 +222,8 @@ void add_up_excess(Path& path) {
     if (arrival.compared) in_moment_ns = arrival.excess_work_ns;
     path.work_before_ns.back() = before_moment_ns;
     path.work_before_ns.push_back(before_moment_ns + in_moment_ns);
-    path.waiting_before_ns.push_back(path.waiting_before_ns.back() + (arrival.blocking ? arrival.excess_wait_ns : 0));
+    path.waiting_before_ns.push_back(path.waiting_before_ns.back() +
+                                     (arrival.blocking && !arrival.beside_compute ? arrival.excess_wait_ns : 0));
     const Nanoseconds slow_transfers_ns =
         path.transfers_before_ns.back() -
         path.transfers_before_ns[static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1)];
@@ -348,6 +349,7 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
     here.exit_ns = arrival.exit_ns;
     here.communicator = place_of(arrival.communicator, path.communicators);
     here.blocking = arrival.blocking;
+    here.beside_compute = !arrival.blocking;
     here.symbol = mix(mix(1, static_cast<std::uint64_t>(arrival.operation)),
                       sizes_known ? mix(static_cast<std::uint64_t>(arrival.call_bytes),
                                         static_cast<std::uint64_t>(path.communicators[here.communicator].size))

@@ -50,6 +50,9 @@ struct PathArrival {
   std::int32_t occurrence = 0;     ///< of the symbol within the step
   std::int32_t synchronised = -1;  ///< index of the latest arrival before it that tied this rank to the other members
   bool blocking = true;
+  /// Of this rank, whatever most members did: where they wait for it, having nothing else to do, it may still compute,
+  /// and its lateness goes on.
+  bool beside_compute = false;
   bool matched = false;
   bool since_step = false;   ///< its work counts from the start of the first step: nothing ended before it
   bool compared = false;     ///< there are peers, or other steps, to compare its work with

@@ -101,6 +101,23 @@ TEST(Path, IsTiedToOthersByTheSameCommunicatorOrOneThatHoldsItsMembers) {
   EXPECT_EQ(path.arrivals[4].synchronised, 2);
 }
 
+TEST(Path, IsNotTiedToOthersByWhatItsOwnComputeRanBeside) {
+  // The others have nothing left to do and wait in the second for this rank, whose own compute goes on: what it lacks
+  // of their wait is no head start, and its lateness at the third goes back to the first.
+  Path path = make_path(std::vector<Arrival>{arrival(0, 10, 1), arrival(20, 30, 1, false), arrival(40, 50, 1)},
+                        communicators(), {}, 0);
+  for (std::int32_t i = 0; i < 3; ++i) {
+    Outcome outcome;
+    outcome.index = i;
+    outcome.complete = outcome.blocking = true;
+    take_outcome(path, outcome);
+  }
+  measure(path);
+  EXPECT_EQ(path.arrivals[2].synchronised, 0);
+  set_excess(path, std::vector<UsualWork>{{3, 0}, {3, 1, 4, 6, 0}, {3, 2, 4, 6, 0}});
+  EXPECT_EQ(path.waiting_before_ns, (std::vector<Nanoseconds>{0, 0, 0, -6}));
+}
+
 /// Steps of two operations on communicator `c` and one on `d`, in either order.
 std::vector<Arrival> steps_of(std::uint64_t c, std::uint64_t d, bool other_order, int steps) {
   std::vector<Arrival> arrivals;
