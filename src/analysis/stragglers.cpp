@@ -6,7 +6,6 @@
 #include <map>
 #include <numbers>
 #include <numeric>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -351,56 +350,63 @@ double cost_share_of(const Place& place, std::span<const RankSummary> ranks) {
   return windows > 0 ? static_cast<double>(cost) / static_cast<double>(windows) : 0;
 }
 
-/// The slow trace rank whose transfers are most of what the place takes longer than its likes, if there is one.
-const SlowRank* slow_rank_behind(const Place& place, const JobDelays& delays) {
-  if (delays.slow_ranks.empty()) return nullptr;
+bool late_by_transfers(std::span<const std::size_t> ranks, const JobDelays& delays) {
   Nanoseconds transfers = 0, excess = 0;
-  for (const std::size_t r : place.ranks) {
+  for (const std::size_t r : ranks) {
     transfers += delays.slow_transfer_ns[r];
     excess += delays.excess_of(r);
   }
+  return transfers > 0 && 2 * transfers > excess;
+}
+
+/// The slow trace rank whose transfers are most of what the place takes longer than its likes, if there is one: it is
+/// of the place, or exchanges with all of it.
+const SlowRank* slow_rank_behind(const Place& place, const JobDelays& delays) {
+  if (!late_by_transfers(place.ranks, delays)) return nullptr;
   const auto found = std::find_if(delays.slow_ranks.begin(), delays.slow_ranks.end(), [&](const SlowRank& slow) {
-    return std::includes(slow.partners.begin(), slow.partners.end(), place.ranks.begin(), place.ranks.end());
+    return std::binary_search(place.ranks.begin(), place.ranks.end(), slow.rank) ||
+           std::includes(slow.partners.begin(), slow.partners.end(), place.ranks.begin(), place.ranks.end());
   });
-  return found != delays.slow_ranks.end() && 2 * transfers > excess ? &*found : nullptr;
+  return found != delays.slow_ranks.end() ? &*found : nullptr;
+}
+
+/// A slow trace rank with what its transfers cost: its own delays, and those of all that are late by them.
+Straggler describe_slow_rank(const SlowRank& slow, double p_value, std::span<const RankSummary> ranks,
+                             const Totals& totals, const JobDelays& delays) {
+  Straggler culprit = describe({Level::gpu, "", {slow.rank}, {}}, p_value, ranks, totals, delays);
+  Place late{Level::gpu, "", {slow.rank}, {}};
+  std::vector<std::int32_t> others;
+  for (const std::size_t r : slow.partners) {
+    if (r == slow.rank || !late_by_transfers(std::span(&r, 1), delays)) continue;
+    late.ranks.push_back(r);
+    others.push_back(ranks[r].trace_rank);
+    culprit.delay_cost_ns += ranks[r].delay_cost_ns;
+  }
+  culprit.cost_share = cost_share_of(late, ranks);
+  if (!others.empty())
+    culprit.evidence.push_back(fmt::format(
+        "trace ranks {} exchange with it, and are late with it by the same transfers: their cost is in its own",
+        fmt::join(others, ", ")));
+  return culprit;
 }
 
 /// The culprits of these places: each place itself, but one trace rank for all that are late by its slow transfers.
 std::vector<Straggler> describe_culprits(std::span<const std::size_t> needed, std::span<const Place> places,
                                          std::span<const double> p_values, std::span<const RankSummary> ranks,
                                          const Totals& totals, const JobDelays& delays) {
-  struct Shared {
-    std::set<std::size_t> late;  ///< indices of trace ranks
-    double p_value = 1;
-  };
   std::vector<Straggler> culprits;
-  std::map<std::size_t, Shared> by_slow_rank;
+  std::map<const SlowRank*, double> slow_ranks;  // with their smallest p-value; in the order of the list
   for (const std::size_t p : needed) {
     if (const SlowRank* slow = slow_rank_behind(places[p], delays)) {
-      Shared& shared = by_slow_rank[slow->rank];
-      shared.late.insert(places[p].ranks.begin(), places[p].ranks.end());
-      shared.p_value = std::min(shared.p_value, p_values[p]);
+      double& p_value = slow_ranks.try_emplace(slow, 1).first->second;
+      p_value = std::min(p_value, p_values[p]);
       continue;
     }
     culprits.push_back(describe(places[p], p_values[p], ranks, totals, delays));
     culprits.back().cost_share = cost_share_of(places[p], ranks);
   }
-  for (const auto& [rank, shared] : by_slow_rank) {
-    const Place all{Level::gpu, "", {shared.late.begin(), shared.late.end()}, {}};
-    Straggler culprit = describe({Level::gpu, "", {rank}, {}}, shared.p_value, ranks, totals, delays);
-    culprit.cost_share = cost_share_of(all, ranks);
-    culprit.delay_cost_ns = 0;
-    std::vector<std::int32_t> others;
-    for (const std::size_t r : all.ranks) {
-      culprit.delay_cost_ns += ranks[r].delay_cost_ns;
-      if (r != rank) others.push_back(ranks[r].trace_rank);
-    }
-    if (!others.empty())
-      culprit.evidence.push_back(fmt::format(
-          "trace ranks {} exchange with it, and are late with it by the same transfers: their cost is in its own",
-          fmt::join(others, ", ")));
-    culprits.push_back(std::move(culprit));
-  }
+  for (const auto& [slow, p_value] : slow_ranks)
+    culprits.push_back(describe_slow_rank(*slow, p_value, ranks, totals, delays));
   return culprits;
 }
 

@@ -247,6 +247,11 @@ TEST(Stragglers, WhoIsLateByTheTransfersOfOneSlowRankIsThatRank) {
   EXPECT_NE(stragglers[0].evidence.back().find("trace ranks 2 exchange with it"), std::string::npos);
   c.delays.slow_ranks = {{3, {3, 7}}};
   EXPECT_EQ(c.stragglers().size(), 2U) << "the other does not exchange with it";
+  // One that is late with it needs no proof of its own to be counted, but to be late by transfers.
+  c.delays.slow_ranks = {{3, {2, 3, 6, 7}}};
+  for (const std::size_t r : {6U, 7U}) c.delay(r, 0, 5'000'000);
+  c.delays.slow_transfer_ns[7] = c.delays.excess_of(7);
+  EXPECT_EQ(c.stragglers()[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 17'000'000 + 5'000'000);
 }
 
 TEST(Stragglers, TooFewStepsAreSaidToBeTooFew) {
