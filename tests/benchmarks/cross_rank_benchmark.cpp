@@ -13,6 +13,7 @@
 #include "pipeline/heap.hpp"
 #include "pipeline/job_clock.hpp"
 #include "pipeline/job_ranks.hpp"
+#include "pipeline/link_analysis.hpp"
 #include "pipeline/local_traces.hpp"
 
 /// The cross-rank phase on one core: matching, clock fit, clock correction and waits of a job of one node per 8 trace
@@ -142,7 +143,9 @@ void cross_rank_phase(benchmark::State& state) {
       const StageTimer timer(waits);
       compute_waits(fit, phase.job, cross);
       std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator, cross);
-      benchmark::DoNotOptimize(attribute_delays(communicator, fit.report, phase.job, cross, phase.traces, {}, {}));
+      const LinkAnalysis links = analyse_links(communicator, phase.job, cross);
+      benchmark::DoNotOptimize(
+          attribute_delays(communicator, fit.report, phase.job, cross, phase.traces, {}, {}, links));
       benchmark::DoNotOptimize(sum_waits(communicator, phase.job, cross, std::move(instances)));
     }
   }
