@@ -370,15 +370,49 @@ const SlowRank* slow_rank_behind(const Place& place, const JobDelays& delays) {
   return found != delays.slow_ranks.end() ? &*found : nullptr;
 }
 
+/// The slow trace rank and all that are late by its transfers.
+Place late_with(const SlowRank& slow, const JobDelays& delays) {
+  Place late{Level::gpu, "", {slow.rank}, {}};
+  for (const std::size_t r : slow.partners)
+    if (r != slow.rank && late_by_transfers(std::span(&r, 1), delays)) late.ranks.push_back(r);
+  return late;
+}
+
+/// Bound on the probability that just these ranks, were all alike, take as much longer as they do together. Who shares
+/// slow transfers is last now here, now there, so none of them need stand out. Chernoff's bound for the sum over a set:
+/// drawing its members without putting them back is at most as wild as with (Hoeffding 1963), so each adds its factor.
+double p_value_of_set(std::span<const std::size_t> set, const JobDelays& delays) {
+  const std::size_t count = delays.role.size();
+  std::int64_t largest = 1;
+  for (const std::int64_t value : delays.excess_work_ns) largest = std::max(largest, value);
+  const auto value_of = [&](std::size_t rank, std::size_t bin) {
+    const std::int64_t excess = std::max<std::int64_t>(0, delays.excess_work_ns[rank * delays.bins + bin]);
+    return static_cast<double>(excess) / static_cast<double>(largest);
+  };
+  double sum = 0;
+  for (const std::size_t r : set)
+    for (std::size_t b = 0; b < delays.bins; ++b) sum += value_of(r, b);
+  double log_p = 0;
+  for (int point = 0; point < grid_points; ++point) {
+    const double weight = std::min(grid_value(point), 500.0);  // beyond, a moment no longer fits a double
+    double log_moments = 0;
+    for (std::size_t b = 0; b < delays.bins; ++b) {
+      double moments = 0;
+      for (std::size_t r = 0; r < count; ++r) moments += std::exp(weight * value_of(r, b));
+      log_moments += std::log(moments / static_cast<double>(count));
+    }
+    log_p = std::min(log_p, static_cast<double>(set.size()) * log_moments - weight * sum);
+  }
+  return std::max(std::exp(log_p), std::numeric_limits<double>::min());
+}
+
 /// A slow trace rank with what its transfers cost: its own delays, and those of all that are late by them.
 Straggler describe_slow_rank(const SlowRank& slow, double p_value, std::span<const RankSummary> ranks,
                              const Totals& totals, const JobDelays& delays) {
   Straggler culprit = describe({Level::gpu, "", {slow.rank}, {}}, p_value, ranks, totals, delays);
-  Place late{Level::gpu, "", {slow.rank}, {}};
+  const Place late = late_with(slow, delays);
   std::vector<std::int32_t> others;
-  for (const std::size_t r : slow.partners) {
-    if (r == slow.rank || !late_by_transfers(std::span(&r, 1), delays)) continue;
-    late.ranks.push_back(r);
+  for (const std::size_t r : std::span(late.ranks).subspan(1)) {
     others.push_back(ranks[r].trace_rank);
     culprit.delay_cost_ns += ranks[r].delay_cost_ns;
   }
@@ -392,10 +426,16 @@ Straggler describe_slow_rank(const SlowRank& slow, double p_value, std::span<con
 
 /// The culprits of these places: each place itself, but one trace rank for all that are late by its slow transfers.
 std::vector<Straggler> describe_culprits(std::span<const std::size_t> needed, std::span<const Place> places,
-                                         std::span<const double> p_values, std::span<const RankSummary> ranks,
-                                         const Totals& totals, const JobDelays& delays) {
+                                         std::span<const double> p_values, double limit,
+                                         std::span<const RankSummary> ranks, const Totals& totals,
+                                         const JobDelays& delays) {
   std::vector<Straggler> culprits;
   std::map<const SlowRank*, double> slow_ranks;  // with their smallest p-value; in the order of the list
+  for (const SlowRank& slow : delays.slow_ranks) {
+    if (!late_by_transfers(std::span(&slow.rank, 1), delays)) continue;
+    const double p_value = p_value_of_set(late_with(slow, delays).ranks, delays);
+    if (p_value <= limit) slow_ranks.emplace(&slow, p_value);
+  }
   for (const std::size_t p : needed) {
     if (const SlowRank* slow = slow_rank_behind(places[p], delays)) {
       double& p_value = slow_ranks.try_emplace(slow, 1).first->second;
@@ -463,7 +503,7 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
 
   Named named;
   const std::vector<std::size_t> needed = explaining_places(places, probabilities.proven, delays);
-  for (Straggler& straggler : describe_culprits(needed, places, probabilities.proven, ranks, totals, delays)) {
+  for (Straggler& straggler : describe_culprits(needed, places, probabilities.proven, limit, ranks, totals, delays)) {
     straggler.gpu_hours_per_day = straggler.cost_share * static_cast<double>(24 * ranks.size());
     if (straggler.cost_share >= criteria.smallest_cost_share) named.stragglers.push_back(std::move(straggler));
   }

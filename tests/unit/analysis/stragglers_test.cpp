@@ -254,6 +254,26 @@ TEST(Stragglers, WhoIsLateByTheTransfersOfOneSlowRankIsThatRank) {
   EXPECT_EQ(c.stragglers()[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 17'000'000 + 5'000'000);
 }
 
+TEST(Stragglers, ASlowRankIsNamedThoughItAndItsPartnersAreLastInTurns) {
+  // Five of eight share its slow transfers and are equally late: which of them is the last is chance.
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b) {
+    c.delay(1 + anybody(b) % 5, b, 10'000'000);
+    for (std::size_t r = 1; r < 6; ++r)
+      c.delays.excess_work_ns[r * case_bins + b] = 3'000'000 + static_cast<Nanoseconds>(anybody(b + r)) * 1000;
+  }
+  EXPECT_TRUE(c.stragglers().empty());
+  for (std::size_t r = 1; r < 6; ++r) c.delays.slow_transfer_ns[r] = c.delays.excess_of(r);
+  c.delays.slow_ranks = {{3, {1, 2, 3, 4, 5}}};
+  const auto stragglers = c.stragglers();
+  ASSERT_EQ(stragglers.size(), 1U);
+  EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{3}));
+  EXPECT_EQ(stragglers[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 10'000'000);
+  // Equal excess of everybody is nobody's.
+  for (std::size_t i = 0; i < c.delays.excess_work_ns.size(); ++i) c.delays.excess_work_ns[i] = 3'000'000;
+  EXPECT_TRUE(c.stragglers().empty());
+}
+
 TEST(Stragglers, TooFewStepsAreSaidToBeTooFew) {
   // One of two, in each of 10 steps: 2^-10, and a verdict takes 1e-3 / 2, which 11 steps reach.
   Case c(2);
