@@ -406,6 +406,31 @@ double p_value_of_set(std::span<const std::size_t> set, const JobDelays& delays)
   return std::max(std::exp(log_p), std::numeric_limits<double>::min());
 }
 
+/// Slow trace ranks that make others late beyond chance, with its probability; in the order of the list.
+using SlowRanks = std::map<const SlowRank*, double>;
+
+SlowRanks proven_slow_ranks(const JobDelays& delays, double limit) {
+  SlowRanks proven;
+  for (const SlowRank& slow : delays.slow_ranks) {
+    if (!late_by_transfers(std::span(&slow.rank, 1), delays)) continue;
+    const double p_value = p_value_of_set(late_with(slow, delays).ranks, delays);
+    if (p_value <= limit) proven.emplace(&slow, p_value);
+  }
+  return proven;
+}
+
+/// Leaves out GPUs whose lateness is a slow trace rank's, so that they hide no other culprit.
+void leave_out_explained(const SlowRanks& slow_ranks, std::span<const Place> places, const JobDelays& delays,
+                         std::vector<std::size_t>& likes) {
+  for (const auto& entry : slow_ranks) {
+    const std::vector<std::size_t> late = late_with(*entry.first, delays).ranks;
+    std::erase_if(likes, [&](std::size_t p) {
+      return places[p].level == Level::gpu &&
+             std::find(late.begin(), late.end(), places[p].ranks.front()) != late.end();
+    });
+  }
+}
+
 /// A slow trace rank with what its transfers cost: its own delays, and those of all that are late by them.
 Straggler describe_slow_rank(const SlowRank& slow, double p_value, std::span<const RankSummary> ranks,
                              const Totals& totals, const JobDelays& delays) {
@@ -426,16 +451,10 @@ Straggler describe_slow_rank(const SlowRank& slow, double p_value, std::span<con
 
 /// The culprits of these places: each place itself, but one trace rank for all that are late by its slow transfers.
 std::vector<Straggler> describe_culprits(std::span<const std::size_t> needed, std::span<const Place> places,
-                                         std::span<const double> p_values, double limit,
+                                         std::span<const double> p_values, SlowRanks slow_ranks,
                                          std::span<const RankSummary> ranks, const Totals& totals,
                                          const JobDelays& delays) {
   std::vector<Straggler> culprits;
-  std::map<const SlowRank*, double> slow_ranks;  // with their smallest p-value; in the order of the list
-  for (const SlowRank& slow : delays.slow_ranks) {
-    if (!late_by_transfers(std::span(&slow.rank, 1), delays)) continue;
-    const double p_value = p_value_of_set(late_with(slow, delays).ranks, delays);
-    if (p_value <= limit) slow_ranks.emplace(&slow, p_value);
-  }
   for (const std::size_t p : needed) {
     if (const SlowRank* slow = slow_rank_behind(places[p], delays)) {
       double& p_value = slow_ranks.try_emplace(slow, 1).first->second;
@@ -495,15 +514,19 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
   Probabilities probabilities{std::vector<double>(places.size(), 1), std::vector<double>(places.size(), 1)};
   const auto tests = static_cast<double>(std::max<std::size_t>(1, places.size()));
   const double limit = criteria.false_alarm_rate / tests;
-  for (const auto& likes : classes_of_likes(places, delays))
+  const SlowRanks slow_ranks = proven_slow_ranks(delays, limit);
+  for (auto& likes : classes_of_likes(places, delays)) {
+    leave_out_explained(slow_ranks, places, delays, likes);
     test_class(likes, places, delays, limit, criteria.unproven_rate / tests, probabilities);
+  }
   for (std::size_t p = 0; p < places.size(); ++p)
     for (const double p_value : {slow_by_kernels(places[p], delays), overfull_by_chance(places[p], delays)})
       if (p_value <= limit) probabilities.proven[p] = std::min(probabilities.proven[p], p_value);
 
   Named named;
   const std::vector<std::size_t> needed = explaining_places(places, probabilities.proven, delays);
-  for (Straggler& straggler : describe_culprits(needed, places, probabilities.proven, limit, ranks, totals, delays)) {
+  for (Straggler& straggler :
+       describe_culprits(needed, places, probabilities.proven, slow_ranks, ranks, totals, delays)) {
     straggler.gpu_hours_per_day = straggler.cost_share * static_cast<double>(24 * ranks.size());
     if (straggler.cost_share >= criteria.smallest_cost_share) named.stragglers.push_back(std::move(straggler));
   }

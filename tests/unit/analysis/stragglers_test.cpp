@@ -269,6 +269,11 @@ TEST(Stragglers, ASlowRankIsNamedThoughItAndItsPartnersAreLastInTurns) {
   ASSERT_EQ(stragglers.size(), 1U);
   EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{3}));
   EXPECT_EQ(stragglers[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 10'000'000);
+  // Beside them somebody else is seen, though late in a few steps only.
+  Case two = c;
+  for (std::size_t b = 0; b < case_bins; b += 4) two.delay(6, b, 30'000'000);
+  ASSERT_EQ(two.stragglers().size(), 2U);
+  EXPECT_EQ(two.stragglers()[1].trace_ranks, (std::vector<std::int32_t>{6}));
   // Equal excess of everybody is nobody's.
   for (std::size_t i = 0; i < c.delays.excess_work_ns.size(); ++i) c.delays.excess_work_ns[i] = 3'000'000;
   EXPECT_TRUE(c.stragglers().empty());
