@@ -112,7 +112,7 @@ std::optional<std::vector<bool>> split(const ExitTable& table, std::span<const s
   // The largest share of pure noise that one direction takes (Marchenko and Pastur 1967), and some more.
   const double chance = 1 + std::sqrt(static_cast<double>(members.size()) / static_cast<double>(residuals.rows));
   // One member alone may just scatter more than others do.
-  const double margin = std::min(first, second) > 1 ? 1.5 : 6;
+  const double margin = std::min(first, second) > 1 ? 1.2 : 6;
   if (variance_ratio(residuals, is_first, first, second) < margin * chance * chance) return std::nullopt;
   return is_first;
 }

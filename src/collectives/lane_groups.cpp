@@ -211,16 +211,17 @@ class Grouper {
 
   /// An exchange of two ends together with one other member's, whoever that is; an all-to-all with everybody's.
   bool meets_several(std::size_t l) const {
-    constexpr double least_meetings = 1.5;
+    constexpr double least_meetings = 1.5, least_part = 0.5;
     for (const auto& [symbol, operation] : lanes_[l].operation_of) {
       if (operation != Operation::send_recv) continue;
-      double meetings = 0;  // of one operation, on average
-      for (std::size_t other = 0; other < lanes_.size() && meetings < least_meetings; ++other) {
+      double meetings = 0, others = 0;  // of one operation, on average
+      for (std::size_t other = 0; other < lanes_.size(); ++other) {
         if (other == l || lanes_[other].group != lanes_[l].group || !lanes_[other].exits.contains(symbol)) continue;
         const auto agreement = exit_agreement(lanes_[l].exits.at(symbol), lanes_[other].exits.at(symbol));
         if (agreement && ends_together(*agreement)) meetings += agreement->shared_part;
+        ++others;
       }
-      if (meetings >= least_meetings) return true;
+      if (meetings >= std::max(least_meetings, least_part * others)) return true;
     }
     return false;
   }
@@ -255,6 +256,29 @@ class Grouper {
     return disagreeing > 0 && one_in * disagreeing >= asked;
   }
 
+  /// Whether exchanges, on a lane that carries more than those, end together with a lane outside of the group better
+  /// than with one inside.
+  bool meets_outsider(std::size_t l, std::span<const std::size_t> group) const {
+    constexpr Nanoseconds times = 2;
+    const Lane& lane = lanes_[l];
+    if (lane.exits.size() < 2) return false;
+    for (const auto& [symbol, operation] : lane.operation_of) {
+      if (operation != Operation::send_recv) continue;
+      Nanoseconds inside_ns = std::numeric_limits<Nanoseconds>::max(), outside_ns = inside_ns;
+      for (std::size_t other = 0; other < lanes_.size(); ++other) {
+        if (lanes_[other].trace_rank == lane.trace_rank || lanes_[other].component != lane.component) continue;
+        const auto found = lanes_[other].exits.find(symbol);
+        if (found == lanes_[other].exits.end()) continue;
+        const std::optional<ExitAgreement> agreement = exit_agreement(lane.exits.at(symbol), found->second);
+        if (!agreement || !ends_together(*agreement)) continue;
+        Nanoseconds& best_ns = std::binary_search(group.begin(), group.end(), other) ? inside_ns : outside_ns;
+        best_ns = std::min(best_ns, std::max(agreement->exit_spread_ns, least_spread_ns));
+      }
+      if (outside_ns < inside_ns / times) return true;
+    }
+    return false;
+  }
+
   /// Groups whose lanes carry another communicator besides: all-reduces or reduce-scatters of theirs end apart, or what
   /// is left of their operations ends together with what is left of lanes of another group. Which operation is whose
   /// cannot be told safely then.
@@ -267,7 +291,8 @@ class Grouper {
       const std::vector<std::size_t>& group = groups.at(lanes_[l].group);
       const bool is_told = group.size() > 1 && !lanes_[l].point_to_point;
       rests.push_back(is_told ? unexplained(l, group, 8 * lanes_[l].loosest_ns) : Lane{});
-      if (disagrees_with_some(l, group)) found.insert(lanes_[l].group);
+      const bool is_asked = group.size() > 1 && l == group.front();
+      if (disagrees_with_some(l, group) || (is_asked && meets_outsider(l, group))) found.insert(lanes_[l].group);
     }
     for (const auto& [a, b] : lanes_that_meet(rests)) {
       if (found.contains(lanes_[a].group) && found.contains(lanes_[b].group)) continue;

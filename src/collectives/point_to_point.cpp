@@ -99,10 +99,18 @@ class PeerFinder {
     std::sort(candidates.begin(), candidates.end());
     std::vector<Bundle> bundles;
     std::vector<bool> taken(arrivals_.size(), false);
+    std::size_t exchanges = 0;
+    for (const std::vector<std::size_t>& member : by_exit_) exchanges += member.size();
     for (const auto& [distance_ns, a, b] : candidates) {
       if (taken[a] || taken[b]) continue;
       taken[a] = taken[b] = true;
       bundles.push_back({a, b});
+    }
+    // Where peers of most are not here, those of the few that seem to meet are hardly either.
+    constexpr double least_paired = 0.4;
+    if (told.empty() && 2 * static_cast<double>(bundles.size()) < least_paired * static_cast<double>(exchanges)) {
+      bundles.clear();
+      taken.assign(arrivals_.size(), false);
     }
     for (const std::vector<std::size_t>& member : by_exit_) {
       for (const std::size_t e : member) {
@@ -119,6 +127,14 @@ class PeerFinder {
     return told == peer_of_.end() || told->second == member;
   }
 
+  /// Members that others hold in step agree, too, though their peers are elsewhere, but neither sharply nor much better
+  /// than their enters do.
+  static bool is_channel(const ExitAgreement& agreement) {
+    constexpr Nanoseconds widest_spread_ns = 5'000, times = 5;
+    return ends_together(agreement) && agreement.exit_spread_ns <= widest_spread_ns &&
+           times * agreement.exit_spread_ns <= agreement.enter_spread_ns;
+  }
+
   std::vector<TimedOperation> timed(std::size_t member) const {
     std::vector<TimedOperation> operations;
     for (const std::size_t e : by_exit_[member]) operations.push_back({arrivals_[e].enter_ns, arrivals_[e].exit_ns});
@@ -132,7 +148,7 @@ class PeerFinder {
     for (std::size_t a = 0; a < operations.size(); ++a) {
       for (std::size_t b = a + 1; b < operations.size(); ++b) {
         const auto agreement = exit_agreement(operations[a], operations[b]);
-        if (agreement && ends_together(*agreement)) found.push_back({a, b, *agreement});
+        if (agreement && is_channel(*agreement)) found.push_back({a, b, *agreement});
       }
     }
     std::vector<Nanoseconds> best_ns(operations.size(), std::numeric_limits<Nanoseconds>::max());
