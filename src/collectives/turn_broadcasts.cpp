@@ -9,25 +9,11 @@
 namespace nsys_explain::collectives {
 namespace {
 
-/// Communicators of one kind: of one size and distance between members. A program broadcasts in all of a kind.
-struct Family {
-  std::map<std::size_t, const LaneSet*> set_of_lane;
+/// What the broadcasts of a program show of communicators of one kind.
+struct Evidence {
   std::size_t fitting = 0;   ///< times that a member was there before the root and left together with it
   std::size_t contrary = 0;  ///< times that it did not, or waited though the root was there
 };
-using Families = std::map<std::pair<std::size_t, std::size_t>, Family>;  ///< by size and distance
-
-Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane) {
-  Families families;
-  for (std::size_t l = 0; l < sets_of_lane.size(); ++l) {
-    for (const LaneSet& set : sets_of_lane[l]) {
-      auto& of_lane = families[{set.size(), set[1] - set[0]}].set_of_lane;
-      if (!of_lane.emplace(l, &set).second) of_lane[l] = nullptr;  // which of two is not known
-    }
-  }
-  for (auto& [kind, family] : families) std::erase_if(family.set_of_lane, [](const auto& e) { return !e.second; });
-  return families;
-}
 
 /// A broadcast takes this long for those that need not wait: the fastest but for a few, on any lane.
 Nanoseconds transfer_time(const std::vector<TurnLane>& lanes, std::uint64_t symbol) {
@@ -69,32 +55,37 @@ std::pair<std::size_t, std::size_t> waiting_for(const std::vector<TurnLane>& lan
 }
 
 /// Adds what the likeliest root of a set shows.
-void test(Family& family, const std::vector<TurnLane>& lanes, const LaneSet& set, std::uint64_t symbol,
+void test(Evidence& evidence, const std::vector<TurnLane>& lanes, const LaneSet& set, std::uint64_t symbol,
           Nanoseconds transfer_ns) {
   std::pair<std::size_t, std::size_t> best{0, std::numeric_limits<std::size_t>::max()};
   for (const std::size_t root : set) {
     const auto found = waiting_for(lanes, set, root, symbol, transfer_ns);
     if (std::pair(found.second, best.first) < std::pair(best.second, found.first)) best = found;
   }
-  family.fitting += best.first;
-  family.contrary += best.second;
+  evidence.fitting += best.first;
+  evidence.contrary += best.second;
 }
 
-bool is_part(const Family& part, const Family& whole) {
-  return std::all_of(whole.set_of_lane.begin(), whole.set_of_lane.end(), [&](const auto& entry) {
-    const auto own = part.set_of_lane.find(entry.first);
-    return own == part.set_of_lane.end() ||
+bool is_part(const SetOfLane& part, const SetOfLane& whole) {
+  return std::all_of(whole.begin(), whole.end(), [&](const auto& entry) {
+    const auto own = part.find(entry.first);
+    return own == part.end() ||
            std::includes(entry.second->begin(), entry.second->end(), own->second->begin(), own->second->end());
   });
 }
 
 /// The kind whose members waited for one of them. Of communicators that contain each other the smallest: parts of what
 /// belongs together are better than what does not. Of two that are at odds none.
-const Family* explaining(const Families& families) {
+const SetOfLane* explaining(const Families& families, const std::vector<TurnLane>& lanes, std::uint64_t symbol) {
   constexpr std::size_t fewest_fitting = 4, times = 5;
-  const Family* smallest = nullptr;
+  const Nanoseconds transfer_ns = transfer_time(lanes, symbol);
+  const SetOfLane* smallest = nullptr;
   for (const auto& [kind, family] : families) {  // by size
-    if (family.fitting < std::max(fewest_fitting, times * family.contrary)) continue;
+    Evidence evidence;
+    for (const auto& [l, set] : family) {
+      if (set->front() == l) test(evidence, lanes, *set, symbol, transfer_ns);
+    }
+    if (evidence.fitting < std::max(fewest_fitting, times * evidence.contrary)) continue;
     if (smallest == nullptr) smallest = &family;
     if (!is_part(*smallest, family)) return nullptr;
   }
@@ -103,6 +94,18 @@ const Family* explaining(const Families& families) {
 
 }  // namespace
 
+Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane) {
+  Families families;
+  for (std::size_t l = 0; l < sets_of_lane.size(); ++l) {
+    for (const LaneSet& set : sets_of_lane[l]) {
+      SetOfLane& of_lane = families[{set.size(), set[1] - set[0]}];
+      if (!of_lane.emplace(l, &set).second) of_lane[l] = nullptr;  // which of two is not known
+    }
+  }
+  for (auto& [kind, family] : families) std::erase_if(family, [](const auto& e) { return !e.second; });
+  return families;
+}
+
 void claim_broadcasts(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane) {
   std::set<std::uint64_t> symbols;
   for (const TurnLane& lane : lanes) {
@@ -110,17 +113,11 @@ void claim_broadcasts(std::vector<TurnLane>& lanes, const std::vector<std::vecto
       if (operations.front().operation == Operation::broadcast) symbols.insert(symbol);
     }
   }
+  const Families families = families_of(sets_of_lane);
   for (const std::uint64_t symbol : symbols) {
-    Families families = families_of(sets_of_lane);
-    const Nanoseconds transfer_ns = transfer_time(lanes, symbol);
-    for (auto& [kind, family] : families) {
-      for (const auto& [l, set] : family.set_of_lane) {
-        if (set->front() == l) test(family, lanes, *set, symbol, transfer_ns);
-      }
-    }
-    const Family* family = explaining(families);
+    const SetOfLane* family = explaining(families, lanes, symbol);
     if (family == nullptr) continue;
-    for (const auto& [l, set] : family->set_of_lane) {
+    for (const auto& [l, set] : *family) {
       const auto found = lanes[l].operations.find(symbol);
       if (found == lanes[l].operations.end()) continue;
       for (TurnOperation& operation : found->second) operation.claimed = set;

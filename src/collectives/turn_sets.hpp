@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "exit_agreement.hpp"
@@ -55,6 +56,20 @@ void for_each_nearest(const std::vector<TurnOperation>& own, const std::vector<T
 /// Puts lanes on one clock to a fraction of a microsecond, from one good to a few: the pairs of lanes with most exits
 /// along one line relate all.
 void refine_clocks(std::vector<TurnLane>& lanes, Nanoseconds centre_ns);
+
+/// Communicators of one kind, that is, of one size and distance between members: the one of each lane. What a program
+/// does in one, it does in all of a kind.
+using SetOfLane = std::map<std::size_t, const LaneSet*>;
+using Families = std::map<std::pair<std::size_t, std::size_t>, SetOfLane>;  ///< by size and distance
+
+/// Lanes that have two communicators of a kind are left out. Points to the sets.
+Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane);
+
+/// Claims the all-gathers of lanes whose communicators are known. Their members leave when they like, but not before
+/// the last one is there, and the first soon after it could: what an all-gather takes from then on is much the same
+/// every time in the right communicators, and differs by what others waited for in wrong ones. Those of a symbol go to
+/// the communicators of one kind or to none.
+void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane);
 
 /// Claims the broadcasts of lanes whose communicators are known. A receiver that is there before the root waits and
 /// leaves together with it; one that comes later waits for nobody. All broadcasts of a symbol go to the communicators

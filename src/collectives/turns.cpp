@@ -119,6 +119,7 @@ class TurnFinder {
       }
     }
     for (std::size_t l = 0; l < lanes_.size(); ++l) confirm(l);
+    claim_gathers(lanes_, sets_of_lane_);
     claim_broadcasts(lanes_, sets_of_lane_);
   }
 
