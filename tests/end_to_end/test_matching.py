@@ -82,14 +82,37 @@ class Matching(EndToEndTest):
                                     streams[0], *LOSSES)
 
     def test_without_payload_streams_that_hold_each_other_in_step_are_not_mixed_up(self):
-        # All-to-alls bring the tensor groups of all ranks within a microsecond of each other. All-gathers that share a
-        # stream end too far apart to tell whose they are, and stay alone.
+        # All-to-alls bring the tensor groups of all ranks within a microsecond of each other. All-gathers of one kind go
+        # to the communicators whose last member they wait for; those of several kinds that share a stream stay alone.
         for least_share, options in [(0.99, ["--moe", "--tp", "2"]),
                                      (0.8, ["--moe", "--tp", "4", "--dp-style", "fully_sharded"]),
-                                     (0.7, ["--tp", "2", "--dp-style", "fully_sharded"])]:
+                                     (0.99, ["--tp", "2", "--dp-style", "fully_sharded"]),
+                                     (0.9, ["--tp", "2", "--tp-style", "sequence_parallel"]),
+                                     (0.35, ["--tp", "2", "--tp-style", "sequence_parallel", "--dp-style",
+                                             "fully_sharded"])]:
             with self.subTest(options=options):
                 self.assert_matched(least_share, "--seed", "4", "--payload", "none", *GROUPS, "--steps", "8",
                                     "--shared-nccl-stream", *options)
+
+    def test_without_payload_what_always_follows_is_not_what_it_follows(self):
+        # The world's all-reduce ends a fixed time after that of the slowest data group.
+        for seed in [2, 8]:
+            with self.subTest(seed=seed):
+                self.assert_all_matched("--seed", str(seed), "--payload", "none", *GROUPS[:4], "--layers", "2", "--tp", "2",
+                                        "--pp", "2", "--steps", "24", "--fault", "late_host:rank=1,pause=3ms")
+
+    def test_without_payload_communicators_that_share_a_stream_are_rather_withheld_than_mixed_up(self):
+        one_host, slow = ["--nodes", "1", "--gpus-per-node", "8"], ["--fault", "slow_gpu:rank=1,factor=1.3"]
+        shared, compute = "--shared-nccl-stream", "--nccl-on-compute-stream"
+        for least_share, seed, options in [
+                (0.95, 19, [*one_host, "--pp", "2", "--steps", "6", "--layers", "2", "--drift-ppm", "50", compute, *slow]),
+                (0.95, 42, [*one_host, "--tp", "2", "--pp", "2", "--steps", "10", "--layers", "4", shared, *slow]),
+                (0.9, 64, [*one_host, "--tp", "2", "--pp", "2", "--steps", "16", "--layers", "2", compute, *LOSSES]),
+                (0.5, 49, [*one_host, "--tp", "2", "--dp-style", "fully_sharded", "--steps", "6", "--layers", "4",
+                           "--drift-ppm", "20", shared, *LOSSES]),
+                (0.9, 5, [*GROUPS, "--tp", "2", "--pp", "2", "--steps", "12", shared])]:
+            with self.subTest(options=options):
+                self.assert_matched(least_share, "--seed", str(seed), "--payload", "none", *options)
 
     def test_pipeline_neighbours_exchange_in_pairs(self):
         for seed in range(10):
