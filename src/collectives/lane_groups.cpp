@@ -209,21 +209,36 @@ class Grouper {
     });
   }
 
-  /// An exchange of two ends together with one other member's, whoever that is; an all-to-all with everybody's.
+  /// An exchange of two ends together with one other member's, whoever that is; an all-to-all with everybody's. Lanes
+  /// that others hold in step, so that they enter as close together as they leave, meet whom one of them meets: they
+  /// count once, or two exchanges side by side would look like an all-to-all of four. Of a large group some are asked.
   bool meets_several(std::size_t l) const {
-    constexpr double least_meetings = 1.5, least_part = 0.5;
+    constexpr double least_meetings = 1.5, least_part = 0.5, most_asked = 16;
     for (const auto& [symbol, operation] : lanes_[l].operation_of) {
       if (operation != Operation::send_recv) continue;
       double meetings = 0, others = 0;  // of one operation, on average
-      for (std::size_t other = 0; other < lanes_.size(); ++other) {
+      std::vector<std::size_t> met;     // one of each that are in step
+      for (std::size_t other = 0; other < lanes_.size() && others < most_asked; ++other) {
         if (other == l || lanes_[other].group != lanes_[l].group || !lanes_[other].exits.contains(symbol)) continue;
+        const bool is_in_step =
+            std::any_of(met.begin(), met.end(), [&](std::size_t m) { return are_in_step(m, other, symbol); });
+        if (is_in_step || are_in_step(l, other, symbol)) continue;
         const auto agreement = exit_agreement(lanes_[l].exits.at(symbol), lanes_[other].exits.at(symbol));
-        if (agreement && ends_together(*agreement)) meetings += agreement->shared_part;
+        if (agreement && ends_together(*agreement)) {
+          meetings += agreement->shared_part;
+          met.push_back(other);
+        }
         ++others;
       }
       if (meetings >= std::max(least_meetings, least_part * others)) return true;
     }
     return false;
+  }
+
+  bool are_in_step(std::size_t a, std::size_t b, std::uint64_t symbol) const {
+    constexpr Nanoseconds in_step_ns = 25'000;
+    const auto agreement = exit_agreement(lanes_[a].exits.at(symbol), lanes_[b].exits.at(symbol));
+    return agreement && !ends_together(*agreement) && agreement->enter_spread_ns <= in_step_ns;
   }
 
   /// The operations of a lane that end with none of its group's, though those were captured at the time.

@@ -162,7 +162,21 @@ class PeerFinder {
       return static_cast<double>(channel.agreement.exit_spread_ns) >
              2 * worst_spread_ratio(channel.agreement.pairs) * reference_ns;
     });
+    drop_rivals(found);
     return found;
+  }
+
+  /// Channels that would take most of a member's exchanges twice: peers that others hold in step leave alike, and which
+  /// of them is whose cannot be told.
+  void drop_rivals(std::vector<Channel>& channels) const {
+    constexpr double most_taken = 1.5;
+    std::vector<double> taken(by_exit_.size(), 0);  // times that an exchange of the member is claimed, on average
+    for (const Channel& channel : channels) {
+      for (const std::size_t m : {channel.a, channel.b}) taken[m] += channel.agreement.shared_part;
+    }
+    std::erase_if(channels, [&](const Channel& channel) {
+      return taken[channel.a] > most_taken || taken[channel.b] > most_taken;
+    });
   }
 
   void add_candidates(const Channel& channel, Nanoseconds reach_ns,
