@@ -221,7 +221,7 @@ class Grouper {
       for (std::size_t other = 0; other < lanes_.size() && others < most_asked; ++other) {
         if (other == l || lanes_[other].group != lanes_[l].group || !lanes_[other].exits.contains(symbol)) continue;
         const bool is_in_step =
-            std::any_of(met.begin(), met.end(), [&](std::size_t m) { return are_in_step(m, other, symbol); });
+            std::any_of(met.begin(), met.end(), [&, s = symbol](std::size_t m) { return are_in_step(m, other, s); });
         if (is_in_step || are_in_step(l, other, symbol)) continue;
         const auto agreement = exit_agreement(lanes_[l].exits.at(symbol), lanes_[other].exits.at(symbol));
         if (agreement && ends_together(*agreement)) {
