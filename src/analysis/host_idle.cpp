@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/analysis/significance.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/analysis/significance.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {

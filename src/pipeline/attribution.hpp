@@ -4,37 +4,18 @@
 #include <vector>
 
 #include "cross_rank.hpp"
+#include "delay_ledger.hpp"
 #include "job_ranks.hpp"
 #include "link_analysis.hpp"
 #include "local_traces.hpp"
 #include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
+#include "step_rows.hpp"
 #include "wait_matrix.hpp"
 
 /// Who made the job wait. The owner of an instance knows who waited for whom; the tool rank that read a trace knows how
 /// that trace rank got there. Both exchange small records, a constant number for each arrival, and each keeps its own.
 namespace nsys_explain::pipeline {
-
-/// One step of one trace rank: a row of the table `steps`. Trivially copyable.
-struct StepRow {
-  std::int64_t step = 0;
-  Nanoseconds start_ns = 0;  ///< job time
-  Nanoseconds duration_ns = 0;
-  Nanoseconds own_lateness_ns = 0;
-  Nanoseconds wait_ns = 0;
-  Nanoseconds caused_wait_ns = 0;
-  Nanoseconds delay_cost_ns = 0;
-  Nanoseconds excess_ns = 0;  ///< as JobDelays::excess_work_ns; not in the table
-  std::int32_t trace_rank = -1;
-  std::int32_t reserved = 0;
-};
-
-/// Sums over the run, by index of the trace rank.
-struct RankDelays {
-  Nanoseconds direct_ns = 0;      ///< cost of waits in instances in which the rank was last itself
-  Nanoseconds propagated_ns = 0;  ///< cost that came to it through others
-  Nanoseconds unattributed_ns = 0;
-};
 
 struct Attribution {
   analysis::JobDelays delays;

@@ -5,7 +5,7 @@
 #include "cross_rank.hpp"
 #include "job_ranks.hpp"
 #include "local_traces.hpp"
-#include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/analysis/job_delays.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/model/job_report.hpp"

@@ -4,7 +4,7 @@
 
 #include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/host_idle.hpp"
-#include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/analysis/job_delays.hpp"
 #include "nsys_explain/analysis/work_profile.hpp"
 #include "pack.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "nsys_explain/analysis/stragglers.hpp"
+#include "nsys_explain/analysis/job_delays.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
 /// What is known about a straggler beside its work before the collectives that it delayed.

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "nsys_explain/analysis/findings.hpp"
+#include "nsys_explain/analysis/significance.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// What chance does among equals: delays of rows (trace ranks, or places) over bins (steps), `row * bins + bin`.
+namespace nsys_explain::analysis {
+
+/// For each rank a bound on the probability that it causes as much waiting as it does if all ranks were alike, that is,
+/// if in every bin the ranks' shares were dealt out at random. `caused[r * bins + b]` is what rank r caused in bin b.
+///
+/// Chernoff's bound for the sum T_r over independent bins: P(T >= T_r) <= min over L > 0 of
+/// exp(-L T_r) * product over b of (mean over s of exp(L x_sb)), taken over a grid of L. Free of assumptions on the
+/// distribution and good for groups of any size: a single long pause cannot be significant (1/ranks at best), a delay
+/// that recurs can. A bound is never 0.
+std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins);
+
+/// Adds up neighbouring bins until what happens in one says nothing about the next (mean lag-1 autocorrelation
+/// about each rank's own mean below 0.1), but not below 16 bins. Returns the number of bins left.
+std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std::size_t bins);
+
+/// As caused_wait_p_values, for delays of any length and, at a hundredth of the error rate, for limited ones: two
+/// culprits of a small job, one with a few long delays and one with many short ones, hide behind each other in sums.
+std::vector<double> p_values_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins);
+
+/// Bound on the probability that just these of `count` rows, were all alike, have as much together as they do: their
+/// members need not stand out. Chernoff's bound for the sum over a set: drawing its members without putting them back
+/// is at most as wild as with (Hoeffding 1963), so each adds its factor. What is below 0 counts as 0.
+double p_value_of_set(std::span<const std::size_t> set, std::span<const std::int64_t> rows, std::size_t count,
+                      std::size_t bins);
+
+/// Two-sided probability that of `all` bins so many, or so few, go to one of two that are alike.
+double sign_test(std::size_t one, std::size_t all);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,29 @@
+#include "nsys_explain/analysis/job_delays.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace nsys_explain::analysis {
+
+std::size_t bins_of_steps(std::size_t steps) {
+  return std::min(steps, most_bins);
+}
+
+std::size_t bin_of_step(std::size_t step, std::size_t steps) {
+  const std::size_t bins = bins_of_steps(steps);
+  return std::min(step * bins / steps, bins - 1);
+}
+
+Nanoseconds JobDelays::excess_of(std::size_t rank) const {
+  const auto row = excess_work_ns.begin() + static_cast<std::ptrdiff_t>(rank * bins);
+  return std::accumulate(row, row + static_cast<std::ptrdiff_t>(bins), Nanoseconds{0});
+}
+
+const StageBalance* find_overfull_stage(const JobDelays& delays, std::span<const std::size_t> ranks) {
+  const auto found = std::find_if(delays.stages.begin(), delays.stages.end(), [&](const StageBalance& stage) {
+    return stage.overfull() && std::equal(stage.ranks.begin(), stage.ranks.end(), ranks.begin(), ranks.end());
+  });
+  return found == delays.stages.end() ? nullptr : &*found;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,138 @@
+#include "nsys_explain/analysis/significance.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+#include "nsys_explain/model/lower_median.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Grid of the bound's parameter in units of 1 / (largest value): from hardly any weight on large values to nothing
+/// else.
+constexpr int grid_points = 96;
+double grid_value(int point) {
+  return 0.01 * std::pow(10.0, 5.0 * point / (grid_points - 1));
+}
+
+double mean_autocorrelation(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
+  double covariance = 0, variance = 0;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const auto row = caused.subspan(r * bins, bins);
+    const double mean =
+        static_cast<double>(std::accumulate(row.begin(), row.end(), std::int64_t{0})) / static_cast<double>(bins);
+    for (std::size_t b = 0; b < bins; ++b) {
+      const double deviation = static_cast<double>(row[b]) - mean;
+      variance += deviation * deviation;
+      if (b + 1 < bins) covariance += deviation * (static_cast<double>(row[b + 1]) - mean);
+    }
+  }
+  return variance > 0 ? covariance / variance : 0;
+}
+
+/// The delays, but none longer than the largest of a typical bin. Which rank a delay is dealt out to does not change
+/// that limit, so what is tested with it is as valid.
+std::vector<std::int64_t> limited(std::vector<std::int64_t> rows, std::size_t bins) {
+  std::vector<std::int64_t> largest(bins, 0);
+  for (std::size_t i = 0; i < rows.size(); ++i) largest[i % bins] = std::max(largest[i % bins], rows[i]);
+  std::erase(largest, 0);
+  if (largest.empty()) return rows;
+  const std::int64_t limit = lower_median(largest);
+  for (std::int64_t& value : rows) value = std::min(value, limit);
+  return rows;
+}
+
+}  // namespace
+
+std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std::size_t bins) {
+  constexpr std::size_t fewest = 16;
+  while (bins / 2 >= fewest && bins % 2 == 0 && mean_autocorrelation(caused, ranks, bins) >= 0.1) {
+    // Pair (r, b), (r, b + 1) lies at 2i, 2i + 1 for the i-th entry of the result.
+    for (std::size_t i = 0; i < ranks * bins / 2; ++i) caused[i] = caused[2 * i] + caused[2 * i + 1];
+    bins /= 2;
+    caused.resize(ranks * bins);
+  }
+  return bins;
+}
+
+std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
+  std::vector<double> log_p(ranks, 0);
+  std::int64_t largest = 0;
+  for (const std::int64_t value : caused) largest = std::max(largest, value);
+  std::vector<double> sums(ranks, 0);
+  if (largest > 0) {
+    for (std::size_t i = 0; i < caused.size(); ++i) {
+      sums[i / bins] += static_cast<double>(caused[i]) / static_cast<double>(largest);
+    }
+    for (int point = 0; point < grid_points; ++point) {
+      const double weight = grid_value(point);
+      double log_moments = 0;
+      for (std::size_t b = 0; b < bins; ++b) {
+        std::int64_t highest = 0;
+        for (std::size_t r = 0; r < ranks; ++r) highest = std::max(highest, caused[r * bins + b]);
+        double moments = 0;
+        for (std::size_t r = 0; r < ranks; ++r) {
+          moments +=
+              std::exp(weight * static_cast<double>(caused[r * bins + b] - highest) / static_cast<double>(largest));
+        }
+        log_moments += weight * static_cast<double>(highest) / static_cast<double>(largest) +
+                       std::log(moments / static_cast<double>(ranks));
+      }
+      for (std::size_t r = 0; r < ranks; ++r) log_p[r] = std::min(log_p[r], log_moments - weight * sums[r]);
+    }
+  }
+  // As small as chance may be: a probability that a double cannot hold is not 0.
+  for (double& value : log_p) value = std::max(std::exp(value), std::numeric_limits<double>::min());
+  return log_p;
+}
+
+std::vector<double> p_values_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins) {
+  constexpr double part_of_limited = 0.01;
+  const std::vector<double> of_any = caused_wait_p_values(rows, count, bins);
+  const std::vector<double> of_limited = caused_wait_p_values(limited(rows, bins), count, bins);
+  std::vector<double> p_values;
+  for (std::size_t i = 0; i < count; ++i)
+    p_values.push_back(std::min({1.0, of_any[i] / (1 - part_of_limited), of_limited[i] / part_of_limited}));
+  return p_values;
+}
+
+double p_value_of_set(std::span<const std::size_t> set, std::span<const std::int64_t> rows, std::size_t count,
+                      std::size_t bins) {
+  std::int64_t largest = 1;
+  for (const std::int64_t value : rows) largest = std::max(largest, value);
+  const auto value_of = [&](std::size_t rank, std::size_t bin) {
+    const std::int64_t excess = std::max<std::int64_t>(0, rows[rank * bins + bin]);
+    return static_cast<double>(excess) / static_cast<double>(largest);
+  };
+  double sum = 0;
+  for (const std::size_t r : set)
+    for (std::size_t b = 0; b < bins; ++b) sum += value_of(r, b);
+  double log_p = 0;
+  for (int point = 0; point < grid_points; ++point) {
+    const double weight = std::min(grid_value(point), 500.0);  // beyond, a moment no longer fits a double
+    double log_moments = 0;
+    for (std::size_t b = 0; b < bins; ++b) {
+      double moments = 0;
+      for (std::size_t r = 0; r < count; ++r) moments += std::exp(weight * value_of(r, b));
+      log_moments += std::log(moments / static_cast<double>(count));
+    }
+    log_p = std::min(log_p, static_cast<double>(set.size()) * log_moments - weight * sum);
+  }
+  return std::max(std::exp(log_p), std::numeric_limits<double>::min());
+}
+
+double sign_test(std::size_t one, std::size_t all) {
+  const auto n = static_cast<double>(all);
+  double tail = 0;
+  for (std::size_t k = 0; k <= std::min(one, all - one); ++k) {
+    const auto successes = static_cast<double>(k);
+    tail += std::exp(std::lgamma(n + 1) - std::lgamma(successes + 1) - std::lgamma(n - successes + 1) -
+                     n * std::numbers::ln2);
+  }
+  return std::min(1.0, 2 * tail);
+}
+
+}  // namespace nsys_explain::analysis

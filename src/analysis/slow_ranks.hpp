@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "nsys_explain/analysis/job_delays.hpp"
+#include "nsys_explain/analysis/levels.hpp"
+
+/// Trace ranks whose transfers are slow make their partners late as well: one culprit, many who are late.
+namespace nsys_explain::analysis {
+
+/// The slow trace rank whose transfers are most of what the place takes longer than its likes, if there is one: it is
+/// of the place, or exchanges with all of it.
+const SlowRank* slow_rank_behind(const Place& place, const JobDelays& delays);
+
+/// The slow trace rank, first, and all that are late by its transfers.
+Place late_with(const SlowRank& slow, const JobDelays& delays);
+
+/// Slow trace ranks with the probability that chance makes them and their partners as late; in the order of the list.
+using SlowRanks = std::map<const SlowRank*, double>;
+
+/// Those that are late by transfers, beyond chance. Who shares slow transfers is last now here, now there, so they are
+/// tested together.
+SlowRanks proven_slow_ranks(const JobDelays& delays, double limit);
+
+/// Leaves out GPUs whose lateness is a slow trace rank's, so that they hide no other culprit.
+void leave_out_explained(const SlowRanks& slow_ranks, std::span<const Place> places, const JobDelays& delays,
+                         std::vector<std::size_t>& likes);
+
+}  // namespace nsys_explain::analysis

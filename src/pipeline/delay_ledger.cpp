@@ -1,0 +1,189 @@
+#include "delay_ledger.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "nsys_explain/analysis/delay_costs.hpp"
+#include "nsys_explain/analysis/path.hpp"
+#include "nsys_explain/clock/job_time.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+using analysis::Claim;
+using analysis::PathArrival;
+
+/// Claims that have been handed on this often go to nobody: what is left of them is noise passed around.
+constexpr int most_hops = 64;
+
+/// Where sums by trace rank and bin are made.
+class Ledger {
+ public:
+  Ledger(const JobRanks& job, const ClockReport& clock, const analysis::Steps& steps, std::int64_t start_ns,
+         std::int64_t end_ns)
+      : waits(job.trace_ranks),
+        job_(job),
+        clock_(clock),
+        start_ns_(start_ns),
+        end_ns_(end_ns),
+        steps_(steps.start_ns.size()) {
+    delays.by_step = steps_ > 0;
+    delays.steps = steps_;
+    delays.bins = delays.by_step ? analysis::bins_of_steps(steps_) : analysis::time_bins;
+    delays.role.assign(job.numbers.size(), 0);
+    delays.cost_ns.assign(job.numbers.size() * delays.bins, 0);
+    delays.excess_work_ns.assign(job.numbers.size() * delays.bins, 0);
+    delays.slow_transfer_ns.assign(job.numbers.size(), 0);
+    ranks.resize(job.numbers.size());
+  }
+
+  std::size_t bin_of(const LocalRank& rank, const PathArrival& arrival) const {
+    if (delays.by_step) {
+      return analysis::bin_of_step(static_cast<std::size_t>(std::max(0, arrival.step)), steps_);
+    }
+    const SessionClock& session = clock_.sessions[rank.session];
+    const Nanoseconds time_ns = clock::to_job_time(session, clock_.pivot_ns, arrival.enter_ns);
+    if (time_ns <= start_ns_ || end_ns_ <= start_ns_) return 0;
+    const double share = static_cast<double>(time_ns - start_ns_) / static_cast<double>(end_ns_ - start_ns_);
+    return std::min(static_cast<std::size_t>(share * static_cast<double>(delays.bins)), delays.bins - 1);
+  }
+
+  /// `rank`: index of the one that was waited for, without a delay of its own or of others that tells.
+  void unattributed(std::size_t rank, std::int32_t waiting, Nanoseconds amount_ns) {
+    ranks[rank].unattributed_ns += amount_ns;
+    waits.add(nobodys_delay, waiting, amount_ns);
+  }
+
+  analysis::JobDelays delays;
+  std::vector<RankDelays> ranks;
+  WaitMatrix waits;
+
+ private:
+  const JobRanks& job_;
+  const ClockReport& clock_;
+  Nanoseconds start_ns_, end_ns_;
+  std::size_t steps_;
+};
+
+/// Collective: hands claims on from last arriver to last arriver until each is met. A round takes all claims one hop
+/// further; claims on one arrival are met together, so neither their order nor who sent them matters.
+ArrivalCosts settle_claims(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                           Ledger& ledger) {
+  ArrivalCosts costs(job.numbers.size());
+  auto outgoing = nothing_for<Claim>(communicator);
+  const auto send = [&](const Claim& claim) {
+    outgoing[static_cast<std::size_t>(homes.tool_rank[job.index_of(claim.trace_rank)])].push_back(claim);
+  };
+  for (const LocalRank* const rank : homes.local) {
+    const std::size_t r = job.index_of(rank->trace_rank);
+    costs[r].assign(rank->path.arrivals.size(), 0);
+    const analysis::OpeningClaims opening = analysis::opening_claims(rank->path);
+    const std::int32_t waiting = ledger.waits.waiting_of(r);
+    for (Claim claim : opening.claims) {
+      claim.waiting = waiting;
+      send(claim);
+    }
+    for (const Claim& claim : opening.untold)
+      ledger.unattributed(job.index_of(claim.trace_rank), waiting, claim.amount_ns);
+  }
+  const auto any_left = [&] {
+    std::int64_t open = 0;
+    for (const std::vector<Claim>& part : outgoing) open += static_cast<std::int64_t>(part.size());
+    return communicator.sum(open) > 0;
+  };
+  for (int hop = 0; any_left(); ++hop) {
+    std::vector<Claim> claims =
+        communicator.all_to_all(std::exchange(outgoing, nothing_for<Claim>(communicator))).values;
+    std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
+      return std::pair(a.trace_rank, a.index) < std::pair(b.trace_rank, b.index);
+    });
+    for (std::size_t first = 0, end = 0; first < claims.size(); first = end) {
+      const auto [trace_rank, index] = std::pair(claims[first].trace_rank, claims[first].index);
+      while (end < claims.size() && claims[end].trace_rank == trace_rank && claims[end].index == index) ++end;
+      const std::size_t r = job.index_of(trace_rank);
+      const analysis::Settlement settlement =
+          analysis::settle(homes.of_index[r]->path, index, std::span(claims).subspan(first, end - first));
+      const Nanoseconds own_ns = analysis::total(settlement.own);
+      (hop == 0 ? ledger.ranks[r].direct_ns : ledger.ranks[r].propagated_ns) += own_ns;
+      costs[r][static_cast<std::size_t>(index)] += own_ns;
+      for (const auto& [waiting, amount_ns] : settlement.own) ledger.waits.add(trace_rank, waiting, amount_ns);
+      for (const auto& [waiting, amount_ns] : settlement.unattributed) ledger.unattributed(r, waiting, amount_ns);
+      for (const Claim& claim : settlement.onward) {
+        if (hop < most_hops) {
+          send(claim);
+        } else {
+          ledger.unattributed(r, claim.waiting, claim.amount_ns);
+        }
+      }
+    }
+  }
+  return costs;
+}
+
+/// Collective: the first and the last enter of all paths, in job time.
+std::pair<Nanoseconds, Nanoseconds> extent(const exchange::Communicator& communicator, const ClockReport& clock,
+                                           const Homes& homes) {
+  // Minimum as the maximum of the negated values, which max() (not min()) can be without overflow.
+  std::vector<std::int64_t> range(2, -std::numeric_limits<std::int64_t>::max());
+  for (const LocalRank* const rank : homes.local) {
+    if (rank->path.arrivals.empty()) continue;
+    const auto time_of = [&](const PathArrival& arrival) {
+      return clock::to_job_time(clock.sessions[rank->session], clock.pivot_ns, arrival.enter_ns);
+    };
+    range[0] = std::max(range[0], -time_of(rank->path.arrivals.front()));
+    range[1] = std::max(range[1], time_of(rank->path.arrivals.back()));
+  }
+  range = communicator.maximum(range);
+  return {-range[0], range[1]};
+}
+
+/// Collective: sums of the local ranks' entries on every tool rank.
+SettledDelays add_up(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                     Ledger& ledger, ArrivalCosts costs) {
+  for (const LocalRank* const rank : homes.local) {
+    const std::size_t r = job.index_of(rank->trace_rank);
+    const std::vector<Nanoseconds>& cost = costs[r];
+    for (std::size_t i = 0; i < cost.size(); ++i) {
+      const PathArrival& arrival = rank->path.arrivals[i];
+      const std::size_t entry = r * ledger.delays.bins + ledger.bin_of(*rank, arrival);
+      ledger.delays.cost_ns[entry] += cost[i];
+      ledger.delays.excess_work_ns[entry] += analysis::excess_at(rank->path, i);
+      ledger.delays.slow_transfer_ns[r] += arrival.excess_transfer_ns;
+    }
+    ledger.delays.role[r] = rank->path.role;
+  }
+  SettledDelays settled;
+  settled.delays = std::move(ledger.delays);
+  settled.delays.cost_ns = communicator.sum(settled.delays.cost_ns);
+  settled.delays.excess_work_ns = communicator.sum(settled.delays.excess_work_ns);
+  settled.delays.slow_transfer_ns = communicator.sum(settled.delays.slow_transfer_ns);
+  std::vector<std::int64_t> flat;
+  for (std::size_t r = 0; r < ledger.ranks.size(); ++r) {
+    const RankDelays& rank = ledger.ranks[r];
+    flat.insert(flat.end(), {static_cast<std::int64_t>(settled.delays.role[r]), rank.direct_ns, rank.propagated_ns,
+                             rank.unattributed_ns});
+  }
+  flat = communicator.sum(flat);
+  for (std::size_t r = 0; r < ledger.ranks.size(); ++r) {
+    const auto field = std::span(flat).subspan(4 * r, 4);
+    settled.delays.role[r] = static_cast<std::uint64_t>(field[0]);
+    settled.ranks.push_back({field[1], field[2], field[3]});
+  }
+  settled.waits = ledger.waits.gather(communicator);
+  settled.costs = std::move(costs);
+  return settled;
+}
+
+}  // namespace
+
+SettledDelays settle_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+                            const Homes& homes, const analysis::Steps& steps) {
+  const auto [start_ns, end_ns] = extent(communicator, clock, homes);
+  Ledger ledger(job, clock, steps, start_ns, end_ns);
+  ArrivalCosts costs = settle_claims(communicator, job, homes, ledger);
+  return add_up(communicator, job, homes, ledger, std::move(costs));
+}
+
+}  // namespace nsys_explain::pipeline

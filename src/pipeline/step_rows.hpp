@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cross_rank.hpp"
+#include "delay_ledger.hpp"
+#include "path_homes.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// One step of one trace rank: a row of the table `steps`. Trivially copyable.
+struct StepRow {
+  std::int64_t step = 0;
+  Nanoseconds start_ns = 0;  ///< job time
+  Nanoseconds duration_ns = 0;
+  Nanoseconds own_lateness_ns = 0;
+  Nanoseconds wait_ns = 0;
+  Nanoseconds caused_wait_ns = 0;
+  Nanoseconds delay_cost_ns = 0;
+  Nanoseconds excess_ns = 0;  ///< as JobDelays::excess_work_ns; not in the table
+  std::int32_t trace_rank = -1;
+  std::int32_t reserved = 0;
+};
+
+/// Collective: one row per local trace rank and step of the job that it has, by (step, trace rank).
+std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                                    const CrossRank& cross, const analysis::Steps& steps, const ArrivalCosts& costs);
+
+}  // namespace nsys_explain::pipeline
