@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <ostream>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -28,8 +29,8 @@ constexpr const char* phase = "writing the timeline";
 /// Events that rank 0 holds at once while it writes: some tens of megabytes.
 constexpr std::int64_t events_per_round = 1 << 18;
 
-/// Slice, arrow and wait.
-constexpr std::int64_t events_per_arrival = 3;
+/// Slice and wait.
+constexpr std::int64_t events_per_arrival = 2;
 
 /// The timelines of this tool rank's trace ranks on the job clock: the earliest events of the window, as many as can
 /// be shown at most.
@@ -178,8 +179,9 @@ void write_collectives(InstanceRound round, const Inquiry& inquiry, std::span<co
     std::vector<InstanceArrival> arrivals;
     for (std::int32_t a = 0; a < row.instance.arrivals; ++a) arrivals.push_back((next++)->arrival);
     if (!is_shown(row.instance, window)) continue;
+    // Viewers take slices of equal starts by falling length, and arrows in the order in which they take their slices.
     std::sort(arrivals.begin(), arrivals.end(), [](const InstanceArrival& a, const InstanceArrival& b) {
-      return std::pair(a.enter_ns, a.trace_rank) < std::pair(b.enter_ns, b.trace_rank);
+      return std::tuple(a.enter_ns, -a.exit_ns, a.trace_rank) < std::tuple(b.enter_ns, -b.exit_ns, b.trace_rank);
     });
     const auto c = static_cast<std::size_t>(row.communicator);
     file.write(trace.collective(

@@ -154,17 +154,19 @@ std::string PerfettoTrace::collective(const TimelineCollective& collective) {
     const std::int64_t process_id = process_of(arrival.trace_rank);
     const std::string place =
         fmt::format(R"("pid":{},"tid":{},"ts":{})", process_id, thread_id, time(arrival.enter_ns));
+    // The arrows are the slice's own: an arrow drawn by an event starts at the innermost slice of its time, the wait.
+    const bool has_previous = a > 0, has_next = a + 1 < collective.arrivals.size();
+    std::string arrows;
+    if (has_previous || has_next) {
+      arrows =
+          fmt::format(R"(,"bind_id":{},"flow_in":{},"flow_out":{})", collective.instance + 1, has_previous, has_next);
+    }
     out += fmt::format(
-        R"({}{{"ph":"X","cat":"collective","name":"{}",{},"dur":{},"args":{{"instance":{},"bytes":{},"last_trace_rank":{},)"
+        R"({}{{"ph":"X","cat":"collective","name":"{}",{},"dur":{}{},"args":{{"instance":{},"bytes":{},"last_trace_rank":{},)"
         R"("wait_us":{},"own_lateness_us":{}}}}})",
-        separator, operation_name(summary.operation), place, microseconds(arrival.exit_ns - arrival.enter_ns),
+        separator, operation_name(summary.operation), place, microseconds(arrival.exit_ns - arrival.enter_ns), arrows,
         collective.instance, summary.message_bytes, summary.last_trace_rank, microseconds(arrival.wait_ns),
         microseconds(arrival.own_lateness_ns));
-    if (collective.arrivals.size() > 1) {
-      const char phase = a == 0 ? 's' : a + 1 == collective.arrivals.size() ? 'f' : 't';
-      out += fmt::format(R"({}{{"ph":"{}","cat":"collective","name":"members","id":{},{}{}}})", separator, phase,
-                         collective.instance + 1, place, phase == 's' ? "" : R"(,"bp":"e")");
-    }
     if (arrival.wait_ns > 0) {
       out += fmt::format(
           R"({}{{"ph":"X","cat":"wait","name":"wait","cname":"terrible",{},"dur":{},"args":{{"for_trace_rank":{}}}}})",

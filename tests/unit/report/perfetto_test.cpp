@@ -1,5 +1,6 @@
 #include "nsys_explain/report/perfetto.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -54,11 +55,15 @@ TEST(Perfetto, AnArrowFollowsTheOrderOfArrivalAndWaitsLieInTheirSlices) {
   double waits = 0;
   for (const Json& event : file["traceEvents"]) {
     const std::string phase = event["ph"];
-    if (phase == "s" || phase == "t" || phase == "f") flow += phase + std::to_string(event["pid"].get<int>());
+    if (event.contains("bind_id") && event["bind_id"] == 42) {
+      EXPECT_EQ(event["cat"], "collective");
+      flow +=
+          fmt::format("{}{}{} ", event["flow_in"] ? ">" : "", event["pid"].get<int>(), event["flow_out"] ? ">" : "");
+    }
     if (phase == "M" && event["name"] == "thread_name") tracks.push_back(event["args"]["name"]);
     if (phase == "X" && event["cat"] == "wait") waits += event["dur"].get<double>();
   }
-  EXPECT_EQ(flow, "s2t4f5");  // host a is 1, its rank 2; host b is 3, its ranks 4 and 5
+  EXPECT_EQ(flow, "2> >4> >5 ");  // host a is 1, its rank 2; host b is 3, its ranks 4 and 5
   EXPECT_EQ(tracks, (std::vector<std::string>{"collectives of c0", "collectives of c0", "collectives of c0",
                                               "collectives of c0 (2)"}));
   EXPECT_DOUBLE_EQ(waits, 2 + 1 + 2);
