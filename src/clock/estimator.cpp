@@ -23,8 +23,9 @@ constexpr double wander = 3e-7;           // of a clock off its straight line, p
 constexpr double frozen_precision = 1e6;  // 1 / ns^2: no data come near it
 constexpr double solve_tolerance = 1e-6;  // the next iteration solves for what is left
 constexpr double spread_tolerance = 1e-6;
-constexpr double still_ns = 0.3;
 constexpr double near_ns = 10;       // what the next stage would change anyway
+constexpr double rough_ns = 1'000;   // far below what drifts, not yet fitted, leave
+constexpr double close_ns = 1'000;   // nearer than this, weights change as their slopes tell
 constexpr double least_slope = 0.2;  // of psi: below it the linearised sandwich means nothing
 
 /// Residuals of few members are small because their common exit was fitted to them.
@@ -37,6 +38,29 @@ double tukey_weight(double ratio) {
   const double u = ratio / tukey_limit;
   const double inside = 1 - u * u;
   return inside > 0 ? std::max(inside * inside, least_tukey_weight) : least_tukey_weight;
+}
+
+/// What a step falls short by on normal noise: the mean of w over that of psi', as weights know nothing of how they
+/// will change. Beyond 2 steps would grow.
+double stretch_of(Estimator::Loss loss) {
+  switch (loss) {
+    case Estimator::Loss::huber:
+      return 1.16;
+    case Estimator::Loss::tukey:
+      return 1.2;
+    case Estimator::Loss::squares:
+      break;
+  }
+  return 1;
+}
+
+/// Of any clock within the run, ns.
+double largest_change(const Block& step, const Unknowns& unknowns) {
+  double largest = 0;
+  for (std::size_t i = 0; i < step.values.size(); ++i) {
+    if (unknowns.is_relative(i % unknowns.columns())) largest = std::max(largest, std::abs(step.values[i]));
+  }
+  return largest;
 }
 
 double median(std::vector<double>& values) {
@@ -85,13 +109,13 @@ void Estimator::estimate() {
     iterate_until_still(Loss::tukey, Centre::weighted, most_steps, near_ns);
     hear(Part::all);
   }
-  refine();
+  refine(most_steps, still_ns);
 }
 
 /// From nothing, by stages of growing trust in what has been found so far.
 void Estimator::approach() {
   iterate(Loss::squares, Centre::median);
-  iterate_until_still(Loss::huber, Centre::median, 6, near_ns);
+  iterate_until_still(Loss::huber, Centre::median, 6, rough_ns);
   find_pivot();
   frozen_.assign(frozen_.size(), false);
   // The median of an instance stands a wrong match from the start, but of few members it is one of them: its residual
@@ -102,13 +126,13 @@ void Estimator::approach() {
 
 /// The chosen part says almost as well as the whole which way to go, and the gradient of the whole how far: that
 /// converges at once, unless the part lacks what holds some clock. Then the whole must do.
-void Estimator::refine(int most) {
+void Estimator::refine(int most, double enough_ns) {
   const ClockState before = state;
-  const bool still = iterate_until_still(Loss::tukey, Centre::weighted, most, still_ns);
+  const bool still = iterate_until_still(Loss::tukey, Centre::weighted, most, enough_ns);
   if (still || matrix_part() == heard_) return;
   state = before;
   matrix_of_all_ = true;
-  iterate_until_still(Loss::tukey, Centre::weighted, most, still_ns);
+  iterate_until_still(Loss::tukey, Centre::weighted, most, enough_ns);
 }
 
 Part Estimator::matrix_part() const {
@@ -139,7 +163,7 @@ void Estimator::bend(std::size_t intervals) {
   iterate(Loss::squares, Centre::median);
   iterate_until_still(Loss::huber, Centre::median, 10, near_ns);
   iterate_until_still(Loss::huber, Centre::weighted, most_steps, near_ns);
-  refine();
+  refine(most_steps, still_ns);
 }
 
 std::vector<double> Estimator::knots() const {
@@ -199,7 +223,12 @@ double Estimator::iterate(Loss loss, Centre centre) {
     }
   }
   const NormalEquations equations(set_, unknowns_, known, matrix_part(), reduction_);
-  return advance(equations.solve(rhs, solve_tolerance));
+  Block step = equations.solve(rhs, solve_tolerance);
+  if (largest_change(step, unknowns_) < close_ns) {
+    for (double& value : step.values) value *= stretch_of(loss);
+  }
+  advance(step);
+  return largest_change(step, unknowns_);
 }
 
 template <class Visit>
@@ -366,27 +395,20 @@ std::vector<double> Estimator::precision() const {
   return result;
 }
 
-double Estimator::advance(const Block& step) {
-  double largest = 0;
+void Estimator::advance(const Block& step) {
   const std::size_t biases = set_.bias_ns.size();
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const double* const mine = &step.values[s * unknowns_.columns()];
-    const double offset = mine[0];
-    const double drift = frozen_[s] ? 0.0 : mine[1];
-    state.offset_ns[s] += offset;
+    state.offset_ns[s] += mine[0];
     const Nanoseconds whole = std::llround(state.offset_ns[s]);
     state.base_ns[s] += whole;
     state.offset_ns[s] -= static_cast<double>(whole);
-    state.drift[s] += drift / span_ns;
+    if (!frozen_[s]) state.drift[s] += mine[1] / span_ns;
     for (std::size_t b = 0; b < biases; ++b) state.bias_ns[s * biases + b] += mine[2 + b];
-    largest = std::max({largest, std::abs(offset), std::abs(drift)});
     for (std::size_t b = 0; b < unknowns_.bends; ++b) {
-      const double bend = mine[unknowns_.bend_column(b)];
-      state.bend_ns[s * unknowns_.bends + b] += bend;
-      largest = std::max(largest, std::abs(bend));
+      state.bend_ns[s * unknowns_.bends + b] += mine[unknowns_.bend_column(b)];
     }
   }
-  return largest;
 }
 
 /// Variance of every class's weighted noise relative to what its weights claim, from the sandwich covariance

@@ -42,8 +42,10 @@ class Estimator {
   /// From nothing: offsets first, which also gives pivot and span of the run, then everything.
   void estimate();
   static constexpr int most_steps = 15;
-  /// From where it stands, with the groups that are active now, in so many steps at most.
-  void refine(int most = most_steps);
+  static constexpr double still_ns = 1;  ///< what is left after such a step is far below the least uncertainty
+  /// From where it stands, with the groups that are active now: in so many steps at most, or until no clock moves by
+  /// so much.
+  void refine(int most, double enough_ns);
   /// Which of the active groups count from now on.
   void hear(Part part) { heard_ = part; }
   /// Keeps the drift of these sessions at 0.
@@ -86,7 +88,7 @@ class Estimator {
   void weigh(const SampleGroup& group, std::span<Sample> members, Loss loss) const;
   void find_pivot();
   void place_ties();
-  double advance(const Block& step);
+  void advance(const Block& step);
   std::vector<double> precision() const;
   void measure_efficiency();
 

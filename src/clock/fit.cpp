@@ -225,7 +225,7 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
   if (estimator.bends() == 0) still = without_drift(set, estimator, spread);
   if (std::find(still.begin(), still.end(), true) != still.end()) {
     estimator.freeze_drift(still);
-    estimator.refine();
+    estimator.refine(Estimator::most_steps, Estimator::still_ns);
   }
   fit.report.pivot_ns = estimator.pivot_ns;
   warn_of_weak_bridges(set, fit.warnings);

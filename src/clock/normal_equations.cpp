@@ -2,19 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <utility>
 
+#include "conjugate_gradients.hpp"
+
 namespace nsys_explain::clock {
 namespace {
-
-constexpr int most_iterations = 2'000;
-/// Preconditioned residual that is not worth another pass. A is an inverse covariance, so this counts squared standard
-/// uncertainties; parts of the job that are weakly tied to each other show only a millionth of theirs in it.
-constexpr double negligible_energy = 1e-13;
-/// Passes without progress after which rounding is all that is left.
-constexpr int patience = 60;
 
 /// Stand-ins may count for a few more samples than there are.
 constexpr std::int64_t spare = 2;
@@ -22,12 +16,6 @@ constexpr std::int64_t spare = 2;
 double largest(std::span<const double> values) {
   double result = 0;
   for (const double value : values) result = std::max(result, std::abs(value));
-  return result;
-}
-
-std::vector<double> dot(const Block& a, const Block& b) {
-  std::vector<double> result(a.width, 0.0);
-  for (std::size_t i = 0; i < a.values.size(); ++i) result[i % a.width] += a.values[i] * b.values[i];
   return result;
 }
 
@@ -91,9 +79,8 @@ NormalEquations::NormalEquations(const SampleSet& set, Unknowns unknowns, std::v
       reduction_(reduction),
       most_weight_(most_weight(set)),
       own_(rows_of(set.own, part)),
-      ties_(rows_of(set.ties, part)) {
-  factor_diagonal();
-}
+      ties_(rows_of(set.ties, part)),
+      like_(communicator_clocks()) {}
 
 NormalEquations::Rows NormalEquations::rows_of(const Samples& samples, Part part) const {
   Rows result;
@@ -113,7 +100,7 @@ NormalEquations::Rows NormalEquations::rows_of(const Samples& samples, Part part
       weight += share * sample.weight;
       result.exits.push_back({share * sample.weight, static_cast<float>(sample.spans), sample.session});
     }
-    result.rows.push_back({result.exits.size(), group.scale_class, weight, group.hash});
+    result.rows.push_back({result.exits.size(), group.scale_class, group.communicator, weight, group.hash});
   }
   return result;
 }
@@ -204,7 +191,7 @@ Block NormalEquations::multiply(const Block& x) const {
   });
   Block result{x.width, sums.total(reduction_)};
   for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] += precision_[i / x.width] * x.values[i];
-  ground(result);
+  ground(set_, unknowns_, result);
   return result;
 }
 
@@ -227,125 +214,48 @@ void NormalEquations::multiply_plain(const Row& row, std::span<const Exit> exits
   }
 }
 
-void NormalEquations::ground(Block& block) const {
-  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
-    if (set_.component[s] != static_cast<std::int32_t>(s)) continue;
-    for (std::size_t column = 0; column < unknowns_.columns(); ++column) {
-      if (!unknowns_.is_relative(column)) continue;
-      const std::size_t first = (s * unknowns_.columns() + column) * block.width;
-      std::fill_n(block.values.begin() + static_cast<std::ptrdiff_t>(first), block.width, 0.0);
-    }
-  }
-}
-
-void NormalEquations::factor_diagonal() {
+CommunicatorClocks NormalEquations::communicator_clocks() const {
   const std::size_t columns = unknowns_.columns();
-  const std::size_t cells = columns * columns;
-  ExactSums sums(unknowns_.sessions * cells, largest_spans * largest_spans * most_weight_, set_);
+  const std::size_t cells = CommunicatorClocks::cells(columns);
+  const Communicators& communicators = set_.communicators;
+  const std::size_t memberships = communicators.session.size();
+  ExactSums sums((memberships + unknowns_.sessions) * cells, largest_spans * largest_spans * most_weight_, set_);
   for_each_row([&](const Row& row, std::span<const Exit> exits, ExactSums::From from) {
+    // At one time for all members: by differences between their times a clock of the communicator could follow each of
+    // them.
+    double time = 0;
+    for (const Exit& exit : exits) time += static_cast<double>(exit.spans);
+    const Dependence on =
+        unknowns_.dependence(set_.classes[row.scale_class].bias, time / static_cast<double>(exits.size()));
+    const bool known = row.communicator >= 0;
+    std::size_t membership = known ? communicators.begin_of(static_cast<std::size_t>(row.communicator)) : 0;
     for (const Exit& exit : exits) {
-      const double own = exit.weight * (1 - exit.weight / row.weight);
-      std::int64_t* const block = sums.of(from) + static_cast<std::size_t>(exit.session) * cells;
-      const Dependence on = dependence(row, exit);
+      while (known && communicators.session[membership] < exit.session) ++membership;
+      const std::size_t place = known ? membership : memberships + static_cast<std::size_t>(exit.session);
+      const double weight = known ? exit.weight : exit.weight * (1 - exit.weight / row.weight);
+      std::int64_t* const triangle = sums.of(from) + place * cells;
       for (std::size_t i = 0; i < on.terms; ++i) {
         for (std::size_t j = 0; j <= i; ++j) {
-          block[on.column[i] * columns + on.column[j]] += sums.quantise(own * on.share[i] * on.share[j]);
+          triangle[CommunicatorClocks::cell(on.column[i], on.column[j])] +=
+              sums.quantise(weight * on.share[i] * on.share[j]);
         }
       }
     }
   });
-  factors_ = sums.total(reduction_);
-  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
-    double* const block = &factors_[s * cells];
-    for (std::size_t i = 0; i < columns; ++i) block[i * columns + i] += precision_[s * columns + i];
-    if (set_.component[s] == static_cast<std::int32_t>(s)) {
-      for (std::size_t i = 0; i < columns; ++i) {
-        for (std::size_t j = 0; j <= i; ++j) {
-          if (unknowns_.is_relative(i) || unknowns_.is_relative(j)) block[i * columns + j] = 0;  // grounded
-        }
-      }
-    }
-    for (std::size_t j = 0; j < columns; ++j) {
-      double pivot = block[j * columns + j];
-      const double before = pivot;
-      for (std::size_t k = 0; k < j; ++k) pivot -= block[j * columns + k] * block[j * columns + k];
-      // Nothing known about this unknown by itself: 0 marks it, and the preconditioner leaves it alone.
-      const double root = pivot > 1e-12 * before ? std::sqrt(pivot) : 0.0;
-      block[j * columns + j] = root;
-      for (std::size_t i = j + 1; i < columns; ++i) {
-        double value = block[i * columns + j];
-        for (std::size_t k = 0; k < j; ++k) value -= block[i * columns + k] * block[j * columns + k];
-        block[i * columns + j] = root > 0 ? value / root : 0.0;
-      }
-    }
+  std::vector<double> total = sums.total(reduction_);
+  for (std::size_t u = 0; u < precision_.size(); ++u) {
+    const std::size_t column = u % columns;
+    total[(memberships + u / columns) * cells + CommunicatorClocks::cell(column, column)] += precision_[u];
   }
-}
-
-Block NormalEquations::precondition(const Block& r) const {
-  const std::size_t columns = unknowns_.columns();
-  const std::size_t width = r.width;
-  Block z = r;
-  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
-    const double* const block = &factors_[s * columns * columns];
-    double* const out = &z.values[s * columns * width];
-    for (std::size_t p = 0; p < width; ++p) {
-      for (std::size_t i = 0; i < columns; ++i) {
-        double value = out[i * width + p];
-        for (std::size_t k = 0; k < i; ++k) value -= block[i * columns + k] * out[k * width + p];
-        out[i * width + p] = block[i * columns + i] > 0 ? value / block[i * columns + i] : 0.0;
-      }
-      for (std::size_t i = columns; i-- > 0;) {
-        double value = out[i * width + p];
-        for (std::size_t k = i + 1; k < columns; ++k) value -= block[k * columns + i] * out[k * width + p];
-        out[i * width + p] = block[i * columns + i] > 0 ? value / block[i * columns + i] : 0.0;
-      }
-    }
-  }
-  return z;
+  return {set_, unknowns_, std::move(total)};
 }
 
 Block NormalEquations::solve(const Block& rhs, double tolerance) const {
-  const std::size_t width = rhs.width;
-  Block x{width, std::vector<double>(rhs.values.size(), 0.0)};
-  Block r = rhs;
-  ground(r);
-  Block z = precondition(r);
-  Block direction = z;
-  std::vector<double> rz = dot(r, z);
-  std::vector<double> enough;
-  enough.reserve(width);
-  for (const double energy : rz) enough.push_back(std::max(tolerance * tolerance * energy, negligible_energy));
-  double best = std::numeric_limits<double>::max();
-  int best_at = 0;
-  for (int iteration = 0; iteration < most_iterations; ++iteration) {
-    double excess = 0;
-    for (std::size_t p = 0; p < width; ++p) excess = std::max(excess, rz[p] / enough[p]);
-    if (excess < best) {
-      best = excess;
-      best_at = iteration;
-    }
-    if (excess <= 1 || iteration - best_at > patience) break;
-    const Block product = multiply(direction);
-    const std::vector<double> curvature = dot(direction, product);
-    for (std::size_t p = 0; p < width; ++p) {
-      const bool moving = curvature[p] > 0 && rz[p] > enough[p];
-      const double step = moving ? rz[p] / curvature[p] : 0.0;
-      for (std::size_t i = p; i < x.values.size(); i += width) {
-        x.values[i] += step * direction.values[i];
-        r.values[i] -= step * product.values[i];
-      }
-    }
-    z = precondition(r);
-    const std::vector<double> next = dot(r, z);
-    for (std::size_t p = 0; p < width; ++p) {
-      const double keep = rz[p] > 0 ? next[p] / rz[p] : 0.0;
-      for (std::size_t i = p; i < x.values.size(); i += width) {
-        direction.values[i] = z.values[i] + keep * direction.values[i];
-      }
-    }
-    rz = next;
-  }
-  return x;
+  Block grounded = rhs;
+  ground(set_, unknowns_, grounded);
+  return conjugate_gradients(
+      grounded, tolerance, [this](const Block& x) { return multiply(x); },
+      [this](const Block& r) { return like_.solve(r); });
 }
 
 }  // namespace nsys_explain::clock

@@ -14,7 +14,8 @@ namespace nsys_explain::clock {
 namespace {
 
 constexpr int most_moves = 64;
-constexpr int refining_steps = 4;   // half of the data moves the fit by its uncertainty, far below the residuals
+constexpr int refining_steps = 4;
+constexpr double refining_ns = 10;  // far below the residuals, as is all that half of the data moves the fit by
 constexpr double noise_margin = 6;  // scales: the shortest of many transfers meets the worst of many exits
 constexpr double trusted_weight = 0.1;
 constexpr Nanoseconds unbounded = std::numeric_limits<Nanoseconds>::max() / 4;
@@ -44,7 +45,7 @@ void look_at_half(Estimator& estimator, SampleSet& set, std::uint64_t half, cons
     for (const Sample& sample : set.own.of(group)) ++fitted[sample.session];
   }
   fitted = reduction.sum(fitted);
-  estimator.refine(refining_steps);
+  estimator.refine(refining_steps, refining_ns);
   estimator.update_residuals();
   for (const SampleGroup& group : set.own.groups) {
     if (!group.usable || group.active || group.multiplicity == 0) continue;

@@ -135,6 +135,7 @@ Samples own_samples(std::span<const Session> sessions, std::span<const std::int3
     group.first = first;
     group.count = instance.members;
     group.scale_class = static_cast<std::int32_t>(class_code(instance, one_host));
+    group.communicator = instance.communicator;
     group.hash = content_hash(result.of(group));
     result.groups.push_back(group);
   }
@@ -170,6 +171,42 @@ void agree_on_classes(SampleSet& set, const Reduction& reduction) {
     set.classes.push_back(scale_class);
   }
   for (SampleGroup& group : set.own.groups) group.scale_class = index[group.scale_class];
+}
+
+using SessionSet = std::vector<std::int32_t>;  ///< ascending
+
+/// Sets of sessions of the communicators and of the host clocks; equal ones are one.
+void join_communicators(SampleSet& set, std::span<const std::int32_t> number, const Observations& observations) {
+  std::vector<SessionSet> sets;
+  for (const std::vector<std::int32_t>& sessions : observations.communicators) {
+    SessionSet& members = sets.emplace_back();
+    for (const std::int32_t session : sessions) members.push_back(number[session]);
+    std::sort(members.begin(), members.end());
+    members.erase(std::unique(members.begin(), members.end()), members.end());
+  }
+  const std::size_t of_observations = sets.size();
+  for (const SampleGroup& tie : set.ties.groups) {
+    SessionSet& members = sets.emplace_back();
+    for (const Sample& sample : set.ties.of(tie)) members.push_back(sample.session);
+  }
+  std::map<SessionSet, std::int32_t> index;  // in their order, which no numbering of sessions or communicators changes
+  for (const SessionSet& members : sets) {
+    if (members.size() > 1) index.emplace(members, 0);
+  }
+  for (auto& [members, place] : index) {
+    place = static_cast<std::int32_t>(set.communicators.end.size());
+    set.communicators.session.insert(set.communicators.session.end(), members.begin(), members.end());
+    set.communicators.end.push_back(set.communicators.session.size());
+  }
+  const auto place_of = [&](std::size_t i) { return sets[i].size() > 1 ? index.at(sets[i]) : -1; };
+  std::vector<std::int32_t> place;
+  for (std::size_t i = 0; i < of_observations; ++i) place.push_back(place_of(i));
+  for (SampleGroup& group : set.own.groups) {
+    if (group.communicator >= 0) group.communicator = place[static_cast<std::size_t>(group.communicator)];
+  }
+  for (std::size_t g = 0; g < set.ties.groups.size(); ++g) {
+    set.ties.groups[g].communicator = place_of(of_observations + g);
+  }
 }
 
 /// Two groups per shared host clock, for the beginning and the end of the run: they tie offset and drift.
@@ -286,6 +323,7 @@ SampleSet make_samples(std::span<const Session> sessions, std::span<const std::i
   agree_on_classes(set, reduction);
   choose_part(set, reduction);
   if (host_ties) add_ties(set, number, level);
+  join_communicators(set, number, observations);
 
   const auto synchronises = [&](const SampleGroup& group) {
     const ScaleClass& scale_class = set.classes[group.scale_class];

@@ -58,8 +58,9 @@ struct SampleGroup {
   std::size_t first = 0;
   std::int32_t count = 0;
   std::int32_t scale_class = 0;
-  std::uint64_t hash = 0;  ///< of the contents: the same wherever the instance lies
-  bool usable = true;      ///< relates sessions that nothing better relates, or belongs to a synchronising operation
+  std::int32_t communicator = -1;  ///< of SampleSet::communicators; -1: not known
+  std::uint64_t hash = 0;          ///< of the contents: the same wherever the instance lies
+  bool usable = true;  ///< relates sessions that nothing better relates, or belongs to a synchronising operation
   /// How many instances this one stands for in the part that is enough to come close; 0: not chosen for it.
   std::int32_t multiplicity = 1;
   bool active = true;  ///< counts in the fit at hand (held-out groups do not)
@@ -87,12 +88,22 @@ struct Samples {
   }
 };
 
+/// Which sessions belong to which communicators. Those of the same sessions are one here, those of one session none.
+struct Communicators {
+  std::vector<std::size_t> end;       ///< per communicator, of its memberships
+  std::vector<std::int32_t> session;  ///< per membership; ascending within a communicator
+
+  std::size_t size() const { return end.size(); }
+  std::size_t begin_of(std::size_t communicator) const { return communicator == 0 ? 0 : end[communicator - 1]; }
+};
+
 struct SampleSet {
   Samples own;   ///< of this tool rank
   Samples ties;  ///< two groups per host clock shared by several sessions; the same on every tool rank
   std::vector<ScaleClass> classes;
-  std::int64_t total_samples = 0;       ///< of all tool ranks
-  bool thinned = false;                 ///< some instances are not chosen
+  Communicators communicators;     ///< also the host clocks shared by several sessions; the same on every tool rank
+  std::int64_t total_samples = 0;  ///< of all tool ranks
+  bool thinned = false;            ///< some instances are not chosen
   std::vector<std::int32_t> component;  ///< smallest session reachable by usable groups and ties
   std::vector<std::int32_t> bridged;    ///< the same by synchronising operations and ties only
   std::vector<std::int64_t> observed;   ///< usable samples per session, all tool ranks

@@ -28,12 +28,16 @@ struct ObservedInstance {
   std::int64_t message_bytes = -1;     ///< -1 unknown
   std::int64_t first_member = 0;
   std::int32_t members = 0;
+  std::int32_t communicator = -1;  ///< index into Observations::communicators; -1: not known
 };
 
 /// What one tool rank owns. Every instance is whole, and on one tool rank only; which one does not matter.
 struct Observations {
   std::vector<ObservedInstance> instances;
   std::vector<ObservedMember> members;
+  /// Sessions of each communicator, the same on every tool rank; all members of its instances are among them. Says who
+  /// is observed together: the fit is the same without, but takes longer.
+  std::vector<std::vector<std::int32_t>> communicators;
 };
 
 /// Element-wise over the tool ranks' vectors of equal length, result on every rank. Every rank calls both equally
@@ -73,7 +77,7 @@ struct ClockFit {
 ///
 /// Collective over the tool ranks of `reduction`. The result is equal bit for bit on every rank and for every
 /// distribution and order of observations: whatever is summed across instances is summed in integers. Memory is
-/// O(own observations + sessions); nothing of size sessions squared exists.
+/// O(own observations + sessions + memberships of communicators); nothing of size sessions squared exists.
 ///
 /// `uncertainty_ns` is one standard uncertainty of the offset to the component's reference at the pivot: the
 /// M-estimator's sandwich covariance propagated through the graph, including what biases may contribute. Drifts of a

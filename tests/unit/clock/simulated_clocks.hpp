@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <numbers>
 #include <random>
 #include <string>
@@ -67,6 +68,7 @@ class SimulatedClocks {
   void add_instance(Operation operation, const std::vector<int>& members, double begin_ns) {
     ObservedInstance instance;
     instance.operation = operation;
+    instance.communicator = communicator_of(members);
     instance.kernel_name_hash = 17 + static_cast<std::uint32_t>(operation);
     instance.message_bytes = 1 << 20;
     instance.first_member = static_cast<std::int64_t>(observations.members.size());
@@ -123,6 +125,13 @@ class SimulatedClocks {
   double gather_scatter = 0;
 
  private:
+  std::int32_t communicator_of(const std::vector<int>& members) {
+    const auto next = static_cast<std::int32_t>(communicator_index_.size());
+    const auto [known, is_new] = communicator_index_.try_emplace(members, next);
+    if (is_new) observations.communicators.emplace_back(members.begin(), members.end());
+    return known->second;
+  }
+
   Nanoseconds local(int session, double true_ns) const {
     return static_cast<Nanoseconds>(std::llround(shows(session, true_ns) / 32)) * 32;  // GPU timers tick in 32 ns
   }
@@ -145,6 +154,7 @@ class SimulatedClocks {
   double start_ns_ = 2e9;
   double length_ns_ = 0;
   std::vector<double> gather_bias_, gather_spread_;
+  std::map<std::vector<int>, std::int32_t> communicator_index_;
 };
 
 }  // namespace nsys_explain::clock::testing
