@@ -59,8 +59,8 @@ void add_memory_cases(const RankEvents& events, Rule& async_copy, Rule& sync_cop
   constexpr std::int16_t pageable = 0, pinned = 1, managed = 4;
   constexpr std::int16_t host_to_device = 1, within_device = 8;
   for (const MemoryOperation& m : events.device.memory_operations) {
-    const ApiCall* call = events.launches.find(m.correlation_id, m.start_ns);
-    if (call == nullptr) continue;
+    const auto call = events.launches.find(m.correlation_id, m.start_ns);
+    if (!call) continue;
     const std::string& name = events.trace.strings[call->name];
     const bool is_async = contains(name, "Async");
     const auto found = [&] {

@@ -91,15 +91,15 @@ class GapFinder {
 
   Gap explain(const GpuActivity& next, const Latest& latest) const {
     Gap gap{*busy_until_, next};
-    const ApiCall* launch = events_.launches.find(next.correlation_id, next.start_ns);
-    if (launch == nullptr) return gap;
+    const auto launch = events_.launches.find(next.correlation_id, next.start_ns);
+    if (!launch) return gap;
     gap.launched_ns = launch->start_ns;
     if (launch->start_ns > gap.start_ns) {
       gap.cause = IdleCause::launch_starved;
       return gap;
     }
-    const ApiCall* before = events_.launches.find(latest.correlation_id, latest.start_ns);
-    const Nanoseconds previous_launch_ns = before != nullptr ? before->start_ns : latest.start_ns;
+    const auto before = events_.launches.find(latest.correlation_id, latest.start_ns);
+    const Nanoseconds previous_launch_ns = before ? before->start_ns : latest.start_ns;
     const StreamKey stream(next.context_id, next.stream_id);
     if (waits_.any_between(stream, previous_launch_ns, launch->start_ns)) gap.cause = IdleCause::dependency_stalled;
     return gap;

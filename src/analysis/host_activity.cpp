@@ -122,8 +122,8 @@ std::int64_t count_between(const std::vector<Nanoseconds>& times, Nanoseconds st
 std::vector<bool> calls_with_work(const RankEvents& events) {
   std::vector<bool> with_work(events.process.api_calls.size(), false);
   const auto note = [&](const auto& activity) {
-    const ApiCall* call = events.launches.find(activity.correlation_id, activity.start_ns);
-    if (call != nullptr) with_work[static_cast<std::size_t>(call - events.process.api_calls.data())] = true;
+    const std::uint32_t call = events.launches.number_of(activity.correlation_id, activity.start_ns);
+    if (call != LaunchIndex::no_call) with_work[call] = true;
   };
   for (const Kernel& kernel : events.device.kernels) note(kernel);
   for (const MemoryOperation& operation : events.device.memory_operations) note(operation);
@@ -175,7 +175,8 @@ void HostActivity::add(std::uint32_t thread_id, Nanoseconds start_ns, Nanosecond
 
 void HostActivity::add_calls(const RankEvents& events) {
   std::vector<std::optional<WorkPart>> part_of_name(events.trace.strings.size());
-  for (const ApiCall& call : events.process.api_calls) {
+  for (std::uint32_t i = 0; i < api_calls_.size(); ++i) {
+    const ApiCall call = api_calls_[i];
     Thread* thread = threads_.find(call.thread_id);
     if (thread == nullptr) continue;  // threads of other devices
     std::optional<WorkPart>& part = part_of_name[call.name];
@@ -183,7 +184,7 @@ void HostActivity::add_calls(const RankEvents& events) {
     if (*part == WorkPart::synchronising) synchronisations_.push_back(call.start_ns);
     if (*part == WorkPart::allocation) allocations_.push_back(call.start_ns);
     if (*part == WorkPart::launching) {
-      thread->calls.push_back(static_cast<std::uint32_t>(&call - api_calls_.data()));
+      thread->calls.push_back(i);
     } else {
       thread->doings.push_back({call.start_ns, call.end_ns, *part, call.end_ns});
     }
@@ -194,10 +195,12 @@ void HostActivity::add_calls(const RankEvents& events) {
 void HostActivity::add_ranges(const RankEvents& events, const std::vector<bool>& launched_work) {
   RunMap<std::uint32_t, std::vector<Nanoseconds>> launches;  // starts, by thread
   for (std::size_t i = 0; i < api_calls_.size() && !events.process.nvtx_ranges.empty(); ++i) {
-    if (launched_work[i]) launches[api_calls_[i].thread_id].push_back(api_calls_[i].start_ns);
+    if (!launched_work[i]) continue;
+    const ApiCall call = api_calls_[i];
+    launches[call.thread_id].push_back(call.start_ns);
   }
   for (const NvtxRange& range : events.process.nvtx_ranges) {
-    if (range.nccl_call >= 0 || range.kind == NvtxKind::mark || range.end_ns == no_time) continue;
+    if (range.is_nccl_call || range.kind == NvtxKind::mark || range.end_ns == no_time) continue;
     if (range.end_ns - range.start_ns < shortest_range_ns) continue;
     const Thread* thread = threads_.find(range.thread_id);
     if (thread == nullptr || !thread->launches) continue;

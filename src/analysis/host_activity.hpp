@@ -56,7 +56,7 @@ class HostActivity {
   template <class Use>
   void for_each_doing(const Thread& thread, const Interval& span, const Use& use) const;
 
-  const std::vector<ApiCall>& api_calls_;
+  const ApiCalls& api_calls_;
   RunMap<std::uint32_t, Thread> threads_;
   std::vector<Nanoseconds> synchronisations_, allocations_;  ///< starts, ascending
 };

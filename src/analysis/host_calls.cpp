@@ -158,7 +158,7 @@ std::vector<Table> api_tables(const RankEvents& events) {
                    {"in_window_ns", ColumnKind::integer, "ns", "of it, between the first and the last GPU activity"},
                    {"max_ns", ColumnKind::integer, "ns", "longest"},
                    {"calls_per_second", ColumnKind::real, "1/s", "from the first to the last CUDA call"}}}));
-  const std::vector<ApiCall>& calls = events.process.api_calls;
+  const ApiCalls& calls = events.process.api_calls;
   if (calls.empty() || !speaks_for_process(events.process, events.device)) return tables;
 
   Nanoseconds last_ns = calls.front().end_ns, total_ns = 0;

@@ -66,7 +66,7 @@ Grouping group_by_launch(const RankEvents& events) {
 /// `value(kernel)` of all kernels, by group, in the order of their starts.
 template <class Value>
 GroupedValues values_of(const RankEvents& events, const Grouping& grouping, const Value& value) {
-  const std::vector<Kernel>& kernels = events.device.kernels;
+  const Kernels& kernels = events.device.kernels;
   return GroupedValues(
       kernels.size(), grouping.groups.size(), [&](std::size_t i) { return grouping.group_of_kind[kernels[i].kind]; },
       [&](std::size_t i) { return value(kernels[i]); });

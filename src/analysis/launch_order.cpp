@@ -26,15 +26,14 @@ std::uint64_t mixed(std::uint64_t x) {
 }  // namespace
 
 LaunchOrder::LaunchOrder(const RankEvents& events) {
-  const std::vector<Kernel>& kernels = events.device.kernels;
-  const ApiCall* calls = events.process.api_calls.data();
+  const Kernels& kernels = events.device.kernels;
   kernels_.reserve(kernels.size());
   bool in_order = true;  // looked at here: to look up all launches once more takes as long as all this
   Nanoseconds latest_ns = std::numeric_limits<Nanoseconds>::min();
   for (std::uint32_t k = 0; k < kernels.size(); ++k) {
-    const ApiCall* call = events.launches.find(kernels[k].correlation_id, kernels[k].start_ns);
-    kernels_.push_back({k, call == nullptr ? LaunchedKernel::no_call : static_cast<std::uint32_t>(call - calls)});
-    const Nanoseconds launch_ns = call == nullptr ? kernels[k].start_ns : call->start_ns;
+    const Kernel kernel = kernels[k];
+    kernels_.push_back({k, events.launches.number_of(kernel.correlation_id, kernel.start_ns)});
+    const Nanoseconds launch_ns = launch_time_ns(events, kernels_.back());
     in_order = in_order && launch_ns >= latest_ns;
     latest_ns = launch_ns;
   }
@@ -47,7 +46,7 @@ LaunchOrder::LaunchOrder(const RankEvents& events) {
   Nanoseconds previous_ns = kernels_.empty() ? 0 : launch_time_ns(events, kernels_.front());
   std::size_t first = 0, kept = 0;
   for (const LaunchedKernel launched : kernels_) {
-    const Kernel& kernel = kernels[launched.kernel];
+    const Kernel kernel = kernels[launched.kernel];
     if (!events.is_communication(kernel)) {
       kernels_[kept++] = launched;
       continue;

@@ -13,7 +13,7 @@ namespace nsys_explain::analysis {
 struct LaunchedKernel {
   std::uint32_t kernel = 0;
   std::uint32_t call = no_call;
-  static constexpr std::uint32_t no_call = 0xFFFFFFFF;  ///< not in the trace
+  static constexpr std::uint32_t no_call = LaunchIndex::no_call;  ///< not in the trace
 };
 
 /// When the host launched it; its own start where the call is not in the trace.

@@ -32,13 +32,13 @@ struct AllLaunches {
 
 AllLaunches collect(const RankEvents& events) {
   AllLaunches all;
-  const std::vector<Kernel>& kernels = events.device.kernels;
+  const Kernels& kernels = events.device.kernels;
   all.group_of.reserve(kernels.size());
   std::map<LaunchKey, std::uint32_t> number_of;
   std::vector<std::uint32_t> latest(events.device.kernel_kinds.size(), no_group);  // mostly right for the next, too
   for (const Kernel& kernel : kernels) {
-    const ApiCall* call = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    if (call == nullptr) {
+    const auto call = events.launches.find(kernel.correlation_id, kernel.start_ns);
+    if (!call) {
       all.group_of.push_back(no_group);
       continue;
     }
@@ -153,7 +153,7 @@ Table launch_storm_table(const RankEvents& events) {
         {"under_10us_percent", ColumnKind::real, "%", ""},
         {"under_20us_percent", ColumnKind::real, "%", ""},
         {"storm", ColumnKind::integer, "", "1: at least 1,000, and so many, so short, that launching limits"}}});
-  const std::vector<Kernel>& kernels = events.device.kernels;
+  const Kernels& kernels = events.device.kernels;
   if (kernels.empty()) return table;
   std::vector<std::int64_t> durations;
   durations.reserve(kernels.size());

@@ -81,17 +81,17 @@ DeviceLaunches collect_launches(const RankEvents& events) {
   ThreadLaunches* thread = nullptr;  // the one of the last operation: they come in long runs
   std::uint32_t thread_id = 0;
   for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
-    const ApiCall* call = events.launches.find(activity.correlation_id, activity.start_ns);
-    if (call == nullptr) {
+    const std::uint32_t number = events.launches.number_of(activity.correlation_id, activity.start_ns);
+    if (number == LaunchIndex::no_call) {
       if (activity.kind == ActivityKind::kernel) {
         ++result.kernels_without_call;
         result.kernel_ns_without_call += activity.end_ns - activity.start_ns;
       }
       return;
     }
-    const auto number = static_cast<std::uint32_t>(call - events.process.api_calls.data());
-    if (thread == nullptr || thread_id != call->thread_id) {
-      thread_id = call->thread_id;
+    const std::uint32_t caller = events.process.api_calls[number].thread_id;
+    if (thread == nullptr || thread_id != caller) {
+      thread_id = caller;
       thread = &result.threads.try_emplace(thread_id, events.process, events.device).first->second;
     }
     thread->add(number, activity);

@@ -19,7 +19,7 @@ namespace {
 constexpr auto integer = ColumnKind::integer;
 constexpr auto text = ColumnKind::text;
 
-bool any_open(const std::vector<NvtxRange>& ranges) {
+bool any_open(const NvtxRanges& ranges) {
   return std::any_of(ranges.begin(), ranges.end(),
                      [](const NvtxRange& range) { return range.kind != NvtxKind::mark && range.end_ns == no_time; });
 }
@@ -38,7 +38,7 @@ struct Ranges {
   std::string_view domain(const RangeGroup& group) const { return events.trace.strings[group.domain]; }
 
   const RankEvents& events;
-  const std::vector<NvtxRange>& ranges;
+  const NvtxRanges& ranges;
   RangeGroups names;
   Nanoseconds open_end_ns;  ///< where those that were never closed end
   Nesting nesting;

@@ -9,7 +9,7 @@
 
 namespace nsys_explain::analysis {
 
-std::vector<std::uint32_t> outer_first(const std::vector<NvtxRange>& ranges, Nanoseconds open_end_ns) {
+std::vector<std::uint32_t> outer_first(const NvtxRanges& ranges, Nanoseconds open_end_ns) {
   std::vector<std::uint32_t> order(ranges.size());
   std::iota(order.begin(), order.end(), 0U);
   // Sorted by start already; only runs of equal starts change.
@@ -27,7 +27,7 @@ std::vector<std::uint32_t> outer_first(const std::vector<NvtxRange>& ranges, Nan
   return order;
 }
 
-Nesting nest_ranges(const std::vector<NvtxRange>& ranges, Nanoseconds open_end_ns) {
+Nesting nest_ranges(const NvtxRanges& ranges, Nanoseconds open_end_ns) {
   const std::size_t n = ranges.size();
   Nesting nesting;
   nesting.parent.assign(n, no_parent);

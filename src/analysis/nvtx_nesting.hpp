@@ -23,10 +23,10 @@ struct Nesting {
 };
 
 /// Linear in the ranges, which are sorted by start.
-Nesting nest_ranges(const std::vector<NvtxRange>& ranges, Nanoseconds open_end_ns);
+Nesting nest_ranges(const NvtxRanges& ranges, Nanoseconds open_end_ns);
 
 /// Indices of the ranges by start, longest first where several start together: outer before inner ones.
 /// Ranges of one thread, or of one thread and domain, keep that order among themselves.
-std::vector<std::uint32_t> outer_first(const std::vector<NvtxRange>& ranges, Nanoseconds open_end_ns);
+std::vector<std::uint32_t> outer_first(const NvtxRanges& ranges, Nanoseconds open_end_ns);
 
 }  // namespace nsys_explain::analysis

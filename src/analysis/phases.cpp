@@ -59,7 +59,7 @@ Phases find_phases(const RankEvents& events, const PhaseNames& rules) {
   std::map<std::pair<std::size_t, std::uint32_t>, Nanoseconds> last_end;  // by phase and thread
   Nanoseconds open_end_ns = no_time;
   for (const NvtxRange& range : events.process.nvtx_ranges) {
-    if (range.kind == NvtxKind::mark || range.nccl_call >= 0) continue;
+    if (range.kind == NvtxKind::mark || range.is_nccl_call) continue;
     const auto [entry, is_new] = known.try_emplace(range.text);
     if (is_new) entry->second = rules.recognise(events.trace.strings[range.text]);
     if (!entry->second) continue;

@@ -38,12 +38,12 @@ bool has_word(std::string_view text, std::string_view mark) {
 }
 
 /// Texts that `index` gives of the events, each once.
-template <class Event, class Index>
-std::vector<std::string_view> texts_of(const std::vector<Event>& events, const std::vector<std::string>& strings,
+template <class Events, class Index>
+std::vector<std::string_view> texts_of(const Events& events, const std::vector<std::string>& strings,
                                        const Index& index) {
   std::vector<bool> seen(strings.size(), false);
   std::vector<std::string_view> texts;
-  for (const Event& event : events) {
+  for (const auto& event : events) {
     const StringIndex text = index(event);
     if (!seen[text]) texts.push_back(strings[text]);
     seen[text] = true;

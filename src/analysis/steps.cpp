@@ -69,8 +69,8 @@ struct Candidate {
 template <class Use>
 void for_each_launched_kernel(const RankEvents& events, const Use& use) {
   for (const Kernel& kernel : events.device.kernels) {
-    const ApiCall* launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    if (launch != nullptr) use(kernel, *launch);
+    const auto launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
+    if (launch) use(kernel, *launch);
   }
 }
 
@@ -161,7 +161,7 @@ Steps steps_from_ranges(const RankEvents& events) {
   std::unordered_map<std::string_view, std::uint32_t> stems;
   std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, Candidate> candidates;
   for (const NvtxRange& range : events.process.nvtx_ranges) {
-    if (range.kind == NvtxKind::mark || range.end_ns == no_time || range.nccl_call >= 0) continue;
+    if (range.kind == NvtxKind::mark || range.end_ns == no_time || range.is_nccl_call) continue;
     Label& label = labels[range.text];
     if (!label.name) {
       label.name = split_number(events.trace.strings[range.text]);

@@ -1,7 +1,6 @@
 #include "nsys_explain/analysis/window.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <unordered_map>
@@ -71,7 +70,7 @@ std::vector<NumberedRange> ProcessView::steps(const PhaseNames& phases) const {
   std::vector<NumberedRange> steps;
   std::int64_t counted = 0;
   for (const NvtxRange& range : process_.nvtx_ranges) {
-    if (range.kind == NvtxKind::mark || range.nccl_call >= 0) continue;
+    if (range.kind == NvtxKind::mark || range.is_nccl_call) continue;
     const auto [entry, is_new] = known.try_emplace(range.text);
     if (is_new) entry->second = phases.recognise(trace_.strings[range.text]);
     const auto& found = entry->second;
@@ -121,26 +120,23 @@ bool identifies(const NcclCall& call) {
 /// Ranges that overlap `span`; calls of NCCL follow their ranges, but for those that graphs may replay: these were made
 /// once, before the steps that replay them.
 void keep_ranges(ProcessTrace& process, const Interval& span) {
-  std::vector<NvtxRange> ranges;
   std::vector<NcclCall> calls;
-  for (NvtxRange& range : process.nvtx_ranges) {
+  std::size_t next_call = 0;
+  process.nvtx_ranges.keep_if([&](const NvtxRange& range) {
     const bool has_end = range.end_ns != no_time;
     const Nanoseconds end_ns = has_end ? range.end_ns : range.kind == NvtxKind::mark ? range.start_ns : never;
     const bool kept = range.start_ns < span.end_ns && end_ns >= span.start_ns;
-    const std::int32_t call = range.nccl_call;
-    if (call >= 0 &&
-        (kept || !process.graph_nodes.empty() || identifies(process.nccl_calls[static_cast<std::size_t>(call)]))) {
-      range.nccl_call = static_cast<std::int32_t>(calls.size());
-      calls.push_back(process.nccl_calls[static_cast<std::size_t>(call)]);
+    if (range.is_nccl_call) {
+      const NcclCall& call = process.nccl_calls[next_call++];
+      if (kept || !process.graph_nodes.empty() || identifies(call)) calls.push_back(call);
     }
-    if (kept) ranges.push_back(range);
-  }
-  process.nvtx_ranges = std::move(ranges);
+    return kept;
+  });
   process.nccl_calls = std::move(calls);
 }
 
 template <class Event, class Keep>
-void keep_if(std::vector<Event>& events, const Keep& keep) {
+void keep_if(std::vector<Event>& events, Keep&& keep) {
   std::erase_if(events, [&](const Event& event) { return !keep(event); });
 }
 
@@ -156,15 +152,16 @@ class ActivityFilter {
 
   template <class Activity>
   bool operator()(const Activity& activity) {
-    const ApiCall* call = launches_.find(activity.correlation_id, activity.start_ns);
-    const bool kept = holds(window_, by_launch_ && call != nullptr ? call->start_ns : activity.start_ns);
-    if (kept && call != nullptr) launched_kept_[static_cast<std::size_t>(call - calls_.data())] = true;
+    const std::uint32_t call = launches_.number_of(activity.correlation_id, activity.start_ns);
+    const bool is_launched = call != LaunchIndex::no_call;
+    const bool kept = holds(window_, by_launch_ && is_launched ? calls_[call].start_ns : activity.start_ns);
+    if (kept && is_launched) launched_kept_[call] = true;
     return kept;
   }
   bool launched_kept(std::size_t call) const { return launched_kept_[call]; }
 
  private:
-  std::span<const ApiCall> calls_;
+  const ApiCalls& calls_;
   LaunchIndex launches_;
   Interval window_;
   bool by_launch_;
@@ -174,19 +171,18 @@ class ActivityFilter {
 void clip_process(ProcessTrace& process, const Interval& window, bool by_launch) {
   ActivityFilter filter(process, window, by_launch);
   for (DeviceTrace& device : process.devices) {
-    keep_if(device.kernels, std::ref(filter));
-    keep_if(device.memory_operations, std::ref(filter));
-    keep_if(device.graph_launches, std::ref(filter));
+    device.kernels.keep_if(filter);
+    keep_if(device.memory_operations, filter);
+    keep_if(device.graph_launches, filter);
   }
   Interval span = window;  // of the calls that stay
-  std::vector<ApiCall> calls;
-  for (std::size_t i = 0; i < process.api_calls.size(); ++i) {
-    const ApiCall& call = process.api_calls[i];
-    if (!holds(window, call.start_ns) && !filter.launched_kept(i)) continue;
+  std::size_t number = 0;
+  process.api_calls.keep_if([&](const ApiCall& call) {
+    const bool launched_kept = filter.launched_kept(number++);
+    if (!holds(window, call.start_ns) && !launched_kept) return false;
     span = {std::min(span.start_ns, call.start_ns), std::max(span.end_ns, call.end_ns)};
-    calls.push_back(call);
-  }
-  process.api_calls = std::move(calls);
+    return true;
+  });
   keep_ranges(process, span);
   const auto starts_inside = [&](const auto& event) { return holds(window, event.start_ns); };
   const auto lies_inside = [&](const auto& event) { return holds(window, event.time_ns); };

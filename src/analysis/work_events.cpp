@@ -90,25 +90,24 @@ class EventLister {
       add(WorkEventKind::kernel, text(k.demangled_name),
           fmt::format("{}x{}x{} of {}x{}x{}", k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z),
           launch_time_ns(events_, launched), kernel.end_ns - kernel.start_ns);
-      if (launched.call != LaunchedKernel::no_call) note_launch(&events_.process.api_calls[launched.call]);
+      if (launched.call != LaunchedKernel::no_call) note_launch(events_.process.api_calls[launched.call]);
     }
   }
 
   void add_copies() {
     for (const MemoryOperation& operation : events_.device.memory_operations) {
-      const ApiCall* call = events_.launches.find(operation.correlation_id, operation.start_ns);
-      const Nanoseconds launch_ns = call == nullptr ? operation.start_ns : call->start_ns;
+      const auto call = events_.launches.find(operation.correlation_id, operation.start_ns);
+      const Nanoseconds launch_ns = !call ? operation.start_ns : call->start_ns;
       if (!inside(launch_ns)) continue;
       add(WorkEventKind::copy, std::string(copy_name(operation)), fmt::format("{} bytes", operation.bytes), launch_ns,
           operation.end_ns - operation.start_ns);
-      note_launch(call);
+      if (call) note_launch(*call);
     }
   }
 
-  void note_launch(const ApiCall* call) {
-    if (call == nullptr) return;
-    launching_threads_.insert(call->thread_id);
-    launches_.push_back(call->start_ns);
+  void note_launch(const ApiCall& call) {
+    launching_threads_.insert(call.thread_id);
+    launches_.push_back(call.start_ns);
   }
 
   void add_calls() {
@@ -128,8 +127,7 @@ class EventLister {
 
   void add_ranges() {
     for (const NvtxRange& range : events_.process.nvtx_ranges) {
-      if (range.nccl_call >= 0 || range.end_ns == no_time || range.end_ns - range.start_ns < shortest_event_ns)
-        continue;
+      if (range.is_nccl_call || range.end_ns == no_time || range.end_ns - range.start_ns < shortest_event_ns) continue;
       if (!inside(range.start_ns) || range.end_ns > segment_.end_ns) continue;
       if (!launching_threads_.contains(range.thread_id) || launches_within(range)) continue;
       add(WorkEventKind::range, without_numbers(text(range.text)), {}, range.start_ns, range.end_ns - range.start_ns);

@@ -20,8 +20,8 @@ WorkPart part_of_activity(const RankEvents& events, const GpuActivity& activity)
                                                                             : WorkPart::compute;
     case ActivityKind::memory_operation: {
       // A copy that its launching call outlasts is one that the host waited for, whatever the call's name.
-      const ApiCall* call = events.launches.find(activity.correlation_id, activity.start_ns);
-      return call != nullptr && call->end_ns >= activity.end_ns ? WorkPart::blocking_copy : WorkPart::copy;
+      const auto call = events.launches.find(activity.correlation_id, activity.start_ns);
+      return call && call->end_ns >= activity.end_ns ? WorkPart::blocking_copy : WorkPart::copy;
     }
     case ActivityKind::graph_launch:
       break;
@@ -103,9 +103,9 @@ void for_each_work_piece(const RankEvents& events, const HostActivity& host, con
     if (!at_ns) at_ns = activity.start_ns;
     advance(activity.start_ns);
     if (*at_ns < activity.start_ns) {
-      const ApiCall* launch = events.launches.find(activity.correlation_id, activity.start_ns);
+      const auto launch = events.launches.find(activity.correlation_id, activity.start_ns);
       idle_pieces.clear();
-      if (launch == nullptr) {
+      if (!launch) {
         idle_pieces.push_back({*at_ns, activity.start_ns, WorkPart::pending});
       } else {
         host.explain({*at_ns, activity.start_ns}, *launch, idle_pieces);

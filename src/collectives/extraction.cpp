@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <tuple>
@@ -119,11 +120,12 @@ void append(std::vector<LaunchedOnce>& of_group, const Launched& launched) {
 
 class ProcessExtractor {
  public:
-  ProcessExtractor(const Trace& trace, const ProcessTrace& process, const KernelClasses& classes)
+  ProcessExtractor(const Trace& trace, const ProcessTrace& process, const KernelClasses& classes,
+                   const LaunchIndex& launches)
       : trace_(trace),
         process_(process),
         classes_(classes),
-        launches_(process.api_calls),
+        launches_(launches),
         captures_(process.graph_nodes),
         groups_(find_nccl_groups(trace, process)),
         group_has_kernel_(groups_.size(), false) {}
@@ -142,16 +144,16 @@ class ProcessExtractor {
   }
 
  private:
-  const NcclGroup* group_of(const ApiCall* launch) const {
-    return launch == nullptr ? nullptr : enclosing_group(groups_, launch->thread_id, launch->start_ns);
+  const NcclGroup* group_of(const std::optional<ApiCall>& launch) const {
+    return !launch ? nullptr : enclosing_group(groups_, launch->thread_id, launch->start_ns);
   }
 
   /// The call that launched a kernel; of a kernel that a graph replays the one that captured it.
   void place_launch(Launched& launched, const Kernel& kernel, std::uint64_t graph_node_id) const {
     if (graph_node_id == 0) {
-      const ApiCall* launch = launches_.find(kernel.correlation_id, kernel.start_ns);
+      const std::optional<ApiCall> launch = launches_.find(kernel.correlation_id, kernel.start_ns);
       launched.group = group_of(launch);
-      if (launch != nullptr) launched.launch_ns = launch->start_ns;
+      if (launch) launched.launch_ns = launch->start_ns;
       return;
     }
     launched.timing_source = TimingSource::graph_node;
@@ -187,7 +189,7 @@ class ProcessExtractor {
     std::map<const NcclGroup*, Launched> projections;
     for (const MemoryOperation& copy : process_.devices[d].memory_operations) {
       if (copy.is_set) continue;
-      const ApiCall* launch = launches_.find(copy.correlation_id, copy.start_ns);
+      const std::optional<ApiCall> launch = launches_.find(copy.correlation_id, copy.start_ns);
       const NcclGroup* group = group_of(launch);
       if (group == nullptr || group->calls.empty() ||
           group_has_kernel_[static_cast<std::size_t>(group - groups_.data())]) {
@@ -288,7 +290,7 @@ class ProcessExtractor {
   const Trace& trace_;
   const ProcessTrace& process_;
   const KernelClasses& classes_;
-  LaunchIndex launches_;
+  const LaunchIndex& launches_;
   GraphCaptures captures_;
   std::vector<NcclGroup> groups_;
   std::vector<bool> group_has_kernel_;
@@ -300,8 +302,8 @@ class ProcessExtractor {
 }  // namespace
 
 std::vector<DeviceArrivals> extract_arrivals(const Trace& trace, const ProcessTrace& process,
-                                             const KernelClasses& classes) {
-  return ProcessExtractor(trace, process, classes).run();
+                                             const KernelClasses& classes, const LaunchIndex& launches) {
+  return ProcessExtractor(trace, process, classes, launches).run();
 }
 
 Table fused_operations_table(const std::vector<FusedCall>& fused) {

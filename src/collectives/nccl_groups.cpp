@@ -71,7 +71,7 @@ CarriedCall merge_calls(std::span<const NcclCall> calls, bool inside_all_to_all)
 std::map<std::uint32_t, std::vector<Interval>> all_to_all_ranges(const Trace& trace, const ProcessTrace& process) {
   std::map<std::uint32_t, std::vector<Interval>> ranges;
   for (const NvtxRange& range : process.nvtx_ranges) {
-    if (range.nccl_call >= 0 || range.end_ns == no_time) continue;
+    if (range.is_nccl_call || range.end_ns == no_time) continue;
     if (!trace.strings[range.text].starts_with("nccl:all_to_all")) continue;
     ranges[range.thread_id].push_back({range.start_ns, range.end_ns});
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <deque>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -78,8 +77,9 @@ class DomainTable {
 
 enum class PayloadState : std::uint8_t { absent, decoded, undecodable };
 
-/// A range that is a call into NCCL if its domain turns out to be NCCL's.
+/// A call into NCCL if the domain of its range turns out to be NCCL's.
 struct PossibleCall {
+  NvtxRange range;
   NcclLabel label;
   PayloadState state = PayloadState::absent;
   NcclPayload payload;
@@ -133,9 +133,10 @@ class NvtxReader {
   void see_thread_name(const Columns& columns, std::size_t row);
   Label label(const Columns& columns, std::size_t row, bool may_be_nccl);
   std::string_view raw_text(const Columns& columns, std::size_t row) const;
-  PossibleCall possible_call(const Columns& columns, std::size_t row, const NcclLabel& label) const;
+  PossibleCall possible_call(const Columns& columns, std::size_t row, const NvtxRange& range,
+                             const NcclLabel& label) const;
   void settle_domains();
-  void settle_process(ProcessTrace& process, std::deque<PossibleCall>& possible);
+  void settle_process(ProcessTrace& process, std::vector<PossibleCall>& possible);
   void report_calls() const;
 
   const Reading& reading_;
@@ -144,7 +145,7 @@ class NvtxReader {
   TimeFilter filter_;
   DomainTable domains_;
   std::unordered_map<std::int64_t, Label> registered_;  ///< by StringIds id
-  std::map<std::uint64_t, std::deque<PossibleCall>> possible_calls_;
+  std::map<std::uint64_t, std::vector<PossibleCall>> possible_calls_;
   ThreadNameRanks thread_name_ranks_;
   CallCounts counts_;
   std::int64_t open_ranges_ = 0;
@@ -195,9 +196,8 @@ void NvtxReader::read_row(const Columns& columns, std::size_t row) {
   if (may_be_nccl && text.nccl) {
     Domain& domain = domains_[range.domain];
     (text.nccl->is_legacy ? domain.has_legacy_labels : domain.has_advanced_labels) = true;
-    auto& possible = possible_calls_[process_of(tid)];
-    range.nccl_call = static_cast<std::int32_t>(possible.size());
-    possible.push_back(possible_call(columns, row, *text.nccl));
+    range.is_nccl_call = true;
+    possible_calls_[process_of(tid)].push_back(possible_call(columns, row, range, *text.nccl));
   }
   append_event(reading_.builder.process(process_of(tid)).nvtx_ranges, range,
                [&] { return columns.scan.share_read(row); });
@@ -242,8 +242,10 @@ Label NvtxReader::label(const Columns& columns, std::size_t row, bool may_be_ncc
 }
 
 /// Dynamic tables are the exporter's own decoding and know the process; bytes come next; JSON repeats them as text.
-PossibleCall NvtxReader::possible_call(const Columns& columns, std::size_t row, const NcclLabel& label) const {
+PossibleCall NvtxReader::possible_call(const Columns& columns, std::size_t row, const NvtxRange& range,
+                                       const NcclLabel& label) const {
   PossibleCall call;
+  call.range = range;
   call.label = label;
   std::optional<NcclPayload> payload;
   if (const auto found = dynamic_payloads_.find(columns.event_id[row]); found != dynamic_payloads_.end()) {
@@ -286,7 +288,8 @@ bool carries_payload(NcclFunction function) {
          function != NcclFunction::other;
 }
 
-NcclCall make_call(const NvtxRange& range, const PossibleCall& possible) {
+NcclCall make_call(const PossibleCall& possible) {
+  const NvtxRange& range = possible.range;
   NcclCall call;
   call.start_ns = range.start_ns;
   call.end_ns = range.end_ns;
@@ -302,33 +305,37 @@ NcclCall make_call(const NvtxRange& range, const PossibleCall& possible) {
   return call;
 }
 
-void NvtxReader::settle_process(ProcessTrace& process, std::deque<PossibleCall>& possible) {
-  const auto key = [](const NvtxRange& r) {
-    return std::tie(r.start_ns, r.end_ns, r.thread_id, r.end_thread_id, r.kind, r.text);
+/// Settles what was open until all rows were read: the order of ranges, the names of their domains, and which of them
+/// are NCCL's.
+void NvtxReader::settle_process(ProcessTrace& process, std::vector<PossibleCall>& possible) {
+  const auto earlier = [](const NvtxRange& a, const NvtxRange& b) {
+    return std::tie(a.start_ns, a.end_ns, a.thread_id, a.end_thread_id, a.kind, a.text) <
+           std::tie(b.start_ns, b.end_ns, b.thread_id, b.end_thread_id, b.kind, b.text);
   };
-  const auto earlier = [&](const NvtxRange& a, const NvtxRange& b) { return key(a) < key(b); };
-  auto& ranges = process.nvtx_ranges;
-  sort_nearly_sorted(ranges, earlier);
+  process.nvtx_ranges.sort(earlier);
+  sort_nearly_sorted(possible, [&](const PossibleCall& a, const PossibleCall& b) { return earlier(a.range, b.range); });
+  const auto is_of_nccl = [&](const NvtxRange& range) {
+    return reading_.strings.kept(domains_[range.domain].name) == "NCCL";
+  };
 
   // The advanced trace shows one call several times: as called, as run, and on the GPU. The first is the call.
   std::set<std::pair<std::int64_t, NcclFunction>> seen_calls;
   process.nccl_calls.reserve(possible.size());
-  for (NvtxRange& range : ranges) {
-    range.domain = domains_[range.domain].name;
-    if (range.nccl_call < 0) continue;
-    const PossibleCall& candidate = possible[static_cast<std::size_t>(range.nccl_call)];
-    range.nccl_call = -1;
-    if (reading_.strings.kept(range.domain) != "NCCL") continue;
-    NcclCall call = make_call(range, candidate);
+  for (const PossibleCall& candidate : possible) {
+    if (!is_of_nccl(candidate.range)) continue;
+    NcclCall call = make_call(candidate);
     const std::int64_t call_id = candidate.payload.call_id;
     if (call_id >= 0 && carries_payload(call.function) && !seen_calls.emplace(call_id, call.function).second) {
       call.function = NcclFunction::other;
     }
     if (candidate.state == PayloadState::undecodable) ++counts_.undecodable;
     if (candidate.state == PayloadState::absent && carries_payload(call.function)) ++counts_.without_payload;
-    range.nccl_call = static_cast<std::int32_t>(process.nccl_calls.size());
     process.nccl_calls.push_back(call);
   }
+  process.nvtx_ranges.change_kinds([&](NvtxRange& range) {
+    range.is_nccl_call = range.is_nccl_call && is_of_nccl(range);
+    range.domain = domains_[range.domain].name;
+  });
 }
 
 void NvtxReader::report_calls() const {

@@ -24,9 +24,9 @@ Nanoseconds duration_ns(const Covered& covered) {
   return covered.extent.recorded.end_ns - covered.extent.recorded.start_ns;
 }
 
-template <class Event>
-void widen(Interval& interval, bool& any, const std::vector<Event>& events) {
-  for (const Event& event : events) {
+template <class Events>
+void widen(Interval& interval, bool& any, const Events& events) {
+  for (const auto& event : events) {
     const Nanoseconds end = std::max(event.start_ns, event.end_ns);  // an open range counts with its start
     interval.start_ns = any ? std::min(interval.start_ns, event.start_ns) : event.start_ns;
     interval.end_ns = any ? std::max(interval.end_ns, end) : end;

@@ -13,7 +13,7 @@ void sort_by(std::vector<Event>& events, const Key& key) {
 }
 
 void sort_device(DeviceTrace& device) {
-  sort_nearly_sorted(device.kernels, [&](const Kernel& a, const Kernel& b) {
+  device.kernels.sort([&](const Kernel& a, const Kernel& b) {
     if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
     const auto rest = [&](const Kernel& k) {
       const KernelKind& kind = device.kind_of(k);
@@ -30,8 +30,10 @@ void sort_device(DeviceTrace& device) {
 }
 
 void sort_process(ProcessTrace& process) {
-  sort_by(process.api_calls,
-          [](const ApiCall& c) { return std::tie(c.start_ns, c.end_ns, c.thread_id, c.correlation_id); });
+  process.api_calls.sort([](const ApiCall& a, const ApiCall& b) {
+    return std::tie(a.start_ns, a.end_ns, a.thread_id, a.correlation_id) <
+           std::tie(b.start_ns, b.end_ns, b.thread_id, b.correlation_id);
+  });
   sort_by(process.synchronizations,
           [](const Synchronization& s) { return std::tie(s.start_ns, s.end_ns, s.correlation_id); });
   sort_by(process.event_records, [](const EventRecord& e) { return std::tie(e.correlation_id, e.event_id); });

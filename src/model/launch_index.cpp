@@ -10,12 +10,13 @@ constexpr std::size_t most_places_per_call = 4;
 
 }  // namespace
 
-LaunchIndex::LaunchIndex(std::span<const ApiCall> calls) : calls_(calls) {
+LaunchIndex::LaunchIndex(const ApiCalls& calls) : calls_(&calls) {
   if (fill_table()) return;
   call_of_id_ = {};
   entries_.reserve(calls.size());
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (calls[i].correlation_id != 0) entries_.push_back({calls[i].correlation_id, static_cast<std::uint32_t>(i)});
+    const std::uint32_t id = calls[i].correlation_id;
+    if (id != 0) entries_.push_back({id, static_cast<std::uint32_t>(i)});
   }
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
     return a.correlation_id != b.correlation_id ? a.correlation_id < b.correlation_id : a.call < b.call;
@@ -26,7 +27,7 @@ LaunchIndex::LaunchIndex(std::span<const ApiCall> calls) : calls_(calls) {
 bool LaunchIndex::fill_table() {
   std::uint32_t last = 0;
   std::size_t with_id = 0;
-  for (const ApiCall& call : calls_) {
+  for (const ApiCall& call : *calls_) {
     if (call.correlation_id == 0) continue;
     first_id_ = with_id == 0 ? call.correlation_id : std::min(first_id_, call.correlation_id);
     last = std::max(last, call.correlation_id);
@@ -36,28 +37,24 @@ bool LaunchIndex::fill_table() {
   const std::size_t places = static_cast<std::size_t>(last - first_id_) + 1;
   if (places / most_places_per_call > with_id) return false;
   call_of_id_.assign(places, no_call);
-  for (std::size_t i = 0; i < calls_.size(); ++i) {
-    if (calls_[i].correlation_id == 0) continue;
-    std::uint32_t& place = call_of_id_[calls_[i].correlation_id - first_id_];
+  for (std::size_t i = 0; i < calls_->size(); ++i) {
+    const std::uint32_t id = (*calls_)[i].correlation_id;
+    if (id == 0) continue;
+    std::uint32_t& place = call_of_id_[id - first_id_];
     if (place != no_call) return false;
     place = static_cast<std::uint32_t>(i);
   }
   return true;
 }
 
-const ApiCall* LaunchIndex::find(std::uint32_t correlation_id, Nanoseconds activity_start_ns) const {
-  if (correlation_id == 0) return nullptr;
-  if (!call_of_id_.empty()) {
-    const std::size_t place = static_cast<std::size_t>(correlation_id) - first_id_;  // wraps where it is below
-    return place < call_of_id_.size() && call_of_id_[place] != no_call ? &calls_[call_of_id_[place]] : nullptr;
-  }
+std::uint32_t LaunchIndex::search(std::uint32_t correlation_id, Nanoseconds activity_start_ns) const {
+  if (correlation_id == 0) return no_call;
   const auto first = std::lower_bound(entries_.begin(), entries_.end(), correlation_id,
                                       [](const Entry& e, std::uint32_t id) { return e.correlation_id < id; });
-  const ApiCall* found = nullptr;
+  std::uint32_t found = no_call;
   for (auto entry = first; entry != entries_.end() && entry->correlation_id == correlation_id; ++entry) {
-    const ApiCall& call = calls_[entry->call];
-    if (found != nullptr && call.start_ns > activity_start_ns) break;
-    found = &call;
+    if (found != no_call && (*calls_)[entry->call].start_ns > activity_start_ns) break;
+    found = entry->call;
   }
   return found;
 }

@@ -32,7 +32,7 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
                      const UserOptions& options, int threads, LocalTrace& local) {
   auto memberships = collectives::communicator_memberships(process);
   const LaunchIndex launches(process.api_calls);
-  std::vector<collectives::DeviceArrivals> arrivals = collectives::extract_arrivals(trace, process, classes);
+  std::vector<collectives::DeviceArrivals> arrivals = collectives::extract_arrivals(trace, process, classes, launches);
   InspectorFindings inspector;
   if (!options.inspector_directory.empty())
     inspector = take_inspector_keys(options.inspector_directory, trace, process, arrivals, memberships);

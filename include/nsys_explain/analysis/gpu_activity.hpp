@@ -30,14 +30,14 @@ struct GpuActivity {
 /// into one vector: a device can have millions.
 template <class Use>
 void for_each_gpu_activity(const DeviceTrace& device, const Use& use) {
-  const std::vector<Kernel>& kernels = device.kernels;
+  const Kernels& kernels = device.kernels;
   const std::vector<MemoryOperation>& operations = device.memory_operations;
   const std::vector<GraphLaunch>& graphs = device.graph_launches;
   std::size_t next_kernel = 0, next_operation = 0, next_graph = 0;
   // Kernels are by far the most: those up to the next other activity come in one run.
   const auto use_kernels_until = [&](Nanoseconds start_ns, Nanoseconds end_ns) {
     for (; next_kernel < kernels.size(); ++next_kernel) {
-      const Kernel& k = kernels[next_kernel];
+      const Kernel k = kernels[next_kernel];
       if (k.start_ns > start_ns || (k.start_ns == start_ns && k.end_ns > end_ns)) break;
       const KernelKind& kind = device.kind_of(k);
       use(GpuActivity{k.start_ns, k.end_ns, k.correlation_id, kind.context_id, kind.stream_id, ActivityKind::kernel,

@@ -5,6 +5,7 @@
 
 #include "nsys_explain/collectives/classification.hpp"
 #include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/launch_index.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/trace.hpp"
 
@@ -41,9 +42,9 @@ struct DeviceArrivals {
 /// The collectives of one process: communication kernels joined to NCCL's ranges through the launch call, grouped calls
 /// included; those that a CUDA graph replays through the call that captured them. A kernel whose call was not recorded
 /// takes the communicator of its neighbours on its stream, where those agree. Each kernel becomes one arrival; a
-/// grouped call without a kernel whose copies were recorded becomes a projected one.
+/// grouped call without a kernel whose copies were recorded becomes a projected one. `launches`: of the process.
 std::vector<DeviceArrivals> extract_arrivals(const Trace& trace, const ProcessTrace& process,
-                                             const KernelClasses& classes);
+                                             const KernelClasses& classes, const LaunchIndex& launches);
 
 /// The table fused_operations: a row per carried collective.
 Table fused_operations_table(const std::vector<FusedCall>& fused);

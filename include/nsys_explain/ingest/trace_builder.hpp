@@ -24,8 +24,8 @@ inline std::int32_t process_id_of(std::uint64_t global_pid) {
 
 /// Appends an event of a table of which `share_read()` has been read. Room is made for as many as the whole table may
 /// bring: to double a vector of gigabytes would hold its events twice and more.
-template <class Event, class ShareRead>
-void append_event(std::vector<Event>& events, const Event& event, const ShareRead& share_read) {
+template <class Events, class ShareRead>
+void append_event(Events& events, const typename Events::value_type& event, const ShareRead& share_read) {
   constexpr std::size_t few = 4096;
   if (events.size() == events.capacity() && events.size() >= few) {
     const auto size = static_cast<double>(events.size());

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <vector>
 
 #include "nsys_explain/model/trace.hpp"
@@ -12,21 +12,32 @@ namespace nsys_explain {
 class LaunchIndex {
  public:
   /// `calls` must outlive the index. Linear where ids are unique and without many holes, else O(n log n).
-  explicit LaunchIndex(std::span<const ApiCall> calls);
+  explicit LaunchIndex(const ApiCalls& calls);
 
-  /// The call with this correlation id; where the 32-bit counter wrapped and several match, the latest one that
-  /// started no later than the activity. nullptr: recorded without its call.
-  const ApiCall* find(std::uint32_t correlation_id, Nanoseconds activity_start_ns) const;
+  static constexpr std::uint32_t no_call = 0xFFFFFFFF;
+
+  /// Number of the call with this correlation id; where the 32-bit counter wrapped and several match, the latest one
+  /// that started no later than the activity. no_call: recorded without its call.
+  std::uint32_t number_of(std::uint32_t correlation_id, Nanoseconds activity_start_ns) const {
+    const std::size_t place = static_cast<std::size_t>(correlation_id) - first_id_;  // wraps where it is below
+    if (!entries_.empty()) return search(correlation_id, activity_start_ns);
+    return correlation_id != 0 && place < call_of_id_.size() ? call_of_id_[place] : no_call;
+  }
+  /// That call.
+  std::optional<ApiCall> find(std::uint32_t correlation_id, Nanoseconds activity_start_ns) const {
+    const std::uint32_t number = number_of(correlation_id, activity_start_ns);
+    return number == no_call ? std::nullopt : std::optional((*calls_)[number]);
+  }
 
  private:
   struct Entry {
     std::uint32_t correlation_id;
     std::uint32_t call;
   };
-  static constexpr std::uint32_t no_call = 0xFFFFFFFF;
   bool fill_table();
+  std::uint32_t search(std::uint32_t correlation_id, Nanoseconds activity_start_ns) const;
 
-  std::span<const ApiCall> calls_;
+  const ApiCalls* calls_;
   std::uint32_t first_id_ = 0;
   std::vector<std::uint32_t> call_of_id_;  ///< by id - first_id_; empty where ids are not unique and dense
   std::vector<Entry> entries_;             ///< then: sorted by (correlation id, call), and calls are sorted by start

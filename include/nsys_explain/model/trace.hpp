@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/link_metrics.hpp"
+#include "nsys_explain/model/packed_events.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain {
@@ -40,14 +42,16 @@ struct KernelKind {
   friend bool operator==(const KernelKind&, const KernelKind&) = default;
 };
 
-/// One kernel execution on a GPU. Times are trace time (nanoseconds since the session start of its file). Kept small:
-/// memory and the time of every analysis go by it.
+/// One kernel execution on a GPU. Times are trace time (nanoseconds since the session start of its file).
 struct Kernel {
   Nanoseconds start_ns = 0;
   Nanoseconds end_ns = 0;
   std::uint32_t correlation_id = 0;  ///< 0: none; joins ApiCall::correlation_id within one process only
   std::uint32_t kind = 0;            ///< index into DeviceTrace::kernel_kinds
+
+  std::tuple<std::uint32_t> kind_fields() const { return {kind}; }
 };
+using Kernels = PackedEvents<Kernel, &Kernel::correlation_id>;
 
 /// Copy or set of memory on a GPU. Kinds are nsys' numbers (ENUM_CUDA_MEMCPY_OPER, ENUM_CUDA_MEM_KIND); -1: not
 /// exported.
@@ -83,7 +87,10 @@ struct ApiCall {
   StringIndex name = 0;            ///< without the _vNNNN suffix
   std::int16_t return_value = 0;   ///< 0: success
   std::uint16_t name_version = 0;  ///< NNNN of that suffix; 0: the name has none
+
+  auto kind_fields() const { return std::tuple(thread_id, name, return_value, name_version); }
 };
+using ApiCalls = PackedEvents<ApiCall, &ApiCall::correlation_id>;
 
 /// What a synchronisation waits for (ids of ENUM_CUPTI_SYNC_TYPE).
 enum class SyncKind : std::uint8_t { unknown, event, stream_wait_event, stream, context };
@@ -174,11 +181,14 @@ struct NvtxRange {
   Nanoseconds end_ns = no_time;  ///< no_time: a mark, or a range still open when the capture stopped
   std::uint32_t thread_id = 0;
   std::uint32_t end_thread_id = 0;  ///< differs from thread_id where a start/end range ended on another thread
-  StringIndex text = 0;         ///< range_name() of what was written: millions of texts would differ by a number only
-  StringIndex domain = 0;       ///< name of the domain; empty for the default domain
-  std::int32_t nccl_call = -1;  ///< index into ProcessTrace::nccl_calls, -1 if it is none
+  StringIndex text = 0;    ///< range_name() of what was written: millions of texts would differ by a number only
+  StringIndex domain = 0;  ///< name of the domain; empty for the default domain
   NvtxKind kind = NvtxKind::push_pop;
+  bool is_nccl_call = false;  ///< ProcessTrace::nccl_calls has it, in the order of the ranges
+
+  auto kind_fields() const { return std::tuple(thread_id, end_thread_id, domain, kind, is_nccl_call); }
 };
+using NvtxRanges = PackedEvents<NvtxRange, &NvtxRange::text>;
 
 /// Which NCCL function an NVTX range of NCCL's domain stands for.
 enum class NcclFunction : std::uint8_t {
@@ -246,7 +256,7 @@ struct DeviceTrace {
   std::vector<RunFact> gpu_facts;        ///< what the GPU can do; empty where the export does not tell
   GpuLimits gpu_limits;                  ///< the same as numbers
   std::vector<KernelKind> kernel_kinds;  ///< in no particular order, which differs with the order of rows
-  std::vector<Kernel> kernels;
+  Kernels kernels;
   std::vector<MemoryOperation> memory_operations;
   std::vector<GraphLaunch> graph_launches;
   GpuSamples samples;  ///< empty where no GPU metrics were captured
@@ -260,14 +270,14 @@ struct ProcessTrace {
   std::int32_t process_id = 0;
   std::string name;
   std::vector<DeviceTrace> devices;  ///< sorted by device_id; only devices with GPU activity
-  std::vector<ApiCall> api_calls;
+  ApiCalls api_calls;
   std::vector<Synchronization> synchronizations;
   std::vector<EventRecord> event_records;  ///< sorted by correlation id
   std::vector<MemoryEvent> memory_events;
   std::vector<OsCall> os_calls;
   std::vector<Overhead> overheads;
   std::vector<SchedulingEvent> scheduling_events;
-  std::vector<NvtxRange> nvtx_ranges;
+  NvtxRanges nvtx_ranges;
   std::vector<NcclCall> nccl_calls;
   std::vector<GraphNode> graph_nodes;  ///< sorted by node, copies first; empty where graphs were not traced by node
   std::vector<RankClaim> claims;       ///< hold for the whole process

@@ -83,8 +83,7 @@ TEST(LinkTraffic, IdleLinksThatReadFullAreLeftOut) {
 
 TEST(LinkTraffic, SamplesBeforeAndAfterTheRanksWorkDoNotCount) {
   Rank rank;
-  rank.device().kernels[0].start_ns = 100'000 * us;
-  rank.device().kernels[0].end_ns = 200'000 * us;
+  rank.device().kernels = {{100'000 * us, 200'000 * us, 0, 0}};
   rank.sample(GpuCounter::nvlink_receive_bytes, [&](Nanoseconds at) {
     return at <= 100'000 * us || at > 200'000 * us ? 50u : rank.in_collective(at) ? 20u : 0u;
   });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "nsys_explain/analysis/rank_events.hpp"
@@ -30,16 +31,19 @@ class MadeTrace {
   }
 
   /// Ranges must come by start.
-  NvtxRange& range(Nanoseconds start_ns, Nanoseconds end_ns, const std::string& label, std::uint32_t thread = 1,
-                   const std::string& domain = "") {
+  void range(Nanoseconds start_ns, Nanoseconds end_ns, const std::string& label, std::uint32_t thread = 1,
+             const std::string& domain = "") {
+    process().nvtx_ranges.push_back(make_range(start_ns, end_ns, label, thread, domain));
+  }
+  NvtxRange make_range(Nanoseconds start_ns, Nanoseconds end_ns, const std::string& label, std::uint32_t thread = 1,
+                       const std::string& domain = "") {
     NvtxRange range;
     range.start_ns = start_ns;
     range.end_ns = end_ns;
     range.thread_id = range.end_thread_id = thread;
     range.text = string(label);
     range.domain = string(domain);
-    process().nvtx_ranges.push_back(range);
-    return process().nvtx_ranges.back();
+    return range;
   }
 
   /// A kernel and the call that launches it. Calls and kernels must come by start.
@@ -68,15 +72,15 @@ class MadeTrace {
 
   /// What an analysis gets. Valid until the next change.
   RankEvents events() {
-    launches_ = LaunchIndex(process().api_calls);
-    return {trace, process(), device(), launches_, nsys_explain::testing::nccl_kinds(trace, device())};
+    launches_.emplace(process().api_calls);
+    return {trace, process(), device(), *launches_, nsys_explain::testing::nccl_kinds(trace, device())};
   }
 
   Trace trace;
 
  private:
   std::uint32_t correlation_ = 0;
-  LaunchIndex launches_{std::span<const ApiCall>()};
+  std::optional<LaunchIndex> launches_;
 };
 
 /// The row of a table in which the text column has that value; fails with std::out_of_range where there is none.

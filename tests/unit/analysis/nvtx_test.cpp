@@ -111,9 +111,10 @@ TEST(Nvtx, OpenRangesEndAtTheLastEventOfTheTrace) {
 TEST(Nvtx, OtherThreadsAndRangesThatEndElsewhereAreNotProjected) {
   MadeTrace made;
   made.range(0, 100, "elsewhere", 2);
-  NvtxRange& handed_over = made.range(0, 100, "handed over", 1);
+  NvtxRange handed_over = made.make_range(0, 100, "handed over", 1);
   handed_over.kind = NvtxKind::start_end;
   handed_over.end_thread_id = 2;
+  made.process().nvtx_ranges.push_back(handed_over);
   made.range(5, 100, "NCCL's own", 1, "NCCL");
   made.launch(10, 12, 20, 30);
   const std::vector<Table> tables = tables_of(made);
@@ -156,8 +157,11 @@ TEST(Nvtx, ProjectionAgreesWithTheDefinitionOnRandomTraces) {
       spans.push_back({start, start + number(i % 2 == 0 ? 300 : 6000)});  // of a few launches, and of hundreds
     }
     std::sort(spans.begin(), spans.end(), [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
-    for (std::size_t i = 0; i < spans.size(); ++i)
-      made.range(spans[i].start_ns, spans[i].end_ns, "r" + std::to_string(i)).kind = NvtxKind::start_end;
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      NvtxRange range = made.make_range(spans[i].start_ns, spans[i].end_ns, "r" + std::to_string(i));
+      range.kind = NvtxKind::start_end;
+      made.process().nvtx_ranges.push_back(range);
+    }
     constexpr std::size_t launches = 400;
     std::vector<std::size_t> kernel_of(launches);  // streams need not run work in the order of its launches
     std::iota(kernel_of.begin(), kernel_of.end(), std::size_t{0});

@@ -72,10 +72,10 @@ class OneRank {
     const auto by_start = [](const auto& a, const auto& b) {
       return std::pair(a.start_ns, a.end_ns) < std::pair(b.start_ns, b.end_ns);
     };
-    std::stable_sort(device().kernels.begin(), device().kernels.end(), by_start);
+    device().kernels.sort(by_start);
     std::stable_sort(device().memory_operations.begin(), device().memory_operations.end(), by_start);
     std::stable_sort(device().graph_launches.begin(), device().graph_launches.end(), by_start);
-    std::stable_sort(process().api_calls.begin(), process().api_calls.end(), by_start);
+    process().api_calls.sort(by_start);
     launches_.emplace(process().api_calls);
     return {trace_, process(), device(), *launches_, nsys_explain::testing::nccl_kinds(trace_, device())};
   }

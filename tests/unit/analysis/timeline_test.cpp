@@ -10,7 +10,7 @@ namespace {
 struct Fixture {
   Trace trace;
   ProcessTrace process;
-  LaunchIndex launches{{}};
+  LaunchIndex launches{process.api_calls};
 
   Fixture() {
     trace.strings = {"", "gemm", "ncclDevKernel_AllReduce"};

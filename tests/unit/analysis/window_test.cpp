@@ -74,8 +74,9 @@ struct ThreeSteps : ::testing::Test {
     made.trace.processes.front().global_pid = 9;
     for (const Nanoseconds t : {0, 100, 200}) {
       made.range(t, t + 99, "step " + std::to_string(10 + t / 100));
-      made.range(t + 10, t + 20, "ncclAllReduce", 1, "NCCL").nccl_call =
-          static_cast<std::int32_t>(made.process().nccl_calls.size());
+      NvtxRange range = made.make_range(t + 10, t + 20, "ncclAllReduce", 1, "NCCL");
+      range.is_nccl_call = true;
+      made.process().nvtx_ranges.push_back(range);
       NcclCall call;
       call.start_ns = t + 10;
       call.function = t == 0 ? NcclFunction::comm_init : NcclFunction::all_reduce;
@@ -116,7 +117,7 @@ TEST_F(ThreeSteps, CommunicatorsStayKnownAndCallsFollowTheirRanges) {
   ASSERT_EQ(made.process().nccl_calls.size(), 2U);  // the one that made the communicator, and step 12's
   EXPECT_EQ(made.process().nccl_calls.front().function, NcclFunction::comm_init);
   ASSERT_EQ(made.process().nvtx_ranges.size(), 2U);
-  EXPECT_EQ(made.process().nvtx_ranges.back().nccl_call, 1);
+  EXPECT_TRUE(made.process().nvtx_ranges.back().is_nccl_call);
   EXPECT_EQ(made.process().nccl_calls.back().start_ns, 210);
 }
 

@@ -83,7 +83,9 @@ class Builder {
     process().nvtx_ranges.push_back(r);
   }
 
-  std::vector<DeviceArrivals> extract() { return extract_arrivals(trace, process(), KernelClasses(trace)); }
+  std::vector<DeviceArrivals> extract() {
+    return extract_arrivals(trace, process(), KernelClasses(trace), LaunchIndex(process().api_calls));
+  }
 
   Trace trace;
 

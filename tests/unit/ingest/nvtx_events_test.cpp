@@ -128,9 +128,9 @@ TEST_F(NvtxEventsTest, CallsStandInOrderWithTheirPayloads) {
   EXPECT_EQ(process.nccl_calls[2].bytes, 256);
   EXPECT_EQ(process.nccl_calls[2].start_ns, 300);
   EXPECT_EQ(process.nccl_calls[2].thread_id, 101);
-  std::vector<std::int32_t> links;
-  for (const NvtxRange& range : process.nvtx_ranges) links.push_back(range.nccl_call);
-  EXPECT_THAT(links, ::testing::ElementsAre(0, 1, -1, 2));
+  std::vector<bool> links;
+  for (const NvtxRange& range : process.nvtx_ranges) links.push_back(range.is_nccl_call);
+  EXPECT_THAT(links, ::testing::ElementsAre(true, true, false, true));
   EXPECT_FALSE(has_warning(trace, "NCCL calls"));
 }
 

@@ -30,7 +30,7 @@ class ReadTraceTest : public testing::ScratchTest {
   Writer sql_;
 };
 
-std::vector<Nanoseconds> starts(const std::vector<Kernel>& kernels) {
+std::vector<Nanoseconds> starts(const Kernels& kernels) {
   std::vector<Nanoseconds> result;
   for (const Kernel& kernel : kernels) result.push_back(kernel.start_ns);
   return result;

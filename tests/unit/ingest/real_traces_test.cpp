@@ -73,9 +73,9 @@ std::vector<std::vector<std::int64_t>> gpu_rows(const Trace& trace, const Events
   return rows;
 }
 
-template <class Event>
-bool is_sorted_by_time(const std::vector<Event>& events) {
-  return std::is_sorted(events.begin(), events.end(), [](const Event& a, const Event& b) {
+template <class Events>
+bool is_sorted_by_time(const Events& events) {
+  return std::is_sorted(events.begin(), events.end(), [](const auto& a, const auto& b) {
     return std::tie(a.start_ns, a.end_ns) < std::tie(b.start_ns, b.end_ns);
   });
 }
@@ -136,11 +136,12 @@ TEST_F(RealTracesTest, EverythingIsInOrderAndIndicesAreValid) {
       EXPECT_FALSE(process.name.empty());
       EXPECT_TRUE(is_sorted_by_time(process.api_calls));
       EXPECT_TRUE(is_sorted_by_time(process.nvtx_ranges));
-      std::int32_t next_call = 0;
+      std::size_t next_call = 0;
       for (const NvtxRange& range : process.nvtx_ranges) {
         ASSERT_LT(std::max(range.text, range.domain), trace.strings.size());
-        if (range.nccl_call < 0) continue;
-        ASSERT_EQ(range.nccl_call, next_call++);
+        if (!range.is_nccl_call) continue;
+        ASSERT_LT(next_call, process.nccl_calls.size());
+        ASSERT_EQ(range.start_ns, process.nccl_calls[next_call++].start_ns);
       }
       EXPECT_EQ(next_call, process.nccl_calls.size());
       for (const DeviceTrace& device : process.devices) {

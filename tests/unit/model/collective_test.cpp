@@ -28,22 +28,23 @@ TEST(BusBandwidth, FactorsOfNcclTests) {
 
 TEST(LaunchIndex, FindsTheLatestCallNotAfterTheActivity) {
   // Correlation id 5 was used twice: the 32-bit counter wrapped.
-  const std::vector<ApiCall> calls{{.start_ns = 10, .end_ns = 12, .correlation_id = 5},
-                                   {.start_ns = 20, .end_ns = 22, .correlation_id = 3},
-                                   {.start_ns = 90, .end_ns = 92, .correlation_id = 5},
-                                   {.start_ns = 95, .end_ns = 96, .correlation_id = 0}};
+  const ApiCalls calls{{.start_ns = 10, .end_ns = 12, .correlation_id = 5},
+                       {.start_ns = 20, .end_ns = 22, .correlation_id = 3},
+                       {.start_ns = 90, .end_ns = 92, .correlation_id = 5},
+                       {.start_ns = 95, .end_ns = 96, .correlation_id = 0}};
   const LaunchIndex index(calls);
-  EXPECT_EQ(index.find(5, 50), &calls[0]);
-  EXPECT_EQ(index.find(5, 90), &calls[2]);
-  EXPECT_EQ(index.find(3, 50), &calls[1]);
-  EXPECT_EQ(index.find(4, 50), nullptr);
-  EXPECT_EQ(index.find(0, 99), nullptr) << "0 means that none was recorded";
+  EXPECT_EQ(index.number_of(5, 50), 0U);
+  EXPECT_EQ(index.number_of(5, 90), 2U);
+  EXPECT_EQ(index.number_of(3, 50), 1U);
+  EXPECT_EQ(index.find(3, 50)->start_ns, 20);
+  EXPECT_FALSE(index.find(4, 50));
+  EXPECT_FALSE(index.find(0, 99)) << "0 means that none was recorded";
 }
 
 TEST(LaunchIndex, ActivityBeforeItsCallStillFindsIt) {
   // The clocks of GPU and host differ by up to microseconds.
-  const std::vector<ApiCall> calls{{.start_ns = 10, .end_ns = 12, .correlation_id = 5}};
-  EXPECT_EQ(LaunchIndex(calls).find(5, 8), &calls[0]);
+  const ApiCalls calls{{.start_ns = 10, .end_ns = 12, .correlation_id = 5}};
+  EXPECT_EQ(LaunchIndex(calls).number_of(5, 8), 0U);
 }
 
 TEST(Table, HasTheRightTypePerColumn) {
