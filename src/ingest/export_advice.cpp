@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "nsys_explain/ingest/utf8.hpp"
+#include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

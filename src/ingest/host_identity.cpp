@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "nsys_explain/ingest/table_scan.hpp"
-#include "nsys_explain/ingest/utf8.hpp"
+#include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/ingest/table_scan.hpp"
-#include "nsys_explain/ingest/utf8.hpp"
+#include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

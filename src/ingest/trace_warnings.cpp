@@ -10,7 +10,7 @@
 
 #include "nsys_explain/ingest/cuda_events.hpp"
 #include "nsys_explain/ingest/table_scan.hpp"
-#include "nsys_explain/ingest/utf8.hpp"
+#include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "nsys_explain/model/utf8.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "text.hpp"
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "nsys_explain/model/utf8.hpp"
 #include "text.hpp"
 
 namespace nsys_explain::report {

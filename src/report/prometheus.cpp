@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nsys_explain/model/names.hpp"
+#include "nsys_explain/model/utf8.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "overview.hpp"
 #include "text.hpp"

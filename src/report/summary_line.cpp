@@ -2,6 +2,7 @@
 
 #include "json_parts.hpp"
 #include "nsys_explain/model/names.hpp"
+#include "nsys_explain/model/utf8.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "overview.hpp"
 #include "text.hpp"

@@ -6,30 +6,11 @@
 #include <cctype>
 #include <vector>
 
+#include "nsys_explain/model/utf8.hpp"
+
 namespace nsys_explain::report {
 
 namespace {
-
-constexpr std::string_view replacement = "\uFFFD";
-
-bool is_continuation(std::string_view text, std::size_t at) {
-  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
-}
-
-/// Bytes of the well-formed UTF-8 sequence that starts at `at` (Unicode 15, table 3-7); 0 where there is none.
-std::size_t sequence_length(std::string_view text, std::size_t at) {
-  const auto lead = static_cast<unsigned char>(text[at]);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2 || lead > 0xF4 || !is_continuation(text, at + 1)) return 0;
-  if (lead < 0xE0) return 2;
-  const auto second = static_cast<unsigned char>(text[at + 1]);
-  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-  const bool surrogate = lead == 0xED && second > 0x9F;
-  const bool too_large = lead == 0xF4 && second > 0x8F;
-  if (overlong || surrogate || too_large || !is_continuation(text, at + 2)) return 0;
-  if (lead < 0xF0) return 3;
-  return is_continuation(text, at + 3) ? 4 : 0;
-}
 
 char32_t decode(std::string_view sequence) {
   if (sequence.size() == 1) return static_cast<unsigned char>(sequence[0]);
@@ -49,7 +30,7 @@ bool is_unsafe(char32_t c) {
 std::vector<std::string_view> characters(std::string_view text) {
   std::vector<std::string_view> result;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = std::max<std::size_t>(sequence_length(text, at), 1);
+    const std::size_t length = std::max<std::size_t>(utf8_length(text.substr(at)), 1);
     result.push_back(text.substr(at, length));
     at += length;
   }
@@ -123,17 +104,6 @@ std::string in_code(std::string_view text) {
 
 }  // namespace
 
-std::string valid_utf8(std::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = text[at] == '\0' ? 0 : sequence_length(text, at);
-    result += length == 0 ? replacement : text.substr(at, length);
-    at += std::max<std::size_t>(length, 1);
-  }
-  return result;
-}
-
 std::size_t text_width(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
@@ -147,7 +117,7 @@ std::string plain_text(std::string_view text, std::size_t width) {
     if (space) {
       if (!line.empty() && line.back() != " ") line.emplace_back(" ");
     } else {
-      line.push_back(is_unsafe(decode(character)) ? replacement : character);
+      line.push_back(is_unsafe(decode(character)) ? replacement_character : character);
     }
   }
   if (!line.empty() && line.back() == " ") line.pop_back();

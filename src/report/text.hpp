@@ -9,9 +9,6 @@
 /// goes through one of these functions.
 namespace nsys_explain::report {
 
-/// The text with every byte that is not UTF-8, and NUL, replaced by U+FFFD.
-std::string valid_utf8(std::string_view text);
-
 /// Code points: the width in a terminal for all but East Asian and combining characters.
 std::size_t text_width(std::string_view text);
 

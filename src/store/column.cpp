@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "nsys_explain/model/time.hpp"
-#include "utf8.hpp"
+#include "storable_text.hpp"
 
 namespace nsys_explain::store {
 

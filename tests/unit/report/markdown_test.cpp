@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nsys_explain/model/utf8.hpp"
 #include "nsys_explain/report/capture_advice.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "report/text.hpp"

@@ -1,8 +1,8 @@
-#include "nsys_explain/ingest/utf8.hpp"
+#include "nsys_explain/model/utf8.hpp"
 
 #include <algorithm>
 
-namespace nsys_explain::ingest {
+namespace nsys_explain {
 
 std::size_t utf8_length(std::string_view text) {
   const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
@@ -12,7 +12,7 @@ std::size_t utf8_length(std::string_view text) {
   };
   if (text.empty()) return 0;
   const unsigned lead = static_cast<unsigned char>(text.front());
-  if (lead < 0x80) return 1;
+  if (lead < 0x80) return lead == 0 ? 0 : 1;
   if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
   if (lead >= 0xE0 && lead <= 0xEF) {
     // The second byte excludes overlong forms and surrogates.
@@ -37,7 +37,7 @@ bool repair_utf8(std::string_view text, std::string& repaired) {
   std::string result(text.substr(0, done));
   while (done < text.size()) {
     const std::size_t length = utf8_length(text.substr(done));
-    result += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(done, length);
+    result += length == 0 ? replacement_character : text.substr(done, length);
     done += std::max<std::size_t>(length, 1);
   }
   repaired = std::move(result);
@@ -49,4 +49,4 @@ std::string valid_utf8(std::string_view text) {
   return repair_utf8(text, repaired) ? repaired : std::string(text);
 }
 
-}  // namespace nsys_explain::ingest
+}  // namespace nsys_explain
