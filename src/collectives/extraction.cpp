@@ -261,7 +261,12 @@ class ProcessExtractor {
               [&](const StreamArrival& a, const StreamArrival& b) { return order(a) < order(b); });
     std::map<std::uint32_t, std::vector<StreamArrival*>> streams;
     for (StreamArrival& s : staged) streams[s.stream_id].push_back(&s);
-    for (const auto& [stream_id, on_stream] : streams) adopt_orphans(on_stream);
+    std::uint8_t stream = 0;
+    for (const auto& [stream_id, on_stream] : streams) {
+      adopt_orphans(on_stream);
+      for (StreamArrival* s : on_stream) s->arrival.stream = stream;
+      if (stream != any_stream) ++stream;
+    }
     std::map<std::uint32_t, std::uint64_t> lane_of_stream;
     std::map<std::uint64_t, std::int32_t> next_position;
     std::int32_t next_index = 0;

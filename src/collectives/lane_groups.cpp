@@ -220,10 +220,10 @@ class Grouper {
       std::vector<std::size_t> met;     // one of each that are in step
       for (std::size_t other = 0; other < lanes_.size() && others < most_asked; ++other) {
         if (other == l || lanes_[other].group != lanes_[l].group || !lanes_[other].exits.contains(symbol)) continue;
-        const bool is_in_step =
-            std::any_of(met.begin(), met.end(), [&, s = symbol](std::size_t m) { return are_in_step(m, other, s); });
-        if (is_in_step || are_in_step(l, other, symbol)) continue;
-        const auto agreement = exit_agreement(lanes_[l].exits.at(symbol), lanes_[other].exits.at(symbol));
+        const auto agreement = agreement_of(l, other, symbol);
+        const bool is_in_step = std::any_of(
+            met.begin(), met.end(), [&, s = symbol](std::size_t m) { return are_in_step(agreement_of(m, other, s)); });
+        if (is_in_step || are_in_step(agreement)) continue;
         if (agreement && ends_together(*agreement)) {
           meetings += agreement->shared_part;
           met.push_back(other);
@@ -235,9 +235,12 @@ class Grouper {
     return false;
   }
 
-  bool are_in_step(std::size_t a, std::size_t b, std::uint64_t symbol) const {
+  std::optional<ExitAgreement> agreement_of(std::size_t a, std::size_t b, std::uint64_t symbol) const {
+    return exit_agreement(lanes_[a].exits.at(symbol), lanes_[b].exits.at(symbol));
+  }
+
+  static bool are_in_step(const std::optional<ExitAgreement>& agreement) {
     constexpr Nanoseconds in_step_ns = 25'000;
-    const auto agreement = exit_agreement(lanes_[a].exits.at(symbol), lanes_[b].exits.at(symbol));
     return agreement && !ends_together(*agreement) && agreement->enter_spread_ns <= in_step_ns;
   }
 

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <numeric>
 #include <tuple>
 
 #include "exit_agreement.hpp"
-#include "lane_relation.hpp"
+#include "forest.hpp"
+#include "lane_pairs.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
 #include "shift_candidates.hpp"
@@ -14,55 +14,8 @@
 namespace nsys_explain::collectives {
 namespace {
 
-/// As least_sharp_share where lanes are of different operations that are merely coupled.
-constexpr double least_coupled_share = 0.7;
-
 /// Trace ranks that share nothing cost most, and a relation takes one that share something.
 constexpr std::size_t most_comparisons_per_component = 12;
-
-/// Stands for all lanes of a trace rank together: where each lane is too regular or too short, their interplay may
-/// tell.
-constexpr std::uint64_t all_lanes = std::numeric_limits<std::uint64_t>::max();
-
-/// By lane, without those that calls name.
-std::map<std::uint64_t, MemberSequence> unnamed_lanes(std::span<const SampledOperation> by_exit) {
-  std::map<std::uint64_t, MemberSequence> sequences;
-  for (const SampledOperation& operation : by_exit) {
-    if (operation.lane >= first_nccl_key || !may_end_together(operation.operation)) continue;
-    for (const std::uint64_t lane : {operation.lane, all_lanes})
-      append_operation(sequences[lane], operation.symbol, operation.enter_ns, operation.exit_ns);
-  }
-  return sequences;
-}
-
-struct LanePair {
-  const MemberSequence* member;
-  const MemberSequence* reference;
-  double least_share;  ///< of sharp operations, for the relation to be believed
-};
-
-/// Lanes of two trace ranks to compare. First those of like length, which are likely of one role, and of a long span,
-/// which tell the drift. Lanes of different communicators may be coupled closely enough; last, all lanes together.
-std::vector<LanePair> lane_pairs(const std::map<std::uint64_t, MemberSequence>& members,
-                                 const std::map<std::uint64_t, MemberSequence>& references) {
-  std::vector<std::tuple<bool, double, std::uint64_t, std::uint64_t>> ranked;
-  for (const auto& [m, member] : members) {
-    for (const auto& [r, reference] : references) {
-      const bool together = m == all_lanes;
-      if (together != (r == all_lanes)) continue;
-      const std::size_t shorter = std::min(member.symbols.size(), reference.symbols.size());
-      const std::size_t longer = std::max(member.symbols.size(), reference.symbols.size());
-      const double alike = static_cast<double>(shorter) / static_cast<double>(longer);
-      if (shorter < fewest_sharp || alike < agreeing_share) continue;
-      ranked.emplace_back(together, -alike * static_cast<double>(member.exit_ns.back() - member.exit_ns.front()), m, r);
-    }
-  }
-  std::sort(ranked.begin(), ranked.end());
-  std::vector<LanePair> pairs;
-  for (const auto& [together, rank, m, r] : ranked)
-    pairs.push_back({&members.at(m), &references.at(r), together ? least_coupled_share : least_sharp_share});
-  return pairs;
-}
 
 /// Neighbours first: tensor groups are adjacent ranks, data and pipeline groups are a power of two or a small multiple
 /// of it apart.
@@ -123,29 +76,6 @@ MemberSequence merge_records(std::vector<PooledRecord> records, Nanoseconds cent
   return sequence;
 }
 
-/// Joins numbers into sets.
-class Forest {
- public:
-  explicit Forest(std::size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), 0); }
-  /// False if they were joined before.
-  bool join(std::int32_t a, std::int32_t b) {
-    a = root(a), b = root(b);
-    parent_[static_cast<std::size_t>(b)] = a;
-    return a != b;
-  }
-
- private:
-  std::int32_t root(std::int32_t a) {
-    while (parent_[static_cast<std::size_t>(a)] != a) {
-      std::int32_t& parent = parent_[static_cast<std::size_t>(a)];
-      parent = parent_[static_cast<std::size_t>(parent)];
-      a = parent;
-    }
-    return a;
-  }
-  std::vector<std::int32_t> parent_;
-};
-
 }  // namespace
 
 std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, std::int32_t session,
@@ -161,17 +91,19 @@ std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, st
     const Sample chosen = sample_around(static_cast<std::size_t>(later - all.begin()), per_lane, all.size());
     for (std::size_t i = chosen.first; i < chosen.end; ++i) {
       const Arrival& arrival = *all[i];
-      samples.push_back({.enter_ns = arrival.enter_ns,
-                         .exit_ns = arrival.exit_ns,
-                         .symbol = arrival_symbol(arrival),
-                         .trace_rank = arrival.trace_rank,
-                         .session = session,
-                         .lane = lane,
-                         .index = arrival.index,
-                         .operation = arrival.operation,
-                         // The calls of what a graph replays were due when the graph was made.
-                         .is_orphan = arrival.evidence == Evidence::kernel_name &&
-                                      arrival.timing_source != TimingSource::graph_node});
+      samples.push_back(
+          {.enter_ns = arrival.enter_ns,
+           .exit_ns = arrival.exit_ns,
+           .symbol = arrival_symbol(arrival),
+           .trace_rank = arrival.trace_rank,
+           .session = session,
+           .lane = lane,
+           .index = arrival.index,
+           .operation = arrival.operation,
+           // The calls of what a graph replays were due when the graph was made.
+           .is_orphan = arrival.evidence == Evidence::kernel_name && arrival.timing_source != TimingSource::graph_node,
+           .stream = arrival.stream,
+                         .meets_several = arrival.peer_or_root == several_peers});
     }
   }
   return samples;
@@ -198,29 +130,6 @@ RoughClocks::RoughClocks(std::span<const SampledOperation> samples, std::span<co
   strides_ = strides_below(ranks_.size());
   const std::set<std::int32_t> components(component_.begin(), component_.end());
   comparisons_left_ = most_comparisons_per_component * components.size();
-}
-
-/// Sessions of one host, unless what they communicated contradicts its clock: a container may have one of its own.
-void RoughClocks::tie_sessions(std::span<const SessionTie> ties) {
-  std::map<std::int32_t, std::int32_t> first_of_unit;
-  for (std::size_t s = 0; s < ties.size(); ++s) {
-    if (ties[s].unit < 0) continue;
-    const auto session = static_cast<std::int32_t>(s);
-    const auto [first, is_first] = first_of_unit.try_emplace(ties[s].unit, session);
-    if (is_first) continue;
-    const Nanoseconds reference_ns = ties[static_cast<std::size_t>(first->second)].offset_ns;
-    const auto offset_ns = static_cast<double>(reference_ns - ties[s].offset_ns);
-    if (!contradicts(session, first->second, offset_ns)) relate({session, first->second, offset_ns, 0, 1});
-  }
-}
-
-bool RoughClocks::contradicts(std::int32_t session, std::int32_t reference, double offset_ns) const {
-  const std::vector<std::uint64_t> shared = shared_communicators(session, reference);
-  const MemberSequence member = pooled(session, shared), other = pooled(reference, shared);
-  if (member.symbols.empty() || other.symbols.empty()) return false;
-  const ClockMap map({{centre_ns_, offset_ns, 0}});
-  const LaneRelation relation = measure_relation(member, other, map, centre_ns_);
-  return relation.covered >= 2 * fewest_sharp && 4 * relation.paired < relation.covered;
 }
 
 std::vector<Comparison> RoughClocks::next_round() {

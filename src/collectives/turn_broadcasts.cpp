@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "turn_sets.hpp"
@@ -94,27 +93,9 @@ const SetOfLane* explaining(const Families& families, const std::vector<TurnLane
 
 }  // namespace
 
-Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane) {
-  Families families;
-  for (std::size_t l = 0; l < sets_of_lane.size(); ++l) {
-    for (const LaneSet& set : sets_of_lane[l]) {
-      SetOfLane& of_lane = families[{set.size(), set[1] - set[0]}];
-      if (!of_lane.emplace(l, &set).second) of_lane[l] = nullptr;  // which of two is not known
-    }
-  }
-  for (auto& [kind, family] : families) std::erase_if(family, [](const auto& e) { return !e.second; });
-  return families;
-}
-
 void claim_broadcasts(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane) {
-  std::set<std::uint64_t> symbols;
-  for (const TurnLane& lane : lanes) {
-    for (const auto& [symbol, operations] : lane.operations) {
-      if (operations.front().operation == Operation::broadcast) symbols.insert(symbol);
-    }
-  }
   const Families families = families_of(sets_of_lane);
-  for (const std::uint64_t symbol : symbols) {
+  for (const std::uint64_t symbol : symbols_of(lanes, Operation::broadcast)) {
     const SetOfLane* family = explaining(families, lanes, symbol);
     if (family == nullptr) continue;
     for (const auto& [l, set] : *family) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <tuple>
 
@@ -8,16 +7,10 @@
 namespace nsys_explain::collectives {
 namespace {
 
-/// exit on the second lane - exit on the first, of operations they share, = offset_ns + slope * time.
-struct Offset {
-  double offset_ns = 0;
-  double slope = 0;
-};
-
 struct Edge {
   std::size_t first = 0, second = 0;
   std::size_t sharp = 0;  ///< exits that lie on the line
-  Offset offset;
+  RoughLine offset;       ///< exit on the second lane - exit on the first, of operations they share
 };
 
 struct Point {
@@ -120,9 +113,9 @@ std::vector<Edge> spanning_edges(const std::vector<TurnLane>& lanes, Nanoseconds
 
 }  // namespace
 
-void refine_clocks(std::vector<TurnLane>& lanes, Nanoseconds centre_ns) {
+std::vector<FineClock> fine_clocks(const std::vector<TurnLane>& lanes, Nanoseconds centre_ns) {
   const std::vector<Edge> edges = spanning_edges(lanes, centre_ns);
-  std::vector<Offset> correction(lanes.size());
+  std::vector<FineClock> clocks(lanes.size(), FineClock{{}, centre_ns});
   std::vector<bool> is_known(lanes.size(), false);
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     if (is_known[l]) continue;
@@ -134,25 +127,29 @@ void refine_clocks(std::vector<TurnLane>& lanes, Nanoseconds centre_ns) {
         const std::size_t next = forward ? edge.second : edge.first;
         if ((!forward && edge.second != reached[r]) || is_known[next]) continue;
         const double sign = forward ? 1 : -1;
-        correction[next] = {correction[reached[r]].offset_ns + sign * edge.offset.offset_ns,
-                            correction[reached[r]].slope + sign * edge.offset.slope};
+        const RoughLine& from = clocks[reached[r]].correction;
+        clocks[next].correction = {from.offset_ns + sign * edge.offset.offset_ns,
+                                   from.slope + sign * edge.offset.slope};
         is_known[next] = true;
         reached.push_back(next);
       }
     }
   }
+  return clocks;
+}
+
+void refine_clocks(std::vector<TurnLane>& lanes, Nanoseconds centre_ns) {
+  const std::vector<FineClock> clocks = fine_clocks(lanes, centre_ns);
   for (std::size_t l = 0; l < lanes.size(); ++l) {
-    const auto corrected = [&, own = correction[l]](Nanoseconds t_ns) {
-      return t_ns - std::llround(own.offset_ns + own.slope * static_cast<double>(t_ns - centre_ns));
-    };
+    const FineClock& clock = clocks[l];
     for (auto& [symbol, operations] : lanes[l].operations) {
       for (TurnOperation& operation : operations) {
-        operation.enter_ns = corrected(operation.enter_ns);
-        operation.exit_ns = corrected(operation.exit_ns);
+        operation.enter_ns = clock.corrected(operation.enter_ns);
+        operation.exit_ns = clock.corrected(operation.exit_ns);
       }
     }
-    lanes[l].first_exit_ns = corrected(lanes[l].first_exit_ns);
-    lanes[l].last_exit_ns = corrected(lanes[l].last_exit_ns);
+    lanes[l].first_exit_ns = clock.corrected(lanes[l].first_exit_ns);
+    lanes[l].last_exit_ns = clock.corrected(lanes[l].last_exit_ns);
   }
 }
 

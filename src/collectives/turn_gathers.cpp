@@ -2,7 +2,6 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "turn_sets.hpp"
@@ -129,12 +128,6 @@ void claim_usual(std::vector<TurnLane>& lanes, std::uint64_t symbol, const SetOf
 }  // namespace
 
 void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane) {
-  std::set<std::uint64_t> symbols;
-  for (const TurnLane& lane : lanes) {
-    for (const auto& [symbol, operations] : lane.operations) {
-      if (operations.front().operation == Operation::all_gather) symbols.insert(symbol);
-    }
-  }
   const Families families = families_of(sets_of_lane);
   std::vector<const SetOfLane*> kinds;
   std::vector<Assumption> assumptions;
@@ -143,7 +136,7 @@ void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<L
     assumptions.push_back(assumption_of(family));
   }
   for (Assumption& always : always_possible(lanes)) assumptions.push_back(std::move(always));
-  for (const std::uint64_t symbol : symbols) {
+  for (const std::uint64_t symbol : symbols_of(lanes, Operation::all_gather)) {
     std::vector<const SetOfLane*> explaining;
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       if (explains(lanes, symbol, assumptions[k], assumptions)) explaining.push_back(kinds[k]);

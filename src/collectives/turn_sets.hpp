@@ -1,14 +1,18 @@
 #pragma once
 
 #include <bitset>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "exit_agreement.hpp"
+#include "nsys_explain/collectives/inference.hpp"
 
 /// What the search for communicators that take turns on a stream works on (see share_out_turns).
 namespace nsys_explain::collectives {
@@ -53,9 +57,25 @@ void for_each_nearest(const std::vector<TurnOperation>& own, const std::vector<T
   }
 }
 
-/// Puts lanes on one clock to a fraction of a microsecond, from one good to a few: the pairs of lanes with most exits
-/// along one line relate all.
+/// What a lane's rough clock lacks.
+struct FineClock {
+  RoughLine correction;
+  Nanoseconds centre_ns = 0;
+
+  Nanoseconds corrected(Nanoseconds t_ns) const {
+    return t_ns - std::llround(correction.offset_ns + correction.slope * static_cast<double>(t_ns - centre_ns));
+  }
+};
+
+/// Puts lanes on one clock to a fraction of a microsecond, from one good to a few: the pairs of neighbours with most
+/// exits of one symbol along one line relate all. In the order of the lanes.
+std::vector<FineClock> fine_clocks(const std::vector<TurnLane>& lanes, Nanoseconds centre_ns);
+
+/// Moves lanes to that clock.
 void refine_clocks(std::vector<TurnLane>& lanes, Nanoseconds centre_ns);
+
+/// The symbols of an operation, on any lane.
+std::set<std::uint64_t> symbols_of(const std::vector<TurnLane>& lanes, Operation operation);
 
 /// Communicators of one kind, that is, of one size and distance between members: the one of each lane. What a program
 /// does in one, it does in all of a kind.

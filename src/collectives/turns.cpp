@@ -48,6 +48,7 @@ Nanoseconds largest_habit(Operation operation) {
 struct Class {
   std::vector<std::size_t> members;
   bool is_of_one_size = true;
+  LaneSet met;  ///< the own lane and those that nearly all meet; empty: none
 };
 
 /// Classes by transfer time, the one of what lies between them last.
@@ -70,7 +71,7 @@ std::vector<Class> classes_of(const std::vector<TurnOperation>& operations) {
     while (count(first - 1) > 1) --first;
     runs[first].insert(runs[first].end(), members.begin(), members.end());
   }
-  Class rest{{}, false};
+  Class rest{{}, false, {}};
   for (const auto& [bin, members] : bins) {
     if (members.size() > 1) continue;
     int near = count(bin - 1) > count(bin + 1) ? bin - 1 : bin + 1;
@@ -86,7 +87,7 @@ std::vector<Class> classes_of(const std::vector<TurnOperation>& operations) {
     if (members.size() < fewest_alike)
       rest.members.insert(rest.members.end(), members.begin(), members.end());
     else
-      classes.push_back({std::move(members), true});
+      classes.push_back({std::move(members), true, {}});
   }
   if (!rest.members.empty()) classes.push_back(std::move(rest));
   return classes;
@@ -106,17 +107,16 @@ class TurnFinder {
       for (auto& [symbol, operations] : lanes_[l].operations) {
         if (!leaves_at_once(operations.front().operation)) continue;
         find_witnesses(l, symbol, operations);
-        for (const Class& alike : classes_of(operations)) {
-          if (alike.is_of_one_size) note_set(l, symbol, operations, alike.members);
+        std::vector<Class>& classes = classes_[{l, symbol}] = classes_of(operations);
+        for (Class& alike : classes) {
+          if (alike.is_of_one_size) note_set(l, symbol, operations, alike);
         }
       }
     }
     accept_sets();
-    for (std::size_t l = 0; l < lanes_.size(); ++l) {
-      for (auto& [symbol, operations] : lanes_[l].operations) {
-        if (!leaves_at_once(operations.front().operation)) continue;
-        for (const Class& alike : classes_of(operations)) claim(l, symbol, operations, alike);
-      }
+    for (const auto& [key, classes] : classes_) {
+      const auto& [l, symbol] = key;
+      for (const Class& alike : classes) claim(l, symbol, lanes_[l].operations.at(symbol), alike);
     }
     for (std::size_t l = 0; l < lanes_.size(); ++l) confirm(l);
     claim_gathers(lanes_, sets_of_lane_);
@@ -173,12 +173,11 @@ class TurnFinder {
   }
 
   /// The lanes that all of these operations meet.
-  void note_set(std::size_t l, std::uint64_t symbol, const std::vector<TurnOperation>& operations,
-                const std::vector<std::size_t>& alike) {
+  void note_set(std::size_t l, std::uint64_t symbol, const std::vector<TurnOperation>& operations, Class& alike) {
     LaneSet set{l};
     for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
       double covered = 0, met = 0, crowded = 0;
-      for (const std::size_t i : alike) {
+      for (const std::size_t i : alike.members) {
         if (!covers(lanes_[l].neighbours[n], operations[i].exit_ns)) continue;
         ++covered;
         met += operations[i].witnesses.test(n) ? 1 : 0;
@@ -189,8 +188,9 @@ class TurnFinder {
     }
     if (set.size() < 2) return;
     std::sort(set.begin(), set.end());
-    set = without_companions(l, symbol, operations, alike, set);
+    set = without_companions(l, symbol, operations, alike.members, set);
     if (set.size() < 2) return;
+    alike.met = set;
     noted_[set].insert(l);
     symbols_of_set_[set].insert(symbol);
   }
@@ -250,12 +250,14 @@ class TurnFinder {
 
   /// Gives operations of a class the communicator they meet. One counts where enough of the class meet it alone, or it
   /// and parts of it; parts that leave together by chance look like the whole, so one that has a part which counts does
-  /// not. Where hardly any operation may be unexplained, none is claimed otherwise: what they meet is not known.
+  /// not. Nor does one of other lanes than nearly all of the class meet: lanes that are held in step meet some of its
+  /// operations, too. Where hardly any operation may be unexplained, none is claimed otherwise: what they meet is not
+  /// known.
   void claim(std::size_t l, std::uint64_t symbol, std::vector<TurnOperation>& operations, const Class& alike) {
     constexpr double least_alone = 0.02, least_explained = 0.8;
     std::vector<const LaneSet*> sets;
     for (const LaneSet& set : sets_of_lane_[l]) {
-      if (symbols_of_set_.at(set).contains(symbol)) sets.push_back(&set);
+      if (symbols_of_set_.at(set).contains(symbol) && is_subset(alike.met, set)) sets.push_back(&set);
     }
     std::vector<std::vector<Meeting>> meetings;
     std::vector<std::size_t> alone(sets.size(), 0);
@@ -328,6 +330,7 @@ class TurnFinder {
   }
 
   std::vector<TurnLane> lanes_;
+  std::map<std::pair<std::size_t, std::uint64_t>, std::vector<Class>> classes_;  ///< by lane and symbol
   std::map<LaneSet, std::set<std::size_t>> noted_;
   std::map<LaneSet, std::set<std::uint64_t>> symbols_of_set_;
   std::vector<std::vector<LaneSet>> sets_of_lane_;

@@ -48,10 +48,22 @@ class Matching(EndToEndTest):
 
     def test_communicators_that_share_a_stream_are_not_mixed_up(self):
         # Kernels of the windows' edges have no recorded call; where communicators take turns on a stream, only what
-        # others leave at that moment, and whose calls are recorded, tells whose they are.
-        for seed in range(10):
+        # others did at that moment, and what the program does there, tells whose they are.
+        shapes = [["--tp", "2"], ["--tp", "4"], ["--tp", "2", "--moe"],
+                  ["--tp", "2", "--dp-style", "fully_sharded"]]
+        for seed in range(12):
             with self.subTest(seed=seed):
-                self.assert_matched(0.94, "--seed", str(seed), *GROUPS, "--tp", "2", "--steps", "8",
+                self.assert_matched(0.995, "--seed", str(seed), *GROUPS, *shapes[seed % 4], "--steps", "8",
+                                    "--shared-nccl-stream", *LOSSES)
+
+    def test_of_communicators_that_do_the_same_none_is_mixed_up(self):
+        # Gathers of two kinds of communicators, which members leave when they like; exchanges in pairs.
+        for least_share, seed, shape in [(0.97, 571, ["--tp", "2", "--tp-style", "sequence_parallel", "--dp-style",
+                                                      "fully_sharded"]),
+                                         (0.99, 3, ["--tp", "2", "--pp", "2"]),
+                                         (0.9, 589, ["--pp", "4"])]:
+            with self.subTest(shape=shape):
+                self.assert_matched(least_share, "--seed", str(seed), *GROUPS, *shape, "--steps", "6",
                                     "--shared-nccl-stream", *LOSSES)
 
     def test_without_payload_the_groups_of_an_undisturbed_job_are_found(self):

@@ -35,7 +35,8 @@ struct SampledOperation {
   std::int32_t index = -1;  ///< Arrival::index
   Operation operation = Operation::unknown;
   bool is_orphan = false;  ///< its call, which might have named its communicator, was not recorded when it was due
-  std::uint8_t reserved[2] = {};
+  std::uint8_t stream = any_stream;  ///< Arrival::stream
+  bool meets_several = false;        ///< sends and receives with more than one peer, as its call tells
 };
 
 /// The operations of each lane of one trace rank nearest to `centre_ns`, at most `per_lane` of each, in enter order.

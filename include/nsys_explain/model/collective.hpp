@@ -33,6 +33,9 @@ enum class Directions : std::uint8_t { unknown, sends, receives, both };
 /// Arrival::peer_or_root of a kernel that exchanges with more than one peer.
 inline constexpr std::int32_t several_peers = -2;
 
+/// Arrival::stream where it is not known, or a device has as many streams that communicate.
+inline constexpr std::uint8_t any_stream = 255;
+
 /// True for operations in which no member can leave before every member has entered.
 bool is_synchronising(Operation operation);
 
@@ -78,7 +81,8 @@ struct Arrival {
   Directions directions = Directions::unknown;
   std::int32_t index = -1;                    ///< 0, 1, 2 ... within the trace rank in enter order
   bool blocking = true;                       ///< compute stood still when it ended: what came next had waited for it
-  std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised
+  std::uint8_t stream = any_stream;           ///< number of the stream among those of the device that communicate
+  std::array<std::uint8_t, 2> reserved = {};  ///< no padding bytes travel uninitialised
 };
 
 /// One member's part in one instance. Trivially copyable.

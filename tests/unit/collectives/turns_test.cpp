@@ -69,7 +69,8 @@ class Simulation {
                                  .session = 0,
                                  .lane = static_cast<std::uint64_t>(rank),
                                  .index = index,
-                                 .operation = Operation::all_reduce});
+                                 .operation = Operation::all_reduce,
+                                 .stream = 0});
       job_.members[{rank, index}] = members;
       free_ns_[rank] = exit_ns;
     }
@@ -124,21 +125,65 @@ TEST(Turns, WhatTooFewOperationsShowIsLeftAlone) {
     EXPECT_EQ(job.members.at({key.trace_rank, key.index}).size(), 2U);
 }
 
-TEST(Turns, OperationsWithoutCallTakeTheNameOfThoseThatLeaveWithThem) {
-  SharedStreams job = Simulation(2).run(20);
+/// Names the communicators of all operations but those for which `is_orphan` holds. Names by members.
+std::map<std::set<std::int32_t>, std::uint64_t> name_others(SharedStreams& job, const auto& is_orphan) {
   std::map<std::set<std::int32_t>, std::uint64_t> name;
   for (SampledOperation& operation : job.operations) {
     const auto& members = job.members.at({operation.trace_rank, operation.index});
     const std::uint64_t own = name.try_emplace(members, first_nccl_key + name.size()).first->second;
-    const bool is_orphan = operation.trace_rank == 3 && operation.index < 12;
-    operation.lane = is_orphan ? 0 : own;
+    operation.is_orphan = is_orphan(operation);
+    operation.lane = operation.is_orphan ? 0 : own;
   }
+  return name;
+}
+
+TEST(Orphans, TakeTheNameOfThoseThatLeaveWithThem) {
+  SharedStreams job = Simulation(2).run(20);
+  const auto name = name_others(job, [](const SampledOperation& o) { return o.trace_rank == 3 && o.index < 12; });
   const auto keys = name_orphans(job.operations, one_clock(job.operations));
-  EXPECT_GE(keys.size(), 10U);
+  EXPECT_EQ(keys.size(), 12U);
   for (const OperationKey& key : keys) {
     EXPECT_EQ(key.trace_rank, 3);
     EXPECT_EQ(key.key, name.at(job.members.at({key.trace_rank, key.index})));
   }
+}
+
+TEST(Orphans, OfAllMembersAreToldApartByWhoElseCouldHaveBeenThere) {
+  constexpr std::int32_t operations_of_step = 8;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    SharedStreams job = Simulation(seed).run(20);
+    std::mt19937_64 random(seed);
+    // Captures start apart, and the calls of the first operations of each were made before.
+    std::map<std::int32_t, std::int32_t> first;
+    for (std::int32_t rank = 0; rank < 4; ++rank) first[rank] = static_cast<std::int32_t>(random() % 16);
+    std::erase_if(job.operations,
+                  [&](const SampledOperation& o) { return o.index < first[o.trace_rank] || random() % 100 == 0; });
+    const auto name = name_others(
+        job, [&](const SampledOperation& o) { return o.index < first[o.trace_rank] + operations_of_step + 4; });
+    // An operation that only one member recorded is nobody's.
+    std::map<std::tuple<std::set<std::int32_t>, Nanoseconds>, std::size_t> recorded;
+    const auto moment = [&](const SampledOperation& o) {
+      return std::tuple(job.members.at({o.trace_rank, o.index}), o.exit_ns / 1'000'000);
+    };
+    std::size_t with_others = 0;
+    for (const SampledOperation& o : job.operations) ++recorded[moment(o)];
+    for (const SampledOperation& o : job.operations) with_others += o.is_orphan && recorded[moment(o)] > 1 ? 1 : 0;
+    const auto keys = name_orphans(job.operations, one_clock(job.operations));
+    EXPECT_GE(3 * keys.size(), 2 * with_others);
+    for (const OperationKey& key : keys) EXPECT_EQ(key.key, name.at(job.members.at({key.trace_rank, key.index})));
+  }
+}
+
+TEST(Orphans, OfCommunicatorsThatNoCallNamesAreLeftAlone) {
+  // All that is named are the tensor groups, and the operations of other groups end with none of theirs.
+  SharedStreams job = Simulation(3).run(20);
+  name_others(job, [&](const SampledOperation& o) {
+    const std::set<std::int32_t>& members = job.members.at({o.trace_rank, o.index});
+    return members != std::set<std::int32_t>{0, 1} && members != std::set<std::int32_t>{2, 3};
+  });
+  for (const OperationKey& key : name_orphans(job.operations, one_clock(job.operations)))
+    EXPECT_EQ(job.members.at({key.trace_rank, key.index}).size(), 4U) << "two data groups by chance";
 }
 
 }  // namespace
