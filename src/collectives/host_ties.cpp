@@ -19,14 +19,15 @@ using LanesOfRanks = std::vector<UnnamedLanes>;
 /// What the host's clock tells to add to times of a session for those of a reference.
 using TieOffset = std::function<double(std::int32_t session, std::int32_t reference)>;
 
-/// True where lanes of two sessions end operations together if the member's clock is so far off.
+/// True where lanes of two sessions end nearly all operations together if the member's clock is so far off: steps are
+/// so regular that many do so at a wrong offset, too.
 bool agree(const LanesOfRanks& members, const LanesOfRanks& references, double offset_ns, Nanoseconds centre_ns) {
   const ClockMap map({{centre_ns, offset_ns, 0}});
   for (const UnnamedLanes& member : members) {
     for (const UnnamedLanes& reference : references) {
       const std::vector<LanePair> pairs = lane_pairs(member, reference);
       if (std::any_of(pairs.begin(), pairs.end(), [&](const LanePair& lanes) {
-            return measure_relation(*lanes.member, *lanes.reference, map, centre_ns).sharp_share >= lanes.least_share;
+            return measure_relation(*lanes.member, *lanes.reference, map, centre_ns).sharp_share >= least_coupled_share;
           })) {
         return true;
       }

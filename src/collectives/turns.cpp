@@ -93,6 +93,19 @@ std::vector<Class> classes_of(const std::vector<TurnOperation>& operations) {
   return classes;
 }
 
+/// How often operations left together most closely.
+struct Closeness {
+  double close = 0, asked = 0;
+
+  void add(bool is_close) {
+    close += is_close ? 1 : 0;
+    ++asked;
+  }
+  double share() const { return asked > 0 ? close / asked : 0; }
+  /// Exits that spread evenly over the tolerance seldom crowd so much: by one and a half standard deviations.
+  bool is_by_chance() const { return close < (crowded_part + 0.05) * asked + 0.75 * std::sqrt(asked); }
+};
+
 bool is_subset(const LaneSet& part, const LaneSet& whole) {
   return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
 }
@@ -279,7 +292,7 @@ class TurnFinder {
         if (part != s && is_subset(*sets[part], *sets[s]))
           counts = alike.is_of_one_size && static_cast<double>(alone[part]) < fewest;
       }
-      if (counts) counting.push_back(s);
+      if (counts && leaves_as_members(l, operations, alike, meetings, s, *sets[s])) counting.push_back(s);
     }
     const auto is_explained = [&](const std::vector<Meeting>& of_one) {
       return std::any_of(counting.begin(), counting.end(), [&](std::size_t s) { return of_one[s] != Meeting::no; });
@@ -294,6 +307,31 @@ class TurnFinder {
       if (possible.size() == 1 && meetings[k][possible.front()] == Meeting::yes)
         operations[alike.members[k]].claimed = sets[possible.front()];
     }
+  }
+
+  /// Whether the operations of a class that meet a set leave as closely with its members as those of one communicator
+  /// do, and with no other lane more closely: lanes that are held in step leave at the same time by chance.
+  bool leaves_as_members(std::size_t l, const std::vector<TurnOperation>& operations, const Class& alike,
+                         const std::vector<std::vector<Meeting>>& meetings, std::size_t s, const LaneSet& set) const {
+    constexpr double better = 0.1;
+    Closeness members;
+    double closest_other = 0;
+    for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
+      const std::size_t other = lanes_[l].neighbours[n];
+      Closeness closeness;
+      for (std::size_t k = 0; k < meetings.size(); ++k) {
+        const TurnOperation& operation = operations[alike.members[k]];
+        if (meetings[k][s] == Meeting::yes && covers(other, operation.exit_ns))
+          closeness.add(operation.close_witnesses.test(n));
+      }
+      if (std::binary_search(set.begin(), set.end(), other)) {
+        members.close += closeness.close;
+        members.asked += closeness.asked;
+      } else if (closeness.asked >= fewest_alike) {
+        closest_other = std::max(closest_other, closeness.share());
+      }
+    }
+    return !members.is_by_chance() && closest_other <= members.share() + better;
   }
 
   /// True where all that an operation meets besides this set are parts of it.

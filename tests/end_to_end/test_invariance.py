@@ -129,12 +129,6 @@ class InvariantsWithoutPayload(Invariants):
              "--payload", "none")
     SEEDS = range(3)
 
-    def test_a_constant_added_to_all_events_of_one_report(self):
-        # Where sessions have a host clock, such a report contradicts its own, and nothing names what it shares with
-        # others: it is left alone. Exports before nsys 2025.6 have none.
-        self.FAULT = (*self.FAULT, "--nsys", "2025.5")
-        super().test_a_constant_added_to_all_events_of_one_report()
-
 
 def tables_of(connection):
     """Every table with the set of its columns."""

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
@@ -87,6 +88,32 @@ RoughClocks one_clock(const std::vector<SampledOperation>& operations) {
   return RoughClocks(operations, ties, operations[operations.size() / 2].exit_ns);
 }
 
+TEST(RoughClocks, SessionsOfAHostShareItsClockUnlessTheirTimesWereMoved) {
+  constexpr Nanoseconds moved_ns = 3'000'000, own_offset_ns = 7'000'000;
+  for (const std::int32_t moved : {-1, 0, 2}) {
+    SCOPED_TRACE(moved);
+    SharedStreams job = Simulation(5).run(30);
+    const Nanoseconds centre_ns = job.operations[job.operations.size() / 2].exit_ns;
+    std::vector<SessionTie> ties;
+    for (std::int32_t session = 0; session < 4; ++session)
+      ties.push_back({.unit = 7, .offset_ns = session * own_offset_ns});
+    for (SampledOperation& operation : job.operations) {
+      operation.session = operation.trace_rank;
+      const Nanoseconds shift_ns = operation.session * own_offset_ns + (operation.session == moved ? moved_ns : 0);
+      operation.enter_ns += shift_ns;
+      operation.exit_ns += shift_ns;
+    }
+    const RoughClocks clocks(job.operations, ties, centre_ns);
+    const auto true_zero = [&](std::int32_t session) {
+      return clocks.to_common(session, centre_ns + session * own_offset_ns + (session == moved ? moved_ns : 0));
+    };
+    for (std::int32_t session = 1; session < 4; ++session) {
+      EXPECT_EQ(clocks.component_of(session), clocks.component_of(0));
+      EXPECT_LE(std::abs(true_zero(session) - true_zero(0)), 5'000) << session;
+    }
+  }
+}
+
 TEST(Turns, OperationsGoToTheCommunicatorThatLeavesWithThem) {
   constexpr std::uint64_t first_key = 100;
   for (unsigned seed = 0; seed < 10; ++seed) {
@@ -170,7 +197,7 @@ TEST(Orphans, OfAllMembersAreToldApartByWhoElseCouldHaveBeenThere) {
     for (const SampledOperation& o : job.operations) ++recorded[moment(o)];
     for (const SampledOperation& o : job.operations) with_others += o.is_orphan && recorded[moment(o)] > 1 ? 1 : 0;
     const auto keys = name_orphans(job.operations, one_clock(job.operations));
-    EXPECT_GE(3 * keys.size(), 2 * with_others);
+    EXPECT_GE(5 * keys.size(), 3 * with_others);
     for (const OperationKey& key : keys) EXPECT_EQ(key.key, name.at(job.members.at({key.trace_rank, key.index})));
   }
 }
