@@ -122,8 +122,6 @@ class Matching(EndToEndTest):
                 (0.9, 64, [*one_host, "--tp", "2", "--pp", "2", "--steps", "16", "--layers", "2", compute, *LOSSES]),
                 (0.5, 49, [*one_host, "--tp", "2", "--dp-style", "fully_sharded", "--steps", "6", "--layers", "4",
                            "--drift-ppm", "20", shared, *LOSSES]),
-                (0.85, 79, [*one_host, "--tp", "2", "--pp", "2", "--moe", "--steps", "16", "--layers", "2", shared,
-                            *BEFORE_HOST_CLOCKS]),
                 (0.85, 69, [*GROUPS[:4], "--tp", "2", "--pp", "2", "--moe", "--steps", "6", "--layers", "4", "--drift-ppm",
                             "50", compute, *LOSSES]),
                 (0.9, 5, [*GROUPS, "--tp", "2", "--pp", "2", "--steps", "12", shared])]:
