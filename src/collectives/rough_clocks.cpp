@@ -103,7 +103,7 @@ std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, st
            // The calls of what a graph replays were due when the graph was made.
            .is_orphan = arrival.evidence == Evidence::kernel_name && arrival.timing_source != TimingSource::graph_node,
            .stream = arrival.stream,
-                         .meets_several = arrival.peer_or_root == several_peers});
+           .meets_several = arrival.peer_or_root == several_peers});
     }
   }
   return samples;
