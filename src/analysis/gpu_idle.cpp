@@ -73,7 +73,7 @@ class GapFinder {
     latest = {activity.correlation_id, activity.start_ns};
   }
 
-  const std::vector<Nanoseconds>& lengths(IdleCause cause) const { return lengths_[static_cast<std::size_t>(cause)]; }
+  Statistics lengths(IdleCause cause) { return lengths_[static_cast<std::size_t>(cause)].summarise(); }
 
   /// The longest gaps by start.
   std::vector<Gap> longest() {
@@ -123,7 +123,7 @@ class GapFinder {
   StreamWaits waits_;
   std::optional<Nanoseconds> busy_until_;
   RunMap<StreamKey, Latest> latest_on_stream_;
-  std::array<std::vector<Nanoseconds>, idle_cause_count> lengths_;
+  std::array<CompactValues, idle_cause_count> lengths_;
   std::vector<Gap> longest_;
   Nanoseconds shortest_kept_ns_ = 0;  ///< of those kept when there were too many: what is shorter cannot count any more
 };
@@ -155,8 +155,7 @@ std::vector<Table> idle_tables(const RankEvents& events) {
   tables.push_back(make_table(std::move(causes)));
   RowWriter cause_row(tables.back());
   for (std::size_t c = 0; c < idle_cause_count; ++c) {
-    std::vector<Nanoseconds> lengths = finder.lengths(static_cast<IdleCause>(c));
-    const Statistics statistics = summarise(lengths);
+    const Statistics statistics = finder.lengths(static_cast<IdleCause>(c));
     cause_row << idle_cause_name(static_cast<IdleCause>(c))
               << (window_ns > 0 ? 100 * static_cast<double>(statistics.total) / window_ns : 0.0);
     write_statistics(cause_row, statistics);

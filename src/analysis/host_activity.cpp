@@ -191,20 +191,25 @@ void HostActivity::add_calls(const RankEvents& events) {
   }
 }
 
-/// A range that launches work is a part of the program; one that launches nothing is what the host did instead.
+/// A range that launches work is a part of the program; one that launches nothing is what the host did instead. Goes
+/// back in time, so that the next launch of each thread is known without a list of millions.
 void HostActivity::add_ranges(const RankEvents& events, const std::vector<bool>& launched_work) {
-  RunMap<std::uint32_t, std::vector<Nanoseconds>> launches;  // starts, by thread
-  for (std::size_t i = 0; i < api_calls_.size() && !events.process.nvtx_ranges.empty(); ++i) {
-    if (!launched_work[i]) continue;
-    const ApiCall call = api_calls_[i];
-    launches[call.thread_id].push_back(call.start_ns);
-  }
-  for (const NvtxRange& range : events.process.nvtx_ranges) {
+  const NvtxRanges& ranges = events.process.nvtx_ranges;
+  RunMap<std::uint32_t, Nanoseconds> next_launch_ns;  // by thread
+  std::size_t call = api_calls_.size();               // this one and those after it are looked at
+  for (std::size_t i = ranges.size(); i-- > 0;) {
+    const NvtxRange range = ranges[i];
     if (range.is_nccl_call || range.kind == NvtxKind::mark || range.end_ns == no_time) continue;
     if (range.end_ns - range.start_ns < shortest_range_ns) continue;
     const Thread* thread = threads_.find(range.thread_id);
     if (thread == nullptr || !thread->launches) continue;
-    if (count_between(launches[range.thread_id], range.start_ns, range.end_ns) > 0) continue;
+    for (; call > 0 && api_calls_[call - 1].start_ns >= range.start_ns; --call) {
+      if (!launched_work[call - 1]) continue;
+      const ApiCall launch = api_calls_[call - 1];
+      next_launch_ns[launch.thread_id] = launch.start_ns;
+    }
+    const Nanoseconds* launch_ns = next_launch_ns.find(range.thread_id);
+    if (launch_ns != nullptr && *launch_ns < range.end_ns) continue;
     add(range.thread_id, range.start_ns, range.end_ns, WorkPart::named_range);
   }
 }

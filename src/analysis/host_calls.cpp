@@ -40,7 +40,7 @@ std::string name_in_nsys(std::string_view name, std::uint16_t version) {
 
 /// Calls of one function.
 struct Calls {
-  std::vector<std::int64_t> durations_ns;
+  CompactValues durations_ns;
   Nanoseconds in_window_ns = 0;
 };
 
@@ -167,7 +167,7 @@ std::vector<Table> api_tables(const RankEvents& events) {
   std::vector<NamedStatistics> rows;
   std::map<std::string, Calls> by_name = calls_by_name(events);
   for (auto& [name, of_name] : by_name) {
-    rows.emplace_back(name, summarise(of_name.durations_ns));
+    rows.emplace_back(name, of_name.durations_ns.summarise());
     total_ns += rows.back().second.total;
   }
   std::stable_sort(rows.begin(), rows.end(),

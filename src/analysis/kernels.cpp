@@ -63,17 +63,13 @@ Grouping group_by_launch(const RankEvents& events) {
   return result;
 }
 
-/// `value(kernel)` of all kernels, by group, in the order of their starts.
-template <class Value>
-GroupedValues values_of(const RankEvents& events, const Grouping& grouping, const Value& value) {
+/// Of all kernels, by group, in the order of their starts.
+GroupedValues durations_of(const RankEvents& events, const Grouping& grouping) {
   const Kernels& kernels = events.device.kernels;
+  const auto duration_ns = [](const Kernel& kernel) { return kernel.end_ns - kernel.start_ns; };
   return GroupedValues(
       kernels.size(), grouping.groups.size(), [&](std::size_t i) { return grouping.group_of_kind[kernels[i].kind]; },
-      [&](std::size_t i) { return value(kernels[i]); });
-}
-
-GroupedValues durations_of(const RankEvents& events, const Grouping& grouping) {
-  return values_of(events, grouping, [](const Kernel& kernel) { return kernel.end_ns - kernel.start_ns; });
+      [&](std::size_t i) { return duration_ns(kernels[i]); });
 }
 
 /// Count and total of the durations of each group; nothing else of its statistics.
@@ -141,6 +137,49 @@ class DurationStatistics {
   std::map<std::vector<std::uint32_t>, std::vector<Statistics>> known_;  ///< by group_of_kind
 };
 
+/// When the kernels of a group started.
+struct GroupPace {
+  Nanoseconds first_ns = 0, last_ns = 0;
+  std::int64_t seen = 0;
+  std::int64_t points = 0;                                     ///< of its progress that are to be told
+  std::vector<std::pair<std::int64_t, Nanoseconds>> progress;  ///< number and start of executions spread evenly
+
+  /// Number of the execution that the next point of the progress tells of.
+  std::int64_t next_told(std::int64_t count) const {
+    return points == 1 ? 0 : static_cast<std::int64_t>(progress.size()) * (count - 1) / (points - 1);
+  }
+};
+
+struct Pacing {
+  std::vector<GroupPace> groups;
+  GroupedValues intervals;  ///< from start to start, by group
+};
+
+/// In one look at all kernels; the first groups of `order` are those whose progress is told.
+Pacing find_pacing(const RankEvents& events, const Grouping& grouping, const std::vector<Statistics>& totals,
+                   const std::vector<std::size_t>& order) {
+  std::vector<std::size_t> intervals;
+  for (const Statistics& of_group : totals)
+    intervals.push_back(static_cast<std::size_t>(std::max<std::int64_t>(of_group.count - 1, 0)));
+  Pacing pacing{std::vector<GroupPace>(totals.size()), GroupedValues(intervals)};
+  for (std::size_t place = 0; place < std::min(order.size(), progress_names); ++place) {
+    pacing.groups[order[place]].points = std::min(totals[order[place]].count, progress_points);
+  }
+  for (const Kernel& kernel : events.device.kernels) {
+    const std::uint32_t g = grouping.group_of_kind[kernel.kind];
+    GroupPace& group = pacing.groups[g];
+    if (group.seen == 0) group.first_ns = kernel.start_ns;
+    if (group.seen > 0) pacing.intervals.put(g, kernel.start_ns - group.last_ns);
+    group.last_ns = kernel.start_ns;
+    if (static_cast<std::int64_t>(group.progress.size()) < group.points &&
+        group.seen == group.next_told(totals[g].count)) {
+      group.progress.emplace_back(group.seen, kernel.start_ns);
+    }
+    ++group.seen;
+  }
+  return pacing;
+}
+
 enum class Shape { left_out, written };
 
 Table summary_table(const RankEvents& events, const Grouping& grouping, const std::vector<Statistics>& statistics,
@@ -200,7 +239,7 @@ std::vector<Table> kernel_tables(const RankEvents& events) {
 
 Table kernel_histogram_table(const RankEvents& events) {
   const Grouping grouping = group_by_name(events, &KernelKind::demangled_name);
-  GroupedValues grouped = durations_of(events, grouping);
+  const GroupedValues grouped = durations_of(events, grouping);
   std::vector<std::size_t> order(grouping.groups.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
@@ -212,9 +251,12 @@ Table kernel_histogram_table(const RankEvents& events) {
                              {"upper_ns", ColumnKind::integer, "ns", "first duration that no longer counts here"},
                              {"count", ColumnKind::integer, "", "executions"}}});
   RowWriter row(table);
+  std::vector<std::int64_t> durations;
   for (const std::size_t g : order) {
     std::array<std::int64_t, bucket_count> counts{};
-    for (const std::int64_t duration : grouped[g]) ++counts[bucket_index(duration)];
+    durations.clear();
+    grouped.append_to(durations, g);
+    for (const std::int64_t duration : durations) ++counts[bucket_index(duration)];
     for (std::size_t b = 0; b < bucket_count; ++b) {
       if (counts[b] > 0) row << grouping.groups[g].name << bucket(b).lower << bucket(b).upper << counts[b];
     }
@@ -224,39 +266,30 @@ Table kernel_histogram_table(const RankEvents& events) {
 
 std::vector<Table> kernel_pacing_tables(const RankEvents& events) {
   const Grouping grouping = group_by_name(events, &KernelKind::short_name);
-  const std::vector<std::size_t> order = by_total(events, grouping, totals_of(events, grouping));
-  GroupedValues grouped = values_of(events, grouping, [](const Kernel& kernel) { return kernel.start_ns; });
+  const std::vector<Statistics> totals = totals_of(events, grouping);
+  const std::vector<std::size_t> order = by_total(events, grouping, totals);
+  Pacing pacing = find_pacing(events, grouping, totals, order);
 
-  TableSchema pacing{"kernel_pacing", "How regularly each kernel started: intervals from start to start", {}};
-  pacing.columns = {{"name", ColumnKind::text, "", "base name of the kernel"},
+  TableSchema schema{"kernel_pacing", "How regularly each kernel started: intervals from start to start", {}};
+  schema.columns = {{"name", ColumnKind::text, "", "base name of the kernel"},
                     {"first_ns", ColumnKind::time, "ns", "start of the first execution"},
                     {"last_ns", ColumnKind::time, "ns", "start of the last execution"}};
-  for (ColumnSchema& column : statistics_columns("ns")) pacing.columns.push_back(std::move(column));
+  for (ColumnSchema& column : statistics_columns("ns")) schema.columns.push_back(std::move(column));
   std::vector<Table> tables;
-  tables.push_back(make_table(std::move(pacing)));
+  tables.push_back(make_table(std::move(schema)));
   tables.push_back(make_table({"kernel_progress",
                                "When the kernels with most time were how far: up to 64 executions of each",
                                {{"name", ColumnKind::text, "", "base name of the kernel"},
                                 {"execution", ColumnKind::integer, "", "number of the execution, from 0"},
                                 {"start_ns", ColumnKind::time, "ns", "when it started"}}}));
   RowWriter pace(tables[0]), progress(tables[1]);
-  for (std::size_t place = 0; place < order.size(); ++place) {
-    const std::size_t g = order[place];
-    const std::span<std::int64_t> times = grouped[g];
-    const auto count = static_cast<std::int64_t>(times.size());
-    if (place < progress_names) {
-      const std::int64_t points = std::min(count, progress_points);
-      for (std::int64_t p = 0; p < points; ++p) {
-        const std::int64_t execution = points == 1 ? 0 : p * (count - 1) / (points - 1);
-        progress << grouping.groups[g].name << execution << times[static_cast<std::size_t>(execution)];
-      }
-    }
-    if (count < 2) continue;
-    std::vector<std::int64_t> intervals;
-    intervals.reserve(times.size() - 1);
-    for (std::size_t i = 1; i < times.size(); ++i) intervals.push_back(times[i] - times[i - 1]);
-    pace << grouping.groups[g].name << times.front() << times.back();
-    write_statistics(pace, summarise(intervals));
+  for (const std::size_t g : order) {
+    const GroupPace& of_group = pacing.groups[g];
+    for (const auto& [execution, start_ns] : of_group.progress)
+      progress << grouping.groups[g].name << execution << start_ns;
+    if (totals[g].count < 2) continue;
+    pace << grouping.groups[g].name << of_group.first_ns << of_group.last_ns;
+    write_statistics(pace, pacing.intervals.summarise(g));
   }
   return tables;
 }

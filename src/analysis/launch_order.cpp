@@ -31,27 +31,26 @@ LaunchOrder::LaunchOrder(const RankEvents& events) {
   bool in_order = true;  // looked at here: to look up all launches once more takes as long as all this
   Nanoseconds latest_ns = std::numeric_limits<Nanoseconds>::min();
   for (std::uint32_t k = 0; k < kernels.size(); ++k) {
-    const Kernel kernel = kernels[k];
-    kernels_.push_back({k, events.launches.number_of(kernel.correlation_id, kernel.start_ns)});
-    const Nanoseconds launch_ns = launch_time_ns(events, kernels_.back());
+    kernels_.push_back(k);
+    const Nanoseconds launch_ns = launch_time_ns(events, kernels[k]);
     in_order = in_order && launch_ns >= latest_ns;
     latest_ns = launch_ns;
   }
   // Kernels of one graph launch share the launch: they keep the order in which they ran.
   if (!in_order) {
-    sort_nearly_sorted(kernels_, [&](const LaunchedKernel& a, const LaunchedKernel& b) {
-      return launch_time_ns(events, a) < launch_time_ns(events, b);
+    sort_nearly_sorted(kernels_, [&](std::uint32_t a, std::uint32_t b) {
+      return launch_time_ns(events, kernels[a]) < launch_time_ns(events, kernels[b]);
     });
   }
-  Nanoseconds previous_ns = kernels_.empty() ? 0 : launch_time_ns(events, kernels_.front());
+  Nanoseconds previous_ns = kernels_.empty() ? 0 : launch_time_ns(events, kernels[kernels_.front()]);
   std::size_t first = 0, kept = 0;
-  for (const LaunchedKernel launched : kernels_) {
-    const Kernel kernel = kernels[launched.kernel];
+  for (const std::uint32_t launched : kernels_) {
+    const Kernel kernel = kernels[launched];
     if (!events.is_communication(kernel)) {
       kernels_[kept++] = launched;
       continue;
     }
-    const Nanoseconds launch_ns = launch_time_ns(events, launched);
+    const Nanoseconds launch_ns = launch_time_ns(events, kernel);
     communications_.push_back({kernel.start_ns, previous_ns, launch_ns, first, kept});
     first = kept;
     previous_ns = launch_ns;

@@ -9,24 +9,17 @@
 
 namespace nsys_explain::analysis {
 
-/// A kernel and the call that launched it, by their numbers in device and process: a device has millions.
-struct LaunchedKernel {
-  std::uint32_t kernel = 0;
-  std::uint32_t call = no_call;
-  static constexpr std::uint32_t no_call = LaunchIndex::no_call;  ///< not in the trace
-};
-
-/// When the host launched it; its own start where the call is not in the trace.
-inline Nanoseconds launch_time_ns(const RankEvents& events, const LaunchedKernel& launched) {
-  return launched.call == LaunchedKernel::no_call ? events.device.kernels[launched.kernel].start_ns
-                                                  : events.process.api_calls[launched.call].start_ns;
+/// When the host launched a kernel; its own start where the call is not in the trace.
+inline Nanoseconds launch_time_ns(const RankEvents& events, const Kernel& kernel) {
+  const std::uint32_t call = events.launches.number_of(kernel.correlation_id, kernel.start_ns);
+  return call == LaunchIndex::no_call ? kernel.start_ns : events.process.api_calls[call].start_ns;
 }
 
 /// What the host launched between two communication kernels: the program's work for the second one.
 struct LaunchSegment {
   Nanoseconds start_ns = 0;  ///< launch of the previous communication kernel; of the first kernel, where there is none
   Nanoseconds end_ns = 0;    ///< launch of this one
-  std::span<const LaunchedKernel> kernels;  ///< compute kernels, in launch order
+  std::span<const std::uint32_t> kernels;  ///< compute kernels by number, in launch order
 };
 
 /// The kernels of one device in the order in which they were launched, which is the same on every rank that runs the
@@ -44,7 +37,7 @@ class LaunchOrder {
     Nanoseconds enter_ns, previous_launch_ns, launch_ns;
     std::size_t first, last;  ///< its segment: [first, last) of kernels_
   };
-  std::vector<LaunchedKernel> kernels_;        ///< compute only, by launch
+  std::vector<std::uint32_t> kernels_;         ///< compute only, by launch: numbers, for a device has millions
   std::vector<Communication> communications_;  ///< sorted by enter
 };
 

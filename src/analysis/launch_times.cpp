@@ -155,8 +155,7 @@ Table launch_storm_table(const RankEvents& events) {
         {"storm", ColumnKind::integer, "", "1: at least 1,000, and so many, so short, that launching limits"}}});
   const Kernels& kernels = events.device.kernels;
   if (kernels.empty()) return table;
-  std::vector<std::int64_t> durations;
-  durations.reserve(kernels.size());
+  CompactValues durations;
   Nanoseconds last_ns = kernels.front().end_ns;
   std::int64_t under_5us = 0, under_10us = 0, under_20us = 0;
   for (const Kernel& kernel : kernels) {
@@ -167,7 +166,7 @@ Table launch_storm_table(const RankEvents& events) {
     under_10us += duration_ns < 10'000 ? 1 : 0;
     under_20us += duration_ns < 20'000 ? 1 : 0;
   }
-  const Statistics s = summarise(durations);
+  const Statistics s = durations.summarise();
   const Nanoseconds window_ns = last_ns - kernels.front().start_ns;
   const double per_second = window_ns > 0 ? static_cast<double>(s.count) * 1e9 / static_cast<double>(window_ns) : 0;
   const auto percent = [&](std::int64_t part) {

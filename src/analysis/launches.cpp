@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "nsys_explain/model/run_map.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
@@ -78,6 +79,8 @@ Projection ThreadLaunches::project(Nanoseconds start_ns, Nanoseconds end_ns, std
 
 DeviceLaunches collect_launches(const RankEvents& events) {
   DeviceLaunches result;
+  RunMap<std::uint32_t, std::size_t> calls;  // by thread: about as many as it launches
+  for (const ApiCall& call : events.process.api_calls) ++calls[call.thread_id];
   ThreadLaunches* thread = nullptr;  // the one of the last operation: they come in long runs
   std::uint32_t thread_id = 0;
   for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
@@ -92,7 +95,9 @@ DeviceLaunches collect_launches(const RankEvents& events) {
     const std::uint32_t caller = events.process.api_calls[number].thread_id;
     if (thread == nullptr || thread_id != caller) {
       thread_id = caller;
-      thread = &result.threads.try_emplace(thread_id, events.process, events.device).first->second;
+      const auto [entry, is_new] = result.threads.try_emplace(thread_id, events.process, events.device);
+      thread = &entry->second;
+      if (is_new) thread->reserve(calls[thread_id]);
     }
     thread->add(number, activity);
   });

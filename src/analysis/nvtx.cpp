@@ -1,11 +1,14 @@
 #include "nsys_explain/analysis/nvtx.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 
+#include "kernel_surroundings.hpp"
 #include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/launches.hpp"
 #include "nsys_explain/analysis/nvtx_names.hpp"
@@ -30,8 +33,7 @@ struct Ranges {
       : events(rank),
         ranges(rank.process.nvtx_ranges),
         names(group_ranges(rank.trace, rank.process)),
-        open_end_ns(any_open(ranges) ? last_time(rank.trace) : 0),
-        nesting(nest_ranges(ranges, open_end_ns)) {}
+        open_end_ns(any_open(ranges) ? last_time(rank.trace) : 0) {}
 
   Nanoseconds end_ns(std::size_t i) const { return end_of(ranges[i], open_end_ns); }
   Nanoseconds duration(std::size_t i) const { return end_ns(i) - ranges[i].start_ns; }
@@ -41,7 +43,6 @@ struct Ranges {
   const NvtxRanges& ranges;
   RangeGroups names;
   Nanoseconds open_end_ns;  ///< where those that were never closed end
-  Nesting nesting;
 };
 
 TableSchema with_columns(TableSchema schema, std::vector<ColumnSchema> before, std::vector<ColumnSchema> after) {
@@ -64,7 +65,8 @@ struct GroupSums {
 };
 
 /// One row for each of the groups with the most time, and one for the rest together: `write_names(group)`, the
-/// statistics, the extra sum. Groups without values have no row. `append_values(values, group)`: those of the group.
+/// statistics, the extra sum. Groups without values have no row. `append_values(values, groups)`: those of these
+/// groups.
 template <class AppendValues, class WriteNames, class WriteOther, class Key>
 void write_groups(Table& table, const GroupSums& sums, const AppendValues& append_values, const WriteNames& write_names,
                   const WriteOther& write_other, const Key& key) {
@@ -87,10 +89,9 @@ void write_groups(Table& table, const GroupSums& sums, const AppendValues& appen
   if (shown == order.size()) return;
   std::int64_t extra = 0;
   std::vector<std::int64_t> others;
-  for (std::size_t i = shown; i < order.size(); ++i) {
-    extra += sums.extra[order[i]];
-    append_values(others, order[i]);
-  }
+  const auto rest = std::span<const std::uint32_t>(order).subspan(shown);
+  for (const std::uint32_t g : rest) extra += sums.extra[g];
+  append_values(others, rest);
   write_other(row);
   write_statistics(row, summarise(others));
   row << extra;
@@ -101,9 +102,8 @@ void write_range_groups(Table& table, const Ranges& r, GroupedValues values, std
   std::vector<Statistics> statistics = summarise_groups(values);
   write_groups(
       table, {std::move(statistics), std::move(extra)},
-      [&](std::vector<std::int64_t>& all, std::uint32_t g) {
-        const std::span<const std::int64_t> of_group = values[g];
-        all.insert(all.end(), of_group.begin(), of_group.end());
+      [&](std::vector<std::int64_t>& all, std::span<const std::uint32_t> groups) {
+        for (const std::uint32_t g : groups) values.append_to(all, g);
       },
       [&](RowWriter& row, std::uint32_t g) {
         const RangeGroup& group = r.names.groups[g];
@@ -116,7 +116,7 @@ void write_range_groups(Table& table, const Ranges& r, GroupedValues values, std
       });
 }
 
-Table sum_table(const Ranges& r) {
+Table sum_table(const Ranges& r, const Nesting& nesting) {
   Table table = make_table(with_columns(
       {"nvtx_sum",
        "Host time of NVTX ranges, most time first; open ranges end at the last event of the trace. With "
@@ -127,7 +127,7 @@ Table sum_table(const Ranges& r) {
   if (!speaks_for_process(r.events.process, r.events.device)) return table;
   std::vector<std::int64_t> own_ns(r.names.groups.size(), 0);
   for (std::size_t i = 0; i < r.ranges.size(); ++i) {
-    if (r.names.group_of[i] != no_group) own_ns[r.names.group_of[i]] += r.duration(i) - r.nesting.children_ns[i];
+    if (r.names.group_of[i] != no_group) own_ns[r.names.group_of[i]] += r.duration(i) - nesting.children_ns[i];
   }
   write_range_groups(table, r,
                      GroupedValues(
@@ -174,7 +174,7 @@ class LargestRanges {
   Range smallest_;  ///< of those kept when there were too many: what is smaller cannot count any more
 };
 
-Table trace_table(const Ranges& r) {
+Table trace_table(const Ranges& r, const Nesting& nesting) {
   Table table =
       make_table({"nvtx_trace",
                   "The longest push/pop ranges of each process (at most 1,000), by start. With its first trace rank",
@@ -198,17 +198,16 @@ Table trace_table(const Ranges& r) {
   const std::vector<LargestRanges::Range> chosen = longest.take();
   std::unordered_map<std::uint32_t, std::int64_t> children;
   for (const auto& range : chosen) children[range.index] = 0;
-  for (const std::uint32_t parent : r.nesting.parent) {
+  for (const std::uint32_t parent : nesting.parent) {
     if (const auto counted = children.find(parent); counted != children.end()) ++counted->second;
   }
   RowWriter row(table);
   for (const auto& [i, duration_ns, none] : chosen) {
     const NvtxRange& range = r.ranges[i];
-    row << std::int64_t{i} << (r.nesting.parent[i] == no_parent ? std::int64_t{-1} : std::int64_t{r.nesting.parent[i]})
-        << std::int64_t{r.nesting.level[i]} << std::string_view(r.events.trace.strings[range.domain])
+    row << std::int64_t{i} << (nesting.parent[i] == no_parent ? std::int64_t{-1} : std::int64_t{nesting.parent[i]})
+        << std::int64_t{nesting.level[i]} << std::string_view(r.events.trace.strings[range.domain])
         << std::string_view(r.events.trace.strings[range.text]) << std::int64_t{range.thread_id} << range.start_ns
-        << r.end_ns(i) << duration_ns << r.nesting.children_ns[i] << duration_ns - r.nesting.children_ns[i]
-        << children[i];
+        << r.end_ns(i) << duration_ns << nesting.children_ns[i] << duration_ns - nesting.children_ns[i] << children[i];
   }
   return table;
 }
@@ -219,14 +218,17 @@ bool can_be_projected(const NvtxRange& range) {
 
 /// What the tables of projections need of the projections of all ranges.
 struct Projections {
-  std::vector<Nanoseconds> length_ns;    ///< by range; -1: none
+  GroupedValues lengths_ns;              ///< of the ranges of each group that have one
   std::vector<std::int64_t> operations;  ///< by group
   LargestRanges longest;
 };
 
 Projections project_ranges(const Ranges& r, const DeviceLaunches& launches) {
-  Projections all{
-      std::vector<Nanoseconds>(r.ranges.size(), -1), std::vector<std::int64_t>(r.names.groups.size(), 0), {}};
+  std::vector<std::size_t> counts(r.names.groups.size(), 0);  // room for all: what is not used costs nothing
+  for (const std::uint32_t group : r.names.group_of) {
+    if (group != no_group) ++counts[group];
+  }
+  Projections all{GroupedValues(counts), std::vector<std::int64_t>(r.names.groups.size(), 0), {}};
   struct Thread {
     const ThreadLaunches* launches = nullptr;
     std::size_t hint = 0;
@@ -240,30 +242,25 @@ Projections project_ranges(const Ranges& r, const DeviceLaunches& launches) {
     if (thread == nullptr) continue;
     const Projection p = thread->launches->project(range.start_ns, r.end_ns(i), thread->hint);
     if (p.operations == 0) continue;
-    all.length_ns[i] = p.end_ns - p.start_ns;
+    const Nanoseconds length_ns = p.end_ns - p.start_ns;
+    if (length_ns >= 0) all.lengths_ns.put(r.names.group_of[i], length_ns);
     all.operations[r.names.group_of[i]] += p.operations;
-    all.longest.add({static_cast<std::uint32_t>(i), all.length_ns[i], p});
+    all.longest.add({static_cast<std::uint32_t>(i), length_ns, p});
   }
   return all;
 }
 
-Table projection_table(const Ranges& r, const Projections& projections) {
+Table projection_table(const Ranges& r, Projections& projections) {
   Table table = make_table(with_columns(
       {"nvtx_gpu_projection",
        "From the first start to the last end of GPU work launched inside a range on its thread, gaps included",
        {}},
       range_columns(), {{"gpu_operations", integer, "", "kernels, copies, sets and graphs launched inside"}}));
-  const std::vector<Nanoseconds>& length_ns = projections.length_ns;
-  write_range_groups(table, r,
-                     GroupedValues(
-                         length_ns.size(), r.names.groups.size(),
-                         [&](std::size_t i) { return length_ns[i] < 0 ? no_group : r.names.group_of[i]; },
-                         [&](std::size_t i) { return length_ns[i]; }),
-                     projections.operations);
+  write_range_groups(table, r, std::move(projections.lengths_ns), std::move(projections.operations));
   return table;
 }
 
-Table projection_trace_table(const Ranges& r, Projections& projections) {
+Table projection_trace_table(const Ranges& r, const Nesting& nesting, Projections& projections) {
   Table table = make_table({"nvtx_gpu_projection_trace",
                             "The ranges with the longest GPU projections of each trace rank (at most 1,000), by start",
                             {{"range_id", integer, "", "number of the range in its process"},
@@ -283,7 +280,7 @@ Table projection_trace_table(const Ranges& r, Projections& projections) {
     const NvtxRange& range = r.ranges[i];
     row << std::int64_t{i} << std::string_view(r.events.trace.strings[range.domain])
         << std::string_view(r.events.trace.strings[range.text]) << range_style(range.kind)
-        << std::int64_t{range.thread_id} << std::int64_t{r.nesting.level[i]} << projection.start_ns << projection.end_ns
+        << std::int64_t{range.thread_id} << std::int64_t{nesting.level[i]} << projection.start_ns << projection.end_ns
         << length_ns << range.start_ns << r.duration(i) << projection.operations;
   }
   return table;
@@ -292,53 +289,6 @@ Table projection_trace_table(const Ranges& r, Projections& projections) {
 struct Coverage {
   std::int64_t kernels = 0, covered = 0;
   Nanoseconds kernel_ns = 0, covered_ns = 0;
-};
-
-/// Pairs of range group and kernel name, numbered in the order in which they are met.
-class KernelPairs {
- public:
-  struct Pair {
-    std::uint32_t group = 0;
-    StringIndex kernel = 0;
-    std::int64_t last_range = -1;  ///< position in the thread's order, so that instances count once
-  };
-  std::vector<Pair> pairs;
-  std::vector<std::int64_t> ranges;  ///< by pair
-
-  /// Number of the pair.
-  std::size_t add(std::uint32_t group, StringIndex kernel, std::int64_t range_position) {
-    std::uint32_t& slot = slots_[slot_of(group, kernel)];
-    if (slot == 0) {
-      pairs.push_back({group, kernel});
-      ranges.push_back(0);
-      slot = static_cast<std::uint32_t>(pairs.size());
-    }
-    const std::size_t number = slot - 1;
-    if (2 * pairs.size() > slots_.size()) grow();
-    if (range_position > pairs[number].last_range) {
-      pairs[number].last_range = range_position;
-      ++ranges[number];
-    }
-    return number;
-  }
-
- private:
-  /// The pair's, or the free one where it belongs. This is asked for every kernel and every range around it.
-  std::size_t slot_of(std::uint32_t group, StringIndex kernel) const {
-    const std::uint64_t key = static_cast<std::uint64_t>(group) << 32 | kernel;
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t place = (key * 0x9E3779B97F4A7C15ULL >> 32) & mask;
-    while (slots_[place] != 0 &&
-           (pairs[slots_[place] - 1].group != group || pairs[slots_[place] - 1].kernel != kernel)) {
-      place = (place + 1) & mask;
-    }
-    return place;
-  }
-  void grow() {
-    slots_.assign(2 * slots_.size(), 0);
-    for (std::uint32_t p = 0; p < pairs.size(); ++p) slots_[slot_of(pairs[p].group, pairs[p].kernel)] = p + 1;
-  }
-  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1024, 0);  ///< pair + 1; 0: free; a power of two
 };
 
 /// A range that is open when a launching call starts.
@@ -353,11 +303,18 @@ struct OpenRange {
 template <class Use>
 void walk_launches(const Ranges& r, const DeviceLaunches& launches, const Use& use) {
   RunMap<std::uint32_t, std::vector<std::uint32_t>> of_thread;
-  for (const auto& [thread, of_this] : launches.threads) of_thread[thread] = {};
-  for (const std::uint32_t i : outer_first(r.ranges, r.open_end_ns)) {
-    if (!can_be_projected(r.ranges[i])) continue;
-    if (auto* of_this = of_thread.find(r.ranges[i].thread_id)) of_this->push_back(i);
+  RunMap<std::uint32_t, std::size_t> counts;
+  for (const auto& [thread, of_this] : launches.threads) counts[thread] = 0;
+  for (const NvtxRange& range : r.ranges) {
+    std::size_t* count = can_be_projected(range) ? counts.find(range.thread_id) : nullptr;
+    if (count != nullptr) ++*count;
   }
+  for (const auto& [thread, count] : counts.all()) of_thread[thread].reserve(count);
+  for_each_outer_first(r.ranges, r.open_end_ns, [&](std::uint32_t i) {
+    const NvtxRange range = r.ranges[i];
+    if (!can_be_projected(range)) return;
+    if (auto* of_this = of_thread.find(range.thread_id)) of_this->push_back(i);
+  });
   std::int64_t position = 0;
   for (const auto& [thread, of_this] : launches.threads) {
     const std::vector<std::uint32_t>& order = of_thread[thread];
@@ -375,6 +332,130 @@ void walk_launches(const Ranges& r, const DeviceLaunches& launches, const Use& u
   }
 }
 
+/// Durations of the kernels that were launched by threads with ranges, by pair of range group and kernel.
+class PairDurations {
+ public:
+  PairDurations(const Ranges& r, const DeviceLaunches& launches, Coverage& coverage)
+      : device_(r.events.device), launches_(launches) {
+    find_surroundings(r, coverage);
+    combine();
+    std::vector<std::size_t> counts;
+    for (const Surroundings& s : found_.all) counts.push_back(static_cast<std::size_t>(s.count));
+    GroupedValues durations(counts);
+    // Squares are added up in the order of launches, as summarise() would, whose values are in that order, too.
+    std::vector<double> squares(found_.pairs.size(), 0);
+    for_each_kernel([&](std::uint32_t number, Nanoseconds duration_ns) {
+      durations.put(number, duration_ns);
+      for (const std::uint32_t p : found_.all[number].pairs) {
+        const double distance = static_cast<double>(duration_ns) - statistics_[p].mean;
+        squares[p] += distance * distance;
+      }
+    });
+    std::vector<std::int64_t> values;
+    for (std::uint32_t p = 0; p < statistics_.size(); ++p) {
+      Statistics& of_pair = statistics_[p];
+      if (of_pair.count > 1) of_pair.deviation = std::sqrt(squares[p] / static_cast<double>(of_pair.count - 1));
+      values.clear();
+      for (const std::uint32_t number : surroundings_of_[p]) durations.append_to(values, number);
+      set_percentiles(of_pair, values);
+    }
+  }
+
+  const std::vector<KernelPair>& pairs() const { return found_.pairs; }
+  const std::vector<Statistics>& statistics() const { return statistics_; }
+  /// Pair by pair, each in the order of launches.
+  void append_to(std::vector<std::int64_t>& values, std::span<const std::uint32_t> pairs) const {
+    std::vector<std::optional<std::size_t>> place(statistics_.size());
+    for (const std::uint32_t p : pairs) {
+      place[p] = values.size();
+      values.resize(values.size() + static_cast<std::size_t>(statistics_[p].count));
+    }
+    for_each_kernel([&](std::uint32_t number, Nanoseconds duration_ns) {
+      for (const std::uint32_t p : found_.all[number].pairs) {
+        if (place[p]) values[(*place[p])++] = duration_ns;
+      }
+    });
+  }
+
+ private:
+  static constexpr std::uint32_t outside = 0xFFFFFFFF;
+
+  /// Calls `use(number of surroundings, duration)` for kernels in ranges, in the order of launches.
+  template <class Use>
+  void for_each_kernel(const Use& use) const {
+    std::size_t next = 0;
+    for (const auto& [thread, of_this] : launches_.threads) {
+      for (std::size_t i = 0; i < of_this.size(); ++i) {
+        const std::uint32_t number = of_launch_[next++];
+        if (number == outside) continue;
+        const Launch launch = of_this[i];
+        use(number, launch.gpu_end_ns - launch.gpu_start_ns);
+      }
+    }
+  }
+
+  void find_surroundings(const Ranges& r, Coverage& coverage) {
+    std::size_t count = 0;
+    for (const auto& [thread, of_this] : launches_.threads) count += of_this.size();
+    of_launch_.reserve(count);
+    std::vector<bool> is_of_nccl;  // by group
+    for (const RangeGroup& group : r.names.groups) is_of_nccl.push_back(r.domain(group) == "NCCL");
+    std::vector<std::uint32_t> groups;
+    walk_launches(r, launches_, [&](const Launch& launch, const std::vector<OpenRange>& open_ranges) {
+      of_launch_.push_back(outside);
+      if (launch.kernel < 0) return;
+      groups.clear();
+      for (const OpenRange& open : open_ranges) {
+        if (open.end_ns >= launch.call_end_ns) groups.push_back(r.names.group_of[open.range]);
+      }
+      if (groups.empty()) return;
+      const Kernel kernel = device_.kernels[static_cast<std::size_t>(launch.kernel)];
+      const std::uint32_t number = of_launch_.back() = found_.number_of(device_.kind_of(kernel).demangled_name, groups);
+      Surroundings& around = found_.all[number];
+      if (around.count == 0) {
+        around.is_covered = std::any_of(groups.begin(), groups.end(), [&](std::uint32_t g) { return !is_of_nccl[g]; });
+      }
+      const Nanoseconds duration_ns = launch.gpu_end_ns - launch.gpu_start_ns;
+      around.add(duration_ns);
+      coverage.covered += around.is_covered ? 1 : 0;
+      coverage.covered_ns += around.is_covered ? duration_ns : 0;
+      std::size_t next = 0;
+      for (const OpenRange& open : open_ranges) {
+        if (open.end_ns < launch.call_end_ns) continue;
+        KernelPair& pair = found_.pairs[around.pairs[next++]];
+        if (open.position <= pair.last_range) continue;
+        pair.last_range = open.position;
+        ++pair.ranges;
+      }
+    });
+  }
+
+  /// All of the statistics of pairs that does not depend on the order of their values.
+  void combine() {
+    statistics_.resize(found_.pairs.size());
+    surroundings_of_.resize(found_.pairs.size());
+    for (std::uint32_t number = 0; number < found_.all.size(); ++number) {
+      const Surroundings& around = found_.all[number];
+      for (const std::uint32_t p : around.pairs) {
+        Statistics& of_pair = statistics_[p];
+        of_pair.min = of_pair.count == 0 ? around.min_ns : std::min(of_pair.min, around.min_ns);
+        of_pair.max = of_pair.count == 0 ? around.max_ns : std::max(of_pair.max, around.max_ns);
+        of_pair.count += around.count;
+        of_pair.total += around.total_ns;
+        surroundings_of_[p].push_back(number);
+      }
+    }
+    for (Statistics& s : statistics_) s.mean = static_cast<double>(s.total) / static_cast<double>(s.count);
+  }
+
+  const DeviceTrace& device_;
+  const DeviceLaunches& launches_;
+  KernelSurroundings found_;
+  std::vector<std::uint32_t> of_launch_;                     ///< number of the surroundings, or `outside`
+  std::vector<Statistics> statistics_;                       ///< by pair
+  std::vector<std::vector<std::uint32_t>> surroundings_of_;  ///< by pair
+};
+
 Table kernels_in_ranges_table(const Ranges& r, const DeviceLaunches& launches, Coverage& coverage) {
   Table table = make_table(with_columns({"nvtx_kernels",
                                          "Kernels launched inside NVTX ranges on the same thread, most time first; a "
@@ -386,43 +467,28 @@ Table kernels_in_ranges_table(const Ranges& r, const DeviceLaunches& launches, C
                                          {"style", ColumnKind::label, "", "PushPop or StartEnd"},
                                          {"kernel", text, "", "kernel with its template and argument lists"}},
                                         {{"ranges", integer, "", "ranges of that name that launched the kernel"}}));
-  KernelPairs found;
-  GatheredValues durations;  // a kernel in ranges within ranges counts several times
-  const DeviceTrace& device = r.events.device;
-  const auto& kernels = device.kernels;
-  std::vector<bool> is_of_nccl;  // by group
-  for (const RangeGroup& group : r.names.groups) is_of_nccl.push_back(r.domain(group) == "NCCL");
-  walk_launches(r, launches, [&](const Launch& launch, const std::vector<OpenRange>& open_ranges) {
-    if (launch.kernel < 0) return;
-    const StringIndex name = device.kind_of(kernels[static_cast<std::size_t>(launch.kernel)]).demangled_name;
-    const Nanoseconds duration_ns = launch.gpu_end_ns - launch.gpu_start_ns;
-    bool covered = false;
-    for (const OpenRange& open : open_ranges) {
-      if (open.end_ns < launch.call_end_ns) continue;
-      const std::uint32_t group = r.names.group_of[open.range];
-      covered = covered || !is_of_nccl[group];
-      durations.put(found.add(group, name, open.position), duration_ns);
-    }
-    coverage.covered += covered ? 1 : 0;
-    coverage.covered_ns += covered ? duration_ns : 0;
-  });
-  for (const Kernel& kernel : kernels) coverage.kernel_ns += kernel.end_ns - kernel.start_ns;
-  coverage.kernels = static_cast<std::int64_t>(kernels.size());
+  const PairDurations durations(r, launches, coverage);
+  for (const Kernel& kernel : r.events.device.kernels) coverage.kernel_ns += kernel.end_ns - kernel.start_ns;
+  coverage.kernels = static_cast<std::int64_t>(r.events.device.kernels.size());
   const auto& strings = r.events.trace.strings;
+  const std::vector<KernelPair>& pairs = durations.pairs();
+  std::vector<std::int64_t> ranges;
+  for (const KernelPair& pair : pairs) ranges.push_back(pair.ranges);
   write_groups(
-      table, {durations.summarise_groups(), std::move(found.ranges)},
-      [&](std::vector<std::int64_t>& values, std::uint32_t p) { durations.append_to(values, p); },
+      table, {durations.statistics(), std::move(ranges)},
+      [&](std::vector<std::int64_t>& values, std::span<const std::uint32_t> groups) {
+        durations.append_to(values, groups);
+      },
       [&](RowWriter& row, std::uint32_t p) {
-        const RangeGroup& group = r.names.groups[found.pairs[p].group];
-        row << r.domain(group) << group.name << range_style(group.kind)
-            << std::string_view(strings[found.pairs[p].kernel]);
+        const RangeGroup& group = r.names.groups[pairs[p].group];
+        row << r.domain(group) << group.name << range_style(group.kind) << std::string_view(strings[pairs[p].kernel]);
       },
       [](RowWriter& row) {
         row << std::string_view() << other_ranges << std::string_view("-") << std::string_view("(all other kernels)");
       },
       [&](std::uint32_t p) {
-        const RangeGroup& group = r.names.groups[found.pairs[p].group];
-        return std::tuple(r.domain(group), group.name, group.kind, std::string_view(strings[found.pairs[p].kernel]));
+        const RangeGroup& group = r.names.groups[pairs[p].group];
+        return std::tuple(r.domain(group), group.name, group.kind, std::string_view(strings[pairs[p].kernel]));
       });
   return table;
 }
@@ -450,15 +516,18 @@ Table coverage_table(const Ranges& r, const DeviceLaunches& launches, const Cove
 
 }  // namespace
 
+/// Each step needs much memory for a while: what is done with goes before the next one begins.
 std::vector<Table> nvtx_tables(const RankEvents& events, const DeviceLaunches& launches) {
   const Ranges r(events);
   std::vector<Table> tables;
-  tables.push_back(sum_table(r));
-  tables.push_back(trace_table(r));
   {
     Projections projections = project_ranges(r, launches);
-    tables.push_back(projection_table(r, projections));
-    tables.push_back(projection_trace_table(r, projections));
+    Table projection = projection_table(r, projections);
+    const Nesting nesting = nest_ranges(r.ranges, r.open_end_ns);
+    tables.push_back(sum_table(r, nesting));
+    tables.push_back(trace_table(r, nesting));
+    tables.push_back(std::move(projection));
+    tables.push_back(projection_trace_table(r, nesting, projections));
   }
   Coverage coverage;
   tables.push_back(kernels_in_ranges_table(r, launches, coverage));

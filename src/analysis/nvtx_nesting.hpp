@@ -25,8 +25,26 @@ struct Nesting {
 /// Linear in the ranges, which are sorted by start.
 Nesting nest_ranges(const NvtxRanges& ranges, Nanoseconds open_end_ns);
 
-/// Indices of the ranges by start, longest first where several start together: outer before inner ones.
+/// Calls `use(index)` for the ranges by start, longest first where several start together: outer before inner ones.
 /// Ranges of one thread, or of one thread and domain, keep that order among themselves.
-std::vector<std::uint32_t> outer_first(const NvtxRanges& ranges, Nanoseconds open_end_ns);
+template <class Use>
+void for_each_outer_first(const NvtxRanges& ranges, Nanoseconds open_end_ns, const Use& use) {
+  std::vector<std::uint32_t> together;
+  for (std::size_t begin = 0; begin < ranges.size();) {
+    const Nanoseconds start_ns = ranges[begin].start_ns;
+    together.assign(1, static_cast<std::uint32_t>(begin));
+    std::size_t end = begin + 1;
+    for (; end < ranges.size() && ranges[end].start_ns == start_ns; ++end) {
+      together.push_back(static_cast<std::uint32_t>(end));
+    }
+    if (together.size() > 1) {
+      std::stable_sort(together.begin(), together.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return end_of(ranges[a], open_end_ns) > end_of(ranges[b], open_end_ns);
+      });
+    }
+    for (const std::uint32_t i : together) use(i);
+    begin = end;
+  }
+}
 
 }  // namespace nsys_explain::analysis

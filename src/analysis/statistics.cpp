@@ -43,12 +43,13 @@ class ValueClasses {
  public:
   static constexpr std::size_t count = 2048;
 
-  explicit ValueClasses(std::span<const std::int64_t> values) {
+  template <class Value>
+  explicit ValueClasses(std::span<Value> values) {
     constexpr std::size_t sampled = 256;
     std::int64_t smallest = values.front(), largest = values.front();
     for (std::size_t i = 0; i < values.size(); i += std::max<std::size_t>(values.size() / sampled, 1)) {
-      smallest = std::min(smallest, values[i]);
-      largest = std::max(largest, values[i]);
+      smallest = std::min<std::int64_t>(smallest, values[i]);
+      largest = std::max<std::int64_t>(largest, values[i]);
     }
     below_ = smallest == std::numeric_limits<std::int64_t>::min() ? smallest : smallest - 1;
     const std::uint64_t range = static_cast<std::uint64_t>(largest) - static_cast<std::uint64_t>(below_);
@@ -70,7 +71,8 @@ class ValueClasses {
   int shift_ = 0;
 };
 
-void select_in_place(std::span<std::int64_t> values, std::span<const std::size_t> ranks) {
+template <class Value>
+void select_in_place(std::span<Value> values, std::span<const std::size_t> ranks) {
   auto from = values.begin();
   for (const std::size_t rank : ranks) {
     const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank);
@@ -81,7 +83,8 @@ void select_in_place(std::span<std::int64_t> values, std::span<const std::size_t
 
 /// The values of these ranks, which are different and ascend. Changes the order of the values. To count classes first
 /// and to select among those that matter is several times faster than to select among all.
-std::vector<std::int64_t> values_at(std::span<std::int64_t> values, std::span<const std::size_t> ranks) {
+template <class Value>
+std::vector<std::int64_t> values_at(std::span<Value> values, std::span<const std::size_t> ranks) {
   constexpr std::size_t few = 4096;
   std::vector<std::int64_t> found;
   if (values.size() <= few) {
@@ -91,7 +94,7 @@ std::vector<std::int64_t> values_at(std::span<std::int64_t> values, std::span<co
   }
   const ValueClasses classes(values);
   std::array<std::size_t, ValueClasses::count> counts{};
-  for (const std::int64_t value : values) ++counts[classes.of(value)];
+  for (const Value value : values) ++counts[classes.of(value)];
   std::array<bool, ValueClasses::count> matters{};
   std::vector<std::size_t> ranks_within, places;  // among the members of all classes that matter, and in `found`
   std::size_t class_number = 0, before = 0, left_out = 0;
@@ -108,18 +111,42 @@ std::vector<std::int64_t> values_at(std::span<std::int64_t> values, std::span<co
     places.push_back(found.size() - 1);
   }
   if (places.empty()) return found;
-  std::vector<std::int64_t> members;
-  for (const std::int64_t value : values) {
+  std::vector<Value> members;
+  for (const Value value : values) {
     if (matters[classes.of(value)]) members.push_back(value);
   }
-  select_in_place(members, ranks_within);
+  select_in_place(std::span<Value>(members), ranks_within);
   for (std::size_t i = 0; i < places.size(); ++i) found[places[i]] = members[ranks_within[i]];
   return found;
 }
 
-}  // namespace
+template <class Value>
+void set_percentiles_of(Statistics& statistics, std::span<Value> values) {
+  if (values.empty()) return;
+  std::vector<std::size_t> ranks;
+  for (const double fraction : told_fractions) {
+    const Place place = place_at(fraction, values.size());
+    ranks.insert(ranks.end(), {place.below, place.above});
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  const std::vector<std::int64_t> found = values_at(values, ranks);
+  const auto value_at = [&](std::size_t rank) {
+    return found[static_cast<std::size_t>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin())];
+  };
+  const auto told = [&](double fraction) {
+    const Place place = place_at(fraction, values.size());
+    const std::int64_t below = value_at(place.below), above = value_at(place.above);
+    return static_cast<double>(below) + place.weight * static_cast<double>(above - below);
+  };
+  statistics.median = told(0.5);
+  statistics.p90 = told(0.90);
+  statistics.p95 = told(0.95);
+  statistics.p99 = told(0.99);
+}
 
-Statistics summarise(std::span<std::int64_t> values) {
+template <class Value>
+Statistics statistics_of(std::span<Value> values) {
   Statistics result;
   if (values.empty()) return result;
   result.count = static_cast<std::int64_t>(values.size());
@@ -138,72 +165,62 @@ Statistics summarise(std::span<std::int64_t> values) {
     }
     result.deviation = std::sqrt(squares / static_cast<double>(result.count - 1));
   }
-  std::vector<std::size_t> ranks;
-  for (const double fraction : told_fractions) {
-    const Place place = place_at(fraction, values.size());
-    ranks.insert(ranks.end(), {place.below, place.above});
-  }
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  const std::vector<std::int64_t> found = values_at(values, ranks);
-  const auto value_at = [&](std::size_t rank) {
-    return found[static_cast<std::size_t>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin())];
-  };
-  const auto told = [&](double fraction) {
-    const Place place = place_at(fraction, values.size());
-    const std::int64_t below = value_at(place.below), above = value_at(place.above);
-    return static_cast<double>(below) + place.weight * static_cast<double>(above - below);
-  };
-  result.median = told(0.5);
-  result.p90 = told(0.90);
-  result.p95 = told(0.95);
-  result.p99 = told(0.99);
+  set_percentiles_of(result, values);
   return result;
+}
+
+/// Appends values, with those that were kept elsewhere in their places.
+void append_all(std::vector<std::int64_t>& all, std::span<const std::uint32_t> values,
+                std::span<const std::int64_t> large) {
+  auto next_large = large.begin();
+  for (const std::uint32_t value : values) all.push_back(value == kept_elsewhere ? *next_large++ : value);
+}
+
+}  // namespace
+
+Statistics summarise(std::span<std::int64_t> values) {
+  return statistics_of(values);
+}
+
+Statistics summarise(std::span<std::uint32_t> values) {
+  return statistics_of(values);
+}
+
+void set_percentiles(Statistics& statistics, std::span<std::int64_t> values) {
+  set_percentiles_of(statistics, values);
+}
+
+Statistics CompactValues::summarise() {
+  if (large_.empty()) return analysis::summarise(values_);
+  std::vector<std::int64_t> all;
+  append_all(all, values_, large_);
+  return analysis::summarise(all);
 }
 
 GroupedValues::GroupedValues(std::span<const std::size_t> counts) : begin_(counts.size() + 1, 0) {
   for (std::size_t g = 0; g < counts.size(); ++g) begin_[g + 1] = begin_[g] + counts[g];
   next_.assign(begin_.begin(), begin_.end() - 1);
-  values_ = std::make_unique_for_overwrite<std::int64_t[]>(begin_.back());
+  values_ = std::make_unique_for_overwrite<std::uint32_t[]>(begin_.back());
 }
 
-void GatheredValues::put(std::size_t group, std::int64_t value) {
-  if (group >= groups_.size()) groups_.resize(group + 1);
-  Group& of = groups_[group];
-  const std::size_t place = of.count++ % Block{}.values.size();
-  if (place == 0) {
-    const auto added = static_cast<std::uint32_t>(blocks_.size());
-    blocks_.emplace_back();
-    (of.first == none ? of.first : blocks_[of.last].next) = added;
-    of.last = added;
-  }
-  blocks_[of.last].values[place] = value;
+void GroupedValues::append_to(std::vector<std::int64_t>& values, std::size_t group) const {
+  const std::span<const std::uint32_t> of_group(values_.get() + begin_[group], next_[group] - begin_[group]);
+  const auto large = large_.find(group);
+  append_all(values, of_group, large == large_.end() ? std::span<const std::int64_t>() : large->second);
 }
 
-void GatheredValues::append_to(std::vector<std::int64_t>& values, std::size_t group) const {
-  std::size_t left = groups_[group].count;
-  for (std::uint32_t b = groups_[group].first; b != none; b = blocks_[b].next) {
-    const auto& of_block = blocks_[b].values;
-    const std::size_t used = std::min(left, of_block.size());
-    values.insert(values.end(), of_block.begin(), of_block.begin() + static_cast<std::ptrdiff_t>(used));
-    left -= used;
+Statistics GroupedValues::summarise(std::size_t group) {
+  if (!large_.contains(group)) {
+    return analysis::summarise(std::span(values_.get() + begin_[group], next_[group] - begin_[group]));
   }
-}
-
-std::vector<Statistics> GatheredValues::summarise_groups() const {
-  std::vector<Statistics> result;
-  std::vector<std::int64_t> values;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    values.clear();
-    append_to(values, g);
-    result.push_back(summarise(values));
-  }
-  return result;
+  std::vector<std::int64_t> all;
+  append_to(all, group);
+  return analysis::summarise(all);
 }
 
 std::vector<Statistics> summarise_groups(GroupedValues& grouped) {
   std::vector<Statistics> result(grouped.size());
-  for (std::size_t g = 0; g < result.size(); ++g) result[g] = summarise(grouped[g]);
+  for (std::size_t g = 0; g < result.size(); ++g) result[g] = grouped.summarise(g);
   return result;
 }
 

@@ -84,13 +84,13 @@ class EventLister {
   }
 
   void add_kernels() {
-    for (const LaunchedKernel& launched : segment_.kernels) {
-      const Kernel& kernel = events_.device.kernels[launched.kernel];
+    for (const std::uint32_t number : segment_.kernels) {
+      const Kernel kernel = events_.device.kernels[number];
       const KernelKind& k = events_.device.kind_of(kernel);
       add(WorkEventKind::kernel, text(k.demangled_name),
           fmt::format("{}x{}x{} of {}x{}x{}", k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z),
-          launch_time_ns(events_, launched), kernel.end_ns - kernel.start_ns);
-      if (launched.call != LaunchedKernel::no_call) note_launch(events_.process.api_calls[launched.call]);
+          launch_time_ns(events_, kernel), kernel.end_ns - kernel.start_ns);
+      if (const auto call = events_.launches.find(kernel.correlation_id, kernel.start_ns)) note_launch(*call);
     }
   }
 

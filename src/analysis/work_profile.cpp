@@ -7,6 +7,7 @@
 
 #include "host_activity.hpp"
 #include "launch_order.hpp"
+#include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -17,10 +18,15 @@ Small saturated(std::int64_t value) {
       std::clamp<std::int64_t>(value, 0, static_cast<std::int64_t>(std::numeric_limits<Small>::max())));
 }
 
-/// The time before an arrival that its work took, and what it was.
+/// The time before an arrival that its work took.
 struct WorkSpan {
   Nanoseconds start_ns = 0, end_ns = 0;
   std::size_t profile = 0;
+};
+
+/// One that the timeline has come to, and what it was so far.
+struct OpenSpan {
+  WorkSpan span;
   std::array<std::int64_t, work_part_count> parts_ns{};
 };
 
@@ -28,34 +34,38 @@ std::vector<WorkSpan> spans_by_start(std::span<const Arrival> arrivals) {
   std::vector<WorkSpan> spans;
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     if (arrivals[i].work_ns <= 0) continue;  // no_time, too
-    spans.push_back({arrivals[i].enter_ns - arrivals[i].work_ns, arrivals[i].enter_ns, i, {}});
+    spans.push_back({arrivals[i].enter_ns - arrivals[i].work_ns, arrivals[i].enter_ns, i});
   }
-  std::stable_sort(spans.begin(), spans.end(),
-                   [](const WorkSpan& a, const WorkSpan& b) { return a.start_ns < b.start_ns; });
+  sort_nearly_sorted(spans, [](const WorkSpan& a, const WorkSpan& b) { return a.start_ns < b.start_ns; });
   return spans;
 }
 
 /// Adds up the pieces of the device's timeline that lie in the work before each arrival.
 void add_parts(const RankEvents& events, const HostActivity& host, std::span<const Arrival> arrivals,
                std::vector<WorkProfile>& profiles) {
-  std::vector<WorkSpan> spans = spans_by_start(arrivals);
-  std::vector<std::size_t> open;  // spans that the next piece may lie in
+  const std::vector<WorkSpan> spans = spans_by_start(arrivals);
+  std::vector<OpenSpan> open;  // those that the next piece may lie in
   std::size_t next = 0;
-  for_each_work_piece(events, host, [&](const WorkPiece& piece) {
-    std::erase_if(open, [&](std::size_t s) { return spans[s].end_ns <= piece.start_ns; });
-    for (; next < spans.size() && spans[next].start_ns < piece.end_ns; ++next) {
-      if (spans[next].end_ns > piece.start_ns) open.push_back(next);
+  const auto close = [&](const OpenSpan& finished) {
+    for (std::size_t part = 0; part < work_part_count; ++part) {
+      profiles[finished.span.profile].parts_ns[part] = saturated<std::uint32_t>(finished.parts_ns[part]);
     }
-    for (const std::size_t s : open) {
-      spans[s].parts_ns[static_cast<std::size_t>(piece.part)] +=
-          std::min(piece.end_ns, spans[s].end_ns) - std::max(piece.start_ns, spans[s].start_ns);
+  };
+  for_each_work_piece(events, host, [&](const WorkPiece& piece) {
+    std::erase_if(open, [&](const OpenSpan& o) {
+      const bool is_over = o.span.end_ns <= piece.start_ns;
+      if (is_over) close(o);
+      return is_over;
+    });
+    for (; next < spans.size() && spans[next].start_ns < piece.end_ns; ++next) {
+      if (spans[next].end_ns > piece.start_ns) open.push_back({spans[next], {}});
+    }
+    for (OpenSpan& o : open) {
+      o.parts_ns[static_cast<std::size_t>(piece.part)] +=
+          std::min(piece.end_ns, o.span.end_ns) - std::max(piece.start_ns, o.span.start_ns);
     }
   });
-  for (const WorkSpan& span : spans) {
-    for (std::size_t part = 0; part < work_part_count; ++part) {
-      profiles[span.profile].parts_ns[part] = saturated<std::uint32_t>(span.parts_ns[part]);
-    }
-  }
+  for (const OpenSpan& o : open) close(o);
 }
 
 }  // namespace
@@ -74,8 +84,8 @@ std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const 
     at_once = !profiles.empty() && profiles.back().enter_ns == arrival.enter_ns ? at_once + 1 : 0;
     if (const auto segment = order.before(arrival.enter_ns, at_once)) {
       std::int64_t kernel_ns = 0;
-      for (const LaunchedKernel& launched : segment->kernels) {
-        const Kernel& kernel = events.device.kernels[launched.kernel];
+      for (const std::uint32_t number : segment->kernels) {
+        const Kernel kernel = events.device.kernels[number];
         kernel_ns += kernel.end_ns - kernel.start_ns;
         profile.kernels_hash += hashes[kernel.kind];
       }

@@ -33,6 +33,7 @@ class ThreadLaunches {
   /// Both must outlive the object.
   ThreadLaunches(const ProcessTrace& process, const DeviceTrace& device) : process_(process), device_(device) {}
 
+  void reserve(std::size_t launches) { launches_.reserve(launches); }
   void add(std::uint32_t call, const GpuActivity& activity);
   /// Sorts and builds the index; linear where calls ran in the order of their GPU work. Nothing is added afterwards.
   void finish();

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -26,12 +26,37 @@ struct Statistics {
 
 /// Changes the order of the values; linear in their number. All zero for no values.
 Statistics summarise(std::span<std::int64_t> values);
+Statistics summarise(std::span<std::uint32_t> values);
+
+/// Sets median, p90, p95 and p99 as summarise() does, and leaves the rest. Changes the order of the values.
+void set_percentiles(Statistics& statistics, std::span<std::int64_t> values);
 
 /// The value at `fraction` (0 to 1) of ascending values, interpolated linearly between neighbours; 0 for none.
 double percentile(std::span<const std::int64_t> ascending, double fraction);
 
-/// Values that belong to groups numbered from 0, each group's values in one piece. Time and memory are linear in the
-/// values, whatever the number of groups.
+/// What stands for values that do not fit into 4 bytes, or are negative: these few are kept elsewhere, in their order.
+inline constexpr std::uint32_t kept_elsewhere = 0xFFFFFFFF;
+inline std::uint32_t in_four_bytes(std::int64_t value) {
+  return value >= 0 && value < kept_elsewhere ? static_cast<std::uint32_t>(value) : kept_elsewhere;
+}
+
+/// Values in 4 bytes each, where they fit.
+class CompactValues {
+ public:
+  void push_back(std::int64_t value) {
+    values_.push_back(in_four_bytes(value));
+    if (values_.back() == kept_elsewhere) large_.push_back(value);
+  }
+  /// Changes the order of the values.
+  Statistics summarise();
+
+ private:
+  std::vector<std::uint32_t> values_;
+  std::vector<std::int64_t> large_;
+};
+
+/// Values that belong to groups numbered from 0, each group's values in one piece and in 4 bytes each, where they fit.
+/// Time and memory are linear in the values, whatever the number of groups.
 class GroupedValues {
  public:
   /// Room for `counts[g]` values in each group g, to be filled by put().
@@ -52,10 +77,15 @@ class GroupedValues {
     }
   }
 
-  void put(std::size_t group, std::int64_t value) { values_[next_[group]++] = value; }
-  std::span<std::int64_t> operator[](std::size_t group) {
-    return {values_.get() + begin_[group], begin_[group + 1] - begin_[group]};
+  void put(std::size_t group, std::int64_t value) {
+    std::uint32_t& place = values_[next_[group]++];
+    place = in_four_bytes(value);
+    if (place == kept_elsewhere) large_[group].push_back(value);
   }
+  /// All values of a group must have been put: those are appended in that order, unless they were summarised before.
+  void append_to(std::vector<std::int64_t>& values, std::size_t group) const;
+  /// Changes the order of the group's values.
+  Statistics summarise(std::size_t group);
   std::size_t size() const { return next_.size(); }
 
  private:
@@ -70,29 +100,8 @@ class GroupedValues {
   }
   std::vector<std::size_t> begin_;  ///< one more than groups
   std::vector<std::size_t> next_;   ///< where the next value of each group goes
-  std::unique_ptr<std::int64_t[]> values_;
-};
-
-/// The same for groups of which neither number nor sizes are known before all values are.
-class GatheredValues {
- public:
-  void put(std::size_t group, std::int64_t value);
-  /// In the order in which they were put there.
-  void append_to(std::vector<std::int64_t>& values, std::size_t group) const;
-  std::vector<Statistics> summarise_groups() const;
-
- private:
-  static constexpr std::uint32_t none = 0xFFFFFFFF;
-  struct Block {
-    std::array<std::int64_t, 31> values;
-    std::uint32_t next = none;
-  };
-  struct Group {
-    std::uint32_t first = none, last = none;  ///< of its blocks
-    std::size_t count = 0;
-  };
-  std::deque<Block> blocks_;
-  std::vector<Group> groups_;
+  std::unique_ptr<std::uint32_t[]> values_;
+  std::map<std::size_t, std::vector<std::int64_t>> large_;  ///< by group
 };
 
 /// Summary of each group; changes the order of its values.

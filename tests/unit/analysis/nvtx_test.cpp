@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "made_trace.hpp"
 #include "nsys_explain/analysis/launches.hpp"
@@ -198,6 +204,64 @@ TEST(Nvtx, ProjectionAgreesWithTheDefinitionOnRandomTraces) {
       EXPECT_EQ(integer_at(projection, "total_ns", row), last - first) << "seed " << seed;
     }
     EXPECT_EQ(projection.row_count(), projected);
+  }
+}
+
+/// Against the definition, launch by launch: ranges of few names, so that they lie within others of their own name, on
+/// two threads, with launches that a range cuts or that no range surrounds.
+TEST(Nvtx, KernelsInRangesAgreeWithTheDefinitionOnRandomTraces) {
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    const auto number = [&](std::int64_t below) {
+      return static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(below));
+    };
+    MadeTrace made;
+    std::vector<NvtxRange> ranges;
+    for (int i = 0; i < 80; ++i) {
+      const Nanoseconds start = number(6000);
+      ranges.push_back(made.make_range(start, start + number(2000), "r" + std::to_string(number(4)),
+                                       static_cast<std::uint32_t>(1 + number(2))));
+      ranges.back().kind = NvtxKind::start_end;
+    }
+    std::sort(ranges.begin(), ranges.end(),
+              [](const NvtxRange& a, const NvtxRange& b) { return a.start_ns < b.start_ns; });
+    for (const NvtxRange& range : ranges) made.process().nvtx_ranges.push_back(range);
+    std::map<std::pair<std::string, std::string>, std::vector<std::int64_t>> expected;  // durations
+    Nanoseconds call = 0;
+    for (int i = 0; i < 300; ++i) {
+      call += number(40);
+      const Nanoseconds call_end = call + number(60),
+                        length = number(50) == 0 ? 5'000'000'000 + number(9) : number(500);
+      const auto thread = static_cast<std::uint32_t>(1 + number(2));
+      const std::string name = "k" + std::to_string(number(3));
+      made.launch(call, call_end, 10'000'000'000 * i, 10'000'000'000 * i + length, name, thread);
+      for (const NvtxRange& range : ranges) {
+        if (range.thread_id != thread || range.start_ns > call || range.end_ns < call_end) continue;
+        expected[{made.trace.strings[range.text], name}].push_back(length);
+      }
+    }
+    const std::vector<Table> tables = tables_of(made);
+    const Table& found = *find_table(tables, "nvtx_kernels");
+    ASSERT_EQ(found.row_count(), expected.size());
+    for (std::size_t row = 0; row < found.row_count(); ++row) {
+      std::vector<std::int64_t>& lengths =
+          expected.at({column<std::string>(found, "range")[row], column<std::string>(found, "kernel")[row]});
+      std::sort(lengths.begin(), lengths.end());
+      const std::size_t n = lengths.size();
+      const double mean = static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})) /
+                          static_cast<double>(n);
+      double squares = 0;
+      for (const std::int64_t length : lengths) squares += std::pow(static_cast<double>(length) - mean, 2);
+      const double deviation = n > 1 ? std::sqrt(squares / static_cast<double>(n - 1)) : 0;
+      ASSERT_EQ(integer_at(found, "count", row), static_cast<std::int64_t>(n)) << seed;
+      EXPECT_DOUBLE_EQ(column<double>(found, "mean_ns")[row], mean) << seed;
+      EXPECT_EQ(integer_at(found, "min_ns", row), lengths.front()) << seed;
+      EXPECT_EQ(integer_at(found, "max_ns", row), lengths.back()) << seed;
+      EXPECT_DOUBLE_EQ(column<double>(found, "median_ns")[row],
+                       static_cast<double>(lengths[(n - 1) / 2] + lengths[n / 2]) / 2)
+          << seed;
+      EXPECT_NEAR(column<double>(found, "stddev_ns")[row], deviation, 1e-9 * deviation) << seed;
+    }
   }
 }
 

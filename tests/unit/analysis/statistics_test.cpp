@@ -32,7 +32,7 @@ TEST(Statistics, OneValueAndNone) {
   EXPECT_DOUBLE_EQ(s.median, 7);
   EXPECT_DOUBLE_EQ(s.p99, 7);
   EXPECT_DOUBLE_EQ(s.deviation, 0);
-  EXPECT_EQ(summarise({}).count, 0);
+  EXPECT_EQ(summarise(std::span<std::int64_t>()).count, 0);
 }
 
 /// Many values are not sorted to find their percentiles: whatever their distribution, they must be those of a sort.
@@ -70,12 +70,41 @@ TEST(Statistics, GroupsKeepTheirValuesInOrder) {
   const std::vector<std::uint32_t> groups{1, 0, 1, 3};
   const std::vector<std::int64_t> values{5, 6, 4, 9};
   GroupedValues grouped(groups, values, 4);
-  EXPECT_EQ(std::vector<std::int64_t>(grouped[1].begin(), grouped[1].end()), (std::vector<std::int64_t>{5, 4}));
-  EXPECT_TRUE(grouped[2].empty());
+  const auto of_group = [&](std::size_t group) {
+    std::vector<std::int64_t> in_order;
+    grouped.append_to(in_order, group);
+    return in_order;
+  };
+  EXPECT_EQ(of_group(1), (std::vector<std::int64_t>{5, 4}));
+  EXPECT_TRUE(of_group(2).empty());
   const std::vector<Statistics> statistics = summarise_groups(grouped);
   EXPECT_EQ(statistics[1].total, 9);
   EXPECT_EQ(statistics[2].count, 0);
   EXPECT_EQ(statistics[3].max, 9);
+}
+
+/// Values beyond 4 bytes, negative ones and the one that stands for them count like all others.
+TEST(Statistics, CompactValuesLoseNothing) {
+  const std::vector<std::int64_t> values{7, 0xFFFFFFFF, 3, -5, 0xFFFFFFFE, std::int64_t{1} << 40, 0xFFFFFFFF, 3};
+  for (std::size_t odd = 0; odd < 2; ++odd) {
+    std::vector<std::int64_t> plain;
+    CompactValues compact;
+    GroupedValues grouped(
+        values.size(), 2, [](std::size_t i) { return i % 2; }, [&](std::size_t i) { return values[i]; });
+    for (std::size_t i = odd; i < values.size(); i += 2) {
+      plain.push_back(values[i]);
+      compact.push_back(values[i]);
+    }
+    std::vector<std::int64_t> in_order;
+    grouped.append_to(in_order, odd);
+    EXPECT_EQ(in_order, plain);
+    const Statistics expected = summarise(plain);
+    for (const Statistics& found : {compact.summarise(), grouped.summarise(odd)}) {
+      EXPECT_EQ(std::tuple(found.count, found.total, found.min, found.max, found.median, found.p99, found.deviation),
+                std::tuple(expected.count, expected.total, expected.min, expected.max, expected.median, expected.p99,
+                           expected.deviation));
+    }
+  }
 }
 
 TEST(Statistics, BucketsCoverEveryDurationOnce) {
