@@ -115,9 +115,11 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
 
 }  // namespace
 
-std::vector<Finding> find_problems(const JobReport& report, std::vector<Finding> findings) {
+std::vector<Finding> find_problems(const JobReport& report) {
+  std::vector<Finding> findings;
   const JobTotals totals = add_up(report);
   add_straggler_findings(report, findings);
+  add_suspect_findings(report, findings);
   add_rotating_delay_finding(report, findings);
   add_long_wait_finding(report, findings);
   add_budget_findings(report, totals, findings);

@@ -34,7 +34,10 @@ std::optional<PatternVerdict> find_period(const std::vector<bool>& delayed) {
         first = std::min(first, s);
         last = s;
       }
-      if (hit >= 3 && 5 * hit >= 4 * members && 5 * hit >= 4 * hits)
+      if (5 * hit < 4 * hits) continue;
+      // All along, or often enough from its first hit to its last one.
+      const bool throughout = hit >= 3 && 5 * hit >= 4 * members;
+      if (throughout || (hit >= 5 && 5 * hit >= 4 * ((last - first) / period + 1)))
         return PatternVerdict{Pattern::periodic, first, last, period};
     }
   }

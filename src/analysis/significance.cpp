@@ -33,32 +33,8 @@ double mean_autocorrelation(std::span<const std::int64_t> caused, std::size_t ra
   return variance > 0 ? covariance / variance : 0;
 }
 
-/// The delays, but none longer than the largest of a typical bin. Which rank a delay is dealt out to does not change
-/// that limit, so what is tested with it is as valid.
-std::vector<std::int64_t> limited(std::vector<std::int64_t> rows, std::size_t bins) {
-  std::vector<std::int64_t> largest(bins, 0);
-  for (std::size_t i = 0; i < rows.size(); ++i) largest[i % bins] = std::max(largest[i % bins], rows[i]);
-  std::erase(largest, 0);
-  if (largest.empty()) return rows;
-  const std::int64_t limit = lower_median(largest);
-  for (std::int64_t& value : rows) value = std::min(value, limit);
-  return rows;
-}
-
-}  // namespace
-
-std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std::size_t bins) {
-  constexpr std::size_t fewest = 16;
-  while (bins / 2 >= fewest && bins % 2 == 0 && mean_autocorrelation(caused, ranks, bins) >= 0.1) {
-    // Pair (r, b), (r, b + 1) lies at 2i, 2i + 1 for the i-th entry of the result.
-    for (std::size_t i = 0; i < ranks * bins / 2; ++i) caused[i] = caused[2 * i] + caused[2 * i + 1];
-    bins /= 2;
-    caused.resize(ranks * bins);
-  }
-  return bins;
-}
-
-std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
+/// Chernoff's bound of the header.
+std::vector<double> bounds_of_sums(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
   std::vector<double> log_p(ranks, 0);
   std::int64_t largest = 0;
   for (const std::int64_t value : caused) largest = std::max(largest, value);
@@ -87,6 +63,87 @@ std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, s
   // As small as chance may be: a probability that a double cannot hold is not 0.
   for (double& value : log_p) value = std::max(std::exp(value), std::numeric_limits<double>::min());
   return log_p;
+}
+
+/// The distribution of the header's T, on a grid so fine that rounding hardly counts: draws are rounded up and what is
+/// compared with them is rounded up with them, so a probability comes out too large, if anything.
+class SumDistribution {
+ public:
+  SumDistribution(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
+    std::int64_t most = 0;
+    std::vector<std::vector<std::int64_t>> draws(bins);
+    for (std::size_t b = 0; b < bins; ++b) {
+      for (std::size_t r = 0; r < ranks; ++r) draws[b].push_back(caused[r * bins + b]);
+      std::sort(draws[b].begin(), draws[b].end());
+      most += draws[b].back();
+    }
+    unit_ = std::max<std::int64_t>(1, rounded_up(most, most_work / static_cast<std::int64_t>(ranks * bins)));
+    probability_.assign(1, 1.0);
+    for (const std::vector<std::int64_t>& of_bin : draws) {
+      std::vector<double> next(probability_.size() + static_cast<std::size_t>(rounded_up(of_bin.back(), unit_)), 0);
+      for (std::size_t first = 0, end = 0; first < of_bin.size(); first = end) {
+        while (end < of_bin.size() && of_bin[end] == of_bin[first]) ++end;
+        const double part = static_cast<double>(end - first) / static_cast<double>(ranks);
+        const auto shift = static_cast<std::size_t>(rounded_up(of_bin[first], unit_));
+        for (std::size_t i = 0; i < probability_.size(); ++i) next[i + shift] += part * probability_[i];
+      }
+      probability_ = std::move(next);
+    }
+  }
+  /// P(T >= sum).
+  double tail(std::int64_t sum) const {
+    double tail = 0;  // from the smallest on
+    for (std::size_t i = probability_.size(); i-- > static_cast<std::size_t>(rounded_up(sum, unit_));)
+      tail += probability_[i];
+    return std::min(1.0, tail);
+  }
+
+  static constexpr std::size_t most_draws =
+      1024;  ///< ranks * bins; beyond, units would be coarse, and it matters least
+
+ private:
+  static constexpr std::int64_t most_work = 1 << 23;
+  static std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return value / unit + (value % unit > 0); }
+
+  std::int64_t unit_ = 1;
+  std::vector<double> probability_;  ///< of each sum, in units
+};
+
+/// The delays, but none longer than the largest of a typical bin. Which rank a delay is dealt out to does not change
+/// that limit, so what is tested with it is as valid.
+std::vector<std::int64_t> limited(std::vector<std::int64_t> rows, std::size_t bins) {
+  std::vector<std::int64_t> largest(bins, 0);
+  for (std::size_t i = 0; i < rows.size(); ++i) largest[i % bins] = std::max(largest[i % bins], rows[i]);
+  std::erase(largest, 0);
+  if (largest.empty()) return rows;
+  const std::int64_t limit = lower_median(largest);
+  for (std::int64_t& value : rows) value = std::min(value, limit);
+  return rows;
+}
+
+}  // namespace
+
+std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std::size_t bins) {
+  constexpr std::size_t fewest = 16;
+  while (bins / 2 >= fewest && bins % 2 == 0 && mean_autocorrelation(caused, ranks, bins) >= 0.1) {
+    // Pair (r, b), (r, b + 1) lies at 2i, 2i + 1 for the i-th entry of the result.
+    for (std::size_t i = 0; i < ranks * bins / 2; ++i) caused[i] = caused[2 * i] + caused[2 * i + 1];
+    bins /= 2;
+    caused.resize(ranks * bins);
+  }
+  return bins;
+}
+
+std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
+  std::vector<double> p_values = bounds_of_sums(caused, ranks, bins);
+  if (caused.size() > SumDistribution::most_draws) return p_values;
+  const SumDistribution sums(caused, ranks, bins);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const auto row = caused.subspan(r * bins, bins);
+    const double tail = sums.tail(std::accumulate(row.begin(), row.end(), std::int64_t{0}));
+    p_values[r] = std::max(std::min(p_values[r], tail), std::numeric_limits<double>::min());
+  }
+  return p_values;
 }
 
 std::vector<double> p_values_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins) {
@@ -133,6 +190,30 @@ double sign_test(std::size_t one, std::size_t all) {
                      n * std::numbers::ln2);
   }
   return std::min(1.0, 2 * tail);
+}
+
+double rank_sum_test(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  if (a.empty() || b.empty()) return 1;
+  std::vector<std::int64_t> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  std::sort(all.begin(), all.end());
+  const auto m = static_cast<double>(a.size()), n = static_cast<double>(b.size()), count = m + n;
+  double ties = 0;
+  for (auto first = all.begin(), end = first; first != all.end(); first = end) {
+    end = std::upper_bound(first, all.end(), *first);
+    const auto tied = static_cast<double>(end - first);
+    ties += tied * tied * tied - tied;
+  }
+  double rank_sum = 0;  // equal values share the mean of their ranks
+  for (const std::int64_t value : a) {
+    const auto [first, end] = std::equal_range(all.begin(), all.end(), value);
+    rank_sum += static_cast<double>((first - all.begin()) + (end - all.begin()) + 1) / 2;
+  }
+  const double variance = m * n / 12 * (count + 1 - ties / (count * (count - 1)));
+  if (variance <= 0) return 1;
+  const double deviation = std::abs(rank_sum - m * (count + 1) / 2);
+  const double least = 2 * std::exp(std::lgamma(m + 1) + std::lgamma(n + 1) - std::lgamma(count + 1));
+  return std::min(1.0, std::max(least, std::erfc(deviation / std::sqrt(2 * variance))));
 }
 
 }  // namespace nsys_explain::analysis

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "finding_sizes.hpp"
-#include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
@@ -217,28 +217,55 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   findings.push_back(std::move(finding));
 }
 
-std::vector<Finding> unproven_findings(std::span<const UnprovenStraggler> unproven) {
-  std::vector<Finding> findings;
-  for (const UnprovenStraggler& one : unproven) {
-    Straggler who;
-    who.level = one.level;
-    who.place = one.place;
-    who.trace_ranks = one.trace_ranks;
-    who.trace_rank = one.trace_ranks.front();
-    findings.push_back(
-        {"unproven-straggler",
-         FindingSeverity::low,
-         fmt::format("{} seems to make the others wait ({:.1f}% of all GPU time), but {} steps are too few to prove it",
-                     culprit_name(who), 100 * one.cost_share, one.steps),
-         {fmt::format("were it like its peers, it would take this much longer and cost this much with a probability "
-                      "of at most {:.1e}; a verdict takes {:.1e}, so that a job whose ranks are alike names nobody",
-                      one.p_value, one.verdict_p_value),
-          fmt::format("if all steps are like these, {} prove it", one.steps_needed)},
-         fmt::format("capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and "
-                     "compare delay_cost_ns and own_lateness_ns by trace rank in table steps",
-                     one.steps_needed)});
+namespace {
+
+Finding unproven_finding(const SuspectedStraggler& suspect) {
+  const Straggler& who = suspect.late;
+  return {
+      "unproven-straggler",
+      FindingSeverity::low,
+      fmt::format("{} seems to make the others wait ({:.1f}% of all GPU time), but {} steps are too few to prove it",
+                  culprit_name(who), 100 * who.cost_share, suspect.steps),
+      {fmt::format("were it like its peers, it would take this much longer and cost this much with a probability "
+                   "of at most {:.1e}; a verdict takes {:.1e}, so that a job whose ranks are alike names nobody",
+                   who.p_value, suspect.verdict_p_value),
+       fmt::format("if all steps are like these, {} prove it", suspect.steps_needed)},
+      fmt::format("capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and "
+                  "compare delay_cost_ns and own_lateness_ns by trace rank in table steps",
+                  suspect.steps_needed)};
+}
+
+Finding hidden_finding(const SuspectedStraggler& suspect) {
+  const Straggler& who = suspect.late;
+  return {
+      "hidden-straggler",
+      std::max(FindingSeverity::medium, severity_of(suspect.hidden_cost_share, severe_cost)),
+      fmt::format("{} is late, too, but nobody waits for it behind trace rank{} {}: mend both, or it costs about "
+                  "{:.1f}% of the GPU time that is left",
+                  culprit_name(who), suspect.behind.size() > 1 ? "s" : "", fmt::join(suspect.behind, ", "),
+                  100 * suspect.hidden_cost_share),
+      {fmt::format("were it like its peers, it would take this much longer with a probability of at most {:.1e}; in "
+                   "the steps in which it does, a straggler takes longer still",
+                   who.p_value),
+       "the cost is an estimate, rather too low: by how much it is behind everybody else, at the rate at which the "
+       "stragglers' lateness costs now (columns own_lateness_ns and delay_cost_ns of table steps); what its host does "
+       "while its GPU waits anyway costs nothing yet"},
+      advice(who.cause, who.part)};
+}
+
+}  // namespace
+
+void add_suspect_findings(const JobReport& report, std::vector<Finding>& findings) {
+  for (const SuspectedStraggler& suspect : report.suspects) {
+    const bool hidden = suspect.doubt == Doubt::hidden;
+    Finding finding = hidden ? hidden_finding(suspect) : unproven_finding(suspect);
+    if (suspect.late.cause != Cause::unknown) {
+      finding.evidence.push_back(fmt::format("{}, most likely because {}", pattern_name(suspect.late.pattern),
+                                             cause_meaning(suspect.late.cause)));
+    }
+    finding.evidence.insert(finding.evidence.end(), suspect.late.evidence.begin(), suspect.late.evidence.end());
+    findings.push_back(std::move(finding));
   }
-  return findings;
 }
 
 }  // namespace nsys_explain::analysis

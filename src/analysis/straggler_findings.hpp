@@ -10,6 +10,9 @@ namespace nsys_explain::analysis {
 /// cause.
 void add_straggler_findings(const JobReport& report, std::vector<Finding>& findings);
 
+/// One finding per suspect: what would prove it, or what it would cost.
+void add_suspect_findings(const JobReport& report, std::vector<Finding>& findings);
+
 /// One finding where delays cost much, but now one trace rank has them, now another: what that jitter costs, without a
 /// culprit.
 void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& findings);

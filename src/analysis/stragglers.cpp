@@ -23,13 +23,22 @@ std::string describe_balance(const StageBalance& stage) {
       ms(stage.kernel_ns - stage.shared_ns));
 }
 
-Straggler describe(const Place& place, double p_value, std::span<const RankSummary> ranks, const Totals& totals,
-                   const JobDelays& delays) {
+/// What the delays of a place cost, as a share of all trace ranks' window time.
+double cost_share_of(const Place& place, std::span<const RankSummary> ranks) {
+  Nanoseconds windows = 0, cost = 0;
+  for (const RankSummary& rank : ranks) windows += rank.budget.window_ns;
+  for (const std::size_t r : place.ranks) cost += ranks[r].delay_cost_ns;
+  return windows > 0 ? static_cast<double>(cost) / static_cast<double>(windows) : 0;
+}
+
+/// All but evidence of its being no chance, pattern and cause.
+Straggler describe(const Place& place, double p_value, std::span<const RankSummary> ranks, const Totals& totals) {
   Straggler straggler;
   straggler.level = place.level;
   straggler.place = place.name;
   straggler.also = place.also;
   straggler.p_value = p_value;
+  straggler.cost_share = cost_share_of(place, ranks);
   const std::size_t worst =
       *std::max_element(place.ranks.begin(), place.ranks.end(),
                         [&](std::size_t a, std::size_t b) { return ranks[a].delay_cost_ns < ranks[b].delay_cost_ns; });
@@ -62,6 +71,12 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
         fmt::format("in {} of them at least half of its lateness was its own work, {:.3f} ms on average", own_last,
                     static_cast<double>(caused_lateness_ns) * 1e-6 / static_cast<double>(own_last)));
   }
+  return straggler;
+}
+
+/// What rules chance out.
+void add_proof(const Place& place, const JobDelays& delays, Straggler& straggler) {
+  const double p_value = straggler.p_value;
   if (slow_by_kernels(place, delays) == p_value) {
     double ratio = 0;
     for (const std::size_t r : place.ranks) ratio += delays.speed[r].ratio / static_cast<double>(place.ranks.size());
@@ -69,31 +84,24 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
         fmt::format("kernels of equal name, grid and block take {:.3f} times as long as on its peers (tables gpu_speed "
                     "and kernel_peers), with a probability of {} by chance",
                     ratio, p_value < 1e-16 ? "less than 1e-16" : fmt::format("{:.1e}", p_value)));
-    return straggler;
+    return;
   }
   if (const StageBalance* stage = find_overfull_stage(delays, place.ranks)) {
     straggler.evidence.push_back(describe_balance(*stage));
-    if (stage->p_value == p_value) return straggler;
+    if (stage->p_value == p_value) return;
   }
   straggler.evidence.push_back(
       fmt::format("were it like its peers, it would take this much longer and cost this much with a probability of "
                   "at most {:.1e} ({} {})",
                   p_value, delays.bins, delays.by_step ? "spans of whole steps" : "spans of time"));
-  return straggler;
-}
-
-/// What the delays of a place cost, as a share of all trace ranks' window time.
-double cost_share_of(const Place& place, std::span<const RankSummary> ranks) {
-  Nanoseconds windows = 0, cost = 0;
-  for (const RankSummary& rank : ranks) windows += rank.budget.window_ns;
-  for (const std::size_t r : place.ranks) cost += ranks[r].delay_cost_ns;
-  return windows > 0 ? static_cast<double>(cost) / static_cast<double>(windows) : 0;
 }
 
 /// A slow trace rank with what its transfers cost: its own delays, and those of all that are late by them.
 Straggler describe_slow_rank(const SlowRank& slow, double p_value, std::span<const RankSummary> ranks,
                              const Totals& totals, const JobDelays& delays) {
-  Straggler culprit = describe({Level::gpu, "", {slow.rank}, {}}, p_value, ranks, totals, delays);
+  const Place itself{Level::gpu, "", {slow.rank}, {}};
+  Straggler culprit = describe(itself, p_value, ranks, totals);
+  add_proof(itself, delays, culprit);
   const Place late = late_with(slow, delays);
   std::vector<std::int32_t> others;
   for (const std::size_t r : std::span(late.ranks).subspan(1)) {
@@ -120,37 +128,140 @@ std::vector<Straggler> describe_culprits(std::span<const std::size_t> needed, st
       p_value = std::min(p_value, p_values[p]);
       continue;
     }
-    culprits.push_back(describe(places[p], p_values[p], ranks, totals, delays));
-    culprits.back().cost_share = cost_share_of(places[p], ranks);
+    culprits.push_back(describe(places[p], p_values[p], ranks, totals));
+    add_proof(places[p], delays, culprits.back());
   }
   for (const auto& [slow, p_value] : slow_ranks)
     culprits.push_back(describe_slow_rank(*slow, p_value, ranks, totals, delays));
   return culprits;
 }
 
+bool share_trace_ranks(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+}
+
+/// Nobody that the stragglers cover already.
+bool is_new(const SuspectedStraggler& suspect, std::span<const Straggler> named) {
+  return std::none_of(named.begin(), named.end(), [&](const Straggler& straggler) {
+    return share_trace_ranks(straggler.trace_ranks, suspect.late.trace_ranks);
+  });
+}
+
 /// Places that steps enough to tell would probably prove: costly, and none of their trace ranks named yet.
-std::vector<UnprovenStraggler> find_unproven(std::span<const RankSummary> ranks, std::span<const Place> places,
-                                             std::span<const double> p_values, std::span<const Straggler> named,
-                                             double limit, const JobDelays& delays, const StragglerCriteria& criteria) {
-  std::vector<UnprovenStraggler> unproven;
-  for (const std::size_t p : explaining_places(places, p_values, delays)) {
-    UnprovenStraggler one{places[p].level, places[p].name, {}, cost_share_of(places[p], ranks),
-                          p_values[p],     limit,          0,  0};
-    for (const std::size_t r : places[p].ranks) one.trace_ranks.push_back(ranks[r].trace_rank);
-    const bool explained = std::any_of(named.begin(), named.end(), [&](const Straggler& straggler) {
-      return std::find_first_of(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), one.trace_ranks.begin(),
-                                one.trace_ranks.end()) != straggler.trace_ranks.end();
-    });
-    if (explained || one.cost_share < criteria.unproven_cost_share) continue;
+std::vector<SuspectedStraggler> find_unproven(std::span<const RankSummary> ranks, const Totals& totals,
+                                              std::span<const Place> places, const Probabilities& probabilities,
+                                              std::span<const Straggler> named, const JobDelays& delays,
+                                              const StragglerCriteria& criteria) {
+  std::vector<SuspectedStraggler> unproven;
+  for (const std::size_t p : explaining_places(places, probabilities.likely, delays)) {
+    SuspectedStraggler one;
+    one.late = describe(places[p], probabilities.likely[p], ranks, totals);
+    one.verdict_p_value = probabilities.limit[p];
+    if (!is_new(one, named) || one.late.cost_share < criteria.suspect_cost_share) continue;
     // The logarithm of the bound is a sum over independent bins, each of equally many steps.
     one.steps = static_cast<std::int64_t>(delays.steps);
     one.steps_needed = static_cast<std::int64_t>(
-        std::ceil(static_cast<double>(delays.steps) * std::log(limit) / std::log(one.p_value)));
+        std::ceil(static_cast<double>(delays.steps) * std::log(one.verdict_p_value) / std::log(one.late.p_value)));
     unproven.push_back(std::move(one));
   }
-  std::stable_sort(unproven.begin(), unproven.end(),
-                   [](const UnprovenStraggler& a, const UnprovenStraggler& b) { return a.cost_share > b.cost_share; });
+  std::stable_sort(unproven.begin(), unproven.end(), [](const SuspectedStraggler& a, const SuspectedStraggler& b) {
+    return a.late.cost_share > b.late.cost_share;
+  });
   return unproven;
+}
+
+/// What the latest of these ranks took longer than its peers, by bin.
+std::vector<Nanoseconds> greatest_excess(std::span<const std::size_t> ranks, const JobDelays& delays) {
+  std::vector<Nanoseconds> greatest(delays.bins, 0);
+  for (const std::size_t r : ranks)
+    for (std::size_t b = 0; b < delays.bins; ++b)
+      greatest[b] = std::max(greatest[b], delays.excess_work_ns[r * delays.bins + b]);
+  return greatest;
+}
+
+/// Who of the ranks is a straggler, or of one.
+std::vector<std::size_t> ranks_of(std::span<const Straggler> named, std::span<const RankSummary> ranks) {
+  std::vector<std::size_t> found;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const auto is_of = [&](const Straggler& straggler) {
+      return std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), ranks[r].trace_rank);
+    };
+    if (std::any_of(named.begin(), named.end(), is_of)) found.push_back(r);
+  }
+  return found;
+}
+
+/// The stragglers as what hides others.
+struct Shadow {
+  std::vector<std::size_t> ranks;        ///< of the stragglers, ascending
+  std::vector<Nanoseconds> lateness_ns;  ///< of the latest of them, by bin
+  double waiting = 0;                    ///< of all ranks together, per time that the latest of them is late
+  double windows_ns = 0;                 ///< of all ranks together
+};
+
+Shadow shadow_of(std::span<const Straggler> named, std::span<const RankSummary> ranks, const JobDelays& delays) {
+  Shadow shadow;
+  shadow.ranks = ranks_of(named, ranks);
+  shadow.lateness_ns = greatest_excess(shadow.ranks, delays);
+  double cost = 0, lateness = 0;
+  for (const RankSummary& rank : ranks) shadow.windows_ns += static_cast<double>(rank.budget.window_ns);
+  for (const Straggler& straggler : named) cost += static_cast<double>(straggler.delay_cost_ns);
+  for (const Nanoseconds of_bin : shadow.lateness_ns) lateness += static_cast<double>(of_bin);
+  if (lateness > 0) shadow.waiting = std::min(cost / lateness, static_cast<double>(ranks.size() - 1));
+  return shadow;
+}
+
+/// Cost share of a place that mostly takes longer where a straggler takes longer still, once the stragglers are mended:
+/// what it is behind everybody else, at the rate at which the stragglers' lateness costs now. 0 for other places.
+double hidden_cost_share(const Place& place, const Shadow& shadow, const JobDelays& delays) {
+  const std::size_t count = delays.role.size();
+  std::vector<std::size_t> others;
+  for (std::size_t r = 0; r < count; ++r) {
+    if (!std::binary_search(shadow.ranks.begin(), shadow.ranks.end(), r) &&
+        !std::binary_search(place.ranks.begin(), place.ranks.end(), r))
+      others.push_back(r);
+  }
+  const std::vector<Nanoseconds> of_place = greatest_excess(place.ranks, delays);
+  const std::vector<Nanoseconds> of_others = greatest_excess(others, delays);
+  Nanoseconds all = 0, covered = 0, behind = 0, mended = 0;
+  for (std::size_t b = 0; b < delays.bins; ++b) {
+    all += of_place[b];
+    covered += std::min(of_place[b], shadow.lateness_ns[b]);
+    behind += std::max<Nanoseconds>(0, of_place[b] - of_others[b]);
+    mended += std::max<Nanoseconds>(0, shadow.lateness_ns[b] - std::max(of_place[b], of_others[b]));
+  }
+  // Once mended, stragglers hold nobody up, themselves neither: everybody is done earlier by the same.
+  const double everybody = static_cast<double>(count) / static_cast<double>(count - 1);
+  const double left = shadow.windows_ns - everybody * shadow.waiting * static_cast<double>(mended);
+  if (2 * covered < all || left <= 0) return 0;
+  return std::min(1.0, shadow.waiting * static_cast<double>(behind) / left);
+}
+
+/// Places that take longer than their likes beyond chance, though nobody waits for them behind the stragglers.
+std::vector<SuspectedStraggler> find_hidden(std::span<const RankSummary> ranks, const Totals& totals,
+                                            std::span<const Place> places, const Probabilities& probabilities,
+                                            std::span<const Straggler> named, const JobDelays& delays,
+                                            const StragglerCriteria& criteria) {
+  if (named.empty()) return {};
+  const Shadow shadow = shadow_of(named, ranks, delays);
+  std::vector<SuspectedStraggler> hidden;
+  for (const std::size_t p : explaining_places(places, probabilities.longer, delays)) {
+    if (slow_rank_behind(places[p], delays) != nullptr) continue;
+    SuspectedStraggler one;
+    one.late = describe(places[p], probabilities.longer[p], ranks, totals);
+    one.late.first_ns = one.late.last_ns = no_time;
+    one.doubt = Doubt::hidden;
+    one.verdict_p_value = probabilities.limit[p];
+    one.steps = static_cast<std::int64_t>(delays.steps);
+    one.hidden_cost_share = hidden_cost_share(places[p], shadow, delays);
+    if (!is_new(one, named) || one.hidden_cost_share < criteria.suspect_cost_share) continue;
+    for (const std::size_t r : shadow.ranks) one.behind.push_back(ranks[r].trace_rank);
+    hidden.push_back(std::move(one));
+  }
+  std::stable_sort(hidden.begin(), hidden.end(), [](const SuspectedStraggler& a, const SuspectedStraggler& b) {
+    return a.hidden_cost_share > b.hidden_cost_share;
+  });
+  return hidden;
 }
 
 }  // namespace
@@ -158,13 +269,15 @@ std::vector<UnprovenStraggler> find_unproven(std::span<const RankSummary> ranks,
 Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays,
                       std::span<const Grouping> groupings, const StragglerCriteria& criteria) {
   const std::vector<Place> places = list_places(ranks.size(), groupings);
-  Probabilities probabilities{std::vector<double>(places.size(), 1), std::vector<double>(places.size(), 1)};
-  const auto tests = static_cast<double>(std::max<std::size_t>(1, places.size()));
-  const double limit = criteria.false_alarm_rate / tests;
+  const std::vector<double> nothing(places.size(), 1);
+  Probabilities probabilities{nothing, nothing, nothing, nothing};
+  const double limit = criteria.false_alarm_rate / static_cast<double>(std::max<std::size_t>(1, places.size()));
   const SlowRanks slow_ranks = proven_slow_ranks(delays, limit);
-  for (auto& likes : classes_of_likes(places, delays)) {
+  const std::vector<std::vector<std::size_t>> classes = classes_of_likes(places, delays);
+  for (std::vector<std::size_t> likes : classes) {
+    const auto tests = static_cast<double>(classes.size() * likes.size());
     leave_out_explained(slow_ranks, places, delays, likes);
-    test_class(likes, places, delays, limit, criteria.unproven_rate / tests, probabilities);
+    test_class(likes, places, delays, criteria.false_alarm_rate / tests, criteria.unproven_rate / tests, probabilities);
   }
   for (std::size_t p = 0; p < places.size(); ++p)
     for (const double p_value : {slow_by_kernels(places[p], delays), overfull_by_chance(places[p], delays)})
@@ -179,7 +292,10 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
   }
   std::stable_sort(named.stragglers.begin(), named.stragglers.end(),
                    [](const Straggler& a, const Straggler& b) { return a.delay_cost_ns > b.delay_cost_ns; });
-  named.unproven = find_unproven(ranks, places, probabilities.likely, named.stragglers, limit, delays, criteria);
+  named.suspects = find_unproven(ranks, totals, places, probabilities, named.stragglers, delays, criteria);
+  for (SuspectedStraggler& hidden :
+       find_hidden(ranks, totals, places, probabilities, named.stragglers, delays, criteria))
+    named.suspects.push_back(std::move(hidden));
   return named;
 }
 

@@ -21,38 +21,44 @@ std::vector<std::int64_t> rows_of(std::span<const std::int64_t> by_rank, std::sp
   return rows;
 }
 
-/// Bounds on the probability that these places, were they alike, both delay others as much and themselves take as much
-/// longer as they do. Cost alone does not tell: who is last for a reason of another kind (a process that nobody
-/// recorded, ends of collectives that differ) is charged with what noise adds, and never with what it takes away.
-std::vector<double> p_values_of(std::span<const std::size_t> chosen, std::span<const Place> places,
-                                const JobDelays& delays) {
-  std::vector<double> p_values(chosen.size(), 0);
-  for (const std::vector<std::int64_t>* by_rank : {&delays.cost_ns, &delays.excess_work_ns}) {
-    std::vector<std::int64_t> rows = rows_of(*by_rank, chosen, places, delays.bins);
-    // Steps are independent draws; spans of time need not be.
-    const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, chosen.size(), delays.bins);
-    const std::vector<double> p = p_values_of_rows(rows, chosen.size(), bins);
-    for (std::size_t i = 0; i < p.size(); ++i) p_values[i] = std::max(p_values[i], p[i]);
-  }
+/// Bounds on the probability that these places, were they alike, have as much of something as they do.
+std::vector<double> p_values_of(std::span<const std::int64_t> by_rank, std::span<const std::size_t> chosen,
+                                std::span<const Place> places, const JobDelays& delays) {
+  std::vector<std::int64_t> rows = rows_of(by_rank, chosen, places, delays.bins);
+  // Steps are independent draws; spans of time need not be.
+  const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, chosen.size(), delays.bins);
+  return p_values_of_rows(rows, chosen.size(), bins);
+}
+
+/// Likewise, that they both delay others as much and themselves take as much longer. Cost alone does not tell: who is
+/// last for a reason of another kind (a process that nobody recorded, ends of collectives that differ) is charged with
+/// what noise adds, and never with what it takes away.
+std::vector<double> p_values_of_delay(std::span<const std::size_t> chosen, std::span<const Place> places,
+                                      const JobDelays& delays) {
+  std::vector<double> p_values = p_values_of(delays.cost_ns, chosen, places, delays);
+  const std::vector<double> of_work = p_values_of(delays.excess_work_ns, chosen, places, delays);
+  for (std::size_t i = 0; i < p_values.size(); ++i) p_values[i] = std::max(p_values[i], of_work[i]);
   return p_values;
 }
 
 /// True where two ranks are late at different times, by more than the chance with which one trouble may hit now this,
-/// now that of them: they have less than half of their lateness in common, and one of them is ahead in most bins.
+/// now that of them: they have less than half of their lateness in common, and one of them is ahead in most bins, or
+/// ahead by much and the other by little.
 bool late_at_other_times(std::size_t a, std::size_t b, const JobDelays& delays) {
   constexpr double chance = 0.01;
   Nanoseconds common = 0, all = 0;
-  std::size_t ahead = 0, different = 0;
+  std::vector<std::int64_t> lead_of_a, lead_of_b;
   for (std::size_t bin = 0; bin < delays.bins; ++bin) {
     const Nanoseconds of_a = std::max<Nanoseconds>(0, delays.excess_work_ns[a * delays.bins + bin]);
     const Nanoseconds of_b = std::max<Nanoseconds>(0, delays.excess_work_ns[b * delays.bins + bin]);
     common += 2 * std::min(of_a, of_b);
     all += of_a + of_b;
-    if (of_a == of_b) continue;
-    ++different;
-    if (of_a > of_b) ++ahead;
+    if (of_a > of_b) lead_of_a.push_back(of_a - of_b);
+    if (of_b > of_a) lead_of_b.push_back(of_b - of_a);
   }
-  return 2 * common < all && sign_test(ahead, different) < chance;
+  const double p_value =
+      std::min(sign_test(lead_of_a.size(), lead_of_a.size() + lead_of_b.size()), rank_sum_test(lead_of_a, lead_of_b));
+  return 2 * common < all && p_value < chance / 2;
 }
 
 /// A place in which two culprits, each proven by itself, are late at other times than each other.
@@ -96,17 +102,22 @@ std::vector<std::vector<std::size_t>> classes_of_likes(std::span<const Place> pl
 
 void test_class(std::vector<std::size_t> members, std::span<const Place> places, const JobDelays& delays, double limit,
                 double mention_limit, Probabilities& probabilities) {
-  while (members.size() > 1) {
-    const std::vector<double> p = p_values_of(members, places, delays);
+  for (const std::size_t place : members) probabilities.limit[place] = limit;
+  const auto take_best = [&](const std::vector<double>& p, double up_to, std::vector<double>& into) {
     const auto best = std::min_element(p.begin(), p.end()) - p.begin();
-    const std::size_t place = members[static_cast<std::size_t>(best)];
-    const double p_value = p[static_cast<std::size_t>(best)];
-    if (p_value > limit) {
-      if (p_value <= mention_limit && delays.by_step) probabilities.likely[place] = p_value;
-      return;
-    }
-    probabilities.proven[place] = p_value;
+    if (p[static_cast<std::size_t>(best)] > up_to) return false;
+    into[members[static_cast<std::size_t>(best)]] = p[static_cast<std::size_t>(best)];
     members.erase(members.begin() + best);
+    return true;
+  };
+  while (members.size() > 1) {
+    const std::vector<double> p = p_values_of_delay(members, places, delays);
+    if (take_best(p, limit, probabilities.proven)) continue;
+    if (delays.by_step) take_best(p, mention_limit, probabilities.likely);
+    break;
+  }
+  while (members.size() > 1 &&
+         take_best(p_values_of(delays.excess_work_ns, members, places, delays), limit, probabilities.longer)) {
   }
 }
 

@@ -13,13 +13,16 @@ namespace nsys_explain::analysis {
 /// shares were compared with themselves over time, and that makes them alike.
 std::vector<std::vector<std::size_t>> classes_of_likes(std::span<const Place> places, const JobDelays& delays);
 
-/// What chance has to say about each place.
+/// What chance has to say about each place; by index of the place.
 struct Probabilities {
   std::vector<double> proven;  ///< up to the limit of verdicts; 1 above
   std::vector<double> likely;  ///< above that, up to the limit of a mention; 1 elsewhere
+  std::vector<double> longer;  ///< of places that neither is said of: of the work alone, up to the limit of verdicts
+  std::vector<double> limit;   ///< of verdicts
 };
 
-/// Takes one culprit after the other out of a class, down to the first that is not proven.
+/// Takes one culprit after the other out of a class, down to the first that is not proven; of the others those that
+/// take longer, whatever it costs.
 void test_class(std::vector<std::size_t> members, std::span<const Place> places, const JobDelays& delays, double limit,
                 double mention_limit, Probabilities& probabilities);
 

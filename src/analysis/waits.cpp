@@ -70,6 +70,10 @@ void compute_waits(MatchedBlock& block, const ClockKnowledge& clock) {
   }
 }
 
+bool stayed_for_last(const Instance& instance, const InstanceArrival& member) {
+  return member.exit_ns + resolution_factor * instance.skew_uncertainty_ns >= instance.last_enter_ns;
+}
+
 void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns) {
   const Nanoseconds lateness = member.enter_ns - instance.first_enter_ns;
   member.own_lateness_ns = std::clamp<Nanoseconds>(excess_work_ns, 0, lateness);
@@ -88,7 +92,8 @@ void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> me
     }
   }
   const Nanoseconds saved = instance.last_enter_ns - std::max(second, instance.last_enter_ns - own);
-  for (const InstanceArrival& member : members) instance.caused_wait_ns += std::min(member.wait_ns, saved);
+  for (const InstanceArrival& member : members)
+    if (stayed_for_last(instance, member)) instance.caused_wait_ns += std::min(member.wait_ns, saved);
 }
 
 }  // namespace nsys_explain::analysis

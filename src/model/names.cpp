@@ -58,6 +58,10 @@ std::string place_text(const PlaceName& place) {
   return text + ' ' + place.name;
 }
 
+std::string_view doubt_name(Doubt doubt) {
+  return doubt == Doubt::hidden ? "hidden" : "too_few_steps";
+}
+
 std::string_view level_name(Level level) {
   switch (level) {
     case Level::gpu:

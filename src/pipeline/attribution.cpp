@@ -71,6 +71,7 @@ Outcome outcome_of(Outcome outcome, const Instance& instance, const InstanceArri
   outcome.trace_rank = member.trace_rank;
   outcome.index = member.index;
   outcome.judged = analysis::has_lateness(instance) && member.trace_rank != instance.last_trace_rank &&
+                   analysis::stayed_for_last(instance, member) &&
                    member.wait_ns > analysis::resolution_factor * instance.skew_uncertainty_ns;
   return outcome;
 }

@@ -36,8 +36,8 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
 /// What the delays come to.
 struct Verdict {
   std::vector<RankSummary> ranks;
-  std::vector<Straggler> stragglers;  ///< with patterns, without causes
-  std::vector<analysis::UnprovenStraggler> unproven;
+  std::vector<Straggler> stragglers;         ///< with patterns, without causes
+  std::vector<SuspectedStraggler> suspects;  ///< likewise
   DelaySummary delay;
 };
 

@@ -155,8 +155,9 @@ std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::
 }  // namespace
 
 void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry, JobReport& report) {
+  const std::vector<Straggler*> late = everybody_late(report.stragglers, report.suspects);
   CollectedCases collected = collect_cases(communicator, inquiry.clock, inquiry.job, inquiry.cross,
-                                           inquiry.local_traces, inquiry.delays.role, report);
+                                           inquiry.local_traces, inquiry.delays.role, report, late);
   std::vector<analysis::StragglerCase> longest;
   for (const CasesOfStraggler& wait : collected.long_waits) longest.push_back(wait.cases.front());
   collected.long_waits.resize(analysis::waits_to_explain(report, longest));
@@ -174,7 +175,7 @@ void investigate_stragglers(const exchange::Communicator& communicator, const In
       tables.add_long_wait(all[s], divergence);
       continue;
     }
-    Straggler& straggler = report.stragglers[s];
+    Straggler& straggler = *late[s];
     analysis::CauseVerdict verdict;
     if (!analysis::late_by_transfers(report, inquiry.delays, straggler))
       verdict = analysis::decide_cause(all[s].cases, divergence);

@@ -28,7 +28,6 @@
 #include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/run_facts.hpp"
 #include "nsys_explain/analysis/stage_balance.hpp"
-#include "nsys_explain/analysis/stragglers.hpp"
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/pipeline/job.hpp"
@@ -136,6 +135,7 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.by_operation = analysis::summarise_operations(totals.operations);
   report.ranks = std::move(verdict.ranks);
   report.stragglers = std::move(verdict.stragglers);
+  report.suspects = std::move(verdict.suspects);
   report.delay = std::move(verdict.delay);
   report.nvlink = analysis::summarise_nvlink(rank_tables, job.trace_ranks, link_peaks);
   report.network = analysis::summarise_network(rank_tables, job.trace_ranks);
@@ -276,7 +276,6 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   });
   JobReport report;
   Attribution attribution;
-  std::vector<analysis::UnprovenStraggler> unproven;
   phases.collective("attributing waits", [&] {
     compute_waits(clock, ranks, cross);
     std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator, cross);
@@ -287,7 +286,6 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     const analysis::Totals totals = sum_waits(communicator, ranks, cross, std::move(instances));
     Verdict verdict = reach_verdict(communicator, ranks, summarise_ranks(communicator, ranks, local_traces, totals),
                                     totals, attribution, groupings);
-    unproven = std::move(verdict.unproven);
     report = make_report(ranks, clock.report, cross, totals, std::move(verdict), std::move(links),
                          std::move(rank_tables), options.link_peaks);
     report.tables.push_back(analysis::level_sums_table(report.ranks, groupings));
@@ -307,7 +305,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
         gather_detail(communicator, cross, ranks, first_instances(report), instances_looked_into(report.tables));
     report.detail.steps = {report.delay.first_step, attribution.steps.start_ns, attribution.steps.end_ns};
     report.warnings = tidy_warnings(std::move(report.warnings));
-    report.findings = analysis::find_problems(report, analysis::unproven_findings(unproven));
+    report.findings = analysis::find_problems(report);
     if (job.only_shards) add_partial_finding(report);
     add_job_tables(report);
   });

@@ -38,7 +38,7 @@ struct ProgramPlace {
 
 /// One instance proposed as a case. Trivially copyable.
 struct Proposal {
-  std::int32_t straggler = nobody;  ///< index into the report's stragglers
+  std::int32_t straggler = nobody;  ///< index into the list of those who are late
   std::int32_t span = 0;
   std::int64_t instance = 0;
   Nanoseconds last_enter_ns = 0;
@@ -107,10 +107,9 @@ std::vector<Proposal> choose_kind(std::vector<Proposal> proposals) {
   return proposals;
 }
 
-std::int32_t span_of(Nanoseconds time_ns, const Straggler& straggler) {
-  if (straggler.first_ns == no_time) return 0;  // never last by its own work
-  const double length = static_cast<double>(straggler.last_ns - straggler.first_ns) + 1;
-  const double share = static_cast<double>(time_ns - straggler.first_ns) / length;
+std::int32_t span_of(Nanoseconds time_ns, Nanoseconds first_ns, Nanoseconds last_ns) {
+  const double length = static_cast<double>(last_ns - first_ns) + 1;
+  const double share = static_cast<double>(time_ns - first_ns) / length;
   return static_cast<std::int32_t>(std::clamp(share, 0.0, 0.999999) * static_cast<double>(case_spans));
 }
 
@@ -175,10 +174,10 @@ struct StragglerNumbers {
   std::map<std::int32_t, std::int32_t> by_instance;   ///< but for places of several trace ranks with peers elsewhere
 };
 
-StragglerNumbers number_stragglers(const JobReport& report, const JobRanks& job, const RoleOfRank& role_of) {
+StragglerNumbers number_stragglers(std::span<Straggler* const> late, const JobRanks& job, const RoleOfRank& role_of) {
   StragglerNumbers numbers;
-  for (std::size_t s = 0; s < std::min(report.stragglers.size(), most_stragglers); ++s) {
-    const Straggler& straggler = report.stragglers[s];
+  for (std::size_t s = 0; s < std::min(late.size(), most_stragglers); ++s) {
+    const Straggler& straggler = *late[s];
     const bool peers = !peers_elsewhere(straggler, job, role_of).empty();
     if (peers) numbers.by_work.emplace(straggler.trace_rank, static_cast<std::int32_t>(s));
     if (!peers || straggler.trace_ranks.size() == 1)
@@ -192,12 +191,19 @@ StragglerNumbers number_stragglers(const JobReport& report, const JobRanks& job,
 /// rank whose work was longest, beyond that of ranks of its role at the same place of the program.
 void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const Straggler& straggler,
                           std::span<const std::int64_t> first_instance, Proposal proposal, Shortlist& shortlist) {
+  if (rank.path.arrivals.empty()) return;
+  const auto job_time = [&](const analysis::PathArrival& arrival) {
+    return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, arrival.enter_ns);
+  };
+  const bool was_last = straggler.first_ns != no_time;  // by its own work
+  const Nanoseconds first_ns = was_last ? straggler.first_ns : job_time(rank.path.arrivals.front());
+  const Nanoseconds last_ns = was_last ? straggler.last_ns : job_time(rank.path.arrivals.back());
   for (const analysis::PathArrival& arrival : rank.path.arrivals) {
     if (!arrival.compared || !arrival.matched || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
     proposal.instance =
         first_instance[static_cast<std::size_t>(arrival.outcome.communicator)] + arrival.outcome.sequence;
-    proposal.last_enter_ns = clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, arrival.enter_ns);
-    proposal.span = span_of(proposal.last_enter_ns, straggler);
+    proposal.last_enter_ns = job_time(arrival);
+    proposal.span = span_of(proposal.last_enter_ns, first_ns, last_ns);
     proposal.caused_wait_ns = proposal.own_lateness_ns = arrival.excess_work_ns;
     proposal.members[0] = {proposal.last_enter_ns, arrival.work_ns, rank.trace_rank, 0};
     proposal.member_count = 1;
@@ -208,8 +214,9 @@ void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const
 }
 
 Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank& cross,
-                  const std::vector<LocalTrace>& local_traces, const RoleOfRank& role_of, const JobReport& report) {
-  const StragglerNumbers numbers = number_stragglers(report, job, role_of);
+                  const std::vector<LocalTrace>& local_traces, const RoleOfRank& role_of, const JobReport& report,
+                  std::span<Straggler* const> late) {
+  const StragglerNumbers numbers = number_stragglers(late, job, role_of);
   const std::vector<std::int64_t> first_instance = first_instances(report);
   Shortlist shortlist;
   for (const LocalTrace& trace : local_traces) {
@@ -218,8 +225,8 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
       for (auto found = first; found != end; ++found) {
         Proposal proposal;
         proposal.straggler = found->second;
-        propose_longest_work(clock, rank, report.stragglers[static_cast<std::size_t>(found->second)], first_instance,
-                             proposal, shortlist);
+        propose_longest_work(clock, rank, *late[static_cast<std::size_t>(found->second)], first_instance, proposal,
+                             shortlist);
       }
     }
   }
@@ -231,9 +238,10 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
       propose_instance(block, instance, {}, role_of, proposal, shortlist);
       const auto found = numbers.by_instance.find(instance.last_trace_rank);
       if (found == numbers.by_instance.end()) continue;
-      const Straggler& straggler = report.stragglers[static_cast<std::size_t>(found->second)];
+      const Straggler& straggler = *late[static_cast<std::size_t>(found->second)];
       proposal.straggler = found->second;
-      proposal.span = span_of(instance.last_enter_ns, straggler);
+      if (straggler.first_ns != no_time)  // else never last by its own work
+        proposal.span = span_of(instance.last_enter_ns, straggler.first_ns, straggler.last_ns);
       propose_instance(block, instance, straggler.trace_ranks, role_of, proposal, shortlist);
     }
   }
@@ -303,7 +311,8 @@ void answer(std::int32_t number, const Proposal& proposal, const ClockReport& cl
 std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::Communicator& communicator,
                                                                 const ClockReport& clock, const JobRanks& job,
                                                                 const std::vector<LocalTrace>& local_traces,
-                                                                const RoleOfRank& role_of, const JobReport& report,
+                                                                const RoleOfRank& role_of,
+                                                                std::span<Straggler* const> late,
                                                                 const std::vector<Proposal>& proposals) {
   std::map<std::int32_t, const LocalRank*> local_ranks;
   for (const LocalTrace& trace : local_traces) {
@@ -314,7 +323,7 @@ std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::
     const Proposal& proposal = proposals[p];
     std::vector<std::int32_t> at_place;
     if (proposal.place.known()) {
-      at_place = members_at_place(report.stragglers[static_cast<std::size_t>(proposal.straggler)], job, role_of);
+      at_place = members_at_place(*late[static_cast<std::size_t>(proposal.straggler)], job, role_of);
     }
     answer(static_cast<std::int32_t>(p), proposal, clock, job, local_ranks, at_place, answers);
   }
@@ -328,36 +337,37 @@ std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::
 
 CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
-                             const std::vector<std::uint64_t>& roles, const JobReport& report) {
+                             const std::vector<std::uint64_t>& roles, const JobReport& report,
+                             std::span<Straggler* const> late) {
   const auto role_of = [&](std::int32_t trace_rank) { return roles[job.index_of(trace_rank)]; };
-  const std::vector<Proposal> mine = propose(clock, job, cross, local_traces, role_of, report).proposals();
+  const std::vector<Proposal> mine = propose(clock, job, cross, local_traces, role_of, report, late).proposals();
   Shortlist shortlist;
   for (const Proposal& proposal : communicator.all_gather(std::span<const Proposal>(mine)).values) {
     shortlist.offer(proposal);
   }
   const std::vector<Proposal> proposals = choose_kind(shortlist.proposals());
-  const auto members = ask_for_profiles(communicator, clock, job, local_traces, role_of, report, proposals);
+  const auto members = ask_for_profiles(communicator, clock, job, local_traces, role_of, late, proposals);
 
   CollectedCases result;
-  for (std::size_t s = 0; s < std::min(report.stragglers.size(), most_stragglers); ++s) {
-    result.stragglers.push_back({report.stragglers[s].trace_rank, {}});
+  for (std::size_t s = 0; s < std::min(late.size(), most_stragglers); ++s) {
+    result.stragglers.push_back({late[s]->trace_rank, {}});
   }
   for (std::size_t p = 0; p < proposals.size(); ++p) {
     const Proposal& proposal = proposals[p];
-    const auto late = std::find_if(members[p].begin(), members[p].end(), [&](const auto& member) {
+    const auto culprit = std::find_if(members[p].begin(), members[p].end(), [&](const auto& member) {
       return member.trace_rank == proposal.members[0].trace_rank;
     });
-    if (late == members[p].end()) continue;
+    if (culprit == members[p].end()) continue;
     analysis::StragglerCase one;
     one.instance = proposal.instance;
     one.last_enter_ns = proposal.last_enter_ns;
     one.caused_wait_ns = proposal.caused_wait_ns;
     one.own_lateness_ns = proposal.own_lateness_ns;
-    one.straggler = *late;
+    one.straggler = *culprit;
     one.alike = proposal.alike != 0;
     if (!analysis::choose_peer(members[p], one)) continue;
     if (proposal.straggler == nobody) {
-      result.long_waits.push_back({late->trace_rank, {one}});
+      result.long_waits.push_back({culprit->trace_rank, {one}});
     } else {
       result.stragglers[static_cast<std::size_t>(proposal.straggler)].cases.push_back(one);
     }

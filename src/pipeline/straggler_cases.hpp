@@ -16,13 +16,13 @@ struct CasesOfStraggler {
   std::vector<analysis::StragglerCase> cases;
 };
 
-/// What is to be explained: stragglers, and single collectives that much waiting lies in.
+/// What is to be explained: those who are late, and single collectives that much waiting lies in.
 struct CollectedCases {
   std::vector<CasesOfStraggler> stragglers;
   std::vector<CasesOfStraggler> long_waits;  ///< one case each, longest wait first: the worst of the run, by whomever
 };
 
-/// Collective: for each straggler of the report (the first `most_stragglers`), out of each of `case_spans` equal spans
+/// Collective: for each of those who are late (the first `most_stragglers`), out of each of `case_spans` equal spans
 /// of the time in which it was late the instance that it delayed most, with what it and its median peer did before (a
 /// peer of its role, of which `roles` tells by index of the trace rank, if one is a member). Instead, for a straggler
 /// that is a place of several trace ranks, or where it shows more lateness: the arrival of its (costliest) trace rank
@@ -33,7 +33,8 @@ struct CollectedCases {
 /// Owners of blocks propose instances; everybody keeps the best of each span; holders of the members' profiles answer.
 CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
-                             const std::vector<std::uint64_t>& roles, const JobReport& report);
+                             const std::vector<std::uint64_t>& roles, const JobReport& report,
+                             std::span<Straggler* const> late);
 
 inline constexpr std::size_t most_stragglers = 8;
 inline constexpr std::size_t case_spans = 16;

@@ -8,13 +8,14 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-/// Collective: sets pattern and steps of the stragglers from what they took longer than their peers, step by step. Not
-/// from what that cost: beside a greater delay of somebody else the same lateness costs nothing.
+/// Collective: sets pattern and steps of those who are late from what they took longer than their peers, step by step.
+/// Not from what that cost: beside a greater delay of somebody else the same lateness costs nothing.
 void judge_patterns(const exchange::Communicator& communicator, const JobRanks& job, const Attribution& attribution,
-                    std::vector<Straggler>& stragglers) {
+                    const std::vector<Straggler*>& late) {
   const analysis::JobDelays& delays = attribution.delays;
   const std::size_t count = delays.by_step ? attribution.steps.start_ns.size() : delays.bins;
-  for (Straggler& straggler : stragglers) {
+  for (Straggler* const one : late) {
+    Straggler& straggler = *one;
     std::vector<std::int64_t> series(count, 0);
     const auto covers = [&](std::int32_t trace_rank) {
       return std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), trace_rank);
@@ -34,8 +35,8 @@ void judge_patterns(const exchange::Communicator& communicator, const JobRanks& 
     // What goes on anyway: the upper quartile, over other ranks and bins.
     std::vector<std::int64_t> others;
     for (std::size_t r = 0; r < job.numbers.size(); ++r) {
-      const auto named = std::any_of(stragglers.begin(), stragglers.end(), [&](const Straggler& s) {
-        return std::binary_search(s.trace_ranks.begin(), s.trace_ranks.end(), job.numbers[r]);
+      const auto named = std::any_of(late.begin(), late.end(), [&](const Straggler* s) {
+        return std::binary_search(s->trace_ranks.begin(), s->trace_ranks.end(), job.numbers[r]);
       });
       if (named) continue;
       const auto row = delays.excess_work_ns.begin() + static_cast<std::ptrdiff_t>(r * delays.bins);
@@ -99,8 +100,8 @@ Verdict reach_verdict(const exchange::Communicator& communicator, const JobRanks
   add_delays(attribution, verdict.ranks);
   analysis::Named named = analysis::find_stragglers(verdict.ranks, totals, attribution.delays, groupings);
   verdict.stragglers = std::move(named.stragglers);
-  verdict.unproven = std::move(named.unproven);
-  judge_patterns(communicator, job, attribution, verdict.stragglers);
+  verdict.suspects = std::move(named.suspects);
+  judge_patterns(communicator, job, attribution, everybody_late(verdict.stragglers, verdict.suspects));
   verdict.delay = summarise_delays(attribution, verdict.ranks, verdict.stragglers);
   return verdict;
 }

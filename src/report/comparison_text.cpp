@@ -14,8 +14,10 @@ namespace {
 
 constexpr double nanoseconds_per_second = 1e9;
 
+/// Never "-0.00%": what rounds to nothing has no sign.
 std::string percent_change(double ratio) {
-  return fmt::format("{:+.2f}%", 100 * (ratio - 1));
+  const double hundredths = std::round(1e4 * (ratio - 1));
+  return fmt::format("{:+.2f}%", hundredths == 0 ? 0.0 : hundredths / 100);
 }
 
 }  // namespace
@@ -56,10 +58,10 @@ std::vector<std::pair<std::string, std::vector<const Change*>>> by_topic(const C
 
 std::string gain_text(const Change& headline) {
   if (!headline.ratio()) return {};
-  const double gain = 1 / *headline.ratio() - 1;
-  if (!headline.estimate) return fmt::format("gain {:+.2f}%, its noise is not known", 100 * gain);
-  return fmt::format("gain {:+.2f}% (99% interval {:+.2f}% to {:+.2f}%)", 100 * gain,
-                     100 * (1 / headline.estimate->high - 1), 100 * (1 / headline.estimate->low - 1));
+  const std::string gain = percent_change(1 / *headline.ratio());
+  if (!headline.estimate) return fmt::format("gain {}, its noise is not known", gain);
+  return fmt::format("gain {} (99% interval {} to {})", gain, percent_change(1 / headline.estimate->high),
+                     percent_change(1 / headline.estimate->low));
 }
 
 std::string headline_text(const Comparison& comparison) {

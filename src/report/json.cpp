@@ -107,6 +107,18 @@ Json straggler(const Straggler& straggler) {
           {"evidence", straggler.evidence}};
 }
 
+Json suspect(const SuspectedStraggler& suspect) {
+  Json json = straggler(suspect.late);
+  const bool hidden = suspect.doubt == Doubt::hidden;
+  json["doubt"] = doubt_name(suspect.doubt);
+  json["verdict_p_value"] = suspect.verdict_p_value;
+  json["steps"] = suspect.steps;
+  json["steps_needed"] = hidden ? Json(nullptr) : Json(suspect.steps_needed);
+  json["hidden_cost_share"] = hidden ? Json(suspect.hidden_cost_share) : Json(nullptr);
+  json["behind"] = suspect.behind;
+  return json;
+}
+
 Json delay(const DelaySummary& delay) {
   return {{"wait_ns", delay.wait_ns},
           {"attributed_ns", delay.attributed_ns},
@@ -173,6 +185,7 @@ std::string to_json(const JobReport& report) {
   document["phases"] = phases_json(report);
   document["serving"] = serving_json(report);
   document["stragglers"] = array_of(report.stragglers, straggler);
+  document["suspects"] = array_of(report.suspects, suspect);
   document["delay"] = delay(report.delay);
   document["activity"] = activity_json(report.activity);
   document["nvlink"] = nvlink_json(report.nvlink);

@@ -116,6 +116,14 @@ std::string verdict(const JobReport& report, const Overview& overview) {
           "the times are impossible.",
           format_count(report.unjudged), format_count(report.instances));
     }
+    if (!report.suspects.empty()) {
+      const SuspectedStraggler& first = report.suspects.front();
+      return fmt::format(
+          "Unproven: {} seems to make the others wait ({:.1f}% of all GPU time), but {} are too few to rule out chance "
+          "({} more like these would prove it).",
+          culprit_name(first.late), 100 * first.late.cost_share, counted(first.steps, "step"),
+          format_count(std::max<std::int64_t>(1, first.steps_needed - first.steps)));
+    }
     if (report.instances > 0) return "No trace rank is significantly late.";
     if (report.ranks.size() == 1) return "There is only one trace rank: nobody to be late for.";
     const bool communicates = std::any_of(report.ranks.begin(), report.ranks.end(), [](const RankSummary& rank) {
@@ -145,6 +153,14 @@ std::vector<std::string> explanation(const JobReport& report, const Overview& ov
   for (const Straggler& straggler : overview.stragglers) {
     if (sentences.size() == explained_stragglers) break;
     sentences.push_back(explain(report, straggler));
+  }
+  for (const SuspectedStraggler& suspect : report.suspects) {
+    if (suspect.doubt != Doubt::hidden) continue;
+    sentences.push_back(
+        fmt::format("Behind {}, {} is late as well ({}), though nobody waits for it yet; cause: {} ({}).",
+                    overview.stragglers.size() == 1 ? "it" : "them", culprit_name(suspect.late), when(suspect.late),
+                    cause_name(suspect.late.cause), cause_meaning(suspect.late.cause)));
+    break;
   }
   if (report.instances == 0 || report.ranks.empty()) return sentences;
   const std::string waiting =

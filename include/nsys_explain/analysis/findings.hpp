@@ -7,8 +7,8 @@
 namespace nsys_explain::analysis {
 
 /// What the user should know and do, from the numbers of the report; most severe first. Every finding states the
-/// numbers that it rests on. Reads everything of the report but `findings`; of its
-/// tables those that the trace ranks made by themselves. `findings` are those made elsewhere.
-std::vector<Finding> find_problems(const JobReport& report, std::vector<Finding> findings = {});
+/// numbers that it rests on. Reads everything of the report but `findings`; of its tables those that the trace ranks
+/// made by themselves.
+std::vector<Finding> find_problems(const JobReport& report);
 
 }  // namespace nsys_explain::analysis

@@ -9,12 +9,15 @@
 namespace nsys_explain::analysis {
 
 /// For each rank a bound on the probability that it causes as much waiting as it does if all ranks were alike, that is,
-/// if in every bin the ranks' shares were dealt out at random. `caused[r * bins + b]` is what rank r caused in bin b.
+/// if in every bin the ranks' shares were dealt out at random. `caused[r * bins + b]` is what rank r caused in bin b,
+/// not below 0.
 ///
 /// Chernoff's bound for the sum T_r over independent bins: P(T >= T_r) <= min over L > 0 of
 /// exp(-L T_r) * product over b of (mean over s of exp(L x_sb)), taken over a grid of L. Free of assumptions on the
 /// distribution and good for groups of any size: a single long pause cannot be significant (1/ranks at best), a delay
-/// that recurs can. A bound is never 0.
+/// that recurs can. Where ranks * bins are few, the distribution of T itself (a convolution over the bins) gives the
+/// probability to within a rounding upwards: where k of n steps tell and the others are noise, the bound is
+/// ranks^-k at best, and the probability that times the chance of the noise. A result is never 0.
 std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins);
 
 /// Adds up neighbouring bins until what happens in one says nothing about the next (mean lag-1 autocorrelation
@@ -33,5 +36,10 @@ double p_value_of_set(std::span<const std::size_t> set, std::span<const std::int
 
 /// Two-sided probability that of `all` bins so many, or so few, go to one of two that are alike.
 double sign_test(std::size_t one, std::size_t all);
+
+/// Two-sided probability that two samples that are alike differ as much in the ranks of their values: Mann and
+/// Whitney's U, by the normal approximation with its correction for ties. 1 where a sample is empty; never below the
+/// probability of the most extreme order, so that tiny samples prove nothing.
+double rank_sum_test(std::span<const std::int64_t> a, std::span<const std::int64_t> b);
 
 }  // namespace nsys_explain::analysis

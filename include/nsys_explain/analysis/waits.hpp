@@ -29,12 +29,17 @@ inline bool has_lateness(const Instance& instance) {
   return instance.comparable && instance.feasible;
 }
 
+/// True where a member was still there when the last one entered, as far as the clocks tell. Who left before (the root
+/// of a broadcast, or who only sends to that of a reduce) did not wait for the last one: in Scalasca's terms, late
+/// broadcast and early reduce are waits of those who receive. Its wait_ns is nobody's fault.
+bool stayed_for_last(const Instance& instance, const InstanceArrival& member);
+
 /// Splits the lateness of one member: own is its work before this enter beyond that of its peers (algorithms.md 3.1;
 /// see path.hpp), at most the lateness; the rest was inherited.
 void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns);
 
 /// Caused wait of the last arriver of a resolved instance whose lateness has been split: how much the others' waiting
-/// shrinks if it had come without its own lateness (but not before the second-last).
+/// shrinks if it had come without its own lateness (but not before the second-last); of those who stayed for it.
 void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> members);
 
 }  // namespace nsys_explain::analysis

@@ -188,6 +188,28 @@ struct Straggler {
   std::vector<std::string> evidence;
 };
 
+/// Why one who takes longer than its peers is not called a straggler.
+enum class Doubt : std::uint8_t {
+  too_few_steps,  ///< it costs the others much, but chance does as much in so few steps
+  hidden,         ///< beyond chance, but behind a straggler's greater lateness: nobody waits for it yet
+};
+
+/// One who would be a straggler if there were more steps, or without those who are.
+struct SuspectedStraggler {
+  Straggler late;  ///< costs are those of today
+  Doubt doubt = Doubt::too_few_steps;
+  double verdict_p_value = 1;     ///< the largest that makes a verdict
+  std::int64_t steps = 0;         ///< looked at
+  std::int64_t steps_needed = 0;  ///< too_few_steps: as many make a verdict if all are like these
+  /// hidden: as Straggler::cost_share, of the GPU time that is left once the stragglers are mended. An estimate, and
+  /// rather too low: what a host does while its GPU waits costs nothing, until nobody waits any more.
+  double hidden_cost_share = 0;
+  std::vector<std::int32_t> behind;  ///< hidden: the stragglers' trace ranks, ascending
+};
+
+/// Stragglers, then suspects: all whose pattern and cause are of interest. The pointers hold as long as the lists do.
+std::vector<Straggler*> everybody_late(std::vector<Straggler>& stragglers, std::vector<SuspectedStraggler>& suspects);
+
 /// One collective in which much of the job's waiting lies, and why its last arriver was late.
 struct LongWait {
   std::int64_t instance = 0;     ///< row of collective_instances
@@ -309,6 +331,7 @@ struct JobReport {
   std::vector<OperationSummary> by_operation;
   std::vector<RankSummary> ranks;  ///< same order as trace_ranks
   std::vector<Straggler> stragglers;
+  std::vector<SuspectedStraggler> suspects;  ///< those with too few steps first; costliest first
   std::vector<LongWait>
       long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
   DelaySummary delay;

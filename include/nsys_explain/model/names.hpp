@@ -13,6 +13,7 @@ std::string_view rank_source_name(RankSource source);
 std::string_view clock_method_name(ClockMethod method);
 std::string_view pattern_name(Pattern pattern);
 std::string_view level_name(Level level);
+std::string_view doubt_name(Doubt doubt);
 std::string_view cause_name(Cause cause);
 std::string_view severity_name(FindingSeverity severity);
 std::string_view severity_name(Severity severity);

@@ -49,6 +49,18 @@ TEST(Pattern, Transient) {
   }
 }
 
+TEST(Pattern, PeriodicForAPartOfTheRun) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const std::size_t period = 2 + seed % 3, first = seed % 7, last = first + 5 * period;
+    const auto verdict = judge_pattern(
+        series(60, seed, [&](std::size_t s) { return s >= first && s <= last && (s - first) % period == 0; }), 0);
+    EXPECT_EQ(verdict.pattern, Pattern::periodic) << seed;
+    EXPECT_EQ(verdict.period, period);
+    EXPECT_EQ(verdict.first, first);
+    EXPECT_EQ(verdict.last, last);
+  }
+}
+
 TEST(Pattern, Periodic) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     const std::size_t period = 2 + seed % 7, phase = seed % period;

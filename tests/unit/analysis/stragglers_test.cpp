@@ -7,58 +7,9 @@
 #include <functional>
 
 #include "nsys_explain/analysis/findings.hpp"
-#include "nsys_explain/analysis/significance.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
-
-TEST(CausedWait, ARankThatCausesItInEveryBinIsOneInRanksToTheBins) {
-  // 4 ranks, 10 bins, all of it by rank 2: the bound tends to (1/4)^10.
-  std::vector<std::int64_t> caused(40, 0);
-  for (std::size_t b = 0; b < 10; ++b) caused[2 * 10 + b] = 1000;
-  const auto p = caused_wait_p_values(caused, 4, 10);
-  EXPECT_NEAR(p[2] / std::pow(0.25, 10), 1, 1e-6);
-  EXPECT_DOUBLE_EQ(p[0], 1);
-}
-
-TEST(CausedWait, OneLongPauseIsNoMoreThanOneInRanks) {
-  std::vector<std::int64_t> caused(8 * 16, 10);
-  caused[5 * 16 + 3] = 1'000'000'000;
-  EXPECT_GE(caused_wait_p_values(caused, 8, 16)[5], 1.0 / 8 - 1e-12);
-}
-
-TEST(CausedWait, BoundsTheTrueProbability) {
-  // One unit per bin goes to one of 4 ranks at random: the sum is binomial(16, 1/4).
-  // P(at least 10) = 0.001644..., by summation of the binomial.
-  std::vector<std::int64_t> caused(4 * 16, 0);
-  for (std::size_t b = 0; b < 16; ++b) caused[(b < 10 ? 0 : 1 + b % 3) * 16 + b] = 1;
-  const double p = caused_wait_p_values(caused, 4, 16)[0];
-  EXPECT_GE(p, 0.001644);
-  EXPECT_LE(p, 0.02);
-}
-
-TEST(CausedWait, IsABoundAndSoNeverZero) {
-  std::vector<std::int64_t> caused(16 * 512, 0);
-  std::fill_n(caused.begin(), 512, 1000);
-  const double p = caused_wait_p_values(caused, 16, 512)[0];  // 16^-512
-  EXPECT_GT(p, 0);
-  EXPECT_LT(p, 1e-300);
-}
-
-TEST(CausedWait, NothingCausedNothingClaimed) {
-  for (const double p : caused_wait_p_values(std::vector<std::int64_t>(32, 0), 2, 16)) EXPECT_DOUBLE_EQ(p, 1);
-}
-
-TEST(PoolBins, JoinsBinsThatDependOnEachOther) {
-  // Delays four bins long, at no fixed distance.
-  std::vector<std::int64_t> caused(2 * 64, 0);
-  for (std::size_t start : {0, 12, 20, 40}) std::fill_n(caused.begin() + static_cast<std::ptrdiff_t>(start), 4, 100);
-  EXPECT_EQ(pool_bins(caused, 2, 64), 16U);
-  EXPECT_EQ(caused[0], 400);
-  EXPECT_EQ(caused.size(), 32U);
-  std::vector<std::int64_t> steady(2 * 64, 7);
-  EXPECT_EQ(pool_bins(steady, 2, 64), 64U) << "a constant lateness is no dependence in time";
-}
 
 constexpr std::size_t case_bins = 64;
 
@@ -280,30 +231,126 @@ TEST(Stragglers, ASlowRankIsNamedThoughItAndItsPartnersAreLastInTurns) {
   EXPECT_TRUE(c.stragglers().empty());
 }
 
-TEST(Stragglers, TooFewStepsAreSaidToBeTooFew) {
-  // One of two, in each of 10 steps: 2^-10, and a verdict takes 1e-3 / 2, which 11 steps reach.
+/// One of two, in each of so many steps, by the same in each.
+Named one_of_two(std::size_t bins, std::size_t steps) {
   Case c(2);
-  c.delays.bins = c.delays.steps = 10;
-  c.delays.cost_ns.assign(2 * 10, 0);
-  c.delays.excess_work_ns.assign(2 * 10, 0);
-  for (std::size_t b = 0; b < 10; ++b) {
-    c.delays.cost_ns[b] = 10'000'000;
-    c.delays.excess_work_ns[b] = 10'000'000;
-  }
+  c.delays.bins = bins;
+  c.delays.steps = steps;
+  c.delays.cost_ns.assign(2 * bins, 0);
+  c.delays.excess_work_ns.assign(2 * bins, 0);
+  for (std::size_t b = 0; b < bins; ++b) c.delays.cost_ns[b] = c.delays.excess_work_ns[b] = 10'000'000;
   c.ranks[0].delay_cost_ns = 100'000'000;
-  const Named named = find_stragglers(c.ranks, c.totals, c.delays, {});
+  return find_stragglers(c.ranks, c.totals, c.delays, {});
+}
+
+TEST(Stragglers, TooFewStepsAreSaidToBeTooFew) {
+  // In each of 10 steps: 2^-10, and a verdict takes 1e-3 / 2, which 11 steps reach.
+  const Named named = one_of_two(10, 10);
   EXPECT_TRUE(named.stragglers.empty());
-  ASSERT_EQ(named.unproven.size(), 1U);
-  EXPECT_EQ(named.unproven[0].trace_ranks, (std::vector<std::int32_t>{0}));
-  EXPECT_NEAR(named.unproven[0].p_value, std::pow(0.5, 10) / 0.99, 1e-6) << "1% is spent on delays of limited length";
-  EXPECT_EQ(named.unproven[0].steps_needed, 11);
-  c.delays.steps = 1000;  // bins of 100 steps each: it is these that are too few
-  EXPECT_EQ(find_stragglers(c.ranks, c.totals, c.delays, {}).unproven[0].steps, 1000);
-  EXPECT_EQ(find_stragglers(c.ranks, c.totals, c.delays, {}).unproven[0].steps_needed, 1099);
-  EXPECT_DOUBLE_EQ(named.unproven[0].cost_share, 0.05);
-  const auto findings = unproven_findings(named.unproven);
+  ASSERT_EQ(named.suspects.size(), 1U);
+  const SuspectedStraggler& suspect = named.suspects[0];
+  EXPECT_EQ(suspect.doubt, Doubt::too_few_steps);
+  EXPECT_EQ(suspect.late.trace_ranks, (std::vector<std::int32_t>{0}));
+  EXPECT_NEAR(suspect.late.p_value, std::pow(0.5, 10) / 0.99, 1e-6) << "1% is spent on delays of limited length";
+  EXPECT_EQ(suspect.steps_needed, 11);
+  EXPECT_DOUBLE_EQ(suspect.verdict_p_value, 1e-3 / 2);
+  EXPECT_DOUBLE_EQ(suspect.late.cost_share, 0.05);
+  EXPECT_TRUE(one_of_two(11, 11).suspects.empty());
+  EXPECT_EQ(one_of_two(11, 11).stragglers.size(), 1U);
+  // Bins of 100 steps each: it is these that are too few.
+  EXPECT_EQ(one_of_two(10, 1000).suspects[0].steps, 1000);
+  EXPECT_EQ(one_of_two(10, 1000).suspects[0].steps_needed, 1099);
+
+  JobReport report;
+  report.suspects = named.suspects;
+  const auto findings = find_problems(report);
   ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "unproven-straggler");
   EXPECT_NE(findings[0].evidence[1].find("11 prove it"), std::string::npos);
+}
+
+TEST(Stragglers, TwoNodesNeedNoMoreStepsBecauseTheyHaveManyGpus) {
+  // One of two nodes in each of 14 steps, by another GPU of it in each: 2^-14 = 6.1e-5. Nodes have half of the 1e-3,
+  // and each of them half of that; shared by all 18 places alike it would be 5.6e-5.
+  Case c(16);
+  c.delays.bins = c.delays.steps = 14;
+  c.delays.cost_ns.assign(16 * 14, 0);
+  c.delays.excess_work_ns.assign(16 * 14, 0);
+  for (std::size_t b = 0; b < 14; ++b) {
+    const std::size_t entry = (8 + b % 8) * 14 + b;
+    c.delays.cost_ns[entry] = c.delays.excess_work_ns[entry] = 10'000'000;
+  }
+  for (std::size_t r = 8; r < 16; ++r) c.ranks[r].delay_cost_ns = 17'500'000;
+  std::vector<std::string> node_of_rank(8, "a");
+  node_of_rank.resize(16, "b");
+  const std::vector<Grouping> nodes{{Level::node, node_of_rank}};
+  const Named named = find_stragglers(c.ranks, c.totals, c.delays, nodes);
+  ASSERT_EQ(named.stragglers.size(), 1U);
+  EXPECT_EQ(named.stragglers[0].place, "b");
+}
+
+/// In every step rank 3 is late, and rank 6 by as much or less.
+Case made_hidden(const std::function<Nanoseconds(std::size_t bin)>& of_6) {
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b) {
+    c.delay(3, b, 49'000'000);  // and 7 ms of work
+    c.delays.excess_work_ns[6 * case_bins + b] = of_6(b);
+  }
+  return c;
+}
+
+TEST(Stragglers, WhoIsLateBehindAnotherIsNotForgotten) {
+  const Case c = made_hidden([](std::size_t) { return 4'000'000; });
+  const Named named = find_stragglers(c.ranks, c.totals, c.delays, {});
+  ASSERT_EQ(named.stragglers.size(), 1U);
+  EXPECT_EQ(named.stragglers[0].trace_rank, 3);
+  ASSERT_EQ(named.suspects.size(), 1U);
+  const SuspectedStraggler& hidden = named.suspects[0];
+  EXPECT_EQ(hidden.doubt, Doubt::hidden);
+  EXPECT_EQ(hidden.late.trace_ranks, (std::vector<std::int32_t>{6}));
+  EXPECT_EQ(hidden.behind, (std::vector<std::int32_t>{3}));
+  EXPECT_LT(hidden.late.p_value, 1e-10);
+  // Seven wait for each nanosecond. Mended, rank 3 saves all eight 3 of 7 ms in each of 64 steps, of 8 s; 4 ms are
+  // left.
+  EXPECT_NEAR(hidden.hidden_cost_share, 7 * 64 * 0.004 / (8 - 8 * 64 * 0.003), 1e-9);
+
+  JobReport report;
+  report.stragglers = named.stragglers;
+  report.suspects = named.suspects;
+  const auto findings = find_problems(report);
+  const auto finding =
+      std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.id == "hidden-straggler"; });
+  ASSERT_NE(finding, findings.end());
+  EXPECT_NE(finding->title.find("trace rank 6 is late, too, but nobody waits for it behind trace rank 3"),
+            std::string::npos);
+}
+
+TEST(Stragglers, LongerWorkThatNobodyWouldWaitForHidesBehindNobody) {
+  // Beyond all that rank 3 is late, and still nobody waits: it has the time.
+  const Case longer = made_hidden([](std::size_t) { return 40'000'000; });
+  EXPECT_TRUE(find_stragglers(longer.ranks, longer.totals, longer.delays, {}).suspects.empty());
+  // A little, like anybody.
+  const Case noise = made_hidden([](std::size_t b) { return static_cast<Nanoseconds>(anybody(b)) * 1000; });
+  EXPECT_TRUE(find_stragglers(noise.ranks, noise.totals, noise.delays, {}).suspects.empty());
+  // Nobody is late for others.
+  Case alone = made_hidden([](std::size_t) { return 4'000'000; });
+  std::fill(alone.delays.cost_ns.begin(), alone.delays.cost_ns.end(), 0);
+  EXPECT_TRUE(find_stragglers(alone.ranks, alone.totals, alone.delays, {}).suspects.empty());
+}
+
+TEST(Stragglers, AFewLongDelaysOfOneAndManyShortOnesOfAnotherAreNoPlace) {
+  // The same index on two nodes: one is late in each step, the other in every third, by four times as much. Neither is
+  // ahead in more steps than chance allows, but always by its own measure.
+  Case c(8);
+  for (std::size_t b = 0; b < 39; ++b) {
+    c.delay(1, b, 21'000'000 + static_cast<Nanoseconds>(anybody(b)) * 10'000);
+    if (b % 3 == 0) c.delay(5, b, 84'000'000);
+  }
+  const std::vector<Grouping> rails{{Level::rail, {"0", "1", "2", "3", "0", "1", "2", "3"}}};
+  const auto stragglers = c.stragglers(rails);
+  ASSERT_EQ(stragglers.size(), 2U);
+  EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{5}));
+  EXPECT_EQ(stragglers[1].trace_ranks, (std::vector<std::int32_t>{1}));
 }
 
 TEST(Stragglers, NoDelayNoVerdict) {

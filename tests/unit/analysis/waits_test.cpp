@@ -124,6 +124,22 @@ TEST(Waits, ASenderMayLeaveBeforeItsReceiverEnters) {
   EXPECT_EQ(block.arrivals[0].wait_ns, 100) << "it cannot have waited after it left";
 }
 
+TEST(Waits, WhoLeavesBeforeTheLastOneEntersDidNotWaitForIt) {
+  // A reduce to rank 1: rank 0 has sent its part and left before rank 2 came, the root waits until then. Of the 500
+  // that rank 2 is late, all its own work, only the root's 450 would vanish.
+  MatchedBlock block = block_of({member(0, 0, 100), member(1, 50, 620), member(2, 500, 600)});
+  block.instances[0].operation = Operation::reduce;
+  compute_all(block, {0, 0, 450});
+  EXPECT_FALSE(stayed_for_last(block.instances[0], block.arrivals[0]));
+  EXPECT_TRUE(stayed_for_last(block.instances[0], block.arrivals[1]));
+  EXPECT_EQ(block.arrivals[0].wait_ns, 100) << "as defined: until the last one enters, or its own exit";
+  EXPECT_EQ(block.arrivals[1].wait_ns, 450);
+  EXPECT_EQ(block.instances[0].caused_wait_ns, 450);
+  // 30 are within the clocks' uncertainty: it may have been there.
+  block.arrivals[0].exit_ns = 475;
+  EXPECT_TRUE(stayed_for_last(block.instances[0], block.arrivals[0]));
+}
+
 TEST(Waits, OwnLatenessIsAtMostTheLateness) {
   MatchedBlock block = block_of({member(0, 0, 1000), member(1, 500, 1000)});
   compute_all(block, {900, 900});

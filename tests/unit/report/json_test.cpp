@@ -213,14 +213,43 @@ TEST(Json, HoldsTheValuesOfTheReport) {
 
 TEST(Json, OfAnEmptyReportHasEmptyArrays) {
   const Json document = Json::parse(to_json(JobReport{}));
-  for (const char* key :
-       {"inputs", "trace_ranks", "communicators", "by_operation", "ranks", "stragglers", "findings", "warnings"}) {
+  for (const char* key : {"inputs", "trace_ranks", "communicators", "by_operation", "ranks", "stragglers", "suspects",
+                          "findings", "warnings"}) {
     EXPECT_EQ(document[key], Json::array()) << key;
   }
   EXPECT_TRUE(document["clock"]["residual"]["held_out_p50_ns"].is_null());
   EXPECT_EQ(document["clock"]["residual"]["histogram"], Json::array());
   EXPECT_EQ(document["clock"]["residual"]["by_class"], Json::array());
   EXPECT_TRUE(document["clock"]["smallest_skew_ns"].is_null());
+}
+
+TEST(Json, SuspectsAreStragglersWithADoubt) {
+  JobReport report = small_report();
+  SuspectedStraggler unproven;
+  unproven.late = report.stragglers[0];
+  unproven.verdict_p_value = 5e-4;
+  unproven.steps_needed = 11;
+  SuspectedStraggler hidden;
+  hidden.late = report.stragglers[0];
+  hidden.doubt = Doubt::hidden;
+  hidden.hidden_cost_share = 0.1;
+  hidden.behind = {3};
+  hidden.late.first_ns = no_time;
+  report.suspects = {unproven, hidden};
+  const Json document = Json::parse(to_json(report));
+  const Json& first = document["suspects"][0];
+  EXPECT_EQ(first["trace_rank"], 2);
+  EXPECT_EQ(first["cause"], "slow_kernel");
+  EXPECT_EQ(first["doubt"], "too_few_steps");
+  EXPECT_EQ(first["verdict_p_value"], 5e-4);
+  EXPECT_EQ(first["steps_needed"], 11);
+  EXPECT_TRUE(first["hidden_cost_share"].is_null());
+  const Json& second = document["suspects"][1];
+  EXPECT_EQ(second["doubt"], "hidden");
+  EXPECT_EQ(second["hidden_cost_share"], 0.1);
+  EXPECT_EQ(second["behind"], Json({3}));
+  EXPECT_TRUE(second["steps_needed"].is_null());
+  EXPECT_TRUE(second["first_ns"].is_null());
 }
 
 TEST(Json, NeverHoldsWhatJsonCannot) {

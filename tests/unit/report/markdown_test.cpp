@@ -137,6 +137,28 @@ TEST(Markdown, OfAJobWithoutStragglersSaysWhyWaitingHasNoCulprit) {
   EXPECT_THAT(to_markdown(report), HasSubstr("only one trace rank"));
 }
 
+TEST(Markdown, SaysWhoIsSuspected) {
+  JobReport report = small_report();
+  SuspectedStraggler suspect;
+  suspect.late = report.stragglers[0];
+  suspect.steps = 24;
+  suspect.steps_needed = 29;
+  report.suspects = {suspect};
+  EXPECT_THAT(unwrapped(to_markdown(report)), Not(HasSubstr("Unproven"))) << "somebody is proven";
+  report.stragglers.clear();
+  EXPECT_THAT(
+      unwrapped(to_markdown(report)),
+      HasSubstr("**Unproven: trace rank 2 seems to make the others wait (7.5% of all GPU time), but 24 steps are "
+                "too few to rule out chance (5 more like these would prove it).**"));
+  report = small_report();
+  suspect.doubt = Doubt::hidden;
+  suspect.late.trace_rank = 3;
+  report.suspects = {suspect};
+  EXPECT_THAT(unwrapped(to_markdown(report)),
+              HasSubstr("Behind it, trace rank 3 is late as well (persistent), though nobody waits for it yet; cause: "
+                        "slow_kernel"));
+}
+
 TEST(Markdown, OfAnEmptyReportSaysSo) {
   const std::string text = to_markdown(JobReport{});
   EXPECT_THAT(text, AllOf(HasSubstr("Nothing could be analysed"), HasSubstr("0 inputs")));

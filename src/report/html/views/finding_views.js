@@ -34,5 +34,6 @@ export const viewOfFinding = {
   "straggler": "heat",
   "unbalanced-exchange": "bytes",
   "unproven-straggler": "heat",
+  "hidden-straggler": "heat",
   "weak-launch-attribution": "phases",
 };

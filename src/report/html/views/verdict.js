@@ -22,6 +22,12 @@ function headline() {
     return ["warn", "Lateness cannot be judged from these traces"];
   }
   if (collectives.instances === 0) return ["warn", "No collectives were matched, so nobody can be late"];
+  const [suspect] = report.suspects ?? [];
+  if (suspect) {
+    const who = suspect.level === "gpu" || !suspect.place ? `trace rank ${suspect.trace_rank}` : `${heading(suspect.level)} ${suspect.place}`;
+    return ["warn", `Unproven: ${who} seems to make the others wait; ${count(suspect.steps)} steps are too few to rule out chance, ` +
+      `${count(Math.max(1, suspect.steps_needed - suspect.steps))} more like these would prove it`];
+  }
   return ["good", "No trace rank is significantly late"];
 }
 
