@@ -88,7 +88,8 @@ class Inclusions {
 };
 
 /// The latest blocking arrival before each one that ended before it and tied this rank to the same members: it had the
-/// same ones, or all of a communicator that holds them.
+/// same ones, or all of a communicator that holds them. Who comes late to a broadcast that all others have left is not
+/// tied to them by it: they wait for it in what follows.
 void find_synchronisations(Path& path) {
   Inclusions inclusions(path.communicators);
   std::vector<std::size_t> latest;  // blocking arrival of each communicator and set of partners, in order
@@ -105,7 +106,7 @@ void find_synchronisations(Path& path) {
     };
     const auto found = std::find_if(latest.rbegin(), latest.rend(), ties);
     if (found != latest.rend()) arrival.synchronised = static_cast<std::int32_t>(*found);
-    if (!arrival.blocking || arrival.beside_compute || !arrival.matched) continue;
+    if (!arrival.blocking || arrival.beside_compute || !arrival.matched || !arrival.outcome.tied) continue;
     const auto replaced = std::find_if(latest.rbegin(), latest.rend(), [&](std::size_t index) {
       return have_same_members(path.arrivals[index], arrival);
     });
@@ -229,7 +230,7 @@ void add_up_excess(Path& path) {
         path.transfers_before_ns[static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1)];
     path.transfers_before_ns.push_back(path.transfers_before_ns.back() + arrival.excess_transfer_ns);
     arrival.own_excess_ns = path.work_before_ns.back() - at_latest_blocking_ns + slow_transfers_ns;
-    if (arrival.blocking) at_latest_blocking_ns = path.work_before_ns.back();
+    if (arrival.blocking && arrival.outcome.tied) at_latest_blocking_ns = path.work_before_ns.back();
   }
 }
 

@@ -61,6 +61,10 @@ Outcome common_outcome(const MatchedBlock& block, const Instance& instance, std:
     blocking += member.blocking ? 1 : 0;
   }
   outcome.blocking = 2 * blocking > members.size();
+  outcome.tied = !analysis::has_lateness(instance) ||
+                 std::all_of(members.begin(), members.end(), [&](const InstanceArrival& member) {
+                   return analysis::stayed_for_last(instance, member);
+                 });
   outcome.slow_link = std::binary_search(slow_groups.begin(), slow_groups.end(), outcome.partners);
   return outcome;
 }

@@ -44,6 +44,7 @@ struct Proposal {
   Nanoseconds last_enter_ns = 0;
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
+  Nanoseconds longer_ns = 0;  ///< of it, in the work that is compared: not what goes back to before an earlier arrival
   std::array<Member, 1 + most_peers> members{};  ///< the straggler first
   std::int32_t member_count = 0;
   std::int32_t alike = 0;  ///< 1: the others have the straggler's role
@@ -93,12 +94,12 @@ class Shortlist {
 };
 
 /// Of the two kinds that by instances, unless work shows clearly more of the straggler's own lateness. An instance in
-/// which nobody waits for it may hold most (the others left early, as from a broadcast), and one whose other members
-/// have other roles tells nothing; but one in which its peers wait for it is the better story.
+/// which nobody waits for it may hold most (the others left early, as from a broadcast, and wait in the next one), and
+/// one whose other members have other roles tells nothing; but one in which its peers wait for it is the better story.
 std::vector<Proposal> choose_kind(std::vector<Proposal> proposals) {
   std::map<std::pair<std::int32_t, bool>, Nanoseconds> lateness;
   for (const Proposal& one : proposals)
-    if (one.place.known() || one.alike != 0) lateness[{one.straggler, one.place.known()}] += one.own_lateness_ns;
+    if (one.place.known() || one.alike != 0) lateness[{one.straggler, one.place.known()}] += one.longer_ns;
   std::erase_if(proposals, [&](const Proposal& one) {
     if (one.straggler == nobody) return false;
     const Nanoseconds at_place = lateness[{one.straggler, true}], in_instance = lateness[{one.straggler, false}];
@@ -154,7 +155,10 @@ void propose_instance(const MatchedBlock& block, const Instance& instance, Trace
     if (arrival.trace_rank == instance.last_trace_rank) proposal.own_lateness_ns = arrival.own_lateness_ns;
   }
   add_members(arrivals, instance.last_trace_rank, place, role_of, proposal);
-  if (proposal.members[0].work_ns != no_time && proposal.member_count > 1) shortlist.offer(proposal);
+  if (proposal.members[0].work_ns == no_time || proposal.member_count < 2) return;
+  const Nanoseconds median_ns = proposal.members[static_cast<std::size_t>(proposal.member_count) / 2].work_ns;
+  proposal.longer_ns = std::clamp<Nanoseconds>(proposal.members[0].work_ns - median_ns, 0, proposal.own_lateness_ns);
+  shortlist.offer(proposal);
 }
 
 /// The trace ranks of the straggler's role that do not share its place.
@@ -204,7 +208,7 @@ void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const
         first_instance[static_cast<std::size_t>(arrival.outcome.communicator)] + arrival.outcome.sequence;
     proposal.last_enter_ns = job_time(arrival);
     proposal.span = span_of(proposal.last_enter_ns, first_ns, last_ns);
-    proposal.caused_wait_ns = proposal.own_lateness_ns = arrival.excess_work_ns;
+    proposal.caused_wait_ns = proposal.own_lateness_ns = proposal.longer_ns = arrival.excess_work_ns;
     proposal.members[0] = {proposal.last_enter_ns, arrival.work_ns, rank.trace_rank, 0};
     proposal.member_count = 1;
     proposal.alike = 1;

@@ -130,6 +130,23 @@ class Culprits(AttributionTest):
                 self.assertEqual(report["stragglers"][0]["cause"], "slow_kernel")
 
 
+class Broadcasts(AttributionTest):
+    def test_who_comes_late_to_a_broadcast_that_the_others_have_left_is_late_at_what_follows(self):
+        # Steps of a tensor group begin with a broadcast, in which nobody waits but for the root.
+        for seed in range(4):
+            with self.subTest(seed=seed):
+                rank, gpus = (seed * 3 + 2) % 4, ["4", "8"][seed % 2]
+                payload = ["--payload", "none"] if seed >= 2 else []
+                fault, pattern = [("late_host:rank={},pause=4ms", "persistent"),
+                                  ("late_host:rank={},pause=10ms,period=3,first_step=1", "periodic")][seed % 2]
+                report = self.job(800 + seed, "--nodes", "1", "--gpus-per-node", gpus, "--tp", gpus, "--steps", "24", *payload,
+                                  "--fault", fault.format(rank), layers=2)
+                self.assertEqual(self.named(report), [(rank, pattern)])
+                self.assertEqual(report["stragglers"][0]["cause"], "launch_starved")
+                # What the others wait is charged to it, but for transfers and what noise the job has without it.
+                self.assertGreater(report["stragglers"][0]["delay_cost_ns"], 0.9 * report["delay"]["wait_ns"])
+
+
 class FewSteps(AttributionTest):
     """Where chance cannot be excluded, nobody is named, but who it was stands first, with the probability that the hits
     permit: of two trace ranks, one is the late one in all of k steps with 2^-k."""

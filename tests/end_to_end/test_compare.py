@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing.pool
+import re
 import shutil
 import unittest
 
@@ -134,16 +135,25 @@ class Compare(EndToEndTest):
         # Slices of 0.3 s without steps: the amount of work in them is not known, so the windows are no verdict.
         self.assertEqual(found["verdict"], "unknown")
         self.assertTrue(any("mark steps" in note for note in found["notes"]))
-        for run_of, compute in zip(found["runs"], self.compute_times(traces)):
+        figures = [self.figures_from_rows(trace) for trace in traces]
+        for run_of, expected in zip(found["runs"], figures):
             self.assertEqual(run_of["trace_ranks"], 2)
-            self.assertAlmostEqual(run_of["rank_means_ns"]["compute_ns"] / 1e6, compute, delta=0.5)
+            for part in ("compute", "idle"):
+                self.assertAlmostEqual(run_of["rank_means_ns"][f"{part}_ns"], expected[part], delta=1)
         # What changed is said all the same: equal windows hold less compute by kernels as fast as before, more idle
-        # time and more waiting (13.38 and 22.49 ms over both ranks), and both reports say what the waits come from.
+        # time and more waiting, and both reports say what the waits come from.
         self.assertAlmostEqual(found["kernel_time_ratio"], self.kernel_time_ratio(traces), delta=1e-6)
         text = " ".join(self.text("md").split())
-        self.assertIn("Per window and trace rank: compute 227.5 ms instead of 254.9 ms (-10.7", text)
-        self.assertIn("idle 52.21 ms instead of 28.71 ms (+81.8", text)
-        self.assertIn("waiting for late members 11.24 ms instead of 6.688 ms (+68.1", text)
+        self.assertIn("Per window and trace rank: compute ", text)
+        for words, part in (("compute", "compute"), ("idle", "idle"), ("waiting for late members", "wait")):
+            before, now = (one[part] / 1e6 for one in figures)
+            told = re.search(rf"{words} (\S+) ms instead of (\S+) ms \((\S+?)%\)", text)
+            for number, expected in zip(told.groups(), (now, before, 100 * (now / before - 1))):
+                # To the last digit that is told.
+                digits = len(number.partition(".")[2])
+                self.assertAlmostEqual(float(number), expected, delta=0.51 * 10**-digits, msg=words)
+        # So that a change of both sides alike is seen.
+        self.assertEqual([round(one["compute"] / 1e6, 1) for one in figures], [254.9, 227.5])
         self.assertIn("kernels of equal name take as long as before (within 0.5%), and there is 11.", text)
         before, now = text.split("## Before: what the report found")[1].split("## Now: what the report found")
         self.assertIn("8.2% of GPU time is idle because the host launched the next work too late", before)
@@ -168,24 +178,36 @@ class Compare(EndToEndTest):
         return sum(now[n][1] for n in both) / sum(now[n][0] * before[n][1] / before[n][0] for n in both)
 
     @staticmethod
-    def compute_times(traces):
-        """Union of compute kernels in ms, mean over the devices, worked out from the rows alone."""
+    def figures_from_rows(trace):
+        """Compute, idle and waiting in ns, means over both devices, worked out from the rows alone. Both devices are in
+        one file and send to and receive from each other only, so their exchanges are matched by order, and a member
+        waits until the other is there, or until it leaves."""
         import sqlite3
-        means = []
-        for trace in traces:
-            database = sqlite3.connect(f"file:{trace}?mode=ro", uri=True)
-            unions = []
-            for (device,) in database.execute("SELECT DISTINCT deviceId FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchall():
-                covered, end = 0, 0
-                for start, stop in database.execute(
-                        "SELECT start, end FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName "
-                        "WHERE deviceId = ? AND s.value NOT LIKE 'nccl%' ORDER BY start", (device,)):
-                    covered += max(0, stop - max(start, end))
-                    end = max(end, stop)
-                unions.append(covered)
-            means.append(sum(unions) / len(unions) / 1e6)
-            database.close()
-        return means
+        database = sqlite3.connect(f"file:{trace}?mode=ro", uri=True)
+
+        def union(intervals):
+            covered, end = 0, 0
+            for start, stop in sorted(intervals):
+                covered += max(0, stop - max(start, end))
+                end = max(end, stop)
+            return covered
+
+        compute, idle, exchanges = [], [], []
+        for device in (0, 1):
+            kernels = database.execute(
+                "SELECT start, end, s.value LIKE 'nccl%' FROM CUPTI_ACTIVITY_KIND_KERNEL k "
+                "JOIN StringIds s ON s.id = k.shortName WHERE deviceId = ? ORDER BY start", (device,)).fetchall()
+            activity = [kernel[:2] for kernel in kernels]
+            for table in ("MEMCPY", "MEMSET"):
+                activity += database.execute(f"SELECT start, end FROM CUPTI_ACTIVITY_KIND_{table} WHERE deviceId = ?", (device,))
+            window = max(stop for _, stop in activity) - min(start for start, _ in activity)
+            compute.append(union(kernel[:2] for kernel in kernels if not kernel[2]))
+            idle.append(window - union(activity))
+            exchanges.append([kernel[:2] for kernel in kernels if kernel[2]])
+        database.close()
+        assert len(exchanges[0]) == len(exchanges[1])
+        wait = sum(max(0, min(other[0], one[1]) - one[0]) for pair in zip(*exchanges) for one, other in (pair, pair[::-1]))
+        return {"compute": sum(compute) / 2, "idle": sum(idle) / 2, "wait": wait / 2}
 
 
 if __name__ == "__main__":

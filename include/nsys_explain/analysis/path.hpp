@@ -27,6 +27,7 @@ struct Outcome {
   bool blocking = true;    ///< for most members
   bool judged = false;     ///< the wait is longer than the uncertainty of the clocks can make it
   bool complete = false;   ///< all captured members of the communicator took part
+  bool tied = true;        ///< everybody was still there when the last one entered: nobody left it behind
   bool slow_link = false;  ///< transfers among these members are slower than those of equal groups (slow_links.hpp)
 };
 
@@ -67,7 +68,8 @@ struct PathArrival {
   Nanoseconds excess_work_ns = 0;      ///< beyond what is usual for peers; may be negative; 0 where there are none
   Nanoseconds excess_wait_ns = 0;      ///< likewise, of what compute waited
   Nanoseconds excess_transfer_ns = 0;  ///< likewise, of a transfer over a slow link that compute waited for; else 0
-  /// Excess work since the latest blocking collective, and excess transfers since the rank was tied to the others.
+  /// Excess work since the latest blocking collective that tied its members, and excess transfers since the rank was
+  /// tied to the others of this one.
   Nanoseconds own_excess_ns = 0;
 };
 

@@ -134,6 +134,26 @@ std::uint64_t role(const std::vector<Arrival>& arrivals, std::int32_t size_of_tw
   return path_of(arrivals, {StepSource::nvtx, {0, 1000, 2000, 3000}, 4000}, size_of_two).role;
 }
 
+TEST(Path, IsNotTiedToOthersByWhatTheyLeftBeforeItCame) {
+  // 6 ms too much before a broadcast that the others have left by then: it is late by them at the all-reduce behind it.
+  Path path = make_path(std::vector<Arrival>{arrival_ms(0, 1, 1), arrival_ms(9, 10, 1), arrival_ms(12, 14, 1)},
+                        communicators(), {}, 0);
+  for (const bool left_behind : {false, true}) {
+    for (std::int32_t i = 0; i < 3; ++i) {
+      Outcome outcome;
+      outcome.index = i;
+      outcome.complete = true;
+      outcome.tied = !(left_behind && i == 1);
+      take_outcome(path, outcome);
+    }
+    measure(path);
+    path = with_usual(path, {no_time, 2'000'000, 2'000'000});
+    EXPECT_EQ(path.arrivals[1].own_excess_ns, 6'000'000);
+    EXPECT_EQ(path.arrivals[2].synchronised, left_behind ? 0 : 1);
+    EXPECT_EQ(path.arrivals[2].own_excess_ns, left_behind ? 6'000'000 : 0);
+  }
+}
+
 TEST(Path, RoleIsWhatAStepConsistsOf) {
   const std::uint64_t usual = role(steps_of(1, 2, false, 4));
   EXPECT_EQ(role(steps_of(11, 12, false, 4)), usual) << "whatever the communicators are called";
