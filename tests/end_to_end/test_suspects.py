@@ -1,0 +1,92 @@
+"""Who is not called a straggler, and why: too few steps, or a greater straggler in front; and who must not be missed for
+the others having left before it came."""
+
+from support import main
+from test_attribution import AttributionTest
+
+
+class Broadcasts(AttributionTest):
+    def test_who_comes_late_to_a_broadcast_that_the_others_have_left_is_late_at_what_follows(self):
+        # Steps of a tensor group begin with a broadcast, in which nobody waits but for the root.
+        for seed in range(4):
+            with self.subTest(seed=seed):
+                rank, gpus = (seed * 3 + 2) % 4, ["4", "8"][seed % 2]
+                payload = ["--payload", "none"] if seed >= 2 else []
+                fault, pattern = [("late_host:rank={},pause=4ms", "persistent"),
+                                  ("late_host:rank={},pause=10ms,period=3,first_step=1", "periodic")][seed % 2]
+                report = self.job(800 + seed, "--nodes", "1", "--gpus-per-node", gpus, "--tp", gpus, "--steps", "24", *payload,
+                                  "--fault", fault.format(rank), layers=2)
+                self.assertEqual(self.named(report), [(rank, pattern)])
+                self.assertEqual(report["stragglers"][0]["cause"], "launch_starved")
+                # What the others wait is charged to it, but for transfers and what noise the job has without it.
+                self.assertGreater(report["stragglers"][0]["delay_cost_ns"], 0.9 * report["delay"]["wait_ns"])
+
+
+class FewSteps(AttributionTest):
+    """Where chance cannot be excluded, nobody is named, but who it was stands first, with the probability that the hits
+    permit: of two trace ranks, one is the late one in all of k steps with 2^-k."""
+
+    def test_a_transient_or_periodic_culprit_of_two_or_three_is_named_or_first_among_the_unproven(self):
+        kinds = ["slow_gpu:rank={},factor=1.4", "late_host:rank={},pause=4ms,kind=gc", "sync_stall:rank={},pause=3ms",
+                 "allocation:rank={},pause=4ms"]
+        named = 0
+        for seed in range(12):
+            with self.subTest(seed=seed):
+                ranks, hits, fault = 2 + seed % 2, 6 + seed // 2, kinds[seed % 4].format(seed % 2)
+                if seed % 3:
+                    pattern = ("transient", 5, 4 + hits, None)
+                    fault += f",first_step=5,last_step={4 + hits}"
+                else:
+                    pattern = ("periodic", 1, 1 + 3 * (hits - 1), 3)
+                    fault += ",first_step=1,period=3"
+                steps = 36 if seed % 3 else 3 * hits
+                report = self.job(600 + seed, "--nodes", "1", "--gpus-per-node", str(ranks), "--steps", str(steps),
+                                  "--fault", fault, layers=2)
+                first = (report["stragglers"] + report["suspects"])[0]
+                named += len(report["stragglers"])
+                self.assertEqual(first["trace_ranks"], [seed % 2])
+                self.assertEqual((first["pattern"], first["first_step"], first["last_step"], first["period_steps"]), pattern)
+                self.assertEqual(first["cause"], ["slow_kernel", "launch_starved", "sync_stall", "allocation"][seed % 4])
+                self.assertLessEqual(first["p_value"], 1.05 * ranks ** -hits / 0.99)
+                if not report["stragglers"]:
+                    self.assertGreater(first["p_value"], 1e-3 / ranks)
+                    self.assertEqual(first["doubt"], "too_few_steps")
+                    text = " ".join((self.directory / "out" / "report.md").read_text().split())
+                    self.assertIn(f"**Unproven: trace rank {seed % 2} seems to make the others wait", text)
+        self.assertGreaterEqual(named, 7, "three trace ranks need seven or eight hits, two ten or eleven")
+
+
+class Hidden(AttributionTest):
+    def test_a_culprit_behind_a_greater_one_is_named_as_such(self):
+        # Nobody waits for the smaller one, in any step, until the greater one is mended.
+        for seed in range(5):
+            with self.subTest(seed=seed):
+                layout = [["--nodes", "2", "--gpus-per-node", "4"], ["--nodes", "1", "--gpus-per-node", "4"]][seed % 2]
+                lesser, greater = seed % 4, (seed + 1 + seed // 2) % 4
+                fault, cause, pattern = [("late_host:rank={},pause=4ms,kind=gc", "launch_starved", "persistent"),
+                                         ("allocation:rank={},pause=4ms", "allocation", "persistent"),
+                                         ("extra_work:rank={},factor=1.3,mode=more,period=3,first_step=1", "extra_work",
+                                          "periodic")][seed % 3]
+                faults = ["--fault", fault.format(lesser), "--fault", f"sync_stall:rank={greater},pause=9ms"]
+                report = self.job(700 + seed, *layout, "--steps", "30", *faults)
+                self.assertEqual([(s["trace_rank"], s["cause"]) for s in report["stragglers"]], [(greater, "sync_stall")])
+                (hidden,) = report["suspects"]
+                self.assertEqual((hidden["doubt"], hidden["trace_ranks"], hidden["behind"]), ("hidden", [lesser], [greater]))
+                self.assertEqual((hidden["cause"], hidden["pattern"]), (cause, pattern))
+                # What it costs once the greater one is mended: more than the estimate, but of its size.
+                alone, = self.job(700 + seed, *layout, "--steps", "30", *faults[:2])["stragglers"]
+                self.assertLess(hidden["hidden_cost_share"], 1.1 * alone["cost_share"])
+                self.assertGreater(hidden["hidden_cost_share"], 0.3 * alone["cost_share"])
+
+
+    def test_a_slow_gpu_whose_kernels_run_while_others_stall_is_told_by_its_kernels(self):
+        # Its compute is done while its exchanges queue behind the stalled one's, so it is not even late.
+        report = self.job(701, "--nodes", "1", "--gpus-per-node", "4", "--steps", "30", "--fault",
+                          "slow_gpu:rank=1,factor=1.2", "--fault", "sync_stall:rank=2,pause=9ms")
+        self.assertEqual([s["trace_rank"] for s in report["stragglers"]], [2])
+        (finding,) = (f for f in report["findings"] if f["id"] == "slow-gpu")
+        self.assertIn("the GPU of trace rank 1 takes", finding["title"])
+
+
+if __name__ == "__main__":
+    main()
