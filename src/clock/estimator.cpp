@@ -252,8 +252,8 @@ void Estimator::compute_residuals(const SampleGroup& group, std::span<Sample> me
     const double since_pivot = static_cast<double>(x - pivot_ns) - state.offset_ns[s];
     sample.residual = static_cast<double>(x - reference) - state.offset_ns[s] - state.drift[s] * since_pivot;
     if (bias >= 0) sample.residual -= state.bias_ns[s * biases + static_cast<std::size_t>(bias)];
-    sample.spans = std::clamp(since_pivot / span_ns, -largest_spans, largest_spans);
-    if (unknowns_.bends > 0) sample.residual -= bend_at(s, sample.spans);
+    sample.spans = static_cast<float>(std::clamp(since_pivot / span_ns, -largest_spans, largest_spans));
+    if (unknowns_.bends > 0) sample.residual -= bend_at(s, static_cast<double>(sample.spans));
   }
   const double common = common_exit(members, centre, scratch_);
   for (Sample& sample : members) sample.residual -= common;
@@ -345,12 +345,14 @@ void Estimator::weigh(const SampleGroup& group, std::span<Sample> members, Loss 
   const ScaleClass& scale_class = set_.classes[group.scale_class];
   const double inflate = inflation(group);
   for (Sample& sample : members) {
-    sample.scale = scale_class.scale_ns * noise_of(sample, scale_class.bias);
-    const double ratio = std::abs(sample.residual) * inflate / sample.scale;
+    const double scale = scale_class.scale_ns * noise_of(sample, scale_class.bias);
+    const double per_scale = 1 / scale;
+    const double ratio = std::abs(sample.residual) * inflate * per_scale;
     double weight = 1;
     if (loss == Loss::huber && ratio > huber_limit) weight = huber_limit / ratio;
     if (loss == Loss::tukey) weight = tukey_weight(ratio);
-    sample.weight = weight / (sample.scale * sample.scale);
+    sample.scale = static_cast<float>(scale);
+    sample.weight = weight * per_scale * per_scale;
   }
 }
 
@@ -425,7 +427,7 @@ void Estimator::measure_efficiency() {
     double weights = 0, all_slopes = 0;
     slopes.clear();
     for (const Sample& sample : members) {
-      const double u = sample.residual * inflation(group) / (sample.scale * tukey_limit);
+      const double u = sample.residual * inflation(group) / (static_cast<double>(sample.scale) * tukey_limit);
       slopes.push_back(u * u < 1 ? (1 - u * u) * (1 - 5 * u * u) : 0.0);
       all_slopes += slopes.back();
       weights += relative_weight(sample);
@@ -433,7 +435,7 @@ void Estimator::measure_efficiency() {
     std::int64_t* const sum = &sums[static_cast<std::size_t>(group.scale_class) * 4];
     for (std::size_t i = 0; i < members.size(); ++i) {
       const double weight = relative_weight(members[i]);
-      const double score = weight * members[i].residual / members[i].scale;
+      const double score = weight * members[i].residual / static_cast<double>(members[i].scale);
       sum[0] += 1;
       sum[1] += fixed.quantise(std::min(score * score, tukey_limit * tukey_limit));
       sum[2] += fixed.quantise(weight * (1 - weight / weights));

@@ -63,10 +63,10 @@ void Gradient::add(const SampleGroup& group, std::span<const Sample> members, do
     const double pull = share * sample.weight * (sample.residual - mean);
     if (plain) {
       out[0] += sums_.quantise(pull);
-      out[1] += sums_.quantise(pull * sample.spans);
+      out[1] += sums_.quantise(pull * static_cast<double>(sample.spans));
       continue;
     }
-    const Dependence on = unknowns_.dependence(bias, sample.spans);
+    const Dependence on = unknowns_.dependence(bias, static_cast<double>(sample.spans));
     for (std::size_t t = 0; t < on.terms; ++t) out[on.column[t]] += sums_.quantise(pull * on.share[t]);
   }
 }
@@ -98,7 +98,7 @@ NormalEquations::Rows NormalEquations::rows_of(const Samples& samples, Part part
     double weight = 0;
     for (const Sample& sample : samples.of(group)) {
       weight += share * sample.weight;
-      result.exits.push_back({share * sample.weight, static_cast<float>(sample.spans), sample.session});
+      result.exits.push_back({share * sample.weight, sample.spans, sample.session});
     }
     result.rows.push_back({result.exits.size(), group.scale_class, group.communicator, weight, group.hash});
   }

@@ -118,10 +118,11 @@ std::vector<ClassResidual> residuals_by_class(const SampleSet& set, const Residu
 struct JobTimes {
   std::vector<Nanoseconds> enter, exit;
 
-  JobTimes(std::span<const Sample> members, const SampleClocks& clocks, Nanoseconds pivot_ns) {
-    for (const Sample& sample : members) {
-      enter.push_back(to_job_time(clocks[sample.session], pivot_ns, sample.enter_ns));
-      exit.push_back(to_job_time(clocks[sample.session], pivot_ns, sample.exit_ns));
+  JobTimes(const Samples& samples, const SampleGroup& group, const SampleClocks& clocks, Nanoseconds pivot_ns) {
+    for (std::size_t i = group.first; i < group.first + static_cast<std::size_t>(group.count); ++i) {
+      const SessionClock& clock = clocks[samples.samples[i].session];
+      enter.push_back(to_job_time(clock, pivot_ns, samples.enter_ns[i]));
+      exit.push_back(to_job_time(clock, pivot_ns, samples.samples[i].exit_ns));
     }
   }
 };
@@ -162,7 +163,7 @@ Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds p
     if (std::any_of(members.begin(), members.end(),
                     [](const Sample& s) { return relative_weight(s) < trusted_weight; }))
       continue;
-    const JobTimes times(members, clocks, pivot_ns);
+    const JobTimes times(set.own, group, clocks, pivot_ns);
     BestOfOthers latest_enter, earliest_exit;
     for (std::size_t i = 0; i < members.size(); ++i) {
       latest_enter.see(times.enter[i], members[i].session);
@@ -234,7 +235,7 @@ std::int64_t count_violations(const SampleSet& set, const SampleClocks& clocks, 
   std::int64_t violations = 0;
   for (const SampleGroup& group : set.own.groups) {
     if (!synchronises(set, group)) continue;
-    const JobTimes times(set.own.of(group), clocks, pivot_ns);
+    const JobTimes times(set.own, group, clocks, pivot_ns);
     const Nanoseconds latest_enter = *std::max_element(times.enter.begin(), times.enter.end());
     if (*std::min_element(times.exit.begin(), times.exit.end()) < latest_enter) ++violations;
   }

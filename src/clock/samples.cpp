@@ -104,38 +104,60 @@ class Components {
   std::vector<std::int32_t> parent_;
 };
 
+/// An instance's members as the estimator counts sessions and time, in an order that no tool rank changes.
+class MemberOrder {
+ public:
+  MemberOrder(std::span<const std::int32_t> number, const LevelZero& level) : number_(number) {
+    for (const SessionClock& clock : level.clocks) offset_ns_.push_back(clock.offset_ns);
+  }
+
+  std::span<const ObservedMember> operator()(std::span<const ObservedMember> members) {
+    ordered_.clear();
+    for (const ObservedMember& member : members) {
+      const Nanoseconds offset_ns = offset_ns_[member.session];
+      ordered_.push_back({member.enter_ns - offset_ns, member.exit_ns - offset_ns, number_[member.session]});
+    }
+    const auto before = [](const ObservedMember& a, const ObservedMember& b) {
+      return std::tie(a.session, a.exit_ns, a.enter_ns) < std::tie(b.session, b.exit_ns, b.enter_ns);
+    };
+    if (!std::is_sorted(ordered_.begin(), ordered_.end(), before)) std::sort(ordered_.begin(), ordered_.end(), before);
+    return ordered_;
+  }
+
+ private:
+  std::span<const std::int32_t> number_;
+  std::vector<Nanoseconds> offset_ns_;
+  std::vector<ObservedMember> ordered_;
+};
+
 Samples own_samples(std::span<const Session> sessions, std::span<const std::int32_t> number, const LevelZero& level,
                     const Observations& observations) {
   const std::vector<std::int32_t> hosts = host_numbers(sessions);
+  MemberOrder in_order(number, level);
   Samples result;
+  result.groups.reserve(observations.instances.size());
+  result.samples.reserve(observations.members.size());
+  result.enter_ns.reserve(observations.members.size());
   for (const ObservedInstance& instance : observations.instances) {
     if (operation_noise(instance.operation) == nullptr || instance.members < 2) continue;
-    const std::size_t first = result.samples.size();
-    bool one_host = true;
     const std::span<const ObservedMember> members(&observations.members[instance.first_member],
                                                   static_cast<std::size_t>(instance.members));
-    for (const ObservedMember& member : members) {
-      const Nanoseconds offset = level.clocks[member.session].offset_ns;
-      Sample sample;
-      sample.exit_ns = member.exit_ns - offset;
-      sample.enter_ns = member.enter_ns - offset;
-      sample.session = number[member.session];
-      one_host = one_host && hosts[member.session] == hosts[members.front().session];
-      result.samples.push_back(sample);
-    }
-    std::sort(result.samples.begin() + static_cast<std::ptrdiff_t>(first), result.samples.end(),
-              [](const Sample& a, const Sample& b) {
-                return std::tie(a.session, a.exit_ns, a.enter_ns) < std::tie(b.session, b.exit_ns, b.enter_ns);
-              });
-    if (result.samples[first].session == result.samples.back().session) {
-      result.samples.resize(first);
-      continue;
-    }
+    const std::span<const ObservedMember> ordered = in_order(members);
+    if (ordered.front().session == ordered.back().session) continue;
+    const bool one_host = std::all_of(members.begin(), members.end(), [&](const ObservedMember& member) {
+      return hosts[member.session] == hosts[members.front().session];
+    });
     SampleGroup group;
-    group.first = first;
+    group.first = result.samples.size();
     group.count = instance.members;
     group.scale_class = static_cast<std::int32_t>(class_code(instance, one_host));
     group.communicator = instance.communicator;
+    for (const ObservedMember& member : ordered) {
+      Sample& sample = result.samples.emplace_back();
+      sample.exit_ns = member.exit_ns;
+      sample.session = member.session;
+      result.enter_ns.push_back(member.enter_ns);
+    }
     group.hash = content_hash(result.of(group));
     result.groups.push_back(group);
   }

@@ -38,20 +38,20 @@ struct ScaleClass {
   bool fixed = false;   ///< a tie by host clocks: its scale is not estimated
 };
 
-/// One member of one instance.
+/// One member of one instance, as little of it as a step of the estimator needs: steps are as fast as memory.
 struct Sample {
   Nanoseconds exit_ns = 0;  ///< level-zero time: session time - level-zero offset
-  Nanoseconds enter_ns = 0;
+  double residual = 0;      ///< ns
+  double weight = 0;        ///< 1 / ns^2
   std::int32_t session = 0;
-  double spans = 0;     ///< time since the pivot, in spans
-  double residual = 0;  ///< ns
-  double scale = 1;     ///< expected size of the residual, ns
-  double weight = 0;    ///< 1 / ns^2
+  float spans = 0;  ///< time since the pivot, in spans
+  float scale = 1;  ///< expected size of the residual, ns
 };
 
 /// 1 for an exit that agrees with the fit, near 0 for one that is let go.
 inline double relative_weight(const Sample& sample) {
-  return sample.weight * sample.scale * sample.scale;
+  const double scale = sample.scale;
+  return sample.weight * scale * scale;
 }
 
 struct SampleGroup {
@@ -78,6 +78,7 @@ inline double share_in(const SampleGroup& group, Part part) {
 
 struct Samples {
   std::vector<Sample> samples;
+  std::vector<Nanoseconds> enter_ns;  ///< of the own samples, level-zero time
   std::vector<SampleGroup> groups;
 
   std::span<Sample> of(const SampleGroup& group) {

@@ -15,6 +15,13 @@ clock::Observations observe(const JobRanks& job, const CrossRank& cross) {
     std::vector<std::int32_t>& sessions = observations.communicators.emplace_back();
     for (const std::int32_t trace_rank : planned.trace_ranks) sessions.push_back(session_of(trace_rank));
   }
+  std::size_t instances = 0, members = 0;
+  for (const MatchedBlock& block : cross.blocks) {
+    instances += block.instances.size();
+    members += block.arrivals.size();
+  }
+  observations.instances.reserve(instances);
+  observations.members.reserve(members);
   for (const MatchedBlock& block : cross.blocks) {
     for (const Instance& instance : block.instances) {
       observations.instances.push_back({.operation = instance.operation,
