@@ -13,6 +13,7 @@
 #include "nsys_explain/exchange/agree.hpp"
 #include "nsys_explain/report/report.hpp"
 #include "nsys_explain/store/store_writer.hpp"
+#include "rank_tables.hpp"
 #include "tables.hpp"
 #include "unfinished_run.hpp"
 
@@ -39,8 +40,8 @@ class TableSinks {
 
   store::StoreWriter& store() { return store_; }
 
-  void create(const TableSchema& schema) {
-    store_.create_table(schema);
+  void create(const TableSchema& schema, std::size_t expected_rows = 0) {
+    store_.create_table(schema, expected_rows);
     write_csv_header(schema);
   }
   void append(const Table& chunk) {
@@ -119,6 +120,57 @@ void write_steps(const exchange::Communicator& communicator, const JobReport& re
       sinks->append(steps_chunk(all));
     });
   }
+}
+
+/// Adds what report.html may show of the rows of some trace ranks.
+void keep_first_rows(const Table& rows, Table& first_rows) {
+  const std::size_t most = report::most_shown_rows(rows.schema);
+  const auto& trace_ranks = column<std::int64_t>(rows, "trace_rank");
+  std::vector<std::size_t> kept;
+  std::size_t taken = 0;
+  for (std::size_t r = 0; r < trace_ranks.size(); ++r) {
+    taken = r > 0 && trace_ranks[r] == trace_ranks[r - 1] ? taken + 1 : 1;
+    if (taken <= most) kept.push_back(r);
+  }
+  for (std::size_t c = 0; c < rows.columns.size(); ++c) {
+    std::visit(
+        [&](const auto& values) {
+          auto& all = std::get<std::decay_t<decltype(values)>>(first_rows.columns[c]);
+          for (const std::size_t r : kept) all.push_back(values[r]);
+        },
+        rows.columns[c]);
+  }
+}
+
+/// Collective: the tables of the report, the long ones from where they are. Returns what report.html needs of those.
+std::map<std::string, report::LongTable> write_tables(const exchange::Communicator& communicator,
+                                                      const JobReport& report, std::vector<LocalTrace>& local_traces,
+                                                      TableSinks* sinks) {
+  const std::map<std::string, std::size_t> rows = count_long_rows(communicator, local_traces);
+  std::map<std::string, report::LongTable> long_tables;
+  exchange::run_agreed(communicator, "writing results", [&] {
+    if (sinks == nullptr) return;
+    for (const Table& table : report.tables) {
+      const auto of_long = rows.find(table.schema.name);
+      if (of_long == rows.end()) {
+        sinks->write(table);
+      } else {
+        sinks->create(table.schema, std::max<std::size_t>(of_long->second, 1));
+        long_tables.emplace(table.schema.name, report::LongTable{make_table(table.schema), of_long->second});
+      }
+    }
+  });
+  std::vector<std::int32_t> trace_ranks;
+  for (const TraceRankIdentity& identity : report.trace_ranks) trace_ranks.push_back(identity.trace_rank);
+  gather_long_tables(communicator, trace_ranks, local_traces, [&](const std::vector<Table>& tables) {
+    exchange::run_agreed(communicator, "writing results", [&] {
+      for (const Table& table : tables) {
+        sinks->append(table);
+        keep_first_rows(table, long_tables.at(table.schema.name).first_rows);
+      }
+    });
+  });
+  return long_tables;
 }
 
 }  // namespace
@@ -223,16 +275,18 @@ void write_whole_file(const std::string& path, const std::string& text) {
 }
 
 void write_results(const exchange::Communicator& communicator, const JobSpecification& job, const JobReport& report,
-                   const CrossRank& cross, const std::vector<StepRow>& step_rows, OutputDirectory* directory) {
+                   const CrossRank& cross, const std::vector<StepRow>& step_rows, std::vector<LocalTrace>& local_traces,
+                   OutputDirectory* directory) {
   std::unique_ptr<TableSinks> sinks;
   exchange::run_agreed(communicator, "writing results", [&] {
     if (directory != nullptr) sinks = std::make_unique<TableSinks>(*directory, job.write_csv);
   });
   write_instances(communicator, report, cross, sinks.get());
   if (report.delay.steps > 0) write_steps(communicator, report, step_rows, sinks.get());
+  const std::map<std::string, report::LongTable> long_tables =
+      write_tables(communicator, report, local_traces, sinks.get());
   exchange::run_agreed(communicator, "writing results", [&] {
     if (directory == nullptr) return;
-    for (const Table& table : report.tables) sinks->write(table);
     sinks->store().set_attribute("/", "epoch_utc_ns", report.epoch_utc_ns);
     sinks->store().set_attribute("/run", "date_utc", report.run.date_utc);
     sinks->store().set_attribute("/run", "tool_version", report.run.tool_version);
@@ -240,7 +294,7 @@ void write_results(const exchange::Communicator& communicator, const JobSpecific
     sinks->close();
     directory->write_text("report.json", report::to_json(report));
     directory->write_text("report.md", report::to_markdown(report));
-    if (report::has_html()) directory->write_text("report.html", report::to_html(report));
+    if (report::has_html()) directory->write_text("report.html", report::to_html(report, long_tables));
   });
 }
 

@@ -49,6 +49,7 @@ void write_whole_file(const std::string& path, const std::string& text);
 /// `directory` is null on every tool rank but 0. Fails on all ranks alike (exchange::AgreedFailure) where rank 0 cannot
 /// write.
 void write_results(const exchange::Communicator& communicator, const JobSpecification& job, const JobReport& report,
-                   const CrossRank& cross, const std::vector<StepRow>& step_rows, OutputDirectory* directory);
+                   const CrossRank& cross, const std::vector<StepRow>& step_rows, std::vector<LocalTrace>& local_traces,
+                   OutputDirectory* directory);
 
 }  // namespace nsys_explain::pipeline

@@ -1,9 +1,11 @@
 #include "rank_tables.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -71,17 +73,41 @@ class TableJoin {
   std::vector<Table> joined_;
 };
 
+/// Of what happened in ranges, or over time: as many rows as a trace rank has ranges.
+constexpr std::array<std::string_view, 8> long_names = {
+    "nvtx_trace",          "nvtx_sum",   "nvtx_kernels",    "nvtx_gpu_projection_trace",
+    "nvtx_gpu_projection", "nvtx_steps", "kernel_progress", "expert_rule_cases"};
+
 /// So many that a round is worth its messages, so few that what is under way is little beside what is there.
 constexpr std::size_t ranks_per_round = 32;
 
+/// What travels of a rank's tables in a round.
+using TakeTables = std::function<std::vector<Table>(std::vector<Table>& of_rank)>;
+
+/// All but the rows of long tables, which stay.
+std::vector<Table> take_short_tables(std::vector<Table>& of_rank) {
+  std::vector<Table> taken;
+  std::vector<Table> kept;
+  for (Table& table : of_rank) {
+    if (is_long(table.schema)) {
+      taken.push_back(make_table(table.schema));
+      kept.push_back(std::move(table));
+    } else {
+      taken.push_back(std::move(table));
+    }
+  }
+  of_rank = std::move(kept);
+  return taken;
+}
+
 /// Collective: on rank 0 the tables of trace ranks first .. last, ascending; taken from the local ranks.
 std::vector<RankTables> gather_round(const exchange::Communicator& communicator, std::int32_t first, std::int32_t last,
-                                     std::vector<LocalTrace>& local_traces) {
+                                     std::vector<LocalTrace>& local_traces, const TakeTables& take) {
   std::vector<RankTables> all;
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
       if (rank.trace_rank < first || rank.trace_rank > last) continue;
-      all.push_back({rank.trace_rank, std::exchange(rank.tables, {})});
+      all.push_back({rank.trace_rank, take(rank.tables)});
     }
   }
   const bool travels = !communicator.is_root();  // what is on rank 0 stays as it is
@@ -108,6 +134,10 @@ std::vector<Table> range_tables(const analysis::RankEvents& events, const std::v
 }
 
 }  // namespace
+
+bool is_long(const TableSchema& schema) {
+  return std::find(long_names.begin(), long_names.end(), schema.name) != long_names.end();
+}
 
 TableSchema with_trace_rank(TableSchema schema) {
   schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
@@ -183,9 +213,44 @@ std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator
   TableJoin join;
   for (std::size_t first = 0; first < trace_ranks.size(); first += ranks_per_round) {
     const auto round = trace_ranks.subspan(first, std::min(ranks_per_round, trace_ranks.size() - first));
-    for (RankTables& rank : gather_round(communicator, round.front(), round.back(), local_traces)) join.add(rank);
+    for (RankTables& rank : gather_round(communicator, round.front(), round.back(), local_traces, take_short_tables)) {
+      join.add(rank);
+    }
   }
   return std::move(join).tables();
+}
+
+std::map<std::string, std::size_t> count_long_rows(const exchange::Communicator& communicator,
+                                                   const std::vector<LocalTrace>& local_traces) {
+  std::vector<std::int64_t> rows(long_names.size(), 0);
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      for (std::size_t i = 0; i < long_names.size(); ++i) {
+        const Table* const table = find_table(rank.tables, long_names[i]);
+        if (table != nullptr) rows[i] += static_cast<std::int64_t>(table->row_count());
+      }
+    }
+  }
+  rows = communicator.sum(rows);
+  std::map<std::string, std::size_t> by_name;
+  for (std::size_t i = 0; i < long_names.size(); ++i) {
+    by_name.emplace(long_names[i], static_cast<std::size_t>(rows[i]));
+  }
+  return by_name;
+}
+
+void gather_long_tables(const exchange::Communicator& communicator, std::span<const std::int32_t> trace_ranks,
+                        std::vector<LocalTrace>& local_traces,
+                        const std::function<void(const std::vector<Table>&)>& use) {
+  const auto take_all = [](std::vector<Table>& of_rank) { return std::exchange(of_rank, {}); };
+  for (std::size_t first = 0; first < trace_ranks.size(); first += ranks_per_round) {
+    const auto round = trace_ranks.subspan(first, std::min(ranks_per_round, trace_ranks.size() - first));
+    TableJoin join;
+    for (RankTables& rank : gather_round(communicator, round.front(), round.back(), local_traces, take_all)) {
+      join.add(rank);
+    }
+    use(std::move(join).tables());
+  }
 }
 
 }  // namespace nsys_explain::pipeline

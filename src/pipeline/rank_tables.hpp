@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "local_traces.hpp"
@@ -25,10 +28,25 @@ TableSchema with_trace_rank(TableSchema schema);
 /// Applies `to_new_clock` to every point in time of a table.
 void move_times(Table& table, const std::function<Nanoseconds(Nanoseconds)>& to_new_clock);
 
+/// Whether a table has a row per event and nobody looks at it as a whole: such tables stay with their trace ranks until
+/// they are written, for together they are most of what rank 0 would hold.
+bool is_long(const TableSchema& schema);
+
 /// Collective: tables of one name from all trace ranks as one table with a column `trace_rank` in front, by trace rank,
-/// then as each rank ordered them. The result is on rank 0, empty elsewhere; the local tables are given away, in
-/// rounds, so that rank 0 holds hardly more than the result. `trace_ranks` are all of the job, ascending.
+/// then as each rank ordered them; long ones without their rows. The result is on rank 0, empty elsewhere; the local
+/// tables are given away, in rounds, so that rank 0 holds hardly more than the result. `trace_ranks` are all of the
+/// job, ascending.
 std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
                                       std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces);
+
+/// Collective: rows of all trace ranks by name of the long table, on every tool rank.
+std::map<std::string, std::size_t> count_long_rows(const exchange::Communicator& communicator,
+                                                   const std::vector<LocalTrace>& local_traces);
+
+/// Collective: shows the rows of the long tables to rank 0, those of some trace ranks at a time, and gives them away.
+/// `use` is called on every tool rank equally often, with no tables but on rank 0.
+void gather_long_tables(const exchange::Communicator& communicator, std::span<const std::int32_t> trace_ranks,
+                        std::vector<LocalTrace>& local_traces,
+                        const std::function<void(const std::vector<Table>&)>& use);
 
 }  // namespace nsys_explain::pipeline

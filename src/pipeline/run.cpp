@@ -321,8 +321,9 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     }
     return nothing_analysed;
   }
-  phases.collective("writing results",
-                    [&] { write_results(communicator, job, report, cross, attribution.step_rows, directory.get()); });
+  phases.collective("writing results", [&] {
+    write_results(communicator, job, report, cross, attribution.step_rows, local_traces, directory.get());
+  });
   phases.local("publishing results", [&] {
     watch.undisturbed([&] {
       if (directory) directory->publish();

@@ -67,11 +67,13 @@ std::vector<std::size_t> all_rows(const Table& table) {
 }
 
 /// The rows that the page holds of a long table: the first ones of every trace rank where it has that column, and where
-/// that leaves hardly any, those of the trace ranks that the page follows; else the first ones.
-std::vector<std::size_t> shown_rows(const Table& table, const std::set<std::int64_t>& followed) {
+/// that leaves hardly any, those of the trace ranks that the page follows; else the first ones. `table` may lack rows
+/// beyond the most that are shown of a trace rank.
+std::vector<std::size_t> shown_rows(const Table& table, std::size_t rows_in_all,
+                                    const std::set<std::int64_t>& followed) {
   constexpr std::size_t too_few = 4;
-  const std::size_t limit = shown_cells / std::max<std::size_t>(1, table.columns.size());
-  if (table.row_count() <= limit) return all_rows(table);
+  const std::size_t limit = most_shown_rows(table.schema);
+  if (rows_in_all <= limit) return all_rows(table);
   std::vector<std::size_t> rows;
   const auto& columns = table.schema.columns;
   if (columns.empty() || columns.front().name != "trace_rank") {
@@ -90,7 +92,7 @@ std::vector<std::size_t> shown_rows(const Table& table, const std::set<std::int6
   return rows;
 }
 
-Json table(const Table& table, const std::vector<std::size_t>& rows) {
+Json table(const Table& table, std::size_t rows_in_all, const std::vector<std::size_t>& rows) {
   Json columns = Json::array(), values = Json::array();
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const ColumnSchema& column = table.schema.columns[c];
@@ -101,7 +103,7 @@ Json table(const Table& table, const std::vector<std::size_t>& rows) {
           {"columns", std::move(columns)},
           {"values", std::move(values)},
           {"rows", rows.size()},
-          {"left_out", table.row_count() - rows.size()}};
+          {"left_out", rows_in_all - rows.size()}};
 }
 
 /// Rows of the map as arrays; a reader needs no offsets. In microseconds: a picture shows no more, and there are half a
@@ -198,7 +200,11 @@ bool has_html() {
   return !page_before_data().empty();
 }
 
-std::string to_html(const JobReport& report) {
+std::size_t most_shown_rows(const TableSchema& schema) {
+  return shown_cells / std::max<std::size_t>(1, schema.columns.size());
+}
+
+std::string to_html(const JobReport& report, const std::map<std::string, LongTable>& long_tables) {
   Json data;
   data["report"] = Json::parse(to_json(report));
   data["heat"] = heat(report.detail.heat_map);
@@ -206,9 +212,15 @@ std::string to_html(const JobReport& report) {
   data["collectives"] = collectives(report.detail.collectives);
   data["tables"] = Json::object();
   const std::set<std::int64_t> followed = ranks_to_follow(report);
-  for (const Table& one : report.tables) data["tables"][one.schema.name] = table(one, shown_rows(one, followed));
+  for (const Table& one : report.tables) {
+    const auto found = long_tables.find(one.schema.name);
+    const Table& held = found == long_tables.end() ? one : found->second.first_rows;
+    const std::size_t rows = found == long_tables.end() ? one.row_count() : found->second.rows;
+    data["tables"][one.schema.name] = table(held, rows, shown_rows(held, rows, followed));
+  }
   data["views"] = Json::object();
-  for (const Table& one : page_views(report)) data["views"][one.schema.name] = table(one, all_rows(one));
+  for (const Table& one : page_views(report))
+    data["views"][one.schema.name] = table(one, one.row_count(), all_rows(one));
   std::string page(page_before_data());
   page += script_safe(data.dump(-1, ' ', false, Json::error_handler_t::replace));
   page += page_after_data();

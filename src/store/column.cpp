@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <deque>
 #include <stdexcept>
 
 #include "nsys_explain/model/time.hpp"
@@ -147,17 +148,19 @@ void Column::append(const ColumnData& values) {
     const auto& labels = std::get<std::vector<std::string>>(values);
     std::vector<char> packed(labels.size() * label_width, '\0');
     for (std::size_t row = 0; row < labels.size(); ++row) {
-      const std::string label = storable_text(labels[row]);
-      std::memcpy(packed.data() + row * label_width, label.data(), label.size());
+      const std::string& label = labels[row];
+      char* const place = packed.data() + row * label_width;
+      std::memcpy(place, is_storable(label) ? label.data() : storable_text(label).data(), label.size());
     }
     write_rows(string_type(true).id(), packed.data(), labels.size());
   } else {
     const auto& texts = std::get<std::vector<std::string>>(values);
-    std::vector<std::string> storable;
+    std::deque<std::string> mended;  // pointers into it stay valid
     std::vector<const char*> pointers;
-    storable.reserve(texts.size());  // pointers into it stay valid
     pointers.reserve(texts.size());
-    for (const std::string& text : texts) pointers.push_back(storable.emplace_back(storable_text(text)).c_str());
+    for (const std::string& text : texts) {
+      pointers.push_back(is_storable(text) ? text.c_str() : mended.emplace_back(storable_text(text)).c_str());
+    }
     write_rows(string_type(false).id(), pointers.data(), texts.size());
   }
 }

@@ -6,6 +6,15 @@
 
 namespace nsys_explain::store {
 
+bool is_storable(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text.substr(at));
+    if (length == 0) return false;
+    at += length;
+  }
+  return true;
+}
+
 std::string storable_text(std::string_view text) {
   std::string result(text);
   for (std::size_t at = 0; at < text.size();) {

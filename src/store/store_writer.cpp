@@ -183,8 +183,8 @@ void StoreWriter::set_attribute(std::string_view path, std::string_view name, st
   state_->run([&] { write_attribute(state_->open_or_create(object).id(), object, name, value); });
 }
 
-void StoreWriter::create_table(const TableSchema& schema) {
-  state_->run([&] { state_->create_table(schema, 0); });
+void StoreWriter::create_table(const TableSchema& schema, std::size_t expected_rows) {
+  state_->run([&] { state_->create_table(schema, expected_rows); });
 }
 
 void StoreWriter::append(const Table& chunk) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -17,8 +19,18 @@ std::string to_markdown(const JobReport& report);
 /// Whether the tool was built with the page of report.html.
 bool has_html();
 
-/// report.html: one self-contained page. Empty where has_html() is false.
-std::string to_html(const JobReport& report);
+/// What report.html needs of a table with rows of every trace rank that is too long to be held.
+struct LongTable {
+  Table first_rows;  ///< up to most_shown_rows() of each trace rank, in the table's order
+  std::size_t rows = 0;
+};
+
+/// Rows of one trace rank that report.html shows of a table at most.
+std::size_t most_shown_rows(const TableSchema& schema);
+
+/// report.html: one self-contained page. Empty where has_html() is false. `long_tables`, by name, stand for the tables
+/// of that name in the report, which are empty there.
+std::string to_html(const JobReport& report, const std::map<std::string, LongTable>& long_tables = {});
 
 /// The few lines printed at the end of a run: the verdict and where the reports lie.
 std::string to_summary(const JobReport& report, std::string_view output_directory);

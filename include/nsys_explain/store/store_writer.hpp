@@ -23,8 +23,9 @@ class StoreWriter {
   void set_attribute(std::string_view path, std::string_view name, std::string_view value);
   void set_attribute(std::string_view path, std::string_view name, std::int64_t value);
 
-  /// Creates the table's group and empty datasets. Throws if it exists already.
-  void create_table(const TableSchema& schema);
+  /// Creates the table's group and empty datasets. `expected_rows`: so many will be appended; 0: not known. Throws if
+  /// it exists already.
+  void create_table(const TableSchema& schema, std::size_t expected_rows = 0);
 
   /// Appends the rows of a chunk to a table created before with the same schema. Throws std::runtime_error where the
   /// disk is full, and std::invalid_argument where columns differ in length or do not fit the schema.
