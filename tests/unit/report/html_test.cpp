@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nsys_explain/report/report.hpp"
 #include "report/page_views.hpp"
@@ -124,6 +127,24 @@ TEST(Html, StaysSmallHoweverLargeTheJob) {
   if (!has_html()) GTEST_SKIP() << "built without npm: there is no report.html";
   EXPECT_LT(to_html(full_report(64)).size(), 3'000'000U);
   EXPECT_LT(to_html(full_report(1024)).size(), 10'000'000U);
+}
+
+TEST(Html, IsTheSameFromTheFirstRowsOfALongTable) {
+  if (!has_html()) GTEST_SKIP() << "built without npm: there is no report.html";
+  const std::vector<ColumnSchema> columns = {{"name", ColumnKind::text, "", ""},
+                                             {"start_ns", ColumnKind::time, "", ""}};
+  // Of three columns 500 rows are shown at most: all, the first of each trace rank, and those of a few trace ranks.
+  for (const auto& [ranks, each] : {std::pair(3, 20), std::pair(3, 700), std::pair(400, 700)}) {
+    JobReport whole = large_report(ranks);
+    whole.tables.push_back(rank_table("long", columns, ranks, each));
+    const TableSchema schema = whole.tables.back().schema;
+    JobReport apart = large_report(ranks);
+    apart.tables.push_back(make_table(schema));
+    const int most = static_cast<int>(most_shown_rows(schema));
+    const LongTable first{rank_table("long", columns, ranks, std::min(each, most)),
+                          static_cast<std::size_t>(ranks) * static_cast<std::size_t>(each)};
+    EXPECT_TRUE(to_html(whole) == to_html(apart, {{"long", first}})) << ranks << " trace ranks, " << each << " rows";
+  }
 }
 
 TEST(PageViews, SumsAreOverAllTraceRanksAndTheMostComeFirst) {
