@@ -49,8 +49,8 @@ class PackedEvents {
   Event at(std::size_t i) const { return unpack(packed_.at(i)); }
   Event front() const { return unpack(packed_.front()); }
   Event back() const { return unpack(packed_.back()); }
-  Iterator begin() const { return Iterator(*this, 0); }
-  Iterator end() const { return Iterator(*this, static_cast<std::ptrdiff_t>(size())); }
+  Iterator begin() const { return Iterator(*this, packed_.data()); }
+  Iterator end() const { return Iterator(*this, packed_.data() + packed_.size()); }
 
   void push_back(const Event& event) { packed_.push_back(pack(event)); }
   void pop_back() { packed_.pop_back(); }
@@ -79,7 +79,7 @@ class PackedEvents {
     for (Event& whole : whole_) change(whole);
     recent_.fill(0);
     number_of_.clear();
-    for (std::uint32_t k = 0; k < kinds_.size(); ++k) number_of_.try_emplace(identity(kinds_[k]), k);
+    for (std::uint32_t k = 0; k < kinds_.size(); ++k) number_of_.try_emplace(kinds_[k].kind_fields(), k);
   }
 
  private:
@@ -90,13 +90,10 @@ class PackedEvents {
   };
   static constexpr int start_bits = 44;
   static constexpr std::uint64_t start_limit = std::uint64_t{1} << start_bits;
+  static constexpr std::uint32_t open_end = 0xFFFFFFFF;  ///< a duration that stands for the end no_time
   static constexpr std::uint32_t whole_kind = (std::uint32_t{1} << (64 - start_bits)) - 1;  ///< key: place in whole_
 
-  /// What makes a kind: its fields, and whether the end is known.
-  static auto identity(const Event& event) {
-    return std::tuple_cat(event.kind_fields(), std::tuple(event.end_ns == no_time));
-  }
-  using Identity = decltype(identity(std::declval<Event>()));
+  using Identity = decltype(std::declval<Event>().kind_fields());
   static std::uint64_t hash(const Identity& identity) {
     return std::apply(
         [](const auto&... field) {
@@ -110,15 +107,28 @@ class PackedEvents {
     std::size_t operator()(const Identity& identity) const { return hash(identity); }
   };
 
+  /// Written so that what a caller does not look at is not loaded: the kind above all.
   Event unpack(const Packed& packed) const {
-    const std::uint64_t kind = packed.start_and_kind >> start_bits;
-    if (kind == whole_kind) [[unlikely]]
-      return whole_[packed.key];
-    Event event = kinds_[kind];
-    // Unsigned, for which overflow is defined: whatever was subtracted is added again.
-    event.start_ns = static_cast<Nanoseconds>(base_ns_ + (packed.start_and_kind & (start_limit - 1)));
-    if (event.end_ns != no_time) event.end_ns = event.start_ns + packed.duration_ns;
-    event.*Key = packed.key;
+    const std::uint64_t number = packed.start_and_kind >> start_bits;
+    const Event* kind = nullptr;
+    Nanoseconds start_ns = 0, end_ns = 0;
+    std::uint32_t key = 0;
+    if (number == whole_kind) [[unlikely]] {
+      kind = &whole_[packed.key];
+      start_ns = kind->start_ns;
+      end_ns = kind->end_ns;
+      key = kind->*Key;
+    } else {
+      kind = &kinds_[number];
+      // Unsigned, for which overflow is defined: whatever was subtracted is added again.
+      start_ns = static_cast<Nanoseconds>(base_ns_ + (packed.start_and_kind & (start_limit - 1)));
+      end_ns = packed.duration_ns == open_end ? no_time : start_ns + packed.duration_ns;
+      key = packed.key;
+    }
+    Event event = *kind;
+    event.start_ns = start_ns;
+    event.end_ns = end_ns;
+    event.*Key = key;
     return event;
   }
 
@@ -127,9 +137,9 @@ class PackedEvents {
     if (kinds_.empty()) base_ns_ = start - start_limit / 4;  // rows come nearly in order: most room is ahead
     const bool has_end = event.end_ns != no_time;
     const std::uint64_t after_base = start - base_ns_;
-    const std::uint64_t duration = has_end ? static_cast<std::uint64_t>(event.end_ns) - start : 0;
+    const std::uint64_t duration = has_end ? static_cast<std::uint64_t>(event.end_ns) - start : open_end;
     const std::uint32_t kind = number_of_kind(event);
-    if (after_base >= start_limit || duration > 0xFFFFFFFF || kind >= whole_kind) {
+    if (after_base >= start_limit || duration > open_end || (has_end && duration == open_end) || kind >= whole_kind) {
       whole_.push_back(event);
       return {std::uint64_t{whole_kind} << start_bits, 0, static_cast<std::uint32_t>(whole_.size() - 1)};
     }
@@ -137,14 +147,13 @@ class PackedEvents {
   }
 
   std::uint32_t number_of_kind(const Event& event) {
-    const Identity wanted = identity(event);
+    const Identity wanted = event.kind_fields();
     std::uint32_t& recent = recent_[hash(wanted) >> 56];  // most events are like one that came shortly before
-    if (recent < kinds_.size() && identity(kinds_[recent]) == wanted) return recent;
+    if (recent < kinds_.size() && kinds_[recent].kind_fields() == wanted) return recent;
     const auto [place, is_new] = number_of_.try_emplace(wanted, static_cast<std::uint32_t>(kinds_.size()));
     if (is_new && kinds_.size() < whole_kind) {
       Event kind = event;
-      kind.start_ns = 0;
-      kind.end_ns = event.end_ns == no_time ? no_time : 0;
+      kind.start_ns = kind.end_ns = 0;
       kind.*Key = 0;
       kinds_.push_back(kind);
     }
@@ -169,9 +178,9 @@ class PackedEvents<Event, Key>::Iterator {
   using pointer = void;
 
   Iterator() = default;
-  Iterator(const PackedEvents& events, std::ptrdiff_t place) : events_(&events), place_(place) {}
+  Iterator(const PackedEvents& events, const Packed* place) : events_(&events), place_(place) {}
 
-  Event operator*() const { return (*events_)[static_cast<std::size_t>(place_)]; }
+  Event operator*() const { return events_->unpack(*place_); }
   Event operator[](std::ptrdiff_t n) const { return *(*this + n); }
   Iterator& operator++() { return *this += 1; }
   Iterator& operator--() { return *this -= 1; }
@@ -199,7 +208,7 @@ class PackedEvents<Event, Key>::Iterator {
 
  private:
   const PackedEvents* events_ = nullptr;
-  std::ptrdiff_t place_ = 0;
+  const Packed* place_ = nullptr;
 };
 
 }  // namespace nsys_explain
