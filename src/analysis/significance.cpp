@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numbers>
 #include <numeric>
@@ -77,7 +78,7 @@ class SumDistribution {
       std::sort(draws[b].begin(), draws[b].end());
       most += draws[b].back();
     }
-    unit_ = std::max<std::int64_t>(1, rounded_up(most, most_work / static_cast<std::int64_t>(ranks * bins)));
+    unit_ = std::max<std::int64_t>(1, rounded_up(most, most_work / std::max<std::int64_t>(1, std::ssize(caused))));
     probability_.assign(1, 1.0);
     for (const std::vector<std::int64_t>& of_bin : draws) {
       std::vector<double> next(probability_.size() + static_cast<std::size_t>(rounded_up(of_bin.back(), unit_)), 0);

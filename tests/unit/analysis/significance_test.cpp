@@ -109,6 +109,10 @@ TEST(CausedWait, OfAFewRanksAndBinsIsTheProbabilityByCounting) {
   }
 }
 
+TEST(CausedWait, NoStepsProveNothing) {
+  EXPECT_EQ(caused_wait_p_values({}, 2, 0), (std::vector<double>{1, 1}));
+}
+
 TEST(CausedWait, KOfNStepsOfOneOfTwoAreTwoToTheMinusKTimesTheNoise) {
   // Nine steps tell; in the other 22 each rank is ahead as often as the other, by as little: a chance of about a half.
   std::vector<std::int64_t> caused(2 * 31, 0);
