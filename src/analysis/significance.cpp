@@ -70,7 +70,9 @@ std::vector<double> bounds_of_sums(std::span<const std::int64_t> caused, std::si
 /// compared with them is rounded up with them, so a probability comes out too large, if anything.
 class SumDistribution {
  public:
-  SumDistribution(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
+  /// `work`: additions that it may cost.
+  SumDistribution(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins, std::int64_t work)
+      : bins_(bins) {
     std::int64_t most = 0;
     std::vector<std::vector<std::int64_t>> draws(bins);
     for (std::size_t b = 0; b < bins; ++b) {
@@ -78,7 +80,7 @@ class SumDistribution {
       std::sort(draws[b].begin(), draws[b].end());
       most += draws[b].back();
     }
-    unit_ = std::max<std::int64_t>(1, rounded_up(most, most_work / std::max<std::int64_t>(1, std::ssize(caused))));
+    unit_ = std::max<std::int64_t>(1, rounded_up(most, work / std::max<std::int64_t>(1, std::ssize(caused))));
     probability_.assign(1, 1.0);
     for (const std::vector<std::int64_t>& of_bin : draws) {
       std::vector<double> next(probability_.size() + static_cast<std::size_t>(rounded_up(of_bin.back(), unit_)), 0);
@@ -91,24 +93,44 @@ class SumDistribution {
       probability_ = std::move(next);
     }
   }
-  /// P(T >= sum).
-  double tail(std::int64_t sum) const {
+  /// Not below P(T >= sum).
+  double most(std::int64_t sum) const { return tail(static_cast<std::size_t>(rounded_up(sum, unit_))); }
+  /// Not above it: all draws together were rounded up by less than a unit for each bin.
+  double least(std::int64_t sum) const { return tail(static_cast<std::size_t>(rounded_up(sum, unit_)) + bins_); }
+
+ private:
+  static std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return value / unit + (value % unit > 0); }
+  double tail(std::size_t units) const {
     double tail = 0;  // from the smallest on
-    for (std::size_t i = probability_.size(); i-- > static_cast<std::size_t>(rounded_up(sum, unit_));)
-      tail += probability_[i];
+    for (std::size_t i = probability_.size(); i-- > units;) tail += probability_[i];
     return std::min(1.0, tail);
   }
 
-  static constexpr std::size_t most_draws =
-      1024;  ///< ranks * bins; beyond, units would be coarse, and it matters least
-
- private:
-  static constexpr std::int64_t most_work = 1 << 23;
-  static std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return value / unit + (value % unit > 0); }
-
+  std::size_t bins_ = 0;
   std::int64_t unit_ = 1;
   std::vector<double> probability_;  ///< of each sum, in units
 };
+
+/// For each sum a bound on P(T >= sum), within a twentieth of it where chance is improbable, but not past doubt, and
+/// the grid can be made fine enough. Most jobs are clean or show a clear culprit, and a coarse grid tells that.
+std::vector<double> tails_of_sums(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins,
+                                  std::span<const std::int64_t> sums) {
+  constexpr double improbable = 0.05, certain = 1e-9, close_enough = 1.05;
+  constexpr std::int64_t least_work = 1 << 17, most_work = 1 << 23;
+  std::vector<double> tails;
+  for (std::int64_t work = least_work; work <= most_work; work *= 8) {
+    const SumDistribution distribution(caused, ranks, bins, work);
+    tails.clear();
+    bool is_close = true;
+    for (const std::int64_t sum : sums) {
+      tails.push_back(distribution.most(sum));
+      const double least = distribution.least(sum);
+      is_close = is_close && (least >= improbable || tails.back() <= certain || tails.back() <= close_enough * least);
+    }
+    if (is_close) break;
+  }
+  return tails;
+}
 
 /// The delays, but none longer than the largest of a typical bin. Which rank a delay is dealt out to does not change
 /// that limit, so what is tested with it is as valid.
@@ -137,13 +159,16 @@ std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std:
 
 std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
   std::vector<double> p_values = bounds_of_sums(caused, ranks, bins);
-  if (caused.size() > SumDistribution::most_draws) return p_values;
-  const SumDistribution sums(caused, ranks, bins);
+  constexpr std::size_t most_draws = 1024;  // beyond, units would be coarse, and it matters least
+  if (caused.size() > most_draws) return p_values;
+  std::vector<std::int64_t> sums;
   for (std::size_t r = 0; r < ranks; ++r) {
     const auto row = caused.subspan(r * bins, bins);
-    const double tail = sums.tail(std::accumulate(row.begin(), row.end(), std::int64_t{0}));
-    p_values[r] = std::max(std::min(p_values[r], tail), std::numeric_limits<double>::min());
+    sums.push_back(std::accumulate(row.begin(), row.end(), std::int64_t{0}));
   }
+  const std::vector<double> tails = tails_of_sums(caused, ranks, bins, sums);
+  for (std::size_t r = 0; r < ranks; ++r)
+    p_values[r] = std::max(std::min(p_values[r], tails[r]), std::numeric_limits<double>::min());
   return p_values;
 }
 

@@ -16,8 +16,9 @@ namespace nsys_explain::analysis {
 /// exp(-L T_r) * product over b of (mean over s of exp(L x_sb)), taken over a grid of L. Free of assumptions on the
 /// distribution and good for groups of any size: a single long pause cannot be significant (1/ranks at best), a delay
 /// that recurs can. Where ranks * bins are few, the distribution of T itself (a convolution over the bins) gives the
-/// probability to within a rounding upwards: where k of n steps tell and the others are noise, the bound is
-/// ranks^-k at best, and the probability that times the chance of the noise. A result is never 0.
+/// probability, rounded upwards by a twentieth at most where it is below that: where k of n steps tell and the others
+/// are noise, the bound is ranks^-k at best, and the probability that times the chance of the noise. A result is never
+/// 0.
 std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins);
 
 /// Adds up neighbouring bins until what happens in one says nothing about the next (mean lag-1 autocorrelation

@@ -59,13 +59,17 @@ TEST(PoolBins, JoinsBinsThatDependOnEachOther) {
   EXPECT_EQ(pool_bins(steady, 2, 64), 64U) << "a constant lateness is no dependence in time";
 }
 
-/// Values that look like delays in milliseconds: a few long ones, and noise.
+/// Values that look like delays in milliseconds: a few long ones, and noise. In three of four bins the first rank has
+/// the longest.
 std::vector<std::int64_t> made_delays(std::size_t ranks, std::size_t bins, std::uint32_t seed) {
   std::vector<std::int64_t> delays(ranks * bins);
   for (std::int64_t& delay : delays) {
     seed = seed * 1664525U + 1013904223U;
     delay = seed >> 29 == 0 ? 4'000'000 + (seed >> 12) : seed >> 20;
   }
+  for (std::size_t b = 0; b < bins; ++b)
+    for (std::size_t r = 1; r < ranks && b % 4 != 0; ++r)
+      if (delays[r * bins + b] > delays[b]) std::swap(delays[r * bins + b], delays[b]);
   return delays;
 }
 
@@ -83,6 +87,7 @@ std::vector<std::int64_t> all_sums(const std::vector<std::int64_t>& delays, std:
 }
 
 TEST(CausedWait, OfAFewRanksAndBinsIsTheProbabilityByCounting) {
+  int compared = 0;
   for (const auto& [ranks, bins] : {std::pair<std::size_t, std::size_t>{2, 14}, {3, 9}, {4, 7}}) {
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
       const auto delays = made_delays(ranks, bins, seed);
@@ -94,6 +99,7 @@ TEST(CausedWait, OfAFewRanksAndBinsIsTheProbabilityByCounting) {
         const auto as_large = sums.end() - std::lower_bound(sums.begin(), sums.end(), own);
         const double counted = static_cast<double>(as_large) / static_cast<double>(sums.size());
         EXPECT_GE(p[r], counted * (1 - 1e-9)) << "never below";
+        if (counted > 0.05) continue;  // what chance does often is not counted to the last digit
         // Sums that are smaller by the rounding, at most a unit per bin, may count.
         std::int64_t most = 0;
         for (std::size_t b = 0; b < bins; ++b) {
@@ -103,10 +109,13 @@ TEST(CausedWait, OfAFewRanksAndBinsIsTheProbabilityByCounting) {
         }
         const std::int64_t slack = static_cast<std::int64_t>(bins + 1) * (most / (1 << 14) + 1);
         const auto nearly = sums.end() - std::lower_bound(sums.begin(), sums.end(), own - slack);
-        EXPECT_LE(p[r], static_cast<double>(nearly) / static_cast<double>(sums.size()) * (1 + 1e-9));
+        const double rounded = static_cast<double>(nearly) / static_cast<double>(sums.size());
+        EXPECT_LE(p[r], std::max(1.05 * counted, rounded) * (1 + 1e-9));
+        ++compared;
       }
     }
   }
+  EXPECT_GE(compared, 30);
 }
 
 TEST(CausedWait, NoStepsProveNothing) {
