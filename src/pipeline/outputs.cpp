@@ -40,8 +40,8 @@ class TableSinks {
 
   store::StoreWriter& store() { return store_; }
 
-  void create(const TableSchema& schema, std::size_t expected_rows = 0) {
-    store_.create_table(schema, expected_rows);
+  void create(const TableSchema& schema, std::size_t rows) {
+    store_.create_table(schema, rows);
     write_csv_header(schema);
   }
   void append(const Table& chunk) {
@@ -82,10 +82,16 @@ class TableSinks {
 void write_instances(const exchange::Communicator& communicator, const JobReport& report, const CrossRank& cross,
                      TableSinks* sinks) {
   const std::vector<std::int64_t> first_instance = first_instances(report);
+  std::vector<std::int64_t> rows(2, 0);
+  for (const MatchedBlock& block : cross.blocks) {
+    rows[0] += std::ssize(block.instances);
+    for (const Instance& instance : block.instances) rows[1] += instance.arrivals;
+  }
+  rows = communicator.sum(rows);
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
-    sinks->create(instances_schema());
-    sinks->create(arrivals_schema());
+    sinks->create(instances_schema(), static_cast<std::size_t>(rows[0]));
+    sinks->create(arrivals_schema(), static_cast<std::size_t>(rows[1]));
   });
   gather_instances(communicator, cross, first_instance, [&](const InstanceRound& round) {
     exchange::run_agreed(communicator, "writing results", [&] {
@@ -98,9 +104,10 @@ void write_instances(const exchange::Communicator& communicator, const JobReport
 
 void write_steps(const exchange::Communicator& communicator, const JobReport& report, const std::vector<StepRow>& rows,
                  TableSinks* sinks) {
+  const std::int64_t all_rows = communicator.sum(std::ssize(rows));
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
-    sinks->create(steps_schema());
+    sinks->create(steps_schema(), static_cast<std::size_t>(all_rows));
     sinks->store().set_attribute("/steps", "source", report.delay.step_source);
   });
   const std::int64_t per_round =
@@ -155,7 +162,7 @@ std::map<std::string, report::LongTable> write_tables(const exchange::Communicat
       if (of_long == rows.end()) {
         sinks->write(table);
       } else {
-        sinks->create(table.schema, std::max<std::size_t>(of_long->second, 1));
+        sinks->create(table.schema, of_long->second);
         long_tables.emplace(table.schema.name, report::LongTable{make_table(table.schema), of_long->second});
       }
     }

@@ -47,13 +47,34 @@ Object file_type(ColumnKind kind) {
   return string_type(false);
 }
 
-Object creation_properties(std::size_t rows_per_chunk) {
+/// Bytes of a row in the dataset.
+std::size_t row_bytes(ColumnKind kind) {
+  constexpr std::size_t text_reference_bytes = 16;  // what HDF5 stores in place of a variable-length value
+  if (kind == ColumnKind::label) return label_width;
+  return kind == ColumnKind::text ? text_reference_bytes : sizeof(std::int64_t);
+}
+
+std::size_t chunk_rows(ColumnKind kind, std::size_t rows) {
+  return std::min(std::bit_floor(chunk_bytes / row_bytes(kind)), rows);
+}
+
+Object creation_properties() {
   Object properties = own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "create", "dataset properties");
-  const hsize_t chunk = rows_per_chunk;
-  checked(H5Pset_chunk(properties.id(), 1, &chunk), "set", "chunk size");
+  checked(H5Pset_obj_track_times(properties.id(), false), "switch off", "time stamps");  // reproducible files
+  return properties;
+}
+
+Object compact_properties() {
+  Object properties = creation_properties();
+  checked(H5Pset_layout(properties.id(), H5D_COMPACT), "set", "compact layout");
+  return properties;
+}
+
+Object chunked_properties(hsize_t rows_per_chunk) {
+  Object properties = creation_properties();
+  checked(H5Pset_chunk(properties.id(), 1, &rows_per_chunk), "set", "chunk size");
   checked(H5Pset_shuffle(properties.id()), "set", "shuffle filter");
   checked(H5Pset_deflate(properties.id(), deflate_level), "set", "deflate filter");
-  checked(H5Pset_obj_track_times(properties.id(), false), "switch off", "time stamps");  // reproducible files
   return properties;
 }
 
@@ -73,16 +94,6 @@ Object scalar() {
 }
 
 }  // namespace
-
-std::size_t chunk_rows(ColumnKind kind, std::size_t expected_rows) {
-  constexpr std::size_t text_reference_bytes = 16;  // what HDF5 stores in place of a variable-length value
-  std::size_t row_bytes = sizeof(std::int64_t);
-  if (kind == ColumnKind::label) row_bytes = label_width;
-  if (kind == ColumnKind::text) row_bytes = text_reference_bytes;
-  const std::size_t most = std::bit_floor(chunk_bytes / row_bytes);
-  if (expected_rows == 0 || expected_rows >= most) return most;
-  return std::bit_ceil(expected_rows);
-}
 
 void write_attribute(hid_t object, std::string_view object_name, std::string_view name, std::string_view value) {
   const std::string text = storable_text(value);
@@ -106,12 +117,11 @@ void write_attribute(hid_t object, std::string_view object_name, std::string_vie
   write_attribute_of(object, object_name, std::string(name), string_type(false).id(), space, pointers.data());
 }
 
-Column::Column(hid_t group, const std::string& table, const ColumnSchema& schema, std::size_t expected_rows)
-    : name_(fmt::format("{}/{}", table, schema.name)), kind_(schema.kind) {
-  const hsize_t none = 0;
-  const hsize_t unlimited = H5S_UNLIMITED;
-  const Object space = own(H5Screate_simple(1, &none, &unlimited), H5Sclose, "create", name_);
-  const Object properties = creation_properties(chunk_rows(kind_, expected_rows));
+Column::Column(hid_t group, const std::string& table, const ColumnSchema& schema, std::size_t rows)
+    : name_(fmt::format("{}/{}", table, schema.name)), kind_(schema.kind), announced_rows_(rows) {
+  const Object space = own(H5Screate_simple(1, &announced_rows_, nullptr), H5Sclose, "create", name_);
+  const bool is_short = rows <= compact_bytes / row_bytes(kind_);
+  const Object properties = is_short ? compact_properties() : chunked_properties(chunk_rows(kind_, rows));
   dataset_ = own(H5Dcreate2(group, schema.name.c_str(), file_type(kind_).id(), space.id(), H5P_DEFAULT, properties.id(),
                             H5P_DEFAULT),
                  H5Dclose, "create", name_);
@@ -169,18 +179,22 @@ void Column::write_rows(hid_t memory_type, const void* rows, std::size_t count) 
   if (count == 0) return;
   const hsize_t start = rows_;
   const hsize_t added = count;
-  const hsize_t total = start + added;
-  checked(H5Dset_extent(dataset_.id(), &total), "extend", name_);
   const Object file_space = own(H5Dget_space(dataset_.id()), H5Sclose, "select rows of", name_);
   checked(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, &start, nullptr, &added, nullptr), "select rows of",
           name_);
   const Object memory_space = own(H5Screate_simple(1, &added, nullptr), H5Sclose, "select rows of", name_);
   checked(H5Dwrite(dataset_.id(), memory_type, memory_space.id(), file_space.id(), H5P_DEFAULT, rows), "write", name_);
-  rows_ = total;
+  rows_ += added;
 }
 
 void Column::close() {
   checked(dataset_.close(), "write", name_);
+  if (announced_rows_ != rows_) {
+    throw std::logic_error(
+        fmt::format("column {} got {} of the {} rows that were announced, so the rest would read as "
+                    "zeros; announce what is appended",
+                    name_, rows_, announced_rows_));
+  }
 }
 
 }  // namespace nsys_explain::store

@@ -14,9 +14,9 @@ namespace nsys_explain::store {
 /// several appends stays in memory and is compressed once.
 inline constexpr std::size_t chunk_bytes = std::size_t{512} * 1024;
 
-/// Chunk length for a column: a power of two of at most chunk_bytes, and no longer than a table of `expected_rows`
-/// needs (0: unknown, the table may grow).
-std::size_t chunk_rows(ColumnKind kind, std::size_t expected_rows);
+/// Most bytes of a column that is stored in its header instead: most tables are short, and an index and a compressed
+/// chunk would take more room and four times as long.
+inline constexpr std::size_t compact_bytes = std::size_t{8} * 1024;
 
 /// Replaces an attribute of `object`; `name` of the object is for messages.
 void write_attribute(hid_t object, std::string_view object_name, std::string_view name, std::string_view value);
@@ -24,11 +24,12 @@ void write_attribute(hid_t object, std::string_view object_name, std::string_vie
 void write_attribute(hid_t object, std::string_view object_name, std::string_view name,
                      std::span<const std::string> values);
 
-/// One column of a table as a chunked, compressed, one-dimensional dataset that grows.
+/// One column of a table as a one-dimensional dataset: compact where it is short, else chunked and compressed.
 class Column {
  public:
-  /// Creates the empty dataset, with unit and description as attributes, in the group of the table.
-  Column(hid_t group, const std::string& table, const ColumnSchema& schema, std::size_t expected_rows);
+  /// Creates the dataset, with unit and description as attributes, in the group of the table. `rows`: exactly so many
+  /// will be appended.
+  Column(hid_t group, const std::string& table, const ColumnSchema& schema, std::size_t rows);
 
   /// Throws std::invalid_argument where the values are of another type than the schema says or a label is too long.
   void check(const ColumnData& values) const;
@@ -36,7 +37,8 @@ class Column {
   /// Appends values that passed check().
   void append(const ColumnData& values);
 
-  /// Writes out what is buffered and closes.
+  /// Writes out what is buffered and closes. Throws std::logic_error where other than the rows that were announced
+  /// came.
   void close();
 
  private:
@@ -44,6 +46,7 @@ class Column {
 
   std::string name_;  ///< table/column, for messages
   ColumnKind kind_;
+  hsize_t announced_rows_;
   Object dataset_;
   hsize_t rows_ = 0;
 };

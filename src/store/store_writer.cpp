@@ -104,7 +104,7 @@ struct StoreWriter::State {
     return create_group(name);
   }
 
-  void create_table(const TableSchema& schema, std::size_t expected_rows) {
+  void create_table(const TableSchema& schema, std::size_t rows) {
     check_names(schema);
     if (tables.count(schema.name) > 0) {
       throw std::runtime_error(fmt::format(
@@ -112,8 +112,9 @@ struct StoreWriter::State {
     }
     const Object group = create_group(schema.name);
     OpenTable table;
+    table.columns.reserve(schema.columns.size());
     for (const ColumnSchema& column : schema.columns) {
-      table.columns.emplace_back(group.id(), schema.name, column, expected_rows);
+      table.columns.emplace_back(group.id(), schema.name, column, rows);
       table.column_names.push_back(column.name);
     }
     write_attribute(group.id(), schema.name, "description", schema.description);
@@ -183,8 +184,8 @@ void StoreWriter::set_attribute(std::string_view path, std::string_view name, st
   state_->run([&] { write_attribute(state_->open_or_create(object).id(), object, name, value); });
 }
 
-void StoreWriter::create_table(const TableSchema& schema, std::size_t expected_rows) {
-  state_->run([&] { state_->create_table(schema, expected_rows); });
+void StoreWriter::create_table(const TableSchema& schema, std::size_t rows) {
+  state_->run([&] { state_->create_table(schema, rows); });
 }
 
 void StoreWriter::append(const Table& chunk) {
@@ -193,7 +194,7 @@ void StoreWriter::append(const Table& chunk) {
 
 void StoreWriter::write(const Table& table) {
   state_->run([&] {
-    state_->create_table(table.schema, std::max<std::size_t>(table.row_count(), 1));
+    state_->create_table(table.schema, table.row_count());
     state_->append(table);
   });
 }

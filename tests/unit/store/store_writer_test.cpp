@@ -61,12 +61,16 @@ std::vector<std::int64_t> read_integers(const std::string& path, const std::stri
   return values;
 }
 
+/// The length of the dataset's chunks, 0 where it is compact.
 hsize_t chunk_length(const std::string& path, const std::string& dataset) {
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   const hid_t data = H5Dopen2(file, dataset.c_str(), H5P_DEFAULT);
   const hid_t properties = H5Dget_create_plist(data);
   hsize_t length = 0;
-  EXPECT_EQ(H5Pget_chunk(properties, 1, &length), 1);
+  if (H5Pget_layout(properties) == H5D_CHUNKED) {
+    EXPECT_EQ(H5Pget_chunk(properties, 1, &length), 1);
+    EXPECT_EQ(H5Pget_nfilters(properties), 2);  // shuffled and deflated
+  }
   H5Pclose(properties);
   H5Dclose(data);
   H5Fclose(file);
@@ -141,7 +145,7 @@ TEST_F(StoreWriterTest, IsReadByH5pyAndPandasInThreeLines) {
 TEST_F(StoreWriterTest, AppendsOfAnySizeAddUpAcrossChunkBorders) {
   std::vector<std::int64_t> expected;
   StoreWriter writer(file());
-  writer.create_table(integers("numbers", {}).schema);
+  writer.create_table(integers("numbers", {}).schema, 135'540);
   for (const std::int64_t rows : {1, 0, 65'535, 1, 70'000, 3}) {
     std::vector<std::int64_t> part;
     for (std::int64_t i = 0; i < rows; ++i) part.push_back(static_cast<std::int64_t>(expected.size()) + i);
@@ -153,20 +157,37 @@ TEST_F(StoreWriterTest, AppendsOfAnySizeAddUpAcrossChunkBorders) {
   EXPECT_EQ(expected.size(), 135'540u);
 }
 
-TEST_F(StoreWriterTest, SmallTablesHaveSmallChunksAndLongTablesCompress) {
-  StoreWriter writer(file());
-  writer.write(integers("small", {1, 2, 3}));
+TEST_F(StoreWriterTest, ShortTablesLieInTheirHeadersAndLongTablesCompress) {
+  const std::vector<std::int64_t> most_compact(1024, 7), fewest_chunked(1025, 8);
   std::vector<std::int64_t> steps;
   for (std::int64_t i = 0; i < 1'000'000; ++i) steps.push_back(1'000'000'000'000 + i * 250'000);
+  StoreWriter writer(file());
+  writer.write(integers("empty", {}));
+  writer.write(integers("compact", most_compact));
+  writer.write(integers("chunked", fewest_chunked));
   writer.write(integers("long", steps));
-  writer.create_table(integers("streamed", {}).schema);
   writer.close();
-  EXPECT_EQ(chunk_length(file(), "small/value"), 4u);
+  EXPECT_EQ(chunk_length(file(), "empty/value"), 0u);
+  EXPECT_EQ(chunk_length(file(), "compact/value"), 0u);
+  EXPECT_EQ(chunk_length(file(), "chunked/value"), 1025u);
   EXPECT_EQ(chunk_length(file(), "long/value"), 65'536u);
-  EXPECT_EQ(chunk_length(file(), "streamed/value"), 65'536u);
   EXPECT_LT(fs::file_size(file()), 8u * steps.size() / 2);
+  EXPECT_TRUE(read_integers(file(), "empty/value").empty());
+  EXPECT_EQ(read_integers(file(), "compact/value"), most_compact);
+  EXPECT_EQ(read_integers(file(), "chunked/value"), fewest_chunked);
   EXPECT_EQ(read_integers(file(), "long/value"), steps);
-  EXPECT_TRUE(read_integers(file(), "streamed/value").empty());
+}
+
+TEST_F(StoreWriterTest, OtherRowsThanWereAnnouncedAreRefused) {
+  for (const std::size_t announced : {4u, 5'000u}) {
+    StoreWriter writer(file());
+    writer.create_table(integers("numbers", {}).schema, announced);
+    writer.append(integers("numbers", {1, 2, 3}));
+    EXPECT_THROW(writer.close(), std::logic_error) << announced;
+  }
+  StoreWriter writer(file());
+  writer.create_table(integers("numbers", {}).schema, 2);
+  EXPECT_THROW(writer.append(integers("numbers", {1, 2, 3})), std::runtime_error);
 }
 
 TEST_F(StoreWriterTest, TheSameTablesMakeTheSameBytes) {
@@ -174,7 +195,7 @@ TEST_F(StoreWriterTest, TheSameTablesMakeTheSameBytes) {
     StoreWriter writer(file(name));
     writer.set_attribute("/", "schema_version", "1.0");
     writer.write(arrivals());
-    writer.create_table(integers("numbers", {}).schema);
+    writer.create_table(integers("numbers", {}).schema, 3);
     writer.append(integers("numbers", {5, 6, 7}));
     writer.close();
   }
@@ -231,7 +252,7 @@ TEST_F(StoreWriterTest, HostileTextIsStoredAsValidUtf8) {
 
 TEST_F(StoreWriterTest, ARefusedChunkLeavesNoTrace) {
   StoreWriter writer(file());
-  writer.create_table(arrivals_schema());
+  writer.create_table(arrivals_schema(), 3);
 
   Table unequal = arrivals();
   std::get<std::vector<double>>(unequal.columns[2]).pop_back();
@@ -262,12 +283,13 @@ TEST_F(StoreWriterTest, ARefusedChunkLeavesNoTrace) {
 TEST_F(StoreWriterTest, RefusesTablesItCannotHold) {
   StoreWriter writer(file());
   writer.write(integers("twice", {1}));
-  EXPECT_THROW(writer.create_table(integers("twice", {}).schema), std::runtime_error);
-  EXPECT_THROW(writer.create_table({"no_columns", "", {}}), std::invalid_argument);
-  EXPECT_THROW(writer.create_table({"", "", {{"a", ColumnKind::integer, "", ""}}}), std::invalid_argument);
-  EXPECT_THROW(writer.create_table({"slash", "", {{"a/b", ColumnKind::integer, "", ""}}}), std::invalid_argument);
-  EXPECT_THROW(writer.create_table({"same", "", {{"a", ColumnKind::integer, "", ""}, {"a", ColumnKind::real, "", ""}}}),
-               std::runtime_error);
+  EXPECT_THROW(writer.create_table(integers("twice", {}).schema, 1), std::runtime_error);
+  EXPECT_THROW(writer.create_table({"no_columns", "", {}}, 1), std::invalid_argument);
+  EXPECT_THROW(writer.create_table({"", "", {{"a", ColumnKind::integer, "", ""}}}, 1), std::invalid_argument);
+  EXPECT_THROW(writer.create_table({"slash", "", {{"a/b", ColumnKind::integer, "", ""}}}, 1), std::invalid_argument);
+  EXPECT_THROW(
+      writer.create_table({"same", "", {{"a", ColumnKind::integer, "", ""}, {"a", ColumnKind::real, "", ""}}}, 1),
+      std::runtime_error);
   writer.close();
   EXPECT_THAT(message_of([&] { writer.write(integers("late", {1})); }), HasSubstr("closed"));
   EXPECT_NO_THROW(writer.close());
@@ -310,7 +332,7 @@ class FileSizeLimit {
 TEST_F(StoreWriterTest, AFullDiskSurfacesWhileAppending) {
   const FileSizeLimit limit(1'000'000);
   StoreWriter writer(file());
-  writer.create_table(noise(0).schema);
+  writer.create_table(noise(0).schema, 1'000'000);
   const std::string message = message_of([&] {
     for (int i = 0; i < 100; ++i) writer.append(noise(10'000));
   });
