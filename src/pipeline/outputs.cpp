@@ -40,8 +40,8 @@ class TableSinks {
 
   store::StoreWriter& store() { return store_; }
 
-  void create(const TableSchema& schema, std::size_t rows) {
-    store_.create_table(schema, rows);
+  void create(const TableSchema& schema, const TableExtent& extent) {
+    store_.create_table(schema, extent);
     write_csv_header(schema);
   }
   void append(const Table& chunk) {
@@ -79,6 +79,10 @@ class TableSinks {
   std::map<std::string, std::ofstream> files_;
 };
 
+TableExtent extent_without_texts(const TableSchema& schema, std::int64_t rows) {
+  return {static_cast<std::size_t>(rows), std::vector<std::size_t>(schema.columns.size(), 0)};
+}
+
 void write_instances(const exchange::Communicator& communicator, const JobReport& report, const CrossRank& cross,
                      TableSinks* sinks) {
   const std::vector<std::int64_t> first_instance = first_instances(report);
@@ -90,8 +94,8 @@ void write_instances(const exchange::Communicator& communicator, const JobReport
   rows = communicator.sum(rows);
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
-    sinks->create(instances_schema(), static_cast<std::size_t>(rows[0]));
-    sinks->create(arrivals_schema(), static_cast<std::size_t>(rows[1]));
+    sinks->create(instances_schema(), extent_without_texts(instances_schema(), rows[0]));
+    sinks->create(arrivals_schema(), extent_without_texts(arrivals_schema(), rows[1]));
   });
   gather_instances(communicator, cross, first_instance, [&](const InstanceRound& round) {
     exchange::run_agreed(communicator, "writing results", [&] {
@@ -107,7 +111,7 @@ void write_steps(const exchange::Communicator& communicator, const JobReport& re
   const std::int64_t all_rows = communicator.sum(std::ssize(rows));
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
-    sinks->create(steps_schema(), static_cast<std::size_t>(all_rows));
+    sinks->create(steps_schema(), extent_without_texts(steps_schema(), all_rows));
     sinks->store().set_attribute("/steps", "source", report.delay.step_source);
   });
   const std::int64_t per_round =
@@ -153,17 +157,17 @@ void keep_first_rows(const Table& rows, Table& first_rows) {
 std::map<std::string, report::LongTable> write_tables(const exchange::Communicator& communicator,
                                                       const JobReport& report, std::vector<LocalTrace>& local_traces,
                                                       TableSinks* sinks) {
-  const std::map<std::string, std::size_t> rows = count_long_rows(communicator, local_traces);
+  const std::map<std::string, TableExtent> extents = measure_long_tables(communicator, local_traces);
   std::map<std::string, report::LongTable> long_tables;
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
     for (const Table& table : report.tables) {
-      const auto of_long = rows.find(table.schema.name);
-      if (of_long == rows.end()) {
+      const auto of_long = extents.find(table.schema.name);
+      if (of_long == extents.end()) {
         sinks->write(table);
       } else {
         sinks->create(table.schema, of_long->second);
-        long_tables.emplace(table.schema.name, report::LongTable{make_table(table.schema), of_long->second});
+        long_tables.emplace(table.schema.name, report::LongTable{make_table(table.schema), of_long->second.rows});
       }
     }
   });

@@ -78,6 +78,9 @@ constexpr std::array<std::string_view, 8> long_names = {
     "nvtx_trace",          "nvtx_sum",   "nvtx_kernels",    "nvtx_gpu_projection_trace",
     "nvtx_gpu_projection", "nvtx_steps", "kernel_progress", "expert_rule_cases"};
 
+/// Of a long table, with room to grow.
+constexpr std::size_t most_columns = 32;
+
 /// So many that a round is worth its messages, so few that what is under way is little beside what is there.
 constexpr std::size_t ranks_per_round = 32;
 
@@ -220,23 +223,32 @@ std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator
   return std::move(join).tables();
 }
 
-std::map<std::string, std::size_t> count_long_rows(const exchange::Communicator& communicator,
-                                                   const std::vector<LocalTrace>& local_traces) {
-  std::vector<std::int64_t> rows(long_names.size(), 0);
+std::map<std::string, TableExtent> measure_long_tables(const exchange::Communicator& communicator,
+                                                       const std::vector<LocalTrace>& local_traces) {
+  std::vector<std::int64_t> rows(long_names.size(), 0), longest(long_names.size() * most_columns, 0);
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
       for (std::size_t i = 0; i < long_names.size(); ++i) {
         const Table* const table = find_table(rank.tables, long_names[i]);
-        if (table != nullptr) rows[i] += static_cast<std::int64_t>(table->row_count());
+        if (table == nullptr) continue;
+        const TableExtent extent = extent_of(*table);
+        rows[i] += static_cast<std::int64_t>(extent.rows);
+        for (std::size_t c = 0; c < extent.longest_texts.size(); ++c) {
+          std::int64_t& of_column = longest.at(i * most_columns + 1 + c);  // behind `trace_rank`
+          of_column = std::max(of_column, static_cast<std::int64_t>(extent.longest_texts[c]));
+        }
       }
     }
   }
   rows = communicator.sum(rows);
-  std::map<std::string, std::size_t> by_name;
+  longest = communicator.maximum(longest);
+  std::map<std::string, TableExtent> extents;
   for (std::size_t i = 0; i < long_names.size(); ++i) {
-    by_name.emplace(long_names[i], static_cast<std::size_t>(rows[i]));
+    const auto first = longest.begin() + static_cast<std::ptrdiff_t>(i * most_columns);
+    extents.emplace(long_names[i], TableExtent{static_cast<std::size_t>(rows[i]),
+                                               std::vector<std::size_t>(first, first + most_columns)});
   }
-  return by_name;
+  return extents;
 }
 
 void gather_long_tables(const exchange::Communicator& communicator, std::span<const std::int32_t> trace_ranks,

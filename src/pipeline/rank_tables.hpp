@@ -12,6 +12,7 @@
 #include "nsys_explain/analysis/rank_events.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 #include "nsys_explain/model/table.hpp"
+#include "nsys_explain/model/table_extent.hpp"
 
 /// What every trace rank tells by itself: tables made where its events were read, one per question, and joined on rank
 /// 0 of the tool.
@@ -39,9 +40,9 @@ bool is_long(const TableSchema& schema);
 std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
                                       std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces);
 
-/// Collective: rows of all trace ranks by name of the long table, on every tool rank.
-std::map<std::string, std::size_t> count_long_rows(const exchange::Communicator& communicator,
-                                                   const std::vector<LocalTrace>& local_traces);
+/// Collective: of all trace ranks' rows, with `trace_rank` in front, by name of the long table, on every tool rank.
+std::map<std::string, TableExtent> measure_long_tables(const exchange::Communicator& communicator,
+                                                       const std::vector<LocalTrace>& local_traces);
 
 /// Collective: shows the rows of the long tables to rank 0, those of some trace ranks at a time, and gives them away.
 /// `use` is called on every tool rank equally often, with no tables but on rank 0.

@@ -19,20 +19,28 @@ bool holds_integers(ColumnKind kind) {
   return kind == ColumnKind::integer || kind == ColumnKind::time;
 }
 
-/// Rank 0 alone writes, while all others wait: higher levels take twice as long and save a twentieth of the file.
-constexpr unsigned deflate_level = 2;
+/// Rank 0 alone writes, while all others wait: level 2 takes a tenth longer and saves a hundredth of the file, higher
+/// ones take up to twice as long and save a twentieth.
+constexpr unsigned deflate_level = 1;
 
-/// Fixed-length, null-padded UTF-8 of label_width bytes, or variable-length UTF-8.
-Object string_type(bool fixed) {
+/// Bytes of each value of a column of texts; 0: variable.
+std::size_t text_width(ColumnKind kind, std::size_t longest) {
+  if (kind == ColumnKind::label) return label_width;
+  if (kind != ColumnKind::text || longest > most_text_width) return 0;
+  return longest == label_width ? label_width + 1 : std::max<std::size_t>(longest, 1);  // readers tell labels by width
+}
+
+/// Null-padded UTF-8 of `width` bytes, or variable-length UTF-8.
+Object string_type(std::size_t width) {
   Object type = own(H5Tcopy(H5T_C_S1), H5Tclose, "create", "string type");
-  checked(H5Tset_size(type.id(), fixed ? label_width : H5T_VARIABLE), "size", "string type");
+  checked(H5Tset_size(type.id(), width > 0 ? width : H5T_VARIABLE), "size", "string type");
   checked(H5Tset_cset(type.id(), H5T_CSET_UTF8), "mark as UTF-8", "string type");
-  if (fixed) checked(H5Tset_strpad(type.id(), H5T_STR_NULLPAD), "pad", "string type");
+  if (width > 0) checked(H5Tset_strpad(type.id(), H5T_STR_NULLPAD), "pad", "string type");
   return type;
 }
 
 /// The type of a column in the file. Little-endian whatever the machine: files are equal bit for bit.
-Object file_type(ColumnKind kind) {
+Object file_type(ColumnKind kind, std::size_t width) {
   switch (kind) {
     case ColumnKind::integer:
     case ColumnKind::time:
@@ -40,22 +48,21 @@ Object file_type(ColumnKind kind) {
     case ColumnKind::real:
       return own(H5Tcopy(H5T_IEEE_F64LE), H5Tclose, "create", "real type");
     case ColumnKind::label:
-      return string_type(true);
     case ColumnKind::text:
       break;
   }
-  return string_type(false);
+  return string_type(width);
+}
+
+bool holds_text(ColumnKind kind) {
+  return kind == ColumnKind::label || kind == ColumnKind::text;
 }
 
 /// Bytes of a row in the dataset.
-std::size_t row_bytes(ColumnKind kind) {
+std::size_t row_bytes(ColumnKind kind, std::size_t width) {
   constexpr std::size_t text_reference_bytes = 16;  // what HDF5 stores in place of a variable-length value
-  if (kind == ColumnKind::label) return label_width;
-  return kind == ColumnKind::text ? text_reference_bytes : sizeof(std::int64_t);
-}
-
-std::size_t chunk_rows(ColumnKind kind, std::size_t rows) {
-  return std::min(std::bit_floor(chunk_bytes / row_bytes(kind)), rows);
+  if (!holds_text(kind)) return sizeof(std::int64_t);
+  return width > 0 ? width : text_reference_bytes;
 }
 
 Object creation_properties() {
@@ -70,10 +77,11 @@ Object compact_properties() {
   return properties;
 }
 
-Object chunked_properties(hsize_t rows_per_chunk) {
+/// Shuffled, the same bytes of neighbouring numbers lie together; of texts they do not repeat, whole texts do.
+Object chunked_properties(hsize_t rows_per_chunk, bool shuffled) {
   Object properties = creation_properties();
   checked(H5Pset_chunk(properties.id(), 1, &rows_per_chunk), "set", "chunk size");
-  checked(H5Pset_shuffle(properties.id()), "set", "shuffle filter");
+  if (shuffled) checked(H5Pset_shuffle(properties.id()), "set", "shuffle filter");
   checked(H5Pset_deflate(properties.id(), deflate_level), "set", "deflate filter");
   return properties;
 }
@@ -98,11 +106,11 @@ Object scalar() {
 void write_attribute(hid_t object, std::string_view object_name, std::string_view name, std::string_view value) {
   const std::string text = storable_text(value);
   const char* characters = text.c_str();
-  write_attribute_of(object, object_name, std::string(name), string_type(false).id(), scalar(), &characters);
+  write_attribute_of(object, object_name, std::string(name), string_type(0).id(), scalar(), &characters);
 }
 
 void write_attribute(hid_t object, std::string_view object_name, std::string_view name, std::int64_t value) {
-  const Object type = file_type(ColumnKind::integer);
+  const Object type = file_type(ColumnKind::integer, 0);
   const std::string attribute(name);
   write_attribute_of(object, object_name, attribute, H5T_NATIVE_INT64, scalar(), &value);
 }
@@ -114,16 +122,23 @@ void write_attribute(hid_t object, std::string_view object_name, std::string_vie
   for (const std::string& value : values) pointers.push_back(value.c_str());
   const hsize_t count = values.size();
   const Object space = own(H5Screate_simple(1, &count, nullptr), H5Sclose, "create", "dataspace");
-  write_attribute_of(object, object_name, std::string(name), string_type(false).id(), space, pointers.data());
+  write_attribute_of(object, object_name, std::string(name), string_type(0).id(), space, pointers.data());
 }
 
-Column::Column(hid_t group, const std::string& table, const ColumnSchema& schema, std::size_t rows)
-    : name_(fmt::format("{}/{}", table, schema.name)), kind_(schema.kind), announced_rows_(rows) {
+Column::Column(hid_t group, const std::string& table, const ColumnSchema& schema, std::size_t rows,
+               std::size_t longest_text)
+    : name_(fmt::format("{}/{}", table, schema.name)),
+      kind_(schema.kind),
+      text_width_(text_width(kind_, longest_text)),
+      announced_rows_(rows) {
   const Object space = own(H5Screate_simple(1, &announced_rows_, nullptr), H5Sclose, "create", name_);
-  const bool is_short = rows <= compact_bytes / row_bytes(kind_);
-  const Object properties = is_short ? compact_properties() : chunked_properties(chunk_rows(kind_, rows));
-  dataset_ = own(H5Dcreate2(group, schema.name.c_str(), file_type(kind_).id(), space.id(), H5P_DEFAULT, properties.id(),
-                            H5P_DEFAULT),
+  const std::size_t bytes = row_bytes(kind_, text_width_);
+  const Object properties =
+      rows <= compact_bytes / bytes
+          ? compact_properties()
+          : chunked_properties(std::min(std::bit_floor(chunk_bytes / bytes), rows), !holds_text(kind_));
+  dataset_ = own(H5Dcreate2(group, schema.name.c_str(), file_type(kind_, text_width_).id(), space.id(), H5P_DEFAULT,
+                            properties.id(), H5P_DEFAULT),
                  H5Dclose, "create", name_);
   write_attribute(dataset_.id(), name_, "unit", schema.unit);
   write_attribute(dataset_.id(), name_, "description", schema.description);
@@ -140,12 +155,13 @@ void Column::check(const ColumnData& values) const {
                     "chunk with make_table",
                     name_));
   }
-  if (kind_ != ColumnKind::label) return;
-  for (const std::string& label : std::get<std::vector<std::string>>(values)) {
-    if (label.size() <= label_width) continue;
+  if (text_width_ == 0) return;
+  for (const std::string& text : std::get<std::vector<std::string>>(values)) {
+    if (text.size() <= text_width_) continue;
     throw std::invalid_argument(fmt::format(
-        "column {} holds a label of {} bytes, of which a fixed width of {} would cut the end; make it a text column",
-        name_, label.size(), label_width));
+        "column {} holds a text of {} bytes, of which a fixed width of {} would cut the end; make a label a text "
+        "column, and announce the longest text",
+        name_, text.size(), text_width_));
   }
 }
 
@@ -154,15 +170,15 @@ void Column::append(const ColumnData& values) {
     write_rows(H5T_NATIVE_INT64, integers->data(), integers->size());
   } else if (const auto* reals = std::get_if<std::vector<double>>(&values)) {
     write_rows(H5T_NATIVE_DOUBLE, reals->data(), reals->size());
-  } else if (kind_ == ColumnKind::label) {
-    const auto& labels = std::get<std::vector<std::string>>(values);
-    std::vector<char> packed(labels.size() * label_width, '\0');
-    for (std::size_t row = 0; row < labels.size(); ++row) {
-      const std::string& label = labels[row];
-      char* const place = packed.data() + row * label_width;
-      std::memcpy(place, is_storable(label) ? label.data() : storable_text(label).data(), label.size());
+  } else if (text_width_ > 0) {
+    const auto& texts = std::get<std::vector<std::string>>(values);
+    std::vector<char> packed(texts.size() * text_width_, '\0');
+    for (std::size_t row = 0; row < texts.size(); ++row) {
+      const std::string& text = texts[row];
+      char* const place = packed.data() + row * text_width_;
+      std::memcpy(place, is_storable(text) ? text.data() : storable_text(text).data(), text.size());
     }
-    write_rows(string_type(true).id(), packed.data(), labels.size());
+    write_rows(string_type(text_width_).id(), packed.data(), texts.size());
   } else {
     const auto& texts = std::get<std::vector<std::string>>(values);
     std::deque<std::string> mended;  // pointers into it stay valid
@@ -171,7 +187,7 @@ void Column::append(const ColumnData& values) {
     for (const std::string& text : texts) {
       pointers.push_back(is_storable(text) ? text.c_str() : mended.emplace_back(storable_text(text)).c_str());
     }
-    write_rows(string_type(false).id(), pointers.data(), texts.size());
+    write_rows(string_type(0).id(), pointers.data(), texts.size());
   }
 }
 

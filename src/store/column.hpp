@@ -24,14 +24,18 @@ void write_attribute(hid_t object, std::string_view object_name, std::string_vie
 void write_attribute(hid_t object, std::string_view object_name, std::string_view name,
                      std::span<const std::string> values);
 
+/// Most bytes of the longest text of a column whose texts are stored with one width: compressed, texts that repeat take
+/// a twentieth of the room of variable-length ones (which HDF5 does not compress), and half of the time.
+inline constexpr std::size_t most_text_width = 256;
+
 /// One column of a table as a one-dimensional dataset: compact where it is short, else chunked and compressed.
 class Column {
  public:
-  /// Creates the dataset, with unit and description as attributes, in the group of the table. `rows`: exactly so many
-  /// will be appended.
-  Column(hid_t group, const std::string& table, const ColumnSchema& schema, std::size_t rows);
+  /// Creates the dataset, with unit and description as attributes, in the group of the table. Exactly `rows` values
+  /// will be appended, none of which is longer than `longest_text` bytes.
+  Column(hid_t group, const std::string& table, const ColumnSchema& schema, std::size_t rows, std::size_t longest_text);
 
-  /// Throws std::invalid_argument where the values are of another type than the schema says or a label is too long.
+  /// Throws std::invalid_argument where the values are of another type than the schema says or a text is too long.
   void check(const ColumnData& values) const;
 
   /// Appends values that passed check().
@@ -46,6 +50,7 @@ class Column {
 
   std::string name_;  ///< table/column, for messages
   ColumnKind kind_;
+  std::size_t text_width_;  ///< bytes; 0: not text, or of any length
   hsize_t announced_rows_;
   Object dataset_;
   hsize_t rows_ = 0;

@@ -24,7 +24,7 @@ ColumnKind kind_of(hid_t dataset, std::string_view name) {
     case H5T_FLOAT:
       return ColumnKind::real;
     case H5T_STRING:
-      return H5Tis_variable_str(type.id()) > 0 ? ColumnKind::text : ColumnKind::label;
+      return H5Tget_size(type.id()) == label_width ? ColumnKind::label : ColumnKind::text;
     default:
       throw Hdf5Error(fmt::format("read '{}': it is of a type that no store holds", name));
   }
@@ -50,27 +50,28 @@ class VariableStrings {
   std::vector<char*> pointers_;
 };
 
-std::vector<std::string> read_texts(hid_t dataset, hid_t memory, hid_t file, std::size_t count, std::string_view name) {
-  const Object type = type_of(dataset, name);
+std::vector<std::string> read_variable_texts(const Object& type, hid_t dataset, hid_t memory, hid_t file,
+                                             std::size_t count, std::string_view name) {
   VariableStrings strings(type.id(), memory, count);
   checked(H5Dread(dataset, type.id(), memory, file, H5P_DEFAULT, strings.data()), "read", name);
   return strings.copies();
 }
 
-std::vector<std::string> read_labels(hid_t dataset, hid_t memory, hid_t file, std::size_t count,
-                                     std::string_view name) {
+std::vector<std::string> read_texts(hid_t dataset, hid_t memory, hid_t file, std::size_t count, std::string_view name) {
+  if (count == 0) return {};
   const Object type = type_of(dataset, name);
+  if (H5Tis_variable_str(type.id()) > 0) return read_variable_texts(type, dataset, memory, file, count, name);
   const std::size_t width = H5Tget_size(type.id());
   std::vector<char> packed(width * count);
   checked(H5Dread(dataset, type.id(), memory, file, H5P_DEFAULT, packed.data()), "read", name);
-  std::vector<std::string> labels;
-  labels.reserve(count);
+  std::vector<std::string> texts;
+  texts.reserve(count);
   for (std::size_t row = 0; row < count; ++row) {
     const auto begin = packed.begin() + static_cast<std::ptrdiff_t>(row * width);
     const auto end = begin + static_cast<std::ptrdiff_t>(width);
-    labels.emplace_back(begin, std::find(begin, end, '\0'));
+    texts.emplace_back(begin, std::find(begin, end, '\0'));
   }
-  return labels;
+  return texts;
 }
 
 std::vector<std::string> text_attribute(hid_t object, const std::string& name) {
@@ -162,12 +163,9 @@ struct StoreReader::State {
         return values;
       }
       case ColumnKind::label:
-        if (rows == 0) return std::vector<std::string>{};
-        return read_labels(data.id(), memory.id(), space.id(), rows, column.name);
       case ColumnKind::text:
         break;
     }
-    if (rows == 0) return std::vector<std::string>{};
     return read_texts(data.id(), memory.id(), space.id(), rows, column.name);
   }
 };

@@ -104,7 +104,7 @@ struct StoreWriter::State {
     return create_group(name);
   }
 
-  void create_table(const TableSchema& schema, std::size_t rows) {
+  void create_table(const TableSchema& schema, const TableExtent& extent) {
     check_names(schema);
     if (tables.count(schema.name) > 0) {
       throw std::runtime_error(fmt::format(
@@ -113,8 +113,9 @@ struct StoreWriter::State {
     const Object group = create_group(schema.name);
     OpenTable table;
     table.columns.reserve(schema.columns.size());
-    for (const ColumnSchema& column : schema.columns) {
-      table.columns.emplace_back(group.id(), schema.name, column, rows);
+    for (std::size_t c = 0; c < schema.columns.size(); ++c) {
+      const ColumnSchema& column = schema.columns[c];
+      table.columns.emplace_back(group.id(), schema.name, column, extent.rows, extent.longest_texts.at(c));
       table.column_names.push_back(column.name);
     }
     write_attribute(group.id(), schema.name, "description", schema.description);
@@ -184,8 +185,8 @@ void StoreWriter::set_attribute(std::string_view path, std::string_view name, st
   state_->run([&] { write_attribute(state_->open_or_create(object).id(), object, name, value); });
 }
 
-void StoreWriter::create_table(const TableSchema& schema, std::size_t rows) {
-  state_->run([&] { state_->create_table(schema, rows); });
+void StoreWriter::create_table(const TableSchema& schema, const TableExtent& extent) {
+  state_->run([&] { state_->create_table(schema, extent); });
 }
 
 void StoreWriter::append(const Table& chunk) {
@@ -194,7 +195,7 @@ void StoreWriter::append(const Table& chunk) {
 
 void StoreWriter::write(const Table& table) {
   state_->run([&] {
-    state_->create_table(table.schema, table.row_count());
+    state_->create_table(table.schema, extent_of(table));
     state_->append(table);
   });
 }

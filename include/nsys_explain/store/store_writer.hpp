@@ -6,9 +6,10 @@
 #include <string_view>
 
 #include "nsys_explain/model/table.hpp"
+#include "nsys_explain/model/table_extent.hpp"
 
-/// The only module that knows HDF5. One group per table, one dataset per column: chunked, shuffled and deflated, or
-/// compact where it is short; units and descriptions are attributes. See README.md, "The store".
+/// The only module that knows HDF5. One group per table, one dataset per column: chunked and deflated, or compact where
+/// it is short; units and descriptions are attributes. See README.md, "The store".
 namespace nsys_explain::store {
 
 class StoreWriter {
@@ -23,9 +24,9 @@ class StoreWriter {
   void set_attribute(std::string_view path, std::string_view name, std::string_view value);
   void set_attribute(std::string_view path, std::string_view name, std::int64_t value);
 
-  /// Creates the table's group and datasets. `rows`: exactly so many will be appended (close() holds the caller to it).
-  /// Throws if it exists already.
-  void create_table(const TableSchema& schema, std::size_t rows);
+  /// Creates the table's group and datasets. close() holds the caller to the rows of the extent, append() to the
+  /// longest texts. Throws if the table exists already.
+  void create_table(const TableSchema& schema, const TableExtent& extent);
 
   /// Appends the rows of a chunk to a table created before with the same schema. Throws std::runtime_error where the
   /// disk is full, and std::invalid_argument where columns differ in length or do not fit the schema.

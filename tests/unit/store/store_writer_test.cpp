@@ -20,6 +20,7 @@
 
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
+#include "nsys_explain/store/store_reader.hpp"
 
 /// Read by LeakSanitizer, where one is linked. HDF5 1.10 forgets a buffer when it cannot flush a file to a full disk.
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
@@ -31,6 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// A directory of its own for every test.
@@ -69,12 +71,25 @@ hsize_t chunk_length(const std::string& path, const std::string& dataset) {
   hsize_t length = 0;
   if (H5Pget_layout(properties) == H5D_CHUNKED) {
     EXPECT_EQ(H5Pget_chunk(properties, 1, &length), 1);
-    EXPECT_EQ(H5Pget_nfilters(properties), 2);  // shuffled and deflated
+    EXPECT_EQ(H5Pget_nfilters(properties), 2);  // shuffled and deflated numbers
   }
   H5Pclose(properties);
   H5Dclose(data);
   H5Fclose(file);
   return length;
+}
+
+/// Bytes of each value, H5T_VARIABLE where they differ.
+std::size_t text_width(const std::string& path, const std::string& dataset) {
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  const hid_t data = H5Dopen2(file, dataset.c_str(), H5P_DEFAULT);
+  const hid_t type = H5Dget_type(data);
+  EXPECT_EQ(H5Tget_cset(type), H5T_CSET_UTF8);
+  const std::size_t width = H5Tis_variable_str(type) > 0 ? H5T_VARIABLE : H5Tget_size(type);
+  H5Tclose(type);
+  H5Dclose(data);
+  H5Fclose(file);
+  return width;
 }
 
 std::string bytes_of(const std::string& path) {
@@ -145,7 +160,7 @@ TEST_F(StoreWriterTest, IsReadByH5pyAndPandasInThreeLines) {
 TEST_F(StoreWriterTest, AppendsOfAnySizeAddUpAcrossChunkBorders) {
   std::vector<std::int64_t> expected;
   StoreWriter writer(file());
-  writer.create_table(integers("numbers", {}).schema, 135'540);
+  writer.create_table(integers("numbers", {}).schema, {135'540, {0}});
   for (const std::int64_t rows : {1, 0, 65'535, 1, 70'000, 3}) {
     std::vector<std::int64_t> part;
     for (std::int64_t i = 0; i < rows; ++i) part.push_back(static_cast<std::int64_t>(expected.size()) + i);
@@ -178,15 +193,50 @@ TEST_F(StoreWriterTest, ShortTablesLieInTheirHeadersAndLongTablesCompress) {
   EXPECT_EQ(read_integers(file(), "long/value"), steps);
 }
 
+TEST_F(StoreWriterTest, TextsHaveTheWidthOfTheLongestUnlessItIsVeryLong) {
+  const TableSchema schema{"texts",
+                           "",
+                           {{"short", ColumnKind::text, "", ""},
+                            {"like_a_label", ColumnKind::text, "", ""},
+                            {"long", ColumnKind::text, "", ""},
+                            {"empty", ColumnKind::text, "", ""}}};
+  Table table = make_table(schema);
+  for (std::size_t row = 0; row < 5'000; ++row) {
+    RowWriter(table) << (row == 77 ? "größer" : "x") << std::string(label_width, 'l') << std::string(257, 'z') << "";
+  }
+  StoreWriter writer(file());
+  writer.set_attribute("/", "schema_version", "1.0");
+  writer.write(table);
+  Table longer = make_table(schema);
+  longer.schema.name = "longer";
+  writer.create_table(longer.schema, {1, {3, 1, 1, 1}});
+  RowWriter(longer) << "1234"
+                    << ""
+                    << ""
+                    << "";
+  EXPECT_THAT(message_of([&] { writer.append(longer); }), AllOf(HasSubstr("longer/short"), HasSubstr("4 bytes")));
+  std::get<std::vector<std::string>>(longer.columns[0])[0] = "123";
+  writer.append(longer);
+  writer.close();
+  EXPECT_EQ(text_width(file(), "texts/short"), 8u);  // "größer": 6 characters
+  EXPECT_EQ(text_width(file(), "texts/like_a_label"), label_width + 1);
+  EXPECT_EQ(text_width(file(), "texts/long"), H5T_VARIABLE);
+  EXPECT_EQ(text_width(file(), "texts/empty"), 1u);
+  StoreReader reader(file());
+  const Table read = reader.read("texts");
+  EXPECT_EQ(read.columns, table.columns);
+  for (const ColumnSchema& column : read.schema.columns) EXPECT_EQ(column.kind, ColumnKind::text) << column.name;
+}
+
 TEST_F(StoreWriterTest, OtherRowsThanWereAnnouncedAreRefused) {
   for (const std::size_t announced : {4u, 5'000u}) {
     StoreWriter writer(file());
-    writer.create_table(integers("numbers", {}).schema, announced);
+    writer.create_table(integers("numbers", {}).schema, {announced, {0}});
     writer.append(integers("numbers", {1, 2, 3}));
     EXPECT_THROW(writer.close(), std::logic_error) << announced;
   }
   StoreWriter writer(file());
-  writer.create_table(integers("numbers", {}).schema, 2);
+  writer.create_table(integers("numbers", {}).schema, {2, {0}});
   EXPECT_THROW(writer.append(integers("numbers", {1, 2, 3})), std::runtime_error);
 }
 
@@ -195,7 +245,7 @@ TEST_F(StoreWriterTest, TheSameTablesMakeTheSameBytes) {
     StoreWriter writer(file(name));
     writer.set_attribute("/", "schema_version", "1.0");
     writer.write(arrivals());
-    writer.create_table(integers("numbers", {}).schema, 3);
+    writer.create_table(integers("numbers", {}).schema, {3, {0}});
     writer.append(integers("numbers", {5, 6, 7}));
     writer.close();
   }
@@ -229,30 +279,26 @@ TEST_F(StoreWriterTest, AttributesAreReplacedAndGroupsNest) {
 }
 
 TEST_F(StoreWriterTest, HostileTextIsStoredAsValidUtf8) {
-  Table table = make_table({"names", "bad \xff description", {{"name", ColumnKind::text, "", ""}}});
-  table.columns[0] =
-      std::vector<std::string>{std::string("a\0b", 3),  "bad\xc3(",        "overlong\xc0\x80", "\xed\xa0\x80",
-                               "good \xf0\x9f\x9a\x80", "cut \xf0\x9f\x9a"};
-  StoreWriter writer(file());
-  writer.write(table);
-  writer.close();
-  const hid_t opened = H5Fopen(file().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  const hid_t data = H5Dopen2(opened, "names/name", H5P_DEFAULT);
-  const hid_t type = H5Dget_type(data);
-  EXPECT_EQ(H5Tget_cset(type), H5T_CSET_UTF8);
-  std::vector<char*> texts(6, nullptr);
-  ASSERT_GE(H5Dread(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, texts.data()), 0);
-  const std::vector<std::string> read(texts.begin(), texts.end());
-  EXPECT_EQ(read, (std::vector<std::string>{"a?b", "bad?(", "overlong??", "???", "good \xf0\x9f\x9a\x80", "cut ???"}));
-  for (char* text : texts) H5free_memory(text);
-  H5Tclose(type);
-  H5Dclose(data);
-  H5Fclose(opened);
+  for (const std::size_t length : {1, 300}) {  // of one width, and of any
+    const std::string last(length, 'x');
+    Table table = make_table({"names", "bad \xff description", {{"name", ColumnKind::text, "", ""}}});
+    table.columns[0] = std::vector<std::string>{
+        std::string("a\0b", 3), "bad\xc3(", "overlong\xc0\x80", "\xed\xa0\x80", "good \xf0\x9f\x9a\x80",
+        "cut \xf0\x9f\x9a",     last};
+    StoreWriter writer(file());
+    writer.set_attribute("/", "schema_version", "1.0");
+    writer.write(table);
+    writer.close();
+    EXPECT_EQ(text_width(file(), "names/name"), length == 1 ? 10 : H5T_VARIABLE);
+    const Table read = StoreReader(file()).read("names");
+    EXPECT_THAT(column<std::string>(read, "name"),
+                ElementsAre("a?b", "bad?(", "overlong??", "???", "good \xf0\x9f\x9a\x80", "cut ???", last));
+  }
 }
 
 TEST_F(StoreWriterTest, ARefusedChunkLeavesNoTrace) {
   StoreWriter writer(file());
-  writer.create_table(arrivals_schema(), 3);
+  writer.create_table(arrivals_schema(), extent_of(arrivals()));
 
   Table unequal = arrivals();
   std::get<std::vector<double>>(unequal.columns[2]).pop_back();
@@ -283,13 +329,14 @@ TEST_F(StoreWriterTest, ARefusedChunkLeavesNoTrace) {
 TEST_F(StoreWriterTest, RefusesTablesItCannotHold) {
   StoreWriter writer(file());
   writer.write(integers("twice", {1}));
-  EXPECT_THROW(writer.create_table(integers("twice", {}).schema, 1), std::runtime_error);
-  EXPECT_THROW(writer.create_table({"no_columns", "", {}}, 1), std::invalid_argument);
-  EXPECT_THROW(writer.create_table({"", "", {{"a", ColumnKind::integer, "", ""}}}, 1), std::invalid_argument);
-  EXPECT_THROW(writer.create_table({"slash", "", {{"a/b", ColumnKind::integer, "", ""}}}, 1), std::invalid_argument);
-  EXPECT_THROW(
-      writer.create_table({"same", "", {{"a", ColumnKind::integer, "", ""}, {"a", ColumnKind::real, "", ""}}}, 1),
-      std::runtime_error);
+  EXPECT_THROW(writer.create_table(integers("twice", {}).schema, {1, {0}}), std::runtime_error);
+  EXPECT_THROW(writer.create_table({"no_columns", "", {}}, {1, {}}), std::invalid_argument);
+  EXPECT_THROW(writer.create_table({"", "", {{"a", ColumnKind::integer, "", ""}}}, {1, {0}}), std::invalid_argument);
+  EXPECT_THROW(writer.create_table({"slash", "", {{"a/b", ColumnKind::integer, "", ""}}}, {1, {0}}),
+               std::invalid_argument);
+  EXPECT_THROW(writer.create_table({"same", "", {{"a", ColumnKind::integer, "", ""}, {"a", ColumnKind::real, "", ""}}},
+                                   {1, {0, 0}}),
+               std::runtime_error);
   writer.close();
   EXPECT_THAT(message_of([&] { writer.write(integers("late", {1})); }), HasSubstr("closed"));
   EXPECT_NO_THROW(writer.close());
@@ -332,7 +379,7 @@ class FileSizeLimit {
 TEST_F(StoreWriterTest, AFullDiskSurfacesWhileAppending) {
   const FileSizeLimit limit(1'000'000);
   StoreWriter writer(file());
-  writer.create_table(noise(0).schema, 1'000'000);
+  writer.create_table(noise(0).schema, {1'000'000, {0}});
   const std::string message = message_of([&] {
     for (int i = 0; i < 100; ++i) writer.append(noise(10'000));
   });
