@@ -149,9 +149,7 @@ WorkPart part_of_call(std::string_view name) {
 
 HostActivity::HostActivity(const RankEvents& events) : api_calls_(events.process.api_calls) {
   const std::vector<bool> launched_work = calls_with_work(events);
-  for (std::size_t i = 0; i < api_calls_.size(); ++i) {
-    if (launched_work[i]) threads_[api_calls_[i].thread_id].launches = true;
-  }
+  find_threads(launched_work);
   add_calls(events);
   add_ranges(events, launched_work);
   add_hold_ups(events);
@@ -167,6 +165,16 @@ HostActivity::HostActivity(const RankEvents& events) : api_calls_(events.process
       if (i % block + 1 == block || i + 1 == thread.calls.size()) thread.block_latest_ns.push_back(latest_ns);
     }
   }
+}
+
+void HostActivity::find_threads(const std::vector<bool>& launched_work) {
+  RunMap<std::uint32_t, std::size_t> calls;  // by thread: room for them all at once
+  for (std::size_t i = 0; i < api_calls_.size(); ++i) {
+    const std::uint32_t thread_id = api_calls_[i].thread_id;
+    ++calls[thread_id];
+    if (launched_work[i]) threads_[thread_id].launches = true;
+  }
+  for (auto& [id, thread] : threads_.all()) thread.calls.reserve(calls[id]);
 }
 
 void HostActivity::add(std::uint32_t thread_id, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part) {

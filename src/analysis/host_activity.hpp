@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory_resource>
 #include <string_view>
 #include <vector>
 
@@ -41,7 +42,7 @@ class HostActivity {
   /// Calls that only launch are by far the most: their numbers say it all.
   struct Thread {
     bool launches = false;                     ///< work of this device
-    std::vector<std::uint32_t> calls;          ///< those that do no more than launch, by start
+    std::pmr::vector<std::uint32_t> calls;     ///< those that do no more than launch, by start
     std::vector<Nanoseconds> block_latest_ns;  ///< latest end of the first `block`, 2 `block`, ... of these calls
     std::vector<Doing> doings;                 ///< all else, sorted by start
   };
@@ -49,6 +50,7 @@ class HostActivity {
   static constexpr std::size_t block = 64;
 
   void add(std::uint32_t thread_id, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part);
+  void find_threads(const std::vector<bool>& launched_work);
   void add_calls(const RankEvents& events);
   void add_ranges(const RankEvents& events, const std::vector<bool>& launched_work);
   void add_hold_ups(const RankEvents& events);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -37,7 +38,7 @@ class LaunchOrder {
     Nanoseconds enter_ns, previous_launch_ns, launch_ns;
     std::size_t first, last;  ///< its segment: [first, last) of kernels_
   };
-  std::vector<std::uint32_t> kernels_;         ///< compute only, by launch: numbers, for a device has millions
+  std::pmr::vector<std::uint32_t> kernels_;    ///< compute only, by launch: numbers, for a device has millions
   std::vector<Communication> communications_;  ///< sorted by enter
 };
 

@@ -14,13 +14,16 @@ ThreadLaunches::Extent ThreadLaunches::join(const Extent& a, const Extent& b) {
 }
 
 void ThreadLaunches::add(std::uint32_t call, const GpuActivity& activity) {
-  launches_.push_back(
-      {call, static_cast<std::uint32_t>(activity.index << 2 | static_cast<std::size_t>(activity.kind))});
+  in_order_ = in_order_ && call >= latest_call_;
+  latest_call_ = call;
+  launches_.push_back(static_cast<std::uint32_t>(activity.index << 2 | static_cast<std::size_t>(activity.kind)));
 }
 
 void ThreadLaunches::finish() {
   // Calls are sorted by start; what one call launched keeps the order in which it ran.
-  sort_nearly_sorted(launches_, [](const Entry& a, const Entry& b) { return a.call < b.call; });
+  if (!in_order_) {
+    sort_nearly_sorted(launches_, [&](std::uint32_t a, std::uint32_t b) { return call_of(a) < call_of(b); });
+  }
   const std::size_t blocks = launches_.size() / block;
   tree_.resize(2 * blocks);
   for (std::size_t b = 0; b < blocks; ++b) tree_[blocks + b] = extent_of(b * block, (b + 1) * block);
@@ -40,18 +43,21 @@ ThreadLaunches::Extent ThreadLaunches::extent_of(std::size_t first, std::size_t 
 Projection ThreadLaunches::project(Nanoseconds start_ns, Nanoseconds end_ns, std::size_t& hint) const {
   const std::size_t n = launches_.size();
   std::size_t first = hint;
-  if (first > n || (first > 0 && call_start_ns(first - 1) >= start_ns)) first = 0;  // ranges out of order
-  while (first < n && call_start_ns(first) < start_ns) ++first;
+  if (first > n || (first > 0 && call(first - 1).start_ns >= start_ns)) first = 0;  // ranges out of order
+  while (first < n && call(first).start_ns < start_ns) ++first;
   hint = first;
-  // Galloping: most ranges are short.
-  std::size_t step = 1;
-  while (first + step < n && call_start_ns(first + step) <= end_ns) step *= 2;
+  // Most ranges are short: these are looked at in one go.
+  constexpr std::size_t few = 8;
+  if (first + few >= n || call(first + few).start_ns > end_ns)
+    return project_each(first, std::min(first + few, n), end_ns);
+  std::size_t step = few;
+  while (first + step < n && call(first + step).start_ns <= end_ns) step *= 2;
   std::size_t last = static_cast<std::size_t>(
       std::upper_bound(launches_.begin() + static_cast<std::ptrdiff_t>(std::min(first + step / 2, n)),
                        launches_.begin() + static_cast<std::ptrdiff_t>(std::min(first + step, n)), end_ns,
-                       [&](Nanoseconds t, const Entry& e) { return t < process_.api_calls[e.call].start_ns; }) -
+                       [&](Nanoseconds t, std::uint32_t number) { return t < calls_[call_of(number)].start_ns; }) -
       launches_.begin());
-  while (last > first && call_end_ns(last - 1) > end_ns) --last;  // the call that the end cuts
+  while (last > first && call(last - 1).end_ns > end_ns) --last;  // the call that the end cuts
   if (last == first) return {};
 
   const std::size_t blocks = tree_.size() / 2, first_block = (first + block - 1) / block, last_block = last / block;
@@ -63,18 +69,22 @@ Projection ThreadLaunches::project(Nanoseconds start_ns, Nanoseconds end_ns, std
     }
   }
   extent = join(extent, extent_of(std::max(first, std::max(first_block, last_block) * block), last));
-  Projection result{static_cast<std::int64_t>(last - first), extent.gpu_start_ns, extent.gpu_end_ns};
-  if (extent.call_end_ns <= end_ns) return result;
-  // Calls nested in one that outlasts the range: rare, so one by one.
-  result = {0, std::numeric_limits<Nanoseconds>::max(), std::numeric_limits<Nanoseconds>::min()};
+  if (extent.call_end_ns <= end_ns)
+    return {static_cast<std::int64_t>(last - first), extent.gpu_start_ns, extent.gpu_end_ns};
+  return project_each(first, last, end_ns);  // calls nested in one that outlasts the range: rare
+}
+
+Projection ThreadLaunches::project_each(std::size_t first, std::size_t last, Nanoseconds end_ns) const {
+  Projection result{0, std::numeric_limits<Nanoseconds>::max(), std::numeric_limits<Nanoseconds>::min()};
   for (std::size_t i = first; i < last; ++i) {
     const Launch launch = (*this)[i];
+    if (launch.call_start_ns > end_ns) break;
     if (launch.call_end_ns > end_ns) continue;
     ++result.operations;
     result.start_ns = std::min(result.start_ns, launch.gpu_start_ns);
     result.end_ns = std::max(result.end_ns, launch.gpu_end_ns);
   }
-  return result;
+  return result.operations == 0 ? Projection() : result;
 }
 
 DeviceLaunches collect_launches(const RankEvents& events) {
@@ -95,7 +105,7 @@ DeviceLaunches collect_launches(const RankEvents& events) {
     const std::uint32_t caller = events.process.api_calls[number].thread_id;
     if (thread == nullptr || thread_id != caller) {
       thread_id = caller;
-      const auto [entry, is_new] = result.threads.try_emplace(thread_id, events.process, events.device);
+      const auto [entry, is_new] = result.threads.try_emplace(thread_id, events);
       thread = &entry->second;
       if (is_new) thread->reserve(calls[thread_id]);
     }

@@ -116,7 +116,7 @@ void write_range_groups(Table& table, const Ranges& r, GroupedValues values, std
       });
 }
 
-Table sum_table(const Ranges& r, const Nesting& nesting) {
+Table sum_table(const Ranges& r, const Parents& parents) {
   Table table = make_table(with_columns(
       {"nvtx_sum",
        "Host time of NVTX ranges, most time first; open ranges end at the last event of the trace. With "
@@ -127,7 +127,10 @@ Table sum_table(const Ranges& r, const Nesting& nesting) {
   if (!speaks_for_process(r.events.process, r.events.device)) return table;
   std::vector<std::int64_t> own_ns(r.names.groups.size(), 0);
   for (std::size_t i = 0; i < r.ranges.size(); ++i) {
-    if (r.names.group_of[i] != no_group) own_ns[r.names.group_of[i]] += r.duration(i) - nesting.children_ns[i];
+    if (r.names.group_of[i] == no_group) continue;
+    const Nanoseconds duration_ns = r.duration(i);
+    own_ns[r.names.group_of[i]] += duration_ns;
+    if (parents[i] != no_parent) own_ns[r.names.group_of[parents[i]]] -= duration_ns;
   }
   write_range_groups(table, r,
                      GroupedValues(
@@ -174,7 +177,7 @@ class LargestRanges {
   Range smallest_;  ///< of those kept when there were too many: what is smaller cannot count any more
 };
 
-Table trace_table(const Ranges& r, const Nesting& nesting) {
+Table trace_table(const Ranges& r, const Parents& parents) {
   Table table =
       make_table({"nvtx_trace",
                   "The longest push/pop ranges of each process (at most 1,000), by start. With its first trace rank",
@@ -196,18 +199,26 @@ Table trace_table(const Ranges& r, const Nesting& nesting) {
     if (r.ranges[i].kind == NvtxKind::push_pop) longest.add({static_cast<std::uint32_t>(i), r.duration(i), {}});
   }
   const std::vector<LargestRanges::Range> chosen = longest.take();
-  std::unordered_map<std::uint32_t, std::int64_t> children;
-  for (const auto& range : chosen) children[range.index] = 0;
-  for (const std::uint32_t parent : nesting.parent) {
-    if (const auto counted = children.find(parent); counted != children.end()) ++counted->second;
+  struct Children {
+    std::int64_t count = 0;
+    Nanoseconds time_ns = 0;
+  };
+  std::unordered_map<std::uint32_t, Children> children;
+  for (const auto& range : chosen) children[range.index] = {};
+  for (std::size_t i = 0; i < parents.size(); ++i) {
+    const auto of_parent = children.find(parents[i]);
+    if (of_parent == children.end()) continue;
+    ++of_parent->second.count;
+    of_parent->second.time_ns += r.duration(i);
   }
   RowWriter row(table);
   for (const auto& [i, duration_ns, none] : chosen) {
     const NvtxRange& range = r.ranges[i];
-    row << std::int64_t{i} << (nesting.parent[i] == no_parent ? std::int64_t{-1} : std::int64_t{nesting.parent[i]})
-        << std::int64_t{nesting.level[i]} << std::string_view(r.events.trace.strings[range.domain])
+    const Children& inside = children[i];
+    row << std::int64_t{i} << (parents[i] == no_parent ? std::int64_t{-1} : std::int64_t{parents[i]})
+        << level_of(i, parents) << std::string_view(r.events.trace.strings[range.domain])
         << std::string_view(r.events.trace.strings[range.text]) << std::int64_t{range.thread_id} << range.start_ns
-        << r.end_ns(i) << duration_ns << nesting.children_ns[i] << duration_ns - nesting.children_ns[i] << children[i];
+        << r.end_ns(i) << duration_ns << inside.time_ns << duration_ns - inside.time_ns << inside.count;
   }
   return table;
 }
@@ -260,7 +271,7 @@ Table projection_table(const Ranges& r, Projections& projections) {
   return table;
 }
 
-Table projection_trace_table(const Ranges& r, const Nesting& nesting, Projections& projections) {
+Table projection_trace_table(const Ranges& r, const Parents& parents, Projections& projections) {
   Table table = make_table({"nvtx_gpu_projection_trace",
                             "The ranges with the longest GPU projections of each trace rank (at most 1,000), by start",
                             {{"range_id", integer, "", "number of the range in its process"},
@@ -280,7 +291,7 @@ Table projection_trace_table(const Ranges& r, const Nesting& nesting, Projection
     const NvtxRange& range = r.ranges[i];
     row << std::int64_t{i} << std::string_view(r.events.trace.strings[range.domain])
         << std::string_view(r.events.trace.strings[range.text]) << range_style(range.kind)
-        << std::int64_t{range.thread_id} << std::int64_t{nesting.level[i]} << projection.start_ns << projection.end_ns
+        << std::int64_t{range.thread_id} << level_of(i, parents) << projection.start_ns << projection.end_ns
         << length_ns << range.start_ns << r.duration(i) << projection.operations;
   }
   return table;
@@ -523,11 +534,11 @@ std::vector<Table> nvtx_tables(const RankEvents& events, const DeviceLaunches& l
   {
     Projections projections = project_ranges(r, launches);
     Table projection = projection_table(r, projections);
-    const Nesting nesting = nest_ranges(r.ranges, r.open_end_ns);
-    tables.push_back(sum_table(r, nesting));
-    tables.push_back(trace_table(r, nesting));
+    const Parents parents = nest_ranges(r.ranges, r.open_end_ns);
+    tables.push_back(sum_table(r, parents));
+    tables.push_back(trace_table(r, parents));
     tables.push_back(std::move(projection));
-    tables.push_back(projection_trace_table(r, nesting, projections));
+    tables.push_back(projection_trace_table(r, parents, projections));
   }
   Coverage coverage;
   tables.push_back(kernels_in_ranges_table(r, launches, coverage));

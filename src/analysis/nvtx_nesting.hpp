@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory_resource>
 #include <vector>
 
 #include "nsys_explain/model/trace.hpp"
@@ -15,15 +16,17 @@ inline Nanoseconds end_of(const NvtxRange& range, Nanoseconds open_end_ns) {
   return range.end_ns == no_time ? std::max(open_end_ns, range.start_ns) : range.end_ns;
 }
 
-/// Push/pop ranges as a forest: nesting is per thread and domain. Parallel to the ranges.
-struct Nesting {
-  std::vector<std::uint32_t> parent;     ///< index of the enclosing push/pop range; no_parent
-  std::vector<std::uint16_t> level;      ///< 0: outermost
-  std::vector<Nanoseconds> children_ns;  ///< time of those directly inside
-};
+/// Push/pop ranges as a forest, nesting being per thread and domain: for each range the one directly around it, or
+/// no_parent. Linear in the ranges, which are sorted by start.
+using Parents = std::pmr::vector<std::uint32_t>;
+Parents nest_ranges(const NvtxRanges& ranges, Nanoseconds open_end_ns);
 
-/// Linear in the ranges, which are sorted by start.
-Nesting nest_ranges(const NvtxRanges& ranges, Nanoseconds open_end_ns);
+/// How many ranges there are around a range.
+inline std::int64_t level_of(std::uint32_t range, const Parents& parents) {
+  std::int64_t level = 0;
+  for (; parents[range] != no_parent; range = parents[range]) ++level;
+  return level;
+}
 
 /// Calls `use(index)` for the ranges by start, longest first where several start together: outer before inner ones.
 /// Ranges of one thread, or of one thread and domain, keep that order among themselves.

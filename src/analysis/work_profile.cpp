@@ -40,6 +40,33 @@ std::vector<WorkSpan> spans_by_start(std::span<const Arrival> arrivals) {
   return spans;
 }
 
+/// What the program launched for each arrival, by its kernels. Returns when the host did so, parallel to the arrivals;
+/// an empty span where nothing is known.
+std::vector<Interval> add_kernels(const RankEvents& events, std::span<const Arrival> arrivals,
+                                  std::vector<WorkProfile>& profiles) {
+  std::vector<Interval> launches(arrivals.size());
+  const LaunchOrder order(events);
+  const std::vector<std::uint64_t> hashes = hash_kernel_kinds(events);
+  std::size_t at_once = 0;  // how many before this one entered at the same time
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    WorkProfile& profile = profiles[i];
+    profile.enter_ns = arrivals[i].enter_ns;
+    at_once = i > 0 && arrivals[i - 1].enter_ns == arrivals[i].enter_ns ? at_once + 1 : 0;
+    const auto segment = order.before(arrivals[i].enter_ns, at_once);
+    if (!segment) continue;
+    launches[i] = {segment->start_ns, segment->end_ns};
+    std::int64_t kernel_ns = 0;
+    for (const std::uint32_t number : segment->kernels) {
+      const Kernel kernel = events.device.kernels[number];
+      kernel_ns += kernel.end_ns - kernel.start_ns;
+      profile.kernels_hash += hashes[kernel.kind];
+    }
+    profile.kernels = saturated<std::uint32_t>(static_cast<std::int64_t>(segment->kernels.size()));
+    profile.kernel_ns = saturated<std::uint32_t>(kernel_ns);
+  }
+  return launches;
+}
+
 /// Adds up the pieces of the device's timeline that lie in the work before each arrival.
 void add_parts(const RankEvents& events, const HostActivity& host, std::span<const Arrival> arrivals,
                std::vector<WorkProfile>& profiles) {
@@ -70,31 +97,16 @@ void add_parts(const RankEvents& events, const HostActivity& host, std::span<con
 
 }  // namespace
 
+/// Each step needs much memory for a while: the order of launches goes before the host's activity comes.
 std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const Arrival> arrivals) {
-  std::vector<WorkProfile> profiles;
+  std::vector<WorkProfile> profiles(arrivals.size());
   if (arrivals.empty()) return profiles;
-  profiles.reserve(arrivals.size());
+  const std::vector<Interval> launches = add_kernels(events, arrivals, profiles);
   const HostActivity host(events);
-  const LaunchOrder order(events);
-  const std::vector<std::uint64_t> hashes = hash_kernel_kinds(events);
-  std::size_t at_once = 0;  // how many before this one entered at the same time
-  for (const Arrival& arrival : arrivals) {
-    WorkProfile profile;
-    profile.enter_ns = arrival.enter_ns;
-    at_once = !profiles.empty() && profiles.back().enter_ns == arrival.enter_ns ? at_once + 1 : 0;
-    if (const auto segment = order.before(arrival.enter_ns, at_once)) {
-      std::int64_t kernel_ns = 0;
-      for (const std::uint32_t number : segment->kernels) {
-        const Kernel kernel = events.device.kernels[number];
-        kernel_ns += kernel.end_ns - kernel.start_ns;
-        profile.kernels_hash += hashes[kernel.kind];
-      }
-      profile.kernels = saturated<std::uint32_t>(static_cast<std::int64_t>(segment->kernels.size()));
-      profile.kernel_ns = saturated<std::uint32_t>(kernel_ns);
-      profile.synchronisations = saturated<std::uint16_t>(host.synchronisations(segment->start_ns, segment->end_ns));
-      profile.allocations = saturated<std::uint16_t>(host.allocations(segment->start_ns, segment->end_ns));
-    }
-    profiles.push_back(profile);
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    profiles[i].synchronisations =
+        saturated<std::uint16_t>(host.synchronisations(launches[i].start_ns, launches[i].end_ns));
+    profiles[i].allocations = saturated<std::uint16_t>(host.allocations(launches[i].start_ns, launches[i].end_ns));
   }
   add_parts(events, host, arrivals, profiles);
   return profiles;

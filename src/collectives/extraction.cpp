@@ -6,12 +6,14 @@
 #include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "graph_captures.hpp"
 #include "nccl_groups.hpp"
 #include "nsys_explain/model/launch_index.hpp"
+#include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -139,7 +141,9 @@ class ProcessExtractor {
     }
     for (std::size_t d = 0; d < process_.devices.size(); ++d) collect_projections(d);
     join_groups();
-    for (std::size_t d = 0; d < result_.size(); ++d) finish(staged_[d], result_[d].arrivals);
+    launched_ = {};  // what is done with goes: a trace has hundreds of thousands of arrivals
+    groups_ = {};
+    for (std::size_t d = 0; d < result_.size(); ++d) finish(std::exchange(staged_[d], {}), result_[d].arrivals);
     return std::move(result_);
   }
 
@@ -207,21 +211,30 @@ class ProcessExtractor {
     for (const auto& [group, launched] : projections) launched_.push_back(launched);
   }
 
+  /// Those launched outside of any group first.
   void join_groups() {
-    std::map<const NcclGroup*, std::vector<LaunchedOnce>> kernels_of_group;
+    const auto has_calls = [](const Launched& launched) {
+      return launched.group != nullptr && !launched.group->calls.empty();
+    };
+    const auto place = [&](const Launched& launched) {
+      return has_calls(launched) ? launched.group - groups_.data() : std::ptrdiff_t{-1};
+    };
     std::sort(launched_.begin(), launched_.end(), launched_before);
-    for (const Launched& launched : launched_) {
-      if (launched.group != nullptr && !launched.group->calls.empty()) {
-        append(kernels_of_group[launched.group], launched);
-      } else {
-        add_arrival(launched, nullptr);
+    sort_nearly_sorted(launched_, [&](const Launched& a, const Launched& b) { return place(a) < place(b); });
+    std::vector<LaunchedOnce> kernels;  // of one group
+    for (std::size_t i = 0; i < launched_.size(); ++i) {
+      if (!has_calls(launched_[i])) {
+        add_arrival(launched_[i], nullptr);
+        continue;
       }
-    }
-    for (const auto& [group, kernels] : kernels_of_group) {
+      append(kernels, launched_[i]);
+      const NcclGroup* const group = launched_[i].group;
+      if (i + 1 < launched_.size() && launched_[i + 1].group == group) continue;
       const std::vector<CarriedCall> carried = share_out_calls(*group, kernels.size());
       for (std::size_t k = 0; k < kernels.size(); ++k) {
         for (const Launched* launched : kernels[k]) add_arrival(*launched, &carried[k]);
       }
+      kernels.clear();
     }
   }
 
@@ -253,7 +266,7 @@ class ProcessExtractor {
   }
 
   /// Sorts, turns streams without communicator into lanes, numbers positions and arrivals.
-  static void finish(std::vector<StreamArrival>& staged, std::vector<Arrival>& arrivals) {
+  static void finish(std::vector<StreamArrival> staged, std::vector<Arrival>& arrivals) {
     const auto order = [](const StreamArrival& s) {
       return std::tuple(s.arrival.enter_ns, s.arrival.exit_ns, s.arrival.communicator, s.stream_id);
     };
@@ -270,6 +283,7 @@ class ProcessExtractor {
     std::map<std::uint32_t, std::uint64_t> lane_of_stream;
     std::map<std::uint64_t, std::int32_t> next_position;
     std::int32_t next_index = 0;
+    arrivals.reserve(staged.size());
     for (auto& [stream_id, arrival] : staged) {
       arrival.index = next_index++;
       if (arrival.communicator == 0)

@@ -48,8 +48,8 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
                                       arrivals[d].arrivals};
     rank.budget = analysis::compute_budget(events.device, events.communication_kinds);
     rank.tables = make_rank_tables(events, options.analysis, threads,
-                                   {[&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
-                                    [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); }});
+                                   [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
+                                   [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); });
     rank.kernel_names = analysis::names_of_kernels(events);
     analysis::mark_blocking(events, arrivals[d].arrivals);
     if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));

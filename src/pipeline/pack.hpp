@@ -37,6 +37,25 @@ class StringEnd final : public std::streambuf {
   std::string& bytes_;
 };
 
+/// Counts what is written.
+class ByteCount final : public std::streambuf {
+ public:
+  std::size_t bytes() const { return bytes_; }
+
+ protected:
+  std::streamsize xsputn(const char*, std::streamsize count) override {
+    bytes_ += static_cast<std::size_t>(count);
+    return count;
+  }
+  int_type overflow(int_type byte) override {
+    ++bytes_;
+    return byte;
+  }
+
+ private:
+  std::size_t bytes_ = 0;
+};
+
 /// Reads bytes where they lie.
 class BytesInPlace final : public std::streambuf {
  public:
@@ -48,12 +67,20 @@ class BytesInPlace final : public std::streambuf {
 };
 
 template <class T>
-std::string pack(const T& value) {
-  std::string bytes;
-  StringEnd buffer(bytes);
+void write_packed(const T& value, std::streambuf& buffer) {
   std::ostream stream(&buffer);
   cereal::BinaryOutputArchive archive(stream);
   archive(value);
+}
+
+template <class T>
+std::string pack(const T& value) {
+  ByteCount count;  // a string that grows takes three times its bytes in between
+  write_packed(value, count);
+  std::string bytes;
+  bytes.reserve(count.bytes());
+  StringEnd buffer(bytes);
+  write_packed(value, buffer);
   return bytes;
 }
 

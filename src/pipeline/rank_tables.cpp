@@ -148,7 +148,8 @@ TableSchema with_trace_rank(TableSchema schema) {
 }
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
-                                    int threads, std::vector<std::function<void()>> beside) {
+                                    int threads, const std::function<void()>& after_ranges,
+                                    const std::function<void()>& beside) {
   using One = Table (*)(const analysis::RankEvents&);
   using Several = std::vector<Table> (*)(const analysis::RankEvents&);
   using Analysis = std::variant<One, Several, std::function<std::vector<Table>(const analysis::RankEvents&)>>;
@@ -176,11 +177,15 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       analysis::cuda_graphs_table,
       analysis::memory_operation_tables,
       analysis::gpu_memory_tables,
-      [&](const analysis::RankEvents& e) { return range_tables(e, options.phase_rules); },
+      [&](const analysis::RankEvents& e) {
+        std::vector<Table> tables = range_tables(e, options.phase_rules);
+        after_ranges();
+        return tables;
+      },
       [&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); },
       [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); }};
   std::vector<std::vector<Table>> parts(analyses.size());
-  std::vector<std::function<void()>> tasks = std::move(beside);
+  std::vector<std::function<void()>> tasks = {beside};
   // From the last one, since the longest are there: begun at the end they would keep one thread busy alone.
   for (std::size_t i = analyses.size(); i-- > 0;) {
     tasks.emplace_back([&, i] {

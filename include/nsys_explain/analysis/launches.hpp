@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory_resource>
 #include <vector>
 
 #include "nsys_explain/analysis/gpu_activity.hpp"
@@ -30,10 +31,12 @@ struct Projection {
 /// The operations that one thread launched, by call. Keeps numbers of events, not the events: a device has millions.
 class ThreadLaunches {
  public:
-  /// Both must outlive the object.
-  ThreadLaunches(const ProcessTrace& process, const DeviceTrace& device) : process_(process), device_(device) {}
+  /// `events` must outlive the object.
+  explicit ThreadLaunches(const RankEvents& events)
+      : calls_(events.process.api_calls), device_(events.device), index_(events.launches) {}
 
   void reserve(std::size_t launches) { launches_.reserve(launches); }
+  /// `call`: what the index says of it; not no_call.
   void add(std::uint32_t call, const GpuActivity& activity);
   /// Sorts and builds the index; linear where calls ran in the order of their GPU work. Nothing is added afterwards.
   void finish();
@@ -47,42 +50,56 @@ class ThreadLaunches {
   Projection project(Nanoseconds start_ns, Nanoseconds end_ns, std::size_t& hint) const;
 
  private:
-  struct Entry {
-    std::uint32_t call;
-    std::uint32_t activity;  ///< index of the activity times 4 plus ActivityKind
-  };
   struct Extent {
     Nanoseconds gpu_start_ns, gpu_end_ns, call_end_ns;
   };
   static Extent join(const Extent& a, const Extent& b);
-  Nanoseconds call_start_ns(std::size_t i) const { return process_.api_calls[launches_[i].call].start_ns; }
-  Nanoseconds call_end_ns(std::size_t i) const { return process_.api_calls[launches_[i].call].end_ns; }
+  /// Calls `use(activity, kernel)` with the kernel, copy or graph that a number in `launches_` stands for.
+  template <class Use>
+  auto with_activity(std::uint32_t number, const Use& use) const;
+  std::uint32_t call_of(std::uint32_t number) const;
+  ApiCall call(std::size_t i) const { return calls_[call_of(launches_[i])]; }
+  /// Of those in [first, last) whose calls lie within the range, one by one.
+  Projection project_each(std::size_t first, std::size_t last, Nanoseconds end_ns) const;
   Extent extent_of(std::size_t first, std::size_t last) const;
 
   static constexpr std::size_t block = 32;  ///< launches that one leaf of the tree stands for
-  const ProcessTrace& process_;
+  const ApiCalls& calls_;
   const DeviceTrace& device_;
-  std::vector<Entry> launches_;
-  std::vector<Extent> tree_;  ///< bottom-up segment tree over whole blocks: leaves from their number on
+  const LaunchIndex& index_;
+  std::pmr::vector<std::uint32_t> launches_;  ///< index of the activity times 4 plus ActivityKind; sorted by call
+  std::uint32_t latest_call_ = 0;             ///< of those added
+  bool in_order_ = true;                      ///< as they were added
+  std::vector<Extent> tree_;                  ///< bottom-up segment tree over whole blocks: leaves from their number on
 };
 
-/// Here, since analyses ask for millions in turn.
-inline Launch ThreadLaunches::operator[](std::size_t i) const {
-  const Entry& entry = launches_[i];
-  const ApiCall& call = process_.api_calls[entry.call];
-  const auto of = [&](const auto& activity, std::int32_t kernel) {
-    return Launch{call.start_ns, call.end_ns, activity.start_ns, activity.end_ns, kernel};
-  };
-  const std::uint32_t index = entry.activity >> 2;
-  switch (static_cast<ActivityKind>(entry.activity & 3)) {
+// Here, since analyses ask for millions in turn.
+
+template <class Use>
+auto ThreadLaunches::with_activity(std::uint32_t number, const Use& use) const {
+  const std::uint32_t index = number >> 2;
+  switch (static_cast<ActivityKind>(number & 3)) {
     case ActivityKind::kernel:
-      return of(device_.kernels[index], static_cast<std::int32_t>(index));
+      return use(device_.kernels[index], static_cast<std::int32_t>(index));
     case ActivityKind::memory_operation:
-      return of(device_.memory_operations[index], -1);
+      return use(device_.memory_operations[index], -1);
     case ActivityKind::graph_launch:
       break;
   }
-  return of(device_.graph_launches[index], -1);
+  return use(device_.graph_launches[index], -1);
+}
+
+inline std::uint32_t ThreadLaunches::call_of(std::uint32_t number) const {
+  return with_activity(number, [&](const auto& activity, std::int32_t) {
+    return index_.number_of(activity.correlation_id, activity.start_ns);
+  });
+}
+
+inline Launch ThreadLaunches::operator[](std::size_t i) const {
+  return with_activity(launches_[i], [&](const auto& activity, std::int32_t kernel) {
+    const ApiCall call = calls_[index_.number_of(activity.correlation_id, activity.start_ns)];
+    return Launch{call.start_ns, call.end_ns, activity.start_ns, activity.end_ns, kernel};
+  });
 }
 
 struct DeviceLaunches {

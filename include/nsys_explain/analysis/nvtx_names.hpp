@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +25,7 @@ inline constexpr std::uint32_t no_group = static_cast<std::uint32_t>(-1);
 /// The groups of a process in the order of their first range. Marks belong to none.
 struct RangeGroups {
   std::vector<RangeGroup> groups;
-  std::vector<std::uint32_t> group_of;  ///< parallel to process.nvtx_ranges
+  std::pmr::vector<std::uint32_t> group_of;  ///< parallel to process.nvtx_ranges
 };
 
 RangeGroups group_ranges(const Trace& trace, const ProcessTrace& process);

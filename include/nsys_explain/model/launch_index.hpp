@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <vector>
 
@@ -39,8 +40,8 @@ class LaunchIndex {
 
   const ApiCalls* calls_;
   std::uint32_t first_id_ = 0;
-  std::vector<std::uint32_t> call_of_id_;  ///< by id - first_id_; empty where ids are not unique and dense
-  std::vector<Entry> entries_;             ///< then: sorted by (correlation id, call), and calls are sorted by start
+  std::pmr::vector<std::uint32_t> call_of_id_;  ///< by id - first_id_; empty where ids are not unique and dense
+  std::pmr::vector<Entry> entries_;  ///< then: sorted by (correlation id, call), and calls are sorted by start
 };
 
 }  // namespace nsys_explain

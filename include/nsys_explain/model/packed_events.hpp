@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <memory_resource>
 #include <stdexcept>
 #include <tuple>
 #include <type_traits>
@@ -26,7 +27,8 @@ namespace nsys_explain {
 ///
 /// An event's kind is all that it has beside times and `Key`, as `Event::kind_fields()` tells; a trace repeats a few
 /// thousand kinds millions of times. What does not fit (a duration above 4.2 s, a start hours from the first one, the
-/// millionth kind) is kept whole, elsewhere, so nothing is lost but memory.
+/// millionth kind) is kept whole, elsewhere, so nothing is lost but memory. The events lie where the default resource
+/// of std::pmr puts them (as other arrays with an entry per event do): in memory, or in files that stand in for it.
 template <class Event, std::uint32_t Event::*Key>
 class PackedEvents {
  public:
@@ -160,7 +162,7 @@ class PackedEvents {
     return recent = place->second;
   }
 
-  std::vector<Packed> packed_;
+  std::pmr::vector<Packed> packed_;
   std::uint64_t base_ns_ = 0;
   std::vector<Event> kinds_;  ///< with times and keys of 0
   std::vector<Event> whole_;

@@ -9,8 +9,8 @@ namespace nsys_explain {
 /// Sorts stably events that are nearly in order, as most tables are: a few that come late, or the rows of several
 /// threads or streams in turns. Merges neighbouring runs that are in order, and of those only the parts that overlap:
 /// linear where these are few and short.
-template <class Event, class Less>
-void sort_nearly_sorted(std::vector<Event>& events, const Less& less) {
+template <class Event, class Allocator, class Less>
+void sort_nearly_sorted(std::vector<Event, Allocator>& events, const Less& less) {
   std::vector<std::size_t> ends;  // of the runs
   for (std::size_t i = 1; i <= events.size(); ++i) {
     if (i == events.size() || less(events[i], events[i - 1])) ends.push_back(i);
