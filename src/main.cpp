@@ -84,7 +84,8 @@ EXIT CODES
 
 ENVIRONMENT
   NSYS_EXPLAIN_MPI=on|off   initialise MPI or not, whatever the environment says about a launcher
-  TMPDIR                    private copies of traces that have a write-ahead log beside them)";
+  TMPDIR                    private copies of traces that have a write-ahead log beside them, events that --memory-limit
+                            keeps out of memory)";
 
 constexpr const char* merge_description =
     R"(Finishes a run that was cut off, from its shards: what each of its ranks had read
@@ -120,6 +121,10 @@ void add_run_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& jo
                  "End after so many seconds, with a partial report on what was read by then (up to 30 s more)")
       ->check(CLI::PositiveNumber);
   app.add_option("--threads", job.threads, "Threads of each tool rank (default: the cores that it may use)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--memory-limit", job.memory_limit_bytes,
+                 "Memory of each tool rank, e.g. 4G: events that do not fit lie in files under TMPDIR (default: none)")
+      ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber);
 }
 

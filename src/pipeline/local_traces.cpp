@@ -47,9 +47,10 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
                                       classes.communication_kinds(process.devices[d]),
                                       arrivals[d].arrivals};
     rank.budget = analysis::compute_budget(events.device, events.communication_kinds);
-    rank.tables = make_rank_tables(events, options.analysis, threads,
-                                   [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
-                                   [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); });
+    rank.tables = make_rank_tables(
+        events, options.analysis, threads,
+        [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
+        [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); });
     rank.kernel_names = analysis::names_of_kernels(events);
     analysis::mark_blocking(events, arrivals[d].arrivals);
     if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
@@ -115,10 +116,6 @@ void judge_input(TraceFacts& facts) {
     if (warning.severity == Severity::error) break;
   }
 }
-
-/// Traces up to this size are read side by side, since one alone cannot keep several threads busy; larger ones after
-/// each other, since memory for many at once may not be there.
-constexpr std::int64_t small_trace_bytes = 256 << 20;
 
 LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
                             const ingest::ScanOptions& scan_options) {
@@ -191,21 +188,37 @@ Session read_local_session(const ingest::AssignedTrace& assigned) {
   }
 }
 
+void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings) {
+  const Room room = settings.memory.room();
+  for (const ingest::AssignedTrace& one : assigned) {
+    const ReadingCost cost = cost_of(one, settings.memory);
+    if (next_round({&cost, 1}, settings.threads, room).traces == 0) settings.memory.refuse(one, cost);
+  }
+}
+
 std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrace>& assigned,
                                           const ReadSettings& settings, Progress& progress) {
-  std::vector<LocalTrace> traces(assigned.size());
-  std::vector<std::size_t> small, large;
-  for (std::size_t i = 0; i < assigned.size(); ++i) {
-    (assigned[i].bytes <= small_trace_bytes ? small : large).push_back(i);
+  std::vector<std::size_t> order;  // small ones first: they are read side by side
+  for (const bool small : {true, false}) {
+    for (std::size_t i = 0; i < assigned.size(); ++i) {
+      if (is_small(assigned[i]) == small) order.push_back(i);
+    }
   }
-  const auto read_one = [&](std::size_t i, int threads) {
-    const auto on_rows = [&](std::int64_t rows) { progress.add_rows(rows); };
-    traces[i] = obtain_local_trace(assigned[i], settings, {settings.reader, threads, on_rows});
-    progress.finish_file(assigned[i].bytes);
-  };
-  const int threads_each = std::max(settings.threads / std::max(static_cast<int>(small.size()), 1), 1);
-  for_each_in_parallel(small.size(), settings.threads, [&](std::size_t i) { read_one(small[i], threads_each); });
-  for (const std::size_t i : large) read_one(i, settings.threads);
+  std::vector<ReadingCost> costs;
+  for (const std::size_t i : order) costs.push_back(cost_of(assigned[i], settings.memory));
+  std::vector<LocalTrace> traces(assigned.size());
+  for (std::size_t first = 0; first < order.size();) {
+    const ReadingRound round = next_round(std::span(costs).subspan(first), settings.threads, settings.memory.room());
+    if (round.traces == 0) settings.memory.refuse(assigned[order[first]], costs[first]);
+    const MemoryBudget::EventPlace place(settings.memory, round.in_files);
+    for_each_in_parallel(round.traces, settings.threads, [&](std::size_t i) {
+      const std::size_t input = order[first + i];
+      const auto on_rows = [&](std::int64_t rows) { progress.add_rows(rows); };
+      traces[input] = obtain_local_trace(assigned[input], settings, {settings.reader, round.threads_each, on_rows});
+      progress.finish_file(assigned[input].bytes);
+    });
+    first += round.traces;
+  }
   return traces;
 }
 
@@ -214,7 +227,12 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
   if (settings.access == TraceAccess::never || !ingest::is_as_found(assigned)) {
     throw ingest::TraceError("is not there, or not as it was when it was read");
   }
-  Trace trace = read_events(assigned.path, {settings.reader, settings.threads, {}});
+  // Needed to tell what happened: where there is little room, as sparingly as can be.
+  const ReadingCost cost = cost_of(assigned, settings.memory);
+  ReadingRound round = next_round({&cost, 1}, settings.threads, settings.memory.room());
+  if (round.traces == 0) round = {1, 1, true};
+  const MemoryBudget::EventPlace place(settings.memory, round.in_files);
+  Trace trace = read_events(assigned.path, {settings.reader, round.threads_each, {}});
   select_window(trace, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
   const collectives::KernelClasses classes(trace);
   for (const ProcessTrace& process : trace.processes) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "memory_budget.hpp"
 #include "nsys_explain/analysis/path.hpp"
 #include "nsys_explain/analysis/rank_events.hpp"
 #include "nsys_explain/analysis/steps.hpp"
@@ -64,7 +65,8 @@ enum class TraceAccess : std::uint8_t { always, when_unchanged, never };
 
 struct ReadSettings {
   const UserOptions& options;
-  TraceRecords& records;         ///< a trace with a record is not read
+  TraceRecords& records;  ///< a trace with a record is not read
+  MemoryBudget& memory;
   Nanoseconds epoch_utc_ns = 0;  ///< where a window of time counts from; 0 where there is none
   ingest::Reader reader = ingest::Reader::automatic;
   int threads = 1;  ///< several small traces are read at once, the rows of a large one by several threads
@@ -72,9 +74,14 @@ struct ReadSettings {
 };
 
 /// Reads inputs and does everything that needs no other trace; results in the order of the inputs. Never throws for a
-/// bad trace: it becomes a failed input with a message.
+/// bad trace: it becomes a failed input with a message. Throws std::runtime_error where the memory limit leaves no
+/// room.
 std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrace>& assigned,
                                           const ReadSettings& settings, Progress& progress);
+
+/// Throws std::runtime_error where one of the inputs alone needs more memory than the limit leaves. Opens each of them;
+/// does nothing without a limit.
+void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings);
 
 /// The session of an input, without its events; one without a start where it cannot be read.
 Session read_local_session(const ingest::AssignedTrace& assigned);

@@ -20,6 +20,7 @@
 #include "link_analysis.hpp"
 #include "local_traces.hpp"
 #include "member_tables.hpp"
+#include "memory_budget.hpp"
 #include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/findings.hpp"
 #include "nsys_explain/analysis/level_sums.hpp"
@@ -166,19 +167,22 @@ void add_job_tables(JobReport& report) {
                        std::make_move_iterator(tables.end()));
 }
 
+std::vector<ingest::AssignedTrace> traces_of(int tool_rank, const RunPlan& plan) {
+  std::vector<ingest::AssignedTrace> traces;
+  for (const ingest::AssignedTrace& assigned : plan.discovery.traces) {
+    if (assigned.tool_rank == tool_rank) traces.push_back(assigned);
+  }
+  return traces;
+}
+
 /// Collective: reads this tool rank's inputs, from their records where there are any.
 std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, const JobSpecification& job,
-                                    const RunPlan& plan, const ReadSettings& reading, Phases& phases,
-                                    std::ostream& problems) {
+                                    const std::vector<ingest::AssignedTrace>& mine, const ReadSettings& reading,
+                                    Phases& phases, std::ostream& problems) {
   std::vector<LocalTrace> local_traces;
   phases.local("reading traces", [&] {
-    std::vector<ingest::AssignedTrace> mine;
     std::int64_t bytes = 0;
-    for (const ingest::AssignedTrace& assigned : plan.discovery.traces) {
-      if (assigned.tool_rank != communicator.rank()) continue;
-      mine.push_back(assigned);
-      bytes += assigned.bytes;
-    }
+    for (const ingest::AssignedTrace& assigned : mine) bytes += assigned.bytes;
     const bool shows = communicator.is_root() && !job.quiet && stderr_is_terminal();
     Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows ? &problems : nullptr);
     keep_freed_memory(reading.threads);
@@ -187,6 +191,24 @@ std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, 
     phases.count(progress.rows(), progress.bytes());
   });
   return local_traces;
+}
+
+/// Collective: what comes after reading is shared evenly by the tool ranks, and goes by the arrivals of all of them.
+void check_memory_for_arrivals(const exchange::Communicator& communicator, const MemoryBudget& memory,
+                               const std::vector<LocalTrace>& local_traces) {
+  std::int64_t arrivals = 0;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) arrivals += static_cast<std::int64_t>(rank.arrivals.size());
+  }
+  arrivals = communicator.sum(arrivals) / communicator.size();
+  exchange::run_agreed(communicator, "planning memory", [&] { memory.require_for_arrivals(arrivals); });
+}
+
+/// Collective.
+std::optional<RunFacts::Memory> memory_facts(const exchange::Communicator& communicator, const MemoryBudget& memory) {
+  if (!memory.limit_bytes()) return std::nullopt;
+  return RunFacts::Memory{*memory.limit_bytes(), communicator.sum(memory.traces_in_files()),
+                          communicator.maximum(memory.most_file_bytes())};
 }
 
 /// Collective: a run whose shards cannot be written goes on, but its user should know.
@@ -249,9 +271,18 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   }
   const ingest::MergedDiscovery& discovery = plan->discovery;
   const int threads = job.threads ? *job.threads : available_threads(communicator);
-  const ReadSettings reading{options, unfinished.records(), plan->epoch_utc_ns, job.reader, threads, trace_access(job)};
-  std::vector<LocalTrace> local_traces = read_inputs(communicator, job, *plan, reading, phases, problems);
+  MemoryBudget memory(job.memory_limit_bytes);
+  const ReadSettings reading{options, unfinished.records(), memory, plan->epoch_utc_ns, job.reader,
+                             threads, trace_access(job)};
+  const std::vector<ingest::AssignedTrace> mine = traces_of(communicator.rank(), *plan);
+  if (job.memory_limit_bytes) {
+    failure_code = wrong_usage;
+    phases.local("planning memory", [&] { check_memory_for(mine, reading); });
+    failure_code = results_not_written;
+  }
+  std::vector<LocalTrace> local_traces = read_inputs(communicator, job, mine, reading, phases, problems);
   report_unkept(communicator, unfinished, problems);
+  check_memory_for_arrivals(communicator, memory, local_traces);
   JobRanks ranks;
   phases.collective("resolving ranks", [&] {
     ranks = resolve_job(communicator, local_traces, discovery.failed, options.ranks);
@@ -311,8 +342,13 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   });
 
   const std::set<std::string> distinct_hosts(hosts.begin(), hosts.end());
-  report.run = {now_utc(), NSYS_EXPLAIN_VERSION, communicator.size(), {distinct_hosts.begin(), distinct_hosts.end()},
-                threads,   phases.finished()};
+  report.run = {now_utc(),
+                NSYS_EXPLAIN_VERSION,
+                communicator.size(),
+                {distinct_hosts.begin(), distinct_hosts.end()},
+                threads,
+                phases.finished(),
+                memory_facts(communicator, memory)};
   if (exit_code(job, report) == nothing_analysed) {
     if (communicator.is_root()) {
       for (const InputReport& input : report.inputs) problems << fmt::format("{}: {}\n", input.path, input.message);
@@ -341,6 +377,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     });
   }
   report.run.phases = phases.finished();
+  report.run.memory = memory_facts(communicator, memory);
   const int code = exit_code(job, report);
   if (communicator.is_root()) {
     for (const InputReport& input : report.inputs) {

@@ -108,6 +108,7 @@ JobSpecification continued(JobSpecification planned, const JobSpecification& req
   planned.perfetto_window = request.perfetto_window;
   planned.perfetto_events = request.perfetto_events;
   planned.threads = request.threads;
+  planned.memory_limit_bytes = request.memory_limit_bytes;
   planned.timeout_s = request.timeout_s;
   planned.prometheus_path = request.prometheus_path;
   planned.summary_line = request.summary_line;

@@ -155,9 +155,15 @@ Json phase(const RunFacts::Phase& phase) {
 }
 
 Json run(const RunFacts& run) {
-  return {{"date_utc", run.date_utc},     {"tool_version", run.tool_version},
-          {"tool_ranks", run.tool_ranks}, {"threads", run.threads},
-          {"hosts", run.hosts},           {"phases", array_of(run.phases, phase)}};
+  Json facts = {{"date_utc", run.date_utc},     {"tool_version", run.tool_version},
+                {"tool_ranks", run.tool_ranks}, {"threads", run.threads},
+                {"hosts", run.hosts},           {"phases", array_of(run.phases, phase)}};
+  if (run.memory) {
+    facts["memory"] = {{"limit_bytes", run.memory->limit_bytes},
+                       {"traces_in_files", run.memory->traces_in_files},
+                       {"file_bytes", run.memory->file_bytes}};
+  }
+  return facts;
 }
 
 }  // namespace

@@ -314,6 +314,13 @@ struct RunFacts {
     std::int64_t peak_memory_bytes = 0;  ///< of the tool rank that held most
   };
   std::vector<Phase> phases;
+  /// What was done to stay within --memory-limit.
+  struct Memory {
+    std::int64_t limit_bytes = 0;      ///< of each tool rank
+    std::int64_t traces_in_files = 0;  ///< read with their events in files instead of memory, by all tool ranks
+    std::int64_t file_bytes = 0;       ///< of the tool rank that had most in files at a time
+  };
+  std::optional<Memory> memory;  ///< where there was a limit
 };
 
 struct JobReport {

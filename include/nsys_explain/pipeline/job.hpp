@@ -40,15 +40,16 @@ struct JobSpecification {
   std::string perfetto_window;               ///< part of it, in job time (analysis::parse_time_window); empty: all
   std::int64_t perfetto_events = 2'000'000;  ///< most events in it
   ingest::Reader reader = ingest::Reader::automatic;
-  std::optional<std::int32_t> threads;            ///< of each tool rank; empty: the cores it may use
-  std::optional<ClockMethod> clock_method;        ///< --clock: what may relate sessions; empty: whatever does
-  std::optional<Nanoseconds> ptp_uncertainty_ns;  ///< the user vouches for UTC to within this
-  std::string cache_directory;                    ///< --cache: what was read of traces, for later runs
-  std::optional<double> timeout_s;                ///< --timeout: the run ends by then, finished or not
-  std::string prometheus_path;                    ///< --prometheus: metrics for the node exporter
-  bool summary_line = false;                      ///< --summary-line: one line of JSON instead of the summary
-  std::vector<std::string> shard_directories;     ///< merge: finish the run that left these; `inputs` is empty
-  bool only_shards = false;                       ///< merge --only-shards: no trace is opened
+  std::optional<std::int32_t> threads;             ///< of each tool rank; empty: the cores it may use
+  std::optional<std::int64_t> memory_limit_bytes;  ///< --memory-limit: of each tool rank; empty: none
+  std::optional<ClockMethod> clock_method;         ///< --clock: what may relate sessions; empty: whatever does
+  std::optional<Nanoseconds> ptp_uncertainty_ns;   ///< the user vouches for UTC to within this
+  std::string cache_directory;                     ///< --cache: what was read of traces, for later runs
+  std::optional<double> timeout_s;                 ///< --timeout: the run ends by then, finished or not
+  std::string prometheus_path;                     ///< --prometheus: metrics for the node exporter
+  bool summary_line = false;                       ///< --summary-line: one line of JSON instead of the summary
+  std::vector<std::string> shard_directories;      ///< merge: finish the run that left these; `inputs` is empty
+  bool only_shards = false;                        ///< merge --only-shards: no trace is opened
 
   /// What a run needs of it that finishes this one.
   template <class Archive>

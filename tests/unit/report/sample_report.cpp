@@ -178,7 +178,7 @@ JobReport small_report() {
                       "compare its clocks and temperature with those of its peers (nvidia-smi -q)"}};
   report.warnings = {{Severity::info, WarningSource::analysis, 1, "trace rank 4 was never captured"},
                      {Severity::data_loss, WarningSource::trace, 1'234, "CUPTI dropped events; use a shorter capture"}};
-  report.run = {"2026-01-02T03:04:05Z", "0.1.0", 2, {"login1"}, 1, {{"reading traces", 1.5, 1000, 64000, 1 << 20}}};
+  report.run = {"2026-01-02T03:04:05Z", "0.1.0", 2, {"login1"}, 1, {{"reading traces", 1.5, 1000, 64000, 1 << 20}}, {}};
   return report;
 }
 

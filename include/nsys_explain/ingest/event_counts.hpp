@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace nsys_explain::ingest {
+
+/// How much an export holds, by how its rows are kept when it is read.
+struct EventCounts {
+  std::int64_t packed = 0;  ///< kernels, CUDA calls and NVTX ranges: nearly all there is, as a rule (PackedEvents)
+  std::int64_t others = 0;  ///< copies, synchronisations, calls into the system, samples
+};
+
+/// Counted by the largest row number of each table, without reading rows; from the file's size where SQLite could not
+/// open it without a copy, or nsys has yet to export it. Nothing where it cannot be opened: reading will say so.
+EventCounts count_events(const std::string& path);
+
+}  // namespace nsys_explain::ingest

@@ -1,0 +1,76 @@
+#include "nsys_explain/ingest/event_counts.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include "nsys_explain/ingest/database.hpp"
+#include "nsys_explain/ingest/export_report.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
+#include "nsys_explain/ingest/input_file.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+/// Few exports hold less than the first of these for a row; reports are compressed.
+constexpr std::int64_t bytes_per_row = 48, fewest_bytes_per_row = 8, report_bytes_per_row = 16;
+
+EventCounts counts_by_size(const std::string& path, std::int64_t bytes_of_row) {
+  std::error_code missing;
+  const auto bytes = std::filesystem::file_size(path, missing);
+  return missing ? EventCounts() : EventCounts{static_cast<std::int64_t>(bytes) / bytes_of_row, 0};
+}
+
+/// The number that `sql` gives; false where SQLite cannot run it.
+bool query(const Database& database, const std::string& sql, std::int64_t& number) {
+  sqlite3_stmt* statement = nullptr;
+  bool has_row = sqlite3_prepare_v2(database.handle(), sql.c_str(), -1, &statement, nullptr) == SQLITE_OK;
+  has_row = has_row && sqlite3_step(statement) == SQLITE_ROW;
+  if (has_row) number = sqlite3_column_int64(statement, 0);
+  sqlite3_finalize(statement);
+  return has_row;
+}
+
+/// `most`: what the file has room for; tools that delete rows leave the numbers of others as they are.
+std::int64_t count_rows(const Database& database, std::int64_t most, std::initializer_list<std::string_view> tables) {
+  std::int64_t sum = 0;
+  for (const std::string_view table : tables) {
+    if (!database.has_table(table)) continue;
+    std::int64_t rows = 0;
+    // A table WITHOUT ROWID, which nsys does not write, is counted through its key.
+    if (!query(database, fmt::format("SELECT max(rowid) FROM {}", quoted(table)), rows)) {
+      query(database, fmt::format("SELECT count(*) FROM {}", quoted(table)), rows);
+    }
+    sum += std::clamp<std::int64_t>(rows, 0, most);
+  }
+  return std::min(sum, most);
+}
+
+}  // namespace
+
+EventCounts count_events(const std::string& path) {
+  if (is_report_name(path)) return counts_by_size(path, report_bytes_per_row);
+  if (has_sidecar(path)) return counts_by_size(path, bytes_per_row);
+  try {
+    const InputFile file(path);
+    const Database database(file.path_to_open(), file.is_private_copy() ? OpenMode::private_copy : OpenMode::read_only);
+    const std::int64_t most = counts_by_size(path, fewest_bytes_per_row).packed;
+    return {count_rows(database, most,
+                       {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER",
+                        "NVTX_EVENTS"}),
+            count_rows(database, most,
+                       {"CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+                        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+                        "CUDA_GRAPH_NODE_EVENTS", "CUDA_GPU_MEMORY_USAGE_EVENTS", "OSRT_API", "SCHED_EVENTS",
+                        "GPU_METRICS", "NET_NIC_METRIC", "NIC_METRIC", "StringIds"})};
+  } catch (const TraceError&) {
+    return {};
+  }
+}
+
+}  // namespace nsys_explain::ingest

@@ -1,0 +1,65 @@
+"""A limit on memory changes how traces are read, and nothing of what they tell."""
+
+import contextlib
+import os
+import pathlib
+import re
+import sqlite3
+
+from support import TOOL, EndToEndTest, main, run
+
+
+class MemoryLimit(EndToEndTest):
+    # 170,000 kernels and more calls in each of two traces: their arrays are worth a file (1 MiB).
+    JOB = ("--nodes", "1", "--gpus-per-node", "2", "--steps", "10", "--repeat", "80", "--operator-ranges", "--truth", "none")
+
+    def setUp(self):
+        super().setUp()
+        self.traces = self.synth("job", *self.JOB)
+
+    def explain_limited(self, out, limit, *options, **environment):
+        return run([TOOL, self.traces, "--out", self.directory / out, "--threads", "1", "--memory-limit", limit, *options],
+                   env={**os.environ, **environment})
+
+    def limit_that_would_do(self):
+        """In bytes, as a refusal names it (with events in files), and something for what the first trace leaves behind."""
+        done = self.explain_limited("refused", "1M")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("more than --memory-limit 1.049 MB allows, so nothing more was read", done.stderr)
+        self.assertFalse((self.directory / "refused").exists())
+        if "TMPDIR" in done.stderr:
+            self.skipTest("the directory for temporary files lies in memory: nothing can be put into files")
+        return int(float(re.search(r"give a limit of ([\d.]+) MB", done.stderr).group(1)) * 1_000_000) + 5_000_000
+
+    def packed_bytes(self, trace):
+        """What the packed events of a trace take: 16 bytes each."""
+        with contextlib.closing(sqlite3.connect(trace)) as connection:
+            return 16 * sum(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                            for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"))
+
+    def test_results_do_not_depend_on_it(self):
+        free = self.analyse(self.traces, "free", "--csv")
+        self.assertNotIn("memory", free["run"])
+        largest = max(self.packed_bytes(trace) for trace in self.traces.glob("*.sqlite"))
+        limit = self.limit_that_would_do()
+        for name, limit, in_files in (("ample", 1 << 32, 0), ("scarce", limit, 2)):
+            with self.subTest(limit=limit):
+                done = self.explain_limited(name, limit, "--csv")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                memory = self.report(name)["run"]["memory"]
+                self.assertEqual((memory["limit_bytes"], memory["traces_in_files"]), (limit, in_files))
+                self.assertGreaterEqual(memory["file_bytes"], largest if in_files else 0)
+                self.assertIn("read with events in temporary files" if in_files else "all events were held in memory",
+                              done.stdout)
+                self.assert_same_results("free", name)
+
+    def test_files_in_memory_are_no_help(self):
+        if not pathlib.Path("/dev/shm").is_dir():
+            self.skipTest("no file system in memory at /dev/shm")
+        done = self.explain_limited("out", self.limit_that_would_do(), TMPDIR="/dev/shm")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("set TMPDIR to a disk", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
