@@ -37,6 +37,17 @@ Table make_table(TableSchema schema) {
   return table;
 }
 
+void append_rows(Table& table, const Table& other, std::span<const std::size_t> rows) {
+  for (std::size_t c = 0; c < other.columns.size(); ++c) {
+    std::visit(
+        [&](const auto& values) {
+          auto& all = std::get<std::decay_t<decltype(values)>>(table.columns[c]);
+          for (const std::size_t row : rows) all.push_back(values[row]);
+        },
+        other.columns[c]);
+  }
+}
+
 const Table* find_table(const std::vector<Table>& tables, std::string_view name) {
   for (const Table& table : tables) {
     if (table.schema.name == name) return &table;

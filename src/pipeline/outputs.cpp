@@ -143,14 +143,7 @@ void keep_first_rows(const Table& rows, Table& first_rows) {
     taken = r > 0 && trace_ranks[r] == trace_ranks[r - 1] ? taken + 1 : 1;
     if (taken <= most) kept.push_back(r);
   }
-  for (std::size_t c = 0; c < rows.columns.size(); ++c) {
-    std::visit(
-        [&](const auto& values) {
-          auto& all = std::get<std::decay_t<decltype(values)>>(first_rows.columns[c]);
-          for (const std::size_t r : kept) all.push_back(values[r]);
-        },
-        rows.columns[c]);
-  }
+  append_rows(first_rows, rows, kept);
 }
 
 /// Collective: the tables of the report, the long ones from where they are. Returns what report.html needs of those.

@@ -59,14 +59,7 @@ nlohmann::ordered_json json_value(const std::string& value) {
 
 Table with_rows(const Table& table, const std::vector<std::size_t>& rows) {
   Table chosen = make_table(table.schema);
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    std::visit(
-        [&](const auto& all) {
-          auto& values = std::get<std::decay_t<decltype(all)>>(chosen.columns[c]);
-          for (const std::size_t row : rows) values.push_back(all[row]);
-        },
-        table.columns[c]);
-  }
+  append_rows(chosen, table, rows);
   return chosen;
 }
 

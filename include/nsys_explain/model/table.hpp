@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,6 +64,9 @@ struct Table {
 
 /// An empty table with the right alternative in every column.
 Table make_table(TableSchema schema);
+
+/// Appends the chosen rows of a table of the same schema.
+void append_rows(Table& table, const Table& other, std::span<const std::size_t> rows);
 
 /// The table of that name; nullptr where there is none.
 const Table* find_table(const std::vector<Table>& tables, std::string_view name);
