@@ -9,7 +9,8 @@
 
 namespace nsys_explain::analysis {
 
-std::vector<Nanoseconds> compute_within(const RankEvents& events, std::span<const Interval> intervals) {
+std::vector<Nanoseconds> compute_within(const RankEvents& events, std::span<const Interval> intervals,
+                                        Nanoseconds longest_pause_ns) {
   std::vector<Nanoseconds> overlaps_ns(intervals.size(), 0);
   std::vector<std::size_t> order(intervals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -28,7 +29,7 @@ std::vector<Nanoseconds> compute_within(const RankEvents& events, std::span<cons
   std::optional<Interval> busy;
   for (const Kernel& kernel : events.device.kernels) {
     if (events.is_communication(kernel)) continue;
-    if (busy && kernel.start_ns <= busy->end_ns) {
+    if (busy && kernel.start_ns <= busy->end_ns + longest_pause_ns) {
       busy->end_ns = std::max(busy->end_ns, kernel.end_ns);
       continue;
     }

@@ -7,8 +7,10 @@
 
 namespace nsys_explain::analysis {
 
-/// For each interval: how much of it compute kernels of the device ran (the union of their times). O(n log n) in the
-/// intervals, linear where they ascend by start; linear in the kernels, of which nothing is kept.
-std::vector<Nanoseconds> compute_within(const RankEvents& events, std::span<const Interval> intervals);
+/// For each interval: how much of it compute kernels of the device ran (the union of their times, and of pauses between
+/// them up to `longest_pause_ns`). O(n log n) in the intervals, linear where they ascend by start; linear in the
+/// kernels, of which nothing is kept.
+std::vector<Nanoseconds> compute_within(const RankEvents& events, std::span<const Interval> intervals,
+                                        Nanoseconds longest_pause_ns = 0);
 
 }  // namespace nsys_explain::analysis

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "nsys_explain/model/intervals.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
@@ -33,33 +34,101 @@ std::uint32_t place_of(std::uint64_t key, std::span<const PathCommunicator> comm
 /// What starts within this time of something else started, or was let go by its end, at that moment.
 constexpr Nanoseconds moment_ns = 20'000;
 
-/// Work is told apart arrival by arrival, blocking or not: peers then agree on what lies between two places even where
-/// one had to wait at a place and another did not. Two that enter at one moment have the same work, whichever is first.
-/// One that had queued behind a collective beside compute may have been ready long before: its work is not known, and
-/// it does not cut the work around it in two.
-void measure_work(Path& path) {
-  std::vector<Nanoseconds> exits, exits_beside_compute;
-  for (const PathArrival& arrival : path.arrivals)
-    (arrival.blocking ? exits : exits_beside_compute).push_back(arrival.exit_ns);
-  std::sort(exits.begin(), exits.end());
-  std::sort(exits_beside_compute.begin(), exits_beside_compute.end());
-  const auto had_queued = [&](Nanoseconds enter_ns) {
-    const auto later = std::upper_bound(exits_beside_compute.begin(), exits_beside_compute.end(), enter_ns);
-    return later != exits_beside_compute.begin() && enter_ns - *std::prev(later) < moment_ns;
-  };
-  Nanoseconds earlier_enter = no_time, latest_enter = no_time;  // of the moment before, and of all so far
-  for (PathArrival& arrival : path.arrivals) {
-    const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter_ns);
-    const Nanoseconds begin = later == exits.begin() ? path.first_step_ns : *std::prev(later);
-    if (had_queued(arrival.enter_ns)) continue;
-    arrival.same_moment =
-        latest_enter != no_time && arrival.enter_ns - latest_enter < moment_ns && begin <= latest_enter;
-    if (!arrival.same_moment) earlier_enter = latest_enter;
-    if (begin != no_time && begin <= arrival.enter_ns) {
-      arrival.work_ns = arrival.enter_ns - (earlier_enter == no_time ? begin : std::max(begin, earlier_enter));
-      arrival.since_step = later == exits.begin();
+/// Whether arrivals had queued behind a collective beside which compute went on: their enter then says nothing about
+/// when they were ready.
+class Queue {
+ public:
+  Queue(const Path& path, std::span<const WorkProfile> profiles) {
+    for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+      const PathArrival& arrival = path.arrivals[i];
+      if (!arrival.blocking || arrival.beside_compute || profiles[i].compute_beside_ns > moment_ns)
+        exits_.push_back(arrival.exit_ns);
     }
-    latest_enter = arrival.enter_ns;
+    std::sort(exits_.begin(), exits_.end());
+  }
+
+  bool held_up(const PathArrival& arrival) const {
+    const auto later = std::upper_bound(exits_.begin(), exits_.end(), arrival.enter_ns);
+    return later != exits_.begin() && arrival.enter_ns - *std::prev(later) < moment_ns;
+  }
+
+ private:
+  std::vector<Nanoseconds> exits_;
+};
+
+/// When compute stood still for a collective, which is no work: by end. It may have gone on beside the collective
+/// before it waited for it.
+std::vector<Interval> find_stalls(const Path& path, std::span<const WorkProfile> profiles, const Queue& queue) {
+  std::vector<Interval> stalls;
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    const PathArrival& arrival = path.arrivals[i];
+    if (!arrival.blocking || arrival.beside_compute) continue;
+    const Nanoseconds ready_ns = arrival.enter_ns - Nanoseconds{profiles[i].queued_ns};
+    const Nanoseconds earliest_ns = queue.held_up(arrival) ? ready_ns : arrival.enter_ns;
+    const Nanoseconds start_ns = std::max(earliest_ns, ready_ns + Nanoseconds{profiles[i].compute_beside_ns});
+    stalls.push_back({std::min(start_ns, arrival.exit_ns), arrival.exit_ns});
+  }
+  std::sort(stalls.begin(), stalls.end(), [](const Interval& a, const Interval& b) { return a.end_ns < b.end_ns; });
+  return stalls;
+}
+
+/// How long work went on; `ended` are the stalls that had ended by `until_ns`.
+Nanoseconds work_between(Nanoseconds from_ns, Nanoseconds until_ns, std::span<const Interval> ended) {
+  Nanoseconds work_ns = until_ns - from_ns, known_from_ns = until_ns;
+  for (auto stall = ended.rbegin(); stall != ended.rend() && stall->end_ns > from_ns; ++stall) {
+    const Nanoseconds start_ns = std::max(from_ns, stall->start_ns);
+    work_ns -= std::max<Nanoseconds>(0, std::min(stall->end_ns, known_from_ns) - start_ns);
+    known_from_ns = std::min(known_from_ns, start_ns);
+  }
+  return work_ns;
+}
+
+/// When each arrival was ready: at its enter, or where it queued behind a collective beside compute, once all that was
+/// launched before it was done, as on a peer whose collective was over by then.
+std::vector<Nanoseconds> ready_times(const Path& path, std::span<const WorkProfile> profiles, const Queue& queue) {
+  std::vector<Nanoseconds> ready_ns;
+  ready_ns.reserve(path.arrivals.size());
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    const PathArrival& arrival = path.arrivals[i];
+    ready_ns.push_back(arrival.enter_ns - (queue.held_up(arrival) ? Nanoseconds{profiles[i].queued_ns} : 0));
+  }
+  return ready_ns;
+}
+
+/// Arrivals in the order in which they were ready; those of one moment in order of enter.
+std::vector<std::uint32_t> order_by_readiness(std::span<const Nanoseconds> ready_ns) {
+  std::vector<std::uint32_t> order;
+  order.reserve(ready_ns.size());
+  for (std::uint32_t i = 0; i < ready_ns.size(); ++i) {
+    auto place = order.end();  // most are ready when they enter
+    while (place != order.begin() && ready_ns[*std::prev(place)] >= ready_ns[i] + moment_ns) --place;
+    order.insert(place, i);
+  }
+  return order;
+}
+
+/// Work is told apart arrival by arrival, blocking or not: peers then agree on what lies between two places even where
+/// one had to wait at a place and another did not. Two of one moment have the same work, whichever is first.
+void measure_work(Path& path, std::span<const WorkProfile> profiles) {
+  const Queue queue(path, profiles);
+  const std::vector<Interval> stalls = find_stalls(path, profiles, queue);
+  const std::vector<Nanoseconds> ready_ns = ready_times(path, profiles, queue);
+  path.by_readiness = order_by_readiness(ready_ns);
+  Nanoseconds before_moment_ns = no_time, latest_ns = no_time;  // ready, of the moment before and of all so far
+  auto next_stall = stalls.begin();
+  for (const std::uint32_t i : path.by_readiness) {
+    PathArrival& arrival = path.arrivals[i];
+    const Nanoseconds until_ns = std::max(ready_ns[i], latest_ns);
+    while (next_stall != stalls.end() && next_stall->end_ns <= until_ns) ++next_stall;
+    const std::span<const Interval> ended(stalls.begin(), next_stall);
+    const Nanoseconds begin_ns = ended.empty() ? path.first_step_ns : ended.back().end_ns;
+    arrival.same_moment = latest_ns != no_time && until_ns - latest_ns < moment_ns && begin_ns <= latest_ns;
+    if (!arrival.same_moment) before_moment_ns = latest_ns;
+    if (begin_ns != no_time && begin_ns <= until_ns) {
+      arrival.work_ns = work_between(before_moment_ns == no_time ? begin_ns : before_moment_ns, until_ns, ended);
+      arrival.since_step = ended.empty();
+    }
+    latest_ns = until_ns;
   }
 }
 
@@ -210,27 +279,40 @@ void set_excess_over(PathArrival& arrival, const UsualWork& usual) {
   arrival.excess_transfer_ns = arrival.outcome.slow_link ? blocking_transfer(arrival) - usual.transfer_ns : 0;
 }
 
-void add_up_excess(Path& path) {
-  path.work_before_ns.assign(1, 0);
-  path.waiting_before_ns.assign(1, 0);
-  path.transfers_before_ns.assign(1, 0);
-  Nanoseconds before_moment_ns = 0, in_moment_ns = 0, at_latest_blocking_ns = 0;
-  for (PathArrival& arrival : path.arrivals) {
+/// The excess work up to and with each arrival, by index.
+std::vector<Nanoseconds> add_up_excess_work(Path& path) {
+  path.work_before_ns.assign(path.arrivals.size() + 1, 0);
+  std::vector<Nanoseconds> with_it_ns(path.arrivals.size());
+  Nanoseconds before_moment_ns = 0, in_moment_ns = 0;
+  for (const std::uint32_t i : path.by_readiness) {
+    const PathArrival& arrival = path.arrivals[i];
     if (!arrival.same_moment) {
-      before_moment_ns = path.work_before_ns.back();
+      before_moment_ns += in_moment_ns;
       in_moment_ns = 0;
     }
     if (arrival.compared) in_moment_ns = arrival.excess_work_ns;
-    path.work_before_ns.back() = before_moment_ns;
-    path.work_before_ns.push_back(before_moment_ns + in_moment_ns);
+    path.work_before_ns[i] = before_moment_ns;
+    with_it_ns[i] = before_moment_ns + in_moment_ns;
+  }
+  path.work_before_ns.back() = before_moment_ns + in_moment_ns;
+  return with_it_ns;
+}
+
+void add_up_excess(Path& path) {
+  const std::vector<Nanoseconds> work_with_it_ns = add_up_excess_work(path);
+  path.waiting_before_ns.assign(1, 0);
+  path.transfers_before_ns.assign(1, 0);
+  Nanoseconds at_latest_blocking_ns = 0;
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    PathArrival& arrival = path.arrivals[i];
     path.waiting_before_ns.push_back(path.waiting_before_ns.back() +
                                      (arrival.blocking && !arrival.beside_compute ? arrival.excess_wait_ns : 0));
     const Nanoseconds slow_transfers_ns =
         path.transfers_before_ns.back() -
         path.transfers_before_ns[static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1)];
     path.transfers_before_ns.push_back(path.transfers_before_ns.back() + arrival.excess_transfer_ns);
-    arrival.own_excess_ns = path.work_before_ns.back() - at_latest_blocking_ns + slow_transfers_ns;
-    if (arrival.blocking && arrival.outcome.tied) at_latest_blocking_ns = path.work_before_ns.back();
+    arrival.own_excess_ns = work_with_it_ns[i] - at_latest_blocking_ns + slow_transfers_ns;
+    if (arrival.blocking && arrival.outcome.tied) at_latest_blocking_ns = work_with_it_ns[i];
   }
 }
 
@@ -370,8 +452,8 @@ void take_outcome(Path& path, const Outcome& outcome) {
   arrival.blocking = outcome.blocking;
 }
 
-void measure(Path& path) {
-  measure_work(path);
+void measure(Path& path, std::span<const WorkProfile> profiles) {
+  measure_work(path, profiles);
   find_synchronisations(path);
   find_role(path);
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "compute_overlap.hpp"
 #include "host_activity.hpp"
 #include "launch_order.hpp"
 #include "nsys_explain/model/sorting.hpp"
@@ -40,6 +41,21 @@ std::vector<WorkSpan> spans_by_start(std::span<const Arrival> arrivals) {
   return spans;
 }
 
+/// Of arrivals in order of enter: whether one began when the one before it on its stream had just ended.
+class StreamQueues {
+ public:
+  bool followed_at_once(const Arrival& arrival) {
+    constexpr Nanoseconds at_once_ns = 20'000;
+    Nanoseconds& latest_exit_ns = latest_exit_ns_[arrival.stream];
+    const bool at_once = latest_exit_ns != no_time && arrival.enter_ns - latest_exit_ns < at_once_ns;
+    latest_exit_ns = std::max(latest_exit_ns, arrival.exit_ns);
+    return at_once;
+  }
+
+ private:
+  std::vector<Nanoseconds> latest_exit_ns_ = std::vector<Nanoseconds>(any_stream + 1, no_time);
+};
+
 /// What the program launched for each arrival, by its kernels. Returns when the host did so, parallel to the arrivals;
 /// an empty span where nothing is known.
 std::vector<Interval> add_kernels(const RankEvents& events, std::span<const Arrival> arrivals,
@@ -47,22 +63,28 @@ std::vector<Interval> add_kernels(const RankEvents& events, std::span<const Arri
   std::vector<Interval> launches(arrivals.size());
   const LaunchOrder order(events);
   const std::vector<std::uint64_t> hashes = hash_kernel_kinds(events);
+  StreamQueues streams;
   std::size_t at_once = 0;  // how many before this one entered at the same time
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     WorkProfile& profile = profiles[i];
     profile.enter_ns = arrivals[i].enter_ns;
     at_once = i > 0 && arrivals[i - 1].enter_ns == arrivals[i].enter_ns ? at_once + 1 : 0;
+    const bool at_once_on_stream = streams.followed_at_once(arrivals[i]);
     const auto segment = order.before(arrivals[i].enter_ns, at_once);
     if (!segment) continue;
     launches[i] = {segment->start_ns, segment->end_ns};
     std::int64_t kernel_ns = 0;
+    Nanoseconds ready_ns = segment->end_ns;
     for (const std::uint32_t number : segment->kernels) {
       const Kernel kernel = events.device.kernels[number];
       kernel_ns += kernel.end_ns - kernel.start_ns;
+      ready_ns = std::max(ready_ns, kernel.end_ns);
       profile.kernels_hash += hashes[kernel.kind];
     }
     profile.kernels = saturated<std::uint32_t>(static_cast<std::int64_t>(segment->kernels.size()));
     profile.kernel_ns = saturated<std::uint32_t>(kernel_ns);
+    if (at_once_on_stream && !segment->kernels.empty())
+      profile.queued_ns = saturated<std::uint32_t>(arrivals[i].enter_ns - ready_ns);
   }
   return launches;
 }
@@ -95,6 +117,19 @@ void add_parts(const RankEvents& events, const HostActivity& host, std::span<con
   for (const OpenSpan& o : open) close(o);
 }
 
+/// Compute that pauses for no longer than between two launches goes on.
+void add_compute_beside(const RankEvents& events, std::span<const Arrival> arrivals,
+                        std::vector<WorkProfile>& profiles) {
+  constexpr Nanoseconds longest_pause_ns = 50'000;
+  std::vector<Interval> under_way;
+  under_way.reserve(arrivals.size());
+  for (std::size_t i = 0; i < profiles.size(); ++i)
+    under_way.push_back({arrivals[i].enter_ns - Nanoseconds{profiles[i].queued_ns}, arrivals[i].exit_ns});
+  const std::vector<Nanoseconds> beside_ns = compute_within(events, under_way, longest_pause_ns);
+  for (std::size_t i = 0; i < profiles.size(); ++i)
+    profiles[i].compute_beside_ns = saturated<std::uint32_t>(beside_ns[i]);
+}
+
 }  // namespace
 
 /// Each step needs much memory for a while: the order of launches goes before the host's activity comes.
@@ -109,6 +144,7 @@ std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const 
     profiles[i].allocations = saturated<std::uint16_t>(host.allocations(launches[i].start_ns, launches[i].end_ns));
   }
   add_parts(events, host, arrivals, profiles);
+  add_compute_beside(events, arrivals, profiles);
   return profiles;
 }
 

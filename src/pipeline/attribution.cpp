@@ -125,7 +125,7 @@ exchange::Gathered<ArrivalPlace> send_outcomes(const exchange::Communicator& com
     places.values.push_back({outcome.trace_rank, outcome.index});
     analysis::take_outcome(homes.of_index[job.index_of(outcome.trace_rank)]->path, outcome);
   }
-  for (LocalRank* const rank : homes.local) analysis::measure(rank->path);
+  for (LocalRank* const rank : homes.local) analysis::measure(rank->path, rank->profiles);
   return places;
 }
 

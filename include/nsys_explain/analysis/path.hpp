@@ -7,6 +7,7 @@
 
 #include "nsys_explain/analysis/steps.hpp"
 #include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/work.hpp"
 
 /// A trace rank's way through its collectives: segments of work between blocking collectives. Whether a segment was
 /// long is told by peers, ranks with the same role at the same place in the same step; a difference of two times of one
@@ -57,10 +58,11 @@ struct PathArrival {
   bool matched = false;
   bool since_step = false;   ///< its work counts from the start of the first step: nothing ended before it
   bool compared = false;     ///< there are peers, or other steps, to compare its work with
-  bool same_moment = false;  ///< as the arrival before it: one work led to both
+  bool same_moment = false;  ///< as the one that was ready before it: one work led to both
   bool whole_step = false;   ///< its step was captured from start to end
   Outcome outcome;           ///< if matched
-  /// From the latest blocking exit, or the enter before this moment if later, to this enter; no_time: not known.
+  /// From the latest blocking exit, or the enter before this moment if later, to this enter, with the compute that went
+  /// on beside the former; one that had queued is taken to enter when it was ready. no_time: not known.
   Nanoseconds work_ns = no_time;
   /// Of its work, known without peers to be too much: kernels that take longer than on other GPUs, or are more than a
   /// pipeline stage's part of the layers; an idle GPU whose host is late more often than those of other ranks.
@@ -80,7 +82,8 @@ struct Path {
   Nanoseconds first_step_ns = no_time;  ///< start of the first step, if its own: work can be measured from there
   std::vector<PathCommunicator> communicators;   ///< by key
   std::vector<PathArrival> arrivals;             ///< by Arrival::index
-  std::vector<Nanoseconds> work_before_ns;       ///< excess work of the arrivals before each; one entry more
+  std::vector<std::uint32_t> by_readiness;       ///< indices of arrivals: one that queued was ready before its enter
+  std::vector<Nanoseconds> work_before_ns;       ///< excess work before each was ready, of its moment; one entry more
   std::vector<Nanoseconds> waiting_before_ns;    ///< excess waiting of those that were blocking
   std::vector<Nanoseconds> transfers_before_ns;  ///< excess transfers, likewise
 };
@@ -97,8 +100,9 @@ std::uint64_t names_of_kernels(const RankEvents& events);
 /// Takes over what an instance tells of one arrival. Outcomes may come in any order and need not be complete.
 void take_outcome(Path& path, const Outcome& outcome);
 
-/// Once all outcomes are known: measures the work between blocking arrivals and finds the role.
-void measure(Path& path);
+/// Once all outcomes are known: measures the work between arrivals and finds the role. `profiles` are those of the
+/// arrivals, by index.
+void measure(Path& path, std::span<const WorkProfile> profiles);
 
 /// Stages of a pipeline differ in what they wait for, whatever they communicate: the first and the last exchange as
 /// much, and are no peers. `stage` is the number or name of the path's own, in any order; after measure().

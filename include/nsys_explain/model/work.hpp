@@ -42,8 +42,9 @@ struct WorkPartMeaning {
 /// In the order of the enumeration.
 std::span<const WorkPartMeaning, work_part_count> work_parts();
 
-/// The work segment of one arrival, [latest communication exit on its trace rank, enter): compact, because every
-/// arrival has one. Durations saturate at 2^32 - 1 ns: what lasts 4.3 s needs no comparison of nanoseconds.
+/// The work segment of one arrival, [latest communication exit on its trace rank, enter), and how the arrival itself
+/// lay to compute: compact, because every arrival has one. Durations saturate at 2^32 - 1 ns: what lasts 4.3 s needs no
+/// comparison of nanoseconds.
 struct WorkProfile {
   Nanoseconds enter_ns = 0;        ///< trace time
   std::uint64_t kernels_hash = 0;  ///< of the names, grids and blocks of the kernels counted below, in any order
@@ -54,7 +55,9 @@ struct WorkProfile {
   std::uint32_t kernel_ns = 0;         ///< sum of their durations
   std::uint16_t synchronisations = 0;  ///< synchronising calls of the threads that launch
   std::uint16_t allocations = 0;       ///< their allocating and freeing calls
-  std::uint32_t reserved = 0;          ///< no padding bytes travel uninitialised
+  std::uint32_t queued_ns = 0;  ///< since the launch of the collective and the end of the kernels above: it was ready
+  std::uint32_t compute_beside_ns = 0;  ///< for how long compute ran between then and the exit
+  std::uint32_t reserved = 0;           ///< no padding bytes travel uninitialised
 
   std::uint32_t part(WorkPart which) const { return parts_ns[static_cast<std::size_t>(which)]; }
 };

@@ -24,6 +24,11 @@ std::vector<PathCommunicator> communicators(std::int32_t size_of_two = 4) {
   return {{1, 8, all}, {2, size_of_two, half}, {5, 4, other}, {11, 8, all}, {12, size_of_two, half}};
 }
 
+/// Profiles of arrivals that did not queue, and beside which nothing ran.
+std::vector<WorkProfile> no_profiles(const Path& path) {
+  return std::vector<WorkProfile>(path.arrivals.size());
+}
+
 Path path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std::int32_t size_of_two = 4,
              std::uint64_t kernel_names = 0) {
   Path path = make_path(arrivals, communicators(size_of_two), steps, kernel_names);
@@ -35,7 +40,7 @@ Path path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std:
     outcome.partners = arrivals[i].communicator;
     take_outcome(path, outcome);
   }
-  measure(path);
+  measure(path, no_profiles(path));
   return path;
 }
 
@@ -58,11 +63,102 @@ TEST(Path, NoWorkIsCountedTwiceWhereTwoAreUnderWay) {
   EXPECT_EQ(path.arrivals[2].work_ns, 5'000'000);
 }
 
-TEST(Path, OneThatQueuedBehindAnotherMayHaveBeenReadyLongBefore) {
-  const Path path =
-      path_of({arrival_ms(0, 1, 1), arrival_ms(3, 9, 2, false), arrival_ms(9.005, 10, 2), arrival_ms(12, 13, 1)});
-  EXPECT_EQ(path.arrivals[2].work_ns, no_time);
-  EXPECT_EQ(path.arrivals[3].work_ns, 2'000'000);
+/// An arrival with what its instance and its profile tell. Times in microseconds.
+struct Told {
+  Nanoseconds enter_us, exit_us;
+  std::uint64_t communicator = 1;
+  bool waited = true;         ///< compute of this rank stood still when it ended
+  bool others_waited = true;  ///< that of most members did
+  std::uint32_t queued_us = 0, beside_us = 0;
+};
+
+Path path_of_told(const std::vector<Told>& told) {
+  std::vector<Arrival> arrivals;
+  std::vector<WorkProfile> profiles;
+  for (const Told& t : told) {
+    arrivals.push_back(arrival(1000 * t.enter_us, 1000 * t.exit_us, t.communicator, t.waited));
+    WorkProfile& profile = profiles.emplace_back();
+    profile.queued_ns = 1000 * t.queued_us;
+    profile.compute_beside_ns = 1000 * t.beside_us;
+  }
+  Path path = make_path(arrivals, communicators(), {}, 0);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    Outcome outcome;
+    outcome.index = static_cast<std::int32_t>(i);
+    outcome.blocking = told[i].others_waited;
+    outcome.complete = true;
+    take_outcome(path, outcome);
+  }
+  measure(path, profiles);
+  return path;
+}
+
+std::vector<Nanoseconds> work_us(const Path& path) {
+  std::vector<Nanoseconds> work;
+  for (const PathArrival& arrival : path.arrivals)
+    work.push_back(arrival.work_ns == no_time ? no_time : arrival.work_ns / 1000);
+  return work;
+}
+
+TEST(Path, OneThatQueuedBehindAnotherWasReadyWhenTheKernelsBeforeItWereDone) {
+  // The third was ready at 5 ms; compute ran for 3 ms after that, then stood still for it.
+  const Path path = path_of_told(
+      {{0, 1000}, {3000, 9000, 2, false, false}, {9005, 10000, 2, true, true, 4005, 3000}, {12000, 13000}});
+  EXPECT_EQ(work_us(path), (std::vector<Nanoseconds>{no_time, 2000, 2000, 5000}));
+}
+
+TEST(Path, WorkIsTheSameWhetherItsCollectiveQueuedOrThoseBeforeItWereOver) {
+  // Backward of `first` and `second`, a gradient all-reduce after each, the optimizer after `tail`. One rank is early:
+  // compute goes on beside the first all-reduce, then waits for the late one, and the second queues behind it. The late
+  // one finds everybody there. The two have worked alike.
+  for (Nanoseconds seed = 0; seed < 12; ++seed) {
+    const Nanoseconds first = 1500 + 170 * seed, second = 700 + 310 * (seed % 5), tail = 123, late = 4000 + 97 * seed;
+    const Nanoseconds begin = 1000, all_reduce = 250;
+    const Nanoseconds early_enter = begin + first, late_enter = early_enter + late;
+    const Nanoseconds first_over = late_enter + all_reduce, second_over = late_enter + second + all_reduce;
+    const auto queued = static_cast<std::uint32_t>(first_over + 1 - (early_enter + second));
+    const Path early = path_of_told({{0, begin, 11},
+                                     {early_enter, first_over, 2, true, true, 0, static_cast<std::uint32_t>(second)},
+                                     {first_over + 1, second_over, 2, true, true, queued, 0},
+                                     {second_over + tail, second_over + tail + 50, 11}});
+    const Path last = path_of_told({{0, begin + late, 11},
+                                    {late_enter, first_over, 2, false, true, 0, all_reduce},
+                                    {late_enter + second, second_over, 2},
+                                    {second_over + tail, second_over + tail + 50, 11}});
+    const std::vector<Nanoseconds> expected{no_time, first, second, tail};
+    EXPECT_EQ(work_us(early), expected) << seed;
+    EXPECT_EQ(work_us(last), expected) << seed;
+  }
+}
+
+TEST(Path, WaitingOfOneThatQueuedBeganWhenItWasReady) {
+  // Two members: one of them waits in the first (1.2 ms longer than it computes), so most do not.
+  const Path path = path_of_told(
+      {{0, 1000}, {3000, 6200, 2, true, false, 0, 2000}, {6201, 8200, 2, true, true, 1201, 0}, {8323, 9000}});
+  EXPECT_EQ(work_us(path), (std::vector<Nanoseconds>{no_time, 2000, 2000, 123}));
+}
+
+TEST(Path, OneThatQueuedHasTheWorkOfTheMomentInWhichItWasReady) {
+  // Its kernels done, a rank launches an all-reduce, which queues, and a send, which does not. A peer enters both at
+  // once; and a third one's all-reduce was ready long before another exchange that it let pass.
+  const std::vector<Told> begin{{0, 1000}, {3000, 6200, 2, true, false, 0, 2000}};
+  std::vector<Told> queued = begin, at_once{{0, 1000}, {3000, 3200, 2, false, false, 0, 200}}, overtaken = begin;
+  queued.push_back({5012, 5100, 5});
+  queued.push_back({6201, 8200, 2, true, true, 1201, 0});
+  at_once.push_back({5000, 5200, 2});
+  at_once.push_back({5012, 5100, 5});
+  overtaken.push_back({5500, 5600, 5});
+  overtaken.push_back({6201, 8200, 2, true, true, 1201, 0});
+  const Path first = path_of_told(queued), second = path_of_told(at_once), third = path_of_told(overtaken);
+  EXPECT_EQ(work_us(first), (std::vector<Nanoseconds>{no_time, 2000, 2012, 2012}));
+  EXPECT_EQ(work_us(second), (std::vector<Nanoseconds>{no_time, 2000, 2000, 2012}));
+  EXPECT_EQ(work_us(third), (std::vector<Nanoseconds>{no_time, 2000, 500, 2000})) << "not 2500, and 0";
+  EXPECT_EQ(third.by_readiness, (std::vector<std::uint32_t>{0, 1, 3, 2}));
+}
+
+TEST(Path, ComputeBesideACollectiveIsWorkEvenWhereItWaitsForItsEnd) {
+  const Path path = path_of_told({{0, 1000}, {3000, 9000, 2, true, true, 0, 4000}, {11000, 12000}});
+  EXPECT_EQ(work_us(path), (std::vector<Nanoseconds>{no_time, 2000, 6000}));
 }
 
 /// The excess over what is usual, which is given for the work of each arrival.
@@ -112,7 +208,7 @@ TEST(Path, IsNotTiedToOthersByWhatItsOwnComputeRanBeside) {
     outcome.complete = outcome.blocking = true;
     take_outcome(path, outcome);
   }
-  measure(path);
+  measure(path, no_profiles(path));
   EXPECT_EQ(path.arrivals[2].synchronised, 0);
   set_excess(path, std::vector<UsualWork>{{3, 0}, {3, 1, 4, 6, 0}, {3, 2, 4, 6, 0}});
   EXPECT_EQ(path.waiting_before_ns, (std::vector<Nanoseconds>{0, 0, 0, -6}));
@@ -146,7 +242,7 @@ TEST(Path, IsNotTiedToOthersByWhatTheyLeftBeforeItCame) {
       outcome.tied = !(left_behind && i == 1);
       take_outcome(path, outcome);
     }
-    measure(path);
+    measure(path, no_profiles(path));
     path = with_usual(path, {no_time, 2'000'000, 2'000'000});
     EXPECT_EQ(path.arrivals[1].own_excess_ns, 6'000'000);
     EXPECT_EQ(path.arrivals[2].synchronised, left_behind ? 0 : 1);

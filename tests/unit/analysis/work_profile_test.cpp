@@ -230,5 +230,27 @@ TEST(WorkProfile, PartsAddUpToTheWorkOfRandomRanks) {
   }
 }
 
+TEST(WorkProfile, ACollectiveIsReadyOnceItIsLaunchedAndTheKernelsBeforeItAreDone) {
+  RankFixture rank;
+  rank.kernel("a", 0, 100 * us, 300 * us);
+  rank.kernel("nccl", 10 * us, 305 * us, 700 * us);  // compute goes on beside it until 500, pausing for 30
+  rank.kernel("b", 20 * us, 310 * us, 400 * us);
+  rank.kernel("c", 30 * us, 430 * us, 500 * us);
+  rank.kernel("nccl", 40 * us, 701 * us, 900 * us);   // ready at 500, and queued
+  rank.kernel("nccl", 950 * us, 960 * us, 990 * us);  // nothing before it but its launch
+  const RankEvents events = rank.events();
+  std::vector<Arrival> arrivals(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    arrivals[i].enter_ns = std::array{305, 701, 960}[i] * us;
+    arrivals[i].exit_ns = std::array{700, 900, 990}[i] * us;
+  }
+  const std::vector<WorkProfile> profiles = profile_work(events, arrivals);
+  EXPECT_EQ(profiles[0].queued_ns, 5 * us);
+  EXPECT_EQ(profiles[0].compute_beside_ns, 200 * us) << "from 300 on, when it was ready";
+  EXPECT_EQ(profiles[1].queued_ns, 201 * us);
+  EXPECT_EQ(profiles[1].compute_beside_ns, 0);
+  EXPECT_EQ(profiles[2].queued_ns, 10 * us);
+}
+
 }  // namespace
 }  // namespace nsys_explain::analysis
