@@ -41,7 +41,8 @@ class Queue {
   Queue(const Path& path, std::span<const WorkProfile> profiles) {
     for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
       const PathArrival& arrival = path.arrivals[i];
-      if (!arrival.blocking || arrival.beside_compute || profiles[i].compute_beside_ns > moment_ns)
+      const Nanoseconds compute_after_enter_ns = Nanoseconds{profiles[i].compute_beside_ns} - profiles[i].queued_ns;
+      if (!arrival.blocking || arrival.beside_compute || compute_after_enter_ns > moment_ns)
         exits_.push_back(arrival.exit_ns);
     }
     std::sort(exits_.begin(), exits_.end());

@@ -51,12 +51,12 @@ struct WorkProfile {
   std::array<std::uint32_t, work_part_count> parts_ns{};  ///< by WorkPart; all 0 for a rank's first arrival
   // In launch order, which is the program's and so the same on all ranks, between the launch of the previous
   // communication kernel and that of this one; on the GPU they may have run before the segment began.
-  std::uint32_t kernels = 0;           ///< compute kernels
-  std::uint32_t kernel_ns = 0;         ///< sum of their durations
-  std::uint16_t synchronisations = 0;  ///< synchronising calls of the threads that launch
-  std::uint16_t allocations = 0;       ///< their allocating and freeing calls
-  std::uint32_t queued_ns = 0;  ///< since the launch of the collective and the end of the kernels above: it was ready
-  std::uint32_t compute_beside_ns = 0;  ///< for how long compute ran between then and the exit
+  std::uint32_t kernels = 0;            ///< compute kernels
+  std::uint32_t kernel_ns = 0;          ///< sum of their durations
+  std::uint16_t synchronisations = 0;   ///< synchronising calls of the threads that launch
+  std::uint16_t allocations = 0;        ///< their allocating and freeing calls
+  std::uint32_t queued_ns = 0;          ///< behind another of its stream, though launched and the kernels above done
+  std::uint32_t compute_beside_ns = 0;  ///< for how long compute ran from then, or the enter, to the exit
   std::uint32_t reserved = 0;           ///< no padding bytes travel uninitialised
 
   std::uint32_t part(WorkPart which) const { return parts_ns[static_cast<std::size_t>(which)]; }

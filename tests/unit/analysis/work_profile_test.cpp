@@ -230,26 +230,30 @@ TEST(WorkProfile, PartsAddUpToTheWorkOfRandomRanks) {
   }
 }
 
-TEST(WorkProfile, ACollectiveIsReadyOnceItIsLaunchedAndTheKernelsBeforeItAreDone) {
+TEST(WorkProfile, ACollectiveThatQueuedWasReadyOnceItWasLaunchedAndTheKernelsBeforeItWereDone) {
   RankFixture rank;
   rank.kernel("a", 0, 100 * us, 300 * us);
   rank.kernel("nccl", 10 * us, 305 * us, 700 * us);  // compute goes on beside it until 500, pausing for 30
   rank.kernel("b", 20 * us, 310 * us, 400 * us);
   rank.kernel("c", 30 * us, 430 * us, 500 * us);
-  rank.kernel("nccl", 40 * us, 701 * us, 900 * us);   // ready at 500, and queued
-  rank.kernel("nccl", 950 * us, 960 * us, 990 * us);  // nothing before it but its launch
+  rank.kernel("nccl", 40 * us, 701 * us, 900 * us);  // ready at 500, and queued
+  rank.kernel("nccl", 50 * us, 901 * us, 950 * us);  // nothing before it that could tell
+  rank.kernel("d", 955 * us, 960 * us, 970 * us);
+  rank.kernel("nccl", 960 * us, 980 * us, 990 * us);  // the stream was free
   const RankEvents events = rank.events();
-  std::vector<Arrival> arrivals(3);
-  for (std::size_t i = 0; i < 3; ++i) {
-    arrivals[i].enter_ns = std::array{305, 701, 960}[i] * us;
-    arrivals[i].exit_ns = std::array{700, 900, 990}[i] * us;
+  const std::vector<std::pair<Nanoseconds, Nanoseconds>> times{{305, 700}, {701, 900}, {901, 950}, {980, 990}};
+  std::vector<Arrival> arrivals(times.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    arrivals[i].enter_ns = times[i].first * us;
+    arrivals[i].exit_ns = times[i].second * us;
+    arrivals[i].stream = 1;
   }
-  const std::vector<WorkProfile> profiles = profile_work(events, arrivals);
-  EXPECT_EQ(profiles[0].queued_ns, 5 * us);
-  EXPECT_EQ(profiles[0].compute_beside_ns, 200 * us) << "from 300 on, when it was ready";
-  EXPECT_EQ(profiles[1].queued_ns, 201 * us);
-  EXPECT_EQ(profiles[1].compute_beside_ns, 0);
-  EXPECT_EQ(profiles[2].queued_ns, 10 * us);
+  std::vector<std::pair<Nanoseconds, Nanoseconds>> queued_and_beside;
+  for (const WorkProfile& profile : profile_work(events, arrivals))
+    queued_and_beside.emplace_back(profile.queued_ns / us, profile.compute_beside_ns / us);
+  EXPECT_THAT(queued_and_beside, ElementsAre(std::pair(0, 195), std::pair(201, 0), std::pair(0, 0), std::pair(0, 0)));
+  arrivals[1].stream = 2;
+  EXPECT_EQ(profile_work(events, arrivals)[1].queued_ns, 0) << "no queue: it is on another stream";
 }
 
 }  // namespace
