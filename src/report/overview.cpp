@@ -78,6 +78,18 @@ std::string why_not_attributed(const JobReport& report, const Overview& overview
       format_count(most->last_arrivals));
 }
 
+/// Pipeline stages that consist of one trace rank: no other does the same work.
+std::int64_t stages_of_one(const JobReport& report) {
+  const Table* places = find_table(report.tables, "rank_places");
+  if (places == nullptr) return 0;
+  const auto& levels = column<std::string>(*places, "level");
+  const auto& names = column<std::string>(*places, "place");
+  std::map<std::string_view, std::int64_t> members;
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    if (levels[i] == level_name(Level::pipeline_stage)) ++members[names[i]];
+  return std::count_if(members.begin(), members.end(), [](const auto& stage) { return stage.second == 1; });
+}
+
 }  // namespace
 
 Overview overview_of(const JobReport& report) {
@@ -171,6 +183,14 @@ std::vector<std::string> explanation(const JobReport& report, const Overview& ov
   } else if (overview.stragglers.empty()) {
     sentences.push_back(
         fmt::format("{}. It is not attributed to anybody: {}.", waiting, why_not_attributed(report, overview)));
+    if (const std::int64_t alone = stages_of_one(report); alone > 0) {
+      sentences.push_back(fmt::format(
+          "{} of {} trace ranks are a pipeline stage of their own, with no peer to compare with: work that lasts is "
+          "found too much there only in kernels that other stages run, too (tables kernel_peers and stage_balance), "
+          "and "
+          "kernels of its own may be how the model was divided.",
+          format_count(alone), format_count(static_cast<std::int64_t>(report.ranks.size()))));
+    }
   } else {
     sentences.push_back(fmt::format("{}; what is named here caused {} of it.", waiting,
                                     format_share(overview.delay_cost_ns, overview.wait_ns)));

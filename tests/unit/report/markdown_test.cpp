@@ -137,6 +137,29 @@ TEST(Markdown, OfAJobWithoutStragglersSaysWhyWaitingHasNoCulprit) {
   EXPECT_THAT(to_markdown(report), HasSubstr("only one trace rank"));
 }
 
+TEST(Markdown, OfAJobWithoutStragglersSaysWhoHasNoPeer) {
+  JobReport report = small_report();
+  report.stragglers.clear();
+  const std::string trace_ranks = std::to_string(report.ranks.size());
+  Table& places = report.tables.emplace_back(make_table({"rank_places",
+                                                         "",
+                                                         {{"trace_rank", ColumnKind::integer, "", ""},
+                                                          {"level", ColumnKind::label, "", ""},
+                                                          {"place", ColumnKind::text, "", ""}}}));
+  RowWriter row(places);
+  row << std::int64_t{0} << "pipeline_stage"
+      << "0";
+  row << std::int64_t{0} << "node"
+      << "n1";
+  row << std::int64_t{1} << "pipeline_stage"
+      << "0";
+  EXPECT_THAT(unwrapped(to_markdown(report)), Not(HasSubstr("no peer to compare with")));
+  row << std::int64_t{2} << "pipeline_stage"
+      << "1";
+  EXPECT_THAT(unwrapped(to_markdown(report)),
+              HasSubstr("1 of " + trace_ranks + " trace ranks are a pipeline stage of their own, with no peer"));
+}
+
 TEST(Markdown, SaysWhoIsSuspected) {
   JobReport report = small_report();
   SuspectedStraggler suspect;
