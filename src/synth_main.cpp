@@ -178,8 +178,15 @@ void add_export_options(CLI::App& app, Arguments& arguments) {
                                 "What tells ranks apart besides NCCL's payload");
   group.option("--nsys", style.nsys_version, "nsys release: 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4");
   group.option("--nccl", style.nccl_version, "NCCL release, 2.16 to 2.30: payload layouts and kernel names");
-  group.flag("--nccl-trace", style.advanced_nccl_trace,
-             "NCCL's ranges are those of nsys' own NCCL trace (-t nccl): ranks, sequence numbers; payloads are JSON");
+  group.flag(
+      "--nccl-trace", style.advanced_nccl_trace,
+      "NCCL's ranges are those of nsys' own NCCL trace (-t nccl): a category per communicator and, unless --payload "
+      "is none, ranks and sequence numbers as JSON");
+  group.choice<synth::CommunicatorNames>("--communicator-names", style.communicator_names,
+                                         {{"none", synth::CommunicatorNames::none},
+                                          {"purpose", synth::CommunicatorNames::purpose},
+                                          {"group", synth::CommunicatorNames::group}},
+                                         "With --nccl-trace, what those categories are called");
   group.choice<synth::InspectorLogs>("--inspector-logs", style.inspector_logs,
                                      {{"none", synth::InspectorLogs::none},
                                       {"terse", synth::InspectorLogs::terse},

@@ -44,7 +44,7 @@ struct StreamArrival {
 };
 
 bool is_told(const Arrival& arrival) {
-  return arrival.evidence == Evidence::nccl_payload;
+  return arrival.communicator != 0;
 }
 
 /// True where no communicator comes back to the stream after another has used it: what lies between two calls of one
@@ -261,7 +261,6 @@ class ProcessExtractor {
       arrival.evidence = call->communicator >= first_nccl_key ? Evidence::nccl_payload : Evidence::order;
       for (const NcclCall& carried : call->fused) device.fused.push_back({arrival.enter_ns, carried});
     }
-    if (arrival.evidence != Evidence::nccl_payload) arrival.communicator = 0;
     staged_[launched.device].push_back({launched.stream_id, arrival});
   }
 
@@ -338,6 +337,14 @@ Table fused_operations_table(const std::vector<FusedCall>& fused) {
         << operation_name(operation_of(carried.call.function)) << carried.call.bytes;
   }
   return table;
+}
+
+std::map<std::uint64_t, std::string> communicator_names(const Trace& trace, const ProcessTrace& process) {
+  std::map<std::uint64_t, std::string> names;
+  for (const NcclCall& call : process.nccl_calls) {
+    if (call.category_name != 0) names.try_emplace(communicator_key(call), trace.strings[call.category_name]);
+  }
+  return names;
 }
 
 std::vector<CommunicatorMembership> communicator_memberships(const ProcessTrace& process) {

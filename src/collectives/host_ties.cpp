@@ -113,7 +113,7 @@ void RoughClocks::tie_sessions(std::span<const SessionTie> ties) {
   std::map<std::int32_t, std::vector<const Rank*>> unnamed_ranks;
   for (const Rank& rank : ranks_) {
     if (std::none_of(rank.operations.begin(), rank.operations.end(),
-                     [](const SampledOperation& operation) { return operation.lane >= first_nccl_key; }))
+                     [](const SampledOperation& operation) { return names_communicator(operation.lane); }))
       unnamed_ranks[rank.session].push_back(&rank);
   }
   const auto offset = [&](std::int32_t session, std::int32_t reference) {

@@ -1,14 +1,18 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <set>
 #include <tuple>
 
+#include "clock_map.hpp"
 #include "exit_agreement.hpp"
+#include "exit_clusters.hpp"
 #include "lane_relation.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
+#include "rank_clocks.hpp"
 #include "shift_candidates.hpp"
 
 namespace nsys_explain::collectives {
@@ -20,6 +24,7 @@ constexpr std::size_t no_group = std::numeric_limits<std::size_t>::max();
 struct Lane {
   std::int32_t trace_rank = -1;
   std::uint64_t lane = 0;
+  std::string name;  ///< what the program calls its communicator; empty: not known
   std::int32_t component = 0;
   bool point_to_point = false;                                 ///< most of its operations are sends and receives
   std::map<std::uint64_t, std::vector<TimedOperation>> exits;  ///< of synchronising operations, by symbol
@@ -43,8 +48,10 @@ constexpr double mostly_shared = 0.75;
 /// All-reduces that scatter so many times as much as they do with another lane are not shared.
 constexpr Nanoseconds far_apart = 2;
 
-/// Exits of all-reduces do not agree better than this; a few may by chance.
-constexpr Nanoseconds least_spread_ns = 150;
+/// Exits do not agree better than this; a few may by chance.
+Nanoseconds least_spread_ns(Operation operation) {
+  return operation == Operation::reduce_scatter || operation == Operation::all_gather ? 500 : 150;
+}
 
 /// Rough clocks of related lanes are good to this. Operations that all members leave at once and that lie further apart
 /// are two: one that always follows the other agrees with it, but for the time between them.
@@ -60,15 +67,20 @@ void keep_central(std::vector<TimedOperation>& by_exit, Nanoseconds centre_ns) {
   by_exit.erase(by_exit.begin(), by_exit.begin() + static_cast<std::ptrdiff_t>(kept.first));
 }
 
-std::vector<Lane> make_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks) {
+/// Lanes with keys in [first, end). `is_fine`: on a clock good to a fraction of a microsecond, if all that its trace
+/// rank did shows that.
+std::vector<Lane> make_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks, std::uint64_t first,
+                             std::uint64_t end, bool is_fine) {
+  std::map<std::int32_t, FineClock> fine;
+  if (is_fine) fine = fine_clocks_of_ranks(samples, clocks);
   std::map<std::pair<std::int32_t, std::uint64_t>, Lane> lanes;
   std::map<std::pair<std::int32_t, std::uint64_t>, std::int64_t> point_to_point;
   std::set<std::pair<std::int32_t, std::uint64_t>> named_kinds;
   for (const SampledOperation& operation : samples) {
-    if (operation.lane >= first_nccl_key) named_kinds.emplace(operation.trace_rank, kind_of(operation.symbol));
+    if (names_communicator(operation.lane)) named_kinds.emplace(operation.trace_rank, kind_of(operation.symbol));
   }
   for (const SampledOperation& operation : samples) {
-    if (operation.lane >= first_nccl_key) continue;
+    if (operation.lane < first || operation.lane >= end) continue;
     const std::pair key(operation.trace_rank, operation.lane);
     Lane& lane = lanes[key];
     lane.trace_rank = operation.trace_rank;
@@ -82,8 +94,9 @@ std::vector<Lane> make_lanes(std::span<const SampledOperation> samples, const Ro
       continue;
     }
     lane.operation_of[operation.symbol] = operation.operation;
-    lane.exits[operation.symbol].push_back({clocks.to_common(operation.session, operation.enter_ns),
-                                            clocks.to_common(operation.session, operation.exit_ns)});
+    const FineClock& clock = fine[operation.trace_rank];
+    lane.exits[operation.symbol].push_back({clock.corrected(clocks.to_common(operation.session, operation.enter_ns)),
+                                            clock.corrected(clocks.to_common(operation.session, operation.exit_ns))});
   }
   std::vector<Lane> result;
   for (auto& [key, lane] : lanes) {
@@ -120,15 +133,17 @@ LaneAgreement lane_agreement(const Lane& a, const Lane& b) {
     if (other == b.exits.end()) continue;
     const std::optional<ExitAgreement> agreement = exit_agreement(operations, other->second);
     if (!agreement) continue;
-    const Nanoseconds spread_ns = std::max(agreement->exit_spread_ns, least_spread_ns);
-    if (ends_sharply(a.operation_of.at(symbol)) && std::abs(agreement->shift_ns) > largest_shift_ns) continue;
-    if (agreement->pairs >= fewest_telling && ends_sharply(a.operation_of.at(symbol))) {
-      if (a.operation_of.at(symbol) == Operation::all_reduce)
-        result.all_reduce_ns = std::max(result.all_reduce_ns, spread_ns);
+    const Operation operation = a.operation_of.at(symbol);
+    const Nanoseconds spread_ns = std::max(agreement->exit_spread_ns, least_spread_ns(operation));
+    if (ends_sharply(operation) && std::abs(agreement->shift_ns) > largest_shift_ns) continue;
+    if (agreement->pairs >= fewest_telling && ends_sharply(operation)) {
+      if (operation == Operation::all_reduce) result.all_reduce_ns = std::max(result.all_reduce_ns, spread_ns);
       result.loosest_ns = std::max(result.loosest_ns, spread_ns);
     }
     if (!ends_together(*agreement)) continue;
-    if (!result.best || agreement->exit_spread_ns < result.best->exit_spread_ns) result.best = agreement;
+    if (result.best && result.best->exit_spread_ns <= spread_ns) continue;
+    result.best = agreement;
+    result.best->exit_spread_ns = spread_ns;
   }
   return result;
 }
@@ -153,6 +168,71 @@ bool ends_near(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns, Nano
   return next != found->second.end() && next->exit_ns <= exit_ns + tolerance_ns;
 }
 
+/// Difference of the lane's nearest exit; NaN beyond the reach.
+double nearest_exit(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns, Nanoseconds reach_ns) {
+  const auto found = lane.exits.find(symbol);
+  Nanoseconds best_ns = reach_ns + 1;
+  if (found != lane.exits.end()) {
+    const auto next = std::lower_bound(found->second.begin(), found->second.end(), exit_ns,
+                                       [](const TimedOperation& o, Nanoseconds t) { return o.exit_ns < t; });
+    if (next != found->second.end()) best_ns = next->exit_ns - exit_ns;
+    if (next != found->second.begin() && exit_ns - std::prev(next)->exit_ns < best_ns)
+      best_ns = std::prev(next)->exit_ns - exit_ns;
+  }
+  return std::abs(best_ns) <= reach_ns ? static_cast<double>(best_ns) : std::nan("");
+}
+
+void remove_trend(ExitTable& table, std::size_t column, const std::vector<Nanoseconds>& times) {
+  std::vector<double> x, y;
+  for (std::size_t row = 0; row < times.size(); ++row) {
+    const double exit = table.exits[row * table.members + column];
+    if (std::isnan(exit)) continue;
+    x.push_back(static_cast<double>(times[row] - times.front()));
+    y.push_back(exit);
+  }
+  if (x.empty()) return;
+  const ClockLine line = fit_line(x, y, times.front(), true);
+  for (std::size_t row = 0; row < times.size(); ++row)
+    table.exits[row * table.members + column] -= line.slope * static_cast<double>(times[row] - times.front());
+}
+
+double median_magnitude(std::vector<double> values) {
+  if (values.empty()) return 0;
+  for (double& value : values) value = std::abs(value);
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// True where the distance of some members (ascending) to the others varies far more than the exits of either do. A few
+/// operations that members left late together do not make two communicators of one.
+bool vary_apart(const ExitTable& table, std::span<const std::size_t> part) {
+  constexpr double times = 3;
+  std::vector<double> distances, residuals;
+  for (std::size_t first = 0; first < table.exits.size(); first += table.members) {
+    std::array<double, 2> sum{0, 0}, known{0, 0};
+    const auto side = [&](std::size_t m) { return std::binary_search(part.begin(), part.end(), m) ? 0U : 1U; };
+    for (std::size_t m = 0; m < table.members; ++m) {
+      if (std::isnan(table.exits[first + m])) continue;
+      sum[side(m)] += table.exits[first + m];
+      ++known[side(m)];
+    }
+    if (known[0] == 0 || known[1] == 0) continue;
+    distances.push_back(sum[0] / known[0] - sum[1] / known[1]);
+    for (std::size_t m = 0; m < table.members; ++m) {
+      const std::size_t own = side(m);
+      if (!std::isnan(table.exits[first + m]) && known[own] > 1)
+        residuals.push_back(table.exits[first + m] - sum[own] / known[own]);
+    }
+  }
+  if (distances.empty()) return false;
+  std::vector<double> sorted = distances;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  for (double& distance : distances) distance -= *middle;
+  return median_magnitude(distances) > times * median_magnitude(residuals);
+}
+
 /// True where more of the operations that all members leave within a moment end on one of two lanes only, or at another
 /// time on the other, than lost records explain: a communicator's operations end on all of its members.
 bool disagree(const Lane& a, const Lane& b, Nanoseconds far_ns) {
@@ -171,26 +251,30 @@ bool disagree(const Lane& a, const Lane& b, Nanoseconds far_ns) {
 
 class Grouper {
  public:
-  explicit Grouper(std::vector<Lane> lanes) : lanes_(std::move(lanes)) {}
+  explicit Grouper(std::vector<Lane> lanes) : lanes_(std::move(lanes)) {
+    for (const Lane& lane : lanes_) names_of_rank_[lane.trace_rank].insert(lane.name);
+  }
 
-  LaneRoles run() {
-    std::size_t groups = 0;
+  /// `may_take_turns`: a lane may carry several communicators.
+  LaneRoles run(bool may_take_turns) {
+    std::size_t next_group = 0;
     bool any = false;
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
       if (lanes_[l].group != no_group) continue;
-      any = gather(l, groups) || any;
-      ++groups;
+      any = gather(l, next_group) || any;
+      ++next_group;
     }
+    if (!may_take_turns) part_companions(next_group);
     LaneRoles roles;
     if (!any && !has_evidence()) return roles;
-    const std::set<std::size_t> taking_turns = groups_taking_turns();
+    const std::set<std::size_t> taking_turns = may_take_turns ? groups_taking_turns() : groups_at_odds();
     std::map<std::size_t, std::size_t> size_of;
     for (const Lane& lane : lanes_) ++size_of[lane.group];
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
       const Lane& lane = lanes_[l];
       const bool takes_turns = taking_turns.contains(lane.group);
       roles[{lane.trace_rank, lane.lane}] = {
-          .key = takes_turns ? groups++ : lane.group,
+          .key = takes_turns ? next_group++ : lane.group,
           .takes_turns = takes_turns || (size_of.at(lane.group) == 1 && !lane.is_named_elsewhere),
           .meets_several = meets_several(l)};
     }
@@ -207,6 +291,43 @@ class Grouper {
       for (const auto& [symbol, exits] : lane.exits) operations += exits.size();
       return lane.is_named_elsewhere || (operations >= fewest_operations && !seen.insert(lane.component).second);
     });
+  }
+
+  /// When the lanes left what the first of them did, against its own exits; operations that all members leave at once.
+  /// Without the trend of each lane, which is its clock's.
+  ExitTable exits_of(std::span<const std::size_t> group) const {
+    constexpr Nanoseconds reach_ns = 20'000;
+    ExitTable table{group.size(), {}};
+    std::vector<Nanoseconds> times;
+    for (const auto& [symbol, operations] : lanes_[group.front()].exits) {
+      if (!ends_sharply(lanes_[group.front()].operation_of.at(symbol))) continue;
+      for (const TimedOperation& operation : operations) {
+        times.push_back(operation.exit_ns);
+        for (const std::size_t l : group)
+          table.exits.push_back(nearest_exit(lanes_[l], symbol, operation.exit_ns, reach_ns));
+      }
+    }
+    for (std::size_t column = 1; column < group.size(); ++column) remove_trend(table, column, times);
+    return table;
+  }
+
+  /// Communicators that a third one holds in step agree by chance, above all over few operations; but they do not leave
+  /// as one.
+  void part_companions(std::size_t& next_group) {
+    constexpr std::size_t fewest_operations = 8, most_members = 128;
+    for (auto& [group, left] : groups()) {
+      while (left.size() > 2 && left.size() <= most_members) {
+        const ExitTable table = exits_of(left);
+        if (table.exits.size() < fewest_operations * left.size()) break;
+        const std::vector<std::size_t> kept = leave_as_one(table, 0);
+        if (kept.size() == left.size() || !vary_apart(table, kept)) break;
+        for (std::size_t k = kept.size(); k-- > 0;) {
+          lanes_[left[kept[k]]].group = next_group;
+          left.erase(left.begin() + static_cast<std::ptrdiff_t>(kept[k]));
+        }
+        ++next_group;
+      }
+    }
   }
 
   /// An exchange of two ends together with one other member's, whoever that is; an all-to-all with everybody's. Lanes
@@ -290,27 +411,41 @@ class Grouper {
         const std::optional<ExitAgreement> agreement = exit_agreement(lane.exits.at(symbol), found->second);
         if (!agreement || !ends_together(*agreement)) continue;
         Nanoseconds& best_ns = std::binary_search(group.begin(), group.end(), other) ? inside_ns : outside_ns;
-        best_ns = std::min(best_ns, std::max(agreement->exit_spread_ns, least_spread_ns));
+        best_ns = std::min(best_ns, std::max(agreement->exit_spread_ns, least_spread_ns(operation)));
       }
       if (outside_ns < inside_ns / times) return true;
     }
     return false;
   }
 
+  /// Groups of which a lane does what others do not.
+  std::set<std::size_t> groups_at_odds() const {
+    std::set<std::size_t> found;
+    for (const auto& [group, members] : groups()) {
+      const bool is_at_odds = std::any_of(members.begin(), members.end(),
+                                          [&, m = &members](std::size_t l) { return disagrees_with_some(l, *m); });
+      if (is_at_odds || (members.size() > 1 && meets_outsider(members.front(), members))) found.insert(group);
+    }
+    return found;
+  }
+
+  std::map<std::size_t, std::vector<std::size_t>> groups() const {
+    std::map<std::size_t, std::vector<std::size_t>> members;
+    for (std::size_t l = 0; l < lanes_.size(); ++l) members[lanes_[l].group].push_back(l);
+    return members;
+  }
+
   /// Groups whose lanes carry another communicator besides: all-reduces or reduce-scatters of theirs end apart, or what
   /// is left of their operations ends together with what is left of lanes of another group. Which operation is whose
   /// cannot be told safely then.
   std::set<std::size_t> groups_taking_turns() const {
-    std::set<std::size_t> found;
-    std::map<std::size_t, std::vector<std::size_t>> groups;
-    for (std::size_t l = 0; l < lanes_.size(); ++l) groups[lanes_[l].group].push_back(l);
+    std::set<std::size_t> found = groups_at_odds();
+    const std::map<std::size_t, std::vector<std::size_t>> members = groups();
     std::vector<Lane> rests;
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
-      const std::vector<std::size_t>& group = groups.at(lanes_[l].group);
+      const std::vector<std::size_t>& group = members.at(lanes_[l].group);
       const bool is_told = group.size() > 1 && !lanes_[l].point_to_point;
       rests.push_back(is_told ? unexplained(l, group, 8 * lanes_[l].loosest_ns) : Lane{});
-      const bool is_asked = group.size() > 1 && l == group.front();
-      if (disagrees_with_some(l, group) || (is_asked && meets_outsider(l, group))) found.insert(lanes_[l].group);
     }
     for (const auto& [a, b] : lanes_that_meet(rests)) {
       if (found.contains(lanes_[a].group) && found.contains(lanes_[b].group)) continue;
@@ -375,6 +510,12 @@ class Grouper {
     return members.size() > 1;
   }
 
+  /// True where one of the trace ranks has another lane of the name that the other's lane has.
+  bool are_named_apart(const Lane& a, const Lane& b) const {
+    if (a.name.empty() || b.name.empty() || a.name == b.name) return false;
+    return names_of_rank_.at(a.trace_rank).contains(b.name) || names_of_rank_.at(b.trace_rank).contains(a.name);
+  }
+
   /// Lanes without a group that end together with this one, the sharpest first. One that agrees much worse than the
   /// best of any lane does belongs to another group of the same kind.
   std::vector<std::size_t> partners(std::size_t l) {
@@ -387,7 +528,7 @@ class Grouper {
     for (std::size_t other = 0; other < lanes_.size(); ++other) {
       const Lane& candidate = lanes_[other];
       if (candidate.group != no_group || candidate.trace_rank == lanes_[l].trace_rank ||
-          candidate.component != lanes_[l].component) {
+          candidate.component != lanes_[l].component || are_named_apart(lanes_[l], candidate)) {
         continue;
       }
       const LaneAgreement agreement = lane_agreement(lanes_[l], candidate);
@@ -395,8 +536,7 @@ class Grouper {
         if (agreement.all_reduce_ns > 0)
           lanes_[lane].sharpest_ns = std::min(lanes_[lane].sharpest_ns, agreement.all_reduce_ns);
       }
-      if (agreement.best)
-        found.push_back({std::max(agreement.best->exit_spread_ns, least_spread_ns), other, agreement});
+      if (agreement.best) found.push_back({agreement.best->exit_spread_ns, other, agreement});
     }
     std::erase_if(found,
                   [&](const Partner& p) { return p.agreement.all_reduce_ns / far_apart > lanes_[l].sharpest_ns; });
@@ -425,18 +565,42 @@ class Grouper {
   }
 
   std::vector<Lane> lanes_;
+  std::map<std::int32_t, std::set<std::string>> names_of_rank_;
 };
+
+/// Where nothing can be told: one communicator, if no trace rank has more than one, else each lane by itself.
+LaneRoles untold_roles(std::span<const Lane> lanes) {
+  std::set<std::int32_t> trace_ranks;
+  for (const Lane& lane : lanes) trace_ranks.insert(lane.trace_rank);
+  const bool is_one = trace_ranks.size() == lanes.size();
+  LaneRoles roles;
+  for (const Lane& lane : lanes) roles[{lane.trace_rank, lane.lane}].key = is_one ? 0 : roles.size();
+  return roles;
+}
 
 }  // namespace
 
 LaneRoles group_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks) {
-  return Grouper(make_lanes(samples, clocks)).run();
+  return Grouper(make_lanes(samples, clocks, 0, first_category_lane, false)).run(true);
+}
+
+LaneRoles group_category_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks,
+                               const GivenNames& names) {
+  std::vector<Lane> lanes = make_lanes(samples, clocks, first_category_lane, first_named_key, true);
+  for (Lane& lane : lanes) {
+    const auto named = names.find({lane.trace_rank, lane.lane});
+    if (named != names.end()) lane.name = named->second;
+  }
+  LaneRoles roles = Grouper(lanes).run(false);
+  if (roles.empty()) roles = untold_roles(lanes);
+  for (auto& [lane, role] : roles) role = {first_named_key + role.key, false, role.meets_several};
+  return roles;
 }
 
 void apply_lane_roles(std::span<Arrival> arrivals, const LaneRoles& roles) {
   std::map<std::uint64_t, std::int32_t> next_position;
   for (Arrival& arrival : arrivals) {
-    if (arrival.communicator < first_nccl_key) {
+    if (!names_communicator(arrival.communicator)) {
       const auto found = roles.find({arrival.trace_rank, arrival.communicator});
       if (found != roles.end()) {
         arrival.communicator = found->second.key;
@@ -445,6 +609,24 @@ void apply_lane_roles(std::span<Arrival> arrivals, const LaneRoles& roles) {
     }
     arrival.position = next_position[arrival.communicator]++;
   }
+}
+
+void apply_lane_roles(std::span<SampledOperation> samples, const LaneRoles& roles) {
+  for (SampledOperation& sample : samples) {
+    const auto found = roles.find({sample.trace_rank, sample.lane});
+    if (found == roles.end()) continue;
+    sample.lane = found->second.key;
+    sample.meets_several = sample.meets_several || found->second.meets_several;
+  }
+}
+
+GivenNames apply_lane_roles(const GivenNames& names, const LaneRoles& roles) {
+  GivenNames result;
+  for (const auto& [lane, name] : names) {
+    const auto found = roles.find(lane);
+    result[{lane.first, found == roles.end() ? lane.second : found->second.key}] = name;
+  }
+  return result;
 }
 
 }  // namespace nsys_explain::collectives

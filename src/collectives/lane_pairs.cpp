@@ -18,7 +18,7 @@ constexpr std::uint64_t all_lanes = std::numeric_limits<std::uint64_t>::max();
 UnnamedLanes unnamed_lanes(std::span<const SampledOperation> by_exit) {
   UnnamedLanes sequences;
   for (const SampledOperation& operation : by_exit) {
-    if (operation.lane >= first_nccl_key || !may_end_together(operation.operation)) continue;
+    if (names_communicator(operation.lane) || !may_end_together(operation.operation)) continue;
     for (const std::uint64_t lane : {operation.lane, all_lanes})
       append_operation(sequences[lane], operation.symbol, operation.enter_ns, operation.exit_ns);
   }

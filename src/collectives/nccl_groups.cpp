@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "nsys_explain/collectives/extraction.hpp"
+
 namespace nsys_explain::collectives {
 namespace {
 
@@ -30,7 +32,7 @@ CarriedCall merge_calls(std::span<const NcclCall> calls, bool inside_all_to_all)
   CarriedCall merged;
   if (calls.empty()) return merged;
   merged.operation = operation_of(calls.front().function);
-  merged.communicator = calls.front().communicator;
+  merged.communicator = communicator_key(calls.front());
   merged.peer_or_root = calls.front().peer_or_root;
   if (!std::all_of(calls.begin(), calls.end(), is_point_to_point)) {
     merged.sequence = calls.front().sequence;
@@ -101,7 +103,8 @@ class GroupBuilder {
       if (depth_ > 0 && --depth_ > 0) return;
       emit(call, std::move(pending_));
       pending_.clear();
-    } else if (moves_data(call)) {
+      group_end_ns_ = call.end_ns;
+    } else if (moves_data(call) && call.start_ns >= group_end_ns_) {
       if (depth_ > 0) {
         pending_.push_back(call);
       } else {
@@ -118,6 +121,7 @@ class GroupBuilder {
 
   std::vector<NcclGroup>& groups_;
   std::vector<NcclCall> pending_;
+  Nanoseconds group_end_ns_ = no_time;  ///< within it the advanced trace shows calls once more, as they are run
   int depth_ = 0;
 };
 
@@ -147,6 +151,11 @@ Operation operation_of(NcclFunction function) {
     default:
       return Operation::unknown;
   }
+}
+
+std::uint64_t communicator_key(const NcclCall& call) {
+  if (call.communicator >= first_nccl_key) return call.communicator;
+  return call.category == 0 ? 0 : first_category_lane + call.category;
 }
 
 std::vector<NcclGroup> find_nccl_groups(const Trace& trace, const ProcessTrace& process) {
@@ -191,7 +200,7 @@ std::vector<CarriedCall> share_out_calls(const NcclGroup& group, std::size_t ker
       units.push_back({call});
       continue;
     }
-    const auto [unit, is_new] = point_to_point_unit.try_emplace(call.communicator, units.size());
+    const auto [unit, is_new] = point_to_point_unit.try_emplace(communicator_key(call), units.size());
     if (is_new) units.emplace_back();
     units[unit->second].push_back(call);
   }
@@ -200,7 +209,7 @@ std::vector<CarriedCall> share_out_calls(const NcclGroup& group, std::size_t ker
     std::vector<std::vector<NcclCall>> by_communicator;
     std::map<std::uint64_t, std::size_t> unit_of;
     for (const auto& unit : units) {
-      const auto [position, is_new] = unit_of.try_emplace(unit.front().communicator, by_communicator.size());
+      const auto [position, is_new] = unit_of.try_emplace(communicator_key(unit.front()), by_communicator.size());
       if (is_new) by_communicator.emplace_back();
       auto& merged = by_communicator[position->second];
       merged.insert(merged.end(), unit.begin(), unit.end());

@@ -31,13 +31,16 @@ Operation operation_of(NcclFunction function);
 /// What one kernel of a group carries.
 struct CarriedCall {
   Operation operation = Operation::unknown;
-  std::uint64_t communicator = 0;
+  std::uint64_t communicator = 0;  ///< communicator_key
   std::int64_t call_bytes = -1;
   std::int64_t sequence = -1;
   std::int32_t peer_or_root = -1;
   Directions directions = Directions::unknown;
   std::vector<NcclCall> fused;  ///< the collectives, where one kernel carries several
 };
+
+/// The communicator that a call names: NCCL's hash, else the lane of its category; 0: none.
+std::uint64_t communicator_key(const NcclCall& call);
 
 /// Shares the calls of a group out to the kernels it launched (in launch order). One entry per kernel.
 std::vector<CarriedCall> share_out_calls(const NcclGroup& group, std::size_t kernels);

@@ -135,7 +135,7 @@ class OrphanNamer {
       if (may_be_same && apart_ns <= together_ns(operation)) {
         ++answer.agreeing;
         answer.sure += its->is_named() ? 1 : 0;
-        answer.told += its->operation->lane >= first_nccl_key ? 1 : 0;
+        answer.told += names_communicator(its->operation->lane) ? 1 : 0;
         answer.shortest_ns = std::min(answer.shortest_ns, its->exit_ns - its->enter_ns);
       } else if (ends_sharply(operation) && (!may_be_same || apart_ns > 3 * together_ns(operation))) {
         ++answer.refuting;
@@ -275,10 +275,10 @@ class OrphanNamer {
 
 std::vector<OperationKey> name_orphans(std::span<const SampledOperation> samples, const RoughClocks& clocks) {
   const bool has_names = std::any_of(samples.begin(), samples.end(), [](const SampledOperation& operation) {
-    return operation.lane >= first_nccl_key;
+    return names_communicator(operation.lane);
   });
   const bool has_orphans = std::any_of(samples.begin(), samples.end(), [](const SampledOperation& operation) {
-    return operation.lane < first_nccl_key;
+    return !names_communicator(operation.lane);
   });
   if (!has_names || !has_orphans) return {};
   return OrphanNamer(make_records(samples, clocks)).run();

@@ -140,6 +140,19 @@ std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary>
   return communicators;
 }
 
+void name_communicators(std::span<PlannedCommunicator> communicators, const GivenNames& names) {
+  for (PlannedCommunicator& communicator : communicators) {
+    std::map<std::string_view, int> members_with;
+    for (const std::int32_t trace_rank : communicator.trace_ranks) {
+      const auto named = names.find({trace_rank, communicator.source_key});
+      if (named != names.end()) ++members_with[named->second];
+    }
+    const auto most = std::max_element(members_with.begin(), members_with.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most != members_with.end()) communicator.given_name = most->first;
+  }
+}
+
 std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communicators, std::int32_t tool_ranks) {
   std::vector<MatchUnit> units;
   std::vector<std::int64_t> weights;

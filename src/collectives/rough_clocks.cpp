@@ -142,7 +142,7 @@ RoughClocks::LaneComponents RoughClocks::components_of_communicators() const {
   LaneComponents components;
   for (const Rank& rank : ranks_) {
     for (const SampledOperation& operation : rank.operations) {
-      if (operation.lane >= first_nccl_key) ++components[operation.lane][component_of(rank.session)];
+      if (names_communicator(operation.lane)) ++components[operation.lane][component_of(rank.session)];
     }
   }
   return components;
@@ -212,7 +212,7 @@ std::vector<std::uint64_t> RoughClocks::shared_communicators(std::int32_t a, std
     const std::int32_t component = component_of(rank.session);
     if (component != a && component != b) continue;
     for (const SampledOperation& operation : rank.operations) {
-      if (operation.lane >= first_nccl_key) (component == a ? of_a : of_b).insert(operation.lane);
+      if (names_communicator(operation.lane)) (component == a ? of_a : of_b).insert(operation.lane);
     }
   }
   std::vector<std::uint64_t> shared;

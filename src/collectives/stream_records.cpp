@@ -9,7 +9,7 @@ namespace nsys_explain::collectives {
 namespace {
 
 bool is_told(const SampledOperation& operation) {
-  return operation.lane >= first_nccl_key;
+  return names_communicator(operation.lane);
 }
 
 RankRecords records_of(std::span<const SampledOperation* const> operations, const RoughClocks& clocks) {

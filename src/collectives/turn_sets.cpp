@@ -2,6 +2,20 @@
 
 namespace nsys_explain::collectives {
 
+void add_nearest_neighbours(std::vector<TurnLane>& lanes) {
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    for (std::size_t distance = 1; distance < lanes.size() && lanes[l].neighbours.size() + 1 < most_neighbours;
+         ++distance) {
+      for (const std::size_t other : {l - distance, l + distance}) {  // below 0: wraps beyond the size
+        if (other >= lanes.size() || lanes[other].component != lanes[l].component ||
+            lanes[other].trace_rank == lanes[l].trace_rank)
+          continue;
+        lanes[l].neighbours.push_back(other);
+      }
+    }
+  }
+}
+
 std::set<std::uint64_t> symbols_of(const std::vector<TurnLane>& lanes, Operation operation) {
   std::set<std::uint64_t> symbols;
   for (const TurnLane& lane : lanes) {

@@ -57,6 +57,9 @@ void for_each_nearest(const std::vector<TurnOperation>& own, const std::vector<T
   }
 }
 
+/// Tensor groups are adjacent. `lanes` by trace rank.
+void add_nearest_neighbours(std::vector<TurnLane>& lanes);
+
 /// What a lane's rough clock lacks.
 struct FineClock {
   RoughLine correction;

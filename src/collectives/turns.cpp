@@ -396,17 +396,8 @@ std::vector<TurnLane> make_turn_lanes(std::span<const SampledOperation> operatio
         return std::tie(a.exit_ns, a.index) < std::tie(b.exit_ns, b.index);
       });
     }
-    // The nearest ones: tensor groups are adjacent.
-    for (std::size_t distance = 1; distance < lanes.size() && lanes[l].neighbours.size() + 1 < most_neighbours;
-         ++distance) {
-      for (const std::size_t other : {l - distance, l + distance}) {  // below 0: wraps beyond the size
-        if (other >= lanes.size() || lanes[other].component != lanes[l].component ||
-            lanes[other].trace_rank == lanes[l].trace_rank)
-          continue;
-        lanes[l].neighbours.push_back(other);
-      }
-    }
   }
+  add_nearest_neighbours(lanes);
   return lanes;
 }
 
@@ -452,7 +443,7 @@ void apply_operation_keys(std::span<Arrival> arrivals, std::span<const Operation
     });
     if (found != keys.end() && std::tie(found->trace_rank, found->index) == wanted) {
       arrival.communicator = found->key;
-      if (found->key >= first_nccl_key) arrival.evidence = Evidence::order;
+      if (names_communicator(found->key)) arrival.evidence = Evidence::order;
       if (found->meets_several && is_pair_exchange(arrival)) arrival.peer_or_root = several_peers;
     }
     arrival.position = next_position[arrival.communicator]++;

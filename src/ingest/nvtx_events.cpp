@@ -23,8 +23,8 @@ constexpr const char* table = "NVTX_EVENTS";
 
 /// Ids of ENUM_NSYS_EVENT_TYPE in NVTX_EVENTS; the same from 2020 to 2026. The nvtxt ones are imported text files.
 namespace event_type {
-constexpr std::int64_t mark = 34, thread_name = 39, push_pop = 59, start_end = 60, nvtxt_mark = 65, nvtxt_push_pop = 70,
-                       nvtxt_start_end = 71, domain_create = 75;
+constexpr std::int64_t category = 33, mark = 34, thread_name = 39, push_pop = 59, start_end = 60, nvtxt_mark = 65,
+                       nvtxt_push_pop = 70, nvtxt_start_end = 71, domain_create = 75;
 }
 
 std::optional<NvtxKind> kind_of(std::int64_t type) {
@@ -81,9 +81,16 @@ enum class PayloadState : std::uint8_t { absent, decoded, undecodable };
 struct PossibleCall {
   NvtxRange range;
   NcclLabel label;
+  std::int64_t category = 0;  ///< as the domain numbers it; 0: none
   PayloadState state = PayloadState::absent;
   NcclPayload payload;
 };
+
+/// What categories are called, by slot of the domain that they are numbered in, and number.
+using CategoryNames = std::map<std::pair<std::uint32_t, std::int64_t>, StringIndex>;
+
+/// By the numbers of domain and category: 1, 2, ... within a process.
+using CategoryNumbers = std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t>;
 
 struct Columns {
   explicit Columns(TableScan& table_scan)
@@ -94,6 +101,7 @@ struct Columns {
         global_tid(scan.integer("globalTid", Presence::required)),
         end_global_tid(scan.integer("endGlobalTid")),
         text_id(scan.integer("textId")),
+        category(scan.integer("category")),
         domain(scan.integer("domainId")),
         json_text_id(scan.integer("jsonTextId")),
         event_id(scan.integer("eventId")),
@@ -102,7 +110,7 @@ struct Columns {
         binary(scan.text("binaryData")) {}
 
   TableScan& scan;
-  IntegerColumn start, end, type, global_tid, end_global_tid, text_id, domain, json_text_id, event_id;
+  IntegerColumn start, end, type, global_tid, end_global_tid, text_id, category, domain, json_text_id, event_id;
   TextColumn text, json_text, binary;
 };
 
@@ -130,6 +138,7 @@ class NvtxReader {
  private:
   void read_row(const Columns& columns, std::size_t row);
   void name_domain(const Columns& columns, std::size_t row);
+  void name_category(const Columns& columns, std::size_t row);
   void see_thread_name(const Columns& columns, std::size_t row);
   Label label(const Columns& columns, std::size_t row, bool may_be_nccl);
   std::string_view raw_text(const Columns& columns, std::size_t row) const;
@@ -137,6 +146,8 @@ class NvtxReader {
                              const NcclLabel& label) const;
   void settle_domains();
   void settle_process(ProcessTrace& process, std::vector<PossibleCall>& possible);
+  bool is_of_nccl(const NvtxRange& range) const { return reading_.strings.kept(domains_[range.domain].name) == "NCCL"; }
+  CategoryNumbers number_categories(const std::vector<PossibleCall>& possible) const;
   void report_calls() const;
 
   const Reading& reading_;
@@ -144,6 +155,7 @@ class NvtxReader {
   std::unordered_map<std::int64_t, NcclPayload> dynamic_payloads_;
   TimeFilter filter_;
   DomainTable domains_;
+  CategoryNames category_names_;
   std::unordered_map<std::int64_t, Label> registered_;  ///< by StringIds id
   std::map<std::uint64_t, std::vector<PossibleCall>> possible_calls_;
   ThreadNameRanks thread_name_ranks_;
@@ -172,6 +184,7 @@ void NvtxReader::read() {
 void NvtxReader::read_row(const Columns& columns, std::size_t row) {
   const std::int64_t type = columns.type[row];
   if (type == event_type::domain_create) return name_domain(columns, row);
+  if (type == event_type::category) return name_category(columns, row);
   if (type == event_type::thread_name) return see_thread_name(columns, row);
   const auto kind = kind_of(type);
   if (!kind) return;
@@ -216,6 +229,17 @@ void NvtxReader::name_domain(const Columns& columns, std::size_t row) {
   domain.named_at_ns = columns.start[row];
 }
 
+/// A name that is given anew is taken by its text, so that it does not depend on the order of rows.
+void NvtxReader::name_category(const Columns& columns, std::size_t row) {
+  const std::string_view name = raw_text(columns, row);
+  if (name.empty()) return;
+  const std::int64_t tid = zero_if_null(columns.global_tid[row]);
+  const std::pair key(domains_.slot(process_of(tid), zero_if_null(columns.domain[row])),
+                      zero_if_null(columns.category[row]));
+  const auto [known, is_new] = category_names_.try_emplace(key, 0);
+  if (is_new || name < reading_.strings.kept(known->second)) known->second = reading_.strings.keep(name);
+}
+
 void NvtxReader::see_thread_name(const Columns& columns, std::size_t row) {
   constexpr std::string_view prefix = "MPI Rank ";
   const std::string_view name = raw_text(columns, row);
@@ -247,6 +271,7 @@ PossibleCall NvtxReader::possible_call(const Columns& columns, std::size_t row, 
   PossibleCall call;
   call.range = range;
   call.label = label;
+  call.category = zero_if_null(columns.category[row]);
   std::optional<NcclPayload> payload;
   if (const auto found = dynamic_payloads_.find(columns.event_id[row]); found != dynamic_payloads_.end()) {
     payload = found->second;
@@ -305,6 +330,17 @@ NcclCall make_call(const PossibleCall& possible) {
   return call;
 }
 
+/// Those of NCCL's calls, in ascending order: how the trace itself numbers them is not known.
+CategoryNumbers NvtxReader::number_categories(const std::vector<PossibleCall>& possible) const {
+  CategoryNumbers numbers;
+  for (const PossibleCall& call : possible) {
+    if (call.category != 0 && is_of_nccl(call.range)) numbers[{domains_[call.range.domain].number, call.category}] = 0;
+  }
+  std::uint32_t next = 1;
+  for (auto& [category, number] : numbers) number = next++;
+  return numbers;
+}
+
 /// Settles what was open until all rows were read: the order of ranges, the names of their domains, and which of them
 /// are NCCL's.
 void NvtxReader::settle_process(ProcessTrace& process, std::vector<PossibleCall>& possible) {
@@ -314,9 +350,7 @@ void NvtxReader::settle_process(ProcessTrace& process, std::vector<PossibleCall>
   };
   process.nvtx_ranges.sort(earlier);
   sort_nearly_sorted(possible, [&](const PossibleCall& a, const PossibleCall& b) { return earlier(a.range, b.range); });
-  const auto is_of_nccl = [&](const NvtxRange& range) {
-    return reading_.strings.kept(domains_[range.domain].name) == "NCCL";
-  };
+  const CategoryNumbers categories = number_categories(possible);
 
   // The advanced trace shows one call several times: as called, as run, and on the GPU. The first is the call.
   std::set<std::pair<std::int64_t, NcclFunction>> seen_calls;
@@ -324,6 +358,11 @@ void NvtxReader::settle_process(ProcessTrace& process, std::vector<PossibleCall>
   for (const PossibleCall& candidate : possible) {
     if (!is_of_nccl(candidate.range)) continue;
     NcclCall call = make_call(candidate);
+    if (candidate.category != 0) {
+      call.category = categories.at({domains_[candidate.range.domain].number, candidate.category});
+      const auto named = category_names_.find({candidate.range.domain, candidate.category});
+      if (named != category_names_.end()) call.category_name = named->second;
+    }
     const std::int64_t call_id = candidate.payload.call_id;
     if (call_id >= 0 && carries_payload(call.function) && !seen_calls.emplace(call_id, call.function).second) {
       call.function = NcclFunction::other;

@@ -31,6 +31,7 @@ std::int64_t count_kernels(const std::vector<collectives::FusedCall>& fused) {
 void analyse_process(const Trace& trace, const ProcessTrace& process, const collectives::KernelClasses& classes,
                      const UserOptions& options, int threads, LocalTrace& local) {
   auto memberships = collectives::communicator_memberships(process);
+  const auto names = collectives::communicator_names(trace, process);
   const LaunchIndex launches(process.api_calls);
   std::vector<collectives::DeviceArrivals> arrivals = collectives::extract_arrivals(trace, process, classes, launches);
   InspectorFindings inspector;
@@ -61,6 +62,7 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
     rank.arrivals = std::move(arrivals[d].arrivals);
     rank.memberships = memberships;
+    rank.communicator_names = names;
     local.ranks.push_back(std::move(rank));
   }
   for (Warning& warning : inspector.warnings) local.facts.warnings.push_back(std::move(warning));

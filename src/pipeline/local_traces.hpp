@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct LocalRank {
   std::uint64_t kernel_names = 0;     ///< analysis::names_of_kernels
   std::vector<WorkProfile> profiles;  ///< of every arrival, in enter order; trace time, whatever the clock
   std::vector<collectives::CommunicatorMembership> memberships;
+  std::map<std::uint64_t, std::string> communicator_names;  ///< what the program calls them, by key
   std::vector<Table> tables;  ///< what the rank tells by itself (rank_tables.hpp); their times follow the clock
 };
 

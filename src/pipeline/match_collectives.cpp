@@ -10,6 +10,7 @@
 
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/collectives/inference.hpp"
+#include "pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -127,7 +128,7 @@ void share_out_lanes(const exchange::Communicator& communicator, const collectiv
 /// Collective: rough clocks from samples of what all trace ranks communicated; where no payload names communicators,
 /// also which lanes of different trace ranks carry one: their arrivals get its key.
 collectives::RoughClocks compare_lanes(const exchange::Communicator& communicator, const JobRanks& job,
-                                       const clock::ClockOptions& clock_options,
+                                       const clock::ClockOptions& clock_options, collectives::GivenNames& names,
                                        std::vector<LocalTrace>& local_traces) {
   constexpr std::size_t most_sampled = 3'000'000;  // on every tool rank: about a hundred megabytes
   const std::size_t per_lane = std::clamp<std::size_t>(most_sampled / (4 * job.numbers.size() + 1), 64, 2048);
@@ -140,7 +141,7 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
       mine.insert(mine.end(), sample.begin(), sample.end());
     }
   }
-  const auto samples = communicator.all_gather(std::span<const collectives::SampledOperation>(mine)).values;
+  auto samples = communicator.all_gather(std::span<const collectives::SampledOperation>(mine)).values;
   collectives::RoughClocks clocks(samples, session_ties(job.sessions, clock_options), centre_ns);
   for (auto round = clocks.next_round(); !round.empty(); round = clocks.next_round()) {
     std::vector<collectives::SessionRelation> found;
@@ -149,6 +150,14 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
       if (const auto relation = clocks.compare(round[c])) found.push_back(*relation);
     }
     clocks.accept(communicator.all_gather(std::span<const collectives::SessionRelation>(found)).values);
+  }
+  const collectives::LaneRoles categories = collectives::group_category_lanes(samples, clocks, names);
+  if (!categories.empty()) {
+    collectives::apply_lane_roles(samples, categories);
+    names = collectives::apply_lane_roles(names, categories);
+    for (LocalTrace& trace : local_traces) {
+      for (LocalRank& rank : trace.ranks) collectives::apply_lane_roles(rank.arrivals, categories);
+    }
   }
   const auto named = collectives::name_orphans(samples, clocks);
   if (!named.empty()) {
@@ -162,6 +171,24 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
   }
   share_out_lanes(communicator, clocks, roles, local_traces);
   return clocks;
+}
+
+/// Collective.
+collectives::GivenNames gather_names(const exchange::Communicator& communicator,
+                                     const std::vector<LocalTrace>& local_traces) {
+  std::map<std::int32_t, std::map<std::uint64_t, std::string>> mine;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      if (!rank.communicator_names.empty()) mine[rank.trace_rank] = rank.communicator_names;
+    }
+  }
+  collectives::GivenNames names;
+  for (const auto& of_tool_rank : all_gather_packed(communicator, mine)) {
+    for (const auto& [trace_rank, of_keys] : of_tool_rank) {
+      for (const auto& [key, name] : of_keys) names[{trace_rank, key}] = name;
+    }
+  }
+  return names;
 }
 
 /// Collective.
@@ -275,11 +302,13 @@ CrossRank match_collectives(const exchange::Communicator& communicator, const Jo
                             const clock::ClockOptions& clock_options, std::vector<LocalTrace>& local_traces) {
   CrossRank cross;
   cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces));
+  collectives::GivenNames names = gather_names(communicator, local_traces);
   std::optional<collectives::RoughClocks> clocks;
   if (!is_told_by_order(cross.communicators)) {
-    clocks = compare_lanes(communicator, job, clock_options, local_traces);
+    clocks = compare_lanes(communicator, job, clock_options, names, local_traces);
     cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces));
   }
+  collectives::name_communicators(cross.communicators, names);
   cross.units = collectives::plan_units(cross.communicators, communicator.size());
 
   exchange_arrivals(communicator, local_traces, cross);

@@ -82,8 +82,9 @@ std::vector<CommunicatorSummary> summarise_communicators(const CrossRank& cross,
   for (std::size_t c = 0; c < cross.communicators.size(); ++c) {
     const collectives::PlannedCommunicator& planned = cross.communicators[c];
     const analysis::CommunicatorTotals& total = totals.communicators[c];
-    rows.push_back({planned.name, planned.source_key, planned.trace_ranks, planned.size, total.instances,
-                    total.complete, total.instances - total.complete, total.unmatched_arrivals, planned.evidence});
+    rows.push_back({planned.name, planned.given_name, planned.source_key, planned.trace_ranks, planned.size,
+                    total.instances, total.complete, total.instances - total.complete, total.unmatched_arrivals,
+                    planned.evidence});
   }
   return rows;
 }

@@ -168,6 +168,7 @@ Table communicators_table(const JobReport& report) {
   Table table = make_table({"communicators",
                             "Communicators of the profiled job",
                             {{"communicator", label, "", "NCCL's communicator hash, or inferred-N"},
+                             {"given_name", label, "", "what the program calls it (commName); empty: not known"},
                              {"size", integer, "", "members that exist"},
                              {"members_seen", integer, "", "trace ranks found"},
                              {"instances", integer, "", ""},
@@ -177,8 +178,9 @@ Table communicators_table(const JobReport& report) {
                              {"evidence", label, "", "what brought the members together"}}});
   RowWriter writer(table);
   for (const CommunicatorSummary& c : report.communicators) {
-    writer << std::string_view(c.name) << std::int64_t{c.size} << static_cast<std::int64_t>(c.trace_ranks.size())
-           << c.instances << c.complete << c.partial << c.unmatched_arrivals << evidence_name(c.evidence);
+    writer << std::string_view(c.name) << std::string_view(c.given_name) << std::int64_t{c.size}
+           << static_cast<std::int64_t>(c.trace_ranks.size()) << c.instances << c.complete << c.partial
+           << c.unmatched_arrivals << evidence_name(c.evidence);
   }
   return table;
 }

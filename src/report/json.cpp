@@ -42,6 +42,7 @@ Json trace_rank(const TraceRankIdentity& rank) {
 
 Json communicator(const CommunicatorSummary& communicator) {
   return {{"communicator", communicator.name},
+          {"given_name", communicator.given_name.empty() ? Json() : Json(communicator.given_name)},
           {"trace_ranks", communicator.trace_ranks},
           {"size", communicator.size},
           {"instances", communicator.instances},

@@ -204,6 +204,9 @@ std::string communicators_section(const JobReport& report) {
                    {"partial"},
                    {"unmatched"},
                    {"evidence", Align::left}};
+  const bool has_names = std::any_of(report.communicators.begin(), report.communicators.end(),
+                                     [](const CommunicatorSummary& c) { return !c.given_name.empty(); });
+  if (has_names) table.columns.push_back({"called", Align::left});
   const std::vector<CommunicatorSummary> communicators = most_telling(
       report.communicators,
       [](const CommunicatorSummary& a, const CommunicatorSummary& b) { return a.instances > b.instances; });
@@ -211,6 +214,7 @@ std::string communicators_section(const JobReport& report) {
     table.rows.push_back({markdown_code(c.name, 20), fmt::format("{}/{}", c.trace_ranks.size(), c.size),
                           rank_list(c.trace_ranks), format_count(c.complete), format_count(c.partial),
                           format_count(c.unmatched_arrivals), std::string(evidence_name(c.evidence))});
+    if (has_names) table.rows.back().push_back(c.given_name.empty() ? "-" : markdown_code(c.given_name, 24));
   }
   return out + table.to_string() +
          rest_note(report.communicators.size(), communicators.size(), "table `communicators` of store.h5");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <map>
@@ -12,13 +13,14 @@ namespace nsys_explain::synth {
 namespace {
 
 constexpr std::int64_t nccl_domain = 1;
-constexpr std::int64_t push_pop_range = 59, domain_create = 75;  // ENUM_NSYS_EVENT_TYPE
+constexpr std::int64_t category_definition = 33, push_pop_range = 59, domain_create = 75;  // ENUM_NSYS_EVENT_TYPE
 
 struct NvtxColumns {
   explicit NvtxColumns(const Table& table)
       : start(table.column("start")),
         end(table.column("end")),
         type(table.column("eventType")),
+        category(table.column("category")),
         text(table.column("text")),
         thread(table.column("globalTid")),
         text_id(table.column("textId")),
@@ -26,7 +28,7 @@ struct NvtxColumns {
         json(table.column("jsonText")),
         binary(table.column("binaryData")),
         event_id(table.column("eventId")) {}
-  int start, end, type, text, thread, text_id, domain, json, binary, event_id;
+  int start, end, type, category, text, thread, text_id, domain, json, binary, event_id;
 };
 
 /// Writes the rows of NVTX_EVENTS and, per payload style, where the payloads go.
@@ -65,6 +67,7 @@ class NvtxWriter {
     table_.set(columns_.type, type);
     table_.set(columns_.thread, thread);
     table_.set(columns_.domain, domain);
+    table_.set_null(columns_.category);
     table_.set_null(columns_.text);
     table_.set_null(columns_.text_id);
     table_.set_null(columns_.json);
@@ -75,12 +78,35 @@ class NvtxWriter {
   void begin_process(const RankIdentity& identity, const RankEvents& events) {
     schema_rows();
     process_ = identity.global_pid;
+    categories_.clear();
     if (!style_.nccl_domain_row || events.nccl_calls.empty()) return;
-    begin_row(domain_create, identity.threads[0], nccl_domain);
+    definition_row(identity, domain_create, 0, "NCCL");
+  }
+
+  void definition_row(const RankIdentity& identity, std::int64_t type, std::int64_t category, const std::string& text) {
+    const RankEvents& events = context_.events(identity);
+    begin_row(type, identity.threads[0], nccl_domain);
     table_.set(columns_.start, context_.host_time(identity.shift_ns + events.ranges.front().start_ns) - 1'000'000);
     table_.set_null(columns_.end);
-    table_.set_text(columns_.text, "NCCL");
+    if (category != 0) table_.set(columns_.category, category);
+    table_.set_text(columns_.text, text);
     table_.insert();
+  }
+
+  /// The process's number of a communicator: by first use, from another one on in every process.
+  std::int64_t category_of(const RankIdentity& identity, std::uint64_t hash) {
+    const auto next = 1 + 3 * (identity.rank % 5) + static_cast<std::int64_t>(categories_.size());
+    const auto [category, is_new] = categories_.try_emplace(hash, next);
+    if (is_new && style_.communicator_names != CommunicatorNames::none)
+      definition_row(identity, category_definition, category->second, given_name(hash));
+    return category->second;
+  }
+
+  std::string given_name(std::uint64_t hash) const {
+    const auto& all = context_.job.communicators;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const TrueCommunicator& c) { return c.hash == hash; });
+    const bool is_whole = style_.communicator_names == CommunicatorNames::group;
+    return is_whole ? found->name : found->name.substr(0, found->name.find(' '));
   }
 
   void range_row(const RankIdentity& identity, const RankEvents& events, const HostRange& range) {
@@ -116,12 +142,13 @@ class NvtxWriter {
     return traced;
   }
 
-  void traced_row(const RankIdentity& identity, const std::string& name, const std::string& json,
+  void traced_row(const RankIdentity& identity, const std::string& name, std::int64_t category, const std::string& json,
                   const HostRange& range, Nanoseconds start_ns, Nanoseconds end_ns) {
     begin_row(push_pop_range, identity.threads[range.thread], nccl_domain);
     table_.set(columns_.start, context_.host_time(identity.shift_ns + start_ns));
     table_.set(columns_.end, context_.host_time(identity.shift_ns + end_ns));
     table_.set(columns_.text_id, context_.strings.id(name));
+    if (category != 0) table_.set(columns_.category, category);
     if (!json.empty()) table_.set_text(columns_.json, json);
     table_.insert();
   }
@@ -130,15 +157,18 @@ class NvtxWriter {
   void traced_rows(const RankIdentity& identity, const RankEvents& events, const HostRange& range,
                    const TracedCall& traced) {
     const NcclCallRecord& call = events.nccl_calls[range.nccl_call];
-    const std::string name = traced_function_name(call.function), json = traced_payload_json(call, traced);
+    const std::string name = traced_function_name(call.function);
+    const bool has_payload = style_.payload != PayloadStyle::none;
+    const std::string json = has_payload ? traced_payload_json(call, traced) : std::string();
+    const std::int64_t category = call.communicator != 0 ? category_of(identity, call.communicator) : 0;
     const bool is_single =
         call.bytes >= 0 && call.function != NcclFunction::send && call.function != NcclFunction::recv;
-    if (!is_single) return traced_row(identity, name, json, range, range.start_ns, range.end_ns);
+    if (!is_single) return traced_row(identity, name, category, json, range, range.start_ns, range.end_ns);
     const Nanoseconds start_ns = range.start_ns;
-    traced_row(identity, traced_function_name(NcclFunction::group_start), {}, range, start_ns, range.end_ns);
-    traced_row(identity, name, json, range, start_ns + 10, start_ns + 20);
-    traced_row(identity, traced_function_name(NcclFunction::group_end), {}, range, start_ns + 30, range.end_ns);
-    traced_row(identity, name, json, range, start_ns + 40, range.end_ns - 10);
+    traced_row(identity, traced_function_name(NcclFunction::group_start), 0, {}, range, start_ns, range.end_ns);
+    traced_row(identity, name, category, json, range, start_ns + 10, start_ns + 20);
+    traced_row(identity, traced_function_name(NcclFunction::group_end), 0, {}, range, start_ns + 30, range.end_ns);
+    traced_row(identity, name, category, json, range, start_ns + 40, range.end_ns - 10);
   }
 
   /// As PyTorch's emit_nvtx names them: around every other launch of a kernel, almost no two texts alike.
@@ -243,8 +273,9 @@ class NvtxWriter {
   Table entry_table_ = context_.table("NVTX_PAYLOAD_SCHEMA_ENTRIES");
   Table links_ = context_.table("NVTX_EVENTS_PAYLOAD_SCHEMAS");
   Table translation_table_ = context_.table("NVTX_EXPORT_TRANSLATION");
-  std::int64_t process_ = 0;                     ///< globalPid being written
-  std::map<std::int64_t, NcclPayload> schemas_;  ///< used by that process
+  std::int64_t process_ = 0;                          ///< globalPid being written
+  std::map<std::int64_t, NcclPayload> schemas_;       ///< used by that process
+  std::map<std::uint64_t, std::int64_t> categories_;  ///< of its communicators, by hash
   std::map<std::string, std::unique_ptr<Table>> dynamic_;
   std::map<std::string, std::string> translations_;
 };

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "nsys_explain/collectives/classification.hpp"
@@ -11,10 +14,18 @@
 
 namespace nsys_explain::collectives {
 
-/// Keys below this are no hashes of NCCL communicators, because no payload told them: lanes (the n-th stream of a trace
-/// rank that communicates) and, once lanes were compared, inferred communicators (inference.hpp). NCCL's hashes are 64
-/// random bits, so one below it is not to be expected.
+/// Arrival::communicator, in ascending order: first the n-th stream of a trace rank that communicates (a lane) or, once
+/// lanes were compared, a communicator inferred from those (inference.hpp);
+/// then what the advanced NCCL trace tells by a category, which is a lane of its own, wherever it runs;
+inline constexpr std::uint64_t first_category_lane = 1U << 22;
+/// then communicators that calls name: by a category whose counterparts on other trace ranks were found,
+inline constexpr std::uint64_t first_named_key = 1U << 23;
+/// and by NCCL's hashes, which are 64 random bits, so that none below this is to be expected.
 inline constexpr std::uint64_t first_nccl_key = 1U << 24;
+
+inline bool names_communicator(std::uint64_t key) {
+  return key >= first_named_key;
+}
 
 /// What NCCL's own records say about a communicator, seen from one process.
 struct CommunicatorMembership {
@@ -23,6 +34,10 @@ struct CommunicatorMembership {
   std::int32_t rank_count = -1;
   std::int32_t device = -1;
 };
+
+/// What the program of a trace rank calls a communicator (ncclConfig_t::commName), which is often what it is for, so
+/// that all tensor groups share a name: (trace rank, Arrival::communicator) -> name.
+using GivenNames = std::map<std::pair<std::int32_t, std::uint64_t>, std::string>;
 
 /// One of several collectives that NCCL ran in one kernel.
 struct FusedCall {
@@ -51,5 +66,8 @@ Table fused_operations_table(const std::vector<FusedCall>& fused);
 
 /// Memberships as calls recorded them, each once, sorted by communicator and rank.
 std::vector<CommunicatorMembership> communicator_memberships(const ProcessTrace& process);
+
+/// What the process calls the communicators of its arrivals, by Arrival::communicator.
+std::map<std::uint64_t, std::string> communicator_names(const Trace& trace, const ProcessTrace& process);
 
 }  // namespace nsys_explain::collectives

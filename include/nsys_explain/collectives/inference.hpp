@@ -128,7 +128,7 @@ class RoughClocks {
 
 /// What a lane turned out to carry.
 struct LaneRole {
-  std::uint64_t key = 0;     ///< of the inferred communicator, below first_nccl_key
+  std::uint64_t key = 0;     ///< of the inferred communicator
   bool takes_turns = false;  ///< several communicators share it, or nobody was found to share it whole
   bool meets_several =
       false;  ///< its sends and receives are all-to-alls: they end together with those of several others
@@ -143,6 +143,12 @@ using LaneRoles = std::map<std::pair<std::int32_t, std::uint64_t>, LaneRole>;
 /// name the communicator (name_orphans). A pure
 /// function of the set of samples.
 LaneRoles group_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks);
+
+/// The same for lanes that are one communicator each, wherever it runs: from first_category_lane on. Names tell lanes
+/// of different trace ranks apart, as far as both ranks use them; they bring none together. Keys from first_named_key
+/// on, for every such lane.
+LaneRoles group_category_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks,
+                               const GivenNames& names);
 
 /// The communicator of one operation on a lane that several share.
 struct OperationKey {
@@ -173,5 +179,9 @@ void apply_operation_keys(std::span<Arrival> arrivals, std::span<const Operation
 
 /// Gives the arrivals of one trace rank the keys of their lanes, and numbers their positions anew.
 void apply_lane_roles(std::span<Arrival> arrivals, const LaneRoles& roles);
+
+/// The samples and names as they are once arrivals have the keys of their lanes.
+void apply_lane_roles(std::span<SampledOperation> samples, const LaneRoles& roles);
+GivenNames apply_lane_roles(const GivenNames& names, const LaneRoles& roles);
 
 }  // namespace nsys_explain::collectives

@@ -42,6 +42,7 @@ std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arriva
 /// A communicator of the run.
 struct PlannedCommunicator {
   std::string name;                       ///< NCCL's hash as "0x..." or "inferred-N"
+  std::string given_name;                 ///< what most members call it, where the trace tells (GivenNames)
   std::uint64_t source_key = 0;           ///< Arrival::communicator of its members
   std::vector<std::int32_t> trace_ranks;  ///< ascending
   std::vector<std::int32_t> ranks;        ///< NCCL's rank number of each trace rank; -1 unknown
@@ -62,6 +63,9 @@ struct PlannedCommunicator {
 /// first trace rank, then size, then key; communicators with fewer than two trace ranks stay listed (nothing can be
 /// matched in them).
 std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary> summaries);
+
+/// Gives communicators the name that most members have for it.
+void name_communicators(std::span<PlannedCommunicator> communicators, const GivenNames& names);
 
 /// A piece of work of the cross-rank phase: the arrivals of one communicator at positions [first_position,
 /// end_position). Communicators with unequal sequences are one piece, because matching needs them whole.

@@ -87,7 +87,8 @@ struct ClockReport {
 };
 
 struct CommunicatorSummary {
-  std::string name;  ///< NCCL's hash in hexadecimal, or "inferred-N"
+  std::string name;        ///< NCCL's hash in hexadecimal, or "inferred-N"
+  std::string given_name;  ///< what the program calls it; several may share one; empty: not known
   std::uint64_t key = 0;
   std::vector<std::int32_t> trace_ranks;
   std::int32_t size = 0;

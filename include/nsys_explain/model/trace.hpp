@@ -223,6 +223,8 @@ struct NcclCall {
   std::int32_t rank_count = -1;  ///< comm_*: size of the communicator
   std::int32_t device = -1;      ///< comm_*: CUDA device
   std::uint32_t thread_id = 0;
+  std::uint32_t category = 0;     ///< the advanced NCCL trace's number of the communicator, within the process; 0: none
+  StringIndex category_name = 0;  ///< what the program calls that communicator (ncclConfig_t::commName)
   NcclFunction function = NcclFunction::other;
 };
 

@@ -168,6 +168,10 @@ enum class PayloadStyle : std::uint8_t { none, blob, hex_text, json, dynamic_tab
 /// Logs of NCCL Inspector beside the exports; only verbose ones tell when kernels ended.
 enum class InspectorLogs : std::uint8_t { none, terse, verbose };
 
+/// What the program passes to NCCL as a communicator's name: nothing; what it is for, so that all tensor groups share a
+/// name; or a name of its own for each.
+enum class CommunicatorNames : std::uint8_t { none, purpose, group };
+
 /// What tells a process's rank besides NCCL's payload.
 enum class RankHint : std::uint8_t { file_name, mpi_ranks, slurm, open_mpi, torchrun, nothing };
 
@@ -175,10 +179,12 @@ struct ExportStyle {
   FileLayout files = FileLayout::per_rank;
   PayloadStyle payload = PayloadStyle::blob;  ///< blob and hex_text need nsys 2024.5, dynamic_tables 2026.4
   RankHint rank_hint = RankHint::file_name;
-  bool advanced_nccl_trace =
-      false;  ///< nsys profile -t nccl: ranges of its own with ranks and sequence numbers, as JSON
-  std::string nsys_version = "2026.2";  ///< 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4
-  std::string nccl_version = "2.27";    ///< 2.16 .. 2.30; decides payload layouts and kernel names
+  /// nsys profile -t nccl: ranges of its own, by a category for each communicator; ranks, sequence numbers and all else
+  /// as JSON unless the payload style is `none`.
+  bool advanced_nccl_trace = false;
+  CommunicatorNames communicator_names = CommunicatorNames::none;  ///< of those categories
+  std::string nsys_version = "2026.2";                             ///< 2022.4, 2023.3, 2024.5, 2025.5, 2026.2 or 2026.4
+  std::string nccl_version = "2.27";  ///< 2.16 .. 2.30; decides payload layouts and kernel names
   InspectorLogs inspector_logs = InspectorLogs::none;
   bool nccl_domain_row = true;           ///< the NVTX row that names domain 1 "NCCL"
   bool shuffled_rows = false;            ///< rows not in time order

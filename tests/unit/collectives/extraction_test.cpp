@@ -32,6 +32,14 @@ class Builder {
     process().nccl_calls.push_back(call);
   }
 
+  /// As `nccl`, of a communicator that the trace tells by a category.
+  void traced(NcclFunction function, Nanoseconds start, Nanoseconds end, std::uint32_t category,
+              const std::string& name = "") {
+    nccl(function, start, end);
+    process().nccl_calls.back().category = category;
+    process().nccl_calls.back().category_name = intern(name);
+  }
+
   std::uint32_t launch(Nanoseconds host_time, std::uint32_t thread = 1) {
     ApiCall call;
     call.start_ns = host_time;
@@ -160,6 +168,53 @@ TEST(Extraction, OrphanTakesTheCommunicatorOfItsStream) {
   EXPECT_EQ(arrivals[0].call_bytes, -1);
   EXPECT_EQ(arrivals[1].position, 1);
   EXPECT_LT(arrivals[2].communicator, first_nccl_key);
+}
+
+TEST(Extraction, ACategoryIsALaneWhateverTheStream) {
+  Builder b;
+  b.traced(NcclFunction::all_reduce, 100, 120, 2, "tp");
+  b.kernel(all_reduce_kernel, 200, 300, b.launch(110));
+  b.traced(NcclFunction::all_reduce, 130, 150, 1);
+  b.kernel(all_reduce_kernel, 310, 320, b.launch(140));
+  b.kernel(all_reduce_kernel, 330, 340, 77);  // whose call was not recorded
+  b.traced(NcclFunction::all_reduce, 160, 180, 2, "tp");
+  b.kernel(all_reduce_kernel, 400, 500, b.launch(170), 9);
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 4U);
+  EXPECT_EQ(arrivals[0].communicator, first_category_lane + 2);
+  EXPECT_EQ(arrivals[0].evidence, Evidence::order);
+  EXPECT_EQ(arrivals[1].communicator, first_category_lane + 1);
+  EXPECT_EQ(arrivals[2].communicator, first_category_lane + 1) << "of its stream's";
+  EXPECT_EQ(arrivals[3].communicator, first_category_lane + 2);
+  EXPECT_EQ(arrivals[3].position, 1);
+  const std::map<std::uint64_t, std::string> names{{first_category_lane + 2, "tp"}};
+  EXPECT_EQ(communicator_names(b.trace, b.process()), names);
+}
+
+TEST(Extraction, ACategoryDoesNotReplaceTheHash) {
+  Builder b;
+  b.traced(NcclFunction::all_reduce, 100, 120, 1, "tp");
+  b.process().nccl_calls.back().communicator = world;
+  b.kernel(all_reduce_kernel, 200, 300, b.launch(110));
+  EXPECT_EQ(b.extract()[0].arrivals[0].communicator, world);
+  EXPECT_EQ(b.extract()[0].arrivals[0].evidence, Evidence::nccl_payload);
+  EXPECT_EQ(communicator_names(b.trace, b.process()).at(world), "tp");
+}
+
+TEST(Extraction, CallsShownOnceMoreAsTheyAreRunCountOnce) {
+  // Without payload nothing but the place of the second range tells that it is no other call.
+  Builder b;
+  b.nccl(NcclFunction::group_start, 100, 190);
+  for (const Nanoseconds start : {110, 150}) {  // as called, and as run by what launches the group
+    if (start == 150) b.nccl(NcclFunction::group_end, 140, 190);
+    b.traced(NcclFunction::send, start, start + 4, 1);
+    b.traced(NcclFunction::recv, start + 5, start + 9, 1);
+  }
+  b.kernel(send_recv_kernel, 200, 300, b.launch(157));
+  const auto arrivals = b.extract()[0].arrivals;
+  ASSERT_EQ(arrivals.size(), 1U);
+  EXPECT_EQ(arrivals[0].communicator, first_category_lane + 1);
+  EXPECT_EQ(arrivals[0].directions, Directions::both) << "both calls, not the one around the launch";
 }
 
 TEST(Extraction, OrphanDoesWhatKernelsOfItsNameDoThere) {

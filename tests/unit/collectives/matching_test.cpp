@@ -48,6 +48,13 @@ TEST(Plan, EqualSequencesShareOneCommunicator) {
   EXPECT_EQ(planned[0].evidence, Evidence::nccl_payload);
 }
 
+TEST(Plan, ACommunicatorHasTheNameThatMostMembersGiveIt) {
+  auto planned = plan_communicators(summaries_of({{arrival(0, 0, 10)}, {arrival(1, 0, 20)}, {arrival(2, 0, 20)}}));
+  name_communicators(planned, {{{0, world}, "other"}, {{1, world}, "tp"}, {{2, world}, "tp"}, {{1, 5}, "elsewhere"}});
+  EXPECT_EQ(planned.at(0).given_name, "tp");
+  EXPECT_EQ(planned[0].name, "0xabcdef0123456789") << "names are not unique";
+}
+
 TEST(Plan, OrderBytesAndOperationMatterToEquality) {
   const std::vector<Arrival> reference{arrival(0, 0, 10), arrival(0, 1, 500, Operation::all_gather)};
   const auto equal_to = [&](std::vector<Arrival> other) {

@@ -180,6 +180,84 @@ TEST(Turns, WhatTooFewOperationsShowIsLeftAlone) {
     EXPECT_EQ(job.members.at({key.trace_rank, key.index}).size(), 2U);
 }
 
+/// Makes a lane of each communicator, numbered by each trace rank in its own way; returns whose lane is whose.
+std::map<std::pair<std::int32_t, std::uint64_t>, std::set<std::int32_t>> tell_by_categories(SharedStreams& job) {
+  std::map<std::int32_t, std::map<std::set<std::int32_t>, std::uint64_t>> category;
+  std::map<std::pair<std::int32_t, std::uint64_t>, std::set<std::int32_t>> members_of_lane;
+  for (SampledOperation& operation : job.operations) {
+    const auto& members = job.members.at({operation.trace_rank, operation.index});
+    auto& of_rank = category[operation.trace_rank];
+    const auto next = (of_rank.size() + static_cast<std::size_t>(operation.trace_rank)) % 3;
+    operation.lane = first_category_lane + 1 + of_rank.try_emplace(members, next).first->second;
+    members_of_lane[{operation.trace_rank, operation.lane}] = members;
+  }
+  return members_of_lane;
+}
+
+TEST(Categories, AreBroughtTogetherByWhatTheyDoNotByTheirNumbers) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    SharedStreams job = Simulation(seed).run(20);
+    const auto members_of_lane = tell_by_categories(job);
+    const LaneRoles roles = group_category_lanes(job.operations, one_clock(job.operations), {});
+    ASSERT_EQ(roles.size(), members_of_lane.size());
+    std::map<std::uint64_t, std::set<std::int32_t>> ranks_of_key;
+    for (const auto& [lane, role] : roles) {
+      EXPECT_TRUE(names_communicator(role.key));
+      ranks_of_key[role.key].insert(lane.first);
+    }
+    for (const auto& [lane, role] : roles) EXPECT_EQ(ranks_of_key.at(role.key), members_of_lane.at(lane));
+  }
+}
+
+TEST(Categories, OfNamesThatBothTraceRanksUseAreNotBroughtTogether) {
+  // Two lanes that always leave together are one communicator, unless the program calls them differently and either
+  // rank has the other's name, too. A name that one rank alone uses, as one that holds its number, tells nothing.
+  SharedStreams job = Simulation(1).run(20);
+  const auto members_of_lane = tell_by_categories(job);
+  const auto joined = [&](const std::string& world_of_rank_2, const std::string& other_of_rank_2) {
+    GivenNames names;
+    for (const auto& [lane, members] : members_of_lane) {
+      names[lane] = members.size() == 4 ? "world" : "group";
+      if (lane.first == 2) names[lane] = members.size() == 4 ? world_of_rank_2 : other_of_rank_2;
+    }
+    const LaneRoles roles = group_category_lanes(job.operations, one_clock(job.operations), names);
+    std::set<std::uint64_t> keys;
+    for (const auto& [lane, role] : roles) {
+      if (members_of_lane.at(lane).size() == 4) keys.insert(role.key);
+    }
+    return keys.size() == 1;
+  };
+  EXPECT_TRUE(joined("world", "group"));
+  EXPECT_FALSE(joined("group", "world"));
+  EXPECT_TRUE(joined("world of rank 2", "group of rank 2"));
+}
+
+TEST(Categories, OfWhichNothingCanBeToldStayAloneUnlessThereIsButOne) {
+  const auto keys = [](int of_each) {
+    std::vector<SampledOperation> operations;
+    for (std::int32_t rank = 0; rank < 3; ++rank) {
+      for (int lane = 0; lane < of_each; ++lane) {
+        operations.push_back({.enter_ns = 100 * rank,
+                              .exit_ns = 1'000,
+                              .symbol = std::uint64_t{1} << 32U,
+                              .trace_rank = rank,
+                              .session = 0,
+                              .lane = first_category_lane + 1 + static_cast<std::uint64_t>(lane),
+                              .index = lane,
+                              .operation = Operation::all_reduce,
+                              .stream = 0});
+      }
+    }
+    std::set<std::uint64_t> result;
+    for (const auto& [lane, role] : group_category_lanes(operations, one_clock(operations), {}))
+      result.insert(role.key);
+    return result.size();
+  };
+  EXPECT_EQ(keys(1), 1U);
+  EXPECT_EQ(keys(2), 6U);
+}
+
 /// Names the communicators of all operations but those for which `is_orphan` holds. Names by members.
 std::map<std::set<std::int32_t>, std::uint64_t> name_others(SharedStreams& job, const auto& is_orphan) {
   std::map<std::set<std::int32_t>, std::uint64_t> name;

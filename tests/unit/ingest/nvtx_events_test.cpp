@@ -178,6 +178,41 @@ TEST_F(NvtxEventsTest, DynamicTablesKnowBest) {
   EXPECT_EQ(trace.processes[0].nccl_calls.at(1).bytes, 8192);
 }
 
+TEST_F(NvtxEventsTest, CategoriesOfNcclsDomainNumberAndNameCommunicators) {
+  add_nvtx_table(sql_, ", binaryData TEXT, category INTEGER");
+  name_domain(1, "NCCL");
+  name_domain(2, "Library");
+  name_domain(1, "NCCL", tid_201);
+  const auto in_category = [&](std::int64_t start, std::int64_t tid, int domain, const std::string& category) {
+    range(start, text_of(start + 5), "NULL", tid, domain, ", textId, category", ", 3, " + category);
+  };
+  const auto name_category = [&](std::int64_t tid, int domain, int category, const std::string& name) {
+    range(-400, "NULL", "'" + name + "'", tid, domain, ", category", "," + std::to_string(category), 33);
+  };
+  in_category(100, tid_101, 1, "4000000000");  // of 32 bits without a sign
+  in_category(110, tid_101, 1, "7");
+  in_category(120, tid_101, 1, "NULL");
+  in_category(130, tid_101, 1, "0");
+  in_category(140, tid_101, 2, "7");
+  in_category(100, tid_201, 1, "7");
+  name_category(tid_101, 1, 7, "tp");  // the name may come after the ranges, and another process may use the number
+  name_category(tid_101, 2, 7, "something of the library's");
+  name_category(tid_201, 1, 7, "dp");
+  const Trace trace = read();
+  const auto named = [&](const NcclCall& call) { return trace.strings[call.category_name]; };
+  const auto& calls = trace.processes.at(0).nccl_calls;
+  ASSERT_EQ(calls.size(), 4);
+  EXPECT_EQ(calls[0].category, 2);
+  EXPECT_EQ(named(calls[0]), "");
+  EXPECT_EQ(calls[1].category, 1);
+  EXPECT_EQ(named(calls[1]), "tp");
+  EXPECT_EQ(calls[2].category, 0);
+  EXPECT_EQ(calls[3].category, 0);
+  ASSERT_EQ(trace.processes.at(1).nccl_calls.size(), 1);
+  EXPECT_EQ(trace.processes[1].nccl_calls[0].category, 1);
+  EXPECT_EQ(named(trace.processes[1].nccl_calls[0]), "dp");
+}
+
 TEST_F(NvtxEventsTest, TheAdvancedTraceCountsEveryCallOnce) {
   add_nvtx_table(sql_);
   name_domain(1, "NCCL");

@@ -42,7 +42,8 @@ export function budget() {
 export function communicators() {
   const list = report.communicators;
   if (list.length === 0) return node("p", {class: "empty"}, "No communicator was found.");
-  return sortableTable([{name: "communicator", text: true}, {name: "size"}, {name: "members", text: true, show: (row) => short(row.trace_ranks.join(" "), 60)},
+  const called = list.some((row) => row.given_name) ? [{name: "given_name", title: "called", text: true, show: (row) => row.given_name ?? "-"}] : [];
+  return sortableTable([{name: "communicator", text: true}, ...called, {name: "size"}, {name: "members", text: true, show: (row) => short(row.trace_ranks.join(" "), 60)},
     {name: "instances"}, {name: "complete"}, {name: "partial"}, {name: "unmatched_arrivals", title: "unmatched"},
     {name: "evidence", text: true, show: (row) => heading(row.evidence)}], list, {label: "Communicators"});
 }

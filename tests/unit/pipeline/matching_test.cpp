@@ -1,0 +1,225 @@
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "unit/pipeline/matched_job.hpp"
+
+/// Who took part in what, against the truth of simulated jobs.
+namespace nsys_explain::pipeline {
+namespace {
+
+using synth::JobPlan;
+using testing::Change;
+using testing::make_plan;
+using testing::match_simulated;
+using testing::MatchScore;
+
+Change steps(std::int32_t count) {
+  return [count](JobPlan& plan) { plan.workload.steps = count; };
+}
+Change layers(std::int32_t count) {
+  return [count](JobPlan& plan) { plan.workload.layers = count; };
+}
+Change tensor(std::int32_t ranks) {
+  return [ranks](JobPlan& plan) { plan.layout.tensor_parallel = ranks; };
+}
+Change pipeline(std::int32_t stages) {
+  return [stages](JobPlan& plan) { plan.layout.pipeline_parallel = stages; };
+}
+Change drift(double ppm) {
+  return [ppm](JobPlan& plan) { plan.clocks.drift_max_ppm = ppm; };
+}
+Change fault(const std::string& text) {
+  return [text](JobPlan& plan) { plan.faults.push_back(synth::parse_fault(text)); };
+}
+void one_host(JobPlan& plan) {
+  plan.layout.nodes = 1;
+  plan.layout.gpus_per_node = 8;
+}
+void fully_sharded(JobPlan& plan) {
+  plan.workload.data_parallel_style = synth::DataParallelStyle::fully_sharded;
+}
+void sequence_parallel(JobPlan& plan) {
+  plan.workload.tensor_parallel_style = synth::TensorParallelStyle::sequence_parallel;
+}
+void experts(JobPlan& plan) {
+  plan.workload.mixture_of_experts = true;
+}
+void restart(JobPlan& plan) {
+  plan.workload.restart_at_step = plan.workload.steps / 2;
+}
+void shared_stream(JobPlan& plan) {
+  plan.workload.shared_nccl_stream = true;
+}
+void compute_stream(JobPlan& plan) {
+  plan.workload.nccl_on_compute_stream = true;
+}
+void without_payload(JobPlan& plan) {
+  plan.export_style.payload = synth::PayloadStyle::none;
+}
+void nccl_trace(JobPlan& plan) {
+  plan.export_style.advanced_nccl_trace = true;
+}
+/// nsys -t nccl, exported as it is by default: categories tell communicators of one process apart, and nothing else.
+void only_categories(JobPlan& plan) {
+  nccl_trace(plan);
+  without_payload(plan);
+}
+Change names(synth::CommunicatorNames style) {
+  return [style](JobPlan& plan) { plan.export_style.communicator_names = style; };
+}
+void drops(JobPlan& plan) {
+  plan.capture.drop_share = 0.01;
+}
+void losses(JobPlan& plan) {
+  drops(plan);
+  plan.capture.ragged_share = 0.2;
+}
+/// Sessions of one host are related by nothing but what they did.
+void without_host_clocks(JobPlan& plan) {
+  plan.export_style.nsys_version = "2025.5";
+}
+void expect_matched(double least_share, std::uint64_t seed, std::initializer_list<Change> changes) {
+  SCOPED_TRACE(seed);
+  const MatchScore score = match_simulated(make_plan(seed, changes));
+  EXPECT_GE(score.share(), least_share) << score;
+  EXPECT_EQ(score.wrong_pairs, 0) << score;
+}
+
+/// One shape of job in several seeds.
+void expect_matched(double least_share, std::uint64_t first_seed, std::uint64_t seeds,
+                    std::initializer_list<Change> changes) {
+  for (std::uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) expect_matched(least_share, seed, changes);
+}
+
+/// The shape that a seed stands for.
+template <std::size_t N>
+Change pick(const Change (&shapes)[N], std::uint64_t seed) {
+  return shapes[seed % N];
+}
+
+Change all_of(std::initializer_list<Change> changes) {
+  return [changes = std::vector<Change>(changes)](JobPlan& plan) {
+    for (const Change& change : changes) change(plan);
+  };
+}
+
+TEST(Matching, ShortJobsWithLossesAndRaggedWindows) {
+  const Change shapes[] = {pipeline(4), all_of({tensor(2), pipeline(2)}), all_of({tensor(2), fully_sharded}),
+                           all_of({tensor(2), sequence_parallel, experts}), all_of({tensor(2), pipeline(2), restart})};
+  for (std::uint64_t seed = 0; seed < 10; ++seed) expect_matched(0.995, seed, {steps(6), pick(shapes, seed), losses});
+}
+
+TEST(Matching, SequenceNumbersOfTheNcclTraceMatchAllThatIsLeft) {
+  const Change shapes[] = {tensor(2), all_of({tensor(2), fully_sharded})};
+  for (std::uint64_t seed = 0; seed < 10; ++seed)
+    expect_matched(1, seed, {steps(4), pick(shapes, seed), nccl_trace, drops});
+}
+
+TEST(Matching, CommunicatorsThatShareAStreamAreNotMixedUp) {
+  // Kernels of the windows' edges have no recorded call; where communicators take turns on a stream, only what others
+  // did at that moment, and what the program does there, tells whose they are.
+  const Change shapes[] = {tensor(2), tensor(4), all_of({tensor(2), experts}), all_of({tensor(2), fully_sharded})};
+  for (std::uint64_t seed = 0; seed < 12; ++seed)
+    expect_matched(0.995, seed, {steps(8), pick(shapes, seed), shared_stream, losses});
+}
+
+TEST(Matching, CategoriesTellCommunicatorsOnOneStreamApart) {
+  const Change shapes[] = {tensor(2), all_of({tensor(2), pipeline(2)}), all_of({tensor(2), fully_sharded}),
+                           all_of({tensor(2), sequence_parallel}), all_of({tensor(2), experts})};
+  const synth::CommunicatorNames styles[] = {synth::CommunicatorNames::none, synth::CommunicatorNames::purpose,
+                                             synth::CommunicatorNames::group};
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const Change named = names(styles[seed % 3]);
+    expect_matched(1, seed, {steps(6), pick(shapes, seed), shared_stream, only_categories, named});
+    expect_matched(0.995, seed, {steps(8), pick(shapes, seed), shared_stream, only_categories, named, losses});
+  }
+}
+
+TEST(Matching, SessionsThatOnlyWhatTheyDidRelatesAreWithheldRatherThanMixedUp) {
+  const Change shapes[] = {pipeline(4), all_of({tensor(2), pipeline(2)})};
+  for (std::uint64_t seed = 0; seed < 4; ++seed)
+    expect_matched(0.93, seed, {steps(6), pick(shapes, seed), losses, without_host_clocks});
+}
+
+TEST(Matching, OfCommunicatorsThatDoTheSameNoneIsMixedUp) {
+  // Gathers of two kinds of communicators, which members leave when they like; exchanges in pairs.
+  expect_matched(0.97, 570, 3, {steps(6), shared_stream, losses, tensor(2), sequence_parallel, fully_sharded});
+  expect_matched(0.98, 3, 3, {steps(6), shared_stream, losses, tensor(2), pipeline(2)});
+  expect_matched(0.9, 588, 3, {steps(6), shared_stream, losses, pipeline(4)});
+}
+
+TEST(Matching, WithoutPayloadTheGroupsOfAnUndisturbedJobAreFound) {
+  const Change shapes[] = {all_of({tensor(2), pipeline(2), steps(8)}), all_of({tensor(2), fully_sharded, steps(10)}),
+                           all_of({tensor(2), experts, steps(6)}), all_of({tensor(2), pipeline(2), experts, steps(6)})};
+  for (std::uint64_t seed = 0; seed < 10; ++seed) expect_matched(1, seed, {without_payload, pick(shapes, seed)});
+}
+
+TEST(Matching, WithoutPayloadWithLossesAndRaggedWindows) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed)
+    expect_matched(0.995, seed, {without_payload, steps(16), losses, tensor(seed % 2 == 0 ? 1 : 2)});
+}
+
+TEST(Matching, WithoutPayloadCommunicatorsThatTakeTurnsOnAStreamAreToldApart) {
+  // Operation by operation: what leaves together is one. A reduction to one rank shows nothing of its members.
+  const Change streams[] = {shared_stream, compute_stream};
+  for (std::uint64_t seed = 0; seed < 10; ++seed)
+    expect_matched(0.99, seed, {without_payload, tensor(2), steps(12), pick(streams, seed)});
+  expect_matched(0.99, 0, 3, {without_payload, tensor(2), steps(16), shared_stream, losses});
+}
+
+TEST(Matching, WithoutPayloadStreamsThatHoldEachOtherInStepAreNotMixedUp) {
+  // All-to-alls bring the tensor groups of all ranks within a microsecond of each other. All-gathers of one kind go to
+  // the communicators whose last member they wait for; those of several kinds that share a stream stay alone.
+  const std::initializer_list<std::pair<double, Change>> shapes = {
+      {0.99, all_of({experts, tensor(2)})},
+      {0.8, all_of({experts, tensor(4), fully_sharded})},
+      {0.97, all_of({tensor(2), fully_sharded})},
+      {0.9, all_of({tensor(2), sequence_parallel})},
+      {0.35, all_of({tensor(2), sequence_parallel, fully_sharded})}};
+  for (const auto& [least_share, shape] : shapes)
+    expect_matched(least_share, 3, 2, {without_payload, steps(8), shared_stream, shape});
+}
+
+TEST(Matching, WithoutPayloadWhatAlwaysFollowsIsNotWhatItFollows) {
+  // The world's all-reduce ends a fixed time after that of the slowest data group.
+  for (const std::uint64_t seed : {2, 8}) {
+    expect_matched(
+        1, seed,
+        {without_payload, layers(2), drift(2), tensor(2), pipeline(2), steps(24), fault("late_host:rank=1,pause=3ms")});
+  }
+}
+
+TEST(Matching, WithoutPayloadCommunicatorsThatShareAStreamAreRatherWithheldThanMixedUp) {
+  const Change slow = fault("slow_gpu:rank=1,factor=1.3");
+  struct Case {
+    double least_share;
+    std::uint64_t seed;
+    Change shape;
+  };
+  const std::initializer_list<Case> cases = {
+      {0.95, 19, all_of({one_host, pipeline(2), steps(6), layers(2), drift(50), compute_stream, slow})},
+      {0.95, 42, all_of({one_host, tensor(2), pipeline(2), steps(10), drift(2), shared_stream, slow})},
+      {0.9, 64, all_of({one_host, tensor(2), pipeline(2), steps(16), layers(2), drift(2), compute_stream, losses})},
+      {0.5, 49, all_of({one_host, tensor(2), fully_sharded, steps(6), shared_stream, losses})},
+      {0.85, 69, all_of({tensor(2), pipeline(2), experts, steps(6), drift(50), compute_stream, losses})},
+      {0.9, 5, all_of({tensor(2), pipeline(2), steps(12), shared_stream})}};
+  for (const Case& one : cases) expect_matched(one.least_share, one.seed, {without_payload, one.shape});
+}
+
+TEST(Matching, PipelineNeighboursExchangeInPairs) {
+  expect_matched(1, 0, 3, {pipeline(4), steps(6)});
+  // Without payload one pair of stages on two hosts, which share but half of their exchanges, may be missed.
+  expect_matched(0.87, 0, 10, {without_payload, pipeline(4), steps(6)});
+}
+
+TEST(Matching, ExchangesSideBySideAreNoAllToAll) {
+  // Tensor groups hold the ends of two exchanges in step, so that all four leave together. In a short capture it cannot
+  // be told then who is whose peer.
+  expect_matched(0.96, 0, 10, {without_payload, one_host, tensor(2), pipeline(2), steps(6), drift(2)});
+}
+
+}  // namespace
+}  // namespace nsys_explain::pipeline
