@@ -1,11 +1,14 @@
 #include "exit_clusters.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
+
+#include "clock_map.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -117,7 +120,67 @@ std::optional<std::vector<bool>> split(const ExitTable& table, std::span<const s
   return is_first;
 }
 
+void remove_trend(ExitTable& table, std::size_t column, std::span<const Nanoseconds> times) {
+  std::vector<double> x, y;
+  for (std::size_t row = 0; row < times.size(); ++row) {
+    const double exit = table.exits[row * table.members + column];
+    if (std::isnan(exit)) continue;
+    x.push_back(static_cast<double>(times[row] - times.front()));
+    y.push_back(exit);
+  }
+  if (x.empty()) return;
+  const ClockLine line = fit_line(x, y, times.front(), true);
+  for (std::size_t row = 0; row < times.size(); ++row)
+    table.exits[row * table.members + column] -= line.slope * static_cast<double>(times[row] - times.front());
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Median distance from the median.
+double scatter(std::vector<double> values) {
+  const double centre = median(values);
+  for (double& value : values) value = std::abs(value - centre);
+  return median(std::move(values));
+}
+
 }  // namespace
+
+void remove_trends(ExitTable& table, std::span<const Nanoseconds> times) {
+  for (std::size_t column = 0; column < table.members; ++column) remove_trend(table, column, times);
+}
+
+bool vary_apart(const ExitTable& table, std::span<const std::size_t> part) {
+  constexpr double times = 3, times_if_off = 1.5, times_off = 2;
+  std::vector<double> distances;
+  std::vector<std::vector<double>> own(table.members);  // exits of each member against those of its part
+  std::vector<std::size_t> side(table.members, 1);
+  for (const std::size_t member : part) side[member] = 0;
+  for (std::size_t first = 0; first < table.exits.size(); first += table.members) {
+    std::array<double, 2> sum{0, 0}, known{0, 0};
+    for (std::size_t m = 0; m < table.members; ++m) {
+      if (std::isnan(table.exits[first + m])) continue;
+      sum[side[m]] += table.exits[first + m];
+      ++known[side[m]];
+    }
+    if (known[0] > 0 && known[1] > 0) distances.push_back(sum[0] / known[0] - sum[1] / known[1]);
+    for (std::size_t m = 0; m < table.members; ++m) {
+      if (!std::isnan(table.exits[first + m]) && known[side[m]] > 1)
+        own[m].push_back(table.exits[first + m] - sum[side[m]] / known[side[m]]);
+    }
+  }
+  std::vector<double> scatters;
+  for (std::vector<double>& of_member : own) {
+    if (!of_member.empty()) scatters.push_back(scatter(std::move(of_member)));
+  }
+  const double within = median(std::move(scatters)), off = std::abs(median(distances));
+  const double between = scatter(std::move(distances));
+  return between > times * within || (between > times_if_off * within && off > times_off * within);
+}
 
 std::vector<std::size_t> leave_as_one(const ExitTable& table, std::size_t own) {
   std::vector<std::size_t> members(table.members);

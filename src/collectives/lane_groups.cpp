@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <set>
 #include <tuple>
 
-#include "clock_map.hpp"
 #include "exit_agreement.hpp"
 #include "exit_clusters.hpp"
 #include "lane_relation.hpp"
@@ -182,57 +180,6 @@ double nearest_exit(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns,
   return std::abs(best_ns) <= reach_ns ? static_cast<double>(best_ns) : std::nan("");
 }
 
-void remove_trend(ExitTable& table, std::size_t column, const std::vector<Nanoseconds>& times) {
-  std::vector<double> x, y;
-  for (std::size_t row = 0; row < times.size(); ++row) {
-    const double exit = table.exits[row * table.members + column];
-    if (std::isnan(exit)) continue;
-    x.push_back(static_cast<double>(times[row] - times.front()));
-    y.push_back(exit);
-  }
-  if (x.empty()) return;
-  const ClockLine line = fit_line(x, y, times.front(), true);
-  for (std::size_t row = 0; row < times.size(); ++row)
-    table.exits[row * table.members + column] -= line.slope * static_cast<double>(times[row] - times.front());
-}
-
-double median_magnitude(std::vector<double> values) {
-  if (values.empty()) return 0;
-  for (double& value : values) value = std::abs(value);
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-/// True where the distance of some members (ascending) to the others varies far more than the exits of either do. A few
-/// operations that members left late together do not make two communicators of one.
-bool vary_apart(const ExitTable& table, std::span<const std::size_t> part) {
-  constexpr double times = 3;
-  std::vector<double> distances, residuals;
-  for (std::size_t first = 0; first < table.exits.size(); first += table.members) {
-    std::array<double, 2> sum{0, 0}, known{0, 0};
-    const auto side = [&](std::size_t m) { return std::binary_search(part.begin(), part.end(), m) ? 0U : 1U; };
-    for (std::size_t m = 0; m < table.members; ++m) {
-      if (std::isnan(table.exits[first + m])) continue;
-      sum[side(m)] += table.exits[first + m];
-      ++known[side(m)];
-    }
-    if (known[0] == 0 || known[1] == 0) continue;
-    distances.push_back(sum[0] / known[0] - sum[1] / known[1]);
-    for (std::size_t m = 0; m < table.members; ++m) {
-      const std::size_t own = side(m);
-      if (!std::isnan(table.exits[first + m]) && known[own] > 1)
-        residuals.push_back(table.exits[first + m] - sum[own] / known[own]);
-    }
-  }
-  if (distances.empty()) return false;
-  std::vector<double> sorted = distances;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  for (double& distance : distances) distance -= *middle;
-  return median_magnitude(distances) > times * median_magnitude(residuals);
-}
-
 /// True where more of the operations that all members leave within a moment end on one of two lanes only, or at another
 /// time on the other, than lost records explain: a communicator's operations end on all of its members.
 bool disagree(const Lane& a, const Lane& b, Nanoseconds far_ns) {
@@ -307,14 +254,14 @@ class Grouper {
           table.exits.push_back(nearest_exit(lanes_[l], symbol, operation.exit_ns, reach_ns));
       }
     }
-    for (std::size_t column = 1; column < group.size(); ++column) remove_trend(table, column, times);
+    remove_trends(table, times);
     return table;
   }
 
   /// Communicators that a third one holds in step agree by chance, above all over few operations; but they do not leave
   /// as one.
   void part_companions(std::size_t& next_group) {
-    constexpr std::size_t fewest_operations = 8, most_members = 128;
+    constexpr std::size_t fewest_operations = 4, most_members = 128;
     for (auto& [group, left] : groups()) {
       while (left.size() > 2 && left.size() <= most_members) {
         const ExitTable table = exits_of(left);
@@ -586,6 +533,10 @@ LaneRoles group_lanes(std::span<const SampledOperation> samples, const RoughCloc
 
 LaneRoles group_category_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks,
                                const GivenNames& names) {
+  const auto is_category = [](const SampledOperation& operation) {
+    return operation.lane >= first_category_lane && !names_communicator(operation.lane);
+  };
+  if (std::none_of(samples.begin(), samples.end(), is_category)) return {};
   std::vector<Lane> lanes = make_lanes(samples, clocks, first_category_lane, first_named_key, true);
   for (Lane& lane : lanes) {
     const auto named = names.find({lane.trace_rank, lane.lane});

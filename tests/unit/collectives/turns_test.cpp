@@ -210,6 +210,19 @@ TEST(Categories, AreBroughtTogetherByWhatTheyDoNotByTheirNumbers) {
   }
 }
 
+TEST(Categories, ThatOthersHoldInStepAreNotBroughtTogether) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    SharedStreams job = seed % 2 == 0 ? Simulation(seed).run_side_by_side(16) : Simulation(seed).run_in_step(16);
+    std::mt19937_64 random(seed);
+    std::erase_if(job.operations, [&](const SampledOperation&) { return random() % 50 == 0; });
+    const auto members_of_lane = tell_by_categories(job);
+    std::map<std::uint64_t, std::set<std::int32_t>> members_of_key;
+    for (const auto& [lane, role] : group_category_lanes(job.operations, one_clock(job.operations), {}))
+      EXPECT_EQ(members_of_key.try_emplace(role.key, members_of_lane.at(lane)).first->second, members_of_lane.at(lane));
+  }
+}
+
 TEST(Categories, OfNamesThatBothTraceRanksUseAreNotBroughtTogether) {
   // Two lanes that always leave together are one communicator, unless the program calls them differently and either
   // rank has the other's name, too. A name that one rank alone uses, as one that holds its number, tells nothing.

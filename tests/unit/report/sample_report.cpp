@@ -117,6 +117,7 @@ JobReport small_report() {
                            "the file is not an SQLite database, so nothing can be read; export it again"});
   add_clock(report);
   report.communicators = {{.name = "0x1f2e3d4c5b6a7988",
+                           .given_name = {},
                            .key = 0x1f2e3d4c5b6a7988,
                            .trace_ranks = {0, 1, 2, 3},
                            .size = 5,
@@ -126,6 +127,7 @@ JobReport small_report() {
                            .unmatched_arrivals = 2,
                            .evidence = Evidence::nccl_payload},
                           {.name = "inferred-0",
+                           .given_name = {},
                            .key = 7,
                            .trace_ranks = {0, 2},
                            .size = 2,
@@ -202,7 +204,7 @@ JobReport large_report(int count) {
     session.uncertainty_ns = i;
     report.inputs[i].status = InputStatus::degraded;
     report.communicators.push_back(
-        {.name = fmt::format("inferred-{}", i), .trace_ranks = {i}, .size = 2, .instances = i});
+        {.name = fmt::format("inferred-{}", i), .given_name = {}, .trace_ranks = {i}, .size = 2, .instances = i});
     report.stragglers.emplace_back();
     report.stragglers.back().trace_rank = i;
     report.stragglers.back().delay_cost_ns = i * ms;
