@@ -133,8 +133,8 @@ TEST(Matching, CategoriesTellCommunicatorsOnOneStreamApart) {
                                              synth::CommunicatorNames::group};
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const Change named = names(styles[seed % 3]);
-    // Of communicators with half a dozen operations a part may stay alone.
-    expect_matched(0.985, seed, {steps(6), pick(shapes, seed), shared_stream, only_categories, named});
+    // Where members of few operations do not leave as one beyond doubt, a part of them stays alone.
+    expect_matched(0.88, seed, {steps(6), pick(shapes, seed), shared_stream, only_categories, named});
     expect_matched(0.98, seed, {steps(8), pick(shapes, seed), shared_stream, only_categories, named, losses});
   }
   // Exchanges of two whose calls were lost are left alone.
@@ -209,7 +209,7 @@ TEST(Matching, WithoutPayloadCommunicatorsThatShareAStreamAreRatherWithheldThanM
       {0.9, 64, all_of({one_host, tensor(2), pipeline(2), steps(16), layers(2), drift(2), compute_stream, losses})},
       {0.5, 49, all_of({one_host, tensor(2), fully_sharded, steps(6), shared_stream, losses})},
       {0.85, 69, all_of({tensor(2), pipeline(2), experts, steps(6), drift(50), compute_stream, losses})},
-      {0.9, 5, all_of({tensor(2), pipeline(2), steps(12), shared_stream})}};
+      {0.9, 5, all_of({tensor(2), pipeline(2), steps(6), shared_stream})}};
   for (const Case& one : cases) expect_matched(one.least_share, one.seed, {without_payload, one.shape});
 }
 
