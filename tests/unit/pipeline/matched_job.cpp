@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -15,6 +16,8 @@
 #include "nsys_explain/synth/exports.hpp"
 #include "pipeline/cross_rank.hpp"
 #include "pipeline/job_clock.hpp"
+#include "pipeline/local_traces.hpp"
+#include "pipeline/memory_budget.hpp"
 #include "pipeline/trace_records.hpp"
 
 namespace nsys_explain::pipeline::testing {
@@ -52,11 +55,12 @@ MatchedJob match_exports(const std::string& directory) {
   const auto communicator = exchange::Communicator::serial();
   const UserOptions options;
   TraceRecords records({});
+  MemoryBudget memory(std::nullopt);
   const auto discovery = ingest::merge_discoveries({{"here", ingest::discover({directory})}});
   std::vector<LocalTrace> traces;
   for (const ingest::AssignedTrace& assigned : discovery.traces) {
     Progress progress(1, assigned.bytes, nullptr);
-    for (LocalTrace& trace : read_local_traces({assigned}, {options, records}, progress)) {
+    for (LocalTrace& trace : read_local_traces({assigned}, {options, records, memory}, progress)) {
       if (!trace.facts.analysed) throw std::runtime_error(trace.facts.input.message);
       traces.push_back(std::move(trace));
     }
