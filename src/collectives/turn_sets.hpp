@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -57,8 +58,8 @@ void for_each_nearest(const std::vector<TurnOperation>& own, const std::vector<T
   }
 }
 
-/// Tensor groups are adjacent. `lanes` by trace rank.
-void add_nearest_neighbours(std::vector<TurnLane>& lanes);
+/// By trace rank, then lane.
+std::vector<TurnLane> make_turn_lanes(std::span<const SampledOperation> operations, const RoughClocks& clocks);
 
 /// What a lane's rough clock lacks.
 struct FineClock {

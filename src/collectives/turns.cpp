@@ -374,33 +374,6 @@ class TurnFinder {
   std::vector<std::vector<LaneSet>> sets_of_lane_;
 };
 
-std::vector<TurnLane> make_turn_lanes(std::span<const SampledOperation> operations, const RoughClocks& clocks) {
-  std::map<std::pair<std::int32_t, std::uint64_t>, TurnLane> by_key;
-  for (const SampledOperation& operation : operations) {
-    TurnLane& lane = by_key[{operation.trace_rank, operation.lane}];
-    lane.trace_rank = operation.trace_rank;
-    lane.component = clocks.component_of(operation.session);
-    TurnOperation& added = lane.operations[operation.symbol].emplace_back();
-    added.enter_ns = clocks.to_common(operation.session, operation.enter_ns);
-    added.exit_ns = clocks.to_common(operation.session, operation.exit_ns);
-    added.index = operation.index;
-    added.operation = operation.operation;
-    lane.first_exit_ns = std::min(lane.first_exit_ns, added.exit_ns);
-    lane.last_exit_ns = std::max(lane.last_exit_ns, added.exit_ns);
-  }
-  std::vector<TurnLane> lanes;
-  for (auto& [key, lane] : by_key) lanes.push_back(std::move(lane));
-  for (std::size_t l = 0; l < lanes.size(); ++l) {
-    for (auto& [symbol, of_symbol] : lanes[l].operations) {
-      std::sort(of_symbol.begin(), of_symbol.end(), [](const TurnOperation& a, const TurnOperation& b) {
-        return std::tie(a.exit_ns, a.index) < std::tie(b.exit_ns, b.index);
-      });
-    }
-  }
-  add_nearest_neighbours(lanes);
-  return lanes;
-}
-
 }  // namespace
 
 std::vector<OperationKey> share_out_turns(std::span<const SampledOperation> operations, const RoughClocks& clocks,

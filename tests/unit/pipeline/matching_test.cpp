@@ -152,6 +152,7 @@ TEST(Matching, OfCommunicatorsThatDoTheSameNoneIsMixedUp) {
   // Gathers of two kinds of communicators, which members leave when they like; exchanges in pairs.
   expect_matched(0.97, 570, 3, {steps(6), shared_stream, losses, tensor(2), sequence_parallel, fully_sharded});
   expect_matched(0.98, 3, 3, {steps(6), shared_stream, losses, tensor(2), pipeline(2)});
+  expect_matched(0.99, 3, {steps(6), shared_stream, losses, tensor(2), pipeline(2)});
   expect_matched(0.9, 588, 3, {steps(6), shared_stream, losses, pipeline(4)});
 }
 
@@ -185,6 +186,9 @@ TEST(Matching, WithoutPayloadStreamsThatHoldEachOtherInStepAreNotMixedUp) {
       {0.35, all_of({tensor(2), sequence_parallel, fully_sharded})}};
   for (const auto& [least_share, shape] : shapes)
     expect_matched(least_share, 3, 2, {without_payload, steps(8), shared_stream, shape});
+  // Most seeds reach more than the worst of them.
+  expect_matched(0.99, 4, {without_payload, steps(8), shared_stream, experts, tensor(2)});
+  expect_matched(0.99, 4, {without_payload, steps(8), shared_stream, tensor(2), fully_sharded});
 }
 
 TEST(Matching, WithoutPayloadWhatAlwaysFollowsIsNotWhatItFollows) {
