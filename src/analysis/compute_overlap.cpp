@@ -18,25 +18,30 @@ std::vector<Nanoseconds> compute_within(const RankEvents& events, std::span<cons
                      [&](std::size_t a, std::size_t b) { return intervals[a].start_ns < intervals[b].start_ns; });
   std::vector<std::size_t> open;  // intervals that compute may still come to lie in
   std::size_t next = 0;
-  const auto take = [&](const Interval& compute) {
+  // `resumed_ns`: when kernels run again, where compute begins with a pause.
+  const auto take = [&](const Interval& compute, Nanoseconds resumed_ns) {
     for (; next < order.size() && intervals[order[next]].start_ns < compute.end_ns; ++next) open.push_back(order[next]);
     for (const std::size_t i : open) {
+      if (intervals[i].end_ns <= resumed_ns) continue;
       const Nanoseconds from_ns = std::max(intervals[i].start_ns, compute.start_ns);
       overlaps_ns[i] += std::max<Nanoseconds>(0, std::min(intervals[i].end_ns, compute.end_ns) - from_ns);
     }
     std::erase_if(open, [&](std::size_t i) { return intervals[i].end_ns <= compute.end_ns; });
   };
   std::optional<Interval> busy;
+  Nanoseconds resumed_ns = 0;
   for (const Kernel& kernel : events.device.kernels) {
     if (events.is_communication(kernel)) continue;
-    if (busy && kernel.start_ns <= busy->end_ns + longest_pause_ns) {
+    if (busy && kernel.start_ns <= busy->end_ns) {
       busy->end_ns = std::max(busy->end_ns, kernel.end_ns);
       continue;
     }
-    if (busy) take(*busy);
-    busy = Interval{kernel.start_ns, kernel.end_ns};
+    if (busy) take(*busy, resumed_ns);
+    const bool went_on = busy && kernel.start_ns <= busy->end_ns + longest_pause_ns;
+    busy = Interval{went_on ? busy->end_ns : kernel.start_ns, kernel.end_ns};
+    resumed_ns = kernel.start_ns;
   }
-  if (busy) take(*busy);
+  if (busy) take(*busy, resumed_ns);
   return overlaps_ns;
 }
 

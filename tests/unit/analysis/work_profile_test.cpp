@@ -230,6 +230,25 @@ TEST(WorkProfile, PartsAddUpToTheWorkOfRandomRanks) {
   }
 }
 
+TEST(WorkProfile, ComputeThatResumesAtTheEndOfAShortCollectiveHadWaitedForIt) {
+  RankFixture rank;
+  rank.kernel("a", 0, 100 * us, 200 * us);
+  rank.kernel("nccl", 10 * us, 201 * us, 220 * us);
+  rank.kernel("b", 20 * us, 221 * us, 300 * us);
+  rank.kernel("nccl", 30 * us, 250 * us, 340 * us);  // beside b until 300, a pause, and c until 335
+  rank.kernel("c", 40 * us, 320 * us, 335 * us);
+  rank.kernel("d", 50 * us, 341 * us, 400 * us);
+  const RankEvents events = rank.events();
+  std::vector<Arrival> arrivals(2);
+  arrivals[0].enter_ns = 201 * us;
+  arrivals[0].exit_ns = 220 * us;
+  arrivals[1].enter_ns = 250 * us;
+  arrivals[1].exit_ns = 340 * us;
+  const std::vector<WorkProfile> profiles = profile_work(events, arrivals);
+  EXPECT_EQ(profiles[0].compute_beside_ns, 0);
+  EXPECT_EQ(profiles[1].compute_beside_ns, 85 * us);
+}
+
 TEST(WorkProfile, ACollectiveThatQueuedWasReadyOnceItWasLaunchedAndTheKernelsBeforeItWereDone) {
   RankFixture rank;
   rank.kernel("a", 0, 100 * us, 300 * us);
