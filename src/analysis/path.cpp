@@ -34,18 +34,18 @@ std::uint32_t place_of(std::uint64_t key, std::span<const PathCommunicator> comm
 /// What starts within this time of something else started, or was let go by its end, at that moment.
 constexpr Nanoseconds moment_ns = 20'000;
 
-/// Whether arrivals had queued behind a collective beside which compute went on: their enter then says nothing about
-/// when they were ready.
+/// Whether arrivals had queued behind a collective beside which compute went on, be it while that one queued itself:
+/// their enter then says nothing about when they were ready.
 class Queue {
  public:
   Queue(const Path& path, std::span<const WorkProfile> profiles) {
     for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
       const PathArrival& arrival = path.arrivals[i];
-      const Nanoseconds compute_after_enter_ns = Nanoseconds{profiles[i].compute_beside_ns} - profiles[i].queued_ns;
-      if (!arrival.blocking || arrival.beside_compute || compute_after_enter_ns > moment_ns)
-        exits_.push_back(arrival.exit_ns);
+      const Nanoseconds before_enter_ns = held_up(arrival) ? 0 : Nanoseconds{profiles[i].queued_ns};
+      const Nanoseconds compute_beside_ns = Nanoseconds{profiles[i].compute_beside_ns} - before_enter_ns;
+      if (arrival.blocking && !arrival.beside_compute && compute_beside_ns <= moment_ns) continue;
+      exits_.insert(std::upper_bound(exits_.begin(), exits_.end(), arrival.exit_ns), arrival.exit_ns);
     }
-    std::sort(exits_.begin(), exits_.end());
   }
 
   bool held_up(const PathArrival& arrival) const {
@@ -54,7 +54,7 @@ class Queue {
   }
 
  private:
-  std::vector<Nanoseconds> exits_;
+  std::vector<Nanoseconds> exits_;  ///< of the collectives with compute beside them, ascending
 };
 
 /// When compute stood still for a collective, which is no work: by end. It may have gone on beside the collective

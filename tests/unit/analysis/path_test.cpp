@@ -107,6 +107,17 @@ TEST(Path, OneThatQueuedBehindAnotherWasReadyWhenTheKernelsBeforeItWereDone) {
   EXPECT_EQ(work_us(path), (std::vector<Nanoseconds>{no_time, 2000, 2000, 5000}));
 }
 
+TEST(Path, QueuesAreFollowedToTheirHead) {
+  // The second waits for a late member from 3 ms on, with compute beside it until 7 ms. The third was ready at 5 ms and
+  // queued behind it, the fourth at 7 ms and queued behind both: the third never had compute beside it once it began.
+  const Path early = path_of_told({{0, 1000},
+                                   {3000, 9000, 2, true, true, 0, 4000},
+                                   {9001, 10000, 2, true, true, 4001, 2000},
+                                   {10001, 11000, 2, true, true, 3001, 0},
+                                   {12000, 13000}});
+  EXPECT_EQ(work_us(early), (std::vector<Nanoseconds>{no_time, 2000, 2000, 2000, 1000}));
+}
+
 TEST(Path, WorkIsTheSameWhetherItsCollectiveQueuedOrThoseBeforeItWereOver) {
   // Backward of `first` and `second`, a gradient all-reduce after each, the optimizer after `tail`. One rank is early:
   // compute goes on beside the first all-reduce, then waits for the late one, and the second queues behind it. The late
