@@ -44,9 +44,20 @@ std::vector<KernelTotals> totals_by_rank(const Table& table, std::span<const std
   return by_rank;
 }
 
+/// The middle value; of an even number the larger of the two in the middle.
+std::int64_t upper_median(Times values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Of two members of a stage, or two other stages, either may be the odd one: a stage itself is taken for the shorter,
+/// what is usual for others for the longer, so that nobody looks overfull for what is odd elsewhere.
+enum class Taken : std::uint8_t { itself, usual };
+
 /// Of all stages, one row of bins each: the median member's time, on a GPU of usual speed.
 Times stage_rows(const KernelTime& time, std::span<const GpuSpeed> speeds,
-                 const std::map<std::string, std::vector<std::size_t>>& members, bool shared_only) {
+                 const std::map<std::string, std::vector<std::size_t>>& members, bool shared_only, Taken taken) {
   Times rows;
   for (const auto& [stage, ranks] : members) {
     for (std::size_t b = 0; b < time.bins; ++b) {
@@ -58,7 +69,9 @@ Times stage_rows(const KernelTime& time, std::span<const GpuSpeed> speeds,
         const double part = shared_only ? time.shared[r] : 1;
         known.push_back(static_cast<std::int64_t>(static_cast<double>(kernel_ns) * part * usual_speed));
       }
-      rows.push_back(known.empty() ? 0 : lower_median(std::move(known)));
+      rows.push_back(known.empty()            ? 0
+                     : taken == Taken::itself ? lower_median(std::move(known))
+                                              : upper_median(std::move(known)));
     }
   }
   return rows;
@@ -87,14 +100,14 @@ struct AgainstOthers {
   Nanoseconds more_ns = 0;                ///< likewise, of the differences
 };
 
-AgainstOthers against_others(const Times& rows, std::size_t row, std::size_t bins) {
+AgainstOthers against_others(const Times& rows, const Times& usual_rows, std::size_t row, std::size_t bins) {
   Times own, others, more;
   for (std::size_t b = 0; b < bins; ++b) {
     Times of_bin;
     for (std::size_t r = 0; r < rows.size() / bins; ++r)
-      if (r != row) of_bin.push_back(rows[r * bins + b]);
+      if (r != row) of_bin.push_back(usual_rows[r * bins + b]);
     own.push_back(rows[row * bins + b]);
-    others.push_back(lower_median(std::move(of_bin)));
+    others.push_back(upper_median(std::move(of_bin)));
     more.push_back(own.back() - others.back());
   }
   return {lower_median(std::move(own)), lower_median(std::move(others)), lower_median(std::move(more))};
@@ -124,15 +137,20 @@ std::vector<StageBalance> compare_stages(const KernelTime& time, std::span<const
                                          const Grouping& stages) {
   const auto members = members_by_stage(stages);
   if (members.size() < 2) return {};
-  Times whole = stage_rows(time, speeds, members, false), shared = stage_rows(time, speeds, members, true);
-  const std::size_t bins = keep_known_bins({&whole, &shared}, members.size(), time.bins);
+  const auto rows_of = [&](bool shared_only, Taken taken) {
+    return stage_rows(time, speeds, members, shared_only, taken);
+  };
+  Times whole = rows_of(false, Taken::itself), shared = rows_of(true, Taken::itself);
+  Times usual_whole = rows_of(false, Taken::usual), usual_shared = rows_of(true, Taken::usual);
+  const std::size_t bins = keep_known_bins({&whole, &shared, &usual_whole, &usual_shared}, members.size(), time.bins);
   if (bins == 0) return {};
   const std::vector<double> p_whole = caused_wait_p_values(whole, members.size(), bins);
   const std::vector<double> p_shared = caused_wait_p_values(shared, members.size(), bins);
   std::vector<StageBalance> balances;
   for (const auto& [stage, ranks] : members) {
     const std::size_t row = balances.size();
-    const AgainstOthers of_whole = against_others(whole, row, bins), of_shared = against_others(shared, row, bins);
+    const AgainstOthers of_whole = against_others(whole, usual_whole, row, bins);
+    const AgainstOthers of_shared = against_others(shared, usual_shared, row, bins);
     StageBalance& balance = balances.emplace_back();
     balance.stage = stage;
     balance.ranks = ranks;

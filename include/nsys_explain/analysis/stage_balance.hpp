@@ -32,8 +32,8 @@ struct KernelTime {
   std::vector<double> shared;           ///< shared_kernel_shares
 };
 
-/// One stage against the median of the others; times are those of its median member in its median bin, without what a
-/// slow GPU adds.
+/// One stage against the median of the others (of an even number the longer of the two in the middle); times are those
+/// of its median member in its median bin, without what a slow GPU adds.
 struct StageBalance {
   std::string stage;
   std::vector<std::size_t> ranks;
