@@ -50,8 +50,8 @@ void leave_out_explained(const SlowRanks& slow_ranks, std::span<const Place> pla
   for (const auto& entry : slow_ranks) {
     const std::vector<std::size_t> late = late_with(*entry.first, delays).ranks;
     std::erase_if(likes, [&](std::size_t p) {
-      return places[p].level == Level::gpu &&
-             std::find(late.begin(), late.end(), places[p].ranks.front()) != late.end();
+      const std::vector<std::size_t>& ranks = places[p].ranks;
+      return std::find_first_of(ranks.begin(), ranks.end(), late.begin(), late.end()) != ranks.end();
     });
   }
 }

@@ -24,7 +24,7 @@ using SlowRanks = std::map<const SlowRank*, double>;
 /// tested together.
 SlowRanks proven_slow_ranks(const JobDelays& delays, double limit);
 
-/// Leaves out GPUs whose lateness is a slow trace rank's, so that they hide no other culprit.
+/// Leaves out places with a GPU whose lateness is a slow trace rank's: they neither hide another culprit nor are one.
 void leave_out_explained(const SlowRanks& slow_ranks, std::span<const Place> places, const JobDelays& delays,
                          std::vector<std::size_t>& likes);
 

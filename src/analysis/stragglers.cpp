@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -99,9 +100,7 @@ void add_proof(const Place& place, const JobDelays& delays, Straggler& straggler
 /// A slow trace rank with what its transfers cost: its own delays, and those of all that are late by them.
 Straggler describe_slow_rank(const SlowRank& slow, double p_value, std::span<const RankSummary> ranks,
                              const Totals& totals, const JobDelays& delays) {
-  const Place itself{Level::gpu, "", {slow.rank}, {}};
-  Straggler culprit = describe(itself, p_value, ranks, totals);
-  add_proof(itself, delays, culprit);
+  Straggler culprit = describe({Level::gpu, "", {slow.rank}, {}}, p_value, ranks, totals);
   const Place late = late_with(slow, delays);
   std::vector<std::int32_t> others;
   for (const std::size_t r : std::span(late.ranks).subspan(1)) {
@@ -131,8 +130,10 @@ std::vector<Straggler> describe_culprits(std::span<const std::size_t> needed, st
     culprits.push_back(describe(places[p], p_values[p], ranks, totals));
     add_proof(places[p], delays, culprits.back());
   }
-  for (const auto& [slow, p_value] : slow_ranks)
+  for (const auto& [slow, p_value] : slow_ranks) {
     culprits.push_back(describe_slow_rank(*slow, p_value, ranks, totals, delays));
+    add_proof({Level::gpu, "", {slow->rank}, {}}, delays, culprits.back());
+  }
   return culprits;
 }
 
@@ -153,9 +154,13 @@ std::vector<SuspectedStraggler> find_unproven(std::span<const RankSummary> ranks
                                               std::span<const Straggler> named, const JobDelays& delays,
                                               const StragglerCriteria& criteria) {
   std::vector<SuspectedStraggler> unproven;
+  std::set<const SlowRank*> slow_ranks;  // behind one or several places
   for (const std::size_t p : explaining_places(places, probabilities.likely, delays)) {
     SuspectedStraggler one;
-    one.late = describe(places[p], probabilities.likely[p], ranks, totals);
+    const SlowRank* const slow = slow_rank_behind(places[p], delays);
+    if (slow != nullptr && !slow_ranks.insert(slow).second) continue;
+    one.late = slow != nullptr ? describe_slow_rank(*slow, probabilities.likely[p], ranks, totals, delays)
+                               : describe(places[p], probabilities.likely[p], ranks, totals);
     one.verdict_p_value = probabilities.limit[p];
     if (!is_new(one, named) || one.late.cost_share < criteria.suspect_cost_share) continue;
     // The logarithm of the bound is a sum over independent bins, each of equally many steps.

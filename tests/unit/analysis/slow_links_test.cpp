@@ -202,6 +202,37 @@ TEST(SlowLinks, CleanJobsNameNothing) {
   }
 }
 
+TEST(SlowLinks, TransfersTooShortToTellSpeakNeitherForNorAgainst) {
+  // The slow rank's tensor group exchanges mostly in all-gathers of 20 us, of which 20 more are within what ends of
+  // all-gathers differ by anyway. Its few all-reduces, and its data group, tell.
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    SimulatedGroups job{4, 2, 1};
+    job.slow = [](const auto& members) { return has(members, 5) ? 2.0 : 1.0; };
+    std::vector<TransferGroup> all = job.groups(seed);
+    Random random(seed);
+    for (const std::int32_t first : {0, 4}) {
+      TransferGroup gathers;
+      for (std::int32_t rank = first; rank < first + 4; ++rank) gathers.trace_ranks.push_back(rank);
+      gathers.operation = Operation::all_gather;
+      gathers.size_class = 160;
+      gathers.uncertainty_ns = 1000;
+      for (int i = 0; i < 4000; ++i) {
+        const double time = 20'000 * job.slow(gathers.trace_ranks) * (1 + 0.02 * random.normal());
+        ++gathers.instances;
+        gathers.bytes += 1 << 20;
+        gathers.transfer_ns += static_cast<Nanoseconds>(time);
+        gathers.bus_bandwidth.add(static_cast<double>(1 << 20) / time);
+      }
+      all.push_back(std::move(gathers));
+    }
+    const std::vector<SlowLink> links =
+        find_slow_links(all, std::vector<std::string>(all.size(), "c"), job.nodes(), job.hosts());
+    ASSERT_EQ(links.size(), 1u) << seed;
+    EXPECT_EQ(links[0].place, LinkPlace::rank) << seed;
+    EXPECT_EQ(links[0].trace_ranks, std::vector<std::int32_t>{5}) << seed;
+  }
+}
+
 TEST(SlowLinks, SlowGroupsOfAnotherKindAreNotCompared) {
   // Groups between nodes are four times slower than groups within, and no fault.
   SimulatedGroups job{2, 4, 2};
