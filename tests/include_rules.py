@@ -20,7 +20,7 @@ ALLOWED = {
     "clock": {"modules": ("model",), "libraries": ("fmt",)},
     "collectives": {"modules": ("model",), "libraries": ("fmt",)},
     "analysis": {"modules": ("model",), "libraries": ("fmt",)},
-    "store": {"modules": ("model",), "libraries": ("hdf5", "fmt", "posix")},
+    "store": {"modules": ("model",), "libraries": ("hdf5", "zlib", "fmt", "posix")},
     "report": {"modules": ("model",), "libraries": ("fmt", "json", "posix")},
     "synth": {"modules": ("model",), "libraries": ("sqlite", "fmt", "json", "posix")},
     "pipeline": {

@@ -7,6 +7,7 @@
 
 #include "cross_rank.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
+#include "slabs.hpp"
 #include "tables.hpp"
 
 namespace nsys_explain::pipeline {
@@ -24,5 +25,38 @@ struct InstanceRound {
 void gather_instances(const exchange::Communicator& communicator, const CrossRank& cross,
                       std::span<const std::int64_t> first_instance,
                       const std::function<void(const InstanceRound&)>& use);
+
+/// What a tool rank owns of the tables of instances and of arrivals: consecutive rows of each, because owners hold
+/// consecutive units in rank order.
+class InstanceRows {
+ public:
+  /// Collective.
+  InstanceRows(const exchange::Communicator& communicator, const CrossRank& cross,
+               std::vector<std::int64_t> first_instance);
+
+  std::int64_t instances_in_all() const { return instances_.in_all; }
+  std::int64_t arrivals_in_all() const { return arrivals_.in_all; }
+
+  /// Those of rows [first, end) that are owned here; `first` never lies before the last `end`.
+  std::vector<RowRun> take_instances(std::int64_t first, std::int64_t end);
+  std::vector<RowRun> take_arrivals(std::int64_t first, std::int64_t end);
+
+ private:
+  /// The owned rows of a table, and which of them comes next.
+  struct Cursor {
+    std::int64_t row = 0, end = 0;  ///< of the whole table
+    std::int64_t in_all = 0;
+    std::size_t block = 0, instance = 0;
+    std::int32_t arrival = 0;
+  };
+  /// Collective: `cursor.end` holds the number of own rows.
+  static void place(const exchange::Communicator& communicator, Cursor& cursor);
+  const MatchedBlock& next_block(Cursor& cursor) const;
+  std::int64_t number_of(const MatchedBlock& block, const Instance& instance) const;
+
+  const CrossRank& cross_;
+  std::vector<std::int64_t> first_instance_;
+  Cursor instances_, arrivals_;
+};
 
 }  // namespace nsys_explain::pipeline

@@ -14,6 +14,7 @@
 #include "nsys_explain/report/report.hpp"
 #include "nsys_explain/store/store_writer.hpp"
 #include "rank_tables.hpp"
+#include "slabs.hpp"
 #include "tables.hpp"
 #include "unfinished_run.hpp"
 
@@ -47,6 +48,10 @@ class TableSinks {
   void append(const Table& chunk) {
     store_.append(chunk);
     write_csv_rows(chunk);
+  }
+  void append(const Slab& slab) {
+    store_.append(slab.rows);
+    if (csv_) files_[slab.rows.table] << slab.csv;
   }
   void write(const Table& table) {
     store_.write(table);
@@ -84,26 +89,22 @@ TableExtent extent_without_texts(const TableSchema& schema, std::int64_t rows) {
 }
 
 void write_instances(const exchange::Communicator& communicator, const JobReport& report, const CrossRank& cross,
-                     TableSinks* sinks) {
-  const std::vector<std::int64_t> first_instance = first_instances(report);
-  std::vector<std::int64_t> rows(2, 0);
-  for (const MatchedBlock& block : cross.blocks) {
-    rows[0] += std::ssize(block.instances);
-    for (const Instance& instance : block.instances) rows[1] += instance.arrivals;
-  }
-  rows = communicator.sum(rows);
+                     bool with_csv, TableSinks* sinks) {
+  InstanceRows instances(communicator, cross, first_instances(report));
+  const TableExtent extent = extent_without_texts(instances_schema(), instances.instances_in_all());
+  const TableExtent arrivals_extent = extent_without_texts(arrivals_schema(), instances.arrivals_in_all());
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
-    sinks->create(instances_schema(), extent_without_texts(instances_schema(), rows[0]));
-    sinks->create(arrivals_schema(), extent_without_texts(arrivals_schema(), rows[1]));
+    sinks->create(instances_schema(), extent);
+    sinks->create(arrivals_schema(), arrivals_extent);
   });
-  gather_instances(communicator, cross, first_instance, [&](const InstanceRound& round) {
-    exchange::run_agreed(communicator, "writing results", [&] {
-      if (sinks == nullptr) return;
-      sinks->append(instances_chunk(round.instances, cross.communicators, first_instance));
-      sinks->append(arrivals_chunk(round.arrivals));
-    });
-  });
+  const auto write = [&](const Slab& slab) { sinks->append(slab); };
+  write_by_slabs(
+      communicator, extent, with_csv, [&](auto first, auto end) { return instances.take_instances(first, end); },
+      write);
+  write_by_slabs(
+      communicator, arrivals_extent, with_csv,
+      [&](auto first, auto end) { return instances.take_arrivals(first, end); }, write);
 }
 
 void write_steps(const exchange::Communicator& communicator, const JobReport& report, const std::vector<StepRow>& rows,
@@ -133,47 +134,37 @@ void write_steps(const exchange::Communicator& communicator, const JobReport& re
   }
 }
 
-/// Adds what report.html may show of the rows of some trace ranks.
-void keep_first_rows(const Table& rows, Table& first_rows) {
-  const std::size_t most = report::most_shown_rows(rows.schema);
-  const auto& trace_ranks = column<std::int64_t>(rows, "trace_rank");
-  std::vector<std::size_t> kept;
-  std::size_t taken = 0;
-  for (std::size_t r = 0; r < trace_ranks.size(); ++r) {
-    taken = r > 0 && trace_ranks[r] == trace_ranks[r - 1] ? taken + 1 : 1;
-    if (taken <= most) kept.push_back(r);
-  }
-  append_rows(first_rows, rows, kept);
-}
-
 /// Collective: the tables of the report, the long ones from where they are. Returns what report.html needs of those.
 std::map<std::string, report::LongTable> write_tables(const exchange::Communicator& communicator,
                                                       const JobReport& report, std::vector<LocalTrace>& local_traces,
-                                                      TableSinks* sinks) {
-  const std::map<std::string, TableExtent> extents = measure_long_tables(communicator, local_traces);
+                                                      bool with_csv, TableSinks* sinks) {
+  std::vector<std::int32_t> trace_ranks;
+  for (const TraceRankIdentity& identity : report.trace_ranks) trace_ranks.push_back(identity.trace_rank);
+  const std::map<std::string, LongRows> long_rows = measure_long_tables(communicator, trace_ranks, local_traces);
   std::map<std::string, report::LongTable> long_tables;
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
     for (const Table& table : report.tables) {
-      const auto of_long = extents.find(table.schema.name);
-      if (of_long == extents.end()) {
+      const auto rows = long_rows.find(table.schema.name);
+      if (rows == long_rows.end()) {
         sinks->write(table);
       } else {
-        sinks->create(table.schema, of_long->second);
-        long_tables.emplace(table.schema.name, report::LongTable{make_table(table.schema), of_long->second.rows});
+        sinks->create(table.schema, rows->second.extent);
+        long_tables.emplace(table.schema.name, report::LongTable{make_table(table.schema), rows->second.extent.rows});
       }
     }
   });
-  std::vector<std::int32_t> trace_ranks;
-  for (const TraceRankIdentity& identity : report.trace_ranks) trace_ranks.push_back(identity.trace_rank);
-  gather_long_tables(communicator, trace_ranks, local_traces, [&](const std::vector<Table>& tables) {
-    exchange::run_agreed(communicator, "writing results", [&] {
-      for (const Table& table : tables) {
-        sinks->append(table);
-        keep_first_rows(table, long_tables.at(table.schema.name).first_rows);
-      }
-    });
+  std::vector<Table> first_rows = gather_first_rows(communicator, trace_ranks, local_traces, report::most_shown_rows);
+  exchange::run_agreed(communicator, "writing results", [&] {
+    for (Table& rows : first_rows) long_tables.at(rows.schema.name).first_rows = std::move(rows);
   });
+  for (const auto& entry : long_rows) {
+    const LongRows& rows = entry.second;
+    write_by_slabs(
+        communicator, rows.extent, with_csv,
+        [&](auto first, auto end) { return take_long_rows(entry.first, rows, first, end, local_traces); },
+        [&](const Slab& slab) { sinks->append(slab); });
+  }
   return long_tables;
 }
 
@@ -285,10 +276,10 @@ void write_results(const exchange::Communicator& communicator, const JobSpecific
   exchange::run_agreed(communicator, "writing results", [&] {
     if (directory != nullptr) sinks = std::make_unique<TableSinks>(*directory, job.write_csv);
   });
-  write_instances(communicator, report, cross, sinks.get());
+  write_instances(communicator, report, cross, job.write_csv, sinks.get());
   if (report.delay.steps > 0) write_steps(communicator, report, step_rows, sinks.get());
   const std::map<std::string, report::LongTable> long_tables =
-      write_tables(communicator, report, local_traces, sinks.get());
+      write_tables(communicator, report, local_traces, job.write_csv, sinks.get());
   exchange::run_agreed(communicator, "writing results", [&] {
     if (directory == nullptr) return;
     sinks->store().set_attribute("/", "epoch_utc_ns", report.epoch_utc_ns);

@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -42,6 +43,13 @@ struct RankTables {
   }
 };
 
+/// Moves rows of a table of a trace rank to the end of the joined one.
+void append_rows_of(std::int32_t trace_rank, Table& rows, std::size_t first, std::size_t count, Table& joined) {
+  auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
+  ranks.insert(ranks.end(), count, trace_rank);
+  move_rows(rows, first, count, joined, 1);
+}
+
 /// Tables of one name below each other.
 class TableJoin {
  public:
@@ -50,25 +58,13 @@ class TableJoin {
     for (Table& table : rank.tables) {
       const auto [entry, is_new] = position_.emplace(table.schema.name, joined_.size());
       if (is_new) joined_.push_back(make_table(with_trace_rank(table.schema)));
-      append_rows(joined_[entry->second], rank.trace_rank, std::exchange(table, {}));
+      append_rows_of(rank.trace_rank, table, 0, table.row_count(), joined_[entry->second]);
+      table = {};
     }
   }
   std::vector<Table> tables() && { return std::move(joined_); }
 
  private:
-  static void append_rows(Table& joined, std::int32_t trace_rank, Table rows) {
-    auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
-    ranks.insert(ranks.end(), rows.row_count(), trace_rank);
-    for (std::size_t c = 0; c < rows.columns.size(); ++c) {
-      std::visit(
-          [&](auto& values) {
-            auto& all = std::get<std::decay_t<decltype(values)>>(joined.columns[c + 1]);
-            all.insert(all.end(), std::make_move_iterator(values.begin()), std::make_move_iterator(values.end()));
-          },
-          rows.columns[c]);
-    }
-  }
-
   std::map<std::string, std::size_t> position_;
   std::vector<Table> joined_;
 };
@@ -125,6 +121,18 @@ std::vector<RankTables> gather_round(const exchange::Communicator& communicator,
   std::sort(all.begin(), all.end(),
             [](const RankTables& a, const RankTables& b) { return a.trace_rank < b.trace_rank; });
   return all;
+}
+
+/// Collective: what `take` takes of each trace rank's tables, joined on rank 0, in rounds.
+std::vector<Table> join_rank_tables(const exchange::Communicator& communicator,
+                                    std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
+                                    const TakeTables& take) {
+  TableJoin join;
+  for (std::size_t first = 0; first < trace_ranks.size(); first += ranks_per_round) {
+    const auto round = trace_ranks.subspan(first, std::min(ranks_per_round, trace_ranks.size() - first));
+    for (RankTables& rank : gather_round(communicator, round.front(), round.back(), local_traces, take)) join.add(rank);
+  }
+  return std::move(join).tables();
 }
 
 /// What NVTX ranges tell. They share who launched what: to find out takes longer than most analyses.
@@ -218,26 +226,24 @@ void move_times(Table& table, const std::function<Nanoseconds(Nanoseconds)>& to_
 std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
                                       std::span<const std::int32_t> trace_ranks,
                                       std::vector<LocalTrace>& local_traces) {
-  TableJoin join;
-  for (std::size_t first = 0; first < trace_ranks.size(); first += ranks_per_round) {
-    const auto round = trace_ranks.subspan(first, std::min(ranks_per_round, trace_ranks.size() - first));
-    for (RankTables& rank : gather_round(communicator, round.front(), round.back(), local_traces, take_short_tables)) {
-      join.add(rank);
-    }
-  }
-  return std::move(join).tables();
+  return join_rank_tables(communicator, trace_ranks, local_traces, take_short_tables);
 }
 
-std::map<std::string, TableExtent> measure_long_tables(const exchange::Communicator& communicator,
-                                                       const std::vector<LocalTrace>& local_traces) {
-  std::vector<std::int64_t> rows(long_names.size(), 0), longest(long_names.size() * most_columns, 0);
+std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator& communicator,
+                                                    std::span<const std::int32_t> trace_ranks,
+                                                    const std::vector<LocalTrace>& local_traces) {
+  // By table and trace rank, by table and column.
+  std::vector<std::int64_t> rows(long_names.size() * trace_ranks.size(), 0);
+  std::vector<std::int64_t> longest(long_names.size() * most_columns, 0);
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
+      const auto index =
+          std::lower_bound(trace_ranks.begin(), trace_ranks.end(), rank.trace_rank) - trace_ranks.begin();
       for (std::size_t i = 0; i < long_names.size(); ++i) {
         const Table* const table = find_table(rank.tables, long_names[i]);
         if (table == nullptr) continue;
         const TableExtent extent = extent_of(*table);
-        rows[i] += static_cast<std::int64_t>(extent.rows);
+        rows[i * trace_ranks.size() + static_cast<std::size_t>(index)] = static_cast<std::int64_t>(extent.rows);
         for (std::size_t c = 0; c < extent.longest_texts.size(); ++c) {
           std::int64_t& of_column = longest.at(i * most_columns + 1 + c);  // behind `trace_rank`
           of_column = std::max(of_column, static_cast<std::int64_t>(extent.longest_texts[c]));
@@ -247,27 +253,55 @@ std::map<std::string, TableExtent> measure_long_tables(const exchange::Communica
   }
   rows = communicator.sum(rows);
   longest = communicator.maximum(longest);
-  std::map<std::string, TableExtent> extents;
+  std::map<std::string, LongRows> tables;
   for (std::size_t i = 0; i < long_names.size(); ++i) {
+    LongRows& table = tables[std::string(long_names[i])];
+    std::int64_t all = 0;
+    for (std::size_t r = 0; r < trace_ranks.size(); ++r) {
+      table.first_rows[trace_ranks[r]] = all;
+      all += rows[i * trace_ranks.size() + r];
+    }
     const auto first = longest.begin() + static_cast<std::ptrdiff_t>(i * most_columns);
-    extents.emplace(long_names[i], TableExtent{static_cast<std::size_t>(rows[i]),
-                                               std::vector<std::size_t>(first, first + most_columns)});
+    table.extent = {static_cast<std::size_t>(all), std::vector<std::size_t>(first, first + most_columns)};
   }
-  return extents;
+  return tables;
 }
 
-void gather_long_tables(const exchange::Communicator& communicator, std::span<const std::int32_t> trace_ranks,
-                        std::vector<LocalTrace>& local_traces,
-                        const std::function<void(const std::vector<Table>&)>& use) {
-  const auto take_all = [](std::vector<Table>& of_rank) { return std::exchange(of_rank, {}); };
-  for (std::size_t first = 0; first < trace_ranks.size(); first += ranks_per_round) {
-    const auto round = trace_ranks.subspan(first, std::min(ranks_per_round, trace_ranks.size() - first));
-    TableJoin join;
-    for (RankTables& rank : gather_round(communicator, round.front(), round.back(), local_traces, take_all)) {
-      join.add(rank);
+std::vector<Table> gather_first_rows(const exchange::Communicator& communicator,
+                                     std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
+                                     const std::function<std::size_t(const TableSchema&)>& most) {
+  const auto take_first = [&](std::vector<Table>& of_rank) {
+    std::vector<Table> taken;
+    for (const Table& table : of_rank) {
+      std::vector<std::size_t> rows(std::min(table.row_count(), most(with_trace_rank(table.schema))));
+      std::iota(rows.begin(), rows.end(), std::size_t{0});
+      append_rows(taken.emplace_back(make_table(table.schema)), table, rows);
     }
-    use(std::move(join).tables());
+    return taken;
+  };
+  return join_rank_tables(communicator, trace_ranks, local_traces, take_first);
+}
+
+std::vector<RowRun> take_long_rows(const std::string& name, const LongRows& table, std::int64_t first, std::int64_t end,
+                                   std::vector<LocalTrace>& local_traces) {
+  std::vector<RowRun> runs;
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      const auto found = std::find_if(rank.tables.begin(), rank.tables.end(),
+                                      [&](const Table& of_rank) { return of_rank.schema.name == name; });
+      if (found == rank.tables.end()) continue;
+      const std::int64_t own_first = table.first_rows.at(rank.trace_rank);
+      const std::int64_t own_end = own_first + static_cast<std::int64_t>(found->row_count());
+      const std::int64_t run_first = std::max(first, own_first), run_end = std::min(end, own_end);
+      if (run_first >= run_end) continue;
+      RowRun run{run_first, make_table(with_trace_rank(found->schema))};
+      append_rows_of(rank.trace_rank, *found, static_cast<std::size_t>(run_first - own_first),
+                     static_cast<std::size_t>(run_end - run_first), run.rows);
+      runs.push_back(std::move(run));
+      if (run_end == own_end) rank.tables.erase(found);
+    }
   }
+  return runs;
 }
 
 }  // namespace nsys_explain::pipeline

@@ -13,6 +13,7 @@
 #include "nsys_explain/exchange/communicator.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/table_extent.hpp"
+#include "slabs.hpp"
 
 /// What every trace rank tells by itself: tables made where its events were read, one per question, and joined on rank
 /// 0 of the tool.
@@ -42,14 +43,25 @@ bool is_long(const TableSchema& schema);
 std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
                                       std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces);
 
-/// Collective: of all trace ranks' rows, with `trace_rank` in front, by name of the long table, on every tool rank.
-std::map<std::string, TableExtent> measure_long_tables(const exchange::Communicator& communicator,
-                                                       const std::vector<LocalTrace>& local_traces);
+/// Where the rows of a long table lie.
+struct LongRows {
+  TableExtent extent;                               ///< with `trace_rank` in front
+  std::map<std::int32_t, std::int64_t> first_rows;  ///< of each trace rank
+};
 
-/// Collective: shows the rows of the long tables to rank 0, those of some trace ranks at a time, and gives them away.
-/// `use` is called on every tool rank equally often, with no tables but on rank 0.
-void gather_long_tables(const exchange::Communicator& communicator, std::span<const std::int32_t> trace_ranks,
-                        std::vector<LocalTrace>& local_traces,
-                        const std::function<void(const std::vector<Table>&)>& use);
+/// Collective: by name of the long table, on every tool rank. `trace_ranks` are all of the job, ascending.
+std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator& communicator,
+                                                    std::span<const std::int32_t> trace_ranks,
+                                                    const std::vector<LocalTrace>& local_traces);
+
+/// Collective: the first rows of the long tables of each trace rank, up to `most` of the joined table's schema, as
+/// tables with `trace_rank` in front, on rank 0.
+std::vector<Table> gather_first_rows(const exchange::Communicator& communicator,
+                                     std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
+                                     const std::function<std::size_t(const TableSchema&)>& most);
+
+/// Gives away those of rows [first, end) of a long table that lie here.
+std::vector<RowRun> take_long_rows(const std::string& name, const LongRows& table, std::int64_t first, std::int64_t end,
+                                   std::vector<LocalTrace>& local_traces);
 
 }  // namespace nsys_explain::pipeline

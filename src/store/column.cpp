@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
-#include <cstring>
-#include <deque>
-#include <stdexcept>
+#include <cstdint>
+#include <vector>
 
 #include "nsys_explain/model/time.hpp"
 #include "storable_text.hpp"
@@ -19,16 +16,8 @@ bool holds_integers(ColumnKind kind) {
   return kind == ColumnKind::integer || kind == ColumnKind::time;
 }
 
-/// Rank 0 alone writes, while all others wait: level 2 takes a tenth longer and saves a hundredth of the file, higher
-/// ones take up to twice as long and save a twentieth.
+/// What readers are told; encode_rows compresses.
 constexpr unsigned deflate_level = 1;
-
-/// Bytes of each value of a column of texts; 0: variable.
-std::size_t text_width(ColumnKind kind, std::size_t longest) {
-  if (kind == ColumnKind::label) return label_width;
-  if (kind != ColumnKind::text || longest > most_text_width) return 0;
-  return longest == label_width ? label_width + 1 : std::max<std::size_t>(longest, 1);  // readers tell labels by width
-}
 
 /// Null-padded UTF-8 of `width` bytes, or variable-length UTF-8.
 Object string_type(std::size_t width) {
@@ -54,17 +43,6 @@ Object file_type(ColumnKind kind, std::size_t width) {
   return string_type(width);
 }
 
-bool holds_text(ColumnKind kind) {
-  return kind == ColumnKind::label || kind == ColumnKind::text;
-}
-
-/// Bytes of a row in the dataset.
-std::size_t row_bytes(ColumnKind kind, std::size_t width) {
-  constexpr std::size_t text_reference_bytes = 16;  // what HDF5 stores in place of a variable-length value
-  if (!holds_text(kind)) return sizeof(std::int64_t);
-  return width > 0 ? width : text_reference_bytes;
-}
-
 Object creation_properties() {
   Object properties = own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "create", "dataset properties");
   checked(H5Pset_obj_track_times(properties.id(), false), "switch off", "time stamps");  // reproducible files
@@ -77,11 +55,11 @@ Object compact_properties() {
   return properties;
 }
 
-/// Shuffled, the same bytes of neighbouring numbers lie together; of texts they do not repeat, whole texts do.
-Object chunked_properties(hsize_t rows_per_chunk, bool shuffled) {
+Object chunked_properties(const ColumnLayout& layout) {
   Object properties = creation_properties();
+  const hsize_t rows_per_chunk = layout.chunk_rows;
   checked(H5Pset_chunk(properties.id(), 1, &rows_per_chunk), "set", "chunk size");
-  if (shuffled) checked(H5Pset_shuffle(properties.id()), "set", "shuffle filter");
+  if (layout.is_shuffled()) checked(H5Pset_shuffle(properties.id()), "set", "shuffle filter");
   checked(H5Pset_deflate(properties.id(), deflate_level), "set", "deflate filter");
   return properties;
 }
@@ -125,19 +103,13 @@ void write_attribute(hid_t object, std::string_view object_name, std::string_vie
   write_attribute_of(object, object_name, std::string(name), string_type(0).id(), space, pointers.data());
 }
 
-Column::Column(hid_t group, const std::string& table, const ColumnSchema& schema, std::size_t rows,
-               std::size_t longest_text)
-    : name_(fmt::format("{}/{}", table, schema.name)),
-      kind_(schema.kind),
-      text_width_(text_width(kind_, longest_text)),
-      announced_rows_(rows) {
-  const Object space = own(H5Screate_simple(1, &announced_rows_, nullptr), H5Sclose, "create", name_);
-  const std::size_t bytes = row_bytes(kind_, text_width_);
-  const Object properties =
-      rows <= compact_bytes / bytes
-          ? compact_properties()
-          : chunked_properties(std::min(std::bit_floor(chunk_bytes / bytes), rows), !holds_text(kind_));
-  dataset_ = own(H5Dcreate2(group, schema.name.c_str(), file_type(kind_, text_width_).id(), space.id(), H5P_DEFAULT,
+Column::Column(hid_t group, const std::string& table, const ColumnSchema& schema, const ColumnLayout& layout,
+               std::size_t rows)
+    : name_(fmt::format("{}/{}", table, schema.name)), kind_(schema.kind), layout_(layout) {
+  const hsize_t extent = rows;
+  const Object space = own(H5Screate_simple(1, &extent, nullptr), H5Sclose, "create", name_);
+  const Object properties = layout.chunk_rows == 0 ? compact_properties() : chunked_properties(layout);
+  dataset_ = own(H5Dcreate2(group, schema.name.c_str(), file_type(kind_, layout.width).id(), space.id(), H5P_DEFAULT,
                             properties.id(), H5P_DEFAULT),
                  H5Dclose, "create", name_);
   write_attribute(dataset_.id(), name_, "unit", schema.unit);
@@ -145,72 +117,43 @@ Column::Column(hid_t group, const std::string& table, const ColumnSchema& schema
   if (holds_integers(kind_)) write_attribute(dataset_.id(), name_, "missing_value", no_time);
 }
 
-void Column::check(const ColumnData& values) const {
-  const bool fits = holds_integers(kind_)       ? std::holds_alternative<std::vector<std::int64_t>>(values)
-                    : kind_ == ColumnKind::real ? std::holds_alternative<std::vector<double>>(values)
-                                                : std::holds_alternative<std::vector<std::string>>(values);
-  if (!fits) {
-    throw std::invalid_argument(
-        fmt::format("column {} holds values of another type than its schema says, so they cannot be stored; make the "
-                    "chunk with make_table",
-                    name_));
-  }
-  if (text_width_ == 0) return;
-  for (const std::string& text : std::get<std::vector<std::string>>(values)) {
-    if (text.size() <= text_width_) continue;
-    throw std::invalid_argument(fmt::format(
-        "column {} holds a text of {} bytes, of which a fixed width of {} would cut the end; make a label a text "
-        "column, and announce the longest text",
-        name_, text.size(), text_width_));
-  }
-}
-
-void Column::append(const ColumnData& values) {
-  if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&values)) {
-    write_rows(H5T_NATIVE_INT64, integers->data(), integers->size());
-  } else if (const auto* reals = std::get_if<std::vector<double>>(&values)) {
-    write_rows(H5T_NATIVE_DOUBLE, reals->data(), reals->size());
-  } else if (text_width_ > 0) {
-    const auto& texts = std::get<std::vector<std::string>>(values);
-    std::vector<char> packed(texts.size() * text_width_, '\0');
-    for (std::size_t row = 0; row < texts.size(); ++row) {
-      const std::string& text = texts[row];
-      char* const place = packed.data() + row * text_width_;
-      std::memcpy(place, is_storable(text) ? text.data() : storable_text(text).data(), text.size());
-    }
-    write_rows(string_type(text_width_).id(), packed.data(), texts.size());
-  } else {
-    const auto& texts = std::get<std::vector<std::string>>(values);
-    std::deque<std::string> mended;  // pointers into it stay valid
+void Column::write(const EncodedColumn& values, std::size_t first, std::size_t count) {
+  if (layout_.width == 0) {
     std::vector<const char*> pointers;
-    pointers.reserve(texts.size());
-    for (const std::string& text : texts) {
-      pointers.push_back(is_storable(text) ? text.c_str() : mended.emplace_back(storable_text(text)).c_str());
-    }
-    write_rows(string_type(0).id(), pointers.data(), texts.size());
+    pointers.reserve(count);
+    for (const std::string& text : values.texts) pointers.push_back(text.c_str());
+    write_rows(string_type(0).id(), pointers.data(), first, count);
+  } else if (layout_.chunk_rows == 0) {
+    write_rows(file_type(kind_, layout_.width).id(), values.bytes.data(), first, count);
+  } else {
+    write_chunks(values, first);
   }
 }
 
-void Column::write_rows(hid_t memory_type, const void* rows, std::size_t count) {
+void Column::write_chunks(const EncodedColumn& values, std::size_t first) {
+  constexpr std::uint32_t skipped_filters = 0;
+  hsize_t row = first;
+  const char* chunk = values.bytes.data();
+  for (const std::uint64_t bytes : values.chunk_bytes) {
+    checked(H5Dwrite_chunk(dataset_.id(), H5P_DEFAULT, skipped_filters, &row, bytes, chunk), "write", name_);
+    row += layout_.chunk_rows;
+    chunk += bytes;
+  }
+}
+
+void Column::write_rows(hid_t memory_type, const void* rows, std::size_t first, std::size_t count) {
   if (count == 0) return;
-  const hsize_t start = rows_;
+  const hsize_t start = first;
   const hsize_t added = count;
   const Object file_space = own(H5Dget_space(dataset_.id()), H5Sclose, "select rows of", name_);
   checked(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, &start, nullptr, &added, nullptr), "select rows of",
           name_);
   const Object memory_space = own(H5Screate_simple(1, &added, nullptr), H5Sclose, "select rows of", name_);
   checked(H5Dwrite(dataset_.id(), memory_type, memory_space.id(), file_space.id(), H5P_DEFAULT, rows), "write", name_);
-  rows_ += added;
 }
 
 void Column::close() {
   checked(dataset_.close(), "write", name_);
-  if (announced_rows_ != rows_) {
-    throw std::logic_error(
-        fmt::format("column {} got {} of the {} rows that were announced, so the rest would read as "
-                    "zeros; announce what is appended",
-                    name_, rows_, announced_rows_));
-  }
 }
 
 }  // namespace nsys_explain::store

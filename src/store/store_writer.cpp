@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "column.hpp"
+#include "column_layout.hpp"
 #include "hdf5_object.hpp"
 
 namespace nsys_explain::store {
@@ -15,8 +18,11 @@ namespace nsys_explain::store {
 namespace {
 
 struct OpenTable {
-  std::vector<std::string> column_names;
+  TableSchema schema;
+  TableExtent extent;
   std::vector<Column> columns;
+  std::size_t written = 0;  ///< rows
+  Table pending;            ///< appended rows that do not make a slab yet
 };
 
 /// Groups keep the order in which their members were made, so that readers list columns in the order of the schema.
@@ -111,48 +117,85 @@ struct StoreWriter::State {
           "table '{}' is in {} already, and a second one would mix rows; append to it instead", schema.name, path));
     }
     const Object group = create_group(schema.name);
-    OpenTable table;
+    OpenTable table{schema, extent, {}, 0, make_table(schema)};
+    std::vector<std::string> column_names;
     table.columns.reserve(schema.columns.size());
     for (std::size_t c = 0; c < schema.columns.size(); ++c) {
       const ColumnSchema& column = schema.columns[c];
-      table.columns.emplace_back(group.id(), schema.name, column, extent.rows, extent.longest_texts.at(c));
-      table.column_names.push_back(column.name);
+      const ColumnLayout layout = layout_of(column.kind, extent.rows, extent.longest_texts.at(c));
+      table.columns.emplace_back(group.id(), schema.name, column, layout, extent.rows);
+      column_names.push_back(column.name);
     }
     write_attribute(group.id(), schema.name, "description", schema.description);
-    write_attribute(group.id(), schema.name, "columns", table.column_names);
+    write_attribute(group.id(), schema.name, "columns", column_names);
     tables.emplace(schema.name, std::move(table));
   }
 
-  /// Checks everything before the first column grows: a refused chunk leaves all columns equally long.
+  OpenTable& find(const std::string& name) {
+    const auto found = tables.find(name);
+    if (found != tables.end()) return found->second;
+    throw std::invalid_argument(
+        fmt::format("table '{}' is not in {}, so rows have no place to go; call create_table first", name, path));
+  }
+
+  /// Checks everything before the first row is taken: a refused chunk leaves all columns equally long.
   void append(const Table& chunk) {
-    const auto found = tables.find(chunk.schema.name);
-    if (found == tables.end()) {
-      throw std::invalid_argument(fmt::format(
-          "table '{}' is not in {}, so rows have no place to go; call create_table first", chunk.schema.name, path));
-    }
-    std::vector<Column>& columns = found->second.columns;
-    if (chunk.columns.size() != columns.size()) {
-      throw std::invalid_argument(
-          fmt::format("a chunk of table '{}' has {} columns instead of {}, so values would move "
-                      "to other columns; make it with make_table",
-                      chunk.schema.name, chunk.columns.size(), columns.size()));
-    }
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::size_t rows = std::visit([](const auto& values) { return values.size(); }, chunk.columns[i]);
-      if (rows != chunk.row_count()) {
-        throw std::invalid_argument(
-            fmt::format("column '{}' of table '{}' has {} rows where the first has {}, so rows would not belong "
-                        "together; fill all columns alike",
-                        found->second.column_names[i], chunk.schema.name, rows, chunk.row_count()));
+    OpenTable& table = find(chunk.schema.name);
+    check_rows(chunk, table.schema, table.extent.longest_texts);
+    require_room(table, table.pending.row_count() + chunk.row_count());
+    for (std::size_t row = 0; row < chunk.row_count();) {
+      const std::size_t slab = std::min(slab_rows, table.extent.rows - table.written);
+      const std::size_t taken = std::min(slab - table.pending.row_count(), chunk.row_count() - row);
+      if (taken == slab) {
+        write_slab(table, encode_rows(chunk, table.extent, row, slab));
+      } else {
+        std::vector<std::size_t> rows(taken);
+        std::iota(rows.begin(), rows.end(), row);
+        append_rows(table.pending, chunk, rows);
+        if (table.pending.row_count() == slab) {
+          write_slab(table, encode_rows(std::exchange(table.pending, make_table(table.schema)), table.extent, 0, slab));
+        }
       }
-      columns[i].check(chunk.columns[i]);
+      row += taken;
     }
-    for (std::size_t i = 0; i < columns.size(); ++i) columns[i].append(chunk.columns[i]);
+  }
+
+  void append(const EncodedRows& slab) {
+    OpenTable& table = find(slab.table);
+    require_room(table, slab.rows);
+    if (slab.columns.size() != table.columns.size() || table.pending.row_count() > 0 ||
+        slab.rows != std::min<std::size_t>(slab_rows, table.extent.rows - table.written)) {
+      throw std::invalid_argument(
+          fmt::format("{} encoded rows of table '{}' are not its next slab, so they would lie in the wrong place; "
+                      "encode and append slab by slab",
+                      slab.rows, slab.table));
+    }
+    write_slab(table, slab);
+  }
+
+  static void require_room(const OpenTable& table, std::size_t more) {
+    if (table.written + more <= table.extent.rows) return;
+    throw std::runtime_error(
+        fmt::format("table '{}' gets more than the {} rows that were announced, so the last have no place; "
+                    "announce what is appended",
+                    table.schema.name, table.extent.rows));
+  }
+
+  static void write_slab(OpenTable& table, const EncodedRows& slab) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      table.columns[c].write(slab.columns[c], table.written, slab.rows);
+    }
+    table.written += slab.rows;
   }
 
   void close() {
     for (auto& [name, table] : tables) {
       for (Column& column : table.columns) column.close();
+      if (table.written == table.extent.rows) continue;
+      throw std::logic_error(
+          fmt::format("table {} got {} of the {} rows that were announced, so the rest would read as "
+                      "zeros; announce what is appended",
+                      name, table.written + table.pending.row_count(), table.extent.rows));
     }
     tables.clear();
     checked(H5Fflush(file.id(), H5F_SCOPE_GLOBAL), "write", "file");
@@ -191,6 +234,10 @@ void StoreWriter::create_table(const TableSchema& schema, const TableExtent& ext
 
 void StoreWriter::append(const Table& chunk) {
   state_->run([&] { state_->append(chunk); });
+}
+
+void StoreWriter::append(const EncodedRows& slab) {
+  state_->run([&] { state_->append(slab); });
 }
 
 void StoreWriter::write(const Table& table) {

@@ -7,6 +7,7 @@
 
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/table_extent.hpp"
+#include "nsys_explain/store/encoded_rows.hpp"
 
 /// The only module that knows HDF5. One group per table, one dataset per column: chunked and deflated, or compact where
 /// it is short; units and descriptions are attributes. See README.md, "The store".
@@ -31,6 +32,10 @@ class StoreWriter {
   /// Appends the rows of a chunk to a table created before with the same schema. Throws std::runtime_error where the
   /// disk is full, and std::invalid_argument where columns differ in length or do not fit the schema.
   void append(const Table& chunk);
+
+  /// The same with rows that were encoded elsewhere: the next slab of the table. Not after other rows that do not end a
+  /// slab.
+  void append(const EncodedRows& slab);
 
   /// create_table + append.
   void write(const Table& table);

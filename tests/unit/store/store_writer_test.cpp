@@ -193,6 +193,25 @@ TEST_F(StoreWriterTest, ShortTablesLieInTheirHeadersAndLongTablesCompress) {
   EXPECT_EQ(read_integers(file(), "long/value"), steps);
 }
 
+TEST_F(StoreWriterTest, RowsEncodedElsewhereAreWrittenAsTheNextSlabOnly) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t i = 0; i < 150'000; ++i) values.push_back(i * i);
+  const Table table = integers("numbers", values);
+  const TableExtent extent = extent_of(table);
+  StoreWriter writer(file());
+  writer.create_table(table.schema, extent);
+  EXPECT_THROW(writer.append(encode_rows(table, extent, 0, 1'000)), std::invalid_argument);
+  EXPECT_THROW(writer.append(encode_rows(integers("unknown", {1}), {1, {0}}, 0, 1)), std::invalid_argument);
+  EXPECT_THROW((void)encode_rows(table, {150'000, {}}, 0, 1'000), std::exception);
+  writer.append(encode_rows(table, extent, 0, slab_rows));
+  writer.append(integers("numbers", {values.begin() + slab_rows, values.begin() + slab_rows + 7}));
+  EXPECT_THROW(writer.append(encode_rows(table, extent, slab_rows, slab_rows)), std::invalid_argument);
+  writer.append(integers("numbers", {values.begin() + slab_rows + 7, values.end()}));
+  EXPECT_THROW(writer.append(encode_rows(table, extent, 0, 1)), std::runtime_error);
+  writer.close();
+  EXPECT_EQ(read_integers(file(), "numbers/value"), values);
+}
+
 TEST_F(StoreWriterTest, TextsHaveTheWidthOfTheLongestUnlessItIsVeryLong) {
   const TableSchema schema{"texts",
                            "",
@@ -390,8 +409,10 @@ TEST_F(StoreWriterTest, AFullDiskSurfacesWhileAppending) {
 TEST_F(StoreWriterTest, AFullDiskSurfacesInCloseAtTheLatest) {
   const FileSizeLimit limit(200'000);
   StoreWriter writer(file());
-  writer.write(noise(50'000));  // 400 kB: stays in the chunk cache
-  EXPECT_THAT(message_of([&] { writer.close(); }),
+  EXPECT_THAT(message_of([&] {
+                writer.write(noise(50'000));
+                writer.close();
+              }),
               AllOf(HasSubstr("write 'noise/value'"), HasSubstr("File too large")));
 }
 
