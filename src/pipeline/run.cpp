@@ -277,13 +277,13 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
                              threads, trace_access(job)};
   const std::vector<ingest::AssignedTrace> mine = traces_of(communicator.rank(), *plan);
   if (job.memory_limit_bytes) {
-    failure_code = wrong_usage;
+    failure_code = wrong_usage;  // a limit that is too low, whenever it shows
     phases.local("planning memory", [&] { check_memory_for(mine, reading); });
-    failure_code = results_not_written;
   }
   std::vector<LocalTrace> local_traces = read_inputs(communicator, job, mine, reading, phases, problems);
   report_unkept(communicator, unfinished, problems);
   check_memory_for_arrivals(communicator, memory, local_traces);
+  failure_code = results_not_written;
   JobRanks ranks;
   phases.collective("resolving ranks", [&] {
     ranks = resolve_job(communicator, local_traces, discovery.failed, options.ranks);

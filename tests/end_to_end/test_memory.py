@@ -53,6 +53,14 @@ class MemoryLimit(EndToEndTest):
                               done.stdout)
                 self.assert_same_results("free", name)
 
+    def test_a_limit_for_each_trace_but_not_for_what_all_leave(self):
+        # Enough for either trace alone; what the first leaves behind (rows of its tables, arrivals) is too much.
+        limit = self.limit_that_would_do() - 4_900_000
+        done = self.explain_limited("out", limit)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("held already", done.stderr)
+        self.assertFalse((self.directory / "out").exists())
+
     def test_files_in_memory_are_no_help(self):
         if not pathlib.Path("/dev/shm").is_dir():
             self.skipTest("no file system in memory at /dev/shm")
