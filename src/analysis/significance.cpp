@@ -34,31 +34,35 @@ double mean_autocorrelation(std::span<const std::int64_t> caused, std::size_t ra
   return variance > 0 ? covariance / variance : 0;
 }
 
-/// Chernoff's bound of the header.
+/// Chernoff's bound of the header. A weight's exponentials are the squares of those of half of it, so few are computed;
+/// they are of distances from the largest value of the bin and so do not overflow.
 std::vector<double> bounds_of_sums(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
+  constexpr int parts_of_octave = 6, octaves = 17;  // as fine and as wide as the grid above
   std::vector<double> log_p(ranks, 0);
   std::int64_t largest = 0;
   for (const std::int64_t value : caused) largest = std::max(largest, value);
-  std::vector<double> sums(ranks, 0);
   if (largest > 0) {
+    std::vector<double> sums(ranks, 0), highest(bins, 0), powers(caused.size());
+    const auto scaled = [&](std::size_t i) { return static_cast<double>(caused[i]) / static_cast<double>(largest); };
     for (std::size_t i = 0; i < caused.size(); ++i) {
-      sums[i / bins] += static_cast<double>(caused[i]) / static_cast<double>(largest);
+      sums[i / bins] += scaled(i);
+      highest[i % bins] = std::max(highest[i % bins], scaled(i));
     }
-    for (int point = 0; point < grid_points; ++point) {
-      const double weight = grid_value(point);
-      double log_moments = 0;
-      for (std::size_t b = 0; b < bins; ++b) {
-        std::int64_t highest = 0;
-        for (std::size_t r = 0; r < ranks; ++r) highest = std::max(highest, caused[r * bins + b]);
-        double moments = 0;
+    for (int part = 0; part < parts_of_octave; ++part) {
+      double weight = grid_value(0) * std::exp2(static_cast<double>(part) / parts_of_octave);
+      for (std::size_t i = 0; i < caused.size(); ++i) powers[i] = std::exp(weight * (scaled(i) - highest[i % bins]));
+      for (int octave = 0; octave < octaves; ++octave, weight *= 2) {
+        std::vector<double> moments(bins, 0);
         for (std::size_t r = 0; r < ranks; ++r) {
-          moments +=
-              std::exp(weight * static_cast<double>(caused[r * bins + b] - highest) / static_cast<double>(largest));
+          for (std::size_t b = 0; b < bins; ++b) moments[b] += powers[r * bins + b];
         }
-        log_moments += weight * static_cast<double>(highest) / static_cast<double>(largest) +
-                       std::log(moments / static_cast<double>(ranks));
+        double log_moments = 0;
+        for (std::size_t b = 0; b < bins; ++b) {
+          log_moments += weight * highest[b] + std::log(moments[b] / static_cast<double>(ranks));
+        }
+        for (std::size_t r = 0; r < ranks; ++r) log_p[r] = std::min(log_p[r], log_moments - weight * sums[r]);
+        for (double& power : powers) power *= power;
       }
-      for (std::size_t r = 0; r < ranks; ++r) log_p[r] = std::min(log_p[r], log_moments - weight * sums[r]);
     }
   }
   // As small as chance may be: a probability that a double cannot hold is not 0.
