@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <numbers>
+#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -68,27 +69,73 @@ std::map<KernelKey, std::vector<Execution>> compute_kernels(const Table& table) 
     kernels[{names[i], shape}].push_back(
         {ranks[i], counts[i], totals[i], medians[i], std::hypot(of_median, clock_step_ns) / medians[i]});
   }
-  std::erase_if(kernels, [](const auto& kernel) { return kernel.second.size() < 2; });
+  // Rows come by trace rank: without another one there is nothing to compare with.
+  std::erase_if(kernels, [](const auto& kernel) { return kernel.second.front().rank == kernel.second.back().rank; });
   return kernels;
 }
 
+/// Medians of all values but a few: of thousands of trace ranks each is held against all others.
+class MediansOfOthers {
+ public:
+  explicit MediansOfOthers(const std::vector<double>& values) : sorted_(values.size()), place_(values.size()) {
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    for (std::size_t p = 0; p < order.size(); ++p) {
+      sorted_[p] = values[order[p]];
+      place_[order[p]] = p;
+    }
+  }
+  double without(const std::vector<std::size_t>& left_out) const {
+    std::vector<std::size_t> holes;
+    for (const std::size_t i : left_out) holes.push_back(place_[i]);
+    std::sort(holes.begin(), holes.end());
+    const auto other = [&](std::size_t n) {
+      for (const std::size_t hole : holes) n += hole <= n ? 1 : 0;
+      return sorted_[n];
+    };
+    const std::size_t count = sorted_.size() - holes.size(), middle = count / 2;
+    return count % 2 == 1 ? other(middle) : (other(middle - 1) + other(middle)) / 2;
+  }
+
+ private:
+  std::vector<double> sorted_;
+  std::vector<std::size_t> place_;  ///< of each value in the sorted ones
+};
+
 /// Fills what an execution is against its peers.
 void compare(std::vector<Execution>& executions) {
-  for (Execution& own : executions) {
-    std::vector<double> medians, logarithms;
-    double peers_error = 0;
-    for (const Execution& peer : executions) {
-      if (peer.rank == own.rank) continue;
-      medians.push_back(peer.median_ns);
-      logarithms.push_back(std::log(peer.median_ns));
-      peers_error += peer.relative_error * peer.relative_error;
+  std::vector<double> medians, logarithms;
+  std::map<std::int64_t, std::vector<std::size_t>> of_rank;
+  double squared_errors = 0;
+  for (const Execution& execution : executions) {
+    of_rank[execution.rank].push_back(medians.size());
+    medians.push_back(execution.median_ns);
+    logarithms.push_back(std::log(execution.median_ns));
+    squared_errors += execution.relative_error * execution.relative_error;
+  }
+  const MediansOfOthers of_medians(medians), of_logarithms(logarithms);
+  std::map<double, MediansOfOthers> of_distances;  // by centre, of which there are few
+  for (const auto& [rank, own_places] : of_rank) {
+    const double centre = of_logarithms.without(own_places);
+    auto distances = of_distances.find(centre);
+    if (distances == of_distances.end()) {
+      std::vector<double> values;
+      for (const double value : logarithms) values.push_back(std::abs(value - centre));
+      distances = of_distances.emplace(centre, values).first;
     }
-    const auto peers = static_cast<double>(medians.size());
-    own.peers_median_ns = median(std::move(medians));
-    own.ratio = own.median_ns / own.peers_median_ns;
-    const double variance =
-        own.relative_error * own.relative_error + peers_error / (peers * peers) + std::pow(spread(logarithms), 2);
-    own.z = std::log(own.ratio) / std::sqrt(variance);
+    const double spread_of_peers = robust_deviation * distances->second.without(own_places);
+    double peers_error = squared_errors;
+    for (const std::size_t i : own_places) peers_error -= executions[i].relative_error * executions[i].relative_error;
+    const auto peers = static_cast<double>(executions.size() - own_places.size());
+    for (const std::size_t i : own_places) {
+      Execution& own = executions[i];
+      own.peers_median_ns = of_medians.without(own_places);
+      own.ratio = own.median_ns / own.peers_median_ns;
+      const double variance = own.relative_error * own.relative_error + std::max(0.0, peers_error) / (peers * peers) +
+                              std::pow(spread_of_peers, 2);
+      own.z = std::log(own.ratio) / std::sqrt(variance);
+    }
   }
 }
 

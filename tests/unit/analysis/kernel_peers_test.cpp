@@ -76,6 +76,29 @@ TEST(KernelPeers, RatiosByHand) {
   EXPECT_EQ(integers(table_of(tables, "gpu_speed"), "slower_kernels"), (Integers{0, 0, 1, 1}));
 }
 
+TEST(KernelPeers, MediansAreThoseOfAllOthers) {
+  for (const int ranks : {2, 3, 10, 41}) {
+    Gpus gpus;
+    gpus.ranks = ranks;
+    gpus.kernels = 2;
+    gpus.executions = 5;
+    const std::vector<Table> tables = kernel_peer_tables(simulate(gpus, 1));
+    const Table& peers = table_of(tables, "kernel_peers");
+    const auto trace_ranks = integers(peers, "trace_rank");
+    const auto names = texts(peers, "name");
+    const auto medians = reals(peers, "median_ns"), of_peers = reals(peers, "peers_median_ns");
+    ASSERT_EQ(peers.row_count(), static_cast<std::size_t>(2 * ranks));
+    for (std::size_t own = 0; own < peers.row_count(); ++own) {
+      std::vector<double> others;
+      for (std::size_t i = 0; i < peers.row_count(); ++i) {
+        if (names[i] == names[own] && trace_ranks[i] != trace_ranks[own]) others.push_back(medians[i]);
+      }
+      std::sort(others.begin(), others.end());
+      EXPECT_DOUBLE_EQ(of_peers[own], (others[(others.size() - 1) / 2] + others[others.size() / 2]) / 2) << ranks;
+    }
+  }
+}
+
 TEST(KernelPeers, SlowGpuIsFoundAndOnlyThat) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     Gpus gpus;
