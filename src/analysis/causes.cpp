@@ -12,8 +12,9 @@
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr double smallest_share = 0.05;    ///< of all that differs in a case: less says nothing
-constexpr double smallest_excess = 0.005;  ///< of the peer's kernel time: less is not slower
+constexpr double smallest_share = 0.05;        ///< of all that differs in a case: less says nothing
+constexpr double smallest_share_of_own = 0.5;  ///< where peers have another role: of what is known without them
+constexpr double smallest_excess = 0.005;      ///< of the peer's kernel time: less is not slower
 constexpr std::int64_t noise_factor = 4;
 constexpr std::int64_t weight_limit = 4;  ///< times the median of the caused waits
 
@@ -63,8 +64,21 @@ std::array<Nanoseconds, work_part_count> more_of(const StragglerCase& one) {
   return more;
 }
 
+/// Whether more of a part tells anything: what runs on the GPU is each role's own, an idle GPU is nobody's.
+bool is_comparable(WorkPart part, const StragglerCase& one) {
+  switch (part) {
+    case WorkPart::compute:
+    case WorkPart::communication:
+    case WorkPart::copy:
+    case WorkPart::opaque_graph:
+    case WorkPart::pending:
+      return one.alike;
+    default:
+      return true;
+  }
+}
+
 Cause cause_of_compute(const StragglerCase& one, const Divergence* divergence) {
-  if (!one.alike) return Cause::unknown;
   if (one.same_kernels) return Cause::slow_kernel;
   if (divergence == nullptr || divergence->aligned == 0) return Cause::unknown;
   if (std::max(divergence->slower_ns(), divergence->extra_ns()) <= 0) return Cause::unknown;
@@ -213,9 +227,10 @@ bool choose_peer(std::span<const CaseMember> members, StragglerCase& of) {
 }
 
 CaseVerdict judge_case(const StragglerCase& one, const Divergence* divergence) {
-  const std::array<Nanoseconds, work_part_count> more = more_of(one);
+  std::array<Nanoseconds, work_part_count> more = more_of(one);
   std::map<Cause, Nanoseconds> by_cause;
   for (std::size_t part = 0; part < work_part_count; ++part) {
+    if (!is_comparable(static_cast<WorkPart>(part), one)) more[part] = 0;
     if (more[part] > 0) by_cause[cause_of_part(static_cast<WorkPart>(part), one, divergence)] += more[part];
   }
   CaseVerdict verdict;
@@ -232,8 +247,9 @@ CaseVerdict judge_case(const StragglerCase& one, const Divergence* divergence) {
     verdict.part = which;
   }
   const Nanoseconds lateness = one.straggler.work_ns - one.peer.work_ns;
-  verdict.counts = verdict.difference_ns > 0 &&
-                   static_cast<double>(verdict.difference_ns) >= smallest_share * static_cast<double>(lateness);
+  const double least = one.alike ? smallest_share * static_cast<double>(lateness)
+                                 : smallest_share_of_own * static_cast<double>(one.own_lateness_ns);
+  verdict.counts = verdict.difference_ns > 0 && static_cast<double>(verdict.difference_ns) >= least;
   return verdict;
 }
 

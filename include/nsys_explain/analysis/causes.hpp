@@ -32,9 +32,10 @@
 /// - other collectives, opaque graphs, work that was launched in time -> unknown
 ///
 /// The verdict is what most cases say, weighted by the waiting they caused (but none by more than four times the
-/// median: one long hiccup does not speak for a whole run); below half of the weight it is unknown. So is more compute
-/// than members of another role have, such as the neighbouring stage. slow_link is not decided here: a slow link shows
-/// in transfers, not in the work before a collective (cause_context.hpp).
+/// median: one long hiccup does not speak for a whole run); below half of the weight it is unknown. Against members of
+/// another role, such as the neighbouring stage, only parts in which the GPU is idle count, and only where they are at
+/// least half of the straggler's own lateness: what runs there differs by design. slow_link is not decided here: a slow
+/// link shows in transfers, not in the work before a collective (cause_context.hpp).
 namespace nsys_explain::analysis {
 
 /// One member of an instance that a straggler delayed.

@@ -45,6 +45,26 @@ CaseMember slower(Nanoseconds by_ns, bool same_kernels = true) {
   return m;
 }
 
+TEST(EvidenceTable, WhatMembersOfAnotherRoleComputeTellsNothing) {
+  // The neighbouring stage computes 6 ms less by design, and 4 ms of idle GPU are the straggler's own lateness.
+  CaseMember straggler = member(0, {{WorkPart::compute, 6000 * us}, {WorkPart::descheduled, 4000 * us}});
+  straggler.profile.kernel_ns += 6000 * us;
+  straggler.profile.kernels_hash = 43;
+  StragglerCase one = one_case(straggler);
+  one.alike = false;
+  one.own_lateness_ns = 4000 * us;
+  const CaseVerdict verdict = judge_case(one, nullptr);
+  EXPECT_TRUE(verdict.counts);
+  EXPECT_EQ(verdict.cause, Cause::launch_starved);
+  EXPECT_EQ(verdict.part, WorkPart::descheduled);
+  EXPECT_EQ(verdict.difference_ns, 4000 * us);
+  one.own_lateness_ns = 9000 * us;
+  EXPECT_FALSE(judge_case(one, nullptr).counts) << "most of its lateness is something else";
+  one.alike = true;
+  EXPECT_EQ(judge_case(one, nullptr).cause, Cause::unknown)
+      << "of the same role, what it computed more is the question";
+}
+
 TEST(EvidenceTable, RowByRow) {
   const std::vector<std::pair<WorkPart, Cause>> rows{{WorkPart::profiling, Cause::profiler_overhead},
                                                      {WorkPart::allocation, Cause::allocation},
