@@ -226,9 +226,9 @@ def run(command):
                    stdin=subprocess.DEVNULL)
 
 
-def waits_and_time(truth):
-    """Of all trace ranks together, in seconds: what they waited, and how long the job took."""
-    waits = sum(member[3] for instance in truth["instances"] for member in instance["members"])
+def waits_and_time(truth, guilty):
+    """In seconds: what all but the guilty trace ranks waited, and how long the job took, of all of them together."""
+    waits = sum(member[3] for instance in truth["instances"] for member in instance["members"] if member[0] not in guilty)
     return waits * 1e-9, truth["end_ns"] * 1e-9 * len(truth["ranks"])
 
 
@@ -237,12 +237,13 @@ def without_faults(options):
     return [option for option in options if option != "--fault" and option not in faults]
 
 
-def true_costs(options, directory):
-    """What the faults of a job cost, by simulating it with and without them: more waiting and more GPU time, seconds."""
+def true_costs(options, guilty, directory):
+    """What the faults of a job cost, by simulating it with and without them: more waiting of the others (delay_cost_ns
+    is an estimate of that), and more GPU time, in seconds."""
     both = []
     for name, chosen in (("with", options), ("without", without_faults(options))):
         run([SYNTH, "--out", directory / name, "--truth", "full", *chosen])
-        both.append(waits_and_time(json.loads((directory / name / "truth.json").read_text())))
+        both.append(waits_and_time(json.loads((directory / name / "truth.json").read_text()), guilty))
         shutil.rmtree(directory / name)
     (waits, time), (usual_waits, usual_time) = both
     return {"true_wait_s": waits - usual_waits, "true_time_s": time - usual_time,
@@ -304,7 +305,8 @@ def run_job(kind, seed, costs):
         result = score(truth, json.loads((directory / "out" / "report.json").read_text()))
         shutil.rmtree(directory / "job")
         if result["faults"] and (costs or result["class"] == "silent"):
-            result.update(true_costs(options, directory))
+            guilty = {rank for fault in truth["faults"] for rank in fault["ranks"]}
+            result.update(true_costs(options, guilty, directory))
             if result["class"] == "silent" and result["true_share"] < TELLING_COST:
                 result["class"] = "costless"
     return {"kind": kind, "seed": seed, **result, "options": options}
