@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -8,46 +9,68 @@
 namespace nsys_explain::pipeline {
 namespace {
 
+/// By index of the trace rank: those who are late, and all who are late by the slow transfers of one of them.
+std::vector<bool> have_part_in(const JobRanks& job, const analysis::JobDelays& delays,
+                               const std::vector<Straggler*>& late) {
+  std::vector<bool> have_part(job.numbers.size(), false);
+  for (const Straggler* one : late)
+    for (const std::int32_t trace_rank : one->trace_ranks) have_part[job.index_of(trace_rank)] = true;
+  const std::vector<bool> are_late = have_part;
+  for (const analysis::SlowRank& slow : delays.slow_ranks)
+    for (const std::size_t partner : slow.partners)
+      if (are_late[slow.rank]) have_part[partner] = true;
+  return have_part;
+}
+
+/// What goes on anyway in a bin: the upper quartile of what other ranks take longer than their peers, but not below 0.
+Nanoseconds usual_excess(const JobRanks& job, const analysis::JobDelays& delays, const std::vector<Straggler*>& late) {
+  const std::vector<bool> have_part = have_part_in(job, delays, late);
+  std::vector<std::int64_t> others;
+  for (std::size_t r = 0; r < job.numbers.size(); ++r) {
+    if (have_part[r]) continue;
+    const auto row = delays.excess_work_ns.begin() + static_cast<std::ptrdiff_t>(r * delays.bins);
+    others.insert(others.end(), row, row + static_cast<std::ptrdiff_t>(delays.bins));
+  }
+  if (others.empty()) return 0;
+  const auto quartile = others.begin() + static_cast<std::ptrdiff_t>(others.size() * 3 / 4);
+  std::nth_element(others.begin(), quartile, others.end());
+  return std::max<Nanoseconds>(0, *quartile);
+}
+
+/// Collective: what the trace ranks of a straggler took longer than their peers, by step, or by bin where no steps are
+/// known.
+std::vector<std::int64_t> excess_series(const exchange::Communicator& communicator, const JobRanks& job,
+                                        const Attribution& attribution, const Straggler& straggler) {
+  const analysis::JobDelays& delays = attribution.delays;
+  std::vector<std::int64_t> series(delays.by_step ? attribution.steps.start_ns.size() : delays.bins, 0);
+  if (delays.by_step) {
+    for (const StepRow& row : attribution.step_rows) {
+      if (std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), row.trace_rank))
+        series[static_cast<std::size_t>(row.step - attribution.steps.first_number)] += row.excess_ns;
+    }
+    series = communicator.sum(series);
+  } else {
+    for (const std::int32_t trace_rank : straggler.trace_ranks)
+      for (std::size_t b = 0; b < delays.bins; ++b)
+        series[b] += delays.excess_work_ns[job.index_of(trace_rank) * delays.bins + b];
+  }
+  for (std::int64_t& excess : series) excess = std::max<std::int64_t>(0, excess);
+  return series;
+}
+
 /// Collective: sets pattern and steps of those who are late from what they took longer than their peers, step by step.
 /// Not from what that cost: beside a greater delay of somebody else the same lateness costs nothing.
 void judge_patterns(const exchange::Communicator& communicator, const JobRanks& job, const Attribution& attribution,
                     const std::vector<Straggler*>& late) {
   const analysis::JobDelays& delays = attribution.delays;
-  const std::size_t count = delays.by_step ? attribution.steps.start_ns.size() : delays.bins;
+  const Nanoseconds usual_ns = late.empty() ? 0 : usual_excess(job, delays, late);
   for (Straggler* const one : late) {
     Straggler& straggler = *one;
-    std::vector<std::int64_t> series(count, 0);
-    const auto covers = [&](std::int32_t trace_rank) {
-      return std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), trace_rank);
-    };
-    if (delays.by_step) {
-      for (const StepRow& row : attribution.step_rows) {
-        if (covers(row.trace_rank))
-          series[static_cast<std::size_t>(row.step - attribution.steps.first_number)] += row.excess_ns;
-      }
-      series = communicator.sum(series);
-    } else {
-      for (const std::int32_t trace_rank : straggler.trace_ranks)
-        for (std::size_t b = 0; b < count; ++b)
-          series[b] += delays.excess_work_ns[job.index_of(trace_rank) * delays.bins + b];
-    }
-    for (std::int64_t& excess : series) excess = std::max<std::int64_t>(0, excess);
-    // What goes on anyway: the upper quartile, over other ranks and bins.
-    std::vector<std::int64_t> others;
-    for (std::size_t r = 0; r < job.numbers.size(); ++r) {
-      const auto named = std::any_of(late.begin(), late.end(), [&](const Straggler* s) {
-        return std::binary_search(s->trace_ranks.begin(), s->trace_ranks.end(), job.numbers[r]);
-      });
-      if (named) continue;
-      const auto row = delays.excess_work_ns.begin() + static_cast<std::ptrdiff_t>(r * delays.bins);
-      others.insert(others.end(), row, row + static_cast<std::ptrdiff_t>(delays.bins));
-    }
+    const std::vector<std::int64_t> series = excess_series(communicator, job, attribution, straggler);
     Nanoseconds noise_ns = 0;
-    if (!others.empty() && count > 0) {
-      const auto quartile = others.begin() + static_cast<std::ptrdiff_t>(others.size() * 3 / 4);
-      std::nth_element(others.begin(), quartile, others.end());
-      noise_ns = 2 * std::max<Nanoseconds>(0, *quartile) * static_cast<std::int64_t>(straggler.trace_ranks.size()) *
-                 static_cast<std::int64_t>(delays.bins) / static_cast<std::int64_t>(count);
+    if (!series.empty()) {
+      noise_ns = 2 * usual_ns * std::ssize(straggler.trace_ranks) * static_cast<std::int64_t>(delays.bins) /
+                 std::ssize(series);
     }
     const analysis::PatternVerdict verdict = analysis::judge_pattern(series, noise_ns);
     straggler.pattern = verdict.pattern;
