@@ -4,25 +4,13 @@
 
 #include "nsys_explain/analysis/significance.hpp"
 #include "nsys_explain/model/lower_median.hpp"
+#include "usual_in_bins.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
 constexpr double false_alarm_rate = 1e-3;
 constexpr double smallest_share_of_kernels = 0.01;
-
-/// What is usual in each bin: the lower median of the ranks it is known of; 0 where there are none.
-std::vector<std::int64_t> usual_idle(std::span<const std::int64_t> idle_ns, std::span<const std::int64_t> kernel_ns,
-                                     std::size_t bins) {
-  std::vector<std::int64_t> usual(bins, 0);
-  for (std::size_t b = 0; b < bins; ++b) {
-    std::vector<std::int64_t> known;
-    for (std::size_t i = b; i < idle_ns.size(); i += bins)
-      if (kernel_ns[i] > 0) known.push_back(idle_ns[i]);
-    if (!known.empty()) usual[b] = lower_median(std::move(known));
-  }
-  return usual;
-}
 
 double surplus_of(std::span<const std::int64_t> idle_ns, std::span<const std::int64_t> kernel_ns,
                   std::span<const std::int64_t> usual) {
@@ -48,7 +36,7 @@ std::vector<double> host_idle_surplus(std::span<const std::int64_t> idle_ns, std
   std::vector<double> surplus(ranks, 0);
   if (ranks < 2) return surplus;
   const std::vector<double> p_values = caused_wait_p_values(idle_ns, ranks, bins);
-  const std::vector<std::int64_t> usual = usual_idle(idle_ns, kernel_ns, bins);
+  const std::vector<std::int64_t> usual = usual_in_bins(idle_ns, kernel_ns, bins);
   for (std::size_t r = 0; r < ranks; ++r)
     if (p_values[r] * static_cast<double>(ranks) <= false_alarm_rate)
       surplus[r] = surplus_of(idle_ns.subspan(r * bins, bins), kernel_ns.subspan(r * bins, bins), usual);

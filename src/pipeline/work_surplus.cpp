@@ -5,6 +5,7 @@
 #include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/host_idle.hpp"
 #include "nsys_explain/analysis/job_delays.hpp"
+#include "nsys_explain/analysis/slow_gpu_surplus.hpp"
 #include "nsys_explain/analysis/work_profile.hpp"
 #include "pack.hpp"
 
@@ -59,19 +60,31 @@ std::vector<double> share_shared_kernels(const exchange::Communicator& communica
   return communicator.broadcast(std::span<const double>(shares));
 }
 
-/// Of the local ranks: what they have of each, by index of the trace rank.
-void set_surplus(std::span<const double> kernel_surplus, std::span<const double> idle_surplus, const JobRanks& job,
+/// Shares that are more than is usual, by index of the trace rank.
+struct SurplusShares {
+  std::size_t bins = 0;
+  std::vector<double> kernels;  ///< of kernel time, by rank, then bin
+  std::vector<double> outside;  ///< likewise, by rank, of arrivals outside of all steps
+  std::vector<double> idle;     ///< of host_idle, by rank
+};
+
+/// Sets PathArrival::surplus_ns of the local ranks.
+void set_surplus(const SurplusShares& shares, std::size_t steps, const JobRanks& job,
                  std::vector<LocalTrace>& local_traces) {
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
       const std::size_t r = job.index_of(rank.trace_rank);
-      if (kernel_surplus[r] == 0 && idle_surplus[r] == 0) continue;
       for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
         analysis::PathArrival& arrival = rank.path.arrivals[i];
         const auto part = [&](double share, Value value) {
           return static_cast<Nanoseconds>(share * static_cast<double>(value(arrival, rank.profiles[i])));
         };
-        arrival.surplus_ns = part(kernel_surplus[r], kernel_time) + part(idle_surplus[r], host_idle);
+        const double kernels =
+            arrival.step < 0
+                ? shares.outside[r]
+                : shares
+                      .kernels[r * shares.bins + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps)];
+        arrival.surplus_ns = part(kernels, kernel_time) + part(shares.idle[r], host_idle);
       }
     }
   }
@@ -84,25 +97,29 @@ WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRa
                          std::size_t steps, std::vector<LocalTrace>& local_traces) {
   WorkSurplus surplus;
   surplus.speed = share_speeds(communicator, job, rank_tables);
-  std::vector<double> kernel_surplus(job.numbers.size(), 0), idle_surplus(job.numbers.size(), 0);
+  SurplusShares shares;
+  for (const GpuSpeed& speed : surplus.speed) shares.outside.push_back(speed.slow ? 1 - 1 / speed.ratio : 0);
+  shares.idle.assign(job.numbers.size(), 0);
   if (steps > 0) {
     const analysis::Grouping* stages = analysis::find_grouping(groupings, Level::pipeline_stage);
     analysis::KernelTime time;
-    time.bins = analysis::bins_of_steps(steps);
+    time.bins = shares.bins = analysis::bins_of_steps(steps);
     time.kernel_ns = sum_by_bin(communicator, job, steps, local_traces, kernel_time);
+    shares.kernels = analysis::slow_gpu_surplus(time.kernel_ns, time.bins, surplus.speed);
     const std::vector<std::int64_t> idle_ns = sum_by_bin(communicator, job, steps, local_traces, host_idle);
-    idle_surplus = analysis::host_idle_surplus(idle_ns, time.kernel_ns, time.bins);
+    shares.idle = analysis::host_idle_surplus(idle_ns, time.kernel_ns, time.bins);
     if (stages != nullptr) {
       time.shared = share_shared_kernels(communicator, job, rank_tables, *stages);
       surplus.stages = analysis::compare_stages(time, surplus.speed, *stages);
     }
   }
-  for (const analysis::StageBalance& stage : surplus.stages)
-    if (stage.overfull())
-      for (const std::size_t r : stage.ranks) kernel_surplus[r] = stage.surplus;
-  for (std::size_t r = 0; r < kernel_surplus.size(); ++r)
-    if (surplus.speed[r].slow) kernel_surplus[r] = 1 - (1 - kernel_surplus[r]) / surplus.speed[r].ratio;
-  set_surplus(kernel_surplus, idle_surplus, job, local_traces);
+  for (const analysis::StageBalance& stage : surplus.stages) {
+    if (!stage.overfull()) continue;
+    for (const std::size_t r : stage.ranks)
+      for (double& share : std::span(shares.kernels).subspan(r * shares.bins, shares.bins))
+        share = 1 - (1 - stage.surplus) * (1 - share);
+  }
+  set_surplus(shares, steps, job, local_traces);
   return surplus;
 }
 
