@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
+#include <streambuf>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -28,9 +29,9 @@ struct Header {
   std::uint64_t digest = 0;  ///< of key and bytes
 };
 
-/// Of megabytes, so eight bytes at a time; no change of a single word leaves it as it is.
-std::uint64_t digest_of(std::string_view key, std::string_view bytes) {
-  std::uint64_t seen = digest(key);
+/// Of megabytes, so eight bytes at a time; no change of a single word leaves it as it is. `seen`: the digest of what
+/// came before, whole words.
+std::uint64_t digest_of_words(std::string_view bytes, std::uint64_t seen) {
   const auto add = [&](std::string_view word) {
     std::uint64_t value = 0;
     std::memcpy(&value, word.data(), word.size());
@@ -38,9 +39,47 @@ std::uint64_t digest_of(std::string_view key, std::string_view bytes) {
   };
   constexpr std::size_t word_size = sizeof(std::uint64_t);
   for (; bytes.size() >= word_size; bytes.remove_prefix(word_size)) add(bytes.substr(0, word_size));
-  add(bytes);
+  if (!bytes.empty()) add(bytes);
   return seen;
 }
+
+/// Takes the bytes of a record on their way to the file.
+class BytesToFile final : public std::streambuf {
+ public:
+  BytesToFile(std::ofstream& file, std::uint64_t seed) : file_(file), digest_(seed) { buffer_.reserve(buffer_bytes); }
+
+  /// Call once all bytes have come.
+  void finish() {
+    digest_ = digest_of_words(buffer_, digest_);
+    size_ += buffer_.size();
+    file_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    buffer_.clear();
+  }
+  std::uint64_t size() const { return size_; }
+  std::uint64_t digest() const { return digest_; }
+
+ protected:
+  std::streamsize xsputn(const char* bytes, std::streamsize count) override {
+    for (std::string_view rest(bytes, static_cast<std::size_t>(count)); !rest.empty();) {
+      const std::string_view part = rest.substr(0, buffer_bytes - buffer_.size());
+      buffer_.append(part);
+      rest.remove_prefix(part.size());
+      if (buffer_.size() == buffer_bytes) finish();
+    }
+    return count;  // what the disk does not take shows when the file is closed
+  }
+  int_type overflow(int_type byte) override {
+    const char character = traits_type::to_char_type(byte);
+    xsputn(&character, 1);
+    return byte;
+  }
+
+ private:
+  static constexpr std::size_t buffer_bytes = std::size_t{1} << 18;  ///< whole words
+  std::ofstream& file_;
+  std::string buffer_;
+  std::uint64_t size_ = 0, digest_;
+};
 
 /// A name that no other process on any host writes at the same time.
 fs::path unfinished_name(const fs::path& final_name) {
@@ -75,22 +114,36 @@ std::optional<std::string> RecordDirectory::load(std::string_view key) const {
   std::string found_key(header.key_size, '\0'), bytes(header.bytes_size, '\0');
   file.read(found_key.data(), static_cast<std::streamsize>(found_key.size()));
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file || found_key != key || digest_of(key, bytes) != header.digest) return std::nullopt;
+  if (!file || found_key != key || digest_of_words(bytes, digest(key)) != header.digest) return std::nullopt;
   return bytes;
 }
 
-fs::path RecordDirectory::save(std::string_view key, std::string_view bytes) const {
+fs::path RecordDirectory::save(std::string_view key, const WriteBytes& write) const {
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) throw std::runtime_error(fmt::format("cannot create {}: {}", path_.string(), error.message()));
   fs::path final_name = file_of(key);
   const fs::path unfinished = unfinished_name(final_name);
   std::ofstream file(unfinished, std::ios::binary);
-  const Header header{magic, key.size(), bytes.size(), digest_of(key, bytes)};
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): a file is bytes
-  file.write(reinterpret_cast<const char*>(&header), sizeof header);
+  Header header{magic, key.size(), 0, 0};
+  const auto write_header = [&] {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): a file is bytes
+    file.write(reinterpret_cast<const char*>(&header), sizeof header);
+  };
+  write_header();
   file.write(key.data(), static_cast<std::streamsize>(key.size()));
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  BytesToFile bytes(file, digest(key));
+  try {
+    write(bytes);
+  } catch (...) {
+    fs::remove(unfinished, error);
+    throw;
+  }
+  bytes.finish();
+  header.bytes_size = bytes.size();
+  header.digest = bytes.digest();
+  file.seekp(0);
+  write_header();
   file.close();
   if (!file) {
     const int reason = errno;

@@ -1,11 +1,16 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <streambuf>
 #include <string>
 #include <string_view>
 
 namespace nsys_explain::pipeline {
+
+/// Writes the bytes of a record. They are many, and need not be in memory all at once.
+using WriteBytes = std::function<void(std::streambuf&)>;
 
 /// A directory of records: bytes kept under a key, one file each. A record appears whole or not at all, whoever writes
 /// it and however often; a damaged one, or one of another layout, is as good as none.
@@ -22,8 +27,9 @@ class RecordDirectory {
   bool contains(std::string_view key) const;
   std::filesystem::path file_of(std::string_view key) const;
 
-  /// Creates the directory where it is missing. Returns the record's file. Throws std::runtime_error with the reason.
-  std::filesystem::path save(std::string_view key, std::string_view bytes) const;
+  /// Creates the directory where it is missing, and has the record's bytes written. Returns the record's file. Throws
+  /// std::runtime_error with the reason.
+  std::filesystem::path save(std::string_view key, const WriteBytes& write) const;
 
  private:
   std::filesystem::path path_;

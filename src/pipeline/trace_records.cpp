@@ -94,23 +94,24 @@ void TraceRecords::save(const ingest::AssignedTrace& assigned, const ReadSetting
                         bool was_loaded) {
   const bool keeps = places_.cache || places_.shards;
   if (!keeps || ingest::has_sidecar(assigned.path)) return;
-  const std::string key = record_key(assigned, settings), bytes = pack(trace);
+  const std::string key = record_key(assigned, settings);
+  const WriteBytes write = [&](std::streambuf& bytes) { write_packed(trace, bytes); };
   if (places_.shards) {
-    if (const auto file = save_in(*places_.shards, key, bytes, was_loaded)) {
+    if (const auto file = save_in(*places_.shards, key, write, was_loaded)) {
       const std::scoped_lock lock(mutex_);
       saved_shards_.insert(*file);
     }
   }
   // A file that was being written while it was read is not what its fingerprint says.
   if (places_.cache && trace.facts.analysed && (was_loaded || ingest::is_as_found(assigned))) {
-    save_in(*places_.cache, key, bytes, was_loaded);
+    save_in(*places_.cache, key, write, was_loaded);
   }
 }
 
 std::optional<std::filesystem::path> TraceRecords::save_in(const RecordDirectory& directory, const std::string& key,
-                                                           const std::string& bytes, bool may_be_there) {
+                                                           const WriteBytes& write, bool may_be_there) {
   try {
-    return may_be_there && directory.contains(key) ? directory.file_of(key) : directory.save(key, bytes);
+    return may_be_there && directory.contains(key) ? directory.file_of(key) : directory.save(key, write);
   } catch (const std::exception& error) {
     const std::scoped_lock lock(mutex_);
     if (failure_.empty()) failure_ = error.what();

@@ -41,7 +41,7 @@ class TraceRecords {
 
  private:
   std::optional<std::filesystem::path> save_in(const RecordDirectory& directory, const std::string& key,
-                                               const std::string& bytes, bool may_be_there);
+                                               const WriteBytes& write, bool may_be_there);
 
   Places places_;
   mutable std::mutex mutex_;  // guards the rest

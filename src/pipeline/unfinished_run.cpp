@@ -151,7 +151,7 @@ UnfinishedRun::~UnfinishedRun() {
 void UnfinishedRun::keep(const RunPlan& plan) {
   if (is_merge_ || plan.discovery.traces.empty()) return;
   try {
-    shards_.save(plan_key, pack(plan));
+    shards_.save(plan_key, [&](std::streambuf& bytes) { write_packed(plan, bytes); });
   } catch (const std::exception& error) {
     plan_failure_ = error.what();
   }
