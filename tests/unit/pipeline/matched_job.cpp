@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <stdlib.h>
 
 #include "nsys_explain/ingest/discovery.hpp"
@@ -122,6 +124,24 @@ void check_counts(const MatchedJob& matched, const std::vector<std::vector<std::
   }
 }
 
+/// "all_reduce of 0 1 (2 kB)".
+std::string describe(const synth::SimulatedJob& job, std::uint32_t instance) {
+  const synth::TrueInstance& found = job.instances[instance];
+  return fmt::format("{} {} kB of {}", operation_name(found.operation), found.call_bytes / 1'000,
+                     fmt::join(job.communicators[found.communicator].ranks, " "));
+}
+
+/// Wrong pairs of a found instance, by what is mixed up.
+void add_mixed(MatchScore& score, const synth::SimulatedJob& job, const std::map<std::uint32_t, std::int64_t>& parts) {
+  for (auto a = parts.begin(); a != parts.end(); ++a) {
+    for (auto b = std::next(a); b != parts.end(); ++b) {
+      score.wrong_pairs += a->second * b->second;
+      const std::string one = describe(job, a->first), other = describe(job, b->first);
+      score.mixed[one == other ? "others of " + one : one + " and " + other] += a->second * b->second;
+    }
+  }
+}
+
 }  // namespace
 
 synth::JobPlan make_plan(std::uint64_t seed, std::initializer_list<Change> changes) {
@@ -148,13 +168,8 @@ MatchScore match_simulated(const synth::JobPlan& plan) {
     for (const std::uint32_t instance : of_rank) ++exported[instance];
   }
   for (const auto& parts : true_parts(matched, truth)) {
-    std::int64_t records = 0, right = 0;
-    for (const auto& [instance, count] : parts) {
-      records += count;
-      right += count * (count - 1) / 2;
-      largest[instance] = std::max(largest[instance], count);
-    }
-    score.wrong_pairs += records * (records - 1) / 2 - right;
+    for (const auto& [instance, count] : parts) largest[instance] = std::max(largest[instance], count);
+    add_mixed(score, job, parts);
   }
   for (std::size_t i = 0; i < exported.size(); ++i) {
     if (exported[i] < 2) continue;
@@ -171,6 +186,7 @@ std::ostream& operator<<(std::ostream& out, const MatchScore& score) {
   out << fmt::format("{} of {} matched ({:.2f}%), {} wrong pairs, missed", score.matched, score.present,
                      100 * score.share(), score.wrong_pairs);
   for (const auto& [operation, count] : score.missed) out << ' ' << operation_name(operation) << ' ' << count;
+  for (const auto& [what, pairs] : score.mixed) out << fmt::format("\n  {} wrong pairs: {}", pairs, what);
   return out;
 }
 

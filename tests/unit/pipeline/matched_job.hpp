@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <map>
 #include <ostream>
+#include <string>
 
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/synth/job_plan.hpp"
@@ -23,6 +24,7 @@ struct MatchScore {
   std::int64_t matched = 0;      ///< of these, those together with the largest part of their true instance
   std::int64_t wrong_pairs = 0;  ///< pairs in one found instance that belong to different true ones
   std::map<Operation, std::int64_t> missed;
+  std::map<std::string, std::int64_t> mixed;        ///< wrong pairs by what was taken for one
   std::map<std::string, std::int64_t> given_names;  ///< of the communicators found, and how many have each
 
   double share() const { return present == 0 ? 1 : static_cast<double>(matched) / static_cast<double>(present); }
