@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <vector>
@@ -19,6 +21,16 @@ struct TimedOperation {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
 };
+
+/// The one whose exit is nearest to a time; of operations by exit, at least one.
+template <typename Timed>
+const Timed& nearest_exit(const std::vector<Timed>& by_exit, Nanoseconds exit_ns) {
+  const auto next = std::lower_bound(by_exit.begin(), by_exit.end(), exit_ns,
+                                     [](const Timed& operation, Nanoseconds t) { return operation.exit_ns < t; });
+  if (next == by_exit.end()) return by_exit.back();
+  if (next == by_exit.begin() || next->exit_ns - exit_ns < exit_ns - std::prev(next)->exit_ns) return *next;
+  return *std::prev(next);
+}
 
 /// How two members' operations of one kind lie against each other. `shift_ns` is the exit difference (b - a) around
 /// which most lie: clock error and the members' habit of leaving early or late. A spread is half the width of the

@@ -1,119 +1,27 @@
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "exit_agreement.hpp"
 #include "exit_clusters.hpp"
+#include "lane_odds.hpp"
 #include "lane_relation.hpp"
+#include "lanes.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
-#include "rank_clocks.hpp"
-#include "shift_candidates.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
 
-constexpr std::size_t no_group = std::numeric_limits<std::size_t>::max();
-
-/// The sampled operations of one lane, on the common clock.
-struct Lane {
-  std::int32_t trace_rank = -1;
-  std::uint64_t lane = 0;
-  std::string name;  ///< what the program calls its communicator; empty: not known
-  std::int32_t component = 0;
-  bool point_to_point = false;                                 ///< most of its operations are sends and receives
-  std::map<std::uint64_t, std::vector<TimedOperation>> exits;  ///< of synchronising operations, by symbol
-  std::map<std::uint64_t, Operation> operation_of;             ///< by symbol
-  bool is_named_elsewhere = false;                             ///< some of its operations are of communicators that
-                                                               ///< other calls on the trace rank name
-  std::size_t group = no_group;
-  Nanoseconds best_spread_ns = std::numeric_limits<Nanoseconds>::max();  ///< of the exits it shares with another lane
-  Nanoseconds sharpest_ns = std::numeric_limits<Nanoseconds>::max();     ///< of all-reduces, with any lane
-  Nanoseconds loosest_ns = 0;                                            ///< see LaneAgreement
-};
-
-/// What every kernel shows of an operation (see may_be_one).
-std::uint64_t kind_of(std::uint64_t symbol) {
-  return symbol >> 32U;
-}
-
-/// A stage within a pipeline shares half of its exchanges with a neighbour; two that share more do the same.
-constexpr double mostly_shared = 0.75;
-
 /// All-reduces that scatter so many times as much as they do with another lane are not shared.
 constexpr Nanoseconds far_apart = 2;
-
-/// Exits do not agree better than this; a few may by chance.
-Nanoseconds least_spread_ns(Operation operation) {
-  return operation == Operation::reduce_scatter || operation == Operation::all_gather ? 500 : 150;
-}
 
 /// Rough clocks of related lanes are good to this. Operations that all members leave at once and that lie further apart
 /// are two: one that always follows the other agrees with it, but for the time between them.
 constexpr Nanoseconds largest_shift_ns = 15'000;
-
-/// Enough operations to tell groups apart: the same stretch of time on every lane of a like pace.
-void keep_central(std::vector<TimedOperation>& by_exit, Nanoseconds centre_ns) {
-  constexpr std::size_t enough = 512;
-  const auto centre = std::lower_bound(by_exit.begin(), by_exit.end(), centre_ns,
-                                       [](const TimedOperation& o, Nanoseconds t) { return o.exit_ns < t; });
-  const Sample kept = sample_around(static_cast<std::size_t>(centre - by_exit.begin()), enough, by_exit.size());
-  by_exit.erase(by_exit.begin() + static_cast<std::ptrdiff_t>(kept.end), by_exit.end());
-  by_exit.erase(by_exit.begin(), by_exit.begin() + static_cast<std::ptrdiff_t>(kept.first));
-}
-
-/// Lanes with keys in [first, end). `is_fine`: on a clock good to a fraction of a microsecond, if all that its trace
-/// rank did shows that.
-std::vector<Lane> make_lanes(std::span<const SampledOperation> samples, const RoughClocks& clocks, std::uint64_t first,
-                             std::uint64_t end, bool is_fine) {
-  std::map<std::int32_t, FineClock> fine;
-  if (is_fine) fine = fine_clocks_of_ranks(samples, clocks);
-  std::map<std::pair<std::int32_t, std::uint64_t>, Lane> lanes;
-  std::map<std::pair<std::int32_t, std::uint64_t>, std::int64_t> point_to_point;
-  std::set<std::pair<std::int32_t, std::uint64_t>> named_kinds;
-  for (const SampledOperation& operation : samples) {
-    if (names_communicator(operation.lane)) named_kinds.emplace(operation.trace_rank, kind_of(operation.symbol));
-  }
-  for (const SampledOperation& operation : samples) {
-    if (operation.lane < first || operation.lane >= end) continue;
-    const std::pair key(operation.trace_rank, operation.lane);
-    Lane& lane = lanes[key];
-    lane.trace_rank = operation.trace_rank;
-    lane.lane = operation.lane;
-    lane.component = clocks.component_of(operation.session);
-    point_to_point[key] += operation.operation == Operation::send_recv ? 1 : -1;
-    if (!may_end_together(operation.operation)) continue;
-    // Calls name the communicators of this kind of operation here, so this is one of those; only which is not known.
-    if (operation.is_orphan && named_kinds.contains({operation.trace_rank, kind_of(operation.symbol)})) {
-      lane.is_named_elsewhere = true;
-      continue;
-    }
-    lane.operation_of[operation.symbol] = operation.operation;
-    const FineClock& clock = fine[operation.trace_rank];
-    lane.exits[operation.symbol].push_back({clock.corrected(clocks.to_common(operation.session, operation.enter_ns)),
-                                            clock.corrected(clocks.to_common(operation.session, operation.exit_ns))});
-  }
-  std::vector<Lane> result;
-  for (auto& [key, lane] : lanes) {
-    for (auto& [symbol, operations] : lane.exits) {
-      std::sort(operations.begin(), operations.end(), [](const TimedOperation& a, const TimedOperation& b) {
-        return std::tie(a.exit_ns, a.enter_ns) < std::tie(b.exit_ns, b.enter_ns);
-      });
-    }
-    for (auto& [symbol, operations] : lane.exits) keep_central(operations, clocks.centre_ns());
-    lane.point_to_point = point_to_point[key] > 0;
-    result.push_back(std::move(lane));
-  }
-  return result;
-}
-
-/// Operations that all members leave within a moment.
-bool ends_sharply(Operation operation) {
-  return operation == Operation::all_reduce || operation == Operation::reduce_scatter;
-}
 
 /// How the operations of two lanes end. Lanes that a third one holds in step may end some kind of operation together;
 /// those of one communicator end all.
@@ -152,50 +60,6 @@ std::vector<std::uint64_t> symbols_of(const Lane& lane) {
   return symbols;
 }
 
-bool covers(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns) {
-  const auto found = lane.exits.find(symbol);
-  return found != lane.exits.end() && found->second.front().exit_ns <= exit_ns &&
-         exit_ns <= found->second.back().exit_ns;
-}
-
-bool ends_near(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns, Nanoseconds tolerance_ns) {
-  const auto found = lane.exits.find(symbol);
-  if (found == lane.exits.end()) return false;
-  const auto next = std::lower_bound(found->second.begin(), found->second.end(), exit_ns - tolerance_ns,
-                                     [](const TimedOperation& o, Nanoseconds t) { return o.exit_ns < t; });
-  return next != found->second.end() && next->exit_ns <= exit_ns + tolerance_ns;
-}
-
-/// Difference of the lane's nearest exit; NaN beyond the reach.
-double nearest_exit(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns, Nanoseconds reach_ns) {
-  const auto found = lane.exits.find(symbol);
-  Nanoseconds best_ns = reach_ns + 1;
-  if (found != lane.exits.end()) {
-    const auto next = std::lower_bound(found->second.begin(), found->second.end(), exit_ns,
-                                       [](const TimedOperation& o, Nanoseconds t) { return o.exit_ns < t; });
-    if (next != found->second.end()) best_ns = next->exit_ns - exit_ns;
-    if (next != found->second.begin() && exit_ns - std::prev(next)->exit_ns < best_ns)
-      best_ns = std::prev(next)->exit_ns - exit_ns;
-  }
-  return std::abs(best_ns) <= reach_ns ? static_cast<double>(best_ns) : std::nan("");
-}
-
-/// True where more of the operations that all members leave within a moment end on one of two lanes only, or at another
-/// time on the other, than lost records explain: a communicator's operations end on all of its members.
-bool disagree(const Lane& a, const Lane& b, Nanoseconds far_ns) {
-  constexpr double most_lost = 0.02, least_apart = 0.04;
-  for (const auto& [symbol, operations] : a.exits) {
-    const auto other = b.exits.find(symbol);
-    if (other == b.exits.end() || !ends_sharply(a.operation_of.at(symbol))) continue;
-    const std::optional<ExitAgreement> agreement = exit_agreement(operations, other->second, far_ns);
-    if (!agreement) continue;
-    const auto covered = static_cast<double>(agreement->covered), apart = static_cast<double>(agreement->apart);
-    const double lost = most_lost * covered;
-    if (apart >= std::max(least_apart * covered, lost + 3 * std::sqrt(lost) + 1)) return true;
-  }
-  return false;
-}
-
 class Grouper {
  public:
   explicit Grouper(std::vector<Lane> lanes) : lanes_(std::move(lanes)) {
@@ -211,7 +75,7 @@ class Grouper {
       any = gather(l, next_group) || any;
       ++next_group;
     }
-    if (!may_take_turns) part_companions(next_group);
+    part_companions(next_group, may_take_turns ? 16 : 4);
     LaneRoles roles;
     if (!any && !has_evidence()) return roles;
     const std::set<std::size_t> taking_turns = may_take_turns ? groups_taking_turns() : groups_at_odds();
@@ -240,31 +104,13 @@ class Grouper {
     });
   }
 
-  /// When the lanes left what the first of them did, against its own exits; operations that all members leave at once.
-  /// Without the trend of each lane, which is its clock's.
-  ExitTable exits_of(std::span<const std::size_t> group) const {
-    constexpr Nanoseconds reach_ns = 20'000;
-    ExitTable table{group.size(), {}};
-    std::vector<Nanoseconds> times;
-    for (const auto& [symbol, operations] : lanes_[group.front()].exits) {
-      if (!ends_sharply(lanes_[group.front()].operation_of.at(symbol))) continue;
-      for (const TimedOperation& operation : operations) {
-        times.push_back(operation.exit_ns);
-        for (const std::size_t l : group)
-          table.exits.push_back(nearest_exit(lanes_[l], symbol, operation.exit_ns, reach_ns));
-      }
-    }
-    remove_trends(table, times);
-    return table;
-  }
-
   /// Communicators that a third one holds in step agree by chance, above all over few operations; but they do not leave
-  /// as one.
-  void part_companions(std::size_t& next_group) {
-    constexpr std::size_t fewest_operations = 4, most_members = 128;
+  /// as one. On a rough clock that takes more operations to tell.
+  void part_companions(std::size_t& next_group, std::size_t fewest_operations) {
+    constexpr std::size_t most_members = 128;
     for (auto& [group, left] : groups()) {
       while (left.size() > 2 && left.size() <= most_members) {
-        const ExitTable table = exits_of(left);
+        const ExitTable table = exits_of(lanes_, left);
         if (table.exits.size() < fewest_operations * left.size()) break;
         const std::vector<std::size_t> kept = leave_as_one(table, 0);
         if (kept.size() == left.size() || !vary_apart(table, kept)) break;
@@ -329,49 +175,10 @@ class Grouper {
     return rest;
   }
 
-  /// Whether a lane disagrees with enough of its group to carry what they do not; of a large group a few are asked,
-  /// those next to it first.
-  bool disagrees_with_some(std::size_t l, std::span<const std::size_t> group) const {
-    constexpr std::size_t most_asked = 16, one_in = 3;
-    const auto own = static_cast<std::size_t>(std::find(group.begin(), group.end(), l) - group.begin());
-    const std::size_t asked = std::min(group.size() - 1, most_asked);
-    const Nanoseconds far_ns = std::max(10 * lanes_[l].best_spread_ns, sharp_ns);
-    std::size_t disagreeing = 0;
-    for (std::size_t next = 1; next <= asked; ++next)
-      disagreeing += disagree(lanes_[l], lanes_[group[(own + next) % group.size()]], far_ns) ? 1 : 0;
-    return disagreeing > 0 && one_in * disagreeing >= asked;
-  }
-
-  /// Whether exchanges, on a lane that carries more than those, end together with a lane outside of the group better
-  /// than with one inside.
-  bool meets_outsider(std::size_t l, std::span<const std::size_t> group) const {
-    constexpr Nanoseconds times = 2;
-    const Lane& lane = lanes_[l];
-    if (lane.exits.size() < 2) return false;
-    for (const auto& [symbol, operation] : lane.operation_of) {
-      if (operation != Operation::send_recv) continue;
-      Nanoseconds inside_ns = std::numeric_limits<Nanoseconds>::max(), outside_ns = inside_ns;
-      for (std::size_t other = 0; other < lanes_.size(); ++other) {
-        if (lanes_[other].trace_rank == lane.trace_rank || lanes_[other].component != lane.component) continue;
-        const auto found = lanes_[other].exits.find(symbol);
-        if (found == lanes_[other].exits.end()) continue;
-        const std::optional<ExitAgreement> agreement = exit_agreement(lane.exits.at(symbol), found->second);
-        if (!agreement || !ends_together(*agreement)) continue;
-        Nanoseconds& best_ns = std::binary_search(group.begin(), group.end(), other) ? inside_ns : outside_ns;
-        best_ns = std::min(best_ns, std::max(agreement->exit_spread_ns, least_spread_ns(operation)));
-      }
-      if (outside_ns < inside_ns / times) return true;
-    }
-    return false;
-  }
-
-  /// Groups of which a lane does what others do not.
   std::set<std::size_t> groups_at_odds() const {
     std::set<std::size_t> found;
     for (const auto& [group, members] : groups()) {
-      const bool is_at_odds = std::any_of(members.begin(), members.end(),
-                                          [&, m = &members](std::size_t l) { return disagrees_with_some(l, *m); });
-      if (is_at_odds || (members.size() > 1 && meets_outsider(members.front(), members))) found.insert(group);
+      if (are_at_odds(lanes_, members)) found.insert(group);
     }
     return found;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -13,9 +14,20 @@ namespace nsys_explain::collectives {
 /// As least_sharp_share where lanes are of different operations that are merely coupled.
 inline constexpr double least_coupled_share = 0.7;
 
-using UnnamedLanes = std::map<std::uint64_t, MemberSequence>;
+/// What was done of one symbol on a lane, or all of it; or on all lanes together.
+struct LanePart {
+  enum class Kind : std::uint8_t { lane, symbol, all_lanes };
+  Kind kind = Kind::lane;
+  std::uint64_t lane = 0;
+  std::uint64_t symbol = 0;
 
-/// What one trace rank did by lane, and on all lanes together, without those that calls name.
+  auto operator<=>(const LanePart&) const = default;
+};
+
+using UnnamedLanes = std::map<LanePart, MemberSequence>;
+
+/// What one trace rank did by lane, by symbol on lanes of several, and on all lanes together, without those that calls
+/// name.
 UnnamedLanes unnamed_lanes(std::span<const SampledOperation> by_exit);
 
 struct LanePair {
@@ -25,7 +37,8 @@ struct LanePair {
 };
 
 /// Lanes of two trace ranks to compare. First those of like length, which are likely of one role, and of a long span,
-/// which tell the drift. Lanes of different communicators may be coupled closely enough; last, all lanes together.
+/// which tell the drift. Lanes of different communicators may be coupled closely enough. Then by symbol, because of
+/// what a lane carries in turns trace ranks of two hosts may share the exchanges only; last, all lanes together.
 std::vector<LanePair> lane_pairs(const UnnamedLanes& members, const UnnamedLanes& references);
 
 }  // namespace nsys_explain::collectives

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <iterator>
 #include <numeric>
@@ -18,8 +19,9 @@ namespace {
 constexpr std::size_t most_comparisons_per_component = 12;
 
 /// Neighbours first: tensor groups are adjacent ranks, data and pipeline groups are a power of two or a small multiple
-/// of it apart.
-std::vector<std::size_t> strides_below(std::size_t ranks) {
+/// of it apart. Before all but the nearest, ranks of one place on two hosts: groups across hosts hold those. Last
+/// first.
+std::vector<std::size_t> strides_below(std::size_t ranks, std::size_t ranks_per_host) {
   constexpr std::size_t all_below = 24;
   std::vector<std::size_t> strides;
   for (std::size_t stride = 1; stride < ranks; ++stride) {
@@ -27,6 +29,10 @@ std::vector<std::size_t> strides_below(std::size_t ranks) {
     while (odd % 2 == 0) odd /= 2;
     if (stride <= all_below || odd <= 3) strides.push_back(stride);
   }
+  std::stable_partition(strides.begin(), strides.end(), [&](std::size_t stride) {
+    const std::size_t hosts = stride % ranks_per_host == 0 ? stride / ranks_per_host : 0;
+    return stride == 1 || std::has_single_bit(hosts);
+  });
   std::reverse(strides.begin(), strides.end());
   return strides;
 }
@@ -127,9 +133,12 @@ RoughClocks::RoughClocks(std::span<const SampledOperation> samples, std::span<co
     ranks_.push_back(std::move(rank));
   }
   tie_sessions(ties);
-  strides_ = strides_below(ranks_.size());
-  const std::set<std::int32_t> components(component_.begin(), component_.end());
-  comparisons_left_ = most_comparisons_per_component * components.size();
+  std::map<std::int32_t, std::size_t> ranks_of_component;
+  for (const Rank& rank : ranks_) ++ranks_of_component[component_of(rank.session)];
+  std::size_t ranks_per_host = 1;
+  for (const auto& [component, count] : ranks_of_component) ranks_per_host = std::max(ranks_per_host, count);
+  strides_ = strides_below(ranks_.size(), ranks_per_host);
+  comparisons_left_ = most_comparisons_per_component * ranks_of_component.size();
 }
 
 std::vector<Comparison> RoughClocks::next_round() {
@@ -184,8 +193,14 @@ std::vector<Comparison> RoughClocks::by_lanes() {
     if (of_stride_.empty()) {
       const std::size_t stride = strides_.back();
       strides_.pop_back();
-      for (std::size_t r = 0; r + stride < ranks_.size(); ++r)
-        of_stride_.push_back({static_cast<std::int32_t>(r), static_cast<std::int32_t>(r + stride), false});
+      // Ranks of two hosts that lie as far apart do alike: where two pairs share nothing, others do not, either.
+      constexpr int most_alike = 2;
+      std::map<std::pair<std::int32_t, std::int32_t>, int> pairs_of;
+      for (std::size_t r = 0; r + stride < ranks_.size(); ++r) {
+        const std::pair components(component_of(ranks_[r].session), component_of(ranks_[r + stride].session));
+        if (++pairs_of[components] <= most_alike)
+          of_stride_.push_back({static_cast<std::int32_t>(r), static_cast<std::int32_t>(r + stride), false});
+      }
     }
     Forest forest(component_.size());
     std::vector<Comparison> round, later;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "exit_clusters.hpp"
+#include "member_meetings.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
 #include "turn_sets.hpp"
@@ -133,6 +134,7 @@ class TurnFinder {
     }
     for (std::size_t l = 0; l < lanes_.size(); ++l) confirm(l);
     claim_gathers(lanes_, sets_of_lane_);
+    for (const std::uint64_t symbol : symbols_of_several_components()) take_back_apart(symbol);
     claim_broadcasts(lanes_, sets_of_lane_);
   }
 
@@ -365,6 +367,63 @@ class TurnFinder {
         if (votes[i].second > votes[i].first) operations[i].claimed = nullptr;
       }
     }
+  }
+
+  /// Those of lanes that no clock relates.
+  std::set<std::uint64_t> symbols_of_several_components() const {
+    std::map<std::uint64_t, std::int32_t> component;
+    std::set<std::uint64_t> symbols;
+    for (const TurnLane& lane : lanes_) {
+      for (const auto& [symbol, operations] : lane.operations) {
+        if (component.try_emplace(symbol, lane.component).first->second != lane.component) symbols.insert(symbol);
+      }
+    }
+    return symbols;
+  }
+
+  /// Takes claims back where operations of a communicator waited for others, whom no clock tells: those, or where they
+  /// are many, all of the kind.
+  void take_back_apart(std::uint64_t symbol) {
+    struct Claims {
+      std::vector<TurnOperation*> operations;
+      std::vector<MemberMeeting> meetings;
+    };
+    std::map<LaneSet, Claims> claims;
+    for (std::size_t l = 0; l < lanes_.size(); ++l) {
+      std::map<LaneSet, std::vector<TurnOperation*>> of_lane;
+      const auto found = lanes_[l].operations.find(symbol);
+      if (found == lanes_[l].operations.end()) continue;
+      for (TurnOperation& operation : found->second) {
+        if (operation.claimed != nullptr) of_lane[*operation.claimed].push_back(&operation);
+      }
+      for (const auto& [set, operations] : of_lane) {
+        Claims& of_set = claims[set];
+        of_set.operations.insert(of_set.operations.end(), operations.begin(), operations.end());
+        const std::vector<MemberMeeting> met = claimed_meetings(l, symbol, set, operations);
+        of_set.meetings.insert(of_set.meetings.end(), met.begin(), met.end());
+      }
+    }
+    for (const auto& [set, of_set] : claims) {
+      // Members of an all-gather leave when they like.
+      const bool is_told_by_exits = leaves_at_once(of_set.operations.front()->operation);
+      const std::vector<bool> apart =
+          is_told_by_exits ? have_waited_apart(of_set.meetings) : have_waited(of_set.meetings);
+      for (std::size_t i = 0; i < apart.size(); ++i) {
+        if (apart[i] || are_many(apart)) of_set.operations[i]->claimed = nullptr;
+      }
+    }
+  }
+
+  std::vector<MemberMeeting> claimed_meetings(std::size_t l, std::uint64_t symbol, const LaneSet& set,
+                                              std::span<const TurnOperation* const> operations) const {
+    std::vector<TimedOperation> own;
+    for (const TurnOperation* operation : operations) own.push_back({operation->enter_ns, operation->exit_ns});
+    std::vector<const std::vector<TurnOperation>*> others;
+    for (const std::size_t member : set) {
+      const auto found = lanes_[member].operations.find(symbol);
+      if (member != l && found != lanes_[member].operations.end()) others.push_back(&found->second);
+    }
+    return member_meetings<TurnOperation>(own, others);
   }
 
   std::vector<TurnLane> lanes_;

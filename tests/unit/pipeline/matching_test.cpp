@@ -34,6 +34,10 @@ Change drift(double ppm) {
 Change fault(const std::string& text) {
   return [text](JobPlan& plan) { plan.faults.push_back(synth::parse_fault(text)); };
 }
+/// On each of the two hosts.
+Change gpus(std::int32_t count) {
+  return [count](JobPlan& plan) { plan.layout.gpus_per_node = count; };
+}
 void one_host(JobPlan& plan) {
   plan.layout.nodes = 1;
   plan.layout.gpus_per_node = 8;
@@ -215,6 +219,21 @@ TEST(Matching, WithoutPayloadCommunicatorsThatShareAStreamAreRatherWithheldThanM
       {0.85, 69, all_of({tensor(2), pipeline(2), experts, steps(6), drift(50), compute_stream, losses})},
       {0.9, 5, all_of({tensor(2), pipeline(2), steps(6), shared_stream})}};
   for (const Case& one : cases) expect_matched(one.least_share, one.seed, {without_payload, one.shape});
+}
+
+TEST(Matching, WithoutPayloadHostsAreRelatedByWhatTheyShareInTurns) {
+  // Most of what a stream carries is of tensor groups within a host; the exchanges alone go to the other one.
+  const Change shapes[] = {all_of({gpus(2), tensor(2), pipeline(2), shared_stream}),
+                           all_of({gpus(4), tensor(4), pipeline(2), compute_stream}),
+                           all_of({gpus(8), pipeline(2), layers(2), shared_stream})};
+  for (std::uint64_t seed = 200; seed < 209; ++seed)
+    expect_matched(0.93, seed, {without_payload, steps(8), pick(shapes, seed)});
+}
+
+TEST(Matching, WithoutPayloadExchangesAreNotTakenForTheAllToAllsOfTheirStream) {
+  const Change shapes[] = {all_of({gpus(8), layers(2)}), gpus(4), all_of({layers(3), losses})};
+  for (std::uint64_t seed = 210; seed < 213; ++seed)
+    expect_matched(0.8, seed, {without_payload, steps(8), pipeline(2), experts, shared_stream, pick(shapes, seed)});
 }
 
 TEST(Matching, PipelineNeighboursExchangeInPairs) {

@@ -1,0 +1,169 @@
+#include "lane_odds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "lane_relation.hpp"
+#include "member_meetings.hpp"
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// Whether a kind of operation has members whose exits tell that they are.
+bool tells_members(Operation operation) {
+  return ends_sharply(operation) || operation == Operation::send_recv;
+}
+
+/// True where more of the operations that all members leave within a moment end on one of two lanes only, or at another
+/// time on the other, than lost records explain: a communicator's operations end on all of its members. So do
+/// all-to-alls, of which nearly all must end together to be some.
+bool disagree(const Lane& a, const Lane& b, Nanoseconds far_ns) {
+  constexpr double most_lost = 0.02, least_apart = 0.04;
+  constexpr std::ptrdiff_t fewest_apart = 4;
+  for (const auto& [symbol, operations] : a.exits) {
+    const auto other = b.exits.find(symbol);
+    const Operation operation = a.operation_of.at(symbol);
+    if (other == b.exits.end() || !tells_members(operation)) continue;
+    const std::optional<ExitAgreement> agreement = exit_agreement(operations, other->second, far_ns);
+    if (!ends_sharply(operation) && (!agreement || agreement->shared_part < mostly_shared)) continue;
+    if (!agreement) {
+      const auto is_apart = [&, s = symbol](const TimedOperation& o) {
+        return covers(b, s, o.exit_ns) && !ends_near(b, s, o.exit_ns, agreement_reach_ns);
+      };
+      if (std::count_if(operations.begin(), operations.end(), is_apart) >= fewest_apart) return true;
+      continue;
+    }
+    const auto covered = static_cast<double>(agreement->covered), apart = static_cast<double>(agreement->apart);
+    const double lost = most_lost * covered;
+    if (apart >= std::max(least_apart * covered, lost + 3 * std::sqrt(lost) + 1)) return true;
+  }
+  return false;
+}
+
+/// Whether a lane disagrees with enough of its group to carry what they do not; of a large group a few are asked,
+/// those next to it first.
+bool disagrees_with_some(std::span<const Lane> lanes, std::size_t l, std::span<const std::size_t> group) {
+  constexpr std::size_t most_asked = 16, one_in = 3;
+  const auto own = static_cast<std::size_t>(std::find(group.begin(), group.end(), l) - group.begin());
+  const std::size_t asked = std::min(group.size() - 1, most_asked);
+  const Nanoseconds far_ns = std::max(10 * lanes[l].best_spread_ns, sharp_ns);
+  std::size_t disagreeing = 0;
+  for (std::size_t next = 1; next <= asked; ++next)
+    disagreeing += disagree(lanes[l], lanes[group[(own + next) % group.size()]], far_ns) ? 1 : 0;
+  return disagreeing > 0 && one_in * disagreeing >= asked;
+}
+
+/// Whether exchanges, on a lane that carries more than those, end together with a lane outside of the group better
+/// than with one inside.
+bool meets_outsider(std::span<const Lane> lanes, std::size_t l, std::span<const std::size_t> group) {
+  constexpr Nanoseconds times = 2;
+  const Lane& lane = lanes[l];
+  if (lane.exits.size() < 2) return false;
+  for (const auto& [symbol, operation] : lane.operation_of) {
+    if (operation != Operation::send_recv) continue;
+    Nanoseconds inside_ns = std::numeric_limits<Nanoseconds>::max(), outside_ns = inside_ns;
+    for (std::size_t other = 0; other < lanes.size(); ++other) {
+      if (lanes[other].trace_rank == lane.trace_rank || lanes[other].component != lane.component) continue;
+      const auto found = lanes[other].exits.find(symbol);
+      if (found == lanes[other].exits.end()) continue;
+      const std::optional<ExitAgreement> agreement = exit_agreement(lane.exits.at(symbol), found->second);
+      if (!agreement || !ends_together(*agreement)) continue;
+      Nanoseconds& best_ns = std::binary_search(group.begin(), group.end(), other) ? inside_ns : outside_ns;
+      best_ns = std::min(best_ns, std::max(agreement->exit_spread_ns, least_spread_ns(operation)));
+    }
+    if (outside_ns < inside_ns / times) return true;
+  }
+  return false;
+}
+
+/// Exits of one operation lie within this: members of exchanges leave early or late by habits of their own.
+Nanoseconds reach_of(Operation operation) {
+  return operation == Operation::send_recv ? 12'000 : 4'000;
+}
+
+/// Of each operation of a lane, how its group met in it.
+std::vector<MemberMeeting> group_meetings(std::span<const Lane> lanes, std::size_t l,
+                                          std::span<const std::size_t> group, std::uint64_t symbol) {
+  std::vector<const std::vector<TimedOperation>*> others;
+  for (const std::size_t member : group) {
+    const auto found = lanes[member].exits.find(symbol);
+    if (member != l && found != lanes[member].exits.end()) others.push_back(&found->second);
+  }
+  return member_meetings<TimedOperation>(lanes[l].exits.at(symbol), others);
+}
+
+/// Whether another lane entered operations long after all of a group and yet left together with them. Waiting for it
+/// is what took most of the time then, so that the two do not merely differ in what they transfer.
+bool comes_last(const Lane& other, const Lane& lane, std::uint64_t symbol, std::span<const MemberMeeting> met) {
+  constexpr Nanoseconds least_wait_ns = 20'000;
+  constexpr std::size_t fewest = 4, one_in = 20;
+  const Nanoseconds reach_ns = reach_of(lane.operation_of.at(symbol));
+  const std::vector<TimedOperation>& operations = lane.exits.at(symbol);
+  std::size_t covered = 0, last = 0;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    if (!covers(other, symbol, operations[i].exit_ns)) continue;
+    ++covered;
+    const TimedOperation& its = nearest_exit(other.exits.at(symbol), operations[i].exit_ns);
+    if (std::abs(its.exit_ns - operations[i].exit_ns) > reach_ns) continue;
+    const Nanoseconds last_enter_ns = operations[i].exit_ns - met[i].took_ns;
+    last += its.enter_ns - last_enter_ns > std::max(least_wait_ns, (its.exit_ns - its.enter_ns) / 2) ? 1 : 0;
+  }
+  return last >= std::max(fewest, covered / one_in);
+}
+
+/// Whether operations of a lane that carries several kinds waited, again and again, for one outside of its group.
+bool waits_for_outsider(std::span<const Lane> lanes, std::size_t l, std::span<const std::size_t> group) {
+  const Lane& lane = lanes[l];
+  if (lane.exits.size() < 2) return false;
+  for (const auto& [symbol, operation] : lane.operation_of) {
+    if (!tells_members(operation)) continue;
+    const std::vector<MemberMeeting> met = group_meetings(lanes, l, group, symbol);
+    for (std::size_t other = 0; other < lanes.size(); ++other) {
+      if (lanes[other].trace_rank == lane.trace_rank || lanes[other].component != lane.component) continue;
+      if (std::binary_search(group.begin(), group.end(), other)) continue;
+      if (comes_last(lanes[other], lane, symbol, met)) return true;
+    }
+  }
+  return false;
+}
+
+/// Whether lanes of a group waited for others, each for its own, in a job of lanes that no clock relates.
+bool waits_for_unrelated(std::span<const Lane> lanes, std::size_t l, std::span<const std::size_t> group) {
+  for (const auto& [symbol, operation] : lanes[l].operation_of) {
+    const bool is_elsewhere = std::any_of(lanes.begin(), lanes.end(), [&, s = symbol](const Lane& other) {
+      return other.component != lanes[l].component && other.exits.contains(s);
+    });
+    if (!is_elsewhere || !tells_members(operation)) continue;
+    if (are_many(have_waited_apart(group_meetings(lanes, l, group, symbol)))) return true;
+  }
+  return false;
+}
+
+/// Whether members leave operations of a kind not as one, but in parts.
+bool leaves_in_parts(std::span<const Lane> lanes, std::span<const std::size_t> group) {
+  constexpr std::size_t fewest_operations = 8, most_members = 128;
+  if (group.size() < 3 || group.size() > most_members) return false;
+  for (const auto& [symbol, operations] : lanes[group.front()].exits) {
+    const ExitTable table = exits_of(lanes, group, symbol);
+    if (table.exits.size() < fewest_operations * group.size()) continue;
+    const std::vector<std::size_t> kept = leave_as_one(table, 0);
+    if (kept.size() < group.size() && vary_apart(table, kept)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool are_at_odds(std::span<const Lane> lanes, std::span<const std::size_t> group) {
+  if (group.size() < 2) return false;
+  const std::size_t first = group.front();
+  return std::any_of(group.begin(), group.end(), [&](std::size_t l) { return disagrees_with_some(lanes, l, group); }) ||
+         meets_outsider(lanes, first, group) || waits_for_outsider(lanes, first, group) ||
+         waits_for_unrelated(lanes, first, group) || leaves_in_parts(lanes, group);
+}
+
+}  // namespace nsys_explain::collectives
