@@ -42,6 +42,7 @@ std::optional<RoughLine> relate_surely(const LanesOfRanks& members, const LanesO
   for (const UnnamedLanes& member : members) {
     for (const UnnamedLanes& reference : references) {
       for (const LanePair& lanes : lane_pairs(member, reference)) {
+        if (lanes.kind == LanePart::Kind::symbol) continue;  // a part is never as sure as the whole
         const std::optional<LaneRelation> found = relate_lanes(*lanes.member, *lanes.reference, centre_ns);
         if (found && found->sharp_share >= least_coupled_share) return found->line;
       }

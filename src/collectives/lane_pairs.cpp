@@ -41,7 +41,7 @@ std::vector<LanePair> lane_pairs(const UnnamedLanes& members, const UnnamedLanes
   std::vector<LanePair> pairs;
   for (const auto& [kind, rank, m, r] : ranked) {
     const bool is_one_lane = kind != LanePart::Kind::all_lanes;
-    pairs.push_back({&members.at(m), &references.at(r), is_one_lane ? least_sharp_share : least_coupled_share});
+    pairs.push_back({kind, &members.at(m), &references.at(r), is_one_lane ? least_sharp_share : least_coupled_share});
   }
   return pairs;
 }

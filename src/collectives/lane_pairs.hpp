@@ -1,9 +1,9 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "lane_relation.hpp"
@@ -21,7 +21,9 @@ struct LanePart {
   std::uint64_t lane = 0;
   std::uint64_t symbol = 0;
 
-  auto operator<=>(const LanePart&) const = default;
+  friend bool operator<(const LanePart& a, const LanePart& b) {
+    return std::tie(a.kind, a.lane, a.symbol) < std::tie(b.kind, b.lane, b.symbol);
+  }
 };
 
 using UnnamedLanes = std::map<LanePart, MemberSequence>;
@@ -31,6 +33,7 @@ using UnnamedLanes = std::map<LanePart, MemberSequence>;
 UnnamedLanes unnamed_lanes(std::span<const SampledOperation> by_exit);
 
 struct LanePair {
+  LanePart::Kind kind;
   const MemberSequence* member;
   const MemberSequence* reference;
   double least_share;  ///< of sharp operations, for the relation to be believed
