@@ -147,8 +147,8 @@ bool waits_for_unrelated(std::span<const Lane> lanes, std::size_t l, std::span<c
 bool leaves_in_parts(std::span<const Lane> lanes, std::span<const std::size_t> group) {
   constexpr std::size_t fewest_operations = 8, most_members = 128;
   if (group.size() < 3 || group.size() > most_members) return false;
-  for (const auto& [symbol, operations] : lanes[group.front()].exits) {
-    const ExitTable table = exits_of(lanes, group, symbol);
+  for (const auto& of_symbol : lanes[group.front()].exits) {
+    const ExitTable table = exits_of(lanes, group, of_symbol.first);
     if (table.exits.size() < fewest_operations * group.size()) continue;
     const std::vector<std::size_t> kept = leave_as_one(table, 0);
     if (kept.size() < group.size() && vary_apart(table, kept)) return true;

@@ -31,15 +31,9 @@ void keep_central(std::vector<TimedOperation>& by_exit, Nanoseconds centre_ns) {
 /// Difference of the lane's nearest exit; NaN beyond the reach.
 double exit_difference(const Lane& lane, std::uint64_t symbol, Nanoseconds exit_ns, Nanoseconds reach_ns) {
   const auto found = lane.exits.find(symbol);
-  Nanoseconds best_ns = reach_ns + 1;
-  if (found != lane.exits.end()) {
-    const auto next = std::lower_bound(found->second.begin(), found->second.end(), exit_ns,
-                                       [](const TimedOperation& o, Nanoseconds t) { return o.exit_ns < t; });
-    if (next != found->second.end()) best_ns = next->exit_ns - exit_ns;
-    if (next != found->second.begin() && exit_ns - std::prev(next)->exit_ns < best_ns)
-      best_ns = std::prev(next)->exit_ns - exit_ns;
-  }
-  return std::abs(best_ns) <= reach_ns ? static_cast<double>(best_ns) : std::nan("");
+  if (found == lane.exits.end()) return std::nan("");
+  const Nanoseconds difference_ns = nearest_exit(found->second, exit_ns).exit_ns - exit_ns;
+  return std::abs(difference_ns) <= reach_ns ? static_cast<double>(difference_ns) : std::nan("");
 }
 
 }  // namespace

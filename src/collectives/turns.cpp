@@ -408,8 +408,9 @@ class TurnFinder {
       const bool is_told_by_exits = leaves_at_once(of_set.operations.front()->operation);
       const std::vector<bool> apart =
           is_told_by_exits ? have_waited_apart(of_set.meetings) : have_waited(of_set.meetings);
+      const bool is_all = are_many(apart);
       for (std::size_t i = 0; i < apart.size(); ++i) {
-        if (apart[i] || are_many(apart)) of_set.operations[i]->claimed = nullptr;
+        if (apart[i] || is_all) of_set.operations[i]->claimed = nullptr;
       }
     }
   }
