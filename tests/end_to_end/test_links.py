@@ -110,6 +110,17 @@ class SlowLinks(EndToEndTest):
                 traces = self.synth(f"job{seed}", "--seed", str(100 + seed), *layout)
                 self.assertEqual(slow_links(self.analyse(traces, f"out{seed}", "--quiet")), [])
 
+    def test_exchanges_of_stages_are_not_held_against_all_to_alls_of_two(self):
+        """Half of what a member of the latter sends stays with it."""
+        for seed, layout in enumerate((["--nodes", "1", "--gpus-per-node", "8", "--tp", "2", "--pp", "2", "--layers", "3"],
+                                       ["--nodes", "2", "--gpus-per-node", "4", "--pp", "4", "--layers", "2"])):
+            with self.subTest(layout=layout):
+                traces = self.synth(f"job{seed}", "--seed", str(700 + seed), *layout, "--moe", "--steps", "16",
+                                    "--gradient-mib", "64", "--activation-mib", "16")
+                report = self.analyse(traces, f"out{seed}", "--quiet")
+                self.assertEqual(slow_links(report), [])
+                self.assertEqual(report["stragglers"], [])
+
 
 class Messages(EndToEndTest):
     def test_byte_matrix_is_what_stages_sent(self):

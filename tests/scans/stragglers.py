@@ -14,6 +14,7 @@ costless  likewise, of a fault that costs less
 part      a place or trace rank within the planted one is named, but not just the planted one
 wrong     somebody is named a straggler who is not planted
 innocent  somebody who is not planted is among the suspects (no verdict; may overlap with all of the above)
+misled    another finding (slow-link, slow-gpu) tells of a place that is sound (likewise)
 cause, pattern   of the faults named or suspected, those with the right one
 """
 
@@ -24,6 +25,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -258,6 +260,18 @@ def told_by_findings(fault, report):
                for title in titles for rank in fault["ranks"][:1])
 
 
+def misled_by_findings(truth, report):
+    """Whether findings other than verdicts tell of slow GPUs or links that are sound."""
+    slow = {"slow-link": ["slow_link"], "slow-gpu": ["slow_gpu", "slow_node"]}
+    for finding in report["findings"]:
+        ranks = [rank for fault in truth["faults"] if fault["kind"] in slow.get(finding["id"], []) for rank in fault["ranks"]]
+        told = re.match(r".*? trace ranks? ([\d, and]+)", finding["title"])
+        told = {int(rank) for rank in re.findall(r"\d+", told[1])} if told else set()
+        if finding["id"] in slow and not told & set(ranks):
+            return True
+    return False
+
+
 def score(truth, report):
     """All but costs of one job: a class, and what is said of its faults."""
     faults = [fault for fault in truth["faults"] if fault["kind"] != "rotating_jitter"]
@@ -268,6 +282,7 @@ def score(truth, report):
     result = {
         "wrong": any(not set(one["trace_ranks"]) <= guilty for one in named),
         "innocent": any(not set(one["trace_ranks"]) <= guilty for one in suspects),
+        "misled": misled_by_findings(truth, report),
         "faults": len(faults),
         "told": sum(one is not None for one in told),
         "cause": sum(one is not None and one["cause"] == fault["cause"] for one, fault in zip(told, faults)),
@@ -326,7 +341,7 @@ CLASSES = ["right", "suspect", "finding", "silent", "costless", "part"]
 
 
 def print_table(results):
-    columns = ["kind", "jobs", *CLASSES, "wrong", "innocent", "cause", "pattern", "failed"]
+    columns = ["kind", "jobs", *CLASSES, "wrong", "innocent", "misled", "cause", "pattern", "failed"]
     print(" ".join(f"{column:>9}" for column in columns))
     by_kind = collections.defaultdict(list)
     for result in results:
@@ -336,12 +351,13 @@ def print_table(results):
         count = lambda name: sum(bool(job.get(name)) for job in jobs)
         of_told = lambda name: f"{sum(job.get(name, 0) for job in jobs)}/{sum(job.get('told', 0) for job in jobs)}"
         cells = [kind, len(jobs), *(sum(job["class"] == c for job in jobs) for c in CLASSES), count("wrong"),
-                 count("innocent"), of_told("cause"), of_told("pattern"), sum(job["class"] == "failed" for job in jobs)]
+                 count("innocent"), count("misled"), of_told("cause"), of_told("pattern"), sum(job["class"] == "failed" for job in jobs)]
         print(" ".join(f"{cell:>9}" for cell in cells))
 
 
 def is_miss(result):
     return (result["class"] in ("silent", "finding", "part", "failed") or result.get("wrong") or result.get("innocent")
+            or result.get("misled")
             or result.get("cause", 0) < result.get("told", 0) or result.get("pattern", 0) < result.get("told", 0))
 
 

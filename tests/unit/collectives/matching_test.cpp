@@ -206,5 +206,16 @@ TEST(Match, SizeOfAnAllGatherIsTheGatheredBuffer) {
   EXPECT_FALSE(block.instances[0].complete);
 }
 
+TEST(Match, OfTwoMembersWhatEachSendsToItselfIsNoMessage) {
+  const auto size_of = [](std::int32_t peer_or_root) {
+    std::vector<Arrival> both{arrival(0, 0, 10, Operation::send_recv), arrival(1, 0, 10, Operation::send_recv)};
+    for (Arrival& one : both) one.peer_or_root = peer_or_root == several_peers ? peer_or_root : 1 - one.trace_rank;
+    const auto planned = plan_communicators(summaries_of({{both[0]}, {both[1]}}));
+    return match_unit({0, 0, 1, 0}, planned.at(0), both).instances.at(0).message_bytes;
+  };
+  EXPECT_EQ(size_of(several_peers), 512) << "an all-to-all by sends and receives";
+  EXPECT_EQ(size_of(1), 1024) << "a pair exchange";
+}
+
 }  // namespace
 }  // namespace nsys_explain::collectives
