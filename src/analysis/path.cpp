@@ -58,12 +58,12 @@ class Queue {
 };
 
 /// When compute stood still for a collective, which is no work: by end. It may have gone on beside the collective
-/// before it waited for it.
+/// before it waited for it. Whether others stood still does not matter: ends of collectives differ.
 std::vector<Interval> find_stalls(const Path& path, std::span<const WorkProfile> profiles, const Queue& queue) {
   std::vector<Interval> stalls;
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const PathArrival& arrival = path.arrivals[i];
-    if (!arrival.blocking || arrival.beside_compute) continue;
+    if (arrival.beside_compute) continue;
     const Nanoseconds ready_ns = arrival.enter_ns - Nanoseconds{profiles[i].queued_ns};
     const Nanoseconds earliest_ns = queue.held_up(arrival) ? ready_ns : arrival.enter_ns;
     const Nanoseconds start_ns = std::max(earliest_ns, ready_ns + Nanoseconds{profiles[i].compute_beside_ns});
@@ -275,7 +275,7 @@ Nanoseconds wait_without_surplus(const PathArrival& arrival) {
 void set_excess_over(PathArrival& arrival, const UsualWork& usual) {
   arrival.compared = true;
   arrival.excess_work_ns = arrival.work_ns - usual.work_ns;
-  arrival.excess_wait_ns = blocking_wait(arrival) - usual.wait_ns;
+  arrival.excess_wait_ns = arrival.matched ? blocking_wait(arrival) - usual.wait_ns : 0;
   // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
   arrival.excess_transfer_ns = arrival.outcome.slow_link ? blocking_transfer(arrival) - usual.transfer_ns : 0;
 }
@@ -361,6 +361,12 @@ void number_occurrences(Path& path) {
 
 bool at_one_place(const WorkSample& a, const WorkSample& b) {
   return a.role == b.role && a.step == b.step && a.symbol == b.symbol && a.place == b.place;
+}
+
+/// Reorders. 0 where none is known.
+Nanoseconds median_of_known(std::span<Nanoseconds> times) {
+  const auto unknown = std::partition(times.begin(), times.end(), [](Nanoseconds time) { return time != no_time; });
+  return unknown == times.begin() ? 0 : lower_median(std::span(times.begin(), unknown));
 }
 
 /// Numbers of the samples' places, equal where peers meet; in the order in which places come first. Ranks of one role
@@ -467,7 +473,7 @@ std::vector<WorkSample> work_samples(const Path& path) {
   std::vector<WorkSample> samples;
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const PathArrival& arrival = path.arrivals[i];
-    if (!arrival.matched || arrival.work_ns == no_time || (arrival.step >= 0 && !arrival.whole_step)) continue;
+    if (arrival.work_ns == no_time || !(arrival.step >= 0 ? arrival.whole_step : arrival.matched)) continue;
     WorkSample sample{path.role,
                       arrival.symbol,
                       arrival.occurrence,
@@ -477,7 +483,7 @@ std::vector<WorkSample> work_samples(const Path& path) {
                       arrival.outcome.slow_link ? 1U : 0U,
                       arrival.work_ns,
                       surplus_work(arrival),
-                      wait_without_surplus(arrival),
+                      arrival.matched ? wait_without_surplus(arrival) : no_time,
                       blocking_transfer(arrival)};
     if (arrival.step < 0) {
       sample.symbol = mix(2, static_cast<std::uint64_t>(arrival.outcome.communicator));
@@ -508,7 +514,7 @@ std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
     const std::size_t count = first[p + 1] - first[p];
     if (count < 2) continue;
     of_place[p].work_ns = lower_median(std::span(work).subspan(first[p], count));
-    of_place[p].wait_ns = lower_median(std::span(wait).subspan(first[p], count));
+    of_place[p].wait_ns = median_of_known(std::span(wait).subspan(first[p], count));
     of_place[p].transfer_ns = slow ? lower_median(std::span(transfer).subspan(first[p], count)) : 0;
   }
   std::vector<UsualWork> usual(samples.size());
@@ -538,10 +544,10 @@ void set_excess(Path& path, std::span<const UsualWork> usual) {
     transfer.clear();
     for (const std::size_t i : indices) {
       work.push_back(path.arrivals[i].work_ns - surplus_work(path.arrivals[i]));
-      wait.push_back(wait_without_surplus(path.arrivals[i]));
+      wait.push_back(path.arrivals[i].matched ? wait_without_surplus(path.arrivals[i]) : no_time);
       transfer.push_back(blocking_transfer(path.arrivals[i]));
     }
-    const UsualWork own{path.trace_rank, -1, lower_median(work), lower_median(wait), lower_median(transfer)};
+    const UsualWork own{path.trace_rank, -1, lower_median(work), median_of_known(wait), lower_median(transfer)};
     for (const std::size_t i : indices) set_excess_over(path.arrivals[i], own);
   }
   add_up_excess(path);

@@ -119,7 +119,8 @@ struct WorkSample {
   std::uint32_t slow_link = 0;  ///< 1: as Outcome's
   Nanoseconds work_ns = 0;
   Nanoseconds surplus_ns = 0;   ///< PathArrival's, at most work_ns
-  Nanoseconds wait_ns = 0;      ///< without the surplus: whoever waited would have waited so much longer
+  Nanoseconds wait_ns = 0;      ///< without the surplus: whoever waited would have waited so much longer; no_time:
+                                ///< not known of an arrival that is not matched
   Nanoseconds transfer_ns = 0;  ///< that compute waited for, from the latest enter on
 };
 
@@ -132,7 +133,8 @@ struct UsualWork {
   Nanoseconds transfer_ns = no_time;
 };
 
-/// Samples of a path that peers can be compared with.
+/// Samples of a path that peers can be compared with. Within steps those of arrivals that are not matched, too: which
+/// of two of them work lies before is a matter of what waited where.
 std::vector<WorkSample> work_samples(const Path& path);
 
 /// Medians (the lower one of two) over the samples of equal role, symbol, place and step, of transfer, and of work and

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "nsys_explain/analysis/blocking.hpp"
 
 namespace nsys_explain::analysis {
@@ -172,6 +175,12 @@ TEST(Path, ComputeBesideACollectiveIsWorkEvenWhereItWaitsForItsEnd) {
   EXPECT_EQ(work_us(path), (std::vector<Nanoseconds>{no_time, 2000, 6000}));
 }
 
+TEST(Path, StandingStillIsNoWorkThoughTheOthersWentOn) {
+  // The second ends late on this rank alone: compute of the others is not there yet, its own stops after 1 ms.
+  const Path path = path_of_told({{0, 1000}, {2000, 5000, 2, true, false, 0, 1000}, {6000, 7000}});
+  EXPECT_EQ(work_us(path), (std::vector<Nanoseconds>{no_time, 1000, 2000}));
+}
+
 /// The excess over what is usual, which is given for the work of each arrival.
 Path with_usual(Path path, const std::vector<Nanoseconds>& usual_work) {
   std::vector<UsualWork> usual;
@@ -302,6 +311,53 @@ TEST(UsualWork, IsWithoutWhatAllPeersAreKnownToHaveTooMuch) {
   const auto usual = usual_work(samples);
   EXPECT_EQ(usual[0].work_ns, 90) << "the lower of 90 and 94";
   EXPECT_EQ(usual[1].work_ns, 90);
+}
+
+TEST(UsualWork, WaitsAreThoseOfArrivalsThatAreMatched) {
+  std::vector<WorkSample> samples{sample(0, 120), sample(1, 130),   sample(2, 140),
+                                  sample(3, 150), sample(0, 70, 1), sample(1, 80, 1)};
+  for (const std::size_t i : {0, 2, 3, 4, 5}) samples[i].wait_ns = no_time;
+  const auto usual = usual_work(samples);
+  EXPECT_EQ(usual[0].work_ns, 130);
+  EXPECT_EQ(usual[0].wait_ns, 870) << "of the second alone";
+  EXPECT_EQ(usual[4].work_ns, 70);
+}
+
+TEST(Excess, WorkIsNotLostBetweenArrivalsThatAreNotMatched) {
+  // In the first collective two ranks wait for the third; the second, which nothing matches, queues behind it. Work
+  // goes on all the time: for the two most of it lies before the second, for the third before the last.
+  const auto rank_of = [](std::int32_t rank, double first, double second) {
+    std::vector<Arrival> arrivals{arrival_ms(1, 2, 1), arrival_ms(first, 5, 1, false), arrival_ms(second, 6, 5, false),
+                                  arrival_ms(first + 5, 10, 1)};
+    for (Arrival& one : arrivals) one.trace_rank = rank;
+    Path path = make_path(arrivals, communicators(), {StepSource::nvtx, {0}, 20'000'000}, 0);
+    for (const std::int32_t i : {0, 1, 3}) {
+      Outcome outcome;
+      outcome.index = i;
+      outcome.blocking = arrivals[static_cast<std::size_t>(i)].blocking;
+      outcome.complete = true;
+      take_outcome(path, outcome);
+    }
+    measure(path, no_profiles(path));
+    return path;
+  };
+  std::vector<Path> paths{rank_of(0, 3.5, 5.001), rank_of(1, 3.5, 5.001), rank_of(2, 4.5, 5.001)};
+  std::vector<WorkSample> samples;
+  for (const Path& path : paths)
+    for (const WorkSample& one : work_samples(path)) samples.push_back(one);
+  const std::vector<UsualWork> usual = usual_work(samples);
+  for (Path& path : paths) {
+    std::vector<UsualWork> own;
+    std::copy_if(usual.begin(), usual.end(), std::back_inserter(own),
+                 [&](const UsualWork& one) { return one.trace_rank == path.trace_rank; });
+    set_excess(path, own);
+  }
+  const Nanoseconds ms = 1'000'000;
+  EXPECT_EQ(paths[2].arrivals[1].excess_work_ns, ms);
+  EXPECT_EQ(paths[2].arrivals[2].excess_work_ns, -ms);
+  EXPECT_EQ(paths[2].arrivals[3].excess_work_ns, ms);
+  EXPECT_EQ(paths[2].work_before_ns.back(), ms) << "what it was late by in the first, once";
+  EXPECT_EQ(paths[0].work_before_ns.back(), 0);
 }
 
 TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
