@@ -24,11 +24,17 @@ std::string describe_balance(const StageBalance& stage) {
       ms(stage.kernel_ns - stage.shared_ns));
 }
 
-/// What the delays of a place cost, as a share of all trace ranks' window time.
-double cost_share_of(const Place& place, std::span<const RankSummary> ranks) {
-  Nanoseconds windows = 0, cost = 0;
-  for (const RankSummary& rank : ranks) windows += rank.budget.window_ns;
+/// What the delays of a place cost.
+Nanoseconds cost_of(const Place& place, std::span<const RankSummary> ranks) {
+  Nanoseconds cost = 0;
   for (const std::size_t r : place.ranks) cost += ranks[r].delay_cost_ns;
+  return cost;
+}
+
+/// A cost as a share of all trace ranks' window time.
+double share_of(Nanoseconds cost, std::span<const RankSummary> ranks) {
+  Nanoseconds windows = 0;
+  for (const RankSummary& rank : ranks) windows += rank.budget.window_ns;
   return windows > 0 ? static_cast<double>(cost) / static_cast<double>(windows) : 0;
 }
 
@@ -39,7 +45,7 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
   straggler.place = place.name;
   straggler.also = place.also;
   straggler.p_value = p_value;
-  straggler.cost_share = cost_share_of(place, ranks);
+  straggler.cost_share = share_of(cost_of(place, ranks), ranks);
   const std::size_t worst =
       *std::max_element(place.ranks.begin(), place.ranks.end(),
                         [&](std::size_t a, std::size_t b) { return ranks[a].delay_cost_ns < ranks[b].delay_cost_ns; });
@@ -107,7 +113,7 @@ Straggler describe_slow_rank(const SlowRank& slow, double p_value, std::span<con
     others.push_back(ranks[r].trace_rank);
     culprit.delay_cost_ns += ranks[r].delay_cost_ns;
   }
-  culprit.cost_share = cost_share_of(late, ranks);
+  culprit.cost_share = share_of(cost_of(late, ranks), ranks);
   if (!others.empty())
     culprit.evidence.push_back(fmt::format(
         "trace ranks {} exchange with it, and are late with it by the same transfers: their cost is in its own",
@@ -162,7 +168,8 @@ std::vector<SuspectedStraggler> find_unproven(std::span<const RankSummary> ranks
     one.late = slow != nullptr ? describe_slow_rank(*slow, probabilities.likely[p], ranks, totals, delays)
                                : describe(places[p], probabilities.likely[p], ranks, totals);
     one.verdict_p_value = probabilities.limit[p];
-    if (!is_new(one, named) || one.late.cost_share < criteria.suspect_cost_share) continue;
+    const double cost_share = slow != nullptr ? one.late.cost_share : share_of(probabilities.cost_ns[p], ranks);
+    if (!is_new(one, named) || cost_share < criteria.suspect_cost_share) continue;
     // The logarithm of the bound is a sum over independent bins, each of equally many steps.
     one.steps = static_cast<std::int64_t>(delays.steps);
     one.steps_needed = static_cast<std::int64_t>(
@@ -275,7 +282,8 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
                       std::span<const Grouping> groupings, const StragglerCriteria& criteria) {
   const std::vector<Place> places = list_places(ranks.size(), groupings);
   const std::vector<double> nothing(places.size(), 1);
-  Probabilities probabilities{nothing, nothing, nothing, nothing};
+  Probabilities probabilities{nothing, nothing, nothing, nothing, {}};
+  for (const Place& place : places) probabilities.cost_ns.push_back(cost_of(place, ranks));
   const double limit = criteria.false_alarm_rate / static_cast<double>(std::max<std::size_t>(1, places.size()));
   const SlowRanks slow_ranks = proven_slow_ranks(delays, limit);
   const std::vector<std::vector<std::size_t>> classes = classes_of_likes(places, delays);
@@ -284,12 +292,20 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
     leave_out_explained(slow_ranks, places, delays, likes);
     test_class(likes, places, delays, criteria.false_alarm_rate / tests, criteria.unproven_rate / tests, probabilities);
   }
+  const auto prove = [&](std::size_t p, double p_value) {
+    probabilities.proven[p] = std::min(probabilities.proven[p], p_value);
+    probabilities.cost_ns[p] = cost_of(places[p], ranks);
+  };
   for (std::size_t p = 0; p < places.size(); ++p)
     for (const double p_value : {slow_by_kernels(places[p], delays), overfull_by_chance(places[p], delays)})
-      if (p_value <= limit) probabilities.proven[p] = std::min(probabilities.proven[p], p_value);
+      if (p_value <= limit) prove(p, p_value);
 
   Named named;
-  const std::vector<std::size_t> needed = explaining_places(places, probabilities.proven, delays);
+  std::vector<std::size_t> needed = explaining_places(places, probabilities.proven, delays);
+  std::erase_if(needed, [&](std::size_t p) {
+    return slow_rank_behind(places[p], delays) == nullptr &&
+           share_of(probabilities.cost_ns[p], ranks) < criteria.smallest_cost_share;
+  });
   for (Straggler& straggler :
        describe_culprits(needed, places, probabilities.proven, slow_ranks, ranks, totals, delays)) {
     straggler.gpu_hours_per_day = straggler.cost_share * static_cast<double>(24 * ranks.size());

@@ -21,24 +21,49 @@ std::vector<std::int64_t> rows_of(std::span<const std::int64_t> by_rank, std::sp
   return rows;
 }
 
-/// Bounds on the probability that these places, were they alike, have as much of something as they do.
-std::vector<double> p_values_of(std::span<const std::int64_t> by_rank, std::span<const std::size_t> chosen,
-                                std::span<const Place> places, const JobDelays& delays) {
+/// What these places have more of something than their likes.
+std::vector<RowSurplus> surplus_of(std::span<const std::int64_t> by_rank, std::span<const std::size_t> chosen,
+                                   std::span<const Place> places, const JobDelays& delays) {
   std::vector<std::int64_t> rows = rows_of(by_rank, chosen, places, delays.bins);
   // Steps are independent draws; spans of time need not be.
   const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, chosen.size(), delays.bins);
-  return p_values_of_rows(rows, chosen.size(), bins);
+  return surplus_of_rows(rows, chosen.size(), bins);
 }
 
-/// Likewise, that they both delay others as much and themselves take as much longer. Cost alone does not tell: who is
-/// last for a reason of another kind (a process that nobody recorded, ends of collectives that differ) is charged with
-/// what noise adds, and never with what it takes away.
-std::vector<double> p_values_of_delay(std::span<const std::size_t> chosen, std::span<const Place> places,
-                                      const JobDelays& delays) {
-  std::vector<double> p_values = p_values_of(delays.cost_ns, chosen, places, delays);
-  const std::vector<double> of_work = p_values_of(delays.excess_work_ns, chosen, places, delays);
-  for (std::size_t i = 0; i < p_values.size(); ++i) p_values[i] = std::max(p_values[i], of_work[i]);
-  return p_values;
+/// The place that chance is least likely to make as it is.
+struct Best {
+  std::size_t index = 0;  ///< among those chosen
+  double p_value = 1;
+  RowSurplus work, cost;
+
+  /// The cost that is beyond chance, where chance is what happens with at most this probability.
+  Nanoseconds proven_cost(double limit) const {
+    const bool all_of_it = std::max(work.any.p_value, cost.any.p_value) <= limit;
+    return (all_of_it ? cost.any : cost.limited).amount;
+  }
+};
+
+/// The one that chance would hardly make delay others as much and itself take as much longer. Cost alone does not tell:
+/// who is last for a reason of another kind (a process that nobody recorded, ends of collectives that differ) is
+/// charged with what noise adds, and never with what it takes away.
+Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays) {
+  const std::vector<RowSurplus> cost = surplus_of(delays.cost_ns, chosen, places, delays);
+  const std::vector<RowSurplus> work = surplus_of(delays.excess_work_ns, chosen, places, delays);
+  Best best;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const double p_value = std::max(cost[i].p_value(), work[i].p_value());
+    if (i == 0 || p_value < best.p_value) best = {i, p_value, work[i], cost[i]};
+  }
+  return best;
+}
+
+/// Likewise, of the work alone.
+Best longest_work(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays) {
+  const std::vector<RowSurplus> work = surplus_of(delays.excess_work_ns, chosen, places, delays);
+  Best best;
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    if (i == 0 || work[i].p_value() < best.p_value) best = {i, work[i].p_value(), work[i], {}};
+  return best;
 }
 
 /// True where two ranks are late at different times, by more than the chance with which one trouble may hit now this,
@@ -103,21 +128,21 @@ std::vector<std::vector<std::size_t>> classes_of_likes(std::span<const Place> pl
 void test_class(std::vector<std::size_t> members, std::span<const Place> places, const JobDelays& delays, double limit,
                 double mention_limit, Probabilities& probabilities) {
   for (const std::size_t place : members) probabilities.limit[place] = limit;
-  const auto take_best = [&](const std::vector<double>& p, double up_to, std::vector<double>& into) {
-    const auto best = std::min_element(p.begin(), p.end()) - p.begin();
-    if (p[static_cast<std::size_t>(best)] > up_to) return false;
-    into[members[static_cast<std::size_t>(best)]] = p[static_cast<std::size_t>(best)];
-    members.erase(members.begin() + best);
+  const auto take = [&](const Best& best, double up_to, std::vector<double>& into) {
+    if (best.p_value > up_to) return false;
+    into[members[best.index]] = best.p_value;
+    members.erase(members.begin() + static_cast<std::ptrdiff_t>(best.index));
     return true;
   };
   while (members.size() > 1) {
-    const std::vector<double> p = p_values_of_delay(members, places, delays);
-    if (take_best(p, limit, probabilities.proven)) continue;
-    if (delays.by_step) take_best(p, mention_limit, probabilities.likely);
+    const Best best = least_by_chance(members, places, delays);
+    const double level = best.p_value <= limit ? limit : mention_limit;
+    if (best.p_value <= level) probabilities.cost_ns[members[best.index]] = best.proven_cost(level);
+    if (take(best, limit, probabilities.proven)) continue;
+    if (delays.by_step) take(best, mention_limit, probabilities.likely);
     break;
   }
-  while (members.size() > 1 &&
-         take_best(p_values_of(delays.excess_work_ns, members, places, delays), limit, probabilities.longer)) {
+  while (members.size() > 1 && take(longest_work(members, places, delays), limit, probabilities.longer)) {
   }
 }
 

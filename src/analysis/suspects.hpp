@@ -19,6 +19,9 @@ struct Probabilities {
   std::vector<double> likely;  ///< above that, up to the limit of a mention; 1 elsewhere
   std::vector<double> longer;  ///< of places that neither is said of: of the work alone, up to the limit of verdicts
   std::vector<double> limit;   ///< of verdicts
+  /// Of places that are proven, or likely, by comparison with their likes: what it is that this is said of, their cost
+  /// beyond their likes'. Of others all that they cost.
+  std::vector<Nanoseconds> cost_ns;
 };
 
 /// Takes one culprit after the other out of a class, down to the first that is not proven; of the others those that

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,9 +26,25 @@ std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, s
 /// about each rank's own mean below 0.1), but not below 16 bins. Returns the number of bins left.
 std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std::size_t bins);
 
-/// As caused_wait_p_values, for delays of any length and, at a hundredth of the error rate, for limited ones: two
-/// culprits of a small job, one with a few long delays and one with many short ones, hide behind each other in sums.
-std::vector<double> p_values_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins);
+/// What one row has more than its likes: the probability that chance gave it so much, and how much it is, its sum
+/// beyond the (lower) median of the other rows' sums.
+struct Surplus {
+  double p_value = 1;
+  std::int64_t amount = 0;
+};
+
+/// The rows as they are, and with delays limited to what is typical for a bin's largest. Two culprits of a small job,
+/// one with a few long delays and one with many short ones, hide behind each other in sums; and what recurs, however
+/// short, proves nothing about the rare long delays that any rank has. `p_value`s share the error rate: limited delays
+/// get a hundredth of it.
+struct RowSurplus {
+  Surplus any, limited;
+
+  double p_value() const { return std::min(any.p_value, limited.p_value); }
+};
+
+/// By row; probabilities as those of caused_wait_p_values.
+std::vector<RowSurplus> surplus_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins);
 
 /// Bound on the probability that just these of `count` rows, were all alike, have as much together as they do: their
 /// members need not stand out. Chernoff's bound for the sum over a set: drawing its members without putting them back

@@ -157,5 +157,17 @@ TEST(RankSumTest, TinyOrEqualSamplesProveNothing) {
   EXPECT_DOUBLE_EQ(rank_sum_test(std::vector<std::int64_t>(9, 7), std::vector<std::int64_t>(9, 7)), 1);
 }
 
+TEST(Surplus, IsBeyondTheMedianOfTheOtherRows) {
+  // Limited to 5, as in most bins, the long delay of the second row is like any.
+  const auto surplus = surplus_of_rows({5, 5, 5, 5, 0, 0, 0, 40, 1, 1, 1, 1}, 3, 4);
+  ASSERT_EQ(surplus.size(), 3U);
+  const auto amounts = [&](auto part) {
+    return std::vector<std::int64_t>{part(surplus[0]).amount, part(surplus[1]).amount, part(surplus[2]).amount};
+  };
+  EXPECT_EQ(amounts([](const RowSurplus& row) { return row.any; }), (std::vector<std::int64_t>{16, 36, -16}));
+  EXPECT_EQ(amounts([](const RowSurplus& row) { return row.limited; }), (std::vector<std::int64_t>{16, 1, -1}));
+  EXPECT_EQ(surplus_of_rows({7, 7}, 1, 2)[0].any.amount, 14) << "nobody to compare with";
+}
+
 }  // namespace
 }  // namespace nsys_explain::analysis
