@@ -313,7 +313,7 @@ void add_up_excess(Path& path) {
         path.transfers_before_ns[static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1)];
     path.transfers_before_ns.push_back(path.transfers_before_ns.back() + arrival.excess_transfer_ns);
     arrival.own_excess_ns = work_with_it_ns[i] - at_latest_blocking_ns + slow_transfers_ns;
-    if (arrival.blocking && arrival.outcome.tied) at_latest_blocking_ns = work_with_it_ns[i];
+    if (arrival.matched && arrival.blocking && arrival.outcome.tied) at_latest_blocking_ns = work_with_it_ns[i];
   }
 }
 

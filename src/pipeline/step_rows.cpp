@@ -51,8 +51,10 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
       const analysis::PathArrival& arrival = rank.path.arrivals[i];
       if (arrival.step < 0) continue;
       StepRow& row = row_of(arrival.step);
-      if (arrival.compared)
+      if (arrival.compared) {
+        ++row.compared;
         row.own_lateness_ns += std::clamp<Nanoseconds>(arrival.own_excess_ns, 0, arrival.outcome.lateness_ns);
+      }
       row.wait_ns += arrival.outcome.wait_ns;
       row.delay_cost_ns += cost[i];
       row.excess_ns += analysis::excess_at(rank.path, i);

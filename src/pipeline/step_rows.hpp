@@ -20,7 +20,8 @@ struct StepRow {
   Nanoseconds delay_cost_ns = 0;
   Nanoseconds excess_ns = 0;  ///< as JobDelays::excess_work_ns; not in the table
   std::int32_t trace_rank = -1;
-  std::int32_t reserved = 0;
+  std::int32_t compared =
+      0;  ///< arrivals whose work was compared with that of peers, or of other steps; not in the table
 };
 
 /// Collective: one row per local trace rank and step of the job that it has, by (step, trace rank).

@@ -191,8 +191,9 @@ StragglerNumbers number_stragglers(std::span<Straggler* const> late, const JobRa
 }
 
 /// Cases by work: the other members of what a place delayed are often of the place, too, and what made a trace rank
-/// late may lie before an earlier collective, in which nobody waited for it. So the arrivals of the (costliest) trace
-/// rank whose work was longest, beyond that of ranks of its role at the same place of the program.
+/// late may lie before an earlier collective, in which nobody waited for it, or which nothing matches. So the arrivals
+/// of the (costliest) trace rank whose work was longest, beyond that of ranks of its role at the same place of the
+/// program; where such an arrival is not matched, the next one that is names the case.
 void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const Straggler& straggler,
                           std::span<const std::int64_t> first_instance, Proposal proposal, Shortlist& shortlist) {
   if (rank.path.arrivals.empty()) return;
@@ -202,10 +203,12 @@ void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const
   const bool was_last = straggler.first_ns != no_time;  // by its own work
   const Nanoseconds first_ns = was_last ? straggler.first_ns : job_time(rank.path.arrivals.front());
   const Nanoseconds last_ns = was_last ? straggler.last_ns : job_time(rank.path.arrivals.back());
-  for (const analysis::PathArrival& arrival : rank.path.arrivals) {
-    if (!arrival.compared || !arrival.matched || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
-    proposal.instance =
-        first_instance[static_cast<std::size_t>(arrival.outcome.communicator)] + arrival.outcome.sequence;
+  const analysis::Outcome* next = nullptr;  // of the latest matched arrival that was passed, from the end on
+  for (auto found = rank.path.arrivals.rbegin(); found != rank.path.arrivals.rend(); ++found) {
+    const analysis::PathArrival& arrival = *found;
+    if (arrival.matched) next = &arrival.outcome;
+    if (!arrival.compared || next == nullptr || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
+    proposal.instance = first_instance[static_cast<std::size_t>(next->communicator)] + next->sequence;
     proposal.last_enter_ns = job_time(arrival);
     proposal.span = span_of(proposal.last_enter_ns, first_ns, last_ns);
     proposal.caused_wait_ns = proposal.own_lateness_ns = proposal.longer_ns = arrival.excess_work_ns;
@@ -264,7 +267,7 @@ const WorkProfile* find_profile(const LocalRank& rank, const ClockReport& clock,
   return found != rank.profiles.end() && job_time(*found) == enter_ns ? &*found : nullptr;
 }
 
-/// The profile of the matched arrival at a place of the program, with its work; null where the rank does not get there.
+/// The profile of the arrival at a place of the program, with its work; null where the rank does not get there.
 std::pair<const WorkProfile*, Nanoseconds> find_profile(const LocalRank& rank, const ProgramPlace& place) {
   if (rank.path.role != place.role) return {nullptr, no_time};
   for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {

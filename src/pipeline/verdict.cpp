@@ -37,25 +37,46 @@ Nanoseconds usual_excess(const JobRanks& job, const analysis::JobDelays& delays,
   return std::max<Nanoseconds>(0, *quartile);
 }
 
-/// Collective: what the trace ranks of a straggler took longer than their peers, by step, or by bin where no steps are
-/// known.
-std::vector<std::int64_t> excess_series(const exchange::Communicator& communicator, const JobRanks& job,
-                                        const Attribution& attribution, const Straggler& straggler) {
+/// By step, or by bin where no steps are known.
+struct ExcessSeries {
+  std::vector<std::int64_t> excess_ns;  ///< not below 0
+  std::size_t first = 0;                ///< the step that it begins with
+};
+
+/// Without the steps at either end in which nothing was compared: they may have been as late as the others.
+ExcessSeries within_compared(ExcessSeries series, std::span<const std::int64_t> compared) {
+  const auto is_compared = [](std::int64_t arrivals) { return arrivals > 0; };
+  const auto first = std::find_if(compared.begin(), compared.end(), is_compared);
+  if (first == compared.end()) return series;
+  const auto after_last = std::find_if(compared.rbegin(), compared.rend(), is_compared).base();
+  series.excess_ns.erase(series.excess_ns.begin() + (after_last - compared.begin()), series.excess_ns.end());
+  series.excess_ns.erase(series.excess_ns.begin(), series.excess_ns.begin() + (first - compared.begin()));
+  series.first = static_cast<std::size_t>(first - compared.begin());
+  return series;
+}
+
+/// Collective: what the trace ranks of a straggler took longer than their peers.
+ExcessSeries excess_series(const exchange::Communicator& communicator, const JobRanks& job,
+                           const Attribution& attribution, const Straggler& straggler) {
   const analysis::JobDelays& delays = attribution.delays;
   std::vector<std::int64_t> series(delays.by_step ? attribution.steps.start_ns.size() : delays.bins, 0);
+  std::vector<std::int64_t> compared(series.size(), delays.by_step ? 0 : 1);
   if (delays.by_step) {
     for (const StepRow& row : attribution.step_rows) {
-      if (std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), row.trace_rank))
-        series[static_cast<std::size_t>(row.step - attribution.steps.first_number)] += row.excess_ns;
+      if (!std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), row.trace_rank)) continue;
+      const auto step = static_cast<std::size_t>(row.step - attribution.steps.first_number);
+      series[step] += row.excess_ns;
+      compared[step] += row.compared;
     }
     series = communicator.sum(series);
+    compared = communicator.sum(compared);
   } else {
     for (const std::int32_t trace_rank : straggler.trace_ranks)
       for (std::size_t b = 0; b < delays.bins; ++b)
         series[b] += delays.excess_work_ns[job.index_of(trace_rank) * delays.bins + b];
   }
   for (std::int64_t& excess : series) excess = std::max<std::int64_t>(0, excess);
-  return series;
+  return within_compared({std::move(series), 0}, compared);
 }
 
 /// Collective: sets pattern and steps of those who are late from what they took longer than their peers, step by step.
@@ -66,17 +87,20 @@ void judge_patterns(const exchange::Communicator& communicator, const JobRanks& 
   const Nanoseconds usual_ns = late.empty() ? 0 : usual_excess(job, delays, late);
   for (Straggler* const one : late) {
     Straggler& straggler = *one;
-    const std::vector<std::int64_t> series = excess_series(communicator, job, attribution, straggler);
-    Nanoseconds noise_ns = 0;
-    if (!series.empty()) {
-      noise_ns = 2 * usual_ns * std::ssize(straggler.trace_ranks) * static_cast<std::int64_t>(delays.bins) /
-                 std::ssize(series);
-    }
-    const analysis::PatternVerdict verdict = analysis::judge_pattern(series, noise_ns);
+    const ExcessSeries series = excess_series(communicator, job, attribution, straggler);
+    const std::size_t length = delays.by_step ? attribution.steps.start_ns.size() : delays.bins;
+    const Nanoseconds noise_ns = length == 0
+                                     ? 0
+                                     : 2 * usual_ns * std::ssize(straggler.trace_ranks) *
+                                           static_cast<std::int64_t>(delays.bins) / static_cast<std::int64_t>(length);
+    const analysis::PatternVerdict verdict = analysis::judge_pattern(series.excess_ns, noise_ns);
     straggler.pattern = verdict.pattern;
     if (!delays.by_step) continue;
-    straggler.first_step = attribution.steps.first_number + static_cast<std::int64_t>(verdict.first);
-    straggler.last_step = attribution.steps.first_number + static_cast<std::int64_t>(verdict.last);
+    const bool throughout = verdict.pattern == Pattern::persistent;
+    const std::size_t first = throughout ? 0 : series.first + verdict.first;
+    const std::size_t last = throughout ? attribution.steps.start_ns.size() - 1 : series.first + verdict.last;
+    straggler.first_step = attribution.steps.first_number + static_cast<std::int64_t>(first);
+    straggler.last_step = attribution.steps.first_number + static_cast<std::int64_t>(last);
     if (verdict.period) straggler.period_steps = static_cast<std::int64_t>(*verdict.period);
   }
 }

@@ -28,6 +28,45 @@ class Verdicts(EndToEndTest):
                 self.assertEqual(report["stragglers"], [])
                 self.assertNotIn("straggler", [finding["id"] for finding in report["findings"]])
 
+    def named(self, seed, *options):
+        traces = self.synth(f"job{seed}", "--seed", str(seed), *options)
+        report = self.analyse(traces, f"out{seed}", "--quiet")
+        return [(one["trace_ranks"], one["cause"], one["pattern"]) for one in report["stragglers"]]
+
+    def test_data_partners_of_a_culprit_are_not_named(self):
+        """Ends of its all-gathers, for which they alone stand still, are late; that is no work of theirs."""
+        for seed in range(841, 844):
+            with self.subTest(seed=seed):
+                named = self.named(seed, "--nodes", "2", "--gpus-per-node", "4", "--tp", "4", "--tp-style",
+                                   "sequence_parallel", "--dp-style", "fully_sharded", "--steps", "20", "--layers", "3",
+                                   "--gradient-mib", "32", "--activation-mib", "16", "--compute-scale", "1.5", "--fault",
+                                   "extra_work:rank=1,factor=1.45,mode=more")
+                self.assertEqual(named, [([1], "extra_work", "persistent")])
+
+    def test_lateness_before_collectives_that_nothing_matches(self):
+        for rank, seed in ((6, 812), (9, 813)):
+            with self.subTest(seed=seed):
+                named = self.named(seed, "--nodes", "2", "--gpus-per-node", "6", "--tp", "2", "--tp-style",
+                                   "sequence_parallel", "--shared-nccl-stream", "--payload", "none", "--steps", "20",
+                                   "--layers", "1", "--gradient-mib", "64", "--activation-mib", "4", "--compute-scale",
+                                   "1.5", "--fault", f"blocking_copy:rank={rank},bytes=18MB")
+                self.assertEqual(named, [([rank], "blocking_copy", "persistent")])
+
+    def test_collectives_that_nothing_matches_name_nobody(self):
+        for seed in (41041, 831, 832):
+            with self.subTest(seed=seed):
+                self.assertEqual(self.named(seed, "--nodes", "1", "--gpus-per-node", "8", "--pp", "2", "--dp-style",
+                                            "fully_sharded", "--shared-nccl-stream", "--payload", "none", "--steps", "12",
+                                            "--layers", "3", "--gradient-mib", "8", "--activation-mib", "16",
+                                            "--kernel-noise", "0.02", "--drift-ppm", "50"), [])
+
+    def test_steps_that_show_nothing_are_not_those_without_a_delay(self):
+        """The last step is not compared on this rank, and the first one shows no pause before it: 15 of 17 are late."""
+        named = self.named(823, "--nodes", "1", "--gpus-per-node", "4", "--steps", "17", "--layers", "1", "--gradient-mib", "8",
+                           "--activation-mib", "4", "--compute-scale", "0.7", "--fault",
+                           "late_host:rank=1,pause=3.6ms,kind=sleep")
+        self.assertEqual(named, [([1], "launch_starved", "persistent")])
+
     def test_every_instance_of_the_truth_is_matched(self):
         traces = self.synth("job", "--seed", "5", "--steps", "6", "--tp", "2")
         truth = json.loads((traces / "truth.json").read_text())
