@@ -10,6 +10,7 @@
 #include "nsys_explain/analysis/link_findings.hpp"
 #include "nsys_explain/analysis/run_facts.hpp"
 #include "nsys_explain/model/names.hpp"
+#include "stage_findings.hpp"
 #include "straggler_findings.hpp"
 
 namespace nsys_explain::analysis {
@@ -122,6 +123,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_suspect_findings(report, findings);
   add_rotating_delay_finding(report, findings);
   add_long_wait_finding(report, findings);
+  add_longest_stage_finding(report, findings);
   add_budget_findings(report, totals, findings);
   add_activity_findings(report, findings);
   add_quality_findings(report, totals, findings);

@@ -166,11 +166,22 @@ std::vector<StageBalance> compare_stages(const KernelTime& time, std::span<const
   return balances;
 }
 
+Grouping lone_stages(std::span<const std::int32_t> trace_ranks) {
+  Grouping stages{Level::pipeline_stage, {}};
+  for (const std::int32_t trace_rank : trace_ranks) stages.place_of_rank.push_back(name_of_lone_stage(trace_rank));
+  return stages;
+}
+
+std::string name_of_lone_stage(std::int32_t trace_rank) {
+  return "trace rank " + std::to_string(trace_rank);
+}
+
 Table stage_balance_table(std::span<const StageBalance> stages) {
   Table table = make_table(
       {"stage_balance",
        "Kernel time of each pipeline stage per span of whole steps, of its median trace rank on a GPU of usual speed",
-       {{"stage", ColumnKind::text, "", "as in rank_places"},
+       {{"stage", ColumnKind::text, "",
+         "as in rank_places; else 'trace rank N', of a job of two that differ in their collectives"},
         {"trace_ranks", ColumnKind::integer, "", "of this stage"},
         {"kernel_ns", ColumnKind::integer, "ns", "median over the spans"},
         {"others_kernel_ns", ColumnKind::integer, "ns", "likewise, of the median of the other stages"},

@@ -1,6 +1,7 @@
 #include "work_surplus.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/host_idle.hpp"
@@ -60,6 +61,21 @@ std::vector<double> share_shared_kernels(const exchange::Communicator& communica
   return communicator.broadcast(std::span<const double>(shares));
 }
 
+/// Collective: the stages to balance. Where nothing tells of stages, two trace ranks whose roles differ.
+std::optional<analysis::Grouping> stages_of(const exchange::Communicator& communicator, const JobRanks& job,
+                                            std::span<const analysis::Grouping> groupings,
+                                            const std::vector<LocalTrace>& local_traces) {
+  if (const analysis::Grouping* stages = analysis::find_grouping(groupings, Level::pipeline_stage)) return *stages;
+  if (job.numbers.size() != 2) return std::nullopt;
+  std::vector<std::int64_t> roles(2, 0);
+  for (const LocalTrace& trace : local_traces)
+    for (const LocalRank& rank : trace.ranks)
+      roles[job.index_of(rank.trace_rank)] = static_cast<std::int64_t>(rank.path.role);
+  roles = communicator.sum(roles);
+  if (roles[0] == roles[1]) return std::nullopt;
+  return analysis::lone_stages(job.numbers);
+}
+
 /// Shares that are more than is usual, by index of the trace rank.
 struct SurplusShares {
   std::size_t bins = 0;
@@ -101,14 +117,14 @@ WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRa
   for (const GpuSpeed& speed : surplus.speed) shares.outside.push_back(speed.slow ? 1 - 1 / speed.ratio : 0);
   shares.idle.assign(job.numbers.size(), 0);
   if (steps > 0) {
-    const analysis::Grouping* stages = analysis::find_grouping(groupings, Level::pipeline_stage);
+    const std::optional<analysis::Grouping> stages = stages_of(communicator, job, groupings, local_traces);
     analysis::KernelTime time;
     time.bins = shares.bins = analysis::bins_of_steps(steps);
     time.kernel_ns = sum_by_bin(communicator, job, steps, local_traces, kernel_time);
     shares.kernels = analysis::slow_gpu_surplus(time.kernel_ns, time.bins, surplus.speed);
     const std::vector<std::int64_t> idle_ns = sum_by_bin(communicator, job, steps, local_traces, host_idle);
     shares.idle = analysis::host_idle_surplus(idle_ns, time.kernel_ns, time.bins);
-    if (stages != nullptr) {
+    if (stages) {
       time.shared = share_shared_kernels(communicator, job, rank_tables, *stages);
       surplus.stages = analysis::compare_stages(time, surplus.speed, *stages);
     }

@@ -17,7 +17,7 @@ namespace nsys_explain::pipeline {
 /// The same on every tool rank.
 struct WorkSurplus {
   std::vector<GpuSpeed> speed;                 ///< by index of the trace rank; what was not compared is not slow
-  std::vector<analysis::StageBalance> stages;  ///< where `groupings` know stages, and the job has steps
+  std::vector<analysis::StageBalance> stages;  ///< where there are stages to balance, and the job has steps
 };
 
 /// Collective: finds it, and sets PathArrival::surplus_ns of the local ranks, whose paths count `steps` steps

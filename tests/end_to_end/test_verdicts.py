@@ -67,6 +67,21 @@ class Verdicts(EndToEndTest):
                            "late_host:rank=1,pause=3.6ms,kind=sleep")
         self.assertEqual(named, [([1], "launch_starved", "persistent")])
 
+    def test_stages_without_peers(self):
+        """More of the kernels that other stages run is a verdict; larger ones may be how the model was divided."""
+        pipeline = ["--nodes", "1", "--steps", "16", "--micro-batches", "4", "--layers", "2"]
+        more = self.named(861, *pipeline, "--gpus-per-node", "2", "--pp", "2", "--fault", "extra_work:rank=1,factor=1.4,mode=more")
+        self.assertEqual(more, [([1], "extra_work", "persistent")])
+        for stages, seed in ((2, 862), (3, 863)):
+            layout = [*pipeline, "--gpus-per-node", str(stages), "--pp", str(stages), "--seed", str(seed)]
+            for name, options, told in (("clean", [], []), ("larger", ["--fault", "extra_work:rank=1,factor=1.4,mode=larger"], [1])):
+                with self.subTest(stages=stages, name=name):
+                    report = self.analyse(self.synth(f"{name}{seed}", *layout, *options), f"out-{name}{seed}", "--quiet")
+                    self.assertEqual(report["stragglers"], [])
+                    titles = [finding["title"] for finding in report["findings"] if finding["id"] == "longest-stage"]
+                    self.assertEqual([f"trace rank {rank} computes" in title for rank, title in zip(told, titles)], [True] * len(told))
+                    self.assertEqual(len(titles), len(told), titles)
+
     def test_every_instance_of_the_truth_is_matched(self):
         traces = self.synth("job", "--seed", "5", "--steps", "6", "--tp", "2")
         truth = json.loads((traces / "truth.json").read_text())

@@ -8,13 +8,13 @@ alone. Programs are those of build/ci, or of NSYS_EXPLAIN_TOOL and NSYS_EXPLAIN_
 
 right     every planted fault is named a straggler, with just its trace ranks, and nobody comes before them
 suspect   not all are named, but those that are not are among the suspects, and a culprit comes first of all
-finding   what is missing there is told by another finding (slow-link, slow-gpu)
+finding   what is missing there is told by another finding (slow-link, slow-gpu, longest-stage)
 silent    a fault that nothing tells, though it truly costs at least 1% of the job's GPU time, by simulation without it
 costless  likewise, of a fault that costs less
 part      a place or trace rank within the planted one is named, but not just the planted one
 wrong     somebody is named a straggler who is not planted
 innocent  somebody who is not planted is among the suspects (no verdict; may overlap with all of the above)
-misled    another finding (slow-link, slow-gpu) tells of a place that is sound (likewise)
+misled    another finding (likewise) tells of a place that is sound (may overlap, too)
 cause, pattern   of the faults named or suspected, those with the right one
 """
 
@@ -252,22 +252,25 @@ def true_costs(options, guilty, directory):
             "true_share": max(waits - usual_waits, time - usual_time) / time}
 
 
+def ranks_told_of(finding):
+    """Trace ranks in the title of a finding."""
+    told = re.search(r"trace ranks? ([\d, and]+)", finding["title"])
+    return {int(rank) for rank in re.findall(r"\d+", told[1])} if told else set()
+
+
 def told_by_findings(fault, report):
     """Findings other than verdicts that tell a fault."""
-    ids = {"slow_link": "slow-link", "slow_kernel": "slow-gpu"}
-    titles = [finding["title"] for finding in report["findings"] if finding["id"] == ids.get(fault["cause"])]
-    return any(f"trace rank {rank} " in title or f"ranks {rank} " in title or f"and {rank} " in title
-               for title in titles for rank in fault["ranks"][:1])
+    ids = {"slow_link": "slow-link", "slow_kernel": "slow-gpu", "extra_work": "longest-stage"}
+    return any(fault["ranks"][0] in ranks_told_of(finding)
+               for finding in report["findings"] if finding["id"] == ids.get(fault["cause"]))
 
 
 def misled_by_findings(truth, report):
-    """Whether findings other than verdicts tell of slow GPUs or links that are sound."""
-    slow = {"slow-link": ["slow_link"], "slow-gpu": ["slow_gpu", "slow_node"]}
+    """Whether findings other than verdicts tell of slow GPUs or links, or uneven stages, that are sound."""
+    kinds = {"slow-link": ["slow_link"], "slow-gpu": ["slow_gpu", "slow_node"], "longest-stage": ["extra_work"]}
     for finding in report["findings"]:
-        ranks = [rank for fault in truth["faults"] if fault["kind"] in slow.get(finding["id"], []) for rank in fault["ranks"]]
-        told = re.match(r".*? trace ranks? ([\d, and]+)", finding["title"])
-        told = {int(rank) for rank in re.findall(r"\d+", told[1])} if told else set()
-        if finding["id"] in slow and not told & set(ranks):
+        ranks = {rank for fault in truth["faults"] if fault["kind"] in kinds.get(finding["id"], []) for rank in fault["ranks"]}
+        if finding["id"] in kinds and not ranks_told_of(finding) & ranks:
             return True
     return False
 

@@ -49,6 +49,11 @@ struct StageBalance {
 std::vector<StageBalance> compare_stages(const KernelTime& time, std::span<const GpuSpeed> speeds,
                                          const Grouping& stages);
 
+/// Of a job of two trace ranks whose roles differ: each is a stage by itself, as far as balance goes. An exchange
+/// between two looks the same in a pipeline and elsewhere, so their communicator does not tell.
+Grouping lone_stages(std::span<const std::int32_t> trace_ranks);
+std::string name_of_lone_stage(std::int32_t trace_rank);
+
 /// Table `stage_balance`.
 Table stage_balance_table(std::span<const StageBalance> stages);
 

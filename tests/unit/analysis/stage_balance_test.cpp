@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "nsys_explain/analysis/findings.hpp"
 #include "nsys_explain/analysis/kernels.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
@@ -116,6 +117,78 @@ TEST(SharedKernels, AreThoseOfEqualNameAndShapeOfAnotherStage) {
   const auto shares = shared_kernel_shares(join(of_ranks), trace_ranks, stages_of({"0", "0", "1", "1"}));
   EXPECT_DOUBLE_EQ(shares[0], 1);
   EXPECT_DOUBLE_EQ(shares[3], 0.75) << "600 of 800 ns; that its partner runs the loss, too, does not matter";
+}
+
+/// Three trace ranks, each a stage, in 16 steps of 40 ms; the second one's kernels take `longest_ms`, the others' 24
+/// ms.
+JobReport uneven_stages(double longest_ms) {
+  JobReport report;
+  report.delay.steps = 16;
+  std::vector<StageBalance> stages(3);
+  for (std::int32_t r = 0; r < 3; ++r) {
+    RankSummary& rank = report.ranks.emplace_back();
+    rank.trace_rank = r;
+    rank.budget.window_ns = 640'000'000;
+    rank.wait_ns = r == 1 ? 20'000'000 : 110'000'000;
+    StageBalance& stage = stages[static_cast<std::size_t>(r)];
+    stage.stage = name_of_lone_stage(r);
+    stage.kernel_ns = r == 1 ? static_cast<Nanoseconds>(longest_ms * ms) : 24'000'000;
+    stage.others_kernel_ns = 24'000'000;
+  }
+  report.tables.push_back(stage_balance_table(stages));
+  return report;
+}
+
+std::vector<std::string> longest_stages(const JobReport& report) {
+  std::vector<std::string> titles;
+  for (const Finding& finding : find_problems(report))
+    if (finding.id == "longest-stage") titles.push_back(finding.title);
+  return titles;
+}
+
+TEST(LongestStage, IsToldWhereTheOthersWaitForIt) {
+  // 6 of 40 ms in each step.
+  const auto titles = longest_stages(uneven_stages(30));
+  ASSERT_EQ(titles.size(), 1U);
+  EXPECT_NE(titles[0].find("of trace rank 1 computes 25% longer"), std::string::npos) << titles[0];
+  EXPECT_NE(titles[0].find("up to 15.0% of the GPU time"), std::string::npos) << titles[0];
+}
+
+TEST(LongestStage, IsNotToldWhereItIsNotWorthIt) {
+  EXPECT_TRUE(longest_stages(uneven_stages(25)).empty()) << "4% longer";
+  JobReport waits = uneven_stages(30);
+  waits.ranks[1].wait_ns = 120'000'000;
+  EXPECT_TRUE(longest_stages(waits).empty()) << "nobody waits for it";
+  JobReport named = uneven_stages(30);
+  named.stragglers.emplace_back().trace_ranks = {1};
+  EXPECT_TRUE(longest_stages(named).empty()) << "a verdict says more";
+  JobReport short_kernels = uneven_stages(30);
+  for (RankSummary& rank : short_kernels.ranks) rank.budget.window_ns *= 10;
+  EXPECT_TRUE(longest_stages(short_kernels).empty()) << "1.5% of the time";
+}
+
+TEST(LongestStage, HasTheTraceRanksOfItsPlace) {
+  JobReport report = uneven_stages(30);
+  std::vector<StageBalance> stages(2);
+  for (const std::size_t s : {0, 1}) {
+    stages[s].stage = std::to_string(s);
+    stages[s].kernel_ns = s == 0 ? 36'000'000 : 24'000'000;
+    stages[s].others_kernel_ns = s == 0 ? 24'000'000 : 36'000'000;
+  }
+  Table places = make_table({"rank_places",
+                             "",
+                             {{"trace_rank", ColumnKind::integer, "", ""},
+                              {"level", ColumnKind::label, "", ""},
+                              {"place", ColumnKind::text, "", ""}}});
+  RowWriter row(places);
+  row << std::int64_t{0} << std::string_view("pipeline_stage") << std::string_view("1");
+  row << std::int64_t{0} << std::string_view("data_index") << std::string_view("0");
+  for (const std::int64_t r : {1, 2}) row << r << std::string_view("pipeline_stage") << std::string_view("0");
+  report.ranks[2].wait_ns = 20'000'000;
+  report.tables = {stage_balance_table(stages), std::move(places)};
+  const auto titles = longest_stages(report);
+  ASSERT_EQ(titles.size(), 1U);
+  EXPECT_NE(titles[0].find("of trace ranks 1, 2 computes 50% longer"), std::string::npos) << titles[0];
 }
 
 }  // namespace

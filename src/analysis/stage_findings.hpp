@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "nsys_explain/model/job_report.hpp"
+
+namespace nsys_explain::analysis {
+
+/// The pipeline stage that computes clearly longer than the others, which then wait for it, unless a straggler is the
+/// reason: from the table stage_balance. Whether that is how the model was divided or work too much no peer can tell.
+void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& findings);
+
+}  // namespace nsys_explain::analysis
