@@ -226,6 +226,17 @@ bool choose_peer(std::span<const CaseMember> members, StragglerCase& of) {
   return true;
 }
 
+namespace {
+
+/// The most that one case weighs among others.
+Nanoseconds heaviest_case(std::span<const StragglerCase> cases) {
+  std::vector<Nanoseconds> waits;
+  for (const StragglerCase& one : cases) waits.push_back(one.caused_wait_ns);
+  return waits.empty() ? 0 : weight_limit * lower_median(std::move(waits));
+}
+
+}  // namespace
+
 CaseVerdict judge_case(const StragglerCase& one, const Divergence* divergence) {
   std::array<Nanoseconds, work_part_count> more = more_of(one);
   std::map<Cause, Nanoseconds> by_cause;
@@ -253,12 +264,21 @@ CaseVerdict judge_case(const StragglerCase& one, const Divergence* divergence) {
   return verdict;
 }
 
+double share_that_counts(std::span<const StragglerCase> cases) {
+  const Nanoseconds heaviest = heaviest_case(cases);
+  Nanoseconds counts = 0, all = 0;
+  for (const StragglerCase& one : cases) {
+    const Nanoseconds weight = std::min(one.caused_wait_ns, heaviest);
+    all += weight;
+    if (judge_case(one, nullptr).counts) counts += weight;
+  }
+  return all > 0 ? static_cast<double>(counts) / static_cast<double>(all) : 0;
+}
+
 CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence) {
   CauseVerdict result;
-  if (cases.empty()) return result;
-  std::vector<Nanoseconds> waits;
-  for (const StragglerCase& one : cases) waits.push_back(one.caused_wait_ns);
-  const Nanoseconds heaviest = weight_limit * lower_median(std::move(waits));
+  if (share_that_counts(cases) < least_that_counts) return result;
+  const Nanoseconds heaviest = heaviest_case(cases);
 
   std::vector<CaseVerdict> verdicts;
   std::map<Cause, Nanoseconds> weight;

@@ -4,7 +4,9 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "nsys_explain/clock/job_time.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
@@ -92,21 +94,6 @@ class Shortlist {
   std::map<Key, Proposal> best_;
   std::vector<Proposal> worst_;  ///< worst first
 };
-
-/// Of the two kinds that by instances, unless work shows clearly more of the straggler's own lateness. An instance in
-/// which nobody waits for it may hold most (the others left early, as from a broadcast, and wait in the next one), and
-/// one whose other members have other roles tells nothing; but one in which its peers wait for it is the better story.
-std::vector<Proposal> choose_kind(std::vector<Proposal> proposals) {
-  std::map<std::pair<std::int32_t, bool>, Nanoseconds> lateness;
-  for (const Proposal& one : proposals)
-    if (one.place.known() || one.alike != 0) lateness[{one.straggler, one.place.known()}] += one.longer_ns;
-  std::erase_if(proposals, [&](const Proposal& one) {
-    if (one.straggler == nobody) return false;
-    const Nanoseconds at_place = lateness[{one.straggler, true}], in_instance = lateness[{one.straggler, false}];
-    return one.place.known() != (2 * at_place > 3 * in_instance);
-  });
-  return proposals;
-}
 
 std::int32_t span_of(Nanoseconds time_ns, Nanoseconds first_ns, Nanoseconds last_ns) {
   const double length = static_cast<double>(last_ns - first_ns) + 1;
@@ -340,6 +327,54 @@ std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::
   return members;
 }
 
+/// None where the straggler's own profile, or any to compare it with, is not known.
+std::optional<analysis::StragglerCase> make_case(const Proposal& proposal,
+                                                 std::span<const analysis::CaseMember> members) {
+  const auto culprit = std::find_if(members.begin(), members.end(), [&](const analysis::CaseMember& member) {
+    return member.trace_rank == proposal.members[0].trace_rank;
+  });
+  if (culprit == members.end()) return std::nullopt;
+  analysis::StragglerCase one;
+  one.instance = proposal.instance;
+  one.last_enter_ns = proposal.last_enter_ns;
+  one.caused_wait_ns = proposal.caused_wait_ns;
+  one.own_lateness_ns = proposal.own_lateness_ns;
+  one.straggler = *culprit;
+  one.alike = proposal.alike != 0;
+  if (!analysis::choose_peer(members, one)) return std::nullopt;
+  return one;
+}
+
+/// The cases of one straggler, by who waited in an instance and by work at places of the program.
+class BothKinds {
+ public:
+  void add(const Proposal& proposal, const analysis::StragglerCase& one) {
+    Kind& kind = proposal.place.known() ? by_place_ : by_instance_;
+    kind.cases.push_back(one);
+    if (proposal.place.known() || proposal.alike != 0) kind.longer_ns += proposal.longer_ns;
+  }
+
+  /// Those by instances, unless work shows clearly more of the straggler's own lateness. An instance in which nobody
+  /// waits for it may hold most (the others left early, as from a broadcast, and wait in the next one), and one whose
+  /// other members have other roles tells nothing; but one in which its peers wait for it is the better story. Not
+  /// where that story leaves out what made it late, and the other kind has it: work that lies before an earlier
+  /// collective looks longer here only because the peers' had begun before theirs was over.
+  std::vector<analysis::StragglerCase> choose() && {
+    Kind *first = &by_instance_, *second = &by_place_;
+    if (2 * by_place_.longer_ns > 3 * by_instance_.longer_ns) std::swap(first, second);
+    const double of_first = analysis::share_that_counts(first->cases);
+    const bool tells = of_first >= analysis::least_that_counts;
+    return std::move((tells || analysis::share_that_counts(second->cases) <= of_first ? first : second)->cases);
+  }
+
+ private:
+  struct Kind {
+    std::vector<analysis::StragglerCase> cases;
+    Nanoseconds longer_ns = 0;
+  };
+  Kind by_instance_, by_place_;
+};
+
 }  // namespace
 
 CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
@@ -352,33 +387,23 @@ CollectedCases collect_cases(const exchange::Communicator& communicator, const C
   for (const Proposal& proposal : communicator.all_gather(std::span<const Proposal>(mine)).values) {
     shortlist.offer(proposal);
   }
-  const std::vector<Proposal> proposals = choose_kind(shortlist.proposals());
+  const std::vector<Proposal> proposals = shortlist.proposals();
   const auto members = ask_for_profiles(communicator, clock, job, local_traces, role_of, late, proposals);
 
   CollectedCases result;
-  for (std::size_t s = 0; s < std::min(late.size(), most_stragglers); ++s) {
-    result.stragglers.push_back({late[s]->trace_rank, {}});
-  }
+  std::vector<BothKinds> of_straggler(std::min(late.size(), most_stragglers));
   for (std::size_t p = 0; p < proposals.size(); ++p) {
     const Proposal& proposal = proposals[p];
-    const auto culprit = std::find_if(members[p].begin(), members[p].end(), [&](const auto& member) {
-      return member.trace_rank == proposal.members[0].trace_rank;
-    });
-    if (culprit == members[p].end()) continue;
-    analysis::StragglerCase one;
-    one.instance = proposal.instance;
-    one.last_enter_ns = proposal.last_enter_ns;
-    one.caused_wait_ns = proposal.caused_wait_ns;
-    one.own_lateness_ns = proposal.own_lateness_ns;
-    one.straggler = *culprit;
-    one.alike = proposal.alike != 0;
-    if (!analysis::choose_peer(members[p], one)) continue;
+    const std::optional<analysis::StragglerCase> one = make_case(proposal, members[p]);
+    if (!one) continue;
     if (proposal.straggler == nobody) {
-      result.long_waits.push_back({culprit->trace_rank, {one}});
+      result.long_waits.push_back({one->straggler.trace_rank, {*one}});
     } else {
-      result.stragglers[static_cast<std::size_t>(proposal.straggler)].cases.push_back(one);
+      of_straggler[static_cast<std::size_t>(proposal.straggler)].add(proposal, *one);
     }
   }
+  for (std::size_t s = 0; s < of_straggler.size(); ++s)
+    result.stragglers.push_back({late[s]->trace_rank, std::move(of_straggler[s]).choose()});
   return result;
 }
 

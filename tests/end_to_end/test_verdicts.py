@@ -67,6 +67,19 @@ class Verdicts(EndToEndTest):
                            "late_host:rank=1,pause=3.6ms,kind=sleep")
         self.assertEqual(named, [([1], "launch_starved", "persistent")])
 
+    def test_cause_before_a_collective_that_others_compute_beside(self):
+        """Who waits later, waits in collectives before which work was like that of anybody."""
+        for rank in (1, 2):
+            with self.subTest(rank=rank):
+                named = self.named(880 + rank, "--nodes", "2", "--gpus-per-node", "4", "--dp-style", "fully_sharded", "--steps",
+                                   "20", "--layers", "3", "--gradient-mib", "64", "--activation-mib", "4", "--fault",
+                                   f"extra_work:rank={rank},factor=1.34,mode=larger")
+                self.assertEqual(named, [([rank], "extra_work", "persistent")])
+        named = self.named(21046, "--nodes", "1", "--gpus-per-node", "8", "--steps", "35", "--layers", "4", "--gradient-mib", "8",
+                           "--activation-mib", "16", "--compute-scale", "1.5", "--drift-ppm", "50", "--fault",
+                           "sync_stall:rank=5,pause=2.2ms,first_step=9,last_step=23")
+        self.assertEqual(named, [([5], "sync_stall", "transient")])
+
     def test_stages_without_peers(self):
         """More of the kernels that other stages run is a verdict; larger ones may be how the model was divided."""
         pipeline = ["--nodes", "1", "--steps", "16", "--micro-batches", "4", "--layers", "2"]

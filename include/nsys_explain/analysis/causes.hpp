@@ -81,7 +81,14 @@ struct CauseVerdict {
   std::vector<std::string> evidence;
 };
 
-/// `cases` in order of time. The evidence names instances (rows of collective_instances) and tables of the store.
+/// How much of the waiting in these cases lies in those that count, 0 to 1; one case cannot outweigh all others.
+double share_that_counts(std::span<const StragglerCase> cases);
+
+/// Below this share what counts is not what made the straggler late.
+inline constexpr double least_that_counts = 0.1;
+
+/// `cases` in order of time; unknown where too little of them counts. The evidence names instances (rows of
+/// collective_instances) and tables of the store.
 CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence);
 
 /// The largest differences that bear on the cause, in words; empty where there are none.

@@ -165,6 +165,21 @@ TEST(DecideCause, OneHiccupDoesNotSpeakForTheRun) {
   EXPECT_THAT(verdict.evidence[0], HasSubstr("0.300 ms more in which compute kernels ran"));
 }
 
+TEST(DecideCause, WhatHoldsLittleOfTheWaitingIsNotTheCause) {
+  // In twelve cases kernels are those of the peers, and in one that hardly anybody waited in they take longer.
+  std::vector<StragglerCase> cases(12, one_case(member(0), 15'000 * us));
+  cases.push_back(one_case(slower(200 * us), 9 * us));
+  EXPECT_NEAR(share_that_counts(cases), 9.0 / 180'009, 1e-9);
+  EXPECT_EQ(decide_cause(cases, nullptr).cause, Cause::unknown);
+  EXPECT_TRUE(decide_cause(cases, nullptr).evidence.empty());
+  // Two of fourteen.
+  cases.back().caused_wait_ns = 15'000 * us;
+  cases.push_back(cases.back());
+  EXPECT_NEAR(share_that_counts(cases), 2.0 / 14, 1e-9);
+  EXPECT_EQ(decide_cause(cases, nullptr).cause, Cause::slow_kernel);
+  EXPECT_EQ(share_that_counts({}), 0);
+}
+
 TEST(DecideCause, CasesThatDisagreeLeaveItUnknown) {
   std::vector<StragglerCase> cases{one_case(member(0, {{WorkPart::unseen, 500 * us}})),
                                    one_case(member(0, {{WorkPart::allocation, 500 * us}})),
