@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include "lanes.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
+#include "slices.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -79,6 +81,7 @@ class Grouper {
     LaneRoles roles;
     if (!any && !has_evidence()) return roles;
     const std::set<std::size_t> taking_turns = may_take_turns ? groups_taking_turns() : groups_at_odds();
+    part_groups(next_group, taking_turns);
     std::map<std::size_t, std::size_t> size_of;
     for (const Lane& lane : lanes_) ++size_of[lane.group];
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
@@ -86,7 +89,7 @@ class Grouper {
       const bool takes_turns = taking_turns.contains(lane.group);
       roles[{lane.trace_rank, lane.lane}] = {
           .key = takes_turns ? next_group++ : lane.group,
-          .takes_turns = takes_turns || (size_of.at(lane.group) == 1 && !lane.is_named_elsewhere),
+          .takes_turns = takes_turns || (size_of.at(lane.group) == 1 && !lane.is_named_elsewhere && !lane.is_untold),
           .meets_several = meets_several(l)};
     }
     return roles;
@@ -121,6 +124,52 @@ class Grouper {
         ++next_group;
       }
     }
+  }
+
+  /// Parts groups of lanes that something holds in step, except some: into several, or where it cannot be told how,
+  /// into lanes of their own.
+  void part_groups(std::size_t& next_group, const std::set<std::size_t>& except) {
+    for (const auto& [group, members] : groups()) {
+      if (except.contains(group) || members.size() < 3) continue;
+      const PartingResult result = part_slices(operations_of(members), others_of(group, members));
+      if (result.parting == Parting::unknown) {
+        for (const std::size_t member : members) {
+          lanes_[member].group = next_group++;
+          lanes_[member].is_untold = true;
+        }
+      }
+      for (const Members& slice : result.slices) {
+        for (const std::size_t member : slice) lanes_[members[member]].group = next_group;
+        ++next_group;
+      }
+    }
+  }
+
+  /// What other groups hold of the members of one.
+  std::vector<Members> others_of(std::size_t group, std::span<const std::size_t> members) const {
+    std::map<std::size_t, Members> of_group;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      for (const Lane& lane : lanes_) {
+        if (lane.trace_rank == lanes_[members[m]].trace_rank && lane.group != group) of_group[lane.group].push_back(m);
+      }
+    }
+    std::vector<Members> others;
+    for (auto& [key, of_one] : of_group) others.push_back(std::move(of_one));
+    return others;
+  }
+
+  /// By symbol; of all kinds that members leave together without habits of their own.
+  std::vector<MemberOperations> operations_of(std::span<const std::size_t> members) const {
+    std::vector<MemberOperations> kinds;
+    for (const auto& [symbol, operation] : lanes_[members.front()].operation_of) {
+      if (operation == Operation::send_recv) continue;
+      MemberOperations& operations = kinds.emplace_back();
+      for (const std::size_t member : members) {
+        const auto found = lanes_[member].exits.find(symbol);
+        operations.push_back(found == lanes_[member].exits.end() ? std::vector<TimedOperation>{} : found->second);
+      }
+    }
+    return kinds;
   }
 
   /// An exchange of two ends together with one other member's, whoever that is; an all-to-all with everybody's. Lanes
@@ -176,11 +225,41 @@ class Grouper {
   }
 
   std::set<std::size_t> groups_at_odds() const {
+    constexpr std::ptrdiff_t most_asked = 16;
     std::set<std::size_t> found;
-    for (const auto& [group, members] : groups()) {
-      if (are_at_odds(lanes_, members)) found.insert(group);
+    const std::map<std::size_t, std::vector<std::size_t>> all = groups();
+    for (auto group = all.begin(); group != all.end(); ++group) {
+      if (are_at_odds(lanes_, group->second)) found.insert(group->first);
+      std::ptrdiff_t asked = 0;
+      for (auto other = std::next(group); other != all.end() && asked < most_asked; ++other) {
+        if (!are_alike(group->second, other->second)) continue;
+        ++asked;
+        if (wait_for_each_other(group->second, other->second)) found.insert({group->first, other->first});
+      }
     }
     return found;
+  }
+
+  /// Groups of as many lanes, of other trace ranks, on related clocks.
+  bool are_alike(std::span<const std::size_t> a, std::span<const std::size_t> b) const {
+    if (a.size() != b.size() || a.size() < 2 || lanes_[a.front()].component != lanes_[b.front()].component)
+      return false;
+    return std::none_of(a.begin(), a.end(), [&](std::size_t l) {
+      return std::any_of(b.begin(), b.end(),
+                         [&](std::size_t m) { return lanes_[l].trace_rank == lanes_[m].trace_rank; });
+    });
+  }
+
+  bool wait_for_each_other(const std::vector<std::size_t>& a, const std::vector<std::size_t>& b) const {
+    std::vector<std::size_t> both = a;
+    both.insert(both.end(), b.begin(), b.end());
+    Members first(a.size()), second(b.size());
+    std::iota(first.begin(), first.end(), std::size_t{0});
+    std::iota(second.begin(), second.end(), a.size());
+    const std::vector<MemberOperations> kinds = operations_of(both);
+    return std::any_of(kinds.begin(), kinds.end(), [&](const MemberOperations& operations) {
+      return collectives::wait_for_each_other(operations, first, second);
+    });
   }
 
   std::map<std::size_t, std::vector<std::size_t>> groups() const {

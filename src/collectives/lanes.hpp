@@ -32,6 +32,7 @@ struct Lane {
   std::map<std::uint64_t, Operation> operation_of;             ///< by symbol
   bool is_named_elsewhere = false;                             ///< some of its operations are of communicators that
                                                                ///< other calls on the trace rank name
+  bool is_untold = false;                                      ///< with whom it communicates cannot be told
   std::size_t group = no_group;
   Nanoseconds best_spread_ns = std::numeric_limits<Nanoseconds>::max();  ///< of the exits it shares with another lane
   Nanoseconds sharpest_ns = std::numeric_limits<Nanoseconds>::max();     ///< of all-reduces, with any lane

@@ -50,6 +50,30 @@ std::vector<TurnLane> make_turn_lanes(std::span<const SampledOperation> operatio
   return lanes;
 }
 
+Nanoseconds exit_tolerance(Operation operation) {
+  switch (operation) {
+    case Operation::reduce_scatter:
+      return 6'000;
+    case Operation::send_recv:
+    case Operation::all_to_all:
+      return 3'000;
+    default:
+      return 2'000;
+  }
+}
+
+bool leaves_at_once(Operation operation) {
+  return may_end_together(operation) && operation != Operation::all_gather;
+}
+
+Nanoseconds largest_habit(Operation operation) {
+  return operation == Operation::send_recv || operation == Operation::all_to_all ? 30'000 : 0;
+}
+
+bool is_subset(const LaneSet& part, const LaneSet& whole) {
+  return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
+}
+
 std::set<std::uint64_t> symbols_of(const std::vector<TurnLane>& lanes, Operation operation) {
   std::set<std::uint64_t> symbols;
   for (const TurnLane& lane : lanes) {

@@ -81,6 +81,17 @@ void refine_clocks(std::vector<TurnLane>& lanes, Nanoseconds centre_ns);
 /// The symbols of an operation, on any lane.
 std::set<std::uint64_t> symbols_of(const std::vector<TurnLane>& lanes, Operation operation);
 
+/// Exits of one operation lie within this.
+Nanoseconds exit_tolerance(Operation operation);
+
+/// Operations of which this inference knows when members leave: all at once.
+bool leaves_at_once(Operation operation);
+
+/// Members of all-to-alls and exchanges leave early or late by habits of their own, each by up to this.
+Nanoseconds largest_habit(Operation operation);
+
+bool is_subset(const LaneSet& part, const LaneSet& whole);
+
 /// Communicators of one kind, that is, of one size and distance between members: the one of each lane. What a program
 /// does in one, it does in all of a kind.
 using SetOfLane = std::map<std::size_t, const LaneSet*>;
@@ -94,6 +105,12 @@ Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane);
 /// every time in the right communicators, and differs by what others waited for in wrong ones. Those of a symbol go to
 /// the communicators of one kind or to none.
 void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane);
+
+/// Looks again at what was claimed. Sets of lanes that something holds in step may be several communicators: those are
+/// claimed instead, or none where it cannot be told; and operations that waited for a lane that is no member are of
+/// none. `slices` holds the sets that claims then point to.
+void review_claims(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane,
+                   std::set<LaneSet>& slices);
 
 /// Claims the broadcasts of lanes whose communicators are known. A receiver that is there before the root waits and
 /// leaves together with it; one that comes later waits for nobody. All broadcasts of a symbol go to the communicators

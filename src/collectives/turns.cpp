@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "exit_clusters.hpp"
-#include "member_meetings.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
 #include "turn_sets.hpp"
@@ -20,29 +19,6 @@ constexpr std::size_t fewest_alike = 4;
 constexpr double least_rate = 0.85;
 /// Exits that agree by chance spread evenly; those of members crowd within this part of the tolerance.
 constexpr double crowded_part = 0.4, least_crowded = 0.55;
-
-/// Exits of one operation lie within this.
-Nanoseconds exit_tolerance(Operation operation) {
-  switch (operation) {
-    case Operation::reduce_scatter:
-      return 6'000;
-    case Operation::send_recv:
-    case Operation::all_to_all:
-      return 3'000;
-    default:
-      return 2'000;
-  }
-}
-
-/// Operations of which this inference knows when members leave: all at once.
-bool leaves_at_once(Operation operation) {
-  return may_end_together(operation) && operation != Operation::all_gather;
-}
-
-/// Members of all-to-alls and exchanges leave early or late by habits of their own, each by up to this.
-Nanoseconds largest_habit(Operation operation) {
-  return operation == Operation::send_recv || operation == Operation::all_to_all ? 30'000 : 0;
-}
 
 /// Operations of one symbol and lane that take about equally long once all are there: what an export without sizes
 /// tells of the size; or what lies between such classes, as where the record of the last to enter is lost.
@@ -107,10 +83,6 @@ struct Closeness {
   bool is_by_chance() const { return close < (crowded_part + 0.05) * asked + 0.75 * std::sqrt(asked); }
 };
 
-bool is_subset(const LaneSet& part, const LaneSet& whole) {
-  return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
-}
-
 /// Finds out whom each operation meets, and from that the communicators.
 class TurnFinder {
  public:
@@ -134,7 +106,7 @@ class TurnFinder {
     }
     for (std::size_t l = 0; l < lanes_.size(); ++l) confirm(l);
     claim_gathers(lanes_, sets_of_lane_);
-    for (const std::uint64_t symbol : symbols_of_several_components()) take_back_apart(symbol);
+    review_claims(lanes_, sets_of_lane_, slices_);
     claim_broadcasts(lanes_, sets_of_lane_);
   }
 
@@ -369,69 +341,12 @@ class TurnFinder {
     }
   }
 
-  /// Those of lanes that no clock relates.
-  std::set<std::uint64_t> symbols_of_several_components() const {
-    std::map<std::uint64_t, std::int32_t> component;
-    std::set<std::uint64_t> symbols;
-    for (const TurnLane& lane : lanes_) {
-      for (const auto& [symbol, operations] : lane.operations) {
-        if (component.try_emplace(symbol, lane.component).first->second != lane.component) symbols.insert(symbol);
-      }
-    }
-    return symbols;
-  }
-
-  /// Takes claims back where operations of a communicator waited for others, whom no clock tells: those, or where they
-  /// are many, all of the kind.
-  void take_back_apart(std::uint64_t symbol) {
-    struct Claims {
-      std::vector<TurnOperation*> operations;
-      std::vector<MemberMeeting> meetings;
-    };
-    std::map<LaneSet, Claims> claims;
-    for (std::size_t l = 0; l < lanes_.size(); ++l) {
-      std::map<LaneSet, std::vector<TurnOperation*>> of_lane;
-      const auto found = lanes_[l].operations.find(symbol);
-      if (found == lanes_[l].operations.end()) continue;
-      for (TurnOperation& operation : found->second) {
-        if (operation.claimed != nullptr) of_lane[*operation.claimed].push_back(&operation);
-      }
-      for (const auto& [set, operations] : of_lane) {
-        Claims& of_set = claims[set];
-        of_set.operations.insert(of_set.operations.end(), operations.begin(), operations.end());
-        const std::vector<MemberMeeting> met = claimed_meetings(l, symbol, set, operations);
-        of_set.meetings.insert(of_set.meetings.end(), met.begin(), met.end());
-      }
-    }
-    for (const auto& [set, of_set] : claims) {
-      // Members of an all-gather leave when they like.
-      const bool is_told_by_exits = leaves_at_once(of_set.operations.front()->operation);
-      const std::vector<bool> apart =
-          is_told_by_exits ? have_waited_apart(of_set.meetings) : have_waited(of_set.meetings);
-      const bool is_all = are_many(apart);
-      for (std::size_t i = 0; i < apart.size(); ++i) {
-        if (apart[i] || is_all) of_set.operations[i]->claimed = nullptr;
-      }
-    }
-  }
-
-  std::vector<MemberMeeting> claimed_meetings(std::size_t l, std::uint64_t symbol, const LaneSet& set,
-                                              std::span<const TurnOperation* const> operations) const {
-    std::vector<TimedOperation> own;
-    for (const TurnOperation* operation : operations) own.push_back({operation->enter_ns, operation->exit_ns});
-    std::vector<const std::vector<TurnOperation>*> others;
-    for (const std::size_t member : set) {
-      const auto found = lanes_[member].operations.find(symbol);
-      if (member != l && found != lanes_[member].operations.end()) others.push_back(&found->second);
-    }
-    return member_meetings<TurnOperation>(own, others);
-  }
-
   std::vector<TurnLane> lanes_;
   std::map<std::pair<std::size_t, std::uint64_t>, std::vector<Class>> classes_;  ///< by lane and symbol
   std::map<LaneSet, std::set<std::size_t>> noted_;
   std::map<LaneSet, std::set<std::uint64_t>> symbols_of_set_;
   std::vector<std::vector<LaneSet>> sets_of_lane_;
+  std::set<LaneSet> slices_;  ///< communicators that look like one
 };
 
 }  // namespace
