@@ -14,6 +14,7 @@ export const viewOfFinding = {
   "launch-starved": "idle",
   "launch-storm": "latency",
   "long-waits": "cases",
+  "longest-stage": "budget",
   "low-nvtx-coverage": "phases",
   "mixed-captures": "facts",
   "mixed-gpus": "facts",
