@@ -207,9 +207,12 @@ class Grouper {
     return agreement && !ends_together(*agreement) && agreement->enter_spread_ns <= in_step_ns;
   }
 
-  /// The operations of a lane that end with none of its group's, though those were captured at the time.
+  /// The operations of a lane that end with none of its group's, though those were captured at the time. Members leave
+  /// all-gathers when they like, so that those say nothing.
   Lane unexplained(std::size_t l, std::span<const std::size_t> group, Nanoseconds tolerance_ns) const {
     Lane rest = lanes_[l];
+    std::erase_if(rest.exits,
+                  [&](const auto& entry) { return rest.operation_of.at(entry.first) == Operation::all_gather; });
     for (auto& [symbol, operations] : rest.exits) {
       std::erase_if(operations, [&, s = symbol](const TimedOperation& operation) {
         bool is_covered = false, is_explained = false;

@@ -96,23 +96,46 @@ std::vector<MemberMeeting> group_meetings(std::span<const Lane> lanes, std::size
   return member_meetings<TimedOperation>(lanes[l].exits.at(symbol), others);
 }
 
+/// Median distance from the median.
+Nanoseconds scatter(std::vector<Nanoseconds> times_ns) {
+  const Nanoseconds middle_ns = middle_of(times_ns);
+  for (Nanoseconds& time_ns : times_ns) time_ns = std::abs(time_ns - middle_ns);
+  return middle_of(std::move(times_ns));
+}
+
+/// What operations take where the last to come is a known member, if in a fifth it is.
+Nanoseconds usual_ns(std::span<const MemberMeeting> met) {
+  std::vector<Nanoseconds> took_ns;
+  for (const MemberMeeting& meeting : met) took_ns.push_back(meeting.took_ns);
+  const auto fifth = std::next(took_ns.begin(), static_cast<std::ptrdiff_t>(took_ns.size() / 5));
+  std::nth_element(took_ns.begin(), fifth, took_ns.end());
+  return *fifth;
+}
+
 /// Whether another lane entered operations long after all of a group and yet left together with them. Waiting for it
-/// is what took most of the time then, so that the two do not merely differ in what they transfer.
+/// is what took most of the time then, so that the two do not merely differ in what they transfer; nor do they end
+/// together by chance: operations took longer than others did, or longer where they waited longer.
 bool comes_last(const Lane& other, const Lane& lane, std::uint64_t symbol, std::span<const MemberMeeting> met) {
   constexpr Nanoseconds least_wait_ns = 20'000;
   constexpr std::size_t fewest = 4, one_in = 20;
   const Nanoseconds reach_ns = reach_of(lane.operation_of.at(symbol));
   const std::vector<TimedOperation>& operations = lane.exits.at(symbol);
-  std::size_t covered = 0, last = 0;
+  std::size_t covered = 0;
+  std::vector<Nanoseconds> waits_ns, took_ns;
   for (std::size_t i = 0; i < operations.size(); ++i) {
     if (!covers(other, symbol, operations[i].exit_ns)) continue;
     ++covered;
     const TimedOperation& its = nearest_exit(other.exits.at(symbol), operations[i].exit_ns);
     if (std::abs(its.exit_ns - operations[i].exit_ns) > reach_ns) continue;
-    const Nanoseconds last_enter_ns = operations[i].exit_ns - met[i].took_ns;
-    last += its.enter_ns - last_enter_ns > std::max(least_wait_ns, (its.exit_ns - its.enter_ns) / 2) ? 1 : 0;
+    const Nanoseconds wait_ns = its.enter_ns - (operations[i].exit_ns - met[i].took_ns);
+    if (wait_ns <= std::max(least_wait_ns, (its.exit_ns - its.enter_ns) / 2)) continue;
+    waits_ns.push_back(wait_ns);
+    took_ns.push_back(met[i].took_ns);
   }
-  return last >= std::max(fewest, covered / one_in);
+  if (waits_ns.size() < std::max(fewest, covered / one_in)) return false;
+  const bool took_longer = middle_of(took_ns) - usual_ns(met) >= middle_of(waits_ns) / 2;
+  const bool took_as_long_as_waits = scatter(waits_ns) >= 2 * reach_ns && 2 * scatter(took_ns) >= scatter(waits_ns);
+  return took_longer || took_as_long_as_waits;
 }
 
 /// Whether operations of a lane that carries several kinds waited, again and again, for one outside of its group.
