@@ -24,11 +24,13 @@ struct Passages {
 /// One operation of two members or slices: how much later the second one (the last of it) entered, and left.
 struct Difference {
   double enter_ns = 0;
-  double exit_ns = 0;
+  double exit_ns = 0;                            ///< of its members, on average
+  double first_exit_ns = 0;                      ///< of its first member
+  double first_took_ns = 0, second_took_ns = 0;  ///< of the first and the second one, from its last entry to its exit
 };
 
 Passages passages_of(const MemberOperations& operations) {
-  constexpr Nanoseconds reach_ns = 30'000;
+  constexpr Nanoseconds reach_ns = 100'000;
   constexpr std::size_t enough = 512;
   Passages result{operations.size(), {}, {}};
   const std::vector<TimedOperation>& first = operations.front();
@@ -49,18 +51,20 @@ Passages passages_of(const MemberOperations& operations) {
 std::vector<Difference> differences(const Passages& passages, const Members& first, const Members& second) {
   std::vector<Difference> result;
   for (std::size_t row = 0; row < passages.exits.size(); row += passages.members) {
-    const auto last_enter = [&](const Members& slice) {
-      double last = -std::numeric_limits<double>::infinity();
-      for (const std::size_t member : slice) last = std::max(last, passages.enters[row + member]);
-      return last;
-    };
-    const auto mean_exit = [&](const Members& slice) {
-      double sum = 0;
-      for (const std::size_t member : slice) sum += passages.exits[row + member];
-      return sum / static_cast<double>(slice.size());
-    };
-    const double exit_ns = mean_exit(second) - mean_exit(first);
-    if (!std::isnan(exit_ns)) result.push_back({last_enter(second) - last_enter(first), exit_ns});
+    Difference difference;
+    for (const auto& [slice, sign] : {std::pair(&first, -1.0), std::pair(&second, 1.0)}) {
+      double last_enter = -std::numeric_limits<double>::infinity(), first_exit = -last_enter, sum = 0;
+      for (const std::size_t member : *slice) {
+        last_enter = std::max(last_enter, passages.enters[row + member]);
+        first_exit = std::min(first_exit, passages.exits[row + member]);
+        sum += passages.exits[row + member];
+      }
+      difference.enter_ns += sign * last_enter;
+      difference.exit_ns += sign * sum / static_cast<double>(slice->size());
+      difference.first_exit_ns += sign * first_exit;
+      (sign < 0 ? difference.first_took_ns : difference.second_took_ns) = first_exit - last_enter;
+    }
+    if (!std::isnan(difference.exit_ns)) result.push_back(difference);
   }
   return result;
 }
@@ -69,6 +73,13 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+/// What most take who need not wait.
+double usual(std::vector<double> values) {
+  const auto fifth = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 5);
+  std::nth_element(values.begin(), fifth, values.end());
+  return *fifth;
 }
 
 /// Values without their median.
@@ -101,17 +112,37 @@ double misfit(const std::vector<double>& residuals, double deviation) {
 
 constexpr std::size_t fewest_operations = 4;
 
+/// Standard deviation of normal values, a few of which may lie far off.
+double deviation_of(std::vector<double> values) {
+  constexpr double least_ns = 100, deviations = 1.2816;  // of four in five
+  for (double& value : values) value = std::abs(value);
+  const auto fifth = values.begin() + static_cast<std::ptrdiff_t>(values.size() * 4 / 5);
+  std::nth_element(values.begin(), fifth, values.end());
+  return std::max(least_ns, *fifth / deviations);
+}
+
+/// What two explanations of exits leave unexplained.
+struct Residuals {
+  std::vector<double> if_one, if_slices;
+  double deviation = 0;  ///< of the better one
+};
+
+Residuals residuals(const std::vector<Difference>& differences, double Difference::*exit) {
+  Residuals result{centred(values_of(differences, exit)), {}, 0};
+  for (const Difference& difference : differences) result.if_slices.push_back(difference.*exit - difference.enter_ns);
+  result.if_slices = centred(std::move(result.if_slices));
+  result.deviation = std::min(deviation_of(result.if_one), deviation_of(result.if_slices));
+  return result;
+}
+
 /// Twice the log of how much better exits are explained by slices that wait for themselves than by one communicator.
 double evidence(const std::vector<Difference>& differences) {
-  constexpr double deviations_per_scatter = 1.4826, least_deviation_ns = 100;
   if (differences.size() < fewest_operations) return 0;
-  const std::vector<double> if_one = centred(values_of(differences, &Difference::exit_ns));
-  std::vector<double> beyond_enters;
-  for (const Difference& difference : differences) beyond_enters.push_back(difference.exit_ns - difference.enter_ns);
-  const std::vector<double> if_slices = centred(std::move(beyond_enters));
-  const double deviation =
-      std::max(least_deviation_ns, deviations_per_scatter * std::min(scatter(if_one), scatter(if_slices)));
-  return misfit(if_one, deviation) - misfit(if_slices, deviation);
+  // Members of an all-gather leave when they like, but the first soon after it could.
+  const Residuals of_all = residuals(differences, &Difference::exit_ns);
+  const Residuals of_first = residuals(differences, &Difference::first_exit_ns);
+  const Residuals& best = of_first.deviation < of_all.deviation ? of_first : of_all;
+  return misfit(best.if_one, best.deviation) - misfit(best.if_slices, best.deviation);
 }
 
 /// Whether two members entered all kinds of operations as close together as they left them.
@@ -222,7 +253,7 @@ double evidence_of(std::span<const Passages> kinds, std::span<const Members> sli
 
 PartingResult part_slices(std::span<const MemberOperations> kinds, std::span<const Members> others) {
   // One communicator is what everything else told.
-  constexpr double sure_of_slices = 20, sure_of_one = 10;
+  constexpr double sure_of_slices = 20, sure_of_one = 8;
   constexpr std::size_t most_members = 128;
   if (kinds.empty() || kinds.front().size() > most_members) return {};
   const std::size_t members = kinds.front().size();
@@ -248,20 +279,28 @@ PartingResult part_slices(std::span<const MemberOperations> kinds, std::span<con
 }
 
 bool wait_for_each_other(const MemberOperations& operations, const Members& first, const Members& second) {
-  constexpr double clearly_apart_ns = 15'000, times = 5;
-  constexpr std::size_t fewest = 4, one_in = 10;
+  constexpr double clearly_ns = 15'000;  // rough clocks are good to that, too
+  constexpr double together_ns = 3'000;
+  constexpr std::size_t fewest = 4, one_in = 20;
   const std::vector<Difference> both = differences(passages_of(operations), first, second);
   if (both.size() < fewest) return false;
-  // Without what one group always does later, or its clock does.
-  const std::vector<double> enters = centred(values_of(both, &Difference::enter_ns));
-  const std::vector<double> exits = centred(values_of(both, &Difference::exit_ns));
-  std::size_t apart = 0, together = 0;
-  for (std::size_t i = 0; i < both.size(); ++i) {
-    if (std::abs(enters[i]) < clearly_apart_ns) continue;
-    ++apart;
-    together += times * std::abs(exits[i]) <= std::abs(enters[i]) ? 1 : 0;
+  const double usual_of_first_ns = usual(values_of(both, &Difference::first_took_ns));
+  const double usual_of_second_ns = usual(values_of(both, &Difference::second_took_ns));
+  std::vector<double> exits;  // of operations that the one that came first waited in
+  for (const Difference& difference : both) {
+    const double waited_ns = difference.enter_ns > 0 ? difference.first_took_ns - usual_of_first_ns
+                                                     : difference.second_took_ns - usual_of_second_ns;
+    const double apart_ns = std::abs(difference.enter_ns);
+    if (apart_ns >= clearly_ns && 2 * waited_ns >= apart_ns && std::abs(difference.exit_ns) <= clearly_ns)
+      exits.push_back(difference.exit_ns);
   }
-  return together >= std::max(fewest, apart / one_in);
+  std::sort(exits.begin(), exits.end());
+  std::size_t together = 0;
+  for (std::size_t from = 0, end = 0; from < exits.size(); ++from) {
+    while (end < exits.size() && exits[end] - exits[from] <= together_ns) ++end;
+    together = std::max(together, end - from);
+  }
+  return together >= std::max(fewest, both.size() / one_in);
 }
 
 }  // namespace nsys_explain::collectives

@@ -37,8 +37,9 @@ struct PartingResult {
 /// recorded. Clocks of blocks may be off. `others`: what other communicators hold of the members.
 PartingResult part_slices(std::span<const MemberOperations> kinds, std::span<const Members> others);
 
-/// Whether members of two groups waited for each other: whether they left operations of one kind together into which
-/// the last ones of both entered apart, more often than chance and lost records explain. On one clock.
+/// Whether members of two groups waited for each other: whether they left operations of one kind at once in which the
+/// group that was there first took longer than usual, by what the other one came later, more often than chance and lost
+/// records explain. Their clocks may be off by some microseconds.
 bool wait_for_each_other(const MemberOperations& operations, const Members& first, const Members& second);
 
 }  // namespace nsys_explain::collectives

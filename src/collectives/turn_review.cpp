@@ -117,8 +117,9 @@ std::map<Operation, std::vector<const ClaimsOfMembers*>> by_kind(
 void part_claims(std::vector<TurnLane>& lanes, const SetsOfLanes& sets_of_lane, std::set<LaneSet>& slices) {
   for (const auto& [set, by_symbol] : claims_by_set(lanes)) {
     const std::vector<Members> others = others_of(set, sets_of_lane);
-    const bool lies_across = lies_across_others(set, sets_of_lane);
     for (const auto& [operation, claims] : by_kind(by_symbol)) {
+      // Exchanges cross nothing: those of a pipeline lie in a line.
+      const bool lies_across = largest_habit(operation) > 0 || lies_across_others(set, sets_of_lane);
       std::vector<MemberOperations> kinds;
       for (const ClaimsOfMembers* of_members : claims) kinds.push_back(timed(*of_members));
       const PartingResult result = lies_across ? part_slices(kinds, others) : PartingResult{Parting::unknown, {}};
