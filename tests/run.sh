@@ -57,7 +57,16 @@ ctest --preset ci --parallel "$jobs" | tee "$test_log"
 
 if [[ $tidy == yes ]]; then
   stage "lint: clang-tidy"
-  tests/lint.py build/ci "$jobs"
+  # GCC's warning options are not clang's business; the analyzer's shallow mode takes a quarter of the time.
+  tidy_arguments=(-extra-arg=-Wno-unknown-warning-option)
+  for argument in -Xclang -analyzer-config -Xclang mode=shallow; do tidy_arguments+=(-extra-arg="$argument"); done
+  if ! run-clang-tidy -quiet -j "$jobs" -p build/ci "${tidy_arguments[@]}" "$root/src/.*" \
+      >build/ci/tidy.log 2>&1; then
+    grep -vE '^clang-tidy|[0-9]+ warnings? generated' build/ci/tidy.log || true
+    echo "clang-tidy has findings; where none stands above, it ended early (out of memory?), see build/ci/tidy.log" >&2
+    exit 1
+  fi
+  echo "no findings in $(grep -c '^clang-tidy' build/ci/tidy.log) files"
 fi
 
 if [[ $sanitize == yes ]]; then
