@@ -147,11 +147,10 @@ double evidence(const std::vector<Difference>& differences) {
 
 /// Whether two members entered all kinds of operations as close together as they left them.
 bool are_in_step(std::span<const Passages> kinds, std::size_t a, std::size_t b) {
-  constexpr std::size_t fewest = 4;
   bool is_known = false;
   for (const Passages& passages : kinds) {
     const std::vector<Difference> both = differences(passages, {a}, {b});
-    if (both.size() < fewest) continue;
+    if (both.size() < fewest_operations) continue;
     is_known = true;
     const double exit_ns = scatter(centred(values_of(both, &Difference::exit_ns)));
     if (worst_spread_ratio(both.size()) * exit_ns <= scatter(centred(values_of(both, &Difference::enter_ns))))
@@ -265,15 +264,15 @@ PartingResult part_slices(std::span<const MemberOperations> kinds, std::span<con
   if (ways.empty()) ways.push_back(blocks_in_step(in_step, members));
   PartingResult result;
   for (const std::vector<Members>& blocks : ways) {
-    if (blocks.empty() || (are_of_one_size(blocks) && !hold_in_step(blocks, in_step))) continue;
-    std::vector<Members> slices;
-    double found = 0;
-    if (are_of_one_size(blocks)) {
-      slices = slices_across(blocks);
-      found = evidence_of(passages, slices);
+    if (blocks.empty()) continue;
+    if (!are_of_one_size(blocks)) {
+      result.parting = Parting::unknown;
+    } else if (hold_in_step(blocks, in_step)) {
+      std::vector<Members> slices = slices_across(blocks);
+      const double found = evidence_of(passages, slices);
+      if (found > sure_of_slices) return {Parting::slices, std::move(slices)};
+      if (found > -sure_of_one) result.parting = Parting::unknown;
     }
-    if (found > sure_of_slices) return {Parting::slices, std::move(slices)};
-    if (found > -sure_of_one) result.parting = Parting::unknown;
   }
   return result;
 }
