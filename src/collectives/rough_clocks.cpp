@@ -268,13 +268,22 @@ std::optional<SessionRelation> RoughClocks::compare_ranks(const Comparison& comp
   const Rank& reference_rank = ranks_[static_cast<std::size_t>(comparison.reference)];
   const Rank& member_rank = ranks_[static_cast<std::size_t>(comparison.member)];
   const auto members = unnamed_lanes(member_rank.operations), references = unnamed_lanes(reference_rank.operations);
+  // Two communicators that the program holds in step agree in part; lanes of one agree in nearly all.
+  constexpr double surely_one = 0.9;
+  std::optional<SessionRelation> best;
+  double most_sharp = 0;
   for (const LanePair& lanes : lane_pairs(members, references)) {
+    if (best && lanes.kind != LanePart::Kind::lane) break;
     const std::optional<LaneRelation> found = relate_lanes(*lanes.member, *lanes.reference, centre_ns_);
     if (!found || found->sharp_share < lanes.least_share) continue;
-    return SessionRelation{member_rank.session, reference_rank.session, found->line.offset_ns, found->line.slope,
+    const double sharp = found->sharp_share * static_cast<double>(found->covered);
+    if (sharp <= most_sharp) continue;
+    most_sharp = sharp;
+    best = SessionRelation{member_rank.session, reference_rank.session, found->line.offset_ns, found->line.slope,
                            found->sharp_share};
+    if (best->sharp_share >= surely_one) break;
   }
-  return std::nullopt;
+  return best;
 }
 
 void RoughClocks::accept(std::vector<SessionRelation> relations) {

@@ -212,7 +212,7 @@ std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrac
   for (std::size_t first = 0; first < order.size();) {
     const ReadingRound round = next_round(std::span(costs).subspan(first), settings.threads, settings.memory.room());
     if (round.traces == 0) settings.memory.refuse(assigned[order[first]], costs[first]);
-    const MemoryBudget::EventPlace place(settings.memory, round.in_files);
+    const MemoryBudget::EventPlace place(settings.memory, round.in_files, assigned[order[first]].name);
     for_each_in_parallel(round.traces, settings.threads, [&](std::size_t i) {
       const std::size_t input = order[first + i];
       const auto on_rows = [&](std::int64_t rows) { progress.add_rows(rows); };
@@ -233,7 +233,7 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
   const ReadingCost cost = cost_of(assigned, settings.memory);
   ReadingRound round = next_round({&cost, 1}, settings.threads, settings.memory.room());
   if (round.traces == 0) round = {1, 1, true};
-  const MemoryBudget::EventPlace place(settings.memory, round.in_files);
+  const MemoryBudget::EventPlace place(settings.memory, round.in_files, assigned.name);
   Trace trace = read_events(assigned.path, {settings.reader, round.threads_each, {}});
   select_window(trace, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
   const collectives::KernelClasses classes(trace);

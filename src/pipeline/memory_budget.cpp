@@ -122,9 +122,9 @@ void MemoryBudget::require_for_arrivals(std::int64_t arrivals) const {
       report::format_bytes(*limit_bytes_)));
 }
 
-MemoryBudget::EventPlace::EventPlace(MemoryBudget& budget, bool in_files)
+MemoryBudget::EventPlace::EventPlace(MemoryBudget& budget, bool in_files, const std::string& trace)
     : before_(in_files ? std::pmr::set_default_resource(&budget.files_) : std::pmr::get_default_resource()) {
-  budget.traces_in_files_ += in_files ? 1 : 0;
+  if (in_files) budget.traces_in_files_.insert(trace);
 }
 
 MemoryBudget::EventPlace::~EventPlace() {

@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <memory_resource>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 
@@ -64,10 +66,10 @@ class MemoryBudget {
   /// Throws so, too, where what `arrivals` need to be matched and analysed goes beyond the limit.
   void require_for_arrivals(std::int64_t arrivals) const;
 
-  /// While one lives, arrays with an entry per event are made in files, if `in_files`.
+  /// While one lives, arrays with an entry per event, of one trace, are made in files, if `in_files`.
   class EventPlace {
    public:
-    EventPlace(MemoryBudget& budget, bool in_files);
+    EventPlace(MemoryBudget& budget, bool in_files, const std::string& trace);
     ~EventPlace();
     EventPlace(const EventPlace&) = delete;
     EventPlace& operator=(const EventPlace&) = delete;
@@ -77,13 +79,13 @@ class MemoryBudget {
   };
 
   /// Traces read with their events in files so far, and the bytes that lay there at most at a time.
-  std::int64_t traces_in_files() const { return traces_in_files_; }
+  std::int64_t traces_in_files() const { return std::ssize(traces_in_files_); }
   std::int64_t most_file_bytes() const { return files_.most_bytes(); }
 
  private:
   const std::optional<std::int64_t> limit_bytes_;
   FileMemory files_;
-  std::int64_t traces_in_files_ = 0;
+  std::set<std::string> traces_in_files_;  ///< some are read twice
 };
 
 /// Estimated where there is a limit; nothing but is_small() otherwise, without opening the file.

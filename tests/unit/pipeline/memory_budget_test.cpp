@@ -94,13 +94,13 @@ TEST(MemoryBudget, PutsArraysOfEventsIntoFilesOnlyWhileAsked) {
   MemoryBudget budget(std::nullopt);
   constexpr std::size_t count = 1 << 20;
   {
-    const MemoryBudget::EventPlace place(budget, false);
+    const MemoryBudget::EventPlace place(budget, false, "a.sqlite");
     const std::pmr::vector<std::int64_t> values(count);
   }
   EXPECT_EQ(budget.most_file_bytes(), 0);
   std::pmr::vector<std::int64_t> outlives;
   {
-    const MemoryBudget::EventPlace place(budget, true);
+    const MemoryBudget::EventPlace place(budget, true, "a.sqlite");
     std::pmr::vector<std::int64_t> values(count, 7);
     EXPECT_EQ(budget.most_file_bytes(), static_cast<std::int64_t>(count * sizeof(std::int64_t)));
     outlives = values;  // of another place: a copy
@@ -108,7 +108,10 @@ TEST(MemoryBudget, PutsArraysOfEventsIntoFilesOnlyWhileAsked) {
   const std::pmr::vector<std::int64_t> after(2 * count);
   EXPECT_EQ(budget.most_file_bytes(), static_cast<std::int64_t>(count * sizeof(std::int64_t)));
   EXPECT_EQ(outlives.back(), 7);
+  { const MemoryBudget::EventPlace again(budget, true, "a.sqlite"); }
   EXPECT_EQ(budget.traces_in_files(), 1);
+  { const MemoryBudget::EventPlace another(budget, true, "b.sqlite"); }
+  EXPECT_EQ(budget.traces_in_files(), 2);
 }
 
 }  // namespace
