@@ -9,6 +9,7 @@
 #include <span>
 
 #include "clock_map.hpp"
+#include "robust.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -132,20 +133,6 @@ void remove_trend(ExitTable& table, std::size_t column, std::span<const Nanoseco
   const ClockLine line = fit_line(x, y, times.front(), true);
   for (std::size_t row = 0; row < times.size(); ++row)
     table.exits[row * table.members + column] -= line.slope * static_cast<double>(times[row] - times.front());
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-/// Median distance from the median.
-double scatter(std::vector<double> values) {
-  const double centre = median(values);
-  for (double& value : values) value = std::abs(value - centre);
-  return median(std::move(values));
 }
 
 }  // namespace

@@ -103,15 +103,6 @@ Nanoseconds scatter(std::vector<Nanoseconds> times_ns) {
   return middle_of(std::move(times_ns));
 }
 
-/// What operations take where the last to come is a known member, if in a fifth it is.
-Nanoseconds usual_ns(std::span<const MemberMeeting> met) {
-  std::vector<Nanoseconds> took_ns;
-  for (const MemberMeeting& meeting : met) took_ns.push_back(meeting.took_ns);
-  const auto fifth = std::next(took_ns.begin(), static_cast<std::ptrdiff_t>(took_ns.size() / 5));
-  std::nth_element(took_ns.begin(), fifth, took_ns.end());
-  return *fifth;
-}
-
 /// Whether another lane entered operations long after all of a group and yet left together with them. Waiting for it
 /// is what took most of the time then, so that the two do not merely differ in what they transfer; nor do they end
 /// together by chance: operations took longer than others did, or longer where they waited longer.

@@ -16,15 +16,18 @@ Nanoseconds middle_of(std::vector<Nanoseconds> times_ns) {
   return *middle;
 }
 
+Nanoseconds usual_ns(std::span<const MemberMeeting> meetings) {
+  std::vector<Nanoseconds> took_ns;
+  for (const MemberMeeting& meeting : meetings) took_ns.push_back(meeting.took_ns);
+  const auto fifth = std::next(took_ns.begin(), static_cast<std::ptrdiff_t>(took_ns.size() / 5));
+  std::nth_element(took_ns.begin(), fifth, took_ns.end());
+  return *fifth;
+}
+
 std::vector<bool> have_waited(std::span<const MemberMeeting> meetings) {
   constexpr Nanoseconds times = 3, more_ns = 100'000;
   if (meetings.size() < fewest) return {};
-  std::vector<Nanoseconds> took_ns;
-  for (const MemberMeeting& meeting : meetings) took_ns.push_back(meeting.took_ns);
-  // In a fifth the last to come is a known member.
-  const auto fifth = std::next(took_ns.begin(), static_cast<std::ptrdiff_t>(took_ns.size() / 5));
-  std::nth_element(took_ns.begin(), fifth, took_ns.end());
-  const Nanoseconds longest_ns = times * std::max<Nanoseconds>(*fifth, 0) + more_ns;
+  const Nanoseconds longest_ns = times * std::max<Nanoseconds>(usual_ns(meetings), 0) + more_ns;
   std::vector<bool> waited;
   for (const MemberMeeting& meeting : meetings) waited.push_back(meeting.took_ns > longest_ns);
   return waited;

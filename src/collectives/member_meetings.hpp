@@ -48,6 +48,9 @@ std::vector<MemberMeeting> member_meetings(std::span<const TimedOperation> own,
   return met;
 }
 
+/// What meetings take where nobody waits, if in a fifth the last to come is a known member; at least one.
+Nanoseconds usual_ns(std::span<const MemberMeeting> meetings);
+
 /// Meetings that took far longer than most though all known members were there: they waited for somebody else. Empty
 /// where none or few need not wait.
 std::vector<bool> have_waited(std::span<const MemberMeeting> meetings);

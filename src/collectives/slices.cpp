@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "forest.hpp"
+#include "robust.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -69,12 +70,6 @@ std::vector<Difference> differences(const Passages& passages, const Members& fir
   return result;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 /// What most take who need not wait.
 double usual(std::vector<double> values) {
   const auto fifth = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 5);
@@ -87,12 +82,6 @@ std::vector<double> centred(std::vector<double> values) {
   const double centre = median(values);
   for (double& value : values) value -= centre;
   return values;
-}
-
-/// Median distance from 0.
-double scatter(std::vector<double> values) {
-  for (double& value : values) value = std::abs(value);
-  return median(std::move(values));
 }
 
 std::vector<double> values_of(const std::vector<Difference>& differences, double Difference::*value) {
@@ -152,9 +141,8 @@ bool are_in_step(std::span<const Passages> kinds, std::size_t a, std::size_t b) 
     const std::vector<Difference> both = differences(passages, {a}, {b});
     if (both.size() < fewest_operations) continue;
     is_known = true;
-    const double exit_ns = scatter(centred(values_of(both, &Difference::exit_ns)));
-    if (worst_spread_ratio(both.size()) * exit_ns <= scatter(centred(values_of(both, &Difference::enter_ns))))
-      return false;
+    const double exit_ns = scatter(values_of(both, &Difference::exit_ns));
+    if (worst_spread_ratio(both.size()) * exit_ns <= scatter(values_of(both, &Difference::enter_ns))) return false;
   }
   return is_known;
 }

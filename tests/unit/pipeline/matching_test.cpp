@@ -38,6 +38,9 @@ Change fault(const std::string& text) {
 Change gpus(std::int32_t count) {
   return [count](JobPlan& plan) { plan.layout.gpus_per_node = count; };
 }
+Change nodes(std::int32_t count) {
+  return [count](JobPlan& plan) { plan.layout.nodes = count; };
+}
 void one_host(JobPlan& plan) {
   plan.layout.nodes = 1;
   plan.layout.gpus_per_node = 8;
@@ -206,6 +209,16 @@ TEST(Matching, WithoutPayloadExchangesOfPipelinesInStepAreNotTakenForThoseOfNeig
   // An exchange that ends with one of a neighbour's, because a tensor group holds both in step, waits for its partner.
   for (const std::uint64_t seed : {70, 73})
     expect_matched(0.89, seed, {without_payload, steps(8), one_host, tensor(2), pipeline(4), compute_stream});
+}
+
+TEST(Matching, WithoutPayloadStreamsOfOneCommunicatorEachAreFound) {
+  // Late members of all-gathers, and operations that end together at a steady distance, are no sign of another one.
+  expect_matched(1, 2024,
+                 {without_payload, layers(2), steps(12), drift(2), tensor(2), pipeline(2), fully_sharded,
+                  sequence_parallel, fault("slow_gpu:rank=1,factor=1.3")});
+  // Hosts of neighbouring stages share exchanges and the world's all-reduces, while their data groups go in step.
+  expect_matched(1, 1167,
+                 {without_payload, layers(2), steps(24), nodes(4), pipeline(4), fault("slow_gpu:rank=1,factor=1.3")});
 }
 
 TEST(Matching, WithoutPayloadWhatAlwaysFollowsIsNotWhatItFollows) {
