@@ -156,8 +156,10 @@ Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> c
   const Nanoseconds all_explained = total(explained);
   if (all_explained > 0) {
     const Nanoseconds weights[] = {own_delay, inherited};
-    settlement.own = take(explained, share_out(all_explained, weights)[0]);
-    hand_on(path, excess_waits(path, begin, end), explained, settlement.onward, unattributed);
+    const Nanoseconds own = inherited == 0 ? all_explained : share_out(all_explained, weights)[0];
+    settlement.own = take(explained, own);
+    if (own < all_explained)
+      hand_on(path, excess_waits(path, begin, end), std::move(explained), settlement.onward, unattributed);
   }
   settlement.unattributed = without_empty(std::move(unattributed));
   return settlement;

@@ -53,7 +53,7 @@ class Ledger {
   /// `rank`: index of the one that was waited for, without a delay of its own or of others that tells.
   void unattributed(std::size_t rank, std::int32_t waiting, Nanoseconds amount_ns) {
     ranks[rank].unattributed_ns += amount_ns;
-    waits.add(nobodys_delay, waiting, amount_ns);
+    waits.add_to_nobody(waiting, amount_ns);
   }
 
   analysis::JobDelays delays;
@@ -65,6 +65,51 @@ class Ledger {
   const ClockReport& clock_;
   Nanoseconds start_ns_, end_ns_;
   std::size_t steps_;
+};
+
+/// Brings claims on one arrival of a local path together, in time linear in their number.
+class ClaimsByArrival {
+ public:
+  ClaimsByArrival(const JobRanks& job, const Homes& homes) : job_(job), first_(homes.of_index.size(), 0) {
+    std::size_t arrivals = 0;
+    for (const LocalRank* const rank : homes.local) {
+      first_[job.index_of(rank->trace_rank)] = arrivals;
+      arrivals += rank->path.arrivals.size();
+    }
+    latest_.assign(arrivals, none);
+  }
+
+  /// `visit(rank, arrival, claims)`: index of the trace rank, of its arrival, and the claims on it.
+  template <class Visit>
+  void for_each(std::span<const Claim> claims, const Visit& visit) {
+    before_.resize(claims.size());
+    claimed_.clear();
+    for (std::size_t c = 0; c < claims.size(); ++c) {
+      std::size_t& latest = latest_on(claims[c]);
+      if (latest == none) claimed_.push_back(c);
+      before_[c] = std::exchange(latest, c);
+    }
+    for (const std::size_t first : claimed_) {
+      together_.clear();
+      for (std::size_t c = std::exchange(latest_on(claims[first]), none); c != none; c = before_[c])
+        together_.push_back(claims[c]);
+      std::reverse(together_.begin(), together_.end());
+      visit(job_.index_of(claims[first].trace_rank), claims[first].index, std::span<const Claim>(together_));
+    }
+  }
+
+ private:
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  std::size_t& latest_on(const Claim& claim) {
+    return latest_[first_[job_.index_of(claim.trace_rank)] + static_cast<std::size_t>(claim.index)];
+  }
+
+  const JobRanks& job_;
+  std::vector<std::size_t> first_;    ///< arrival of all local ones, by index of the trace rank
+  std::vector<std::size_t> latest_;   ///< claim on each of them; none between calls
+  std::vector<std::size_t> before_;   ///< claim on the same arrival, by claim
+  std::vector<std::size_t> claimed_;  ///< the first claim on each arrival
+  std::vector<Claim> together_;
 };
 
 /// Collective: hands claims on from last arriver to last arriver until each is met. A round takes all claims one hop
@@ -80,7 +125,7 @@ ArrivalCosts settle_claims(const exchange::Communicator& communicator, const Job
     const std::size_t r = job.index_of(rank->trace_rank);
     costs[r].assign(rank->path.arrivals.size(), 0);
     const analysis::OpeningClaims opening = analysis::opening_claims(rank->path);
-    const std::int32_t waiting = ledger.waits.waiting_of(r);
+    const std::int32_t waiting = ledger.waits.column_of(r);
     for (Claim claim : opening.claims) {
       claim.waiting = waiting;
       send(claim);
@@ -93,22 +138,16 @@ ArrivalCosts settle_claims(const exchange::Communicator& communicator, const Job
     for (const std::vector<Claim>& part : outgoing) open += static_cast<std::int64_t>(part.size());
     return communicator.sum(open) > 0;
   };
+  ClaimsByArrival by_arrival(job, homes);
   for (int hop = 0; any_left(); ++hop) {
-    std::vector<Claim> claims =
+    const std::vector<Claim> claims =
         communicator.all_to_all(std::exchange(outgoing, nothing_for<Claim>(communicator))).values;
-    std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
-      return std::pair(a.trace_rank, a.index) < std::pair(b.trace_rank, b.index);
-    });
-    for (std::size_t first = 0, end = 0; first < claims.size(); first = end) {
-      const auto [trace_rank, index] = std::pair(claims[first].trace_rank, claims[first].index);
-      while (end < claims.size() && claims[end].trace_rank == trace_rank && claims[end].index == index) ++end;
-      const std::size_t r = job.index_of(trace_rank);
-      const analysis::Settlement settlement =
-          analysis::settle(homes.of_index[r]->path, index, std::span(claims).subspan(first, end - first));
+    by_arrival.for_each(claims, [&](std::size_t r, std::int32_t index, std::span<const Claim> on_one) {
+      const analysis::Settlement settlement = analysis::settle(homes.of_index[r]->path, index, on_one);
       const Nanoseconds own_ns = analysis::total(settlement.own);
       (hop == 0 ? ledger.ranks[r].direct_ns : ledger.ranks[r].propagated_ns) += own_ns;
       costs[r][static_cast<std::size_t>(index)] += own_ns;
-      for (const auto& [waiting, amount_ns] : settlement.own) ledger.waits.add(trace_rank, waiting, amount_ns);
+      for (const auto& [waiting, amount_ns] : settlement.own) ledger.waits.add(r, waiting, amount_ns);
       for (const auto& [waiting, amount_ns] : settlement.unattributed) ledger.unattributed(r, waiting, amount_ns);
       for (const Claim& claim : settlement.onward) {
         if (hop < most_hops) {
@@ -117,7 +156,7 @@ ArrivalCosts settle_claims(const exchange::Communicator& communicator, const Job
           ledger.unattributed(r, claim.waiting, claim.amount_ns);
         }
       }
-    }
+    });
   }
   return costs;
 }

@@ -12,10 +12,11 @@ namespace nsys_explain::pipeline {
 #if defined(__GLIBC__)
 void keep_freed_memory(int threads) {
   constexpr int never = std::numeric_limits<int>::max();
+  constexpr int never_trim = -1;           // mallopt(3): more than 2 GB may be free
   constexpr int threads_at_one_arena = 4;  // more would wait for each other too often
   ::mallopt(M_ARENA_MAX, std::max(threads / threads_at_one_arena, 1));
   ::mallopt(M_MMAP_THRESHOLD, never);
-  ::mallopt(M_TRIM_THRESHOLD, never);
+  ::mallopt(M_TRIM_THRESHOLD, never_trim);
 }
 
 void return_freed_memory() {

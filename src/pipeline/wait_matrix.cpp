@@ -1,26 +1,44 @@
 #include "wait_matrix.hpp"
 
+#include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 
 namespace nsys_explain::pipeline {
 
 WaitMatrix::WaitMatrix(std::span<const TraceRankIdentity> trace_ranks) {
-  std::map<std::string, std::int32_t> lowest_of;
+  std::map<std::string, std::int32_t> column_of_host;
+  late_.push_back(nobodys_delay);
   for (const TraceRankIdentity& rank : trace_ranks) {
-    const std::int32_t lowest = lowest_of.try_emplace(rank.host, rank.trace_rank).first->second;
-    waiting_of_.push_back(trace_ranks.size() <= most_waiting_ranks ? rank.trace_rank : lowest);
+    late_.push_back(rank.trace_rank);
+    const auto next = static_cast<std::int32_t>(waiting_.size());
+    const std::int32_t of_host = column_of_host.try_emplace(rank.host, next).first->second;
+    column_of_.push_back(trace_ranks.size() <= most_waiting_ranks ? next : of_host);
+    if (column_of_.back() == next) waiting_.push_back(rank.trace_rank);
   }
+  rows_.resize(late_.size());
 }
 
 std::vector<WaitCell> WaitMatrix::gather(const exchange::Communicator& communicator) const {
   std::vector<WaitCell> mine;
-  for (const auto& [key, cost_ns] : cells_)
-    if (cost_ns > 0) mine.push_back({key.first, key.second, cost_ns});
-  std::map<std::pair<std::int32_t, std::int32_t>, Nanoseconds> sums;
-  for (const WaitCell& cell : communicator.gather(std::span<const WaitCell>(mine)).values)
-    sums[{cell.late_trace_rank, cell.waiting_trace_rank}] += cell.cost_ns;
-  std::vector<WaitCell> cells;
-  for (const auto& [key, cost_ns] : sums) cells.push_back({key.first, key.second, cost_ns});
+  for (std::size_t r = 0; r < rows_.size(); ++r)
+    for (std::size_t c = 0; c < rows_[r].size(); ++c)
+      if (rows_[r][c] > 0) mine.push_back({late_[r], waiting_[c], rows_[r][c]});
+  std::vector<WaitCell> cells = communicator.gather(std::span<const WaitCell>(mine)).values;
+  std::sort(cells.begin(), cells.end(), [](const WaitCell& a, const WaitCell& b) {
+    return std::pair(a.late_trace_rank, a.waiting_trace_rank) < std::pair(b.late_trace_rank, b.waiting_trace_rank);
+  });
+  std::size_t kept = 0;  // those of nobody come from all tool ranks
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (kept > 0 && cells[kept - 1].late_trace_rank == cells[i].late_trace_rank &&
+        cells[kept - 1].waiting_trace_rank == cells[i].waiting_trace_rank) {
+      cells[kept - 1].cost_ns += cells[i].cost_ns;
+    } else {
+      cells[kept++] = cells[i];
+    }
+  }
+  cells.resize(kept);
   return cells;
 }
 

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "nsys_explain/exchange/communicator.hpp"
@@ -33,16 +31,27 @@ class WaitMatrix {
   /// `trace_ranks` are all of the job, ascending.
   explicit WaitMatrix(std::span<const TraceRankIdentity> trace_ranks);
 
-  /// Who stands for the waiting of a trace rank, by its index.
-  std::int32_t waiting_of(std::size_t index) const { return waiting_of_[index]; }
-  void add(std::int32_t late, std::int32_t waiting, Nanoseconds cost_ns) { cells_[{late, waiting}] += cost_ns; }
+  /// The column in which the waiting of a trace rank is summed, by its index; they ascend with the trace ranks that
+  /// they stand for.
+  std::int32_t column_of(std::size_t index) const { return column_of_[index]; }
+  /// `late`: index of the trace rank.
+  void add(std::size_t late, std::int32_t column, Nanoseconds cost_ns) { add_to(rows_[late + 1], column, cost_ns); }
+  void add_to_nobody(std::int32_t column, Nanoseconds cost_ns) { add_to(rows_.front(), column, cost_ns); }
 
   /// Collective: the sums over all tool ranks, on rank 0, by (late, waiting).
   std::vector<WaitCell> gather(const exchange::Communicator& communicator) const;
 
  private:
-  std::vector<std::int32_t> waiting_of_;
-  std::map<std::pair<std::int32_t, std::int32_t>, Nanoseconds> cells_;
+  using Row = std::vector<Nanoseconds>;  ///< by column; empty where nothing was added
+  void add_to(Row& row, std::int32_t column, Nanoseconds cost_ns) {
+    if (row.empty()) row.resize(waiting_.size(), 0);
+    row[static_cast<std::size_t>(column)] += cost_ns;
+  }
+
+  std::vector<std::int32_t> late_;       ///< trace rank of each row
+  std::vector<std::int32_t> waiting_;    ///< trace rank of each column
+  std::vector<std::int32_t> column_of_;  ///< by index of the trace rank
+  std::vector<Row> rows_;                ///< nobody's first, then by index of the trace rank
 };
 
 Table wait_matrix_table(std::span<const WaitCell> cells);

@@ -23,8 +23,8 @@ struct Claim {
   std::int32_t index = -1;       ///< its arrival
   Nanoseconds amount_ns = 0;     ///< GPU time
   Nanoseconds lateness_ns = 0;   ///< how late the last arriver made the claimant: no smaller delay explains it all
-  std::int32_t waiting = -1;     ///< whose waiting it is, wherever the claim has been handed on to: a trace rank, or
-                                 ///< one that stands for several
+  std::int32_t waiting = -1;     ///< whose waiting it is, wherever the claim has been handed on to: a trace rank, or a
+                                 ///< number that stands for one or several
   std::int32_t reserved = 0;
 };
 
