@@ -10,6 +10,7 @@
 
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/collectives/inference.hpp"
+#include "outgoing.hpp"
 #include "pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -21,13 +22,14 @@ using collectives::SequenceSummary;
 
 struct RoutedArrival {
   std::int32_t unit = 0;
-  std::int32_t reserved = 0;
+  std::int32_t member = 0;  ///< index into PlannedCommunicator::trace_ranks
   Arrival arrival;
 };
 
 /// Where the arrivals of a communicator on one trace rank go.
 struct Route {
   std::size_t communicator = 0;
+  std::size_t member = 0;
   std::size_t first_unit = 0;
   std::int64_t unit_length = 1;  ///< positions; units of one communicator are equally long, but for the last
 
@@ -43,9 +45,9 @@ class Routes {
     for (std::size_t u = units.size(); u-- > 0;) first_unit[static_cast<std::size_t>(units[u].communicator)] = u;
     for (std::size_t c = 0; c < communicators.size(); ++c) {
       const MatchUnit& first = units[first_unit[c]];
-      for (const std::int32_t trace_rank : communicators[c].trace_ranks) {
-        routes_[{communicators[c].source_key, trace_rank}] = {c, first_unit[c],
-                                                              first.end_position - first.first_position};
+      for (std::size_t m = 0; m < communicators[c].trace_ranks.size(); ++m) {
+        routes_[{communicators[c].source_key, communicators[c].trace_ranks[m]}] = {
+            c, m, first_unit[c], first.end_position - first.first_position};
       }
     }
   }
@@ -225,13 +227,6 @@ RoutesOfRank routes_of(const LocalRank& rank, const Routes& routes) {
   return result;
 }
 
-std::size_t count_arrivals(std::span<const LocalTrace> local_traces) {
-  std::size_t count = 0;
-  for (const LocalTrace& trace : local_traces)
-    for (const LocalRank& rank : trace.ranks) count += rank.arrivals.size();
-  return count;
-}
-
 /// What stays here of the arrivals when they are given away.
 analysis::Path path_of(const LocalRank& rank, const RoutesOfRank& routes,
                        std::span<const PlannedCommunicator> planned) {
@@ -244,38 +239,70 @@ analysis::Path path_of(const LocalRank& rank, const RoutesOfRank& routes,
   return path;
 }
 
-/// Collective: gives all arrivals away to the owners of their units, and takes in those of the own ones, by unit and
-/// then in the order of trace ranks.
-void exchange_arrivals(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
-                       CrossRank& cross) {
-  const Routes routes(cross.communicators, cross.units);
-  std::vector<std::vector<RoutedArrival>> outgoing(static_cast<std::size_t>(communicator.size()));
-  for (auto& part : outgoing) part.reserve(count_arrivals(local_traces) / outgoing.size() + 1);
-  for (LocalTrace& trace : local_traces) {
-    for (LocalRank& rank : trace.ranks) {
-      const RoutesOfRank of_rank = routes_of(rank, routes);
-      auto route = of_rank.begin();
-      for (const Arrival& arrival : rank.arrivals) {
-        if (route->first != arrival.communicator) route = of_rank.find(arrival.communicator);
-        const std::size_t unit = route->second.unit_of(arrival);
-        outgoing[static_cast<std::size_t>(cross.units[unit].owner)].push_back(
-            {static_cast<std::int32_t>(unit), 0, arrival});
-      }
-      rank.path = path_of(rank, of_rank, cross.communicators);
-      rank.arrivals = {};
+/// Room for the arrivals of an owned unit, by member and position.
+class UnitRoom {
+ public:
+  UnitRoom(const MatchUnit& unit, const PlannedCommunicator& planned) : first_position_(unit.first_position) {
+    first_.push_back(0);
+    for (const std::int64_t length : planned.lengths) {
+      const std::int64_t arrivals = std::min(length, unit.end_position) - unit.first_position;
+      first_.push_back(first_.back() + static_cast<std::size_t>(std::max<std::int64_t>(arrivals, 0)));
     }
   }
-  const std::vector<RoutedArrival> received = communicator.all_to_all(std::move(outgoing)).values;
-  std::vector<std::size_t> count(cross.units.size(), 0), slot(cross.units.size(), 0);
-  for (const RoutedArrival& routed : received) ++count[static_cast<std::size_t>(routed.unit)];
+  std::size_t size() const { return first_.back(); }
+  std::size_t place_of(const RoutedArrival& routed) const {
+    return first_[static_cast<std::size_t>(routed.member)] +
+           static_cast<std::size_t>(routed.arrival.position - first_position_);
+  }
+
+ private:
+  std::int64_t first_position_ = 0;
+  std::vector<std::size_t> first_;  ///< place of each member's first one
+};
+
+/// Gives the arrivals of a trace rank away, into what is to be sent.
+void give_away(LocalRank& rank, const Routes& routes, const CrossRank& cross, Outgoing<RoutedArrival>& outgoing) {
+  const RoutesOfRank of_rank = routes_of(rank, routes);
+  auto route = of_rank.begin();
+  for (const Arrival& arrival : rank.arrivals) {
+    if (route->first != arrival.communicator) route = of_rank.find(arrival.communicator);
+    const std::size_t unit = route->second.unit_of(arrival);
+    outgoing[static_cast<std::size_t>(cross.units[unit].owner)].push_back(
+        {static_cast<std::int32_t>(unit), static_cast<std::int32_t>(route->second.member), arrival});
+  }
+  rank.path = path_of(rank, of_rank, cross.communicators);
+  rank.arrivals = {};
+}
+
+/// Collective: gives all arrivals away to the owners of their units, some trace ranks at a time, and takes in those of
+/// the own ones, by unit, trace rank and position.
+void exchange_arrivals(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
+                       CrossRank& cross) {
+  std::vector<UnitRoom> rooms;
+  std::vector<std::size_t> slot(cross.units.size(), 0);  // of the owned units
   for (std::size_t unit = 0; unit < cross.units.size(); ++unit) {
-    if (count[unit] == 0) continue;
+    if (cross.units[unit].owner != communicator.rank()) continue;
     slot[unit] = cross.owned.size();
     cross.owned.push_back(unit);
-    cross.arrivals.emplace_back().reserve(count[unit]);
+    rooms.emplace_back(cross.units[unit],
+                       cross.communicators[static_cast<std::size_t>(cross.units[unit].communicator)]);
+    cross.arrivals.emplace_back(rooms.back().size());
   }
-  for (const RoutedArrival& routed : received) {
-    cross.arrivals[slot[static_cast<std::size_t>(routed.unit)]].push_back(routed.arrival);
+  std::vector<LocalRank*> ranks;
+  for (LocalTrace& trace : local_traces)
+    for (LocalRank& rank : trace.ranks) ranks.push_back(&rank);
+  const Routes routes(cross.communicators, cross.units);
+  auto next = ranks.begin();
+  while (communicator.maximum(ranks.end() - next) > 0) {
+    auto outgoing = nothing_for<RoutedArrival>(communicator);
+    for (std::size_t count = 0; next != ranks.end() && count < records_per_round; ++next) {
+      count += (*next)->arrivals.size();
+      give_away(**next, routes, cross, outgoing);
+    }
+    for (const RoutedArrival& routed : communicator.all_to_all(std::move(outgoing)).values) {
+      const std::size_t owned = slot[static_cast<std::size_t>(routed.unit)];
+      cross.arrivals[owned][rooms[owned].place_of(routed)] = routed.arrival;
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include "job_ranks.hpp"
 #include "local_traces.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
+#include "outgoing.hpp"
 
 /// Where the path of each trace rank is, for what is sent to it.
 namespace nsys_explain::pipeline {
@@ -19,14 +20,5 @@ struct Homes {
 /// Collective.
 Homes find_homes(const exchange::Communicator& communicator, const JobRanks& job,
                  std::vector<LocalTrace>& local_traces);
-
-/// Records by the tool rank that they go to.
-template <class Record>
-using Outgoing = std::vector<std::vector<Record>>;
-
-template <class Record>
-Outgoing<Record> nothing_for(const exchange::Communicator& communicator) {
-  return Outgoing<Record>(static_cast<std::size_t>(communicator.size()));
-}
 
 }  // namespace nsys_explain::pipeline

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "nsys_explain/exchange/communicator.hpp"
+
+/// Records on their way to other tool ranks.
+namespace nsys_explain::pipeline {
+
+/// About so many leave a tool rank at a time where there is one for each arrival: some megabytes, which the caches hold
+/// and which are used again for the next.
+inline constexpr std::size_t records_per_round = std::size_t{1} << 16;
+
+/// Records by the tool rank that they go to.
+template <class Record>
+using Outgoing = std::vector<std::vector<Record>>;
+
+template <class Record>
+Outgoing<Record> nothing_for(const exchange::Communicator& communicator) {
+  return Outgoing<Record>(static_cast<std::size_t>(communicator.size()));
+}
+
+}  // namespace nsys_explain::pipeline
