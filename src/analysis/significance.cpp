@@ -34,6 +34,14 @@ double mean_autocorrelation(std::span<const std::int64_t> caused, std::size_t ra
   return variance > 0 ? covariance / variance : 0;
 }
 
+/// Adds the powers to the sums, then squares them.
+void add_and_square(std::span<double> powers, std::span<double> sums) {
+  for (std::size_t i = 0; i < powers.size(); ++i) {
+    sums[i] += powers[i];
+    powers[i] *= powers[i];
+  }
+}
+
 /// Chernoff's bound of the header. A weight's exponentials are the squares of those of half of it, so few are computed;
 /// they are of distances from the largest value of the bin and so do not overflow.
 std::vector<double> bounds_of_sums(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
@@ -42,26 +50,28 @@ std::vector<double> bounds_of_sums(std::span<const std::int64_t> caused, std::si
   std::int64_t largest = 0;
   for (const std::int64_t value : caused) largest = std::max(largest, value);
   if (largest > 0) {
-    std::vector<double> sums(ranks, 0), highest(bins, 0), powers(caused.size());
-    const auto scaled = [&](std::size_t i) { return static_cast<double>(caused[i]) / static_cast<double>(largest); };
-    for (std::size_t i = 0; i < caused.size(); ++i) {
-      sums[i / bins] += scaled(i);
-      highest[i % bins] = std::max(highest[i % bins], scaled(i));
+    std::vector<double> sums(ranks, 0), highest(bins, 0), below_highest(caused.size()), powers(caused.size());
+    for (std::size_t r = 0; r < ranks; ++r) {
+      for (std::size_t b = 0; b < bins; ++b) {
+        double& scaled = below_highest[r * bins + b];
+        scaled = static_cast<double>(caused[r * bins + b]) / static_cast<double>(largest);
+        sums[r] += scaled;
+        highest[b] = std::max(highest[b], scaled);
+      }
     }
+    for (std::size_t r = 0; r < ranks; ++r)
+      for (std::size_t b = 0; b < bins; ++b) below_highest[r * bins + b] -= highest[b];
     for (int part = 0; part < parts_of_octave; ++part) {
       double weight = grid_value(0) * std::exp2(static_cast<double>(part) / parts_of_octave);
-      for (std::size_t i = 0; i < caused.size(); ++i) powers[i] = std::exp(weight * (scaled(i) - highest[i % bins]));
+      for (std::size_t i = 0; i < caused.size(); ++i) powers[i] = std::exp(weight * below_highest[i]);
       for (int octave = 0; octave < octaves; ++octave, weight *= 2) {
         std::vector<double> moments(bins, 0);
-        for (std::size_t r = 0; r < ranks; ++r) {
-          for (std::size_t b = 0; b < bins; ++b) moments[b] += powers[r * bins + b];
-        }
+        for (std::size_t r = 0; r < ranks; ++r) add_and_square(std::span(powers).subspan(r * bins, bins), moments);
         double log_moments = 0;
         for (std::size_t b = 0; b < bins; ++b) {
           log_moments += weight * highest[b] + std::log(moments[b] / static_cast<double>(ranks));
         }
         for (std::size_t r = 0; r < ranks; ++r) log_p[r] = std::min(log_p[r], log_moments - weight * sums[r]);
-        for (double& power : powers) power *= power;
       }
     }
   }
@@ -96,6 +106,8 @@ class SumDistribution {
       }
       probability_ = std::move(next);
     }
+    tail_.assign(probability_.size() + 1, 0);  // from the smallest on
+    for (std::size_t i = probability_.size(); i-- > 0;) tail_[i] = tail_[i + 1] + probability_[i];
   }
   /// Not below P(T >= sum).
   double most(std::int64_t sum) const { return tail(static_cast<std::size_t>(rounded_up(sum, unit_))); }
@@ -104,15 +116,12 @@ class SumDistribution {
 
  private:
   static std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return value / unit + (value % unit > 0); }
-  double tail(std::size_t units) const {
-    double tail = 0;  // from the smallest on
-    for (std::size_t i = probability_.size(); i-- > units;) tail += probability_[i];
-    return std::min(1.0, tail);
-  }
+  double tail(std::size_t units) const { return std::min(1.0, tail_[std::min(units, tail_.size() - 1)]); }
 
   std::size_t bins_ = 0;
   std::int64_t unit_ = 1;
   std::vector<double> probability_;  ///< of each sum, in units
+  std::vector<double> tail_;         ///< of at least so much; one entry more
 };
 
 /// For each sum a bound on P(T >= sum), within a twentieth of it where chance is improbable, but not past doubt, and
