@@ -58,15 +58,16 @@ class Queue {
 };
 
 /// When compute stood still for a collective, which is no work: by end. It may have gone on beside the collective
-/// before it waited for it. Whether others stood still does not matter: ends of collectives differ.
-std::vector<Interval> find_stalls(const Path& path, std::span<const WorkProfile> profiles, const Queue& queue) {
+/// before it waited for it. Whether others stood still does not matter: ends of collectives differ. `ready_ns`: of
+/// ready_times.
+std::vector<Interval> find_stalls(const Path& path, std::span<const WorkProfile> profiles,
+                                  std::span<const Nanoseconds> ready_ns) {
   std::vector<Interval> stalls;
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const PathArrival& arrival = path.arrivals[i];
     if (arrival.beside_compute) continue;
-    const Nanoseconds ready_ns = arrival.enter_ns - Nanoseconds{profiles[i].queued_ns};
-    const Nanoseconds earliest_ns = queue.held_up(arrival) ? ready_ns : arrival.enter_ns;
-    const Nanoseconds start_ns = std::max(earliest_ns, ready_ns + Nanoseconds{profiles[i].compute_beside_ns});
+    const Nanoseconds launched_ns = arrival.enter_ns - Nanoseconds{profiles[i].queued_ns};
+    const Nanoseconds start_ns = std::max(ready_ns[i], launched_ns + Nanoseconds{profiles[i].compute_beside_ns});
     stalls.push_back({std::min(start_ns, arrival.exit_ns), arrival.exit_ns});
   }
   std::sort(stalls.begin(), stalls.end(), [](const Interval& a, const Interval& b) { return a.end_ns < b.end_ns; });
@@ -112,8 +113,8 @@ std::vector<std::uint32_t> order_by_readiness(std::span<const Nanoseconds> ready
 /// one had to wait at a place and another did not. Two of one moment have the same work, whichever is first.
 void measure_work(Path& path, std::span<const WorkProfile> profiles) {
   const Queue queue(path, profiles);
-  const std::vector<Interval> stalls = find_stalls(path, profiles, queue);
   const std::vector<Nanoseconds> ready_ns = ready_times(path, profiles, queue);
+  const std::vector<Interval> stalls = find_stalls(path, profiles, ready_ns);
   path.by_readiness = order_by_readiness(ready_ns);
   Nanoseconds before_moment_ns = no_time, latest_ns = no_time;  // ready, of the moment before and of all so far
   auto next_stall = stalls.begin();
@@ -469,29 +470,25 @@ void tell_stages_apart(Path& path, std::string_view stage) {
   path.role = mix(path.role, hash_of(stage));
 }
 
-std::vector<WorkSample> work_samples(const Path& path) {
-  std::vector<WorkSample> samples;
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    const PathArrival& arrival = path.arrivals[i];
-    if (arrival.work_ns == no_time || !(arrival.step >= 0 ? arrival.whole_step : arrival.matched)) continue;
-    WorkSample sample{path.role,
-                      arrival.symbol,
-                      arrival.occurrence,
-                      arrival.step,
-                      path.trace_rank,
-                      static_cast<std::int32_t>(i),
-                      arrival.outcome.slow_link ? 1U : 0U,
-                      arrival.work_ns,
-                      surplus_work(arrival),
-                      arrival.matched ? wait_without_surplus(arrival) : no_time,
-                      blocking_transfer(arrival)};
-    if (arrival.step < 0) {
-      sample.symbol = mix(2, static_cast<std::uint64_t>(arrival.outcome.communicator));
-      sample.place = arrival.outcome.sequence;
-    }
-    samples.push_back(sample);
+std::optional<WorkSample> work_sample(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  if (arrival.work_ns == no_time || !(arrival.step >= 0 ? arrival.whole_step : arrival.matched)) return std::nullopt;
+  WorkSample sample{path.role,
+                    arrival.symbol,
+                    arrival.occurrence,
+                    arrival.step,
+                    path.trace_rank,
+                    static_cast<std::int32_t>(i),
+                    arrival.outcome.slow_link ? 1U : 0U,
+                    arrival.work_ns,
+                    surplus_work(arrival),
+                    arrival.matched ? wait_without_surplus(arrival) : no_time,
+                    blocking_transfer(arrival)};
+  if (arrival.step < 0) {
+    sample.symbol = mix(2, static_cast<std::uint64_t>(arrival.outcome.communicator));
+    sample.place = arrival.outcome.sequence;
   }
-  return samples;
+  return sample;
 }
 
 std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
@@ -524,17 +521,18 @@ std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
   return usual;
 }
 
-void set_excess(Path& path, std::span<const UsualWork> usual) {
+void take_usual(Path& path, const UsualWork& usual) {
+  if (usual.work_ns != no_time) set_excess_over(path.arrivals[static_cast<std::size_t>(usual.index)], usual);
+}
+
+void finish_excess(Path& path) {
   constexpr std::size_t enough_steps = 4;
   std::map<std::pair<std::uint64_t, std::int32_t>, std::vector<std::size_t>> alone;  // by symbol and occurrence
-  for (const UsualWork& u : usual) {
-    const auto i = static_cast<std::size_t>(u.index);
-    PathArrival& arrival = path.arrivals[i];
-    if (u.work_ns == no_time) {
-      if (arrival.step >= 0 && !arrival.since_step) alone[{arrival.symbol, arrival.occurrence}].push_back(i);
-      continue;
-    }
-    set_excess_over(arrival, u);
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    const PathArrival& arrival = path.arrivals[i];
+    if (!arrival.compared && arrival.step >= 0 && arrival.whole_step && arrival.work_ns != no_time &&
+        !arrival.since_step)
+      alone[{arrival.symbol, arrival.occurrence}].push_back(i);
   }
   std::vector<Nanoseconds> work, wait, transfer;
   for (const auto& [place, indices] : alone) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -23,13 +24,40 @@ struct ArrivalPlace {
   std::int32_t index = -1;
 };
 
-/// Arrivals of a block in the order in which their homes are told: several of one trace rank follow each other, so that
-/// a path is not visited anew for each of its arrivals, far from the one before. `visit(i, member)`: of instance i.
+/// Some of the instances of an owned block.
+struct Piece {
+  std::size_t block = 0, first = 0, end = 0;
+};
+
+/// All owned instances, in the order in which they are told of, with about as many arrivals in each round as leave a
+/// tool rank at a time.
+std::vector<std::vector<Piece>> plan_rounds(const CrossRank& cross) {
+  std::vector<std::vector<Piece>> rounds;
+  std::size_t count = records_per_round;
+  for (std::size_t b = 0; b < cross.blocks.size(); ++b) {
+    const std::vector<Instance>& instances = cross.blocks[b].instances;
+    for (std::size_t i = 0; i < instances.size(); ++i) {
+      if (count >= records_per_round) {
+        rounds.emplace_back();
+        count = 0;
+      }
+      std::vector<Piece>& round = rounds.back();
+      if (round.empty() || round.back().block != b) round.push_back({b, i, i});
+      ++round.back().end;
+      count += static_cast<std::size_t>(instances[i].arrivals);
+    }
+  }
+  return rounds;
+}
+
+/// Arrivals of instances [first, end) in the order in which their homes are told: several of one trace rank follow each
+/// other, so that a path is not visited anew for each of its arrivals, far from the one before. `visit(i, member)`: of
+/// instance i.
 template <class Visit>
-void for_each_arrival(MatchedBlock& block, const Visit& visit) {
+void for_each_arrival(MatchedBlock& block, const Piece& piece, const Visit& visit) {
   constexpr std::size_t at_once = 16;
-  for (std::size_t first = 0; first < block.instances.size(); first += at_once) {
-    const std::size_t end = std::min(first + at_once, block.instances.size());
+  for (std::size_t first = piece.first; first < piece.end; first += at_once) {
+    const std::size_t end = std::min(first + at_once, piece.end);
     std::int32_t most = 0;
     for (std::size_t i = first; i < end; ++i) most = std::max(most, block.instances[i].arrivals);
     for (std::int32_t m = 0; m < most; ++m) {
@@ -80,16 +108,6 @@ Outcome outcome_of(Outcome outcome, const Instance& instance, const InstanceArri
   return outcome;
 }
 
-/// How many arrivals of the owned blocks have their home on each tool rank.
-std::vector<std::size_t> count_by_home(const exchange::Communicator& communicator, const JobRanks& job,
-                                       const Homes& homes, const CrossRank& cross) {
-  std::vector<std::size_t> counts(static_cast<std::size_t>(communicator.size()), 0);
-  for (const MatchedBlock& block : cross.blocks)
-    for (const InstanceArrival& arrival : block.arrivals)
-      ++counts[static_cast<std::size_t>(homes.tool_rank[job.index_of(arrival.trace_rank)])];
-  return counts;
-}
-
 /// Outcome::partners of the slow groups, ascending.
 std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
   std::vector<std::uint64_t> digests;
@@ -99,93 +117,139 @@ std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
   return digests;
 }
 
-/// Collective: tells every path what its instances tell. Returns the arrivals by the owners that told.
-exchange::Gathered<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator, const JobRanks& job,
-                                               const Homes& homes, const LinkAnalysis& links, CrossRank& cross) {
-  const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
+/// What a tool rank tells the homes of the arrivals of these instances.
+Outgoing<Outcome> outcomes_of(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                              std::span<const std::uint64_t> slow_groups, std::span<const Piece> pieces,
+                              CrossRank& cross) {
   auto outgoing = nothing_for<Outcome>(communicator);
-  const std::vector<std::size_t> counts = count_by_home(communicator, job, homes, cross);
-  for (std::size_t home = 0; home < counts.size(); ++home) outgoing[home].reserve(counts[home]);
-  for (MatchedBlock& block : cross.blocks) {
+  for (auto& part : outgoing) part.reserve(records_per_round / outgoing.size());
+  std::vector<Outcome> common;
+  for (const Piece& piece : pieces) {
+    MatchedBlock& block = cross.blocks[piece.block];
     const auto captured = cross.communicators[static_cast<std::size_t>(block.communicator)].trace_ranks.size();
-    std::vector<Outcome> common;
-    common.reserve(block.instances.size());
-    for (const Instance& instance : block.instances)
+    common.clear();
+    for (std::size_t i = piece.first; i < piece.end; ++i) {
+      const Instance& instance = block.instances[i];
       common.push_back(common_outcome(block, instance, members_of(block, instance), captured, slow_groups));
-    for_each_arrival(block, [&](std::size_t i, const InstanceArrival& member) {
+    }
+    for_each_arrival(block, piece, [&](std::size_t i, const InstanceArrival& member) {
       const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
-      outgoing[home].push_back(outcome_of(common[i], block.instances[i], member));
+      outgoing[home].push_back(outcome_of(common[i - piece.first], block.instances[i], member));
     });
   }
-  const exchange::Gathered<Outcome> received = communicator.all_to_all(std::move(outgoing));
-  exchange::Gathered<ArrivalPlace> places;
-  places.offsets = received.offsets;
-  places.values.reserve(received.values.size());
-  for (const Outcome& outcome : received.values) {
-    places.values.push_back({outcome.trace_rank, outcome.index});
-    analysis::take_outcome(homes.of_index[job.index_of(outcome.trace_rank)]->path, outcome);
+  return outgoing;
+}
+
+/// Collective: tells every path what its instances tell. Returns the arrivals by the owners that told.
+Outgoing<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator, const JobRanks& job,
+                                     const Homes& homes, const LinkAnalysis& links,
+                                     const std::vector<std::vector<Piece>>& rounds, CrossRank& cross) {
+  const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
+  auto places = nothing_for<ArrivalPlace>(communicator);
+  const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds));
+  for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
+    const std::span<const Piece> pieces = round < rounds.size() ? rounds[round] : std::span<const Piece>();
+    const exchange::Gathered<Outcome> received =
+        communicator.all_to_all(outcomes_of(communicator, job, homes, slow_groups, pieces, cross));
+    for (int owner = 0; owner < communicator.size(); ++owner) {
+      for (const Outcome& outcome : received.of(owner)) {
+        places[static_cast<std::size_t>(owner)].push_back({outcome.trace_rank, outcome.index});
+        analysis::take_outcome(homes.of_index[job.index_of(outcome.trace_rank)]->path, outcome);
+      }
+    }
   }
   for (LocalRank* const rank : homes.local) analysis::measure(rank->path, rank->profiles);
   return places;
 }
 
-/// Collective: compares every segment of work with those of its peers, where samples of one role and step meet.
-void compare_with_peers(const exchange::Communicator& communicator, const Homes& homes) {
-  auto outgoing = nothing_for<analysis::WorkSample>(communicator);
-  std::size_t most = 0;
-  for (const LocalRank* const rank : homes.local) most += rank->path.arrivals.size();
-  for (auto& part : outgoing) part.reserve(most / outgoing.size() + 1);
-  for (const LocalRank* const rank : homes.local) {
-    for (const analysis::WorkSample& sample : analysis::work_samples(rank->path)) {
-      const std::uint64_t key = sample.role + static_cast<std::uint64_t>(sample.step + 1);
-      outgoing[key % outgoing.size()].push_back(sample);
-    }
-  }
+/// Collective: the samples of some steps meet, and come back as what is usual; each goes to the rank that sent it.
+exchange::Gathered<analysis::UsualWork> exchange_samples(const exchange::Communicator& communicator,
+                                                         Outgoing<analysis::WorkSample> outgoing) {
+  const exchange::Gathered<analysis::WorkSample> samples = communicator.all_to_all(std::move(outgoing));
+  const std::vector<analysis::UsualWork> usual = analysis::usual_work(samples.values);
   auto answers = nothing_for<analysis::UsualWork>(communicator);
-  {
-    const exchange::Gathered<analysis::WorkSample> samples = communicator.all_to_all(std::move(outgoing));
-    const std::vector<analysis::UsualWork> usual = analysis::usual_work(samples.values);
-    for (std::size_t r = 0; r < answers.size(); ++r)
-      answers[r].assign(usual.begin() + static_cast<std::ptrdiff_t>(samples.offsets[r]),
-                        usual.begin() + static_cast<std::ptrdiff_t>(samples.offsets[r + 1]));
+  for (std::size_t r = 0; r < answers.size(); ++r)
+    answers[r].assign(usual.begin() + static_cast<std::ptrdiff_t>(samples.offsets[r]),
+                      usual.begin() + static_cast<std::ptrdiff_t>(samples.offsets[r + 1]));
+  return communicator.all_to_all(std::move(answers));
+}
+
+/// Collective: compares every segment of work with those of its peers, where samples of one role and step meet: some
+/// of the job's `steps` at a time, and what lies outside of all steps together.
+void compare_with_peers(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                        std::int64_t steps) {
+  std::int64_t most = 0;  // arrivals on a tool rank
+  for (const LocalRank* const rank : homes.local) most += std::ssize(rank->path.arrivals);
+  most = std::max<std::int64_t>(communicator.maximum(most), 1);
+  const std::int64_t at_once = std::max<std::int64_t>(steps * static_cast<std::int64_t>(records_per_round) / most, 1);
+
+  auto outgoing = nothing_for<analysis::WorkSample>(communicator);
+  const auto send = [&](const analysis::Path& path, std::size_t arrival) {
+    const std::optional<analysis::WorkSample> sample = analysis::work_sample(path, arrival);
+    if (!sample) return;
+    const std::uint64_t key = sample->role + static_cast<std::uint64_t>(sample->step + 1);
+    outgoing[key % outgoing.size()].push_back(*sample);
+  };
+  const auto compare_sent = [&] {
+    auto sent = std::exchange(outgoing, nothing_for<analysis::WorkSample>(communicator));
+    for (const analysis::UsualWork& usual : exchange_samples(communicator, std::move(sent)).values)
+      analysis::take_usual(homes.of_index[job.index_of(usual.trace_rank)]->path, usual);
+  };
+  std::vector<std::size_t> next(homes.local.size(), 0);  // arrival of each path: steps ascend
+  std::vector<std::pair<const analysis::Path*, std::size_t>> outside;
+  for (std::int64_t first = 0; first < steps; first += at_once) {
+    const bool is_last = first + at_once >= steps;
+    for (std::size_t r = 0; r < next.size(); ++r) {
+      const analysis::Path& path = homes.local[r]->path;
+      for (; next[r] < path.arrivals.size(); ++next[r]) {
+        const std::int32_t step = path.arrivals[next[r]].step;
+        if (step < 0) {
+          outside.emplace_back(&path, next[r]);
+        } else if (is_last || step < first + at_once) {
+          send(path, next[r]);
+        } else {
+          break;
+        }
+      }
+    }
+    compare_sent();
   }
-  const exchange::Gathered<analysis::UsualWork> usual = communicator.all_to_all(std::move(answers));
-  // Every tool rank answers in the order in which it was asked, which was by trace rank.
-  std::vector<std::size_t> next(usual.offsets.begin(), usual.offsets.end() - 1);
-  std::vector<analysis::UsualWork> own;
-  for (LocalRank* const rank : homes.local) {
-    own.clear();
-    for (std::size_t r = 0; r < next.size(); ++r)
-      for (; next[r] < usual.offsets[r + 1] && usual.values[next[r]].trace_rank == rank->trace_rank; ++next[r])
-        own.push_back(usual.values[next[r]]);
-    analysis::set_excess(rank->path, own);
-  }
+  for (std::size_t r = 0; r < next.size(); ++r)  // all, where there are no steps
+    for (const analysis::Path& path = homes.local[r]->path; next[r] < path.arrivals.size(); ++next[r])
+      outside.emplace_back(&path, next[r]);
+  for (const auto& [path, arrival] : outside) send(*path, arrival);
+  compare_sent();
+  for (LocalRank* const rank : homes.local) analysis::finish_excess(rank->path);
 }
 
 /// Collective: own lateness from the paths back to the blocks, in the order in which outcomes were sent.
 void return_lateness(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                     const exchange::Gathered<ArrivalPlace>& places, CrossRank& cross) {
+                     const Outgoing<ArrivalPlace>& places, const std::vector<std::vector<Piece>>& rounds,
+                     CrossRank& cross) {
   auto answers = nothing_for<Nanoseconds>(communicator);
-  for (int r = 0; r < communicator.size(); ++r) {
-    std::vector<Nanoseconds>& answer = answers[static_cast<std::size_t>(r)];
-    answer.reserve(places.of(r).size());
-    for (const ArrivalPlace& place : places.of(r)) {
+  for (std::size_t owner = 0; owner < places.size(); ++owner) {
+    answers[owner].reserve(places[owner].size());
+    for (const ArrivalPlace& place : places[owner]) {
       const analysis::Path& path = homes.of_index[job.index_of(place.trace_rank)]->path;
       const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(place.index)];
-      answer.push_back(arrival.compared ? arrival.own_excess_ns : no_time);
+      answers[owner].push_back(arrival.compared ? arrival.own_excess_ns : no_time);
     }
   }
   const auto received = communicator.all_to_all(std::move(answers));
   std::vector<std::size_t> next(received.offsets.begin(), received.offsets.end() - 1);
-  for (MatchedBlock& block : cross.blocks) {
-    for_each_arrival(block, [&](std::size_t i, InstanceArrival& member) {
-      const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
-      const Nanoseconds excess_ns = received.values[next[home]++];
-      if (excess_ns != no_time && analysis::has_lateness(block.instances[i]))
-        analysis::split_lateness(block.instances[i], member, excess_ns);
-    });
-    for (Instance& instance : block.instances) analysis::compute_caused_wait(instance, members_of(block, instance));
+  for (const std::vector<Piece>& round : rounds) {
+    for (const Piece& piece : round) {
+      MatchedBlock& block = cross.blocks[piece.block];
+      for_each_arrival(block, piece, [&](std::size_t i, InstanceArrival& member) {
+        const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
+        const Nanoseconds excess_ns = received.values[next[home]++];
+        if (excess_ns != no_time && analysis::has_lateness(block.instances[i]))
+          analysis::split_lateness(block.instances[i], member, excess_ns);
+      });
+    }
   }
+  for (MatchedBlock& block : cross.blocks)
+    for (Instance& instance : block.instances) analysis::compute_caused_wait(instance, members_of(block, instance));
 }
 
 /// By index of the trace rank.
@@ -209,15 +273,16 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
                              const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings,
                              const LinkAnalysis& links) {
   const Homes homes = find_homes(communicator, job, local_traces);
-  const exchange::Gathered<ArrivalPlace> places = send_outcomes(communicator, job, homes, links, cross);
+  const std::vector<std::vector<Piece>> rounds = plan_rounds(cross);
+  const Outgoing<ArrivalPlace> places = send_outcomes(communicator, job, homes, links, rounds, cross);
   analysis::Steps steps = agree_on_steps(communicator, job, homes);
   for (LocalRank* const rank : homes.local) count_steps_by(steps, *rank);
   if (const analysis::Grouping* stages = analysis::find_grouping(groupings, Level::pipeline_stage))
     for (LocalRank* const rank : homes.local)
       analysis::tell_stages_apart(rank->path, stages->place_of_rank[job.index_of(rank->trace_rank)]);
   WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, steps.start_ns.size(), local_traces);
-  compare_with_peers(communicator, homes);
-  return_lateness(communicator, job, homes, places, cross);
+  compare_with_peers(communicator, job, homes, std::ssize(steps.start_ns));
+  return_lateness(communicator, job, homes, places, rounds, cross);
   SettledDelays settled = settle_delays(communicator, clock, job, homes, steps);
   Attribution attribution;
   attribution.step_rows = make_step_rows(communicator, job, homes, cross, steps, settled.costs);

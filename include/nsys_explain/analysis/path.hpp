@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -133,22 +134,24 @@ struct UsualWork {
   Nanoseconds transfer_ns = no_time;
 };
 
-/// Samples of a path that peers can be compared with. Within steps those of arrivals that are not matched, too: which
-/// of two of them work lies before is a matter of what waited where.
-std::vector<WorkSample> work_samples(const Path& path);
+/// The sample of an arrival, where peers can be compared with it. Within steps also one that is not matched: which of
+/// two of them work lies before is a matter of what waited where.
+std::optional<WorkSample> work_sample(const Path& path, std::size_t arrival);
 
 /// Medians (the lower one of two) over the samples of equal role, symbol, place and step, of transfer, and of work and
 /// wait without surplus: where all peers share one trouble, such as the slow GPUs of a whole pipeline stage, it still
 /// shows. Any order; parallel to the input.
 std::vector<UsualWork> usual_work(std::span<const WorkSample> samples);
 
-/// Sets the excess of each arrival, `usual` being that of the path's own samples in any order. A rank that has no peer
-/// at a place is compared with itself in other steps; that cannot show what lasts, so it is compared without its
-/// surplus.
-void set_excess(Path& path, std::span<const UsualWork> usual);
+/// Sets the excess of an arrival of the path, where it has peers.
+void take_usual(Path& path, const UsualWork& usual);
+
+/// Once what is usual is known of all samples of the path. A rank that has no peer at a place is compared with itself
+/// in other steps; that cannot show what lasts, so it is compared without its surplus.
+void finish_excess(Path& path);
 
 /// What an arrival adds to the time that its rank took longer than its peers: the work before it, and its transfer
-/// where that goes over a slow link. After set_excess.
+/// where that goes over a slow link. After finish_excess.
 Nanoseconds excess_at(const Path& path, std::size_t arrival);
 
 }  // namespace nsys_explain::analysis

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "nsys_explain/analysis/blocking.hpp"
 
@@ -19,6 +22,18 @@ Arrival arrival(Nanoseconds enter, Nanoseconds exit, std::uint64_t communicator,
   a.blocking = blocking;
   a.trace_rank = 3;
   return a;
+}
+
+std::vector<WorkSample> work_samples(const Path& path) {
+  std::vector<WorkSample> samples;
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i)
+    if (const std::optional<WorkSample> sample = work_sample(path, i)) samples.push_back(*sample);
+  return samples;
+}
+
+void set_excess(Path& path, std::span<const UsualWork> usual) {
+  for (const UsualWork& one : usual) take_usual(path, one);
+  finish_excess(path);
 }
 
 /// Communicators 1 and 11 have eight members, 2 and 12 four of them, 5 four others.
