@@ -14,7 +14,7 @@ namespace {
 /// Loads of 8 bytes may begin before a value and hashing may read past a header.
 constexpr std::size_t margin = 8;
 
-std::int64_t load_integer(const std::uint8_t* record, const Field& field) {
+std::int64_t load_integer(const std::uint8_t* record, const IntegerField& field) {
   const auto shifted = static_cast<std::int64_t>(load_be64(record + field.load_offset) << field.shift);
   return ((shifted >> field.shift) & field.mask) | field.constant;
 }
@@ -38,12 +38,19 @@ void LeafDecoder::decode(std::span<const Leaf> run, PageBatch& batch) {
 
   std::size_t rows = 0;
   for (const Leaf& leaf : run) rows += cell_count(leaf, batch);
-  outputs_.clear();
+  integers_.clear();
+  rowids_.clear();
+  texts_.clear();
   for (const WantedColumn& column : layouts_.wanted()) {
     ColumnValues& values = batch.columns[column.output];
-    if (!column.is_text && values.integers.size() < rows) values.integers.resize(rows);
-    if (column.is_text && values.texts.size() < rows) values.texts.resize(rows);
-    outputs_.push_back({values.integers.data(), column.is_text ? values.texts.data() : nullptr, column.is_rowid});
+    if (column.is_text) {
+      if (values.texts.size() < rows) values.texts.resize(rows);
+      texts_.push_back({values.texts.data(), column.is_rowid});
+    } else {
+      if (values.integers.size() < rows) values.integers.resize(rows);
+      integers_.push_back(values.integers.data());
+      if (column.is_rowid) rowids_.push_back(values.integers.data());
+    }
   }
   for (const Leaf& leaf : run) decode_leaf(leaf, batch);
 }
@@ -108,16 +115,15 @@ void LeafDecoder::decode_record(Record& record, std::int64_t rowid, std::uint32_
   if (layout->wanted_bytes > record.available) gather(record, layout->wanted_bytes, page, batch);
 
   const std::size_t row = batch.rows;
-  const Field* field = layout->fields.data();
-  for (const Output& output : outputs_) {
-    std::int64_t integer = output.is_rowid ? rowid : load_integer(record.bytes, *field);
-    if (layout->has_doubles && field->type == 7) integer = integer_of_double(record.bytes + field->offset);
-    if (output.texts == nullptr) {
-      output.integers[row] = integer;
-    } else {
-      output.texts[row] = text_of(*field, integer, record.bytes, batch);
-    }
-    ++field;
+  const IntegerField* integer = layout->integers.data();
+  for (std::int64_t* const values : integers_) values[row] = load_integer(record.bytes, *integer++);
+  for (const DoubleField& field : layout->doubles)
+    integers_[field.place][row] = integer_of_double(record.bytes + field.offset);
+  for (std::int64_t* const values : rowids_) values[row] = rowid;
+  const TextField* text = layout->texts.data();
+  for (const TextOutput& output : texts_) {
+    output.values[row] = output.is_rowid ? digits_of(rowid, batch) : text_of(*text, record.bytes, batch);
+    ++text;
   }
   if (batch.rows == 0) batch.first_rowid = rowid;
   batch.last_rowid = rowid;
@@ -145,11 +151,14 @@ void LeafDecoder::gather(Record& record, std::uint64_t wanted_bytes, std::uint32
   record.available = wanted_bytes;
 }
 
-std::string_view LeafDecoder::text_of(const Field& field, std::int64_t integer, const std::uint8_t* record,
-                                      PageBatch& batch) {
+std::string_view LeafDecoder::text_of(const TextField& field, const std::uint8_t* record, PageBatch& batch) {
   if (field.type >= 12) return {reinterpret_cast<const char*>(record + field.offset), field.bytes};
   if (field.type == 7) throw PageSurprise("a number with a fraction is wanted as text");
-  if (integer == no_time && field.bytes == 0) return {};
+  if (field.bytes == 0 && field.integer.constant == no_time) return {};
+  return digits_of(load_integer(record, field.integer), batch);
+}
+
+std::string_view LeafDecoder::digits_of(std::int64_t integer, PageBatch& batch) {
   const std::string digits = std::to_string(integer);
   const auto& kept = batch.extras.emplace_back(digits.begin(), digits.end());
   return {reinterpret_cast<const char*>(kept.data()), kept.size()};

@@ -49,19 +49,20 @@ class LeafDecoder {
                      std::uint32_t page) const;
   void decode_record(Record& record, std::int64_t rowid, std::uint32_t page, PageBatch& batch);
   void gather(Record& record, std::uint64_t wanted_bytes, std::uint32_t page, PageBatch& batch) const;
-  static std::string_view text_of(const Field& field, std::int64_t integer, const std::uint8_t* record,
-                                  PageBatch& batch);
+  static std::string_view text_of(const TextField& field, const std::uint8_t* record, PageBatch& batch);
+  static std::string_view digits_of(std::int64_t integer, PageBatch& batch);
 
-  /// Where the values of one wanted column go: one of the two.
-  struct Output {
-    std::int64_t* integers = nullptr;
-    std::string_view* texts = nullptr;
+  struct TextOutput {
+    std::string_view* values = nullptr;
     bool is_rowid = false;
   };
 
   const PageFile& file_;
   RecordLayouts layouts_;
-  std::vector<Output> outputs_;  ///< as the wanted columns
+  // Where the values of the batch go, in the order of the wanted columns.
+  std::vector<std::int64_t*> integers_;  ///< of those wanted as integers
+  std::vector<std::int64_t*> rowids_;    ///< among them, those that are the rowid
+  std::vector<TextOutput> texts_;        ///< of those wanted as text
   std::uint32_t window_page_ = 0, window_pages_ = 0;
 };
 

@@ -18,11 +18,8 @@ std::uint64_t value_bytes(std::uint64_t type) {
   return type < numbers.size() ? numbers[type] : (type - numbers.size()) / 2;
 }
 
-Field make_field(std::uint64_t type, std::uint64_t offset, std::uint64_t bytes) {
-  Field field;
-  field.type = static_cast<std::uint32_t>(type);
-  field.offset = static_cast<std::uint32_t>(offset);
-  field.bytes = static_cast<std::uint32_t>(bytes);
+IntegerField make_integer(std::uint64_t type, std::uint64_t offset, std::uint64_t bytes) {
+  IntegerField field;
   if (type >= 1 && type <= 6) {
     field.load_offset = static_cast<std::int32_t>(offset + bytes) - 8;
     field.shift = static_cast<std::uint32_t>(64 - 8 * bytes);
@@ -76,21 +73,28 @@ const RecordLayout* RecordLayouts::of(const std::uint8_t* record, std::size_t av
 
 bool RecordLayouts::parse(const std::uint8_t* record, std::size_t header_bytes, std::size_t first_type,
                           RecordLayout& layout) const {
-  layout.fields.clear();
+  layout.integers.clear();
+  layout.doubles.clear();
+  layout.texts.clear();
   layout.wanted_bytes = static_cast<std::uint32_t>(header_bytes);
-  layout.has_doubles = false;
   const std::uint8_t *at = record + first_type, *const end = record + header_bytes;
   std::uint64_t offset = header_bytes;
-  std::size_t column = 0;
+  std::size_t column = 0, next = 0;
   for (; at < end; ++column) {
     std::uint64_t type = 0;
     const std::size_t length = read_varint(at, end, type);
     const std::uint64_t bytes = value_bytes(type);
     if (length == 0 || bytes > longest_record || offset + bytes > longest_record) return false;
     at += length;
-    while (layout.fields.size() < wanted_.size() && wanted_[layout.fields.size()].position == column) {
-      layout.has_doubles |= type == 7;
-      layout.fields.push_back(make_field(type, offset, bytes));
+    for (; next < wanted_.size() && wanted_[next].position == column; ++next) {
+      const auto place = static_cast<std::uint32_t>(offset);
+      const IntegerField integer = make_integer(type, offset, bytes);
+      if (wanted_[next].is_text) {
+        layout.texts.push_back({static_cast<std::uint32_t>(type), place, static_cast<std::uint32_t>(bytes), integer});
+      } else {
+        if (type == 7) layout.doubles.push_back({layout.integers.size(), place});
+        layout.integers.push_back(integer);
+      }
       layout.wanted_bytes = static_cast<std::uint32_t>(offset + bytes);
     }
     offset += bytes;

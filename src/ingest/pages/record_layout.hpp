@@ -15,16 +15,27 @@ struct WantedColumn {
   bool is_rowid = false;   ///< INTEGER PRIMARY KEY: another name of the rowid, NULL in the record
 };
 
-/// Where one wanted column lies in records with a certain header.
-struct Field {
-  std::uint32_t type = 0;    ///< serial type
-  std::uint32_t offset = 0;  ///< of the value in the record
-  std::uint32_t bytes = 0;
-  // For integers without branches: load the 8 bytes that begin at load_offset and end with the value, shift away what
-  // precedes it, keep what the mask leaves. NULL and the numbers 0 and 1 have no bytes, only the constant.
+/// Where an integer lies in records with a certain header. Read without branches: load the 8 bytes that begin at
+/// load_offset and end with the value, shift away what precedes it, keep what the mask leaves. NULL and the numbers 0
+/// and 1 have no bytes, only the constant; so has what is no integer (NULL's).
+struct IntegerField {
   std::int32_t load_offset = 0;
   std::uint32_t shift = 0;
   std::int64_t mask = 0, constant = 0;
+};
+
+/// A number with a fraction where an integer is wanted.
+struct DoubleField {
+  std::size_t place = 0;     ///< in RecordLayout::integers
+  std::uint32_t offset = 0;  ///< of the value in the record
+};
+
+/// Where a column that is wanted as text lies: any type may be there.
+struct TextField {
+  std::uint32_t type = 0;    ///< serial type
+  std::uint32_t offset = 0;  ///< of the value in the record
+  std::uint32_t bytes = 0;
+  IntegerField integer;
 };
 
 /// What the header of a record says, for the wanted columns only.
@@ -32,11 +43,12 @@ struct RecordLayout {
   static constexpr std::size_t longest_kept_header = 64;
 
   std::array<std::uint8_t, longest_kept_header> header{};
-  std::size_t header_bytes = 0;    ///< 0: none yet
-  std::uint64_t record_bytes = 0;  ///< by the header
-  std::uint32_t wanted_bytes = 0;  ///< of the record, to the end of the last wanted value
-  bool has_doubles = false;        ///< among the wanted integers
-  std::vector<Field> fields;       ///< as the wanted columns
+  std::size_t header_bytes = 0;        ///< 0: none yet
+  std::uint64_t record_bytes = 0;      ///< by the header
+  std::uint32_t wanted_bytes = 0;      ///< of the record, to the end of the last wanted value
+  std::vector<IntegerField> integers;  ///< of the columns wanted as integers, in their order
+  std::vector<DoubleField> doubles;    ///< among them
+  std::vector<TextField> texts;        ///< of the columns wanted as text, in their order
 };
 
 /// Layouts of the headers seen lately: the rows of a table share few, since a header says only how long each value is.
