@@ -1,10 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <limits>
-#include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,56 @@
 
 /// Which NVTX ranges lie around the launches of kernels.
 namespace nsys_explain::analysis {
+
+/// Numbers pairs of numbers, from 0 in the order in which they are met.
+class PairNumbers {
+ public:
+  struct Number {
+    std::uint32_t number;
+    bool is_new;
+  };
+  Number of(std::uint32_t a, std::uint32_t b) {
+    const std::uint64_t key = std::uint64_t{a} << 32 | b;
+    Recent& recent = recent_[key * 0x9E3779B97F4A7C15ULL >> 52];  // most are like one that came shortly before
+    if (recent.key == key && recent.number != none) return {recent.number, false};
+    const auto [entry, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(numbers_.size()));
+    recent = {key, entry->second};
+    return {entry->second, is_new};
+  }
+
+ private:
+  static constexpr std::uint32_t none = 0xFFFFFFFF;
+  struct Recent {
+    std::uint64_t key = 0;
+    std::uint32_t number = none;
+  };
+  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;
+  std::vector<Recent> recent_ = std::vector<Recent>(4096);
+};
+
+/// Groups of the ranges around a point, outer ones first, as one number: that of the ranges but the innermost, and the
+/// innermost one's group, tell it.
+class RangePaths {
+ public:
+  static constexpr std::uint32_t outside = 0xFFFFFFFF;  ///< no ranges
+
+  /// The path with one more range inside.
+  std::uint32_t within(std::uint32_t path, std::uint32_t group) {
+    const auto [number, is_new] = numbers_.of(path, group);
+    if (is_new) steps_.push_back({path, group});
+    return number;
+  }
+  std::vector<std::uint32_t> groups(std::uint32_t path) const {
+    std::vector<std::uint32_t> found;
+    for (; path != outside; path = steps_[path].first) found.push_back(steps_[path].second);
+    std::reverse(found.begin(), found.end());
+    return found;
+  }
+
+ private:
+  PairNumbers numbers_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> steps_;  ///< by number: path around, group
+};
 
 /// A range group and a kernel launched in its ranges.
 struct KernelPair {
@@ -44,37 +93,24 @@ class KernelSurroundings {
   std::vector<Surroundings> all;
   std::vector<KernelPair> pairs;
 
-  /// Number of the surroundings of a kernel with that name in ranges of these groups, outer ones first.
-  std::uint32_t number_of(StringIndex kernel, const std::vector<std::uint32_t>& groups) {
-    std::uint64_t hash = kernel;
-    for (const std::uint32_t group : groups) hash = (std::rotl(hash, 27) ^ group) * 0x9E3779B97F4A7C15ULL;
-    Key& recent = recent_[hash >> 54];  // most launches are like one that came shortly before
-    if (recent.number != none && recent.kernel == kernel && recent.groups == groups) return recent.number;
-    const auto [entry, is_new] = number_of_.try_emplace({kernel, groups}, static_cast<std::uint32_t>(all.size()));
+  /// Number of the surroundings of a kernel with that name in ranges of that path.
+  std::uint32_t number_of(StringIndex kernel, std::uint32_t path, const RangePaths& paths) {
+    const auto [number, is_new] = numbers_.of(path, kernel);
     if (is_new) {
       all.emplace_back();
-      for (const std::uint32_t group : groups) all.back().pairs.push_back(pair_number(group, kernel));
+      for (const std::uint32_t group : paths.groups(path)) all.back().pairs.push_back(pair_number(group, kernel));
     }
-    recent = {kernel, groups, entry->second};
-    return entry->second;
+    return number;
   }
 
  private:
-  static constexpr std::uint32_t none = 0xFFFFFFFF;
-  struct Key {
-    StringIndex kernel = 0;
-    std::vector<std::uint32_t> groups;
-    std::uint32_t number = none;
-  };
   std::uint32_t pair_number(std::uint32_t group, StringIndex kernel) {
-    const auto [entry, is_new] = pair_number_.try_emplace({group, kernel}, static_cast<std::uint32_t>(pairs.size()));
+    const auto [number, is_new] = pair_numbers_.of(group, kernel);
     if (is_new) pairs.push_back({group, kernel});
-    return entry->second;
+    return number;
   }
 
-  std::map<std::pair<StringIndex, std::vector<std::uint32_t>>, std::uint32_t> number_of_;
-  std::map<std::pair<std::uint32_t, StringIndex>, std::uint32_t> pair_number_;
-  std::vector<Key> recent_ = std::vector<Key>(1024);
+  PairNumbers numbers_, pair_numbers_;
 };
 
 }  // namespace nsys_explain::analysis

@@ -304,15 +304,58 @@ struct Coverage {
 
 /// A range that is open when a launching call starts.
 struct OpenRange {
-  std::uint32_t range = 0;
-  std::int64_t position = 0;  ///< in the order of starts
+  std::uint32_t group = 0;
+  std::uint32_t path = RangePaths::outside;  ///< down to this one, through the open ranges before it
+  std::int64_t position = 0;                 ///< in the order of starts
   Nanoseconds end_ns = 0;
+};
+
+/// The ranges that are open, outer ones first.
+class OpenRanges {
+ public:
+  explicit OpenRanges(RangePaths& paths) : paths_(paths) {}
+
+  const std::vector<OpenRange>& all() const { return open_; }
+  void open(std::uint32_t group, std::int64_t position, Nanoseconds end_ns) {
+    open_.push_back({group, paths_.within(innermost(open_.size()), group), position, end_ns});
+  }
+  void close_before(Nanoseconds time_ns) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+      if (open_[i].end_ns < time_ns) continue;
+      if (kept != i) {
+        open_[kept] = open_[i];
+        open_[kept].path = paths_.within(innermost(kept), open_[i].group);
+      }
+      ++kept;
+    }
+    open_.resize(kept);
+  }
+  /// Of those that are open until then.
+  std::uint32_t path_until(Nanoseconds time_ns) const {
+    std::uint32_t path = RangePaths::outside;
+    bool all = true;
+    for (const OpenRange& range : open_) {
+      if (range.end_ns < time_ns) {
+        all = false;
+      } else {
+        path = all ? range.path : paths_.within(path, range.group);
+      }
+    }
+    return path;
+  }
+
+ private:
+  std::uint32_t innermost(std::size_t count) const { return count == 0 ? RangePaths::outside : open_[count - 1].path; }
+
+  RangePaths& paths_;
+  std::vector<OpenRange> open_;
 };
 
 /// Walks through the launches of every thread with the ranges that are open: `use(launch, open ranges)`, outer ranges
 /// first.
 template <class Use>
-void walk_launches(const Ranges& r, const DeviceLaunches& launches, const Use& use) {
+void walk_launches(const Ranges& r, const DeviceLaunches& launches, RangePaths& paths, const Use& use) {
   RunMap<std::uint32_t, std::vector<std::uint32_t>> of_thread;
   RunMap<std::uint32_t, std::size_t> counts;
   for (const auto& [thread, of_this] : launches.threads) counts[thread] = 0;
@@ -329,14 +372,14 @@ void walk_launches(const Ranges& r, const DeviceLaunches& launches, const Use& u
   std::int64_t position = 0;
   for (const auto& [thread, of_this] : launches.threads) {
     const std::vector<std::uint32_t>& order = of_thread[thread];
-    std::vector<OpenRange> open;
+    OpenRanges open(paths);
     std::size_t next = 0;
     for (std::size_t i = 0; i < of_this.size(); ++i) {
       const Launch launch = of_this[i];
-      std::erase_if(open, [&](const OpenRange& o) { return o.end_ns < launch.call_start_ns; });
+      open.close_before(launch.call_start_ns);
       for (; next < order.size() && r.ranges[order[next]].start_ns <= launch.call_start_ns; ++next, ++position) {
         const Nanoseconds end_ns = r.end_ns(order[next]);
-        if (end_ns >= launch.call_start_ns) open.push_back({order[next], position, end_ns});
+        if (end_ns >= launch.call_start_ns) open.open(r.names.group_of[order[next]], position, end_ns);
       }
       use(launch, open);
     }
@@ -399,8 +442,7 @@ class PairDurations {
       for (std::size_t i = 0; i < of_this.size(); ++i) {
         const std::uint32_t number = of_launch_[next++];
         if (number == outside) continue;
-        const Launch launch = of_this[i];
-        use(number, launch.gpu_end_ns - launch.gpu_start_ns);
+        use(number, of_this.gpu_ns(i));
       }
     }
   }
@@ -411,27 +453,26 @@ class PairDurations {
     of_launch_.reserve(count);
     std::vector<bool> is_of_nccl;  // by group
     for (const RangeGroup& group : r.names.groups) is_of_nccl.push_back(r.domain(group) == "NCCL");
-    std::vector<std::uint32_t> groups;
-    walk_launches(r, launches_, [&](const Launch& launch, const std::vector<OpenRange>& open_ranges) {
+    RangePaths paths;
+    walk_launches(r, launches_, paths, [&](const Launch& launch, const OpenRanges& open_ranges) {
       of_launch_.push_back(outside);
       if (launch.kernel < 0) return;
-      groups.clear();
-      for (const OpenRange& open : open_ranges) {
-        if (open.end_ns >= launch.call_end_ns) groups.push_back(r.names.group_of[open.range]);
-      }
-      if (groups.empty()) return;
+      const std::uint32_t path = open_ranges.path_until(launch.call_end_ns);
+      if (path == RangePaths::outside) return;
       const Kernel kernel = device_.kernels[static_cast<std::size_t>(launch.kernel)];
-      const std::uint32_t number = of_launch_.back() = found_.number_of(device_.kind_of(kernel).demangled_name, groups);
+      const std::uint32_t number = of_launch_.back() =
+          found_.number_of(device_.kind_of(kernel).demangled_name, path, paths);
       Surroundings& around = found_.all[number];
       if (around.count == 0) {
-        around.is_covered = std::any_of(groups.begin(), groups.end(), [&](std::uint32_t g) { return !is_of_nccl[g]; });
+        around.is_covered = std::any_of(around.pairs.begin(), around.pairs.end(),
+                                        [&](std::uint32_t p) { return !is_of_nccl[found_.pairs[p].group]; });
       }
       const Nanoseconds duration_ns = launch.gpu_end_ns - launch.gpu_start_ns;
       around.add(duration_ns);
       coverage.covered += around.is_covered ? 1 : 0;
       coverage.covered_ns += around.is_covered ? duration_ns : 0;
       std::size_t next = 0;
-      for (const OpenRange& open : open_ranges) {
+      for (const OpenRange& open : open_ranges.all()) {
         if (open.end_ns < launch.call_end_ns) continue;
         KernelPair& pair = found_.pairs[around.pairs[next++]];
         if (open.position <= pair.last_range) continue;

@@ -43,6 +43,8 @@ class ThreadLaunches {
 
   std::size_t size() const { return launches_.size(); }
   Launch operator[](std::size_t i) const;
+  /// How long its operation took.
+  Nanoseconds gpu_ns(std::size_t i) const;
 
   /// Operations whose call began and ended within [start, end], both included, as `nsys stats` counts them.
   /// O(log n). `hint` is where the caller's previous range began: for ranges sorted by start it makes the search
@@ -100,6 +102,11 @@ inline Launch ThreadLaunches::operator[](std::size_t i) const {
     const ApiCall call = calls_[index_.number_of(activity.correlation_id, activity.start_ns)];
     return Launch{call.start_ns, call.end_ns, activity.start_ns, activity.end_ns, kernel};
   });
+}
+
+inline Nanoseconds ThreadLaunches::gpu_ns(std::size_t i) const {
+  return with_activity(launches_[i],
+                       [](const auto& activity, std::int32_t) { return activity.end_ns - activity.start_ns; });
 }
 
 struct DeviceLaunches {
