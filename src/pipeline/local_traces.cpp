@@ -47,11 +47,11 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
                                       launches,
                                       classes.communication_kinds(process.devices[d]),
                                       arrivals[d].arrivals};
-    rank.budget = analysis::compute_budget(events.device, events.communication_kinds);
-    rank.tables = make_rank_tables(
-        events, options.analysis, threads,
-        [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
-        [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); });
+    rank.tables =
+        make_rank_tables(events, options.analysis, threads,
+                         {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
+                          [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); },
+                          [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); }});
     rank.kernel_names = analysis::names_of_kernels(events);
     analysis::mark_blocking(events, arrivals[d].arrivals);
     if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));

@@ -51,9 +51,8 @@ std::vector<Table> rank_tables() {
   trace.processes.front().devices.front().kernels = {{0, 1, 0, 0}};
   const ProcessTrace& process = trace.processes.front();
   const LaunchIndex launches(process.api_calls);
-  const auto nothing = [] {};
   std::vector<Table> tables =
-      make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, nothing, nothing);
+      make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, {});
   tables.push_back(collectives::fused_operations_table({}));
   tables.push_back(collectives::inspector_keys_table({}));
   for (Table& table : tables) table = make_table(with_trace_rank(std::move(table.schema)));

@@ -156,44 +156,45 @@ TableSchema with_trace_rank(TableSchema schema) {
 }
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
-                                    int threads, const std::function<void()>& after_ranges,
-                                    const std::function<void()>& beside) {
+                                    int threads, const std::vector<std::function<void()>>& beside) {
   using One = Table (*)(const analysis::RankEvents&);
   using Several = std::vector<Table> (*)(const analysis::RankEvents&);
   using Analysis = std::variant<One, Several, std::function<std::vector<Table>(const analysis::RankEvents&)>>;
-  const std::vector<Analysis> analyses = {
-      analysis::run_facts_table,
-      analysis::nvlink_table,
-      analysis::nvlink_over_time_table,
-      analysis::network_table,
-      analysis::messages_table,
-      analysis::kernel_tables,
-      analysis::kernel_histogram_table,
-      analysis::kernel_pacing_tables,
-      analysis::elapsed_table,
-      analysis::launch_tables,
-      analysis::api_tables,
-      analysis::barriers_table,
-      analysis::expert_rule_tables,
-      analysis::os_runtime_table,
-      analysis::overhead_table,
-      analysis::thread_states_table,
-      analysis::idle_tables,
-      analysis::stream_tables,
-      analysis::communication_overlap_table,
-      analysis::utilisation_table,
-      analysis::cuda_graphs_table,
-      analysis::memory_operation_tables,
-      analysis::gpu_memory_tables,
-      [&](const analysis::RankEvents& e) {
-        std::vector<Table> tables = range_tables(e, options.phase_rules);
-        after_ranges();
-        return tables;
-      },
-      [&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); },
-      [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); }};
+  std::vector<Analysis> analyses = {analysis::run_facts_table,
+                                    analysis::nvlink_table,
+                                    analysis::nvlink_over_time_table,
+                                    analysis::network_table,
+                                    analysis::messages_table,
+                                    analysis::kernel_tables,
+                                    analysis::kernel_histogram_table,
+                                    analysis::kernel_pacing_tables,
+                                    analysis::elapsed_table,
+                                    analysis::launch_tables,
+                                    analysis::api_tables,
+                                    analysis::barriers_table,
+                                    analysis::expert_rule_tables,
+                                    analysis::os_runtime_table,
+                                    analysis::overhead_table,
+                                    analysis::thread_states_table,
+                                    analysis::idle_tables,
+                                    analysis::stream_tables,
+                                    analysis::communication_overlap_table,
+                                    analysis::utilisation_table,
+                                    analysis::cuda_graphs_table,
+                                    analysis::memory_operation_tables,
+                                    analysis::gpu_memory_tables};
+  for (const std::function<void()>& other : beside) {
+    analyses.emplace_back([&](const analysis::RankEvents&) {
+      other();
+      return std::vector<Table>();
+    });
+  }
+  analyses.emplace_back([&](const analysis::RankEvents& e) { return range_tables(e, options.phase_rules); });
+  analyses.emplace_back([&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); });
+  analyses.emplace_back(
+      [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); });
   std::vector<std::vector<Table>> parts(analyses.size());
-  std::vector<std::function<void()>> tasks = {beside};
+  std::vector<std::function<void()>> tasks;
   // From the last one, since the longest are there: begun at the end they would keep one thread busy alone.
   for (std::size_t i = analyses.size(); i-- > 0;) {
     tasks.emplace_back([&, i] {

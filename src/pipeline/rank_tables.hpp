@@ -20,11 +20,10 @@
 namespace nsys_explain::pipeline {
 
 /// Every analysis of one trace rank by itself, up to `threads` at a time, in an order that does not depend on it. The
-/// tables have no trace rank column yet; their times are trace time. `beside` is done at the same time, `after_ranges`
-/// once the tables of NVTX ranges are there, because both of these take much memory.
+/// tables have no trace rank column yet; their times are trace time. `beside` is done at the same time: the longest is
+/// to come last, to be begun first.
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
-                                    int threads, const std::function<void()>& after_ranges,
-                                    const std::function<void()>& beside);
+                                    int threads, const std::vector<std::function<void()>>& beside);
 
 /// The schema of a rank table once the tables of all trace ranks are joined: with a column `trace_rank` in front.
 TableSchema with_trace_rank(TableSchema schema);
