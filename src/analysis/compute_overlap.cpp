@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <optional>
 
 #include "nsys_explain/model/sorting.hpp"
 
@@ -28,20 +27,23 @@ std::vector<Nanoseconds> compute_within(const RankEvents& events, std::span<cons
     }
     std::erase_if(open, [&](std::size_t i) { return intervals[i].end_ns <= compute.end_ns; });
   };
-  std::optional<Interval> busy;
+  bool any = false;
+  Interval busy;
   Nanoseconds resumed_ns = 0;
   for (const Kernel& kernel : events.device.kernels) {
+    if (open.empty() && next == order.size()) return overlaps_ns;
     if (events.is_communication(kernel)) continue;
-    if (busy && kernel.start_ns <= busy->end_ns) {
-      busy->end_ns = std::max(busy->end_ns, kernel.end_ns);
+    if (any && kernel.start_ns <= busy.end_ns) {
+      busy.end_ns = std::max(busy.end_ns, kernel.end_ns);
       continue;
     }
-    if (busy) take(*busy, resumed_ns);
-    const bool went_on = busy && kernel.start_ns <= busy->end_ns + longest_pause_ns;
-    busy = Interval{went_on ? busy->end_ns : kernel.start_ns, kernel.end_ns};
+    if (any && (!open.empty() || intervals[order[next]].start_ns < busy.end_ns)) take(busy, resumed_ns);
+    const bool went_on = any && kernel.start_ns <= busy.end_ns + longest_pause_ns;
+    busy = {went_on ? busy.end_ns : kernel.start_ns, kernel.end_ns};
+    any = true;
     resumed_ns = kernel.start_ns;
   }
-  if (busy) take(*busy, resumed_ns);
+  if (any) take(busy, resumed_ns);
   return overlaps_ns;
 }
 

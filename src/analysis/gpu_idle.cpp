@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "near_search.hpp"
 #include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/statistics.hpp"
 #include "nsys_explain/model/run_map.hpp"
@@ -33,20 +34,24 @@ class StreamWaits {
       const auto record = recorded_on.find(wait.event_sync_id);
       // Without its record a wait counts: a stream is not made to wait for itself.
       if (record != recorded_on.end() && record->second == stream) continue;
-      times_[stream].push_back(wait.start_ns);
+      of_stream_[stream].times.push_back(wait.start_ns);
     }
   }
 
   /// Whether the stream was told to wait after `begin` and no later than `end`.
-  bool any_between(StreamKey stream, Nanoseconds begin, Nanoseconds end) const {
-    const auto found = times_.find(stream);
-    if (found == times_.end()) return false;
-    const auto after = std::upper_bound(found->second.begin(), found->second.end(), begin);
-    return after != found->second.end() && *after <= end;
+  bool any_between(StreamKey stream, Nanoseconds begin, Nanoseconds end) {
+    Waits* const waits = of_stream_.find(stream);
+    if (waits == nullptr) return false;
+    waits->latest = upper_bound_near(waits->times, waits->latest, begin, std::less<>());
+    return waits->latest < waits->times.size() && waits->times[waits->latest] <= end;
   }
 
  private:
-  std::map<StreamKey, std::vector<Nanoseconds>> times_;
+  struct Waits {
+    std::vector<Nanoseconds> times;
+    std::size_t latest = 0;  ///< the first after the latest `begin` that was asked for
+  };
+  RunMap<StreamKey, Waits> of_stream_;
 };
 
 struct Gap {
@@ -89,7 +94,7 @@ class GapFinder {
     Nanoseconds start_ns = no_time;  ///< no_time, which is before all times: nothing yet
   };
 
-  Gap explain(const GpuActivity& next, const Latest& latest) const {
+  Gap explain(const GpuActivity& next, const Latest& latest) {
     Gap gap{*busy_until_, next};
     const auto launch = events_.launches.find(next.correlation_id, next.start_ns);
     if (!launch) return gap;

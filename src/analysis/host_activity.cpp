@@ -68,13 +68,7 @@ WorkPart part_of_hold_up(HoldUpKind kind) {
   return WorkPart::descheduled;
 }
 
-/// Begin or end of something the host did.
-struct Change {
-  Nanoseconds time_ns;
-  int level;
-  WorkPart part;
-  int count;  ///< +1 or -1
-};
+using Change = HostActivity::Change;
 
 void append(std::vector<WorkPiece>& pieces, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part) {
   if (start_ns >= end_ns) return;
@@ -248,10 +242,13 @@ void HostActivity::for_each_doing(const Thread& thread, const Interval& span, co
   }
 }
 
-void HostActivity::explain(const Interval& idle, const ApiCall& launch, std::vector<WorkPiece>& pieces) const {
+void HostActivity::explain(const Interval& idle, const ApiCall& launch, IdlePieces& found) const {
+  std::vector<WorkPiece>& pieces = found.pieces;
+  std::vector<Change>& changes = found.changes;
+  pieces.clear();
+  changes.clear();
   const Interval host{idle.start_ns, std::min(idle.end_ns, launch.end_ns)};
   if (host.end_ns <= host.start_ns) return append(pieces, idle.start_ns, idle.end_ns, WorkPart::pending);
-  std::vector<Change> changes;
   for (const auto& [id, thread] : threads_.all()) {
     const bool is_own = id == launch.thread_id;
     for_each_doing(thread, host, [&](Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part) {

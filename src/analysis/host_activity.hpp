@@ -22,12 +22,25 @@ class HostActivity {
   /// `events` must outlive it.
   explicit HostActivity(const RankEvents& events);
 
-  /// Appends pieces for an idle span whose next activity `launch` launched. Where several things happened at a time,
+  /// Begin or end of something the host did.
+  struct Change {
+    Nanoseconds time_ns;
+    int level;
+    WorkPart part;
+    int count;  ///< +1 or -1
+  };
+  /// What explain() finds, with room to work in: devices have millions of idle spans.
+  struct IdlePieces {
+    std::vector<WorkPiece> pieces;
+    std::vector<Change> changes;
+  };
+
+  /// Leaves the pieces of an idle span whose next activity `launch` launched. Where several things happened at a time,
   /// the launching thread's come first, in this order: profiler, allocation, module loading, synchronising, blocking
   /// copy, file access, named range; then what the profiler did on any thread, and calls of the first five kinds of
   /// the other threads that launch on the device (one thread often waits for another); then waiting in a system call,
   /// having no core, and launching.
-  void explain(const Interval& idle, const ApiCall& launch, std::vector<WorkPiece>& pieces) const;
+  void explain(const Interval& idle, const ApiCall& launch, IdlePieces& found) const;
 
   /// Calls of the launching threads that began in [start, end).
   std::int64_t synchronisations(Nanoseconds start_ns, Nanoseconds end_ns) const;

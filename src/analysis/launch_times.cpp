@@ -61,18 +61,19 @@ AllLaunches collect(const RankEvents& events) {
   return all;
 }
 
-/// Statistics by group of `value(kernel, call)`, of which there are `counts`; what is no_time has no value.
-template <class Value>
-std::vector<Statistics> summarise_launches(const RankEvents& events, const AllLaunches& all,
-                                           std::span<const std::size_t> counts, const Value& value) {
-  GroupedValues values(counts);
+/// Statistics by group, of what there are `counts`: `put(values, group, kernel, call)` puts a kernel's value, or none.
+/// Several at once, so that kernels and calls are looked up once; but room for all four would be much.
+template <std::size_t Count, class Put>
+std::array<std::vector<Statistics>, Count> summarise_launches(const RankEvents& events, const AllLaunches& all,
+                                                              std::array<GroupedValues, Count> values, const Put& put) {
   for (std::size_t k = 0; k < all.group_of.size(); ++k) {
     if (all.group_of[k] == no_group) continue;
-    const Kernel& kernel = events.device.kernels[k];
-    const std::int64_t found = value(kernel, *events.launches.find(kernel.correlation_id, kernel.start_ns));
-    if (found != no_time) values.put(all.group_of[k], found);
+    const Kernel kernel = events.device.kernels[k];
+    put(values, all.group_of[k], kernel, *events.launches.find(kernel.correlation_id, kernel.start_ns));
   }
-  return summarise_groups(values);
+  std::array<std::vector<Statistics>, Count> statistics;
+  for (std::size_t i = 0; i < Count; ++i) statistics[i] = summarise_groups(values[i]);
+  return statistics;
 }
 
 void write_short_statistics(RowWriter& row, const Statistics& s) {
@@ -96,16 +97,19 @@ Table kernel_launches_table(const RankEvents& events, const AllLaunches& all) {
     }
     schema.columns.push_back({fmt::format("{}_stddev_ns", part), ColumnKind::real, "ns", ""});
   }
-  const auto total = summarise_launches(events, all, all.counts, [](const Kernel& kernel, const ApiCall& call) {
-    return std::max(call.end_ns, kernel.end_ns) - call.start_ns;
-  });
-  const auto api = summarise_launches(events, all, all.counts,
-                                      [](const Kernel&, const ApiCall& call) { return call.end_ns - call.start_ns; });
-  const auto queue = summarise_launches(events, all, all.queue_counts, [](const Kernel& kernel, const ApiCall& call) {
-    return kernel.start_ns >= call.end_ns ? kernel.start_ns - call.end_ns : no_time;
-  });
-  const auto on_gpu = summarise_launches(
-      events, all, all.counts, [](const Kernel& kernel, const ApiCall&) { return kernel.end_ns - kernel.start_ns; });
+  const auto waits =
+      summarise_launches<2>(events, all, {GroupedValues(all.counts), GroupedValues(all.queue_counts)},
+                            [](auto& values, std::uint32_t group, const Kernel& kernel, const ApiCall& call) {
+                              values[0].put(group, std::max(call.end_ns, kernel.end_ns) - call.start_ns);
+                              if (kernel.start_ns >= call.end_ns) values[1].put(group, kernel.start_ns - call.end_ns);
+                            });
+  const auto runs =
+      summarise_launches<2>(events, all, {GroupedValues(all.counts), GroupedValues(all.counts)},
+                            [](auto& values, std::uint32_t group, const Kernel& kernel, const ApiCall& call) {
+                              values[0].put(group, call.end_ns - call.start_ns);
+                              values[1].put(group, kernel.end_ns - kernel.start_ns);
+                            });
+  const std::vector<Statistics>&total = waits[0], &queue = waits[1], &api = runs[0], &on_gpu = runs[1];
   const auto names = [&](std::size_t group) {
     const auto& [thread, call, kernel] = all.groups[group];
     return std::tuple(std::string_view(events.trace.strings[kernel]), std::string_view(events.trace.strings[call]),

@@ -46,8 +46,9 @@ Projection ThreadLaunches::project(Nanoseconds start_ns, Nanoseconds end_ns, std
   if (first > n || (first > 0 && call(first - 1).start_ns >= start_ns)) first = 0;  // ranges out of order
   while (first < n && call(first).start_ns < start_ns) ++first;
   hint = first;
-  // Most ranges are short: these are looked at in one go.
+  // Most ranges hold one launch or none, or few: these are looked at one by one.
   constexpr std::size_t few = 8;
+  if (first == n || call(first).start_ns > end_ns) return {};
   if (first + few >= n || call(first + few).start_ns > end_ns)
     return project_each(first, std::min(first + few, n), end_ns);
   std::size_t step = few;

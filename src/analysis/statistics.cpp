@@ -172,6 +172,10 @@ Statistics statistics_of(std::span<Value> values) {
 /// Appends values, with those that were kept elsewhere in their places.
 void append_all(std::vector<std::int64_t>& all, std::span<const std::uint32_t> values,
                 std::span<const std::int64_t> large) {
+  if (large.empty()) {
+    all.insert(all.end(), values.begin(), values.end());
+    return;
+  }
   auto next_large = large.begin();
   for (const std::uint32_t value : values) all.push_back(value == kept_elsewhere ? *next_large++ : value);
 }
@@ -201,6 +205,10 @@ GroupedValues::GroupedValues(std::span<const std::size_t> counts) : begin_(count
   for (std::size_t g = 0; g < counts.size(); ++g) begin_[g + 1] = begin_[g] + counts[g];
   next_.assign(begin_.begin(), begin_.end() - 1);
   values_ = std::make_unique_for_overwrite<std::uint32_t[]>(begin_.back());
+}
+
+void GroupedValues::keep_elsewhere(std::size_t group, std::int64_t value) {
+  large_[group].push_back(value);
 }
 
 void GroupedValues::append_to(std::vector<std::int64_t>& values, std::size_t group) const {

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "near_search.hpp"
 #include "nsys_explain/model/intervals.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
@@ -107,17 +108,17 @@ Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events
                    std::optional<std::int64_t> first_number) {
   std::vector<Nanoseconds> start(ranges.size(), no_time), end(ranges.size(), no_time);
   std::optional<Interval> kernels_after;  // all ranges
+  std::size_t after = 0;                  // the range after the one of the latest launch
   for_each_launched_kernel(events, [&](const Kernel& kernel, const ApiCall& launch) {
     if (launch.start_ns > ranges.back().end_ns) {
       const Interval before = kernels_after.value_or(Interval{kernel.start_ns, kernel.end_ns});
       kernels_after = {std::min(before.start_ns, kernel.start_ns), std::max(before.end_ns, kernel.end_ns)};
       return;
     }
-    const auto after =
-        std::upper_bound(ranges.begin(), ranges.end(), launch.start_ns,
-                         [](Nanoseconds time_ns, const Interval& range) { return time_ns < range.start_ns; });
-    if (after == ranges.begin() || launch.start_ns > std::prev(after)->end_ns) return;
-    const auto i = static_cast<std::size_t>(after - ranges.begin()) - 1;
+    after = upper_bound_near(ranges, after, launch.start_ns,
+                             [](Nanoseconds time_ns, const Interval& range) { return time_ns < range.start_ns; });
+    if (after == 0 || launch.start_ns > ranges[after - 1].end_ns) return;
+    const std::size_t i = after - 1;
     start[i] = start[i] == no_time ? kernel.start_ns : std::min(start[i], kernel.start_ns);
     end[i] = end[i] == no_time ? kernel.end_ns : std::max(end[i], kernel.end_ns);
   });

@@ -84,7 +84,7 @@ class Running {
 void for_each_work_piece(const RankEvents& events, const HostActivity& host, const UsePiece& use) {
   Joiner pieces(use);
   Running running;
-  std::vector<WorkPiece> idle_pieces;
+  HostActivity::IdlePieces idle;
   std::optional<Nanoseconds> at_ns;  // pieces are made until here
   const auto advance = [&](Nanoseconds to_ns) {
     // What starts as something else ends leaves no gap.
@@ -104,13 +104,12 @@ void for_each_work_piece(const RankEvents& events, const HostActivity& host, con
     advance(activity.start_ns);
     if (*at_ns < activity.start_ns) {
       const auto launch = events.launches.find(activity.correlation_id, activity.start_ns);
-      idle_pieces.clear();
       if (!launch) {
-        idle_pieces.push_back({*at_ns, activity.start_ns, WorkPart::pending});
+        pieces.add({*at_ns, activity.start_ns, WorkPart::pending});
       } else {
-        host.explain({*at_ns, activity.start_ns}, *launch, idle_pieces);
+        host.explain({*at_ns, activity.start_ns}, *launch, idle);
+        for (const WorkPiece& piece : idle.pieces) pieces.add(piece);
       }
-      for (const WorkPiece& piece : idle_pieces) pieces.add(piece);
       at_ns = activity.start_ns;
     }
     running.start(part_of_activity(events, activity), activity.end_ns);

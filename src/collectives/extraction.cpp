@@ -1,6 +1,7 @@
 #include "nsys_explain/collectives/extraction.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -219,7 +220,7 @@ class ProcessExtractor {
     const auto place = [&](const Launched& launched) {
       return has_calls(launched) ? launched.group - groups_.data() : std::ptrdiff_t{-1};
     };
-    std::sort(launched_.begin(), launched_.end(), launched_before);
+    sort_nearly_sorted(launched_, launched_before);
     sort_nearly_sorted(launched_, [&](const Launched& a, const Launched& b) { return place(a) < place(b); });
     std::vector<LaunchedOnce> kernels;  // of one group
     for (std::size_t i = 0; i < launched_.size(); ++i) {
@@ -269,8 +270,7 @@ class ProcessExtractor {
     const auto order = [](const StreamArrival& s) {
       return std::tuple(s.arrival.enter_ns, s.arrival.exit_ns, s.arrival.communicator, s.stream_id);
     };
-    std::sort(staged.begin(), staged.end(),
-              [&](const StreamArrival& a, const StreamArrival& b) { return order(a) < order(b); });
+    sort_nearly_sorted(staged, [&](const StreamArrival& a, const StreamArrival& b) { return order(a) < order(b); });
     std::map<std::uint32_t, std::vector<StreamArrival*>> streams;
     for (StreamArrival& s : staged) streams[s.stream_id].push_back(&s);
     std::uint8_t stream = 0;
@@ -298,7 +298,7 @@ class ProcessExtractor {
     std::vector<Nanoseconds> exits;
     exits.reserve(arrivals.size());
     for (const Arrival& arrival : arrivals) exits.push_back(arrival.exit_ns);
-    std::sort(exits.begin(), exits.end());
+    sort_nearly_sorted(exits, std::less<>());
     for (Arrival& arrival : arrivals) {
       const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter_ns);
       if (later != exits.begin()) arrival.work_ns = arrival.enter_ns - *std::prev(later);

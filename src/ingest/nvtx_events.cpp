@@ -345,8 +345,9 @@ CategoryNumbers NvtxReader::number_categories(const std::vector<PossibleCall>& p
 /// are NCCL's.
 void NvtxReader::settle_process(ProcessTrace& process, std::vector<PossibleCall>& possible) {
   const auto earlier = [](const NvtxRange& a, const NvtxRange& b) {
-    return std::tie(a.start_ns, a.end_ns, a.thread_id, a.end_thread_id, a.kind, a.text) <
-           std::tie(b.start_ns, b.end_ns, b.thread_id, b.end_thread_id, b.kind, b.text);
+    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    return std::tie(a.end_ns, a.thread_id, a.end_thread_id, a.kind, a.text) <
+           std::tie(b.end_ns, b.thread_id, b.end_thread_id, b.kind, b.text);
   };
   process.nvtx_ranges.sort(earlier);
   sort_nearly_sorted(possible, [&](const PossibleCall& a, const PossibleCall& b) { return earlier(a.range, b.range); });

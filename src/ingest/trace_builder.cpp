@@ -31,8 +31,8 @@ void sort_device(DeviceTrace& device) {
 
 void sort_process(ProcessTrace& process) {
   process.api_calls.sort([](const ApiCall& a, const ApiCall& b) {
-    return std::tie(a.start_ns, a.end_ns, a.thread_id, a.correlation_id) <
-           std::tie(b.start_ns, b.end_ns, b.thread_id, b.correlation_id);
+    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    return std::tie(a.end_ns, a.thread_id, a.correlation_id) < std::tie(b.end_ns, b.thread_id, b.correlation_id);
   });
   sort_by(process.synchronizations,
           [](const Synchronization& s) { return std::tie(s.start_ns, s.end_ns, s.correlation_id); });

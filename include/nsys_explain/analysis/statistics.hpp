@@ -80,7 +80,8 @@ class GroupedValues {
   void put(std::size_t group, std::int64_t value) {
     std::uint32_t& place = values_[next_[group]++];
     place = in_four_bytes(value);
-    if (place == kept_elsewhere) large_[group].push_back(value);
+    if (place == kept_elsewhere) [[unlikely]]
+      keep_elsewhere(group, value);
   }
   /// All values of a group must have been put: those are appended in that order, unless they were summarised before.
   void append_to(std::vector<std::int64_t>& values, std::size_t group) const;
@@ -89,6 +90,7 @@ class GroupedValues {
   std::size_t size() const { return next_.size(); }
 
  private:
+  void keep_elsewhere(std::size_t group, std::int64_t value);
   template <class GroupOf>
   static std::vector<std::size_t> count_groups(std::size_t count, std::size_t groups, const GroupOf& group_of) {
     std::vector<std::size_t> counts(groups, 0);

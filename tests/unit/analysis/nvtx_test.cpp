@@ -284,6 +284,8 @@ TEST(Nvtx, TracesTheThousandLongestAndOfEqualOnesTheFirst) {
 TEST(NvtxNames, OperatorNumbersAreNotPartOfTheName) {
   EXPECT_EQ(range_name("aten::add, op_id = 314359"), "aten::add");
   EXPECT_EQ(range_name("aten::mm, seq = 5, op_id = 3, sizes = [[2, 2]]"), "aten::mm");
+  EXPECT_EQ(range_name("copy, then add, seq = 5"), "copy, then add");
+  EXPECT_EQ(range_name(", op_id = 3"), ", op_id = 3") << "a name must be left";
   EXPECT_EQ(range_name("step 12"), "step 12");
 }
 
