@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "inspector_logs.hpp"
 #include "nsys_explain/analysis/blocking.hpp"
 #include "nsys_explain/analysis/budget.hpp"
+#include "nsys_explain/analysis/launches.hpp"
 #include "nsys_explain/analysis/work_profile.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/ingest/export_report.hpp"
@@ -28,27 +31,56 @@ std::int64_t count_kernels(const std::vector<collectives::FusedCall>& fused) {
   return kernels;
 }
 
+/// Communication kernels of a process, and those of them that need a word.
+struct ArrivalCounts {
+  std::int64_t communication = 0, without_call = 0, replayed = 0, fused = 0;
+};
+
+void warn_about_arrivals(const ArrivalCounts& counts, std::vector<Warning>& warnings) {
+  if (counts.without_call > 0 && counts.without_call < counts.communication) {
+    warnings.push_back({Severity::info, WarningSource::analysis, counts.without_call,
+                        "communication kernels without an NCCL range around their launch: their communicator "
+                        "is concluded from stream and order"});
+  }
+  if (counts.replayed > 0) {
+    warnings.push_back(
+        {Severity::info, WarningSource::analysis, counts.replayed,
+         "communication kernels are replayed by CUDA graphs that were made before the capture began: NCCL names "
+         "communicator and message size of these only while a graph is made; start the capture before that"});
+  }
+  if (counts.fused > 0) {
+    warnings.push_back({Severity::info, WarningSource::analysis, counts.fused,
+                        "communication kernels carry several grouped collectives: each counts as one "
+                        "operation with the sum of the sizes; table fused_operations lists what it carries"});
+  }
+}
+
 void analyse_process(const Trace& trace, const ProcessTrace& process, const collectives::KernelClasses& classes,
                      const UserOptions& options, int threads, LocalTrace& local) {
   auto memberships = collectives::communicator_memberships(process);
   const auto names = collectives::communicator_names(trace, process);
   const LaunchIndex launches(process.api_calls);
-  std::vector<collectives::DeviceArrivals> arrivals = collectives::extract_arrivals(trace, process, classes, launches);
+  const auto events_of = [&](const DeviceTrace& device, std::span<const Arrival> arrivals) {
+    return analysis::RankEvents{trace, process, device, launches, classes.communication_kinds(device), arrivals};
+  };
+  std::vector<collectives::DeviceArrivals> arrivals;
+  std::optional<analysis::DeviceLaunches> first_launches;  // most processes have one device
+  run_in_parallel({[&] { arrivals = collectives::extract_arrivals(trace, process, classes, launches); },
+                   [&] {
+                     if (!process.devices.empty())
+                       first_launches = analysis::collect_launches(events_of(process.devices.front(), {}));
+                   }},
+                  threads);
   InspectorFindings inspector;
   if (!options.inspector_directory.empty())
     inspector = take_inspector_keys(options.inspector_directory, trace, process, arrivals, memberships);
-  std::int64_t without_call = 0, replayed = 0, fused = 0, communication = 0;
+  ArrivalCounts counts;
   for (std::size_t d = 0; d < process.devices.size(); ++d) {
     LocalRank rank;
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
-    const analysis::RankEvents events{trace,
-                                      process,
-                                      process.devices[d],
-                                      launches,
-                                      classes.communication_kinds(process.devices[d]),
-                                      arrivals[d].arrivals};
+    const analysis::RankEvents events = events_of(process.devices[d], arrivals[d].arrivals);
     rank.tables =
-        make_rank_tables(events, options.analysis, threads,
+        make_rank_tables(events, options.analysis, threads, std::exchange(first_launches, std::nullopt),
                          {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
                           [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); },
                           [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); }});
@@ -56,34 +88,17 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     analysis::mark_blocking(events, arrivals[d].arrivals);
     if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
     for (const Table& table : inspector.tables) rank.tables.push_back(table);
-    without_call += arrivals[d].without_call;
-    replayed += arrivals[d].replayed;
-    fused += count_kernels(arrivals[d].fused);
-    communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
+    counts.without_call += arrivals[d].without_call;
+    counts.replayed += arrivals[d].replayed;
+    counts.fused += count_kernels(arrivals[d].fused);
+    counts.communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
     rank.arrivals = std::move(arrivals[d].arrivals);
     rank.memberships = memberships;
     rank.communicator_names = names;
     local.ranks.push_back(std::move(rank));
   }
   for (Warning& warning : inspector.warnings) local.facts.warnings.push_back(std::move(warning));
-  if (without_call > 0 && without_call < communication) {
-    local.facts.warnings.push_back(
-        {Severity::info, WarningSource::analysis, without_call,
-         "communication kernels without an NCCL range around their launch: their communicator "
-         "is concluded from stream and order"});
-  }
-  if (replayed > 0) {
-    local.facts.warnings.push_back(
-        {Severity::info, WarningSource::analysis, replayed,
-         "communication kernels are replayed by CUDA graphs that were made before the capture began: NCCL names "
-         "communicator and message size of these only while a graph is made; start the capture before that"});
-  }
-  if (fused > 0) {
-    local.facts.warnings.push_back(
-        {Severity::info, WarningSource::analysis, fused,
-         "communication kernels carry several grouped collectives: each counts as one "
-         "operation with the sum of the sizes; table fused_operations lists what it carries"});
-  }
+  warn_about_arrivals(counts, local.facts.warnings);
 }
 
 /// Reports come here only where the user asked for their export.

@@ -52,7 +52,7 @@ std::vector<Table> rank_tables() {
   const ProcessTrace& process = trace.processes.front();
   const LaunchIndex launches(process.api_calls);
   std::vector<Table> tables =
-      make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, {});
+      make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, {}, {});
   tables.push_back(collectives::fused_operations_table({}));
   tables.push_back(collectives::inspector_keys_table({}));
   for (Table& table : tables) table = make_table(with_trace_rank(std::move(table.schema)));

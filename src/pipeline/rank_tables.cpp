@@ -135,9 +135,11 @@ std::vector<Table> join_rank_tables(const exchange::Communicator& communicator,
   return std::move(join).tables();
 }
 
-/// What NVTX ranges tell. They share who launched what: to find out takes longer than most analyses.
-std::vector<Table> range_tables(const analysis::RankEvents& events, const std::vector<analysis::PhaseRule>& rules) {
-  const analysis::DeviceLaunches launches = analysis::collect_launches(events);
+/// What NVTX ranges tell. They share who launched what (`known`, where it is): to find out takes longer than most
+/// analyses.
+std::vector<Table> range_tables(const analysis::RankEvents& events, std::optional<analysis::DeviceLaunches> known,
+                                const std::vector<analysis::PhaseRule>& rules) {
+  const analysis::DeviceLaunches launches = known ? *std::move(known) : analysis::collect_launches(events);
   std::vector<Table> tables = analysis::nvtx_tables(events, launches);
   std::vector<Table> phases = analysis::phase_tables(events, launches, rules);
   std::move(phases.begin(), phases.end(), std::back_inserter(tables));
@@ -156,7 +158,8 @@ TableSchema with_trace_rank(TableSchema schema) {
 }
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
-                                    int threads, const std::vector<std::function<void()>>& beside) {
+                                    int threads, std::optional<analysis::DeviceLaunches> launches,
+                                    const std::vector<std::function<void()>>& beside) {
   using One = Table (*)(const analysis::RankEvents&);
   using Several = std::vector<Table> (*)(const analysis::RankEvents&);
   using Analysis = std::variant<One, Several, std::function<std::vector<Table>(const analysis::RankEvents&)>>;
@@ -189,7 +192,9 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       return std::vector<Table>();
     });
   }
-  analyses.emplace_back([&](const analysis::RankEvents& e) { return range_tables(e, options.phase_rules); });
+  analyses.emplace_back([&](const analysis::RankEvents& e) {
+    return range_tables(e, std::exchange(launches, std::nullopt), options.phase_rules);
+  });
   analyses.emplace_back([&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); });
   analyses.emplace_back(
       [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); });

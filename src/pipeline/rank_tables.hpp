@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "local_traces.hpp"
+#include "nsys_explain/analysis/launches.hpp"
 #include "nsys_explain/analysis/options.hpp"
 #include "nsys_explain/analysis/rank_events.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
@@ -20,10 +22,11 @@
 namespace nsys_explain::pipeline {
 
 /// Every analysis of one trace rank by itself, up to `threads` at a time, in an order that does not depend on it. The
-/// tables have no trace rank column yet; their times are trace time. `beside` is done at the same time: the longest is
-/// to come last, to be begun first.
+/// tables have no trace rank column yet; their times are trace time. `launches` are those of the device where they are
+/// known already. `beside` is done at the same time: the longest is to come last, to be begun first.
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
-                                    int threads, const std::vector<std::function<void()>>& beside);
+                                    int threads, std::optional<analysis::DeviceLaunches> launches,
+                                    const std::vector<std::function<void()>>& beside);
 
 /// The schema of a rank table once the tables of all trace ranks are joined: with a column `trace_rank` in front.
 TableSchema with_trace_rank(TableSchema schema);
