@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/host_idle.hpp"
@@ -21,10 +22,7 @@ std::vector<GpuSpeed> share_speeds(const exchange::Communicator& communicator, c
   return of_rank;
 }
 
-/// What an arrival adds to the sums of its trace rank.
-using Value = Nanoseconds (*)(const analysis::PathArrival& arrival, const WorkProfile& profile);
-
-Nanoseconds kernel_time(const analysis::PathArrival& /*arrival*/, const WorkProfile& profile) {
+Nanoseconds kernel_time(const WorkProfile& profile) {
   return profile.kernel_ns;
 }
 
@@ -33,23 +31,30 @@ Nanoseconds host_idle(const analysis::PathArrival& arrival, const WorkProfile& p
   return arrival.work_ns == no_time ? 0 : std::min(arrival.work_ns, analysis::host_idle_ns(profile));
 }
 
-/// Collective: sums by trace rank and bin, of whole steps, so that captures that began or ended within one count alike.
-std::vector<std::int64_t> sum_by_bin(const exchange::Communicator& communicator, const JobRanks& job, std::size_t steps,
-                                     const std::vector<LocalTrace>& local_traces, Value value) {
+/// Sums by trace rank and bin.
+struct WorkSums {
+  std::vector<std::int64_t> kernel_ns, idle_ns;
+};
+
+/// Collective: of whole steps, so that captures that began or ended within one count alike.
+WorkSums sum_by_bin(const exchange::Communicator& communicator, const JobRanks& job, std::size_t steps,
+                    const std::vector<LocalTrace>& local_traces) {
   const std::size_t bins = analysis::bins_of_steps(steps);
-  std::vector<std::int64_t> sums(job.numbers.size() * bins, 0);
+  WorkSums sums{std::vector<std::int64_t>(job.numbers.size() * bins, 0),
+                std::vector<std::int64_t>(job.numbers.size() * bins, 0)};
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
       const std::size_t row = job.index_of(rank.trace_rank) * bins;
       for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
         const analysis::PathArrival& arrival = rank.path.arrivals[i];
         if (!arrival.whole_step || arrival.step < 0) continue;
-        sums[row + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps)] +=
-            value(arrival, rank.profiles[i]);
+        const std::size_t entry = row + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps);
+        sums.kernel_ns[entry] += kernel_time(rank.profiles[i]);
+        sums.idle_ns[entry] += host_idle(arrival, rank.profiles[i]);
       }
     }
   }
-  return communicator.sum(sums);
+  return {communicator.sum(sums.kernel_ns), communicator.sum(sums.idle_ns)};
 }
 
 /// Collective: shared_kernel_shares, on every tool rank.
@@ -92,15 +97,16 @@ void set_surplus(const SurplusShares& shares, std::size_t steps, const JobRanks&
       const std::size_t r = job.index_of(rank.trace_rank);
       for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
         analysis::PathArrival& arrival = rank.path.arrivals[i];
-        const auto part = [&](double share, Value value) {
-          return static_cast<Nanoseconds>(share * static_cast<double>(value(arrival, rank.profiles[i])));
+        const auto part = [](double share, Nanoseconds of_ns) {
+          return static_cast<Nanoseconds>(share * static_cast<double>(of_ns));
         };
         const double kernels =
             arrival.step < 0
                 ? shares.outside[r]
                 : shares
                       .kernels[r * shares.bins + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps)];
-        arrival.surplus_ns = part(kernels, kernel_time) + part(shares.idle[r], host_idle);
+        const WorkProfile& profile = rank.profiles[i];
+        arrival.surplus_ns = part(kernels, kernel_time(profile)) + part(shares.idle[r], host_idle(arrival, profile));
       }
     }
   }
@@ -120,10 +126,10 @@ WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRa
     const std::optional<analysis::Grouping> stages = stages_of(communicator, job, groupings, local_traces);
     analysis::KernelTime time;
     time.bins = shares.bins = analysis::bins_of_steps(steps);
-    time.kernel_ns = sum_by_bin(communicator, job, steps, local_traces, kernel_time);
+    WorkSums sums = sum_by_bin(communicator, job, steps, local_traces);
+    time.kernel_ns = std::move(sums.kernel_ns);
     shares.kernels = analysis::slow_gpu_surplus(time.kernel_ns, time.bins, surplus.speed);
-    const std::vector<std::int64_t> idle_ns = sum_by_bin(communicator, job, steps, local_traces, host_idle);
-    shares.idle = analysis::host_idle_surplus(idle_ns, time.kernel_ns, time.bins);
+    shares.idle = analysis::host_idle_surplus(sums.idle_ns, time.kernel_ns, time.bins);
     if (stages) {
       time.shared = share_shared_kernels(communicator, job, rank_tables, *stages);
       surplus.stages = analysis::compare_stages(time, surplus.speed, *stages);
