@@ -117,12 +117,9 @@ std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
   return digests;
 }
 
-/// What a tool rank tells the homes of the arrivals of these instances.
-Outgoing<Outcome> outcomes_of(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                              std::span<const std::uint64_t> slow_groups, std::span<const Piece> pieces,
-                              CrossRank& cross) {
-  auto outgoing = nothing_for<Outcome>(communicator);
-  for (auto& part : outgoing) part.reserve(records_per_round / outgoing.size());
+/// What a tool rank tells the homes of the arrivals of these instances, into what is to be sent.
+void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::uint64_t> slow_groups,
+                std::span<const Piece> pieces, CrossRank& cross, Outgoing<Outcome>& outgoing) {
   std::vector<Outcome> common;
   for (const Piece& piece : pieces) {
     MatchedBlock& block = cross.blocks[piece.block];
@@ -137,7 +134,6 @@ Outgoing<Outcome> outcomes_of(const exchange::Communicator& communicator, const 
       outgoing[home].push_back(outcome_of(common[i - piece.first], block.instances[i], member));
     });
   }
-  return outgoing;
 }
 
 /// Collective: tells every path what its instances tell. Returns the arrivals by the owners that told.
@@ -146,11 +142,14 @@ Outgoing<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator,
                                      const std::vector<std::vector<Piece>>& rounds, CrossRank& cross) {
   const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
   auto places = nothing_for<ArrivalPlace>(communicator);
+  auto outgoing = nothing_for<Outcome>(communicator);
+  exchange::Gathered<Outcome> received;
   const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds));
   for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
     const std::span<const Piece> pieces = round < rounds.size() ? rounds[round] : std::span<const Piece>();
-    const exchange::Gathered<Outcome> received =
-        communicator.all_to_all(outcomes_of(communicator, job, homes, slow_groups, pieces, cross));
+    empty(outgoing);
+    tell_homes(job, homes, slow_groups, pieces, cross, outgoing);
+    communicator.all_to_all(outgoing, received);
     for (int owner = 0; owner < communicator.size(); ++owner) {
       for (const Outcome& outcome : received.of(owner)) {
         places[static_cast<std::size_t>(owner)].push_back({outcome.trace_rank, outcome.index});
@@ -162,17 +161,46 @@ Outgoing<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator,
   return places;
 }
 
-/// Collective: the samples of some steps meet, and come back as what is usual; each goes to the rank that sent it.
-exchange::Gathered<analysis::UsualWork> exchange_samples(const exchange::Communicator& communicator,
-                                                         Outgoing<analysis::WorkSample> outgoing) {
-  const exchange::Gathered<analysis::WorkSample> samples = communicator.all_to_all(std::move(outgoing));
-  const std::vector<analysis::UsualWork> usual = analysis::usual_work(samples.values);
-  auto answers = nothing_for<analysis::UsualWork>(communicator);
-  for (std::size_t r = 0; r < answers.size(); ++r)
-    answers[r].assign(usual.begin() + static_cast<std::ptrdiff_t>(samples.offsets[r]),
-                      usual.begin() + static_cast<std::ptrdiff_t>(samples.offsets[r + 1]));
-  return communicator.all_to_all(std::move(answers));
-}
+/// Where the samples of some steps meet.
+class PeerComparison {
+ public:
+  PeerComparison(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes)
+      : communicator_(communicator),
+        job_(job),
+        homes_(homes),
+        samples_(nothing_for<analysis::WorkSample>(communicator)),
+        answers_(nothing_for<analysis::UsualWork>(communicator)) {}
+
+  /// The sample of an arrival takes part in the next comparison, if it has one.
+  void add(const analysis::Path& path, std::size_t arrival) {
+    const std::optional<analysis::WorkSample> sample = analysis::work_sample(path, arrival);
+    if (!sample) return;
+    const std::uint64_t key = sample->role + static_cast<std::uint64_t>(sample->step + 1);
+    samples_[key % samples_.size()].push_back(*sample);
+  }
+
+  /// Collective: tells the paths of all samples that were added what is usual there.
+  void compare() {
+    communicator_.all_to_all(samples_, received_samples_);
+    empty(samples_);
+    const std::vector<analysis::UsualWork> usual = analysis::usual_work(received_samples_.values);
+    for (std::size_t r = 0; r < answers_.size(); ++r)
+      answers_[r].assign(usual.begin() + static_cast<std::ptrdiff_t>(received_samples_.offsets[r]),
+                         usual.begin() + static_cast<std::ptrdiff_t>(received_samples_.offsets[r + 1]));
+    communicator_.all_to_all(answers_, received_answers_);
+    for (const analysis::UsualWork& one : received_answers_.values)
+      analysis::take_usual(homes_.of_index[job_.index_of(one.trace_rank)]->path, one);
+  }
+
+ private:
+  const exchange::Communicator& communicator_;
+  const JobRanks& job_;
+  const Homes& homes_;
+  Outgoing<analysis::WorkSample> samples_;
+  Outgoing<analysis::UsualWork> answers_;
+  exchange::Gathered<analysis::WorkSample> received_samples_;
+  exchange::Gathered<analysis::UsualWork> received_answers_;
+};
 
 /// Collective: compares every segment of work with those of its peers, where samples of one role and step meet: some
 /// of the job's `steps` at a time, and what lies outside of all steps together.
@@ -183,18 +211,7 @@ void compare_with_peers(const exchange::Communicator& communicator, const JobRan
   most = std::max<std::int64_t>(communicator.maximum(most), 1);
   const std::int64_t at_once = std::max<std::int64_t>(steps * static_cast<std::int64_t>(records_per_round) / most, 1);
 
-  auto outgoing = nothing_for<analysis::WorkSample>(communicator);
-  const auto send = [&](const analysis::Path& path, std::size_t arrival) {
-    const std::optional<analysis::WorkSample> sample = analysis::work_sample(path, arrival);
-    if (!sample) return;
-    const std::uint64_t key = sample->role + static_cast<std::uint64_t>(sample->step + 1);
-    outgoing[key % outgoing.size()].push_back(*sample);
-  };
-  const auto compare_sent = [&] {
-    auto sent = std::exchange(outgoing, nothing_for<analysis::WorkSample>(communicator));
-    for (const analysis::UsualWork& usual : exchange_samples(communicator, std::move(sent)).values)
-      analysis::take_usual(homes.of_index[job.index_of(usual.trace_rank)]->path, usual);
-  };
+  PeerComparison comparison(communicator, job, homes);
   std::vector<std::size_t> next(homes.local.size(), 0);  // arrival of each path: steps ascend
   std::vector<std::pair<const analysis::Path*, std::size_t>> outside;
   for (std::int64_t first = 0; first < steps; first += at_once) {
@@ -206,19 +223,19 @@ void compare_with_peers(const exchange::Communicator& communicator, const JobRan
         if (step < 0) {
           outside.emplace_back(&path, next[r]);
         } else if (is_last || step < first + at_once) {
-          send(path, next[r]);
+          comparison.add(path, next[r]);
         } else {
           break;
         }
       }
     }
-    compare_sent();
+    comparison.compare();
   }
   for (std::size_t r = 0; r < next.size(); ++r)  // all, where there are no steps
     for (const analysis::Path& path = homes.local[r]->path; next[r] < path.arrivals.size(); ++next[r])
       outside.emplace_back(&path, next[r]);
-  for (const auto& [path, arrival] : outside) send(*path, arrival);
-  compare_sent();
+  for (const auto& [path, arrival] : outside) comparison.add(*path, arrival);
+  comparison.compare();
   for (LocalRank* const rank : homes.local) analysis::finish_excess(rank->path);
 }
 

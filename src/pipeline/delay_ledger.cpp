@@ -112,12 +112,24 @@ class ClaimsByArrival {
   std::vector<Claim> together_;
 };
 
+/// Room for the claims that the local paths open.
+Outgoing<Claim> room_for_claims(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes) {
+  std::vector<std::size_t> counts(static_cast<std::size_t>(communicator.size()), 0);
+  for (const LocalRank* const rank : homes.local)
+    for (const PathArrival& arrival : rank->path.arrivals)
+      if (arrival.matched && arrival.outcome.judged)
+        ++counts[static_cast<std::size_t>(homes.tool_rank[job.index_of(arrival.outcome.last_trace_rank)])];
+  auto outgoing = nothing_for<Claim>(communicator);
+  for (std::size_t home = 0; home < counts.size(); ++home) outgoing[home].reserve(counts[home]);
+  return outgoing;
+}
+
 /// Collective: hands claims on from last arriver to last arriver until each is met. A round takes all claims one hop
 /// further; claims on one arrival are met together, so neither their order nor who sent them matters.
 ArrivalCosts settle_claims(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
                            Ledger& ledger) {
   ArrivalCosts costs(job.numbers.size());
-  auto outgoing = nothing_for<Claim>(communicator);
+  Outgoing<Claim> outgoing = room_for_claims(communicator, job, homes);
   const auto send = [&](const Claim& claim) {
     outgoing[static_cast<std::size_t>(homes.tool_rank[job.index_of(claim.trace_rank)])].push_back(claim);
   };
@@ -139,10 +151,11 @@ ArrivalCosts settle_claims(const exchange::Communicator& communicator, const Job
     return communicator.sum(open) > 0;
   };
   ClaimsByArrival by_arrival(job, homes);
+  exchange::Gathered<Claim> claims;
   for (int hop = 0; any_left(); ++hop) {
-    const std::vector<Claim> claims =
-        communicator.all_to_all(std::exchange(outgoing, nothing_for<Claim>(communicator))).values;
-    by_arrival.for_each(claims, [&](std::size_t r, std::int32_t index, std::span<const Claim> on_one) {
+    communicator.all_to_all(outgoing, claims);
+    empty(outgoing);
+    by_arrival.for_each(claims.values, [&](std::size_t r, std::int32_t index, std::span<const Claim> on_one) {
       const analysis::Settlement settlement = analysis::settle(homes.of_index[r]->path, index, on_one);
       const Nanoseconds own_ns = analysis::total(settlement.own);
       (hop == 0 ? ledger.ranks[r].direct_ns : ledger.ranks[r].propagated_ns) += own_ns;

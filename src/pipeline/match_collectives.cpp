@@ -292,14 +292,17 @@ void exchange_arrivals(const exchange::Communicator& communicator, std::vector<L
   for (LocalTrace& trace : local_traces)
     for (LocalRank& rank : trace.ranks) ranks.push_back(&rank);
   const Routes routes(cross.communicators, cross.units);
+  auto outgoing = nothing_for<RoutedArrival>(communicator);
+  exchange::Gathered<RoutedArrival> received;
   auto next = ranks.begin();
   while (communicator.maximum(ranks.end() - next) > 0) {
-    auto outgoing = nothing_for<RoutedArrival>(communicator);
+    empty(outgoing);
     for (std::size_t count = 0; next != ranks.end() && count < records_per_round; ++next) {
       count += (*next)->arrivals.size();
       give_away(**next, routes, cross, outgoing);
     }
-    for (const RoutedArrival& routed : communicator.all_to_all(std::move(outgoing)).values) {
+    communicator.all_to_all(outgoing, received);
+    for (const RoutedArrival& routed : received.values) {
       const std::size_t owned = slot[static_cast<std::size_t>(routed.unit)];
       cross.arrivals[owned][rooms[owned].place_of(routed)] = routed.arrival;
     }

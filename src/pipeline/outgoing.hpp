@@ -21,4 +21,10 @@ Outgoing<Record> nothing_for(const exchange::Communicator& communicator) {
   return Outgoing<Record>(static_cast<std::size_t>(communicator.size()));
 }
 
+/// Empty, but with the memory that it has.
+template <class Record>
+void empty(Outgoing<Record>& outgoing) {
+  for (std::vector<Record>& part : outgoing) part.clear();
+}
+
 }  // namespace nsys_explain::pipeline

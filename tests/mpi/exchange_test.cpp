@@ -126,6 +126,23 @@ TEST_P(ExchangeTest, AllToAllWhereEverythingGoesToOneRank) {
   EXPECT_EQ(incoming.values, expected);
 }
 
+TEST_P(ExchangeTest, AllToAllInRoundsOverwritesWhatWasReceivedAndKeepsWhatWasSent) {
+  exchange::Gathered<Parcel> received;
+  for (const int count : {5, 0, 9, 2}) {
+    std::vector<std::vector<Parcel>> outgoing(static_cast<std::size_t>(size));
+    for (int r = 0; r < size; ++r) outgoing[r] = parcels(rank, r, count + rank);
+    const std::vector<std::vector<Parcel>> sent = outgoing;
+    communicator.all_to_all(outgoing, received);
+    EXPECT_EQ(outgoing, sent);
+    std::size_t all = 0;
+    for (int s = 0; s < size; ++s) {
+      EXPECT_THAT(received.of(s), ElementsAreArray(parcels(s, rank, count + s)));
+      all += static_cast<std::size_t>(count + s);
+    }
+    EXPECT_EQ(received.values.size(), all);
+  }
+}
+
 TEST_P(ExchangeTest, AllToAllOfNothing) {
   const std::vector<std::vector<Parcel>> outgoing(static_cast<std::size_t>(size));
   EXPECT_THAT(communicator.all_to_all(std::move(outgoing)).values, IsEmpty());

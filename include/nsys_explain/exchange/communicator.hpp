@@ -77,15 +77,22 @@ class Communicator {
       result.offsets = {0, result.values.size()};
       return result;
     }
+    all_to_all(outgoing, result);
+    return result;
+  }
+
+  /// Collective: the same for exchanges in rounds. `outgoing` is left as it is, and `received` is overwritten, so that
+  /// the memory of both serves again.
+  template <Record T>
+  void all_to_all(const std::vector<std::vector<T>>& outgoing, Gathered<T>& received) const {
     std::vector<std::span<const std::byte>> views;
     views.reserve(outgoing.size());
     for (const auto& part : outgoing) views.push_back(to_bytes(std::span<const T>(part)));
-    result.offsets = all_to_all_bytes(views, [&](std::size_t bytes) {
-      result.values.resize(bytes / sizeof(T));
-      return std::as_writable_bytes(std::span(result.values));
+    received.offsets = all_to_all_bytes(views, [&](std::size_t bytes) {
+      received.values.resize(bytes / sizeof(T));
+      return std::as_writable_bytes(std::span(received.values));
     });
-    for (std::size_t& offset : result.offsets) offset /= sizeof(T);
-    return result;
+    for (std::size_t& offset : received.offsets) offset /= sizeof(T);
   }
 
   /// Collective: rank 0's records on every rank.
