@@ -1,6 +1,7 @@
 #include "delay_ledger.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <utility>
@@ -84,14 +85,14 @@ class ClaimsByArrival {
   void for_each(std::span<const Claim> claims, const Visit& visit) {
     before_.resize(claims.size());
     claimed_.clear();
-    for (std::size_t c = 0; c < claims.size(); ++c) {
-      std::size_t& latest = latest_on(claims[c]);
+    for (std::uint32_t c = 0; c < claims.size(); ++c) {
+      std::uint32_t& latest = latest_on(claims[c]);
       if (latest == none) claimed_.push_back(c);
       before_[c] = std::exchange(latest, c);
     }
-    for (const std::size_t first : claimed_) {
+    for (const std::uint32_t first : claimed_) {
       together_.clear();
-      for (std::size_t c = std::exchange(latest_on(claims[first]), none); c != none; c = before_[c])
+      for (std::uint32_t c = std::exchange(latest_on(claims[first]), none); c != none; c = before_[c])
         together_.push_back(claims[c]);
       std::reverse(together_.begin(), together_.end());
       visit(job_.index_of(claims[first].trace_rank), claims[first].index, std::span<const Claim>(together_));
@@ -99,16 +100,16 @@ class ClaimsByArrival {
   }
 
  private:
-  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-  std::size_t& latest_on(const Claim& claim) {
+  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();  // more claims fit no memory
+  std::uint32_t& latest_on(const Claim& claim) {
     return latest_[first_[job_.index_of(claim.trace_rank)] + static_cast<std::size_t>(claim.index)];
   }
 
   const JobRanks& job_;
-  std::vector<std::size_t> first_;    ///< arrival of all local ones, by index of the trace rank
-  std::vector<std::size_t> latest_;   ///< claim on each of them; none between calls
-  std::vector<std::size_t> before_;   ///< claim on the same arrival, by claim
-  std::vector<std::size_t> claimed_;  ///< the first claim on each arrival
+  std::vector<std::size_t> first_;      ///< arrival of all local ones, by index of the trace rank
+  std::vector<std::uint32_t> latest_;   ///< claim on each of them; none between calls
+  std::vector<std::uint32_t> before_;   ///< claim on the same arrival, by claim
+  std::vector<std::uint32_t> claimed_;  ///< the first claim on each arrival
   std::vector<Claim> together_;
 };
 
@@ -151,11 +152,10 @@ ArrivalCosts settle_claims(const exchange::Communicator& communicator, const Job
     return communicator.sum(open) > 0;
   };
   ClaimsByArrival by_arrival(job, homes);
-  exchange::Gathered<Claim> claims;
   for (int hop = 0; any_left(); ++hop) {
-    communicator.all_to_all(outgoing, claims);
-    empty(outgoing);
-    by_arrival.for_each(claims.values, [&](std::size_t r, std::int32_t index, std::span<const Claim> on_one) {
+    const std::vector<Claim> claims =
+        communicator.all_to_all(std::exchange(outgoing, nothing_for<Claim>(communicator))).values;
+    by_arrival.for_each(claims, [&](std::size_t r, std::int32_t index, std::span<const Claim> on_one) {
       const analysis::Settlement settlement = analysis::settle(homes.of_index[r]->path, index, on_one);
       const Nanoseconds own_ns = analysis::total(settlement.own);
       (hop == 0 ? ledger.ranks[r].direct_ns : ledger.ranks[r].propagated_ns) += own_ns;
