@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,31 @@ inline double scatter(std::vector<double> values) {
   const double centre = median(values);
   for (double& value : values) value = std::abs(value - centre);
   return median(std::move(values));
+}
+
+/// Values without their median.
+inline std::vector<double> centred(std::vector<double> values) {
+  const double centre = median(values);
+  for (double& value : values) value -= centre;
+  return values;
+}
+
+/// Standard deviation of normal values around 0, a few of which may lie far off; at least `least`.
+inline double deviation_of(std::vector<double> values, double least) {
+  constexpr double deviations = 1.2816;  // of four in five
+  for (double& value : values) value = std::abs(value);
+  const auto fifth = values.begin() + static_cast<std::ptrdiff_t>(values.size() * 4 / 5);
+  std::nth_element(values.begin(), fifth, values.end());
+  return std::max(least, *fifth / deviations);
+}
+
+/// Minus twice the log likelihood of residuals, which are normal but for some far ones.
+inline double misfit(const std::vector<double>& residuals, double deviation) {
+  constexpr double far = 3;
+  return std::accumulate(residuals.begin(), residuals.end(), 0.0, [&](double sum, double residual) {
+    const double normed = std::min(far, std::abs(residual) / deviation);
+    return sum + normed * normed;
+  });
 }
 
 }  // namespace nsys_explain::collectives

@@ -77,38 +77,15 @@ double usual(std::vector<double> values) {
   return *fifth;
 }
 
-/// Values without their median.
-std::vector<double> centred(std::vector<double> values) {
-  const double centre = median(values);
-  for (double& value : values) value -= centre;
-  return values;
-}
-
 std::vector<double> values_of(const std::vector<Difference>& differences, double Difference::*value) {
   std::vector<double> values;
   for (const Difference& difference : differences) values.push_back(difference.*value);
   return values;
 }
 
-/// Minus twice the log likelihood of residuals, which are normal but for some far ones.
-double misfit(const std::vector<double>& residuals, double deviation) {
-  constexpr double far = 3;
-  return std::accumulate(residuals.begin(), residuals.end(), 0.0, [&](double sum, double residual) {
-    const double normed = std::min(far, std::abs(residual) / deviation);
-    return sum + normed * normed;
-  });
-}
-
 constexpr std::size_t fewest_operations = 4;
 
-/// Standard deviation of normal values, a few of which may lie far off.
-double deviation_of(std::vector<double> values) {
-  constexpr double least_ns = 100, deviations = 1.2816;  // of four in five
-  for (double& value : values) value = std::abs(value);
-  const auto fifth = values.begin() + static_cast<std::ptrdiff_t>(values.size() * 4 / 5);
-  std::nth_element(values.begin(), fifth, values.end());
-  return std::max(least_ns, *fifth / deviations);
-}
+constexpr double least_deviation_ns = 100;
 
 /// What two explanations of exits leave unexplained.
 struct Residuals {
@@ -120,7 +97,8 @@ Residuals residuals(const std::vector<Difference>& differences, double Differenc
   Residuals result{centred(values_of(differences, exit)), {}, 0};
   for (const Difference& difference : differences) result.if_slices.push_back(difference.*exit - difference.enter_ns);
   result.if_slices = centred(std::move(result.if_slices));
-  result.deviation = std::min(deviation_of(result.if_one), deviation_of(result.if_slices));
+  result.deviation =
+      std::min(deviation_of(result.if_one, least_deviation_ns), deviation_of(result.if_slices, least_deviation_ns));
   return result;
 }
 

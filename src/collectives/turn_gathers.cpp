@@ -1,147 +1,168 @@
 #include <algorithm>
-#include <cstdlib>
-#include <limits>
+#include <map>
+#include <numeric>
 #include <optional>
+#include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "gather_assumptions.hpp"
+#include "robust.hpp"
 #include "turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
 
-/// Members leave an all-gather up to this late, each by a habit of its own.
-constexpr Nanoseconds reach_ns = 200'000;
-
-/// What lanes of a set did when one of them did an operation.
-struct Met {
-  Nanoseconds last_enter_ns = std::numeric_limits<Nanoseconds>::min();
-  Nanoseconds first_exit_ns = std::numeric_limits<Nanoseconds>::max();
-  std::size_t members = 0;
-
-  void add(const TurnOperation& operation) {
-    last_enter_ns = std::max(last_enter_ns, operation.enter_ns);
-    first_exit_ns = std::min(first_exit_ns, operation.exit_ns);
-    ++members;
-  }
-};
-
-/// Of each operation of a symbol on a lane: when the lanes of a set entered and left it, if it is theirs.
-std::vector<Met> meetings(const std::vector<TurnLane>& lanes, std::size_t l, const LaneSet& set, std::uint64_t symbol) {
-  const std::vector<TurnOperation>& own = lanes[l].operations.at(symbol);
-  std::vector<Met> met(own.size());
-  for (std::size_t i = 0; i < met.size(); ++i) met[i].add(own[i]);
-  for (const std::size_t member : set) {
-    const auto other = lanes[member].operations.find(symbol);
-    if (member == l || other == lanes[member].operations.end()) continue;
-    for_each_nearest(own, other->second, 0, [&](std::size_t i, std::size_t j, Nanoseconds difference_ns) {
-      if (std::abs(difference_ns) <= reach_ns) met[i].add(other->second[j]);
-    });
-  }
-  return met;
-}
-
-/// An assumption about a symbol: that its operations are of these communicators, by lane.
-using Assumption = std::map<std::size_t, LaneSet>;
-
-struct Range {
-  Nanoseconds first_ns = 0, last_ns = 0;
-  Nanoseconds width_ns() const { return last_ns - first_ns; }
-};
-
-/// From the entry of the last of the members that one assumption names to the exit of the first of those that another
-/// does: the middle three in five. Nothing where they are few.
-std::optional<Range> transfers(const std::vector<TurnLane>& lanes, std::uint64_t symbol, const Assumption& exits,
-                               const Assumption& enters) {
-  constexpr std::size_t fewest = 24;
-  std::vector<Nanoseconds> times;
-  for (const auto& [l, set] : exits) {
-    const auto entering = enters.find(l);
-    if (entering == enters.end() || !lanes[l].operations.contains(symbol)) continue;
-    const std::vector<Met> left = meetings(lanes, l, set, symbol);
-    const std::vector<Met> entered = meetings(lanes, l, entering->second, symbol);
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      if (left[i].members == set.size()) times.push_back(left[i].first_exit_ns - entered[i].last_enter_ns);
-    }
-  }
-  if (times.size() < fewest) return std::nullopt;
-  std::sort(times.begin(), times.end());
-  return Range{times[times.size() / 5], times[times.size() * 4 / 5]};
-}
-
-Assumption assumption_of(const SetOfLane& family) {
-  Assumption result;
-  for (const auto& [l, set] : family) result[l] = *set;
-  return result;
-}
-
-/// What always is to be considered besides the communicators that are known: that nobody waits for anybody, and that
-/// all wait for all.
-std::vector<Assumption> always_possible(const std::vector<TurnLane>& lanes) {
-  std::vector<Assumption> result(2);
-  for (std::size_t l = 0; l < lanes.size(); ++l) {
-    result[0][l] = {l};
-    result[1][l] = lanes[l].neighbours;
-    result[1][l].push_back(l);
-    std::sort(result[1][l].begin(), result[1][l].end());
-  }
-  return result;
-}
-
-/// True where no other assumption explains nearly as well when members of this one could leave. The exits are the same
-/// in all comparisons, and enters of others add to how much times differ, so that little difference tells.
-bool explains(const std::vector<TurnLane>& lanes, std::uint64_t symbol, const Assumption& assumed,
-              const std::vector<Assumption>& others) {
-  constexpr double times = 1.1;
-  const std::optional<Range> own = transfers(lanes, symbol, assumed, assumed);
-  if (!own) return false;
-  return std::all_of(others.begin(), others.end(), [&](const Assumption& other) {
-    if (other == assumed) return true;
-    const std::optional<Range> its = transfers(lanes, symbol, assumed, other);
-    return !its || times * static_cast<double>(own->width_ns()) <= static_cast<double>(its->width_ns());
-  });
-}
-
 /// Gives operations to the communicators of a kind, but for those that took another time than most, if they are few.
-void claim_usual(std::vector<TurnLane>& lanes, std::uint64_t symbol, const SetOfLane& family) {
+void claim_usual(std::vector<TurnLane>& lanes, std::uint64_t symbol, const Gathers& gathers,
+                 const Assumption& assumed) {
   constexpr double least_usual = 0.8;
   constexpr Nanoseconds widths = 4;
-  const Assumption assumed = assumption_of(family);
-  const std::optional<Range> middle = transfers(lanes, symbol, assumed, assumed);
+  const std::optional<Range> middle = transfers(gathers, assumed);
   if (!middle) return;
   const Range usual{middle->first_ns - widths * middle->width_ns(), middle->last_ns + widths * middle->width_ns()};
   std::vector<std::pair<TurnOperation*, const LaneSet*>> claims;
-  std::size_t operations = 0;
-  for (const auto& [l, set] : family) {
-    if (!lanes[l].operations.contains(symbol)) continue;
-    const std::vector<Met> met = meetings(lanes, l, *set, symbol);
-    operations += met.size();
-    for (std::size_t i = 0; i < met.size(); ++i) {
-      const Nanoseconds took_ns = met[i].first_exit_ns - met[i].last_enter_ns;
+  std::size_t asked = 0;
+  for (const auto& [l, set] : *assumed.kind) {
+    const auto of_lane = gathers.find(l);
+    if (of_lane == gathers.end()) continue;
+    asked += of_lane->second.size();
+    for (const std::size_t i : of_lane->second) {
+      const Met& met = assumed.met.at(l)[i];
+      const Nanoseconds took_ns = met.first_exit_ns - met.last_enter_ns;
       if (usual.first_ns <= took_ns && took_ns <= usual.last_ns)
         claims.emplace_back(&lanes[l].operations.at(symbol)[i], set);
     }
   }
-  if (static_cast<double>(claims.size()) < least_usual * static_cast<double>(operations)) return;
+  if (static_cast<double>(claims.size()) < least_usual * static_cast<double>(asked)) return;
   for (const auto& [operation, set] : claims) operation->claimed = set;
+}
+
+/// The operations of a symbol by their place in the program; 0: not known.
+std::map<std::uint64_t, Gathers> by_place(const std::vector<TurnLane>& lanes, std::uint64_t symbol) {
+  std::map<std::uint64_t, Gathers> places;
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    const auto found = lanes[l].operations.find(symbol);
+    if (found == lanes[l].operations.end()) continue;
+    for (std::size_t i = 0; i < found->second.size(); ++i) places[found->second[i].place][l].push_back(i);
+  }
+  return places;
+}
+
+void add(Gathers& sum, const Gathers& gathers) {
+  for (const auto& [l, operations] : gathers) {
+    std::vector<std::size_t>& of_lane = sum[l];
+    of_lane.insert(of_lane.end(), operations.begin(), operations.end());
+  }
+}
+
+std::size_t count(const Gathers& gathers) {
+  return std::accumulate(gathers.begin(), gathers.end(), std::size_t{0},
+                         [](std::size_t sum, const auto& of_lane) { return sum + of_lane.second.size(); });
+}
+
+/// Operations of a symbol that one assumption explains; nullptr: none does.
+struct Explained {
+  const Gathers* gathers = nullptr;
+  const Assumption* by = nullptr;
+  double width_ns = 0;  ///< of what they take
+};
+
+/// Twice the log of the likelihood ratio.
+constexpr double sure = 30, nearly_sure = 15, likely = 5;
+
+Explained explained(const Gathers& gathers, const std::vector<Assumption>& all, double least_evidence) {
+  Explained result{&gathers, explaining(gathers, all, least_evidence), 0};
+  if (result.by != nullptr) result.width_ns = static_cast<double>(transfers(gathers, *result.by)->width_ns());
+  return result;
+}
+
+std::size_t count_explained(std::span<const Explained> places) {
+  return std::accumulate(places.begin(), places.end(), std::size_t{0}, [](std::size_t sum, const Explained& place) {
+    return sum + (place.by == nullptr ? 0 : count(*place.gathers));
+  });
+}
+
+/// The one that explains nearly all that is explained; nullptr: several do.
+const Assumption* prevailing(std::span<const Explained> places) {
+  constexpr double least_share = 0.9;
+  std::map<const Assumption*, std::size_t> operations_of;
+  for (const Explained& place : places) {
+    if (place.by != nullptr) operations_of[place.by] += count(*place.gathers);
+  }
+  const auto explained = static_cast<double>(count_explained(places));
+  for (const auto& [assumed, operations] : operations_of) {
+    if (static_cast<double>(operations) >= least_share * explained) return assumed;
+  }
+  return nullptr;
+}
+
+/// Places that cannot tell, asked together: what is sure, or likely if that is what all others say, or nearly sure if
+/// they say nothing.
+Explained explained_together(const Gathers& left, const std::vector<Assumption>& all,
+                             std::span<const Explained> places) {
+  std::set<const Assumption*> found;
+  for (const Explained& place : places) {
+    if (place.by != nullptr) found.insert(place.by);
+  }
+  if (found.empty()) return explained(left, all, nearly_sure);
+  const Explained result = explained(left, all, sure);
+  if (result.by != nullptr || found.size() > 1) return result;
+  const Explained weaker = explained(left, all, likely);
+  return found.contains(weaker.by) ? weaker : result;
+}
+
+/// Whether another one explains some places far better than what prevails does, and more than chance makes.
+bool has_exceptions(std::span<const Explained> places, const Assumption& most) {
+  constexpr double least_share = 0.03;
+  std::size_t exceptions = 0;
+  for (const Explained& place : places) {
+    if (place.by == nullptr || place.by == &most) continue;
+    const std::optional<Range> its = transfers(*place.gathers, most);
+    if (!its || far_worse * place.width_ns <= static_cast<double>(its->width_ns())) exceptions += count(*place.gathers);
+  }
+  return static_cast<double>(exceptions) >= least_share * static_cast<double>(count_explained(places));
+}
+
+/// Whether the operations of a place are about as well explained as those of most places are that the same explains.
+bool is_usual(const Explained& place, std::span<const Explained> places, double times) {
+  std::vector<double> widths_ns;
+  for (const Explained& other : places) {
+    if (other.by == place.by) widths_ns.push_back(other.width_ns);
+  }
+  return place.width_ns <= times * median(std::move(widths_ns));
+}
+
+/// Of these, what is to be believed. Where the program does operations in communicators of several kinds, places tell
+/// by themselves, and well; else those that cannot, or not what all others do, are asked together: `left`.
+std::vector<Explained> believed(std::vector<Explained> places, const Explained& left) {
+  places.push_back(left);
+  const Assumption* most = prevailing(places);
+  const bool are_several = most == nullptr || has_exceptions(places, *most);
+  std::vector<Explained> result;
+  for (const Explained& place : places) {
+    if (place.by == nullptr || !is_usual(place, places, are_several ? 2 : far_worse)) continue;
+    if (are_several ? place.gathers != left.gathers : place.by == most) result.push_back(place);
+  }
+  return result;
 }
 
 }  // namespace
 
 void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane) {
   const Families families = families_of(sets_of_lane);
-  std::vector<const SetOfLane*> kinds;
-  std::vector<Assumption> assumptions;
-  for (const auto& [kind, family] : families) {
-    kinds.push_back(&family);
-    assumptions.push_back(assumption_of(family));
-  }
-  for (Assumption& always : always_possible(lanes)) assumptions.push_back(std::move(always));
   for (const std::uint64_t symbol : symbols_of(lanes, Operation::all_gather)) {
-    std::vector<const SetOfLane*> explaining;
-    for (std::size_t k = 0; k < kinds.size(); ++k) {
-      if (explains(lanes, symbol, assumptions[k], assumptions)) explaining.push_back(kinds[k]);
+    const std::vector<Assumption> all = assumptions_of(lanes, symbol, families);
+    const std::map<std::uint64_t, Gathers> by_places = by_place(lanes, symbol);
+    std::vector<Explained> places;
+    Gathers left;
+    for (const auto& [place, gathers] : by_places) {
+      places.push_back(place == 0 ? Explained{&gathers, nullptr, 0} : explained(gathers, all, sure));
+      if (places.back().by == nullptr) add(left, gathers);
     }
-    if (explaining.size() == 1) claim_usual(lanes, symbol, *explaining.front());
+    for (const Explained& place : believed(places, explained_together(left, all, places)))
+      claim_usual(lanes, symbol, *place.gathers, *place.by);
   }
 }
 

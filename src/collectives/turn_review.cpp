@@ -49,11 +49,6 @@ MemberOperations timed(const ClaimsOfMembers& claims) {
   return operations;
 }
 
-std::size_t shared_members(const LaneSet& a, const LaneSet& b) {
-  return static_cast<std::size_t>(
-      std::count_if(a.begin(), a.end(), [&](std::size_t l) { return std::binary_search(b.begin(), b.end(), l); }));
-}
-
 /// True where two members lie at one place of the communicators that hold them, as groups of one program do, or where
 /// none are known.
 bool lie_alike(const LaneSet& set, std::size_t one, std::size_t other, const SetsOfLanes& sets_of_lane) {

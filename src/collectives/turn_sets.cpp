@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "program_places.hpp"
+
 namespace nsys_explain::collectives {
 namespace {
 
@@ -18,6 +20,29 @@ void add_nearest_neighbours(std::vector<TurnLane>& lanes) {
         lanes[l].neighbours.push_back(other);
       }
     }
+  }
+}
+
+void place_operations(std::vector<TurnLane>& lanes) {
+  struct Step {
+    TurnOperation* operation;
+    std::uint64_t symbol;
+  };
+  std::vector<std::vector<Step>> programs;
+  std::vector<std::vector<std::uint64_t>> sequences;
+  for (TurnLane& lane : lanes) {
+    std::vector<Step>& program = programs.emplace_back();
+    for (auto& [symbol, operations] : lane.operations) {
+      for (TurnOperation& operation : operations) program.push_back({&operation, symbol});
+    }
+    std::sort(program.begin(), program.end(),
+              [](const Step& a, const Step& b) { return a.operation->index < b.operation->index; });
+    std::vector<std::uint64_t>& symbols = sequences.emplace_back();
+    for (const Step& step : program) symbols.push_back(step.symbol);
+  }
+  const std::vector<std::vector<std::uint64_t>> places = program_places(sequences);
+  for (std::size_t l = 0; l < programs.size(); ++l) {
+    for (std::size_t i = 0; i < programs[l].size(); ++i) programs[l][i].operation->place = places[l][i];
   }
 }
 
@@ -47,6 +72,7 @@ std::vector<TurnLane> make_turn_lanes(std::span<const SampledOperation> operatio
     }
   }
   add_nearest_neighbours(lanes);
+  place_operations(lanes);
   return lanes;
 }
 
@@ -74,6 +100,11 @@ bool is_subset(const LaneSet& part, const LaneSet& whole) {
   return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
 }
 
+std::size_t shared_members(const LaneSet& a, const LaneSet& b) {
+  return static_cast<std::size_t>(
+      std::count_if(a.begin(), a.end(), [&](std::size_t l) { return std::binary_search(b.begin(), b.end(), l); }));
+}
+
 std::set<std::uint64_t> symbols_of(const std::vector<TurnLane>& lanes, Operation operation) {
   std::set<std::uint64_t> symbols;
   for (const TurnLane& lane : lanes) {
@@ -84,11 +115,15 @@ std::set<std::uint64_t> symbols_of(const std::vector<TurnLane>& lanes, Operation
   return symbols;
 }
 
+Kind kind_of(const LaneSet& set) {
+  return {set.size(), set[1] - set[0]};
+}
+
 Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane) {
   Families families;
   for (std::size_t l = 0; l < sets_of_lane.size(); ++l) {
     for (const LaneSet& set : sets_of_lane[l]) {
-      SetOfLane& of_lane = families[{set.size(), set[1] - set[0]}];
+      SetOfLane& of_lane = families[kind_of(set)];
       if (!of_lane.emplace(l, &set).second) of_lane[l] = nullptr;  // which of two is not known
     }
   }

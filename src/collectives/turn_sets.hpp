@@ -27,9 +27,11 @@ using LaneSet = std::vector<std::size_t>;
 struct TurnOperation {
   Nanoseconds enter_ns = 0;  ///< on the common clock
   Nanoseconds exit_ns = 0;
-  Nanoseconds transfer_ns = 0;  ///< from the entry of the last of those that leave together to their exits
-  std::int32_t index = -1;      ///< Arrival::index
+  Nanoseconds transfer_ns = 0;        ///< from the entry of the last of those that leave together to their exits
+  Nanoseconds usual_transfer_ns = 0;  ///< of those of its size; 0: not known
+  std::int32_t index = -1;            ///< Arrival::index
   Operation operation = Operation::unknown;
+  std::uint64_t place = 0;                       ///< in the program (see program_places)
   std::bitset<most_neighbours> witnesses;        ///< neighbours of the lane that leave one of the kind together with it
   std::bitset<most_neighbours> close_witnesses;  ///< of these, the closest
   const LaneSet* claimed = nullptr;
@@ -43,6 +45,9 @@ struct TurnLane {
   Nanoseconds last_exit_ns = std::numeric_limits<Nanoseconds>::min();
   std::map<std::uint64_t, std::vector<TurnOperation>> operations;  ///< by symbol; by exit
   std::vector<std::size_t> neighbours;  ///< lanes of other trace ranks whose clocks are related
+
+  /// Whether it was captured at the time.
+  bool covers(Nanoseconds exit_ns) const { return first_exit_ns <= exit_ns && exit_ns <= last_exit_ns; }
 };
 
 /// Calls visit(i, j, difference) for each of `own` with the nearest of `others`; the difference of exits is beyond
@@ -92,18 +97,22 @@ Nanoseconds largest_habit(Operation operation);
 
 bool is_subset(const LaneSet& part, const LaneSet& whole);
 
-/// Communicators of one kind, that is, of one size and distance between members: the one of each lane. What a program
-/// does in one, it does in all of a kind.
+std::size_t shared_members(const LaneSet& a, const LaneSet& b);
+
+/// Communicators of one kind are those of one size and distance between members: what a program does in one, it does in
+/// all of a kind.
+using Kind = std::pair<std::size_t, std::size_t>;  ///< size and distance
+Kind kind_of(const LaneSet& set);
+
+/// The communicator of a kind of each lane.
 using SetOfLane = std::map<std::size_t, const LaneSet*>;
-using Families = std::map<std::pair<std::size_t, std::size_t>, SetOfLane>;  ///< by size and distance
+using Families = std::map<Kind, SetOfLane>;
 
 /// Lanes that have two communicators of a kind are left out. Points to the sets.
 Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane);
 
-/// Claims the all-gathers of lanes whose communicators are known. Their members leave when they like, but not before
-/// the last one is there, and the first soon after it could: what an all-gather takes from then on is much the same
-/// every time in the right communicators, and differs by what others waited for in wrong ones. Those of a symbol go to
-/// the communicators of one kind or to none.
+/// Claims the all-gathers of lanes whose communicators are known, by the place in the program where they are done: for
+/// the kind of communicators that explains when they could be left (see gather_assumptions), or none.
 void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane);
 
 /// Looks again at what was claimed. Sets of lanes that something holds in step may be several communicators: those are
@@ -111,6 +120,11 @@ void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<L
 /// none. `slices` holds the sets that claims then point to.
 void review_claims(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane,
                    std::set<LaneSet>& slices);
+
+/// What a program does at a place, in one size, is done in communicators of one kind, whoever does it: claims that
+/// differ from nearly all others there are taken back, or all if they are at odds, and where nearly all are claimed, so
+/// is the rest.
+void agree_by_place(std::vector<TurnLane>& lanes);
 
 /// Claims the broadcasts of lanes whose communicators are known. A receiver that is there before the root waits and
 /// leaves together with it; one that comes later waits for nobody. All broadcasts of a symbol go to the communicators

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -8,67 +9,16 @@
 #include "exit_clusters.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
+#include "turn_classes.hpp"
 #include "turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
 
-/// Fewer operations than this do not tell whom they meet.
-constexpr std::size_t fewest_alike = 4;
 /// Of operations alike, those whose members' exits agree: nearly all, but for lost records and long tails.
 constexpr double least_rate = 0.85;
 /// Exits that agree by chance spread evenly; those of members crowd within this part of the tolerance.
 constexpr double crowded_part = 0.4, least_crowded = 0.55;
-
-/// Operations of one symbol and lane that take about equally long once all are there: what an export without sizes
-/// tells of the size; or what lies between such classes, as where the record of the last to enter is lost.
-struct Class {
-  std::vector<std::size_t> members;
-  bool is_of_one_size = true;
-  LaneSet met;  ///< the own lane and those that nearly all meet; empty: none
-};
-
-/// Classes by transfer time, the one of what lies between them last.
-std::vector<Class> classes_of(const std::vector<TurnOperation>& operations) {
-  constexpr double bins_per_e = 8;
-  std::map<int, std::vector<std::size_t>> bins;
-  for (std::size_t i = 0; i < operations.size(); ++i) {
-    const double transfer_ns = std::max(1.0, static_cast<double>(operations[i].transfer_ns));
-    bins[static_cast<int>(std::floor(bins_per_e * std::log(transfer_ns)))].push_back(i);
-  }
-  const auto count = [&](int bin) {
-    const auto found = bins.find(bin);
-    return found == bins.end() ? 0 : found->second.size();
-  };
-  // Stray ones belong to the fuller of their neighbours, and do not join two classes.
-  std::map<int, std::vector<std::size_t>> runs;  // by the first bin of several
-  for (const auto& [bin, members] : bins) {
-    if (members.size() == 1) continue;
-    int first = bin;
-    while (count(first - 1) > 1) --first;
-    runs[first].insert(runs[first].end(), members.begin(), members.end());
-  }
-  Class rest{{}, false, {}};
-  for (const auto& [bin, members] : bins) {
-    if (members.size() > 1) continue;
-    int near = count(bin - 1) > count(bin + 1) ? bin - 1 : bin + 1;
-    if (count(near) < 2) {
-      rest.members.push_back(members.front());
-      continue;
-    }
-    while (count(near - 1) > 1) --near;
-    runs[near].push_back(members.front());
-  }
-  std::vector<Class> classes;
-  for (auto& [bin, members] : runs) {
-    if (members.size() < fewest_alike)
-      rest.members.insert(rest.members.end(), members.begin(), members.end());
-    else
-      classes.push_back({std::move(members), true, {}});
-  }
-  if (!rest.members.empty()) classes.push_back(std::move(rest));
-  return classes;
-}
 
 /// How often operations left together most closely.
 struct Closeness {
@@ -93,20 +43,22 @@ class TurnFinder {
       for (auto& [symbol, operations] : lanes_[l].operations) {
         if (!leaves_at_once(operations.front().operation)) continue;
         find_witnesses(l, symbol, operations);
-        std::vector<Class>& classes = classes_[{l, symbol}] = classes_of(operations);
-        for (Class& alike : classes) {
-          if (alike.is_of_one_size) note_set(l, symbol, operations, alike);
+        std::vector<OperationClass>& classes = classes_[{l, symbol}] = classes_of(operations);
+        for (OperationClass& alike : classes) {
+          if (!alike.is_of_one_size) continue;
+          note_set(l, symbol, operations, alike);
+          note_parts(l, symbol, operations, alike);
         }
       }
     }
     accept_sets();
     for (const auto& [key, classes] : classes_) {
-      const auto& [l, symbol] = key;
-      for (const Class& alike : classes) claim(l, symbol, lanes_[l].operations.at(symbol), alike);
+      for (const OperationClass& alike : classes) claim_class(key.first, key.second, alike);
     }
     for (std::size_t l = 0; l < lanes_.size(); ++l) confirm(l);
     claim_gathers(lanes_, sets_of_lane_);
     review_claims(lanes_, sets_of_lane_, slices_);
+    agree_by_place(lanes_);
     claim_broadcasts(lanes_, sets_of_lane_);
   }
 
@@ -155,17 +107,32 @@ class TurnFinder {
     }
   }
 
-  bool covers(std::size_t l, Nanoseconds exit_ns) const {
-    return lanes_[l].first_exit_ns <= exit_ns && exit_ns <= lanes_[l].last_exit_ns;
+  /// The parts of a class that lie at different places of the program and do not meet the same lanes at all of them,
+  /// as far as they meet some everywhere.
+  void note_parts(std::size_t l, std::uint64_t symbol, const std::vector<TurnOperation>& operations,
+                  OperationClass& whole) {
+    std::vector<OperationClass> left = parted(lanes_, l, operations, whole);
+    while (!left.empty()) {
+      OperationClass part = std::move(left.back());
+      left.pop_back();
+      std::vector<OperationClass> smaller = parted(lanes_, l, operations, part);
+      if (!smaller.empty()) {
+        std::move(smaller.begin(), smaller.end(), std::back_inserter(left));
+        continue;
+      }
+      note_set(l, symbol, operations, part);
+      if (!part.met.empty()) whole.parts.push_back(std::move(part));
+    }
   }
 
   /// The lanes that all of these operations meet.
-  void note_set(std::size_t l, std::uint64_t symbol, const std::vector<TurnOperation>& operations, Class& alike) {
+  void note_set(std::size_t l, std::uint64_t symbol, const std::vector<TurnOperation>& operations,
+                OperationClass& alike) {
     LaneSet set{l};
     for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
       double covered = 0, met = 0, crowded = 0;
       for (const std::size_t i : alike.members) {
-        if (!covers(lanes_[l].neighbours[n], operations[i].exit_ns)) continue;
+        if (!lanes_[lanes_[l].neighbours[n]].covers(operations[i].exit_ns)) continue;
         ++covered;
         met += operations[i].witnesses.test(n) ? 1 : 0;
         crowded += operations[i].close_witnesses.test(n) ? 1 : 0;
@@ -179,6 +146,7 @@ class TurnFinder {
     if (set.size() < 2) return;
     alike.met = set;
     noted_[set].insert(l);
+    if (largest_habit(operations.front().operation) == 0) noted_without_habits_.insert(set);
     symbols_of_set_[set].insert(symbol);
   }
 
@@ -211,11 +179,53 @@ class TurnFinder {
     return kept;
   }
 
-  /// A communicator is what most of its members have noted alike.
+  /// A communicator is what most of its members have noted alike, or one of them, if it is of the kind of others and
+  /// its members are in none of those.
   void accept_sets() {
-    for (const auto& [set, by] : noted_) {
-      if (5 * by.size() < 3 * set.size() || by.size() < 2) continue;
+    std::map<Kind, std::set<std::size_t>> held;
+    const auto accept = [&](const LaneSet& set) {
       for (const std::size_t l : set) sets_of_lane_[l].push_back(set);
+      held[kind_of(set)].insert(set.begin(), set.end());
+    };
+    std::vector<const LaneSet*> left;
+    for (const auto& [set, by] : noted_) {
+      if (5 * by.size() >= 3 * set.size() && by.size() >= 2)
+        accept(set);
+      else
+        left.push_back(&set);
+    }
+    for (const LaneSet* set : left) {
+      if (!noted_without_habits_.contains(*set)) continue;
+      const auto found = held.find(kind_of(*set));
+      if (found == held.end()) continue;
+      if (std::none_of(set->begin(), set->end(), [&](std::size_t l) { return found->second.contains(l); }))
+        accept(*set);
+    }
+  }
+
+  bool is_accepted(std::size_t l, const LaneSet& set) const {
+    return std::find(sets_of_lane_[l].begin(), sets_of_lane_[l].end(), set) != sets_of_lane_[l].end();
+  }
+
+  /// Whether the program does operations of a class in several communicators, none of which is part of another.
+  bool has_crossing_parts(std::size_t l, const OperationClass& whole) const {
+    const auto cross = [&](const OperationClass& a, const OperationClass& b) {
+      return is_accepted(l, a.met) && is_accepted(l, b.met) && !is_subset(a.met, b.met) && !is_subset(b.met, a.met);
+    };
+    return std::any_of(whole.parts.begin(), whole.parts.end(), [&](const OperationClass& a) {
+      return std::any_of(whole.parts.begin(), whole.parts.end(), [&](const OperationClass& b) { return cross(a, b); });
+    });
+  }
+
+  /// What meets lanes that all of its class meet is claimed with the class; what the program does in several
+  /// communicators, or where the class as a whole meets none, by the place in the program.
+  void claim_class(std::size_t l, std::uint64_t symbol, const OperationClass& alike) {
+    std::vector<TurnOperation>& operations = lanes_[l].operations.at(symbol);
+    const bool is_of_several = has_crossing_parts(l, alike);
+    if (!is_of_several) claim(l, symbol, operations, alike);
+    if (!is_of_several && !alike.met.empty()) return;
+    for (const OperationClass& part : alike.parts) {
+      if (is_accepted(l, part.met)) claim(l, symbol, operations, part);
     }
   }
 
@@ -227,7 +237,7 @@ class TurnFinder {
     double covered = 0, met = 0;
     for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
       const std::size_t other = lanes_[l].neighbours[n];
-      if (!std::binary_search(set.begin(), set.end(), other) || !covers(other, operation.exit_ns)) continue;
+      if (!std::binary_search(set.begin(), set.end(), other) || !lanes_[other].covers(operation.exit_ns)) continue;
       ++covered;
       met += operation.witnesses.test(n) ? 1 : 0;
     }
@@ -240,7 +250,7 @@ class TurnFinder {
   /// not. Nor does one of other lanes than nearly all of the class meet: lanes that are held in step meet some of its
   /// operations, too. Where hardly any operation may be unexplained, none is claimed otherwise: what they meet is not
   /// known.
-  void claim(std::size_t l, std::uint64_t symbol, std::vector<TurnOperation>& operations, const Class& alike) {
+  void claim(std::size_t l, std::uint64_t symbol, std::vector<TurnOperation>& operations, const OperationClass& alike) {
     constexpr double least_alone = 0.02, least_explained = 0.8;
     std::vector<const LaneSet*> sets;
     for (const LaneSet& set : sets_of_lane_[l]) {
@@ -285,7 +295,7 @@ class TurnFinder {
 
   /// Whether the operations of a class that meet a set leave as closely with its members as those of one communicator
   /// do, and with no other lane more closely: lanes that are held in step leave at the same time by chance.
-  bool leaves_as_members(std::size_t l, const std::vector<TurnOperation>& operations, const Class& alike,
+  bool leaves_as_members(std::size_t l, const std::vector<TurnOperation>& operations, const OperationClass& alike,
                          const std::vector<std::vector<Meeting>>& meetings, std::size_t s, const LaneSet& set) const {
     constexpr double better = 0.1;
     Closeness members;
@@ -295,7 +305,7 @@ class TurnFinder {
       Closeness closeness;
       for (std::size_t k = 0; k < meetings.size(); ++k) {
         const TurnOperation& operation = operations[alike.members[k]];
-        if (meetings[k][s] == Meeting::yes && covers(other, operation.exit_ns))
+        if (meetings[k][s] == Meeting::yes && lanes_[other].covers(operation.exit_ns))
           closeness.add(operation.close_witnesses.test(n));
       }
       if (std::binary_search(set.begin(), set.end(), other)) {
@@ -342,8 +352,9 @@ class TurnFinder {
   }
 
   std::vector<TurnLane> lanes_;
-  std::map<std::pair<std::size_t, std::uint64_t>, std::vector<Class>> classes_;  ///< by lane and symbol
-  std::map<LaneSet, std::set<std::size_t>> noted_;
+  std::map<std::pair<std::size_t, std::uint64_t>, std::vector<OperationClass>> classes_;  ///< by lane and symbol
+  std::map<LaneSet, std::set<std::size_t>> noted_;                                        ///< by lanes
+  std::set<LaneSet> noted_without_habits_;
   std::map<LaneSet, std::set<std::uint64_t>> symbols_of_set_;
   std::vector<std::vector<LaneSet>> sets_of_lane_;
   std::set<LaneSet> slices_;  ///< communicators that look like one

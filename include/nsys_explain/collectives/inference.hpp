@@ -162,7 +162,9 @@ struct OperationKey {
 /// operation leave it at once, others at that moment only by chance; so of operations alike (of one symbol and about
 /// one transfer time, which stands for the size) those that nearly all leave together with the same lanes show a
 /// communicator, if its members all see the same. An operation then is of the communicator whose members leave with it,
-/// and of none if those of two do that are at odds: no key then. Broadcasts by whom their receivers wait for. Keys from
+/// and of none if those of two do that are at odds: no key then. Where operations alike are of several communicators,
+/// their place in the program, which all trace ranks run, tells those apart, and what is claimed at a place must agree.
+/// All-gathers and broadcasts by whom members and receivers wait for. Keys from
 /// `first_key` on; sorted by (trace rank, index). `operations`: of lanes that take turns. A pure function of their set.
 std::vector<OperationKey> share_out_turns(std::span<const SampledOperation> operations, const RoughClocks& clocks,
                                           std::uint64_t first_key);

@@ -1,0 +1,191 @@
+#include "gather_assumptions.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "robust.hpp"
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// Members leave an all-gather up to this late, each by a habit of its own.
+constexpr Nanoseconds reach_ns = 200'000;
+
+/// Of each operation of a symbol on a lane: when the lanes of a set entered and left it, if it is theirs.
+std::vector<Met> meetings(const std::vector<TurnLane>& lanes, std::size_t l, const LaneSet& set, std::uint64_t symbol) {
+  const std::vector<TurnOperation>& own = lanes[l].operations.at(symbol);
+  std::vector<Met> met(own.size());
+  for (std::size_t i = 0; i < met.size(); ++i) met[i].add(own[i]);
+  for (const std::size_t member : set) {
+    for (std::size_t i = 0; i < own.size(); ++i) met[i].captured += lanes[member].covers(own[i].exit_ns) ? 1 : 0;
+    const auto other = lanes[member].operations.find(symbol);
+    if (member == l || other == lanes[member].operations.end()) continue;
+    for_each_nearest(own, other->second, 0, [&](std::size_t i, std::size_t j, Nanoseconds difference_ns) {
+      if (std::abs(difference_ns) <= reach_ns) met[i].add(other->second[j]);
+    });
+  }
+  return met;
+}
+
+constexpr std::size_t fewest_told = 5;
+
+/// Twice the log of how much better one assumption explains when its members could leave than another one: those who
+/// leave are the same, so that what differs is whom they waited for, as each member sees it; on average of the members,
+/// which tell of the same operations. Nothing where few are known for both.
+std::optional<double> evidence(const Gathers& gathers, const Assumption& assumed, const Assumption& other) {
+  constexpr double least_deviation_ns = 300;
+  std::vector<double> own, its;  // from the entry of the last to the exit of the first
+  std::size_t members = 1;
+  for (const auto& [l, operations] : gathers) {
+    const auto set = assumed.sets.find(l);
+    if (set == assumed.sets.end() || !other.sets.contains(l)) continue;
+    members = std::max(members, set->second.size());
+    for (const std::size_t i : operations) {
+      if (!assumed.is_complete(l, i) || !other.is_complete(l, i)) continue;
+      const Nanoseconds first_exit_ns = assumed.met.at(l)[i].first_exit_ns;
+      own.push_back(static_cast<double>(first_exit_ns - assumed.met.at(l)[i].last_enter_ns));
+      its.push_back(static_cast<double>(first_exit_ns - other.met.at(l)[i].last_enter_ns));
+    }
+  }
+  if (own.size() < fewest_told * members) return std::nullopt;
+  own = centred(std::move(own));
+  its = centred(std::move(its));
+  const double deviation = std::min(deviation_of(own, least_deviation_ns), deviation_of(its, least_deviation_ns));
+  return (misfit(its, deviation) - misfit(own, deviation)) / static_cast<double>(members);
+}
+
+/// Whether the communicators of one assumption are parts of those of another one.
+bool are_parts(const Assumption& parts, const Assumption& wholes) {
+  return std::all_of(parts.sets.begin(), parts.sets.end(), [&](const auto& of_lane) {
+    const auto whole = wholes.sets.find(of_lane.first);
+    return whole == wholes.sets.end() || is_subset(of_lane.second, whole->second);
+  });
+}
+
+/// Whether half of the lanes have a communicator of the kind, or more: what a program does at a place, all do in
+/// theirs.
+bool is_held_by_many(const Gathers& gathers, const Assumption& assumed) {
+  const auto holding = std::count_if(gathers.begin(), gathers.end(),
+                                     [&](const auto& of_lane) { return assumed.sets.contains(of_lane.first); });
+  return 2 * static_cast<std::size_t>(holding) >= gathers.size();
+}
+
+struct Candidate {
+  const Assumption* assumed = nullptr;
+  double width_ns = 0;  ///< of what operations take then
+
+  /// Whether the other one leaves so many times less unexplained. More members leave less apart: that communicators are
+  /// parts of others is not ruled out so.
+  bool is_worse_than(const Candidate& other, double times) const {
+    return width_ns > times * other.width_ns && (assumed->kind == nullptr || !are_parts(*assumed, *other.assumed));
+  }
+};
+
+/// Assumptions but for those that explain far worse than another one when their members could leave.
+std::vector<Candidate> possible(const Gathers& gathers, const std::vector<Assumption>& all) {
+  std::vector<Candidate> candidates;
+  for (const Assumption& assumed : all) {
+    if (!is_held_by_many(gathers, assumed)) continue;
+    if (const std::optional<Range> range = transfers(gathers, assumed))
+      candidates.push_back({&assumed, static_cast<double>(range->width_ns())});
+  }
+  std::vector<Candidate> result;
+  for (const Candidate& candidate : candidates) {
+    const bool is_ruled_out = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& other) {
+      return candidate.is_worse_than(other, far_worse);
+    });
+    if (!is_ruled_out) result.push_back(candidate);
+  }
+  return result;
+}
+
+/// By how much one assumption explains better than another one, as both see it: where each explains its own exits
+/// better, little tells.
+double margin(const Gathers& gathers, const Assumption& assumed, const Assumption& other) {
+  constexpr double times = 3;
+  const double own = evidence(gathers, assumed, other).value_or(0), its = evidence(gathers, other, assumed).value_or(0);
+  return own - (its > 0 ? times : 1) * its;
+}
+
+/// Whether there are too few operations to tell whether communicators of a known kind did them.
+bool cannot_judge(const Gathers& gathers, const Assumption& assumed) {
+  std::size_t operations = 0;
+  for (const auto& [l, of_lane] : gathers) {
+    if (!assumed.is_first(l, gathers)) continue;
+    operations += static_cast<std::size_t>(
+        std::count_if(of_lane.begin(), of_lane.end(), [&, l = l](std::size_t i) { return assumed.is_captured(l, i); }));
+  }
+  return assumed.kind != nullptr && operations < fewest_told;
+}
+
+}  // namespace
+
+bool Assumption::is_first(std::size_t l, const Gathers& asked) const {
+  const auto found = sets.find(l);
+  if (found == sets.end()) return false;
+  const LaneSet& set = found->second;
+  return *std::find_if(set.begin(), set.end(), [&](std::size_t member) { return asked.contains(member); }) == l;
+}
+
+std::vector<Assumption> assumptions_of(const std::vector<TurnLane>& lanes, std::uint64_t symbol,
+                                       const Families& families) {
+  std::vector<Assumption> result;
+  for (const auto& [kind, family] : families) {
+    Assumption& of_kind = result.emplace_back();
+    of_kind.kind = &family;
+    for (const auto& [l, set] : family) of_kind.sets[l] = *set;
+  }
+  Assumption nobody, all;
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    nobody.sets[l] = {l};
+    LaneSet& everybody = all.sets[l] = lanes[l].neighbours;
+    everybody.push_back(l);
+    std::sort(everybody.begin(), everybody.end());
+  }
+  for (Assumption* always : {&nobody, &all}) {
+    const bool is_known = std::any_of(result.begin(), result.end(),
+                                      [&](const Assumption& assumed) { return assumed.sets == always->sets; });
+    if (!is_known) result.push_back(std::move(*always));
+  }
+  for (Assumption& assumed : result) {
+    for (const auto& [l, set] : assumed.sets) {
+      if (lanes[l].operations.contains(symbol)) assumed.met[l] = meetings(lanes, l, set, symbol);
+    }
+  }
+  return result;
+}
+
+std::optional<Range> transfers(const Gathers& gathers, const Assumption& assumed) {
+  std::vector<Nanoseconds> times;
+  for (const auto& [l, operations] : gathers) {
+    if (!assumed.is_first(l, gathers)) continue;
+    for (const std::size_t i : operations) {
+      const Met& met = assumed.met.at(l)[i];
+      if (assumed.is_complete(l, i)) times.push_back(met.first_exit_ns - met.last_enter_ns);
+    }
+  }
+  if (times.size() < fewest_told) return std::nullopt;
+  std::sort(times.begin(), times.end());
+  return Range{times[times.size() / 5], times[times.size() * 4 / 5]};
+}
+
+const Assumption* explaining(const Gathers& gathers, const std::vector<Assumption>& all, double least_evidence) {
+  if (std::any_of(all.begin(), all.end(), [&](const Assumption& assumed) {
+        return is_held_by_many(gathers, assumed) && cannot_judge(gathers, assumed);
+      }))
+    return nullptr;
+  constexpr double hardly = 1.1;
+  const std::vector<Candidate> candidates = possible(gathers, all);
+  const auto explains = [&](const Candidate& candidate) {
+    return std::all_of(candidates.begin(), candidates.end(), [&](const Candidate& other) {
+      if (other.assumed == candidate.assumed) return true;
+      return !candidate.is_worse_than(other, hardly) &&
+             margin(gathers, *candidate.assumed, *other.assumed) > least_evidence;
+    });
+  };
+  const auto best = std::find_if(candidates.begin(), candidates.end(), explains);
+  return best == candidates.end() || best->assumed->kind == nullptr ? nullptr : best->assumed;
+}
+
+}  // namespace nsys_explain::collectives

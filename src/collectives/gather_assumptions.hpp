@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "turn_sets.hpp"
+
+/// Whose all-gathers those of a lane are. Members leave when they like, but not before the last one is there, and the
+/// first soon after it could: what an all-gather takes from then on is much the same every time in the right
+/// communicators, and differs by what others waited for in wrong ones.
+namespace nsys_explain::collectives {
+
+/// What lanes of a set did when one of them did an operation.
+struct Met {
+  Nanoseconds last_enter_ns = std::numeric_limits<Nanoseconds>::min();
+  Nanoseconds first_exit_ns = std::numeric_limits<Nanoseconds>::max();
+  std::size_t members = 0;
+  std::size_t captured = 0;  ///< lanes of the set
+
+  void add(const TurnOperation& operation) {
+    last_enter_ns = std::max(last_enter_ns, operation.enter_ns);
+    first_exit_ns = std::min(first_exit_ns, operation.exit_ns);
+    ++members;
+  }
+};
+
+/// Operations of a symbol, of each lane: positions in its operations, ascending.
+using Gathers = std::map<std::size_t, std::vector<std::size_t>>;
+
+/// An assumption about a symbol: that its operations are of these communicators.
+struct Assumption {
+  const SetOfLane* kind = nullptr;              ///< nullptr: not of communicators that are known
+  std::map<std::size_t, LaneSet> sets;          ///< by lane
+  std::map<std::size_t, std::vector<Met>> met;  ///< of each lane's operations
+
+  bool is_complete(std::size_t l, std::size_t i) const { return met.at(l)[i].members == sets.at(l).size(); }
+  bool is_captured(std::size_t l, std::size_t i) const { return met.at(l)[i].captured == sets.at(l).size(); }
+
+  /// Whether this is the first of the members that are asked: to count each operation once.
+  bool is_first(std::size_t l, const Gathers& asked) const;
+};
+
+/// What communicators of each kind would have done in the operations of a symbol, and, besides, if nobody waited for
+/// anybody, or all for all. Points into `families`.
+std::vector<Assumption> assumptions_of(const std::vector<TurnLane>& lanes, std::uint64_t symbol,
+                                       const Families& families);
+
+struct Range {
+  Nanoseconds first_ns = 0, last_ns = 0;
+  Nanoseconds width_ns() const { return last_ns - first_ns; }
+};
+
+/// What operations take from the entry of the last member to the exit of the first: the middle three in five. Nothing
+/// where they are few.
+std::optional<Range> transfers(const Gathers& gathers, const Assumption& assumed);
+
+/// An explanation that leaves so many times more unexplained than another is wrong.
+inline constexpr double far_worse = 3;
+
+/// The one that explains these better than every other one that is possible by so much evidence (twice the log of the
+/// likelihood ratio), if it is of a kind that is known; nullptr: none.
+const Assumption* explaining(const Gathers& gathers, const std::vector<Assumption>& all, double least_evidence);
+
+}  // namespace nsys_explain::collectives

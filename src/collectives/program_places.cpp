@@ -1,0 +1,125 @@
+#include "program_places.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <unordered_map>
+
+namespace nsys_explain::collectives {
+namespace {
+
+/// How many operations before and after one make its place: more tell places apart that look alike, and more are lost.
+constexpr std::size_t reach = 8;
+
+/// Of what lies between two positions; never 0.
+std::uint64_t hash_of(const std::vector<std::uint64_t>& symbols, std::size_t first, std::size_t end) {
+  std::uint64_t hash = 1;
+  for (std::size_t i = first; i < end; ++i) {
+    hash = (hash ^ symbols[i]) * 0x9e3779b97f4a7c15ULL;
+    hash ^= hash >> 29U;
+  }
+  return hash | 1U;
+}
+
+/// Around which places some operations were seen.
+class Places {
+ public:
+  void add(std::uint64_t place) {
+    ++total_;
+    std::size_t& times = times_[place];
+    if (++times > most_) {
+      most_ = times;
+      usual_ = place;
+    }
+  }
+
+  /// False for what is left of a place where a record was lost.
+  bool is_whole(std::uint64_t place) const {
+    constexpr std::size_t one_in = 10;
+    const std::size_t times = times_.at(place);
+    return times >= fewest && one_in * times >= most_;
+  }
+
+  std::size_t most() const { return most_; }
+
+  /// Where nearly all of them lie, but for lost records; 0: at several, or too few to tell.
+  std::uint64_t usual() const {
+    constexpr double least_share = 0.8;
+    return most_ >= fewest && static_cast<double>(most_) >= least_share * static_cast<double>(total_) ? usual_ : 0;
+  }
+
+ private:
+  static constexpr std::size_t fewest = 4;
+
+  std::unordered_map<std::uint64_t, std::size_t> times_;
+  std::size_t total_ = 0, most_ = 0;
+  std::uint64_t usual_ = 0;
+};
+
+/// What lies around operations, by those before or after them.
+using PlacesAround = std::unordered_map<std::uint64_t, Places>;
+
+/// An operation and what is around it; 0: not all was recorded, or all is of its own kind, which tells nothing.
+struct Surroundings {
+  std::uint64_t place = 0, before = 0, after = 0;
+
+  Surroundings(const std::vector<std::uint64_t>& symbols, std::size_t i) {
+    const std::size_t first = i < reach ? 0 : i - reach, end = std::min(symbols.size(), i + reach + 1);
+    const auto is_own = [&](std::uint64_t symbol) { return symbol == symbols[i]; };
+    if (std::all_of(symbols.begin() + static_cast<std::ptrdiff_t>(first),
+                    symbols.begin() + static_cast<std::ptrdiff_t>(end), is_own))
+      return;
+    if (i >= reach) before = hash_of(symbols, i - reach, i + 1);
+    if (i + reach < symbols.size()) after = hash_of(symbols, i, i + reach + 1);
+    if (before != 0 && after != 0) place = hash_of(symbols, i - reach, i + reach + 1);
+  }
+};
+
+const Places* find(const PlacesAround& places, std::uint64_t context) {
+  const auto found = places.find(context);
+  return found == places.end() ? nullptr : &found->second;
+}
+
+/// What was seen far more often was recorded whole. If both were, what was lost is one of two alike: which, is not
+/// known.
+std::uint64_t usual_place(const Places* before, const Places* after) {
+  constexpr std::size_t far_more = 4;
+  if (before == nullptr || after == nullptr) {
+    const Places* known = before == nullptr ? after : before;
+    return known == nullptr ? 0 : known->usual();
+  }
+  if (before->most() > far_more * after->most()) return before->usual();
+  if (after->most() > far_more * before->most()) return after->usual();
+  return before->usual() == after->usual() ? before->usual() : 0;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint64_t>> program_places(std::span<const std::vector<std::uint64_t>> sequences) {
+  PlacesAround by_before, by_after;
+  for (const std::vector<std::uint64_t>& symbols : sequences) {
+    for (std::size_t i = reach; i + reach < symbols.size(); ++i) {
+      const Surroundings around(symbols, i);
+      if (around.place == 0) continue;
+      by_before[around.before].add(around.place);
+      by_after[around.after].add(around.place);
+    }
+  }
+  std::vector<std::vector<std::uint64_t>> places;
+  for (const std::vector<std::uint64_t>& symbols : sequences) {
+    std::vector<std::uint64_t>& of_one = places.emplace_back(symbols.size(), 0);
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+      const Surroundings around(symbols, i);
+      const Places* before = find(by_before, around.before);
+      const Places* after = find(by_after, around.after);
+      if (around.place != 0 && before->is_whole(around.place) && after->is_whole(around.place)) {
+        of_one[i] = around.place;
+        continue;
+      }
+      of_one[i] = usual_place(before, after);
+    }
+  }
+  return places;
+}
+
+}  // namespace nsys_explain::collectives

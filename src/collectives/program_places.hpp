@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// Where operations lie in the program that all trace ranks run. It repeats itself: in steps, layers, micro-batches.
+/// What it does at a place is done in communicators of one kind, whoever does it.
+namespace nsys_explain::collectives {
+
+/// Of each operation of these sequences of symbols, its place. Operations with the same symbols around them have the
+/// same place; where a neighbour was lost or lies outside of the capture, what comes before or what follows tells, if
+/// it was seen around one place only. 0: not known.
+std::vector<std::vector<std::uint64_t>> program_places(std::span<const std::vector<std::uint64_t>> sequences);
+
+}  // namespace nsys_explain::collectives

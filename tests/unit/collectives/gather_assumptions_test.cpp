@@ -1,0 +1,95 @@
+#include "collectives/gather_assumptions.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace nsys_explain::collectives {
+namespace {
+
+constexpr std::uint64_t symbol = 1;
+constexpr Nanoseconds transfer_ns = 50'000;
+
+/// Tensor pairs {0, 1} and {2, 3}, data pairs {0, 2} and {1, 3}.
+std::vector<std::vector<LaneSet>> sets_of_lanes() {
+  const LaneSet tensor[] = {{0, 1}, {2, 3}}, data[] = {{0, 2}, {1, 3}};
+  return {{tensor[0], data[0]}, {tensor[0], data[1]}, {tensor[1], data[0]}, {tensor[1], data[1]}};
+}
+
+/// All-gathers of the data pairs. Lanes enter within `apart_ns`, those of tensor pairs within a `pair_apart_ns`;
+/// members leave when they like, some microseconds after they could.
+std::vector<TurnLane> gathers_of_data_pairs(unsigned seed, Nanoseconds apart_ns, Nanoseconds pair_apart_ns) {
+  std::mt19937 random(seed);
+  const auto below = [&](Nanoseconds end) { return static_cast<Nanoseconds>(random() % static_cast<unsigned>(end)); };
+  std::vector<TurnLane> lanes(4);
+  for (std::size_t l = 0; l < 4; ++l) {
+    lanes[l].trace_rank = static_cast<std::int32_t>(l);
+    for (std::size_t other = 0; other < 4; ++other) {
+      if (other != l) lanes[l].neighbours.push_back(other);
+    }
+  }
+  for (Nanoseconds i = 0; i < 60; ++i) {
+    Nanoseconds enters[4];
+    for (std::size_t pair = 0; pair < 2; ++pair) {
+      const Nanoseconds enter_ns = 1'000'000 * i + below(apart_ns);
+      for (std::size_t l : {2 * pair, 2 * pair + 1}) enters[l] = enter_ns + below(pair_apart_ns);
+    }
+    for (std::size_t l = 0; l < 4; ++l) {
+      TurnOperation& operation = lanes[l].operations[symbol].emplace_back();
+      operation.operation = Operation::all_gather;
+      operation.enter_ns = enters[l];
+      operation.exit_ns = std::max(enters[l], enters[(l + 2) % 4]) + transfer_ns + below(5'000);
+    }
+  }
+  for (TurnLane& lane : lanes) {
+    lane.first_exit_ns = 0;
+    lane.last_exit_ns = 100'000'000;
+  }
+  return lanes;
+}
+
+/// Who explains the gathers of all lanes; nothing: nobody.
+LaneSet explained_for_lane_0(const std::vector<TurnLane>& lanes) {
+  const auto sets = sets_of_lanes();
+  const Families families = families_of(sets);
+  Gathers gathers;
+  for (std::size_t l = 0; l < 4; ++l) {
+    for (std::size_t i = 0; i < lanes[l].operations.at(symbol).size(); ++i) gathers[l].push_back(i);
+  }
+  const std::vector<Assumption> all = assumptions_of(lanes, symbol, families);
+  const Assumption* found = explaining(gathers, all, 20);
+  return found == nullptr ? LaneSet{} : *found->kind->at(0);
+}
+
+TEST(GatherAssumptions, WhomMembersWaitForTells) {
+  for (unsigned seed = 0; seed < 40; ++seed)
+    EXPECT_EQ(explained_for_lane_0(gathers_of_data_pairs(seed, 30'000, 30'000)), (LaneSet{0, 2})) << seed;
+}
+
+TEST(GatherAssumptions, WhereMembersAreInStepNothingIsExplained) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    EXPECT_EQ(explained_for_lane_0(gathers_of_data_pairs(seed, 300, 300)), LaneSet{}) << seed;
+    // Who waits for one of a tensor pair waits for both: the data pair, or all.
+    EXPECT_EQ(explained_for_lane_0(gathers_of_data_pairs(seed, 30'000, 300)), LaneSet{}) << seed;
+  }
+}
+
+TEST(GatherAssumptions, FewOperationsTellNothing) {
+  std::vector<TurnLane> lanes = gathers_of_data_pairs(1, 30'000, 30'000);
+  for (TurnLane& lane : lanes) lane.operations.at(symbol).resize(2);
+  EXPECT_EQ(explained_for_lane_0(lanes), LaneSet{});
+}
+
+TEST(GatherAssumptions, WhoWasNotCapturedCannotBeJudged) {
+  // Lanes 2 and 3 were captured during the first two only: whether data pairs did the others is not known.
+  std::vector<TurnLane> lanes = gathers_of_data_pairs(1, 30'000, 30'000);
+  for (const std::size_t l : {2, 3}) {
+    lanes[l].operations.at(symbol).resize(2);
+    lanes[l].last_exit_ns = 1'500'000;
+  }
+  EXPECT_EQ(explained_for_lane_0(lanes), LaneSet{});
+}
+
+}  // namespace
+}  // namespace nsys_explain::collectives
