@@ -4,7 +4,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
