@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "hash_mix.hpp"
+
 namespace nsys_explain::collectives {
 namespace {
 
 /// How many operations that follow are looked at: as many of these as are known. Short contexts look alike at different
 /// places of a step, above all where a record is lost: they tell nothing where a longer one was never seen.
 constexpr std::array<std::size_t, 3> context_lengths = {12, 8, 5};
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
-  return hash ^ (hash >> 29U);
-}
 
 /// Of the first so many deeds.
 std::uint64_t context(const std::vector<std::uint64_t>& following, std::size_t length) {

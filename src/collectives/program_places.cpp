@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <unordered_map>
+
+#include "hash_mix.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -14,10 +15,7 @@ constexpr std::size_t reach = 8;
 /// Of what lies between two positions; never 0.
 std::uint64_t hash_of(const std::vector<std::uint64_t>& symbols, std::size_t first, std::size_t end) {
   std::uint64_t hash = 1;
-  for (std::size_t i = first; i < end; ++i) {
-    hash = (hash ^ symbols[i]) * 0x9e3779b97f4a7c15ULL;
-    hash ^= hash >> 29U;
-  }
+  for (std::size_t i = first; i < end; ++i) hash = mix(hash, symbols[i]);
   return hash | 1U;
 }
 
