@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "finding_sizes.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -64,20 +67,83 @@ bool is_told_as_straggler(const JobReport& report, std::int32_t trace_rank) {
   });
 }
 
-void add_slow_gpus(const JobReport& report, std::vector<Finding>& findings) {
+/// Slow GPUs that no straggler tells, by host.
+std::map<std::string, std::vector<const GpuSpeed*>> untold_slow_gpus(const JobReport& report) {
+  std::map<std::int32_t, const std::string*> host_of_rank;
+  for (const TraceRankIdentity& identity : report.trace_ranks) host_of_rank[identity.trace_rank] = &identity.host;
+  std::map<std::string, std::vector<const GpuSpeed*>> slow;
   for (const GpuSpeed& speed : report.activity.gpu_speeds) {
     if (!speed.slow || is_told_as_straggler(report, speed.trace_rank)) continue;
-    findings.push_back(
-        {"slow-gpu",
-         speed.ratio >= 1.1 ? FindingSeverity::high : FindingSeverity::medium,
-         fmt::format("the GPU of trace rank {} takes {:.1f}% longer than its peers for the same kernels",
-                     speed.trace_rank, 100 * (speed.ratio - 1)),
-         {fmt::format("median over {} compute kernels of equal name, grid and block, weighted by time; p-value {}",
-                      speed.kernels, speed.p_value < 1e-16 ? "below 1e-16" : fmt::format("{:.1e}", speed.p_value)),
-          fmt::format("rows: gpu_speed and kernel_peers where trace_rank = {}", speed.trace_rank)},
-         "compare clocks, temperature, power and ECC errors with its peers (nvidia-smi -q -d "
-         "CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC); check that no other process uses it; if it stays slow, drain it"});
+    slow[*host_of_rank.at(speed.trace_rank)].push_back(&speed);
   }
+  return slow;
+}
+
+/// All GPUs of one host of several, alike: the largest surplus is at most twice the smallest.
+bool are_one_slow_node(const JobReport& report, const std::string& host, std::span<const GpuSpeed* const> slow) {
+  std::size_t on_host = 0;
+  for (const TraceRankIdentity& identity : report.trace_ranks) on_host += identity.host == host ? 1 : 0;
+  if (slow.size() < 2 || slow.size() != on_host || on_host == report.trace_ranks.size()) return false;
+  const auto [least, most] = std::minmax_element(
+      slow.begin(), slow.end(), [](const GpuSpeed* a, const GpuSpeed* b) { return a->ratio < b->ratio; });
+  return (*most)->ratio - 1 <= 2 * ((*least)->ratio - 1);
+}
+
+std::string p_value_text(double p_value) {
+  return p_value < 1e-16 ? "below 1e-16" : fmt::format("{:.1e}", p_value);
+}
+
+FindingSeverity severity_of_slowness(double ratio) {
+  return ratio >= 1.1 ? FindingSeverity::high : FindingSeverity::medium;
+}
+
+Finding describe_slow_node(const std::string& host, std::span<const GpuSpeed* const> slow) {
+  std::vector<std::int32_t> ranks;
+  std::vector<double> ratios;
+  double p_value = 0;
+  for (const GpuSpeed* speed : slow) {
+    ranks.push_back(speed->trace_rank);
+    ratios.push_back(speed->ratio);
+    p_value = std::max(p_value, speed->p_value);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  const double middle = lower_median(ratios);
+  return {"slow-gpu",
+          severity_of_slowness(middle),
+          fmt::format("the {} GPUs of node '{}' (trace ranks {}) take {:.1f}% longer than their peers for the same "
+                      "kernels",
+                      slow.size(), host, rank_list(ranks), 100 * (middle - 1)),
+          {fmt::format("all of its GPUs, by {:.1f} to {:.1f}%: medians over compute kernels of equal name, grid and "
+                       "block, weighted by time; largest p-value {}",
+                       100 * (ratios.front() - 1), 100 * (ratios.back() - 1), p_value_text(p_value)),
+           fmt::format("rows: gpu_speed and kernel_peers where trace_rank is one of {}", rank_list(ranks))},
+          "what its GPUs share comes first: power supply and cooling of the node, power limit and clocks that were set "
+          "on it (nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE); if it stays slow, drain it"};
+}
+
+Finding describe_slow_gpu(const GpuSpeed& speed) {
+  return {"slow-gpu",
+          severity_of_slowness(speed.ratio),
+          fmt::format("the GPU of trace rank {} takes {:.1f}% longer than its peers for the same kernels",
+                      speed.trace_rank, 100 * (speed.ratio - 1)),
+          {fmt::format("median over {} compute kernels of equal name, grid and block, weighted by time; p-value {}",
+                       speed.kernels, p_value_text(speed.p_value)),
+           fmt::format("rows: gpu_speed and kernel_peers where trace_rank = {}", speed.trace_rank)},
+          "compare clocks, temperature, power and ECC errors with its peers (nvidia-smi -q -d "
+          "CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC); check that no other process uses it; if it stays slow, drain it"};
+}
+
+void add_slow_gpus(const JobReport& report, std::vector<Finding>& findings) {
+  const auto untold = untold_slow_gpus(report);
+  std::map<std::int32_t, Finding> by_rank;  // its first
+  for (const auto& [host, slow] : untold) {
+    if (are_one_slow_node(report, host, slow)) {
+      by_rank[slow.front()->trace_rank] = describe_slow_node(host, slow);
+    } else {
+      for (const GpuSpeed* speed : slow) by_rank[speed->trace_rank] = describe_slow_gpu(*speed);
+    }
+  }
+  for (auto& [trace_rank, finding] : by_rank) findings.push_back(std::move(finding));
 }
 
 /// Idle time by its causes, then what of it no such finding has told.

@@ -11,7 +11,8 @@ namespace nsys_explain::analysis {
 ///
 /// | id | told where |
 /// |---|---|
-/// | slow-gpu | a trace rank is significantly slower at its peers' kernels (gpu_speed), and not named as late for it |
+/// | slow-gpu | a trace rank is significantly slower at its peers' kernels (gpu_speed), and not named as late for it;
+/// | | one finding for all GPUs of a node that are so alike |
 /// | launch-starved | GPUs idle because the host launched late: 5% of the window or more |
 /// | dependency-stalled | the same, waiting for another stream |
 /// | gpu-idle | GPUs idle for reasons that these two do not tell: 5% of the window or more |

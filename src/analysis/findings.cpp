@@ -1,8 +1,14 @@
 #include "nsys_explain/analysis/findings.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "activity_findings.hpp"
 #include "attribution_findings.hpp"
@@ -59,6 +65,39 @@ void add_budget_findings(const JobReport& report, const JobTotals& totals, std::
   }
 }
 
+/// "12 of node000, node002 and 1 more host".
+std::string describe_group(std::span<const SessionClock* const> sessions) {
+  constexpr std::size_t named_hosts = 4;
+  std::set<std::string> hosts;
+  for (const SessionClock* session : sessions) hosts.insert(session->host);
+  const std::vector<std::string> named(
+      hosts.begin(), std::next(hosts.begin(), static_cast<std::ptrdiff_t>(std::min(hosts.size(), named_hosts))));
+  std::string text = fmt::format("{} of {}", sessions.size(), fmt::join(named, ", "));
+  if (named.size() < hosts.size()) text += fmt::format(" and {} more hosts", hosts.size() - named.size());
+  return text;
+}
+
+void add_unrelated_clocks(std::span<const SessionClock> sessions, std::vector<Finding>& findings) {
+  constexpr std::size_t told_groups = 4;
+  std::map<std::int32_t, std::vector<const SessionClock*>> by_component;
+  for (const SessionClock& session : sessions) by_component[session.component].push_back(&session);
+  if (by_component.size() < 2) return;
+  std::vector<std::vector<const SessionClock*>> groups;
+  for (auto& [component, members] : by_component) groups.push_back(std::move(members));
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::vector<std::string> told;
+  for (std::size_t g = 0; g < std::min(groups.size(), told_groups); ++g) told.push_back(describe_group(groups[g]));
+  findings.push_back(
+      {"clocks-unrelated",
+       FindingSeverity::medium,
+       "some sessions' clocks cannot be related: no lateness is claimed between them",
+       {fmt::format("{} groups of sessions: {}{}", groups.size(), fmt::join(told, "; "),
+                    groups.size() > told_groups ? "; ..." : ""),
+        "neither a shared host clock nor matched collectives tie them together: who is late for those of another group "
+        "is not seen"},
+       "capture the same collectives on all ranks; on several nodes nsys 2026.4 offers --enable vclock"});
+}
+
 void add_quality_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
   const bool communicates = totals.communication > 0 || totals.opaque > 0;
   if (report.instances == 0 && report.trace_ranks.size() > 1 && !communicates) {
@@ -102,16 +141,7 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
          "or "
          "later records communicators)"});
   }
-  const bool unrelated = std::any_of(report.clock.sessions.begin(), report.clock.sessions.end(),
-                                     [](const SessionClock& session) { return !session.uncertainty_ns; });
-  if (unrelated && report.clock.sessions.size() > 1) {
-    findings.push_back(
-        {"clocks-unrelated",
-         FindingSeverity::medium,
-         "some sessions' clocks cannot be related: no lateness is claimed between them",
-         {"neither a shared host clock nor matched collectives tie them together"},
-         "capture the same collectives on all ranks; on several nodes nsys 2026.4 offers --enable vclock"});
-  }
+  add_unrelated_clocks(report.clock.sessions, findings);
 }
 
 }  // namespace

@@ -211,5 +211,60 @@ TEST(ActivityFindings, SlowGpu) {
   EXPECT_FALSE(has_slow_gpu());
 }
 
+/// Trace ranks 0 to 5, two to a node.
+JobReport three_nodes() {
+  JobReport report;
+  for (std::int32_t r = 0; r < 6; ++r) {
+    report.ranks.emplace_back().trace_rank = r;
+    TraceRankIdentity& identity = report.trace_ranks.emplace_back();
+    identity.trace_rank = r;
+    identity.host = "node" + std::to_string(r / 2);
+  }
+  return report;
+}
+
+std::vector<std::string> titles_of(const char* id, const JobReport& report) {
+  std::vector<std::string> titles;
+  for (const Finding& finding : find_problems(report))
+    if (finding.id == id) titles.push_back(finding.title);
+  return titles;
+}
+
+TEST(ActivityFindings, SlowGpusOfOneNodeAreOneFinding) {
+  using ::testing::HasSubstr;
+  const auto slow = [](std::int32_t r, double ratio) { return GpuSpeed{r, 5, ratio, 1e-9, true}; };
+  JobReport report = three_nodes();
+  report.activity.gpu_speeds = {slow(2, 1.24), slow(3, 1.26)};
+  EXPECT_THAT(titles_of("slow-gpu", report),
+              ElementsAre("the 2 GPUs of node 'node1' (trace ranks 2, 3) take 24.0% longer than their peers for the "
+                          "same kernels"));
+  report.activity.gpu_speeds = {slow(2, 1.24), slow(4, 1.26)};
+  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("trace rank 2 "), HasSubstr("trace rank 4 ")))
+      << "two nodes with a sound GPU each";
+  report.activity.gpu_speeds = {slow(2, 1.11), slow(3, 1.26)};
+  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("trace rank 2 "), HasSubstr("trace rank 3 ")))
+      << "not alike: one trouble does not explain both";
+  for (TraceRankIdentity& identity : report.trace_ranks) identity.host = "node1";
+  report.activity.gpu_speeds = {slow(2, 1.24), slow(3, 1.26)};
+  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("trace rank 2 "), HasSubstr("trace rank 3 ")))
+      << "the node has others, too";
+}
+
+TEST(ClockFindings, GroupsOfSessionsThatNothingRelatesAreTold) {
+  JobReport report = three_nodes();
+  for (std::int32_t s = 0; s < 6; ++s) {
+    SessionClock& clock = report.clock.sessions.emplace_back();
+    clock.host = "node" + std::to_string(s / 2);
+    clock.uncertainty_ns = 100;
+  }
+  EXPECT_THAT(titles_of("clocks-unrelated", report), ElementsAre());
+  for (const std::size_t s : {2, 3}) report.clock.sessions[s].component = 1;  // related to each other
+  const std::vector<Finding> findings = find_problems(report);
+  const auto told = std::find_if(findings.begin(), findings.end(),
+                                 [](const Finding& finding) { return finding.id == "clocks-unrelated"; });
+  ASSERT_NE(told, findings.end());
+  EXPECT_EQ(told->evidence[0], "2 groups of sessions: 4 of node0, node2; 2 of node1");
+}
+
 }  // namespace
 }  // namespace nsys_explain::analysis
