@@ -22,7 +22,7 @@ class LocalSearch {
 
   Shift find() const {
     const Shift near = find_near(0);
-    if (near.verdict == Verdict::decided || sample_.size() < first_sample) return near;
+    if (near.verdict == Verdict::decided) return near;
     // A session without UTC may be off by any amount. All rivals next to a shift found that way must be seen before it
     // counts.
     const Shift guess = compete_at(offsets_anywhere(member_, reference_, sample_, reach_ns_));

@@ -263,6 +263,23 @@ TEST(AlignSequences, ASessionWithoutUtcIsFound) {
   }
 }
 
+TEST(AlignSequences, AShortCaptureWithoutUtcIsFound) {
+  std::int64_t matched = 0, present = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const RecordedJob job = record_job({.step = {all_reduce(1), all_reduce(1)},
+                                        .members = 4,
+                                        .operations = 40,
+                                        .ragged = 0.1,
+                                        .largest_offset_ns = 500e6},
+                                       seed);
+    const Score result = score(job, align_sequences(job.members, {}));
+    EXPECT_EQ(result.wrong_pairs, 0) << seed;
+    matched += result.matched;
+    present += result.present;
+  }
+  EXPECT_GE(matched, present * 95 / 100);
+}
+
 TEST(AlignSequences, OperationsMissingOnAllButOneMemberStayAlone) {
   RecordedJob job = record_job({.step = repeated({all_reduce(1)}, 20), .ragged = 0}, 4);
   for (std::size_t m = 1; m < job.members.size(); ++m) keep_only(job, m, [](std::int64_t k) { return k % 50 != 7; });
