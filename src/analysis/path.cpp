@@ -360,6 +360,18 @@ void number_occurrences(Path& path) {
   }
 }
 
+/// How often the kind of each arrival occurs in its step.
+void count_in_steps(std::span<const std::uint64_t> kinds, Path& path) {
+  std::map<std::uint64_t, std::int32_t> counts;
+  for (std::size_t first = 0, end = 0; first < kinds.size(); first = end) {
+    const std::int32_t step = path.arrivals[first].step;
+    counts.clear();
+    for (; end < kinds.size() && path.arrivals[end].step == step; ++end) ++counts[kinds[end]];
+    if (step < 0) continue;
+    for (std::size_t i = first; i < end; ++i) path.arrivals[i].occurrences = counts[kinds[i]];
+  }
+}
+
 bool at_one_place(const WorkSample& a, const WorkSample& b) {
   return a.role == b.role && a.step == b.step && a.symbol == b.symbol && a.place == b.place;
 }
@@ -434,6 +446,8 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
   if (!arrivals.empty()) path.trace_rank = arrivals.front().trace_rank;
   if (steps.source == StepSource::nvtx) path.first_step_ns = steps.start_ns.front();
   path.arrivals.reserve(arrivals.size());
+  // Without sizes communicators are inferred, and which one an arrival is of may be known on some ranks only.
+  std::vector<std::uint64_t> kinds;
   for (const Arrival& arrival : arrivals) {
     PathArrival here;
     here.enter_ns = arrival.enter_ns;
@@ -447,9 +461,11 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
                                   : lanes[arrival.communicator]);
     here.step = steps.index_of(arrival.enter_ns);
     path.arrivals.push_back(here);
+    kinds.push_back(sizes_known ? here.symbol : static_cast<std::uint64_t>(arrival.operation));
   }
   find_whole_steps(path, steps.start_ns.size());
   number_occurrences(path);
+  count_in_steps(kinds, path);
   return path;
 }
 
@@ -470,6 +486,10 @@ void tell_stages_apart(Path& path, std::string_view stage) {
   path.role = mix(path.role, hash_of(stage));
 }
 
+PlaceInStep place_in_step(const PathArrival& arrival) {
+  return {arrival.symbol, arrival.occurrence, arrival.occurrences};
+}
+
 std::optional<WorkSample> work_sample(const Path& path, std::size_t i) {
   const PathArrival& arrival = path.arrivals[i];
   if (arrival.work_ns == no_time || !(arrival.step >= 0 ? arrival.whole_step : arrival.matched)) return std::nullopt;
@@ -487,6 +507,8 @@ std::optional<WorkSample> work_sample(const Path& path, std::size_t i) {
   if (arrival.step < 0) {
     sample.symbol = mix(2, static_cast<std::uint64_t>(arrival.outcome.communicator));
     sample.place = arrival.outcome.sequence;
+  } else {
+    sample.symbol = mix(arrival.symbol, static_cast<std::uint64_t>(arrival.occurrences));
   }
   return sample;
 }
@@ -527,12 +549,12 @@ void take_usual(Path& path, const UsualWork& usual) {
 
 void finish_excess(Path& path) {
   constexpr std::size_t enough_steps = 4;
-  std::map<std::pair<std::uint64_t, std::int32_t>, std::vector<std::size_t>> alone;  // by symbol and occurrence
+  std::map<PlaceInStep, std::vector<std::size_t>> alone;
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const PathArrival& arrival = path.arrivals[i];
     if (!arrival.compared && arrival.step >= 0 && arrival.whole_step && arrival.work_ns != no_time &&
         !arrival.since_step)
-      alone[{arrival.symbol, arrival.occurrence}].push_back(i);
+      alone[place_in_step(arrival)].push_back(i);
   }
   std::vector<Nanoseconds> work, wait, transfer;
   for (const auto& [place, indices] : alone) {

@@ -31,11 +31,10 @@ constexpr std::int32_t nobody = -1;
 /// A place in the program that ranks of one role share: see WorkSample.
 struct ProgramPlace {
   std::uint64_t role = 0;
-  std::uint64_t symbol = 0;
+  analysis::PlaceInStep in_step;
   std::int32_t step = -1;
-  std::int32_t occurrence = -1;  ///< -1: the members of the instance are the peers
 
-  bool known() const { return occurrence >= 0; }
+  bool known() const { return in_step.occurrences > 0; }  ///< else the members of the instance are the peers
 };
 
 /// One instance proposed as a case. Trivially copyable.
@@ -202,7 +201,7 @@ void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const
     proposal.members[0] = {proposal.last_enter_ns, arrival.work_ns, rank.trace_rank, 0};
     proposal.member_count = 1;
     proposal.alike = 1;
-    proposal.place = {rank.path.role, arrival.symbol, arrival.step, arrival.occurrence};
+    proposal.place = {rank.path.role, analysis::place_in_step(arrival), arrival.step};
     if (shortlist.would_take(proposal)) shortlist.offer(proposal);
   }
 }
@@ -259,7 +258,7 @@ std::pair<const WorkProfile*, Nanoseconds> find_profile(const LocalRank& rank, c
   if (rank.path.role != place.role) return {nullptr, no_time};
   for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
     const analysis::PathArrival& arrival = rank.path.arrivals[i];
-    if (arrival.step == place.step && arrival.occurrence == place.occurrence && arrival.symbol == place.symbol)
+    if (arrival.step == place.step && analysis::place_in_step(arrival) == place.in_step)
       return {&rank.profiles[i], arrival.work_ns};
   }
   return {nullptr, no_time};

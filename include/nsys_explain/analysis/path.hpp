@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "nsys_explain/analysis/steps.hpp"
@@ -51,6 +52,9 @@ struct PathArrival {
   std::uint32_t communicator = 0;  ///< index into Path::communicators
   std::int32_t step = -1;          ///< of the job, once the steps of all ranks have been related
   std::int32_t occurrence = 0;     ///< of the symbol within the step
+  /// Arrivals in the step that are of its kind: of its symbol, without sizes of its operation. Where a record was lost,
+  /// those after it lie elsewhere than they seem.
+  std::int32_t occurrences = 0;
   std::int32_t synchronised = -1;  ///< index of the latest arrival before it that tied this rank to the other members
   bool blocking = true;
   /// Of this rank, whatever most members did: where they wait for it, having nothing else to do, it may still compute,
@@ -109,11 +113,24 @@ void measure(Path& path, std::span<const WorkProfile> profiles);
 /// much, and are no peers. `stage` is the number or name of the path's own, in any order; after measure().
 void tell_stages_apart(Path& path, std::string_view stage);
 
+/// Where an arrival within a step lies in the program: equal for ranks of one role that did as much of its kind in the
+/// step.
+struct PlaceInStep {
+  std::uint64_t symbol = 0;
+  std::int32_t occurrence = 0, occurrences = 0;
+
+  friend bool operator==(const PlaceInStep&, const PlaceInStep&) = default;
+  friend bool operator<(const PlaceInStep& a, const PlaceInStep& b) {
+    return std::tie(a.symbol, a.occurrence, a.occurrences) < std::tie(b.symbol, b.occurrence, b.occurrences);
+  }
+};
+PlaceInStep place_in_step(const PathArrival& arrival);
+
 /// One segment of work, and the wait that followed, on its way to those of its peers. Trivially copyable.
 struct WorkSample {
   std::uint64_t role = 0;
-  std::uint64_t symbol = 0;
-  std::int64_t place = 0;  ///< occurrence in the step, or sequence where there are no steps
+  std::uint64_t symbol = 0;  ///< within steps with how often it occurs there
+  std::int64_t place = 0;    ///< occurrence in the step, or sequence where there are no steps
   std::int32_t step = -1;
   std::int32_t trace_rank = -1;
   std::int32_t index = -1;

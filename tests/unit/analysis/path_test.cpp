@@ -391,6 +391,35 @@ TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
   EXPECT_EQ(path.work_before_ns.back(), 70);
 }
 
+TEST(Excess, NobodyIsLateForARecordThatWasLost) {
+  // Four steps of four all-reduces, after 10, 20, 30 and 40 of work. The second rank's trace lost the second one of
+  // step 2: what was its third looks like the second, after 51 instead of 20.
+  std::vector<Path> paths;
+  for (int rank = 0; rank < 3; ++rank) {
+    std::vector<Arrival> arrivals;
+    for (int step = 0; step < 4; ++step)
+      for (const Nanoseconds enter : {10, 31, 62, 103})
+        if (rank != 1 || step != 2 || enter != 31)
+          arrivals.push_back(arrival(200 * step + enter, 200 * step + enter + 1, 1));
+    paths.push_back(path_of(arrivals, {StepSource::nvtx, {0, 200, 400, 600}, 800}));
+    paths.back().trace_rank = rank;
+  }
+  std::vector<WorkSample> samples;
+  for (const Path& path : paths)
+    for (const WorkSample& one : work_samples(path)) samples.push_back(one);
+  const std::vector<UsualWork> usual = usual_work(samples);
+  for (Path& path : paths) {
+    for (const UsualWork& one : usual)
+      if (one.trace_rank == path.trace_rank) take_usual(path, one);
+    finish_excess(path);
+    for (const PathArrival& one : path.arrivals) EXPECT_EQ(one.excess_work_ns, 0) << path.trace_rank;
+  }
+  EXPECT_TRUE(paths[1].arrivals[7].compared) << "step 1";
+  EXPECT_FALSE(paths[1].arrivals[9].compared) << "step 2: where it lies is not known";
+  EXPECT_TRUE(paths[0].arrivals[9].compared) << "the others' still have each other";
+  EXPECT_TRUE(paths[1].arrivals[11].compared) << "step 3";
+}
+
 TEST(Excess, OfARankWithoutPeersHoldsWhatItsKernelsTakeLongerThanElsewhere) {
   std::vector<Arrival> arrivals;
   for (int s = 0; s < 6; ++s) {
