@@ -88,7 +88,7 @@ class Aligner {
     ClockMap map;
     PairingTolerance tolerance;
     if (options_.time_scale_ns == no_time) {
-      const std::optional<ClockEstimate> estimate = estimate_clock(member, group.timeline());
+      const std::optional<ClockEstimate> estimate = estimate_clock(member, group.timeline(), Kinship::one_communicator);
       if (!estimate) return false;
       map = estimate->map;
       tolerance = {.clock_ns = estimate->reach_ns / 50, .reach_ns = estimate->reach_ns};

@@ -35,13 +35,13 @@ std::ptrdiff_t PartnerFinder::nearest(std::uint64_t symbol, Nanoseconds time_ns,
   std::ptrdiff_t best = -1;
   Nanoseconds best_distance = reach_ns;
   for (std::size_t j = cursor_; j < size && j < cursor_ + most_steps && exits[j] - time_ns <= best_distance; ++j) {
-    if (sequence_.symbols[j] != symbol) continue;
+    if (!may_be_one(sequence_.symbols[j], symbol)) continue;
     best = static_cast<std::ptrdiff_t>(j);
     best_distance = exits[j] - time_ns;
     break;
   }
   for (std::size_t j = cursor_; j > 0 && j + most_steps > cursor_ && time_ns - exits[j - 1] <= best_distance; --j) {
-    if (sequence_.symbols[j - 1] != symbol) continue;
+    if (!may_be_one(sequence_.symbols[j - 1], symbol)) continue;
     best = static_cast<std::ptrdiff_t>(j - 1);
     break;
   }

@@ -36,7 +36,8 @@ class ClockMap {
   std::vector<bool> unknown_;
 };
 
-/// Finds, for operations asked in any order, the operation of a sequence with the same symbol whose exit lies nearest
+/// Finds, for operations asked in any order, the operation of a sequence that may be the same one (see may_be_one)
+/// whose exit lies nearest
 /// to a time.
 class PartnerFinder {
  public:

@@ -56,7 +56,7 @@ std::optional<LaneRelation> relate_lanes(const MemberSequence& member, const Mem
     }
     return relation;
   }
-  const std::optional<ClockEstimate> estimate = estimate_clock(member, reference);
+  const std::optional<ClockEstimate> estimate = estimate_clock(member, reference, Kinship::unknown);
   if (!estimate) return std::nullopt;
   return measure_relation(member, reference, estimate->map, centre_ns);
 }

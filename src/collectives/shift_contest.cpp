@@ -82,22 +82,42 @@ void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSe
   candidate.mean_evidence = candidate.covered > 0 ? sum / static_cast<double>(candidate.covered) : 0;
 }
 
+std::size_t count_sharp(const Candidate& candidate, Nanoseconds reach_ns) {
+  const double sharp = evidence_of(sharp_residual_ns, reach_ns);
+  return static_cast<std::size_t>(std::count_if(candidate.evidence.begin(), candidate.evidence.end(),
+                                                [&](double evidence) { return evidence >= sharp; }));
+}
+
 /// So many exits do not come to lie this closely together by chance, nor because a loop is regular if hardly any do at
 /// the other shift. All that either covers counts: a rival by many steps covers little, and little may fit it by
 /// chance.
 bool is_far_sharper(const Candidate& best, const Candidate& rival, Nanoseconds reach_ns) {
-  constexpr std::ptrdiff_t fewest = 24, times = 4;
-  const double sharp = evidence_of(sharp_residual_ns, reach_ns);
-  const auto count = [&](const Candidate& candidate) {
-    return std::count_if(candidate.evidence.begin(), candidate.evidence.end(), [&](double e) { return e >= sharp; });
-  };
-  return count(best) >= std::max(fewest, times * count(rival));
+  constexpr std::size_t fewest = 24, times = 4;
+  return count_sharp(best, reach_ns) >= std::max(fewest, times * count_sharp(rival, reach_ns));
+}
+
+/// Among members of one communicator, few operations decide where most of them agree as closely as exits of one
+/// operation do, which a wrong shift manages for single stretches only, and where they agree far better than at the
+/// rival.
+bool is_much_likelier(const Candidate& best, const Candidate& rival, Nanoseconds reach_ns) {
+  constexpr std::size_t beyond_half = 3;
+  constexpr double least_advantage_in_all = 8, least_mean_advantage = 0.5, most_of_one = 3;
+  if (2 * count_sharp(best, reach_ns) < best.matched + 2 * beyond_half) return false;
+  double advantage = 0;
+  std::size_t covered_by_both = 0;
+  for (std::size_t k = 0; k < best.evidence.size(); ++k) {
+    if (best.evidence[k] == not_covered || rival.evidence[k] == not_covered) continue;
+    advantage += std::clamp(best.evidence[k] - rival.evidence[k], -most_of_one, most_of_one);
+    ++covered_by_both;
+  }
+  return advantage >= std::max(least_advantage_in_all, least_mean_advantage * static_cast<double>(covered_by_both));
 }
 
 /// True where the sample shows that `best` is right and `rival` is not: the mean advantage in evidence is beyond
 /// chance. Block means tell how much chance there is, because the residuals of neighbouring operations are alike.
-bool is_beaten(const Candidate& rival, const Candidate& best, Nanoseconds reach_ns) {
+bool is_beaten(const Candidate& rival, const Candidate& best, Kinship kinship, Nanoseconds reach_ns) {
   if (is_far_sharper(best, rival, reach_ns)) return true;
+  if (kinship == Kinship::one_communicator && is_much_likelier(best, rival, reach_ns)) return true;
   constexpr std::size_t blocks = 16;
   constexpr double standard_errors = 6;
   // Beyond this an operation only adds to the scatter: how often one shift is better counts, not by how much.
@@ -165,7 +185,7 @@ std::vector<Candidate> candidates_at(std::span<const Nanoseconds> offsets, Nanos
 ///
 /// Without this the best of wrong shifts would win where the right one is not among the candidates, for instance
 /// because the reference lacks the whole sample.
-std::vector<Candidate> unbeaten_wrong_shifts(const Candidate& best, const MemberSequence& reference,
+std::vector<Candidate> unbeaten_wrong_shifts(const Candidate& best, const MemberSequence& reference, Kinship kinship,
                                              Nanoseconds reach_ns) {
   Sample stretch{reference.symbols.size(), 0};
   for (const std::ptrdiff_t partner : best.partner) {
@@ -190,7 +210,7 @@ std::vector<Candidate> unbeaten_wrong_shifts(const Candidate& best, const Member
     }
     candidate.evidence = std::move(evidence);
     const bool is_no_shift = 2 * at_itself > best.matched;
-    return is_no_shift || is_beaten(candidate, best, reach_ns);
+    return is_no_shift || is_beaten(candidate, best, kinship, reach_ns);
   });
   return wrong;
 }
@@ -230,7 +250,7 @@ const Candidate& nearest_to_utc(std::span<const Candidate> survivors) {
 
 }  // namespace
 
-Shift compete(const MemberSequence& member, const MemberSequence& reference, std::size_t centre,
+Shift compete(const MemberSequence& member, const MemberSequence& reference, Kinship kinship, std::size_t centre,
               std::span<const Nanoseconds> offsets, Nanoseconds reach_ns) {
   const std::size_t available = member.symbols.size();
   std::vector<Candidate> survivors = candidates_at(offsets, member.exit_ns[centre]);
@@ -239,10 +259,10 @@ Shift compete(const MemberSequence& member, const MemberSequence& reference, std
     rank(survivors, member, reference, sample, reach_ns);
     if (survivors.empty()) return {};
     const Candidate best = survivors.front();
-    std::erase_if(survivors, [&](const Candidate& c) { return is_beaten(c, best, reach_ns); });
+    std::erase_if(survivors, [&](const Candidate& c) { return is_beaten(c, best, kinship, reach_ns); });
     const bool is_last = sample.size() == available || wanted >= largest_sample;
     if (!is_last && (survivors.size() > 1 || wanted < decisive_sample)) continue;
-    const std::vector<Candidate> wrong = unbeaten_wrong_shifts(survivors.front(), reference, reach_ns);
+    const std::vector<Candidate> wrong = unbeaten_wrong_shifts(survivors.front(), reference, kinship, reach_ns);
     if (!wrong.empty() && !is_last) continue;
     return {.verdict = judge(survivors, wrong, member, reference, sample, reach_ns),
             .line = nearest_to_utc(survivors).line,

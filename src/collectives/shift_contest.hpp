@@ -17,6 +17,10 @@ enum class Verdict : std::uint8_t {
   decided
 };
 
+/// What two sequences have in common. Those of neighbouring communicators end in step and agree closely at shifts that
+/// mean nothing.
+enum class Kinship : std::uint8_t { one_communicator, unknown };
+
 /// The result of a contest of shifts.
 struct Shift {
   Verdict verdict = Verdict::nothing;
@@ -34,7 +38,7 @@ inline constexpr std::size_t largest_sample = 8192;
 ///
 /// The winner must also fit better than wrong shifts of this loop are known to fit, or the right shift was not among
 /// the candidates. reach_ns: see ClockEstimate.
-Shift compete(const MemberSequence& member, const MemberSequence& reference, std::size_t centre,
+Shift compete(const MemberSequence& member, const MemberSequence& reference, Kinship kinship, std::size_t centre,
               std::span<const Nanoseconds> offsets, Nanoseconds reach_ns);
 
 }  // namespace nsys_explain::collectives

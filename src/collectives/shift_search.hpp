@@ -4,6 +4,7 @@
 
 #include "clock_map.hpp"
 #include "nsys_explain/collectives/alignment.hpp"
+#include "shift_contest.hpp"
 
 namespace nsys_explain::collectives {
 
@@ -24,8 +25,9 @@ struct ClockEstimate {
 /// differences near UTC (and, if that decides nothing, from equal intervals anywhere); they then compete by how sharply
 /// a sample of operations agrees, and the sample grows until one is left.
 ///
-/// Where intervals are too regular to tell, the shift nearest to UTC is taken. Empty if the member has too few
-/// operations to tell, or if nothing fits. Both sequences: exits ascending.
-std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const MemberSequence& reference);
+/// Where intervals are too regular to tell, the shift nearest to UTC is taken. Sequences of unknown kinship need more
+/// operations. Empty if the member has too few operations to tell, or if nothing fits. Both sequences: exits ascending.
+std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const MemberSequence& reference,
+                                            Kinship kinship);
 
 }  // namespace nsys_explain::collectives

@@ -21,6 +21,12 @@ using synth::JobPlan;
 /// What the exports tell of communicators.
 enum class Evidence : std::uint8_t { payload, categories, none };
 
+struct ScanOptions {
+  Evidence evidence = Evidence::none;
+  bool short_captures = false;
+  double ragged_share = 0.2;  ///< of short captures
+};
+
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : engine_(seed) {}
@@ -36,13 +42,7 @@ class Draw {
   std::mt19937_64 engine_;  // the standard fixes its numbers, but not those of its distributions
 };
 
-struct ScannedJob {
-  JobPlan plan;
-  std::string shape;  ///< as options of nsys-explain-synth
-};
-
-void draw_layout(Draw& draw, ScannedJob& job) {
-  synth::Layout& layout = job.plan.layout;
+void draw_layout(Draw& draw, synth::Layout& layout) {
   layout.nodes = draw.one_of<std::int32_t>({1, 2, 2, 4});
   layout.gpus_per_node = draw.one_of<std::int32_t>({2, 4, 4, 8});
   if (layout.ranks() > 16) layout.gpus_per_node = 4;
@@ -51,85 +51,96 @@ void draw_layout(Draw& draw, ScannedJob& job) {
     layout.pipeline_parallel = draw.one_of<std::int32_t>({1, 1, 2, 4});
   } while (layout.ranks() % (layout.tensor_parallel * layout.pipeline_parallel) != 0 ||
            layout.gpus_per_node % layout.tensor_parallel != 0);
-  job.shape += fmt::format("--nodes {} --gpus-per-node {} --tp {} --pp {}", layout.nodes, layout.gpus_per_node,
-                           layout.tensor_parallel, layout.pipeline_parallel);
 }
 
-void draw_workload(Draw& draw, ScannedJob& job) {
-  synth::Workload& workload = job.plan.workload;
+void draw_workload(Draw& draw, JobPlan& plan) {
+  synth::Workload& workload = plan.workload;
   workload.steps = draw.one_of<std::int32_t>({6, 8, 12, 16, 24});
   workload.layers = draw.one_of<std::int32_t>({2, 3, 4});
-  job.shape += fmt::format(" --steps {} --layers {}", workload.steps, workload.layers);
-  if (draw.percent(35)) {
-    workload.data_parallel_style = synth::DataParallelStyle::fully_sharded;
-    job.shape += " --dp-style fully_sharded";
-  }
-  if (job.plan.layout.tensor_parallel > 1 && draw.percent(30)) {
+  if (draw.percent(35)) workload.data_parallel_style = synth::DataParallelStyle::fully_sharded;
+  if (plan.layout.tensor_parallel > 1 && draw.percent(30))
     workload.tensor_parallel_style = synth::TensorParallelStyle::sequence_parallel;
-    job.shape += " --tp-style sequence_parallel";
-  }
-  if (draw.percent(25)) {
-    workload.mixture_of_experts = true;
-    job.shape += " --moe";
-  }
-  switch (draw.one_of<int>({0, 1, 1, 2})) {
-    case 1:
-      workload.shared_nccl_stream = true;
-      job.shape += " --shared-nccl-stream";
-      break;
-    case 2:
-      workload.nccl_on_compute_stream = true;
-      job.shape += " --nccl-on-compute-stream";
-      break;
-    default:
-      break;
-  }
+  workload.mixture_of_experts = draw.percent(25);
+  const int stream = draw.one_of<int>({0, 1, 1, 2});
+  workload.shared_nccl_stream = stream == 1;
+  workload.nccl_on_compute_stream = stream == 2;
 }
 
-void draw_capture(Draw& draw, ScannedJob& job) {
-  job.plan.clocks.drift_max_ppm = draw.one_of<double>({2, 20, 50});
-  job.shape += fmt::format(" --drift-ppm {}", job.plan.clocks.drift_max_ppm);
-  if (draw.percent(40)) {
-    job.plan.capture.drop_share = 0.01;
-    job.plan.capture.ragged_share = 0.2;
-    job.shape += " --drop 0.01 --ragged 0.2";
-  }
-  if (draw.percent(10)) {
-    job.plan.export_style.nsys_version = "2025.5";
-    job.shape += " --nsys 2025.5";
-  }
-  const std::string fault =
-      draw.one_of<std::string>({"", "", "slow_gpu:rank=1,factor=1.3", "late_host:rank=1,pause=3ms"});
-  if (!fault.empty()) {
-    job.plan.faults.push_back(synth::parse_fault(fault));
-    job.shape += " --fault " + fault;
-  }
+/// What is lost of a capture, and the last release whose exports relate no clocks of one host.
+void lose_records(JobPlan& plan, double ragged_share) {
+  plan.capture.drop_share = 0.01;
+  plan.capture.ragged_share = ragged_share;
+}
+const std::string without_host_clocks = "2025.5";
+
+/// Returns the fault, "" for none.
+std::string draw_capture(Draw& draw, JobPlan& plan) {
+  plan.clocks.drift_max_ppm = draw.one_of<double>({2, 20, 50});
+  if (draw.percent(40)) lose_records(plan, 0.2);
+  if (draw.percent(10)) plan.export_style.nsys_version = without_host_clocks;
+  std::string fault = draw.one_of<std::string>({"", "", "slow_gpu:rank=1,factor=1.3", "late_host:rank=1,pause=3ms"});
+  if (!fault.empty()) plan.faults.push_back(synth::parse_fault(fault));
+  return fault;
 }
 
-ScannedJob draw_job(std::uint64_t seed, Evidence evidence) {
+/// What leaves least to go by.
+void draw_short_capture(Draw& draw, JobPlan& plan, double ragged_share) {
+  plan.workload.steps = draw.one_of<std::int32_t>({6, 8, 12});
+  plan.export_style.nsys_version = without_host_clocks;
+  lose_records(plan, ragged_share);
+}
+
+/// The plan as options of nsys-explain-synth.
+std::string options_of(const JobPlan& plan, const std::string& fault) {
+  const synth::Layout& layout = plan.layout;
+  const synth::Workload& workload = plan.workload;
+  std::string options = fmt::format("--nodes {} --gpus-per-node {} --tp {} --pp {} --steps {} --layers {}",
+                                    layout.nodes, layout.gpus_per_node, layout.tensor_parallel,
+                                    layout.pipeline_parallel, workload.steps, workload.layers);
+  const auto add_if = [&](bool holds, const std::string& option) {
+    if (holds) options += " " + option;
+  };
+  add_if(workload.data_parallel_style == synth::DataParallelStyle::fully_sharded, "--dp-style fully_sharded");
+  add_if(workload.tensor_parallel_style == synth::TensorParallelStyle::sequence_parallel,
+         "--tp-style sequence_parallel");
+  add_if(workload.mixture_of_experts, "--moe");
+  add_if(workload.shared_nccl_stream, "--shared-nccl-stream");
+  add_if(workload.nccl_on_compute_stream, "--nccl-on-compute-stream");
+  options += fmt::format(" --drift-ppm {}", plan.clocks.drift_max_ppm);
+  add_if(plan.capture.drop_share > 0,
+         fmt::format("--drop {} --ragged {}", plan.capture.drop_share, plan.capture.ragged_share));
+  add_if(plan.export_style.nsys_version == without_host_clocks, "--nsys " + without_host_clocks);
+  add_if(!fault.empty(), "--fault " + fault);
+  options += fmt::format(" --seed {}", plan.seed);
+  add_if(plan.export_style.payload == synth::PayloadStyle::none, "--payload none");
+  add_if(plan.export_style.advanced_nccl_trace, "--nccl-trace");
+  return options;
+}
+
+struct ScannedJob {
+  JobPlan plan;
+  std::string shape;  ///< as options of nsys-explain-synth
+};
+
+ScannedJob draw_job(std::uint64_t seed, const ScanOptions& options) {
   Draw draw(seed);
-  ScannedJob job;
-  job.plan.seed = seed;
-  draw_layout(draw, job);
-  draw_workload(draw, job);
-  draw_capture(draw, job);
-  job.shape += fmt::format(" --seed {}", seed);
-  if (evidence == Evidence::payload) return job;
-  job.plan.export_style.payload = synth::PayloadStyle::none;
-  job.shape += " --payload none";
-  if (evidence == Evidence::categories) {
-    job.plan.export_style.advanced_nccl_trace = true;
-    job.shape += " --nccl-trace";
-  }
-  return job;
+  JobPlan plan;
+  plan.seed = seed;
+  draw_layout(draw, plan.layout);
+  draw_workload(draw, plan);
+  const std::string fault = draw_capture(draw, plan);
+  if (options.short_captures) draw_short_capture(draw, plan, options.ragged_share);
+  if (options.evidence != Evidence::payload) plan.export_style.payload = synth::PayloadStyle::none;
+  plan.export_style.advanced_nccl_trace = options.evidence == Evidence::categories;
+  return {plan, options_of(plan, fault)};
 }
 
 /// A line per job; what went wrong first in each.
-int scan(std::uint64_t first, std::uint64_t count, Evidence evidence) {
+int scan(std::uint64_t first, std::uint64_t count, const ScanOptions& options) {
   std::vector<double> shares;
   std::uint64_t wrong = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    const ScannedJob job = draw_job(seed, evidence);
+    const ScannedJob job = draw_job(seed, options);
     const MatchScore score = match_simulated(synth::complete_plan(job.plan));
     shares.push_back(score.share());
     wrong += score.wrong_pairs > 0 ? 1 : 0;
@@ -148,19 +159,24 @@ int scan(std::uint64_t first, std::uint64_t count, Evidence evidence) {
 
 int main(int argc, char** argv) {
   using nsys_explain::pipeline::testing::Evidence;
+  using nsys_explain::pipeline::testing::ScanOptions;
   CLI::App app("Matches jobs of random shapes and compares with the truth; exit code 1 where pairs are wrong.");
   std::uint64_t first = 0, count = 20;
-  Evidence evidence = Evidence::none;
+  ScanOptions options;
   app.add_option("--first", first, "first seed");
   app.add_option("--count", count, "how many seeds")->check(CLI::PositiveNumber);
-  app.add_option("--evidence", evidence, "what the exports tell of communicators")
+  app.add_option("--evidence", options.evidence, "what the exports tell of communicators")
       ->transform(CLI::CheckedTransformer(
           std::vector<std::pair<std::string, Evidence>>{
               {"payload", Evidence::payload}, {"categories", Evidence::categories}, {"none", Evidence::none}},
           CLI::ignore_case));
+  app.add_flag("--short", options.short_captures,
+               "6 to 12 steps, 1% of the records lost, ragged windows, no clocks of hosts");
+  app.add_option("--ragged", options.ragged_share, "largest share that windows of short captures lack at either end")
+      ->check(CLI::Range(0.0, 0.49));
   CLI11_PARSE(app, argc, argv);
   try {
-    return nsys_explain::pipeline::testing::scan(first, count, evidence);
+    return nsys_explain::pipeline::testing::scan(first, count, options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;

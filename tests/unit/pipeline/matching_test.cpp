@@ -155,6 +155,14 @@ TEST(Matching, SessionsThatOnlyWhatTheyDidRelatesAreWithheldRatherThanMixedUp) {
     expect_matched(0.93, seed, {steps(6), pick(shapes, seed), losses, without_host_clocks});
 }
 
+TEST(Matching, FewStepsAreEnoughWhereExitsAgree) {
+  // No clock of a host relates the sessions, so their shifts by whole steps must be told apart by what they did.
+  const Change shapes[] = {all_of({nodes(1), gpus(4)}), all_of({nodes(1), gpus(4), shared_stream}),
+                           all_of({one_host, tensor(2)}), all_of({nodes(1), gpus(4), fully_sharded, compute_stream})};
+  for (std::uint64_t seed = 0; seed < 12; ++seed)
+    expect_matched(0.97, seed, {steps(8), pick(shapes, seed), losses, without_host_clocks});
+}
+
 TEST(Matching, OfCommunicatorsThatDoTheSameNoneIsMixedUp) {
   // Gathers of two kinds of communicators, which members leave when they like; exchanges in pairs.
   expect_matched(0.97, 570, 3, {steps(6), shared_stream, losses, tensor(2), sequence_parallel, fully_sharded});
