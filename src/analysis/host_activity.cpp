@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <tuple>
 
@@ -153,11 +155,6 @@ HostActivity::HostActivity(const RankEvents& events) : api_calls_(events.process
     });
     Nanoseconds latest_ns = no_time;
     for (Doing& doing : thread.doings) doing.latest_end_ns = latest_ns = std::max(latest_ns, doing.end_ns);
-    latest_ns = no_time;
-    for (std::size_t i = 0; i < thread.calls.size(); ++i) {
-      latest_ns = std::max(latest_ns, api_calls_[thread.calls[i]].end_ns);
-      if (i % block + 1 == block || i + 1 == thread.calls.size()) thread.block_latest_ns.push_back(latest_ns);
-    }
   }
 }
 
@@ -168,11 +165,25 @@ void HostActivity::find_threads(const std::vector<bool>& launched_work) {
     ++calls[thread_id];
     if (launched_work[i]) threads_[thread_id].launches = true;
   }
-  for (auto& [id, thread] : threads_.all()) thread.calls.reserve(calls[id]);
+  for (auto& [id, thread] : threads_.all()) thread.steps.reserve(calls[id]);
 }
 
 void HostActivity::add(std::uint32_t thread_id, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part) {
   threads_[thread_id].doings.push_back({start_ns, end_ns, part, end_ns});
+}
+
+void HostActivity::Thread::add_launching(std::uint32_t call, Nanoseconds end_ns) {
+  constexpr std::size_t most_in_block = 64;
+  const bool is_full = blocks.empty() || steps.size() - blocks.back().first_step == most_in_block;
+  const bool is_far = call - latest_call > std::numeric_limits<std::uint16_t>::max();
+  if (is_full || is_far) {
+    const Nanoseconds latest_ns = blocks.empty() ? end_ns : blocks.back().latest_end_ns;
+    blocks.push_back({call, static_cast<std::uint32_t>(steps.size()), latest_ns});
+    latest_call = call;
+  }
+  steps.push_back(static_cast<std::uint16_t>(call - latest_call));
+  latest_call = call;
+  blocks.back().latest_end_ns = std::max(blocks.back().latest_end_ns, end_ns);
 }
 
 void HostActivity::add_calls(const RankEvents& events) {
@@ -186,7 +197,7 @@ void HostActivity::add_calls(const RankEvents& events) {
     if (*part == WorkPart::synchronising) synchronisations_.push_back(call.start_ns);
     if (*part == WorkPart::allocation) allocations_.push_back(call.start_ns);
     if (*part == WorkPart::launching) {
-      thread->calls.push_back(i);
+      thread->add_launching(i, call.end_ns);
     } else {
       thread->doings.push_back({call.start_ns, call.end_ns, *part, call.end_ns});
     }
@@ -233,12 +244,18 @@ void HostActivity::for_each_doing(const Thread& thread, const Interval& span, co
   for (; doing != thread.doings.end() && doing->start_ns < span.end_ns; ++doing) {
     if (doing->end_ns > span.start_ns) use(doing->start_ns, doing->end_ns, doing->part);
   }
-  const auto& latest_ns = thread.block_latest_ns;
-  const auto blocks_before = std::upper_bound(latest_ns.begin(), latest_ns.end(), span.start_ns) - latest_ns.begin();
-  for (std::size_t i = static_cast<std::size_t>(blocks_before) * block; i < thread.calls.size(); ++i) {
-    const ApiCall& call = api_calls_[thread.calls[i]];
-    if (call.start_ns >= span.end_ns) break;
-    if (call.end_ns > span.start_ns) use(call.start_ns, call.end_ns, WorkPart::launching);
+  auto block = std::upper_bound(thread.blocks.begin(), thread.blocks.end(), span.start_ns,
+                                [](Nanoseconds time_ns, const LaunchingCalls& b) { return time_ns < b.latest_end_ns; });
+  for (; block != thread.blocks.end(); ++block) {
+    const bool is_last = std::next(block) == thread.blocks.end();
+    const std::size_t end = is_last ? thread.steps.size() : std::next(block)->first_step;
+    std::uint32_t number = block->first_call;
+    for (std::size_t i = block->first_step; i < end; ++i) {
+      number += thread.steps[i];
+      const ApiCall call = api_calls_[number];
+      if (call.start_ns >= span.end_ns) return;
+      if (call.end_ns > span.start_ns) use(call.start_ns, call.end_ns, WorkPart::launching);
+    }
   }
 }
 

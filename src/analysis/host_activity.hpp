@@ -52,15 +52,24 @@ class HostActivity {
     WorkPart part;
     Nanoseconds latest_end_ns;  ///< of this one and all before it
   };
-  /// Calls that only launch are by far the most: their numbers say it all.
-  struct Thread {
-    bool launches = false;                     ///< work of this device
-    std::pmr::vector<std::uint32_t> calls;     ///< those that do no more than launch, by start
-    std::vector<Nanoseconds> block_latest_ns;  ///< latest end of the first `block`, 2 `block`, ... of these calls
-    std::vector<Doing> doings;                 ///< all else, sorted by start
+  /// Some calls of a thread in a row that do no more than launch.
+  struct LaunchingCalls {
+    std::uint32_t first_call;
+    std::uint32_t first_step;   ///< where its calls are among Thread::steps
+    Nanoseconds latest_end_ns;  ///< of these and all before them
   };
+  /// Calls that only launch are by far the most: two bytes each say which they are.
+  struct Thread {
+    bool launches = false;                  ///< work of this device
+    std::pmr::vector<std::uint16_t> steps;  ///< a launching call each: its number less that of the one before; 0: the
+                                            ///< first of a block
+    std::vector<LaunchingCalls> blocks;
+    std::vector<Doing> doings;  ///< all else, sorted by start
 
-  static constexpr std::size_t block = 64;
+    /// Calls come in ascending order.
+    void add_launching(std::uint32_t call, Nanoseconds end_ns);
+    std::uint32_t latest_call = 0;
+  };
 
   void add(std::uint32_t thread_id, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part);
   void find_threads(const std::vector<bool>& launched_work);

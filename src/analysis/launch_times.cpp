@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "nsys_explain/analysis/statistics.hpp"
+#include "small_numbers.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -19,14 +20,13 @@ namespace {
 /// Launches of one kernel by one call of one thread.
 using LaunchKey = std::tuple<std::uint32_t, StringIndex, StringIndex>;  ///< thread, call, kernel
 
-constexpr std::uint32_t no_group = static_cast<std::uint32_t>(-1);
-
 /// All launches, told apart by what they are. Durations are worked out from the events when they are needed: a device
 /// has millions.
 struct AllLaunches {
+  static constexpr std::uint32_t no_group = 0;
   std::vector<LaunchKey> groups;
   std::vector<std::size_t> counts, queue_counts;  ///< by group: kernels; those that started after the call had returned
-  std::vector<std::uint32_t> group_of;            ///< by kernel; no_group: its call is not in the trace
+  SmallNumbers group_of;                          ///< by kernel, from 1; no_group: its call is not in the trace
   std::array<std::int64_t, bucket_count> latencies{};
 };
 
@@ -35,17 +35,18 @@ AllLaunches collect(const RankEvents& events) {
   const Kernels& kernels = events.device.kernels;
   all.group_of.reserve(kernels.size());
   std::map<LaunchKey, std::uint32_t> number_of;
-  std::vector<std::uint32_t> latest(events.device.kernel_kinds.size(), no_group);  // mostly right for the next, too
+  constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
+  std::vector<std::uint32_t> latest(events.device.kernel_kinds.size(), none);  // mostly right for the next, too
   for (const Kernel& kernel : kernels) {
     const auto call = events.launches.find(kernel.correlation_id, kernel.start_ns);
     if (!call) {
-      all.group_of.push_back(no_group);
+      all.group_of.push_back(AllLaunches::no_group);
       continue;
     }
     ++all.latencies[bucket_index(kernel.start_ns - call->start_ns)];
     const LaunchKey key(call->thread_id, call->name, events.device.kind_of(kernel).demangled_name);
     std::uint32_t& group = latest[kernel.kind];
-    if (group == no_group || all.groups[group] != key) {
+    if (group == none || all.groups[group] != key) {
       const auto [entry, is_new] = number_of.try_emplace(key, static_cast<std::uint32_t>(all.groups.size()));
       if (is_new) {
         all.groups.push_back(key);
@@ -54,7 +55,7 @@ AllLaunches collect(const RankEvents& events) {
       }
       group = entry->second;
     }
-    all.group_of.push_back(group);
+    all.group_of.push_back(group + 1);
     ++all.counts[group];
     all.queue_counts[group] += kernel.start_ns >= call->end_ns ? 1 : 0;
   }
@@ -67,9 +68,10 @@ template <std::size_t Count, class Put>
 std::array<std::vector<Statistics>, Count> summarise_launches(const RankEvents& events, const AllLaunches& all,
                                                               std::array<GroupedValues, Count> values, const Put& put) {
   for (std::size_t k = 0; k < all.group_of.size(); ++k) {
-    if (all.group_of[k] == no_group) continue;
+    const std::uint32_t number = all.group_of[k];
+    if (number == AllLaunches::no_group) continue;
     const Kernel kernel = events.device.kernels[k];
-    put(values, all.group_of[k], kernel, *events.launches.find(kernel.correlation_id, kernel.start_ns));
+    put(values, number - 1, kernel, *events.launches.find(kernel.correlation_id, kernel.start_ns));
   }
   std::array<std::vector<Statistics>, Count> statistics;
   for (std::size_t i = 0; i < Count; ++i) statistics[i] = summarise_groups(values[i]);
@@ -160,6 +162,7 @@ Table launch_storm_table(const RankEvents& events) {
   const Kernels& kernels = events.device.kernels;
   if (kernels.empty()) return table;
   CompactValues durations;
+  durations.reserve(kernels.size());
   Nanoseconds last_ns = kernels.front().end_ns;
   std::int64_t under_5us = 0, under_10us = 0, under_20us = 0;
   for (const Kernel& kernel : kernels) {

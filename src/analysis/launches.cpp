@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "nsys_explain/model/release.hpp"
 #include "nsys_explain/model/run_map.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
@@ -16,14 +17,17 @@ ThreadLaunches::Extent ThreadLaunches::join(const Extent& a, const Extent& b) {
 void ThreadLaunches::add(std::uint32_t call, const GpuActivity& activity) {
   in_order_ = in_order_ && call >= latest_call_;
   latest_call_ = call;
-  launches_.push_back(static_cast<std::uint32_t>(activity.index << 2 | static_cast<std::size_t>(activity.kind)));
+  added_.push_back(static_cast<std::uint32_t>(activity.index << 2 | static_cast<std::size_t>(activity.kind)));
 }
 
 void ThreadLaunches::finish() {
   // Calls are sorted by start; what one call launched keeps the order in which it ran.
   if (!in_order_) {
-    sort_nearly_sorted(launches_, [&](std::uint32_t a, std::uint32_t b) { return call_of(a) < call_of(b); });
+    sort_nearly_sorted(added_, [&](std::uint32_t a, std::uint32_t b) { return call_of(a) < call_of(b); });
   }
+  launches_ = NearbyNumbers(added_.size());
+  for (std::size_t i = 0; i < added_.size(); ++i) launches_.set(i, added_[i]);
+  release(added_);
   const std::size_t blocks = launches_.size() / block;
   tree_.resize(2 * blocks);
   for (std::size_t b = 0; b < blocks; ++b) tree_[blocks + b] = extent_of(b * block, (b + 1) * block);
@@ -53,11 +57,15 @@ Projection ThreadLaunches::project(Nanoseconds start_ns, Nanoseconds end_ns, std
     return project_each(first, std::min(first + few, n), end_ns);
   std::size_t step = few;
   while (first + step < n && call(first + step).start_ns <= end_ns) step *= 2;
-  std::size_t last = static_cast<std::size_t>(
-      std::upper_bound(launches_.begin() + static_cast<std::ptrdiff_t>(std::min(first + step / 2, n)),
-                       launches_.begin() + static_cast<std::ptrdiff_t>(std::min(first + step, n)), end_ns,
-                       [&](Nanoseconds t, std::uint32_t number) { return t < calls_[call_of(number)].start_ns; }) -
-      launches_.begin());
+  std::size_t last = std::min(first + step / 2, n);
+  for (std::size_t after = std::min(first + step, n); last < after;) {
+    const std::size_t middle = last + (after - last) / 2;
+    if (call(middle).start_ns <= end_ns) {
+      last = middle + 1;
+    } else {
+      after = middle;
+    }
+  }
   while (last > first && call(last - 1).end_ns > end_ns) --last;  // the call that the end cuts
   if (last == first) return {};
 

@@ -13,8 +13,10 @@
 #include "nsys_explain/analysis/launches.hpp"
 #include "nsys_explain/analysis/nvtx_names.hpp"
 #include "nsys_explain/analysis/statistics.hpp"
+#include "nsys_explain/model/release.hpp"
 #include "nsys_explain/model/run_map.hpp"
 #include "nvtx_nesting.hpp"
+#include "small_numbers.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -386,12 +388,60 @@ void walk_launches(const Ranges& r, const DeviceLaunches& launches, RangePaths& 
   }
 }
 
+/// Kernels that were launched in ranges.
+struct SurroundedKernels {
+  KernelSurroundings found;
+  SmallNumbers of_launch;  ///< launches thread by thread: number of the surroundings after `none`
+  Coverage coverage;
+
+  static constexpr std::uint32_t none = 0;  ///< no kernel, or outside of all ranges
+};
+
+SurroundedKernels find_surroundings(const Ranges& r, const DeviceLaunches& launches) {
+  SurroundedKernels result;
+  KernelSurroundings& found = result.found;
+  Coverage& coverage = result.coverage;
+  const DeviceTrace& device = r.events.device;
+  for (const Kernel& kernel : device.kernels) coverage.kernel_ns += kernel.end_ns - kernel.start_ns;
+  coverage.kernels = static_cast<std::int64_t>(device.kernels.size());
+  std::size_t count = 0;
+  for (const auto& [thread, of_this] : launches.threads) count += of_this.size();
+  result.of_launch.reserve(count);
+  std::vector<bool> is_of_nccl;  // by group
+  for (const RangeGroup& group : r.names.groups) is_of_nccl.push_back(r.domain(group) == "NCCL");
+  RangePaths paths;
+  walk_launches(r, launches, paths, [&](const Launch& launch, const OpenRanges& open_ranges) {
+    const std::uint32_t path = launch.kernel < 0 ? RangePaths::outside : open_ranges.path_until(launch.call_end_ns);
+    if (path == RangePaths::outside) return result.of_launch.push_back(SurroundedKernels::none);
+    const Kernel kernel = device.kernels[static_cast<std::size_t>(launch.kernel)];
+    const std::uint32_t number = found.number_of(device.kind_of(kernel).demangled_name, path, paths);
+    result.of_launch.push_back(SurroundedKernels::none + 1 + number);
+    Surroundings& around = found.all[number];
+    if (around.count == 0) {
+      around.is_covered = std::any_of(around.pairs.begin(), around.pairs.end(),
+                                      [&](std::uint32_t p) { return !is_of_nccl[found.pairs[p].group]; });
+    }
+    const Nanoseconds duration_ns = launch.gpu_end_ns - launch.gpu_start_ns;
+    around.add(duration_ns);
+    coverage.covered += around.is_covered ? 1 : 0;
+    coverage.covered_ns += around.is_covered ? duration_ns : 0;
+    std::size_t next = 0;
+    for (const OpenRange& open : open_ranges.all()) {
+      if (open.end_ns < launch.call_end_ns) continue;
+      KernelPair& pair = found.pairs[around.pairs[next++]];
+      if (open.position <= pair.last_range) continue;
+      pair.last_range = open.position;
+      ++pair.ranges;
+    }
+  });
+  return result;
+}
+
 /// Durations of the kernels that were launched by threads with ranges, by pair of range group and kernel.
 class PairDurations {
  public:
-  PairDurations(const Ranges& r, const DeviceLaunches& launches, Coverage& coverage)
-      : device_(r.events.device), launches_(launches) {
-    find_surroundings(r, coverage);
+  PairDurations(const SurroundedKernels& kernels, const DeviceLaunches& launches)
+      : found_(kernels.found), of_launch_(kernels.of_launch), launches_(launches) {
     combine();
     std::vector<std::size_t> counts;
     for (const Surroundings& s : found_.all) counts.push_back(static_cast<std::size_t>(s.count));
@@ -415,7 +465,6 @@ class PairDurations {
     }
   }
 
-  const std::vector<KernelPair>& pairs() const { return found_.pairs; }
   const std::vector<Statistics>& statistics() const { return statistics_; }
   /// Pair by pair, each in the order of launches.
   void append_to(std::vector<std::int64_t>& values, std::span<const std::uint32_t> pairs) const {
@@ -432,8 +481,6 @@ class PairDurations {
   }
 
  private:
-  static constexpr std::uint32_t outside = 0xFFFFFFFF;
-
   /// Calls `use(number of surroundings, duration)` for kernels in ranges, in the order of launches.
   template <class Use>
   void for_each_kernel(const Use& use) const {
@@ -441,45 +488,10 @@ class PairDurations {
     for (const auto& [thread, of_this] : launches_.threads) {
       for (std::size_t i = 0; i < of_this.size(); ++i) {
         const std::uint32_t number = of_launch_[next++];
-        if (number == outside) continue;
-        use(number, of_this.gpu_ns(i));
+        if (number == SurroundedKernels::none) continue;
+        use(number - SurroundedKernels::none - 1, of_this.gpu_ns(i));
       }
     }
-  }
-
-  void find_surroundings(const Ranges& r, Coverage& coverage) {
-    std::size_t count = 0;
-    for (const auto& [thread, of_this] : launches_.threads) count += of_this.size();
-    of_launch_.reserve(count);
-    std::vector<bool> is_of_nccl;  // by group
-    for (const RangeGroup& group : r.names.groups) is_of_nccl.push_back(r.domain(group) == "NCCL");
-    RangePaths paths;
-    walk_launches(r, launches_, paths, [&](const Launch& launch, const OpenRanges& open_ranges) {
-      of_launch_.push_back(outside);
-      if (launch.kernel < 0) return;
-      const std::uint32_t path = open_ranges.path_until(launch.call_end_ns);
-      if (path == RangePaths::outside) return;
-      const Kernel kernel = device_.kernels[static_cast<std::size_t>(launch.kernel)];
-      const std::uint32_t number = of_launch_.back() =
-          found_.number_of(device_.kind_of(kernel).demangled_name, path, paths);
-      Surroundings& around = found_.all[number];
-      if (around.count == 0) {
-        around.is_covered = std::any_of(around.pairs.begin(), around.pairs.end(),
-                                        [&](std::uint32_t p) { return !is_of_nccl[found_.pairs[p].group]; });
-      }
-      const Nanoseconds duration_ns = launch.gpu_end_ns - launch.gpu_start_ns;
-      around.add(duration_ns);
-      coverage.covered += around.is_covered ? 1 : 0;
-      coverage.covered_ns += around.is_covered ? duration_ns : 0;
-      std::size_t next = 0;
-      for (const OpenRange& open : open_ranges.all()) {
-        if (open.end_ns < launch.call_end_ns) continue;
-        KernelPair& pair = found_.pairs[around.pairs[next++]];
-        if (open.position <= pair.last_range) continue;
-        pair.last_range = open.position;
-        ++pair.ranges;
-      }
-    });
   }
 
   /// All of the statistics of pairs that does not depend on the order of their values.
@@ -500,15 +512,14 @@ class PairDurations {
     for (Statistics& s : statistics_) s.mean = static_cast<double>(s.total) / static_cast<double>(s.count);
   }
 
-  const DeviceTrace& device_;
+  const KernelSurroundings& found_;
+  const SmallNumbers& of_launch_;
   const DeviceLaunches& launches_;
-  KernelSurroundings found_;
-  std::vector<std::uint32_t> of_launch_;                     ///< number of the surroundings, or `outside`
   std::vector<Statistics> statistics_;                       ///< by pair
   std::vector<std::vector<std::uint32_t>> surroundings_of_;  ///< by pair
 };
 
-Table kernels_in_ranges_table(const Ranges& r, const DeviceLaunches& launches, Coverage& coverage) {
+Table kernels_in_ranges_table(const Ranges& r, const SurroundedKernels& kernels, const DeviceLaunches& launches) {
   Table table = make_table(with_columns({"nvtx_kernels",
                                          "Kernels launched inside NVTX ranges on the same thread, most time first; a "
                                          "kernel counts for every range around "
@@ -519,11 +530,9 @@ Table kernels_in_ranges_table(const Ranges& r, const DeviceLaunches& launches, C
                                          {"style", ColumnKind::label, "", "PushPop or StartEnd"},
                                          {"kernel", text, "", "kernel with its template and argument lists"}},
                                         {{"ranges", integer, "", "ranges of that name that launched the kernel"}}));
-  const PairDurations durations(r, launches, coverage);
-  for (const Kernel& kernel : r.events.device.kernels) coverage.kernel_ns += kernel.end_ns - kernel.start_ns;
-  coverage.kernels = static_cast<std::int64_t>(r.events.device.kernels.size());
+  const PairDurations durations(kernels, launches);
   const auto& strings = r.events.trace.strings;
-  const std::vector<KernelPair>& pairs = durations.pairs();
+  const std::vector<KernelPair>& pairs = kernels.found.pairs;
   std::vector<std::int64_t> ranges;
   for (const KernelPair& pair : pairs) ranges.push_back(pair.ranges);
   write_groups(
@@ -570,7 +579,7 @@ Table coverage_table(const Ranges& r, const DeviceLaunches& launches, const Cove
 
 /// Each step needs much memory for a while: what is done with goes before the next one begins.
 std::vector<Table> nvtx_tables(const RankEvents& events, const DeviceLaunches& launches) {
-  const Ranges r(events);
+  Ranges r(events);
   std::vector<Table> tables;
   {
     Projections projections = project_ranges(r, launches);
@@ -581,9 +590,10 @@ std::vector<Table> nvtx_tables(const RankEvents& events, const DeviceLaunches& l
     tables.push_back(std::move(projection));
     tables.push_back(projection_trace_table(r, parents, projections));
   }
-  Coverage coverage;
-  tables.push_back(kernels_in_ranges_table(r, launches, coverage));
-  tables.push_back(coverage_table(r, launches, coverage));
+  const SurroundedKernels kernels = find_surroundings(r, launches);
+  release(r.names.group_of);
+  tables.push_back(kernels_in_ranges_table(r, kernels, launches));
+  tables.push_back(coverage_table(r, launches, kernels.coverage));
   return tables;
 }
 

@@ -8,6 +8,7 @@
 #include "compute_overlap.hpp"
 #include "host_activity.hpp"
 #include "launch_order.hpp"
+#include "nsys_explain/model/release.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
@@ -20,25 +21,27 @@ Small saturated(std::int64_t value) {
 }
 
 /// The time before an arrival that its work took.
-struct WorkSpan {
-  Nanoseconds start_ns = 0, end_ns = 0;
-  std::size_t profile = 0;
-};
+Interval work_span(const Arrival& arrival) {
+  return {arrival.enter_ns - arrival.work_ns, arrival.enter_ns};
+}
 
 /// One that the timeline has come to, and what it was so far.
 struct OpenSpan {
-  WorkSpan span;
+  Interval span;
+  std::uint32_t profile = 0;
   std::array<std::int64_t, work_part_count> parts_ns{};
 };
 
-std::vector<WorkSpan> spans_by_start(std::span<const Arrival> arrivals) {
-  std::vector<WorkSpan> spans;
-  for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    if (arrivals[i].work_ns <= 0) continue;  // no_time, too
-    spans.push_back({arrivals[i].enter_ns - arrivals[i].work_ns, arrivals[i].enter_ns, i});
-  }
-  sort_nearly_sorted(spans, [](const WorkSpan& a, const WorkSpan& b) { return a.start_ns < b.start_ns; });
-  return spans;
+/// Numbers of the arrivals that have work before them, by when it began.
+std::vector<std::uint32_t> by_start_of_work(std::span<const Arrival> arrivals) {
+  std::vector<std::uint32_t> order;
+  order.reserve(arrivals.size());
+  for (std::uint32_t i = 0; i < arrivals.size(); ++i)
+    if (arrivals[i].work_ns > 0) order.push_back(i);  // not no_time either
+  sort_nearly_sorted(order, [&](std::uint32_t a, std::uint32_t b) {
+    return work_span(arrivals[a]).start_ns < work_span(arrivals[b]).start_ns;
+  });
+  return order;
 }
 
 /// Of arrivals in order of enter: whether one began when the one before it on its stream had just ended.
@@ -92,12 +95,12 @@ std::vector<Interval> add_kernels(const RankEvents& events, std::span<const Arri
 /// Adds up the pieces of the device's timeline that lie in the work before each arrival.
 void add_parts(const RankEvents& events, const HostActivity& host, std::span<const Arrival> arrivals,
                std::vector<WorkProfile>& profiles) {
-  const std::vector<WorkSpan> spans = spans_by_start(arrivals);
+  const std::vector<std::uint32_t> order = by_start_of_work(arrivals);
   std::vector<OpenSpan> open;  // those that the next piece may lie in
   std::size_t next = 0;
   const auto close = [&](const OpenSpan& finished) {
     for (std::size_t part = 0; part < work_part_count; ++part) {
-      profiles[finished.span.profile].parts_ns[part] = saturated<std::uint32_t>(finished.parts_ns[part]);
+      profiles[finished.profile].parts_ns[part] = saturated<std::uint32_t>(finished.parts_ns[part]);
     }
   };
   for_each_work_piece(events, host, [&](const WorkPiece& piece) {
@@ -106,8 +109,10 @@ void add_parts(const RankEvents& events, const HostActivity& host, std::span<con
       if (is_over) close(o);
       return is_over;
     });
-    for (; next < spans.size() && spans[next].start_ns < piece.end_ns; ++next) {
-      if (spans[next].end_ns > piece.start_ns) open.push_back({spans[next], {}});
+    for (; next < order.size(); ++next) {
+      const Interval span = work_span(arrivals[order[next]]);
+      if (span.start_ns >= piece.end_ns) break;
+      if (span.end_ns > piece.start_ns) open.push_back({span, order[next], {}});
     }
     for (OpenSpan& o : open) {
       o.parts_ns[static_cast<std::size_t>(piece.part)] +=
@@ -136,13 +141,14 @@ void add_compute_beside(const RankEvents& events, std::span<const Arrival> arriv
 std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const Arrival> arrivals) {
   std::vector<WorkProfile> profiles(arrivals.size());
   if (arrivals.empty()) return profiles;
-  const std::vector<Interval> launches = add_kernels(events, arrivals, profiles);
+  std::vector<Interval> launches = add_kernels(events, arrivals, profiles);
   const HostActivity host(events);
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     profiles[i].synchronisations =
         saturated<std::uint16_t>(host.synchronisations(launches[i].start_ns, launches[i].end_ns));
     profiles[i].allocations = saturated<std::uint16_t>(host.allocations(launches[i].start_ns, launches[i].end_ns));
   }
+  release(launches);
   add_parts(events, host, arrivals, profiles);
   add_compute_beside(events, arrivals, profiles);
   return profiles;

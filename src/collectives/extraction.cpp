@@ -14,6 +14,7 @@
 #include "graph_captures.hpp"
 #include "nccl_groups.hpp"
 #include "nsys_explain/model/launch_index.hpp"
+#include "nsys_explain/model/release.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::collectives {
@@ -142,8 +143,8 @@ class ProcessExtractor {
     }
     for (std::size_t d = 0; d < process_.devices.size(); ++d) collect_projections(d);
     join_groups();
-    launched_ = {};  // what is done with goes: a trace has hundreds of thousands of arrivals
-    groups_ = {};
+    release(launched_);  // what is done with goes: a trace has hundreds of thousands of arrivals
+    release(groups_);
     for (std::size_t d = 0; d < result_.size(); ++d) finish(std::exchange(staged_[d], {}), result_[d].arrivals);
     return std::move(result_);
   }
@@ -172,6 +173,9 @@ class ProcessExtractor {
   void collect_kernels(std::size_t d) {
     const DeviceTrace& device = process_.devices[d];
     const std::vector<bool> communication = classes_.communication_kinds(device);
+    launched_.reserve(launched_.size() + static_cast<std::size_t>(std::count_if(
+                                             device.kernels.begin(), device.kernels.end(),
+                                             [&](const Kernel& kernel) { return communication[kernel.kind]; })));
     for (const Kernel& kernel : device.kernels) {
       if (!communication[kernel.kind]) continue;
       const KernelKind& kind = device.kind_of(kernel);
@@ -222,6 +226,9 @@ class ProcessExtractor {
     };
     sort_nearly_sorted(launched_, launched_before);
     sort_nearly_sorted(launched_, [&](const Launched& a, const Launched& b) { return place(a) < place(b); });
+    std::vector<std::size_t> counts(staged_.size(), 0);
+    for (const Launched& launched : launched_) ++counts[launched.device];
+    for (std::size_t d = 0; d < counts.size(); ++d) staged_[d].reserve(counts[d]);
     std::vector<LaunchedOnce> kernels;  // of one group
     for (std::size_t i = 0; i < launched_.size(); ++i) {
       if (!has_calls(launched_[i])) {

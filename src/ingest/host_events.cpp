@@ -68,7 +68,7 @@ void read_synchronizations(const Reading& reading) {
                    if (kind[row] >= 0 && kind[row] <= static_cast<int>(SyncKind::context)) {
                      sync.kind = static_cast<SyncKind>(kind[row]);
                    }
-                   process.synchronizations.push_back(sync);
+                   append_event(process.synchronizations, sync, [&] { return scan.share_read(row); });
                  });
 }
 
@@ -84,10 +84,11 @@ void read_event_records(const Reading& reading) {
     for (std::size_t row = 0; row < rows; ++row) {
       ProcessTrace* process = process_in(reading, global_pid[row]);
       if (process == nullptr) continue;
-      process->event_records.push_back({value_or<std::uint32_t>(correlation_id[row], 0),
-                                        value_or<std::uint32_t>(context_id[row], 0),
-                                        value_or<std::uint32_t>(stream_id[row], no_stream), id_or_zero(event_id[row]),
-                                        id_or_zero(event_sync_id[row])});
+      append_event(process->event_records,
+                   {value_or<std::uint32_t>(correlation_id[row], 0), value_or<std::uint32_t>(context_id[row], 0),
+                    value_or<std::uint32_t>(stream_id[row], no_stream), id_or_zero(event_id[row]),
+                    id_or_zero(event_sync_id[row])},
+                   [&] { return scan.share_read(row); });
     }
   });
 }
@@ -118,9 +119,11 @@ void read_memory_events(const Reading& reading) {
   const auto operation = scan.integer("memoryOperationType");
   for_each_event(reading, table, scan, global_pid, start, start,
                  [&](ProcessTrace& process, const Interval& time, std::size_t row) {
-                   process.memory_events.push_back({time.start_ns, value_or<std::int64_t>(bytes[row], 0),
-                                                    value_or<std::int32_t>(device_id[row], 0),
-                                                    value_or<std::int16_t>(memory_kind[row], -1), operation[row] == 1});
+                   append_event(
+                       process.memory_events,
+                       {time.start_ns, value_or<std::int64_t>(bytes[row], 0), value_or<std::int32_t>(device_id[row], 0),
+                        value_or<std::int16_t>(memory_kind[row], -1), operation[row] == 1},
+                       [&] { return scan.share_read(row); });
                  });
 }
 
@@ -134,8 +137,10 @@ void read_os_calls(const Reading& reading) {
   const auto nesting = scan.integer("nestingLevel");
   for_each_event(reading, table, scan, global_tid, start, end,
                  [&](ProcessTrace& process, const Interval& time, std::size_t row) {
-                   process.os_calls.push_back({time.start_ns, time.end_ns, thread_id_of(global_tid[row]),
-                                               reading.strings.keep_id(name[row]), nesting[row] > 0});
+                   append_event(process.os_calls,
+                                {time.start_ns, time.end_ns, thread_id_of(global_tid[row]),
+                                 reading.strings.keep_id(name[row]), nesting[row] > 0},
+                                [&] { return scan.share_read(row); });
                  });
 }
 
@@ -168,9 +173,11 @@ void read_scheduling(const Reading& reading) {
   const auto block = scan.integer("threadBlock");
   for_each_event(reading, table, scan, global_tid, start, start,
                  [&](ProcessTrace& process, const Interval& time, std::size_t row) {
-                   process.scheduling_events.push_back(
+                   append_event(
+                       process.scheduling_events,
                        {time.start_ns, thread_id_of(global_tid[row]), value_or<std::int16_t>(cpu[row], -1),
-                        value_or<std::int8_t>(state[row], 0), value_or<std::int8_t>(block[row], 0), is_in[row] == 1});
+                        value_or<std::int8_t>(state[row], 0), value_or<std::int8_t>(block[row], 0), is_in[row] == 1},
+                       [&] { return scan.share_read(row); });
                  });
 }
 

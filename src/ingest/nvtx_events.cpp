@@ -203,6 +203,7 @@ void NvtxReader::read_row(const Columns& columns, std::size_t row) {
   range.kind = *kind;
   range.domain = domains_.slot(process_of(tid), domain_number);
 
+  const auto share_read = [&] { return columns.scan.share_read(row); };
   const bool may_be_nccl = domain_number != 0 && *kind != NvtxKind::mark;
   const Label text = label(columns, row, may_be_nccl);
   range.text = text.text;
@@ -210,10 +211,9 @@ void NvtxReader::read_row(const Columns& columns, std::size_t row) {
     Domain& domain = domains_[range.domain];
     (text.nccl->is_legacy ? domain.has_legacy_labels : domain.has_advanced_labels) = true;
     range.is_nccl_call = true;
-    possible_calls_[process_of(tid)].push_back(possible_call(columns, row, range, *text.nccl));
+    append_event(possible_calls_[process_of(tid)], possible_call(columns, row, range, *text.nccl), share_read);
   }
-  append_event(reading_.builder.process(process_of(tid)).nvtx_ranges, range,
-               [&] { return columns.scan.share_read(row); });
+  append_event(reading_.builder.process(process_of(tid)).nvtx_ranges, range, share_read);
 }
 
 std::string_view NvtxReader::raw_text(const Columns& columns, std::size_t row) const {

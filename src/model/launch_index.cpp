@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nsys_explain/model/release.hpp"
+
 namespace nsys_explain {
 namespace {
 
@@ -12,7 +14,7 @@ constexpr std::size_t most_places_per_call = 4;
 
 LaunchIndex::LaunchIndex(const ApiCalls& calls) : calls_(&calls) {
   if (fill_table()) return;
-  call_of_id_ = {};
+  release(call_of_id_);
   entries_.reserve(calls.size());
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const std::uint32_t id = calls[i].correlation_id;
@@ -36,13 +38,13 @@ bool LaunchIndex::fill_table() {
   if (with_id == 0) return true;
   const std::size_t places = static_cast<std::size_t>(last - first_id_) + 1;
   if (places / most_places_per_call > with_id) return false;
-  call_of_id_.assign(places, no_call);
+  call_of_id_ = NearbyNumbers(places);
   for (std::size_t i = 0; i < calls_->size(); ++i) {
     const std::uint32_t id = (*calls_)[i].correlation_id;
     if (id == 0) continue;
-    std::uint32_t& place = call_of_id_[id - first_id_];
-    if (place != no_call) return false;
-    place = static_cast<std::uint32_t>(i);
+    const std::uint32_t place = id - first_id_;
+    if (call_of_id_[place] != no_call) return false;
+    call_of_id_.set(place, static_cast<std::uint32_t>(i));
   }
   return true;
 }

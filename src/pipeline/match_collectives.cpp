@@ -10,6 +10,7 @@
 
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/collectives/inference.hpp"
+#include "nsys_explain/model/release.hpp"
 #include "outgoing.hpp"
 #include "pack.hpp"
 
@@ -271,7 +272,7 @@ void give_away(LocalRank& rank, const Routes& routes, const CrossRank& cross, Ou
         {static_cast<std::int32_t>(unit), static_cast<std::int32_t>(route->second.member), arrival});
   }
   rank.path = path_of(rank, of_rank, cross.communicators);
-  rank.arrivals = {};
+  release(rank.arrivals);
 }
 
 /// Collective: gives all arrivals away to the owners of their units, some trace ranks at a time, and takes in those of

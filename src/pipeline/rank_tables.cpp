@@ -163,35 +163,24 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
   using One = Table (*)(const analysis::RankEvents&);
   using Several = std::vector<Table> (*)(const analysis::RankEvents&);
   using Analysis = std::variant<One, Several, std::function<std::vector<Table>(const analysis::RankEvents&)>>;
-  std::vector<Analysis> analyses = {analysis::run_facts_table,
-                                    analysis::nvlink_table,
-                                    analysis::nvlink_over_time_table,
-                                    analysis::network_table,
-                                    analysis::messages_table,
-                                    analysis::kernel_tables,
-                                    analysis::kernel_histogram_table,
-                                    analysis::kernel_pacing_tables,
-                                    analysis::elapsed_table,
-                                    analysis::launch_tables,
-                                    analysis::api_tables,
-                                    analysis::barriers_table,
-                                    analysis::expert_rule_tables,
-                                    analysis::os_runtime_table,
-                                    analysis::overhead_table,
-                                    analysis::thread_states_table,
-                                    analysis::idle_tables,
-                                    analysis::stream_tables,
-                                    analysis::communication_overlap_table,
-                                    analysis::utilisation_table,
-                                    analysis::cuda_graphs_table,
-                                    analysis::memory_operation_tables,
-                                    analysis::gpu_memory_tables};
+  std::vector<Analysis> analyses = {
+      analysis::run_facts_table,        analysis::nvlink_table,         analysis::nvlink_over_time_table,
+      analysis::network_table,          analysis::messages_table,       analysis::kernel_tables,
+      analysis::kernel_histogram_table, analysis::kernel_pacing_tables, analysis::elapsed_table};
   for (const std::function<void()>& other : beside) {
     analyses.emplace_back([&](const analysis::RankEvents&) {
       other();
       return std::vector<Table>();
     });
   }
+  const Analysis before_those[] = {analysis::launch_tables,           analysis::api_tables,
+                                   analysis::barriers_table,          analysis::expert_rule_tables,
+                                   analysis::os_runtime_table,        analysis::overhead_table,
+                                   analysis::thread_states_table,     analysis::idle_tables,
+                                   analysis::stream_tables,           analysis::communication_overlap_table,
+                                   analysis::utilisation_table,       analysis::cuda_graphs_table,
+                                   analysis::memory_operation_tables, analysis::gpu_memory_tables};
+  std::copy(std::begin(before_those), std::end(before_those), std::back_inserter(analyses));
   analyses.emplace_back([&](const analysis::RankEvents& e) {
     return range_tables(e, std::exchange(launches, std::nullopt), options.phase_rules);
   });
@@ -200,7 +189,8 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); });
   std::vector<std::vector<Table>> parts(analyses.size());
   std::vector<std::function<void()>> tasks;
-  // From the last one, since the longest are there: begun at the end they would keep one thread busy alone.
+  // From the last one, since the longest are there: begun at the end they would keep one thread busy alone. What is
+  // done beside leaves more behind than tables do, so it comes after what takes most meanwhile.
   for (std::size_t i = analyses.size(); i-- > 0;) {
     tasks.emplace_back([&, i] {
       std::visit(

@@ -8,6 +8,7 @@
 
 #include "nsys_explain/analysis/gpu_activity.hpp"
 #include "nsys_explain/analysis/rank_events.hpp"
+#include "nsys_explain/model/nearby_numbers.hpp"
 
 /// Which GPU work of a device was launched when, on which host thread: what ties NVTX ranges to the GPU.
 namespace nsys_explain::analysis {
@@ -35,7 +36,7 @@ class ThreadLaunches {
   explicit ThreadLaunches(const RankEvents& events)
       : calls_(events.process.api_calls), device_(events.device), index_(events.launches) {}
 
-  void reserve(std::size_t launches) { launches_.reserve(launches); }
+  void reserve(std::size_t launches) { added_.reserve(launches); }
   /// `call`: what the index says of it; not no_call.
   void add(std::uint32_t call, const GpuActivity& activity);
   /// Sorts and builds the index; linear where calls ran in the order of their GPU work. Nothing is added afterwards.
@@ -65,14 +66,15 @@ class ThreadLaunches {
   Projection project_each(std::size_t first, std::size_t last, Nanoseconds end_ns) const;
   Extent extent_of(std::size_t first, std::size_t last) const;
 
-  static constexpr std::size_t block = 32;  ///< launches that one leaf of the tree stands for
+  static constexpr std::size_t block = 128;  ///< launches that one leaf of the tree stands for
   const ApiCalls& calls_;
   const DeviceTrace& device_;
   const LaunchIndex& index_;
-  std::pmr::vector<std::uint32_t> launches_;  ///< index of the activity times 4 plus ActivityKind; sorted by call
-  std::uint32_t latest_call_ = 0;             ///< of those added
-  bool in_order_ = true;                      ///< as they were added
-  std::vector<Extent> tree_;                  ///< bottom-up segment tree over whole blocks: leaves from their number on
+  std::pmr::vector<std::uint32_t> added_;  ///< until finish(): index of the activity times 4 plus ActivityKind
+  std::uint32_t latest_call_ = 0;          ///< of those added
+  bool in_order_ = true;                   ///< as they were added
+  NearbyNumbers launches_;                 ///< the same, sorted by call
+  std::vector<Extent> tree_;               ///< bottom-up segment tree over whole blocks: leaves from their number on
 };
 
 // Here, since analyses ask for millions in turn.

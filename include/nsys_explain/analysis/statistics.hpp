@@ -43,6 +43,7 @@ inline std::uint32_t in_four_bytes(std::int64_t value) {
 /// Values in 4 bytes each, where they fit.
 class CompactValues {
  public:
+  void reserve(std::size_t count) { values_.reserve(count); }
   void push_back(std::int64_t value) {
     values_.push_back(in_four_bytes(value));
     if (values_.back() == kept_elsewhere) large_.push_back(value);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "nsys_explain/model/nearby_numbers.hpp"
 #include "nsys_explain/model/trace.hpp"
 
 namespace nsys_explain {
@@ -15,7 +16,7 @@ class LaunchIndex {
   /// `calls` must outlive the index. Linear where ids are unique and without many holes, else O(n log n).
   explicit LaunchIndex(const ApiCalls& calls);
 
-  static constexpr std::uint32_t no_call = 0xFFFFFFFF;
+  static constexpr std::uint32_t no_call = NearbyNumbers::none;
 
   /// Number of the call with this correlation id; where the 32-bit counter wrapped and several match, the latest one
   /// that started no later than the activity. no_call: recorded without its call.
@@ -40,7 +41,7 @@ class LaunchIndex {
 
   const ApiCalls* calls_;
   std::uint32_t first_id_ = 0;
-  std::pmr::vector<std::uint32_t> call_of_id_;  ///< by id - first_id_; empty where ids are not unique and dense
+  NearbyNumbers call_of_id_;         ///< by id - first_id_; empty where ids are not unique and dense
   std::pmr::vector<Entry> entries_;  ///< then: sorted by (correlation id, call), and calls are sorted by start
 };
 

@@ -105,6 +105,18 @@ TEST(WorkTimeline, ALongLaunchIsSeenPastManyShortOnesAfterItsBegin) {
                                                  WorkPiece{4900 * us, 5000 * us, WorkPart::compute}));
 }
 
+TEST(WorkTimeline, ALaunchIsSeenBehindVeryManyOfOtherThreads) {
+  RankFixture rank;
+  rank.kernel("a", 0, 100 * us, 200 * us);
+  for (int i = 0; i < 70000; ++i) rank.call("cudaLaunchKernel", 20 + i, 21 + i, 0, 2);
+  rank.call("cudaGraphLaunch", 150 * us, 320 * us);
+  rank.kernel("b", 350 * us, 360 * us, 400 * us);
+  const RankEvents events = rank.events();
+  const auto pieces = work_timeline(events);
+  EXPECT_EQ(pieces[1], (WorkPiece{200 * us, 320 * us, WorkPart::launching}));
+  EXPECT_EQ(pieces[2], (WorkPiece{320 * us, 350 * us, WorkPart::unseen}));
+}
+
 TEST(WorkTimeline, AnotherThreadThatLaunchesCanBeWhatTheLaunchWaitedFor) {
   RankFixture rank;
   rank.kernel("forward", 0, 100 * us, 200 * us);
