@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
-#include <tuple>
+#include <utility>
 
 #include "nsys_explain/model/sorting.hpp"
 
@@ -27,21 +27,25 @@ std::uint64_t mixed(std::uint64_t x) {
 
 LaunchOrder::LaunchOrder(const RankEvents& events) {
   const Kernels& kernels = events.device.kernels;
+  const std::vector<KernelKind>& kinds = events.device.kernel_kinds;
+  const bool has_graphs =
+      std::any_of(kinds.begin(), kinds.end(), [](const KernelKind& kind) { return kind.graph_node_id != 0; });
+  // Kernels of one graph launch share the launch. Which of two streams' ran first is a matter of time, and differs from
+  // rank to rank; nodes are numbered in the order in which the program made them.
+  const auto key = [&](const Kernel& kernel) {
+    return std::pair(launch_time_ns(events, kernel), has_graphs ? kinds[kernel.kind].graph_node_id : 0);
+  };
   kernels_.reserve(kernels.size());
   bool in_order = true;  // looked at here: to look up all launches once more takes as long as all this
-  Nanoseconds latest_ns = std::numeric_limits<Nanoseconds>::min();
+  std::pair latest(std::numeric_limits<Nanoseconds>::min(), std::uint64_t{0});
   for (std::uint32_t k = 0; k < kernels.size(); ++k) {
     kernels_.push_back(k);
-    const Nanoseconds launch_ns = launch_time_ns(events, kernels[k]);
-    in_order = in_order && launch_ns >= latest_ns;
-    latest_ns = launch_ns;
+    const std::pair launched = key(kernels[k]);
+    in_order = in_order && launched >= latest;
+    latest = launched;
   }
-  // Kernels of one graph launch share the launch: they keep the order in which they ran.
-  if (!in_order) {
-    sort_nearly_sorted(kernels_, [&](std::uint32_t a, std::uint32_t b) {
-      return launch_time_ns(events, kernels[a]) < launch_time_ns(events, kernels[b]);
-    });
-  }
+  if (!in_order)
+    sort_nearly_sorted(kernels_, [&](std::uint32_t a, std::uint32_t b) { return key(kernels[a]) < key(kernels[b]); });
   Nanoseconds previous_ns = kernels_.empty() ? 0 : launch_time_ns(events, kernels[kernels_.front()]);
   std::size_t first = 0, kept = 0;
   for (const std::uint32_t launched : kernels_) {

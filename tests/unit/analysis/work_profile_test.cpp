@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/host_activity.hpp"
+#include "unit/analysis/rank_fixture.hpp"
 #include "work_fixture.hpp"
 
 namespace nsys_explain::analysis {
@@ -169,6 +170,23 @@ TEST(WorkProfile, CountsKernelsByLaunchNotByExecution) {
   EXPECT_EQ(profiles[1].synchronisations, 1);
   EXPECT_EQ(profiles[1].allocations, 1);
   EXPECT_EQ(profiles[1].part(WorkPart::compute), 50 * us);
+}
+
+TEST(WorkProfile, NodesOfAGraphAreInTheOrderOfTheProgramWhicheverStreamRanFirst) {
+  // One launch: x, a collective on another stream, y, a collective. The first collective begins before y, or after it.
+  for (const Nanoseconds begin : {150 * us, 250 * us}) {
+    testing::OneRank rank;
+    rank.call("cudaGraphLaunch", 0, 10 * us, 9);
+    rank.kernel("x", 100 * us, 200 * us, 9).graph_node_id = 1;
+    rank.kernel("nccl1", begin, 400 * us, 9, 20).graph_node_id = 2;
+    rank.kernel("y", 200 * us, 230 * us, 9).graph_node_id = 3;
+    rank.kernel("nccl2", 450 * us, 500 * us, 9, 20).graph_node_id = 4;
+    const RankEvents events = rank.events();
+    const std::vector<Arrival> arrivals{arrival(begin, 400 * us, no_time), arrival(450 * us, 500 * us, 50 * us)};
+    const auto profiles = profile_work(events, arrivals);
+    EXPECT_EQ(profiles[0].kernel_ns, 100 * us) << begin;
+    EXPECT_EQ(profiles[1].kernel_ns, 30 * us) << begin;
+  }
 }
 
 TEST(WorkProfile, KernelsCountOnceWhereTwoCollectivesStartAtOnce) {
