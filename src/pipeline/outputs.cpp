@@ -99,12 +99,10 @@ void write_instances(const exchange::Communicator& communicator, const JobReport
     sinks->create(arrivals_schema(), arrivals_extent);
   });
   const auto write = [&](const Slab& slab) { sinks->append(slab); };
-  write_by_slabs(
-      communicator, extent, with_csv, [&](auto first, auto end) { return instances.take_instances(first, end); },
-      write);
-  write_by_slabs(
-      communicator, arrivals_extent, with_csv,
-      [&](auto first, auto end) { return instances.take_arrivals(first, end); }, write);
+  const DealtTable tables[] = {
+      {extent, [&](auto first, auto end) { return instances.take_instances(first, end); }, write},
+      {arrivals_extent, [&](auto first, auto end) { return instances.take_arrivals(first, end); }, write}};
+  write_by_slabs(communicator, tables, with_csv);
 }
 
 void write_steps(const exchange::Communicator& communicator, const JobReport& report, const std::vector<StepRow>& rows,
@@ -158,13 +156,14 @@ std::map<std::string, report::LongTable> write_tables(const exchange::Communicat
   exchange::run_agreed(communicator, "writing results", [&] {
     for (Table& rows : first_rows) long_tables.at(rows.schema.name).first_rows = std::move(rows);
   });
+  std::vector<DealtTable> tables;
   for (const auto& entry : long_rows) {
-    const LongRows& rows = entry.second;
-    write_by_slabs(
-        communicator, rows.extent, with_csv,
-        [&](auto first, auto end) { return take_long_rows(entry.first, rows, first, end, local_traces); },
-        [&](const Slab& slab) { sinks->append(slab); });
+    const auto take = [&](auto first, auto end) {
+      return take_long_rows(entry.first, entry.second, first, end, local_traces);
+    };
+    tables.push_back({entry.second.extent, take, [&](const Slab& slab) { sinks->append(slab); }});
   }
+  write_by_slabs(communicator, tables, with_csv);
   return long_tables;
 }
 

@@ -18,20 +18,43 @@ namespace {
 constexpr auto rows_per_slab = static_cast<std::int64_t>(store::slab_rows);
 constexpr std::string_view phase = "writing results";
 
-/// Collective: the slab of this tool rank among those that begin at `first`; nothing behind the end of the table. The
-/// last rank gets the first of them: where there are fewer than ranks, rank 0 has enough to do.
-std::vector<RowRun> take_slab(const exchange::Communicator& communicator, std::int64_t first, std::int64_t end,
-                              const TakeRows& take) {
+/// Rows [first, end) of a table.
+struct SlabPlace {
+  std::size_t table = 0;
+  std::int64_t first = 0, end = 0;
+};
+
+/// All slabs, in the order in which they are written.
+std::vector<SlabPlace> plan_slabs(std::span<const DealtTable> tables) {
+  std::vector<SlabPlace> slabs;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const auto end = static_cast<std::int64_t>(tables[t].extent.rows);
+    for (std::int64_t first = 0; first < end; first += rows_per_slab)
+      slabs.push_back({t, first, std::min(first + rows_per_slab, end)});
+  }
+  return slabs;
+}
+
+/// Who encodes which slab of a round. The last rank gets the first of them: where there are fewer than ranks, rank 0
+/// has enough to do.
+int encoder_of(const exchange::Communicator& communicator, std::size_t slab_of_round) {
+  return communicator.size() - 1 - static_cast<int>(slab_of_round);
+}
+
+/// Collective: the rows of this tool rank's slab of a round; nothing where it has none.
+std::vector<RowRun> take_slab(const exchange::Communicator& communicator, std::span<const SlabPlace> round,
+                              std::span<const DealtTable> tables) {
   std::vector<RowRun> mine;
   std::vector<std::vector<char>> outgoing(static_cast<std::size_t>(communicator.size()));
   exchange::run_agreed(communicator, phase, [&] {
-    for (int r = communicator.size() - 1; r >= 0 && first < end; --r, first += rows_per_slab) {
-      std::vector<RowRun> runs = take(first, std::min(first + rows_per_slab, end));
-      if (r == communicator.rank()) {
+    for (std::size_t s = 0; s < round.size(); ++s) {
+      std::vector<RowRun> runs = tables[round[s].table].take(round[s].first, round[s].end);
+      const int encoder = encoder_of(communicator, s);
+      if (encoder == communicator.rank()) {
         mine = std::move(runs);
       } else if (!runs.empty()) {
         const std::string bytes = pack(runs);
-        outgoing[static_cast<std::size_t>(r)].assign(bytes.begin(), bytes.end());
+        outgoing[static_cast<std::size_t>(encoder)].assign(bytes.begin(), bytes.end());
       }
     }
   });
@@ -57,26 +80,33 @@ Slab encode(std::vector<RowRun> runs, const TableExtent& extent, bool with_csv) 
 
 }  // namespace
 
-void write_by_slabs(const exchange::Communicator& communicator, const TableExtent& extent, bool with_csv,
-                    const TakeRows& take, const std::function<void(const Slab&)>& write) {
-  const auto end = static_cast<std::int64_t>(extent.rows);
-  for (std::int64_t first = 0; first < end; first += communicator.size() * rows_per_slab) {
-    std::vector<RowRun> runs = take_slab(communicator, first, end, take);
+void write_by_slabs(const exchange::Communicator& communicator, std::span<const DealtTable> tables, bool with_csv) {
+  const std::vector<SlabPlace> slabs = plan_slabs(tables);
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  for (std::size_t first = 0; first < slabs.size(); first += ranks) {
+    const auto round = std::span(slabs).subspan(first, std::min(ranks, slabs.size() - first));
+    std::vector<RowRun> runs = take_slab(communicator, round, tables);
     Slab mine;
     std::string bytes;
     exchange::run_agreed(communicator, phase, [&] {
       if (runs.empty()) return;
-      mine = encode(std::move(runs), extent, with_csv);
+      const auto own = static_cast<std::size_t>(communicator.size() - 1 - communicator.rank());  // as encoder_of() says
+      mine = encode(std::move(runs), tables[round[own].table].extent, with_csv);
       if (!communicator.is_root()) bytes = pack(mine);
     });
     const exchange::Gathered<char> gathered = communicator.gather(std::span<const char>(bytes));
     exchange::run_agreed(communicator, phase, [&] {
       if (!communicator.is_root()) return;
-      for (int r = communicator.size() - 1; r > 0; --r) {
-        const std::span<const char> part = gathered.of(r);
-        if (!part.empty()) write(unpack<Slab>(std::string_view(part.data(), part.size())));
+      for (std::size_t s = 0; s < round.size(); ++s) {
+        const int encoder = encoder_of(communicator, s);
+        const std::span<const char> part = gathered.of(encoder);
+        const auto& write = tables[round[s].table].write;
+        if (encoder == communicator.rank()) {
+          write(mine);
+        } else {
+          write(unpack<Slab>(std::string_view(part.data(), part.size())));
+        }
       }
-      if (mine.rows.rows > 0) write(mine);
     });
   }
 }

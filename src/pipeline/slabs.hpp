@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,11 +41,17 @@ struct Slab {
   }
 };
 
-/// Collective: takes all rows of a table, one slab for each tool rank at a time, encodes them there and shows them to
-/// `write`, which is called on rank 0 only, in the order of the table. Which rank encodes what has no influence on the
-/// result.
-void write_by_slabs(const exchange::Communicator& communicator, const TableExtent& extent, bool with_csv,
-                    const TakeRows& take, const std::function<void(const Slab&)>& write);
+/// A table whose rows lie on all tool ranks. `write` is called on rank 0 only, in the order of the rows.
+struct DealtTable {
+  TableExtent extent;  ///< the same on all tool ranks
+  TakeRows take;
+  std::function<void(const Slab&)> write;
+};
+
+/// Collective: takes all rows of the tables, one slab for each tool rank at a time, encodes them there and writes them,
+/// table after table. Slabs of several tables are encoded at once, so that tables shorter than a slab for each rank
+/// keep all ranks busy, too. Which rank encodes what has no influence on the result.
+void write_by_slabs(const exchange::Communicator& communicator, std::span<const DealtTable> tables, bool with_csv);
 
 /// Moves rows [first, first + count) of the columns of `from` to the end of those of `to`, where its first column is
 /// that of number `at`.

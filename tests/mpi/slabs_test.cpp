@@ -70,6 +70,10 @@ std::vector<RowRun> take(std::int64_t first, std::int64_t end) {
   return runs;
 }
 
+DealtTable dealt(std::int64_t rows, TakeRows take_rows, std::function<void(const Slab&)> write) {
+  return {extent(rows), std::move(take_rows), std::move(write)};
+}
+
 class SlabsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -97,11 +101,12 @@ TEST_F(SlabsTest, AreWrittenAsIfOneRankHadHeldTheTable) {
     writer->create_table(schema(), extent(row_count));
   }
   std::string csv;
-  write_by_slabs(world(), extent(row_count), true, take, [&](const Slab& slab) {
+  const DealtTable table = dealt(row_count, take, [&](const Slab& slab) {
     EXPECT_TRUE(world().is_root());
     writer->append(slab.rows);
     csv += slab.csv;
   });
+  write_by_slabs(world(), {&table, 1}, true);
   if (!world().is_root()) return;
   writer->close();
   const Table expected = rows_between(0, row_count);
@@ -118,7 +123,27 @@ TEST_F(SlabsTest, AreWrittenAsIfOneRankHadHeldTheTable) {
 }
 
 TEST_F(SlabsTest, OfAnEmptyTableThereAreNone) {
-  write_by_slabs(world(), extent(0), true, take, [](const Slab&) { ADD_FAILURE() << "nothing to write"; });
+  const DealtTable empty = dealt(0, take, [](const Slab&) { ADD_FAILURE() << "nothing to write"; });
+  write_by_slabs(world(), {&empty, 1}, true);
+  write_by_slabs(world(), {}, true);
+}
+
+TEST_F(SlabsTest, OfSeveralTablesComeTableByTable) {
+  std::string order;
+  std::vector<std::string> csv(5);
+  std::vector<DealtTable> tables;
+  const std::vector<std::int64_t> lengths{500, 2 * 65'536 + 1, 0, 65'536, 3};
+  for (std::size_t t = 0; t < lengths.size(); ++t) {
+    tables.push_back(dealt(lengths[t], take, [&, t](const Slab& slab) {
+      order += static_cast<char>('0' + t);
+      csv[t] += slab.csv;
+    }));
+  }
+  write_by_slabs(world(), tables, true);
+  if (!world().is_root()) return;
+  EXPECT_EQ(order, "011134");
+  for (std::size_t t = 0; t < lengths.size(); ++t)
+    EXPECT_TRUE(csv[t] == report::csv_rows(rows_between(0, lengths[t]))) << "table " << t;
 }
 
 TEST_F(SlabsTest, AFailureOfOneRankEndsItOnAll) {
@@ -127,12 +152,17 @@ TEST_F(SlabsTest, AFailureOfOneRankEndsItOnAll) {
     if (world().rank() == last && end == row_count) throw std::runtime_error("its rows are gone");
     return take(first, end);
   };
-  EXPECT_THAT([&] { write_by_slabs(world(), extent(row_count), false, take_or_fail, [](const Slab&) {}); },
-              ThrowsMessage<exchange::AgreedFailure>(HasSubstr("its rows are gone")));
+  const DealtTable lost = dealt(row_count, take_or_fail, [](const Slab&) {});
   EXPECT_THAT(
       [&] {
-        write_by_slabs(world(), extent(row_count), false, take,
-                       [](const Slab&) { throw std::runtime_error("the disk is full"); });
+        write_by_slabs(world(), {&lost, 1}, false);
+      },
+      ThrowsMessage<exchange::AgreedFailure>(HasSubstr("its rows are gone")));
+  const DealtTable unwritten =
+      dealt(row_count, take, [](const Slab&) { throw std::runtime_error("the disk is full"); });
+  EXPECT_THAT(
+      [&] {
+        write_by_slabs(world(), {&unwritten, 1}, false);
       },
       ThrowsMessage<exchange::AgreedFailure>(HasSubstr("the disk is full")));
 }
