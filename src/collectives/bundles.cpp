@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "clock_map.hpp"
 #include "exit_agreement.hpp"
@@ -62,6 +64,48 @@ bool are_consistent(std::span<const Arrival> arrivals, std::span<const MemberArr
   return true;
 }
 
+/// Members need not be in it together, so that times do not tell what belongs together.
+bool is_loose(Operation operation) {
+  return operation == Operation::broadcast || operation == Operation::reduce;
+}
+
+using Numbers = std::vector<std::vector<std::int64_t>>;
+
+/// Loose operations that lie between the same two others on their members are one.
+void join_loose(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members, const Numbers& numbers,
+                std::vector<Bundle>& bundles) {
+  using Place = std::tuple<std::int64_t, std::int64_t, Operation>;  // numbers of the operations before and after
+  struct Placed {
+    std::int64_t number;
+    std::uint64_t symbol;
+  };
+  std::map<Place, std::vector<Placed>> places;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const auto operation = [&](std::size_t i) { return arrivals[members[m].indices[i]].operation; };
+    for (std::size_t i = 1; i + 1 < numbers[m].size(); ++i) {
+      if (is_loose(operation(i)) && !is_loose(operation(i - 1)) && !is_loose(operation(i + 1)))
+        places[{numbers[m][i - 1], numbers[m][i + 1], operation(i)}].push_back({numbers[m][i], members[m].symbols[i]});
+    }
+  }
+  const auto shares_member = [&](const Bundle& a, const Bundle& b) {
+    return std::any_of(a.begin(), a.end(), [&](std::size_t x) {
+      return std::any_of(b.begin(), b.end(),
+                         [&](std::size_t y) { return arrivals[x].trace_rank == arrivals[y].trace_rank; });
+    });
+  };
+  for (const auto& [place, placed] : places) {
+    Bundle& joined = bundles[static_cast<std::size_t>(placed.front().number)];
+    for (const auto& [number, symbol] : std::span(placed).subspan(1)) {
+      Bundle& other = bundles[static_cast<std::size_t>(number)];
+      if (!may_be_one(symbol, placed.front().symbol) || shares_member(joined, other)) continue;
+      joined.insert(joined.end(), other.begin(), other.end());
+      other.clear();
+    }
+    std::sort(joined.begin(), joined.end());
+  }
+  std::erase_if(bundles, [](const Bundle& bundle) { return bundle.empty(); });
+}
+
 std::vector<Bundle> aligned(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
                             const AlignmentOptions& alignment) {
   std::vector<MemberSequence> sequences;
@@ -73,7 +117,7 @@ std::vector<Bundle> aligned(std::span<const Arrival> arrivals, std::span<const M
       sequence.exit_ns.push_back(arrivals[a].exit_ns);
     }
   }
-  const auto numbers = align_sequences(sequences, alignment);
+  const Numbers numbers = align_sequences(sequences, alignment);
   std::int64_t last = -1;
   for (const auto& of_member : numbers) last = of_member.empty() ? last : std::max(last, of_member.back());
   std::vector<Bundle> bundles(static_cast<std::size_t>(last + 1));
@@ -81,6 +125,7 @@ std::vector<Bundle> aligned(std::span<const Arrival> arrivals, std::span<const M
     for (std::size_t i = 0; i < numbers[m].size(); ++i)
       bundles[static_cast<std::size_t>(numbers[m][i])].push_back(members[m].indices[i]);
   }
+  join_loose(arrivals, members, numbers, bundles);
   return bundles;
 }
 

@@ -86,9 +86,10 @@ class OrphanNamer {
     for (const Orphan& orphan : orphans_) {
       const SampledOperation& operation = *orphan.record->operation;
       const std::uint64_t communicator = orphan.record->communicator;
-      const bool is_exchange = operation.operation == Operation::send_recv;
-      if (communicator == 0 || (is_exchange && job_.communicators.at(communicator).exchanges_in_pairs)) continue;
-      keys.push_back({operation.trace_rank, operation.index, communicator, is_exchange});
+      if (communicator == 0) continue;
+      const bool meets_several =
+          operation.operation == Operation::send_recv && !job_.communicators.at(communicator).exchanges_in_pairs;
+      keys.push_back({operation.trace_rank, operation.index, communicator, meets_several});
     }
     std::sort(keys.begin(), keys.end(), [](const OperationKey& a, const OperationKey& b) {
       return std::tie(a.trace_rank, a.index) < std::tie(b.trace_rank, b.index);

@@ -171,6 +171,31 @@ TEST(Match, NumbersCountWhereAllMembersRecordedAllOfAKind) {
   EXPECT_EQ(block.instances[1].operation, Operation::broadcast);
 }
 
+TEST(Match, ABroadcastThatTheRootLeftEarlyIsFoundByWhatLiesAroundIt) {
+  // The root leaves at 1,300, before the other member enters at 1,500; the second member has an operation more.
+  const auto job = [](std::size_t broadcasts_of_the_other) {
+    std::vector<Arrival> all{arrival(0, 0, 1'000), arrival(0, 1, 1'200, Operation::broadcast, 64),
+                             arrival(0, 2, 2'000)};
+    std::int32_t position = 0;
+    all.push_back(arrival(1, position++, 1'000));
+    for (std::size_t b = 0; b < broadcasts_of_the_other; ++b)
+      all.push_back(arrival(1, position++, 1'500 + 200 * static_cast<Nanoseconds>(b), Operation::broadcast, 64));
+    all.push_back(arrival(1, position++, 2'000));
+    all.push_back(arrival(1, position++, 3'000));
+    const auto first_of_other = all.begin() + 3;
+    const auto planned = plan_communicators(summaries_of({{all.begin(), first_of_other}, {first_of_other, all.end()}}));
+    return match_unit({0, 0, 5, 0}, planned.at(0), all, {.time_scale_ns = 1});
+  };
+  const MatchedBlock one = job(1);
+  ASSERT_EQ(one.instances.size(), 3U);
+  EXPECT_EQ(one.instances[1].operation, Operation::broadcast);
+  EXPECT_EQ(one.instances[1].arrivals, 2);
+  EXPECT_EQ(one.unmatched_arrivals, 1);
+  const MatchedBlock two = job(2);
+  EXPECT_EQ(two.instances.size(), 2U) << "which of two it is nobody knows";
+  EXPECT_EQ(two.unmatched_arrivals, 4);
+}
+
 TEST(Match, BlocksKeepTheSequenceOfTheWhole) {
   PlannedCommunicator communicator;
   communicator.trace_ranks = {0, 1};

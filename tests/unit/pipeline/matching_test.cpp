@@ -119,6 +119,15 @@ TEST(Matching, ShortJobsWithLossesAndRaggedWindows) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) expect_matched(0.995, seed, {steps(6), pick(shapes, seed), losses});
 }
 
+TEST(Matching, WhatTimesDoNotTellIsFoundByWhatLiesAroundIt) {
+  // Broadcasts whose root leaves before a slow member enters, and exchanges on a shared stream whose calls were lost.
+  const Change shapes[] = {all_of({tensor(2), shared_stream, fault("slow_gpu:rank=1,factor=1.3")}),
+                           all_of({one_host, pipeline(4), shared_stream}),
+                           all_of({tensor(2), pipeline(2), shared_stream}),
+                           all_of({tensor(2), fully_sharded, shared_stream, fault("late_host:rank=1,pause=3ms")})};
+  for (std::uint64_t seed = 0; seed < 12; ++seed) expect_matched(0.99, seed, {steps(8), pick(shapes, seed), losses});
+}
+
 TEST(Matching, SequenceNumbersOfTheNcclTraceMatchAllThatIsLeft) {
   const Change shapes[] = {tensor(2), all_of({tensor(2), fully_sharded})};
   for (std::uint64_t seed = 0; seed < 10; ++seed)
