@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often the right one is named: jobs drawn by kind and seed, simulated, analysed and scored against their truth.
 
-    tests/scans/stragglers.py --seeds 1000:20 [--kind single] [--workers 1] [--log FILE] [--costs] [--list]
+    tests/scans/stragglers.py --seeds 1000:20 [--kind single] [--rough] [--workers 1] [--log FILE] [--costs] [--list]
 
 No test: a scan looks for what no test has seen, so take seeds that nobody has used. A job depends on its kind and seed
 alone. Programs are those of build/ci, or of NSYS_EXPLAIN_TOOL and NSYS_EXPLAIN_SYNTH. Columns of the table:
@@ -68,6 +68,17 @@ class Draw(random.Random):
                    self.choice([0, 2, 20, 50])]
         if not self.chance(payload):
             options += ["--payload", "none"]
+        return options
+
+    def rough_capture(self):
+        """Records lost, windows of ranks that differ, graphs, noisy transfers: where verdicts have less to rest on."""
+        options = []
+        for chance, option, values in [(0.3, "--drop", [0.002, 0.01, 0.03]), (0.3, "--ragged", [0.05, 0.2]),
+                                       (0.2, "--orphans", [0.02, 0.1]), (0.3, "--files", ["per_node"]),
+                                       (0.2, "--graph", ["node"]), (0.2, "--restart-at", [4, 6, 8]),
+                                       (0.2, "--end-jitter", [2, 3]), (0.3, "--transfer-noise", [0.03, 0.1])]:
+            if self.chance(chance):
+                options += [option, self.choice(values)]
         return options
 
     def streams(self):
@@ -209,13 +220,15 @@ LARGEST_LAYERS = {"parallel": 2, "node": 3, "two": 3}
 PAYLOAD = {"stage": 1.0, "slow_link": 1.0}  # what these need is told by communicators alone
 
 
-def job_options(kind, seed):
+def job_options(kind, seed, rough):
     """What nsys-explain-synth is told of a job."""
     draw = Draw(kind, seed)
     options = KINDS[kind](draw) + draw.sizes(LARGEST_LAYERS.get(kind, 4)) + draw.capture(PAYLOAD.get(kind, 0.7))
     on_gpu = all(option.startswith(("slow_gpu", "slow_node", "extra_work")) for option in faults_of(options))
     if on_gpu and draw.chance(0.3):  # a host that runs ahead hides its own pauses
         options += ["--sync-every", draw.choice([2, 3])]
+    if rough:
+        options += draw.rough_capture()
     return [str(option) for option in options]
 
 
@@ -313,8 +326,8 @@ def score(truth, report):
     return result
 
 
-def run_job(kind, seed, costs):
-    options = job_options(kind, seed)
+def run_job(kind, seed, rough, costs):
+    options = job_options(kind, seed, rough)
     with tempfile.TemporaryDirectory(prefix="nsys-explain-scan-") as scratch:
         directory = pathlib.Path(scratch)
         run([SYNTH, "--out", directory / "job", "--truth", "summary", *options])
@@ -330,14 +343,14 @@ def run_job(kind, seed, costs):
     return {"kind": kind, "seed": seed, **result, "options": options}
 
 
-def guarded(kind, seed, costs):
+def guarded(kind, seed, rough, costs):
     """A job that fails is a result, too: the rest of a long scan goes on."""
     try:
-        return run_job(kind, seed, costs)
+        return run_job(kind, seed, rough, costs)
     except (subprocess.SubprocessError, OSError, KeyError, ValueError) as problem:
         detail = getattr(problem, "stderr", None) or b""
         return {"kind": kind, "seed": seed, "class": "failed", "problem": f"{problem} {detail.decode(errors='replace')}",
-                "options": job_options(kind, seed)}
+                "options": job_options(kind, seed, rough)}
 
 
 CLASSES = ["right", "suspect", "finding", "silent", "costless", "part"]
@@ -368,6 +381,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="1000:20", help="first seed and how many of each kind")
     parser.add_argument("--kind", action="append", choices=KINDS, help="may be repeated; all where left out")
+    parser.add_argument("--rough", action="store_true", help="the same jobs, captured worse")
     parser.add_argument("--workers", type=int, default=1, help="jobs at a time")
     parser.add_argument("--log", type=pathlib.Path, help="one line of JSON per job")
     parser.add_argument("--costs", action="store_true", help="simulate every job without its faults, too")
@@ -377,12 +391,12 @@ def main():
     jobs = [(kind, seed) for seed in range(first, first + count) for kind in arguments.kind or KINDS]
     if arguments.list:
         for kind, seed in jobs:
-            print(kind, seed, " ".join(job_options(kind, seed)))
+            print(kind, seed, " ".join(job_options(kind, seed, arguments.rough)))
         return
     results = []
     log = arguments.log.open("w") if arguments.log else None
     with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
-        for result in pool.map(lambda job: guarded(*job, arguments.costs), jobs):
+        for result in pool.map(lambda job: guarded(*job, arguments.rough, arguments.costs), jobs):
             results.append(result)
             if log:
                 print(json.dumps(result), file=log, flush=True)
