@@ -110,8 +110,10 @@ class PairFinder {
     const Nanoseconds common = common_ns(i, j);
     if (common < -tolerance_.clock_ns) return false;
     if (distance_ns <= spread_.of(member_.symbols[i])) return true;
-    // The last to arrive is inside together with all others for as long as it is inside at all.
-    return common > 0 && 2 * common >= shorter_ns(i, j);
+    // The last to arrive is inside together with all others until the first leaves; who leaves late takes several times
+    // as long as that.
+    constexpr Nanoseconds times = 4;
+    return common > 0 && times * common >= shorter_ns(i, j);
   }
 
   /// Half the cost is the distance of the exits, half the part of the shorter interval not spent together.

@@ -106,6 +106,16 @@ TEST(AlignSequences, OnJobTimeInfeasiblePairsAreNotMade) {
   EXPECT_EQ(align_on_job_time({member_with_exits({100}), early}), (Numbers{{0}, {0}}));
 }
 
+TEST(AlignSequences, WhoLeavesLateIsNotInTheNextOperationOfTheOthers) {
+  // Two gathers that take 90 us follow each other. The first member leaves the second one late, the other one the first
+  // and the second: its first ends 92 us before the second of the other member, nearer than either does to its own.
+  MemberSequence first = member_with_exits({105, 397});
+  first.enter_ns = {0, 106'000};
+  MemberSequence second = member_with_exits({305, 500});
+  second.enter_ns = {12'000, 306'000};
+  EXPECT_EQ(align_on_job_time({first, second}), (Numbers{{0, 1}, {0, 1}}));
+}
+
 TEST(AlignSequences, UniqueSymbolsDecideWithFewOperations) {
   MemberSequence all = member_with_exits({1000, 2000, 3500, 4200, 5000, 6100, 7300, 8000, 9900, 12000});
   std::iota(all.symbols.begin(), all.symbols.end(), 10);
