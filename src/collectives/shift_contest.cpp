@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 
 namespace nsys_explain::collectives {
@@ -24,6 +25,7 @@ constexpr double least_advantage = 0.15;
 /// A shift under test: its line, and per operation of the sample the partner and how well it agrees.
 struct Candidate {
   ClockLine line;
+  std::span<const std::uint64_t> symbols;
   std::vector<std::ptrdiff_t> partner;  ///< -1 none
   std::vector<double> evidence;  ///< log(reach / residual), 0 without partner, negative outside the reference's window
   std::size_t covered = 0;
@@ -45,6 +47,7 @@ double evidence_of(double residual_ns, Nanoseconds reach_ns) {
 void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSequence& reference, Sample sample,
               Nanoseconds reach_ns) {
   constexpr std::size_t fewest_for_slope = 24;
+  candidate.symbols = std::span(member.symbols).subspan(sample.first, sample.size());
   candidate.partner.assign(sample.size(), -1);
   candidate.evidence.assign(sample.size(), not_covered);
   std::vector<double> x, y;
@@ -96,21 +99,51 @@ bool is_far_sharper(const Candidate& best, const Candidate& rival, Nanoseconds r
   return count_sharp(best, reach_ns) >= std::max(fewest, times * count_sharp(rival, reach_ns));
 }
 
+/// Which of the sample count: those of the symbols of which two in three pairs are sharp. Members leave all-gathers
+/// when they like, and say nothing of a shift then.
+std::vector<bool> of_sharp_symbols(const Candidate& candidate, Nanoseconds reach_ns) {
+  const double sharp = evidence_of(sharp_residual_ns, reach_ns);
+  std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> pairs;  // by symbol: all, sharp
+  for (std::size_t k = 0; k < candidate.evidence.size(); ++k) {
+    if (candidate.partner[k] < 0) continue;
+    auto& [all, sharply] = pairs[candidate.symbols[k]];
+    ++all;
+    sharply += candidate.evidence[k] >= sharp ? 1 : 0;
+  }
+  std::vector<bool> counted(candidate.evidence.size());
+  for (std::size_t k = 0; k < counted.size(); ++k) {
+    const auto& [all, sharply] = pairs[candidate.symbols[k]];
+    counted[k] = all > 0 && 3 * sharply >= 2 * all;
+  }
+  return counted;
+}
+
 /// Among members of one communicator, few operations decide where most of them agree as closely as exits of one
 /// operation do, which a wrong shift manages for single stretches only, and where they agree far better than at the
 /// rival.
-bool is_much_likelier(const Candidate& best, const Candidate& rival, Nanoseconds reach_ns) {
-  constexpr std::size_t beyond_half = 3;
+bool is_much_likelier(const Candidate& best, const Candidate& rival, const std::vector<bool>& counted,
+                      Nanoseconds reach_ns) {
+  constexpr std::size_t fewest_sharp = 8, beyond_half = 3;
   constexpr double least_advantage_in_all = 8, least_mean_advantage = 0.5, most_of_one = 3;
-  if (2 * count_sharp(best, reach_ns) < best.matched + 2 * beyond_half) return false;
+  const double sharp = evidence_of(sharp_residual_ns, reach_ns);
   double advantage = 0;
-  std::size_t covered_by_both = 0;
+  std::size_t covered_by_both = 0, matched = 0, sharply = 0;
   for (std::size_t k = 0; k < best.evidence.size(); ++k) {
+    if (!counted[k]) continue;
+    matched += best.partner[k] >= 0 ? 1 : 0;
+    sharply += best.evidence[k] >= sharp ? 1 : 0;
     if (best.evidence[k] == not_covered || rival.evidence[k] == not_covered) continue;
     advantage += std::clamp(best.evidence[k] - rival.evidence[k], -most_of_one, most_of_one);
     ++covered_by_both;
   }
-  return advantage >= std::max(least_advantage_in_all, least_mean_advantage * static_cast<double>(covered_by_both));
+  return sharply >= fewest_sharp && 2 * sharply >= matched + 2 * beyond_half &&
+         advantage >= std::max(least_advantage_in_all, least_mean_advantage * static_cast<double>(covered_by_both));
+}
+
+bool is_much_likelier(const Candidate& best, const Candidate& rival, Nanoseconds reach_ns) {
+  const std::vector<bool> all(best.evidence.size(), true);
+  return is_much_likelier(best, rival, all, reach_ns) ||
+         is_much_likelier(best, rival, of_sharp_symbols(best, reach_ns), reach_ns);
 }
 
 /// True where the sample shows that `best` is right and `rival` is not: the mean advantage in evidence is beyond
