@@ -274,14 +274,13 @@ class OrphanNamer {
 
 }  // namespace
 
+bool has_orphans(std::span<const SampledOperation> samples) {
+  const auto is_named = [](const SampledOperation& operation) { return names_communicator(operation.lane); };
+  return std::any_of(samples.begin(), samples.end(), is_named) &&
+         !std::all_of(samples.begin(), samples.end(), is_named);
+}
+
 std::vector<OperationKey> name_orphans(std::span<const SampledOperation> samples, const RoughClocks& clocks) {
-  const bool has_names = std::any_of(samples.begin(), samples.end(), [](const SampledOperation& operation) {
-    return names_communicator(operation.lane);
-  });
-  const bool has_orphans = std::any_of(samples.begin(), samples.end(), [](const SampledOperation& operation) {
-    return !names_communicator(operation.lane);
-  });
-  if (!has_names || !has_orphans) return {};
   return OrphanNamer(make_records(samples, clocks)).run();
 }
 

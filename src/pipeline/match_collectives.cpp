@@ -128,14 +128,10 @@ void share_out_lanes(const exchange::Communicator& communicator, const collectiv
   }
 }
 
-/// Collective: rough clocks from samples of what all trace ranks communicated; where no payload names communicators,
-/// also which lanes of different trace ranks carry one: their arrivals get its key.
-collectives::RoughClocks compare_lanes(const exchange::Communicator& communicator, const JobRanks& job,
-                                       const clock::ClockOptions& clock_options, collectives::GivenNames& names,
-                                       std::vector<LocalTrace>& local_traces) {
-  constexpr std::size_t most_sampled = 3'000'000;  // on every tool rank: about a hundred megabytes
-  const std::size_t per_lane = std::clamp<std::size_t>(most_sampled / (4 * job.numbers.size() + 1), 64, 2048);
-  const Nanoseconds centre_ns = sampling_centre(communicator, local_traces);
+/// Collective: operations of all trace ranks, of each lane at most `per_lane`, those nearest to `centre_ns`.
+std::vector<collectives::SampledOperation> gather_samples(const exchange::Communicator& communicator,
+                                                          const std::vector<LocalTrace>& local_traces,
+                                                          Nanoseconds centre_ns, std::size_t per_lane) {
   std::vector<collectives::SampledOperation> mine;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
@@ -144,7 +140,19 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
       mine.insert(mine.end(), sample.begin(), sample.end());
     }
   }
-  auto samples = communicator.all_gather(std::span<const collectives::SampledOperation>(mine)).values;
+  return communicator.all_gather(std::span<const collectives::SampledOperation>(mine)).values;
+}
+
+/// Collective: rough clocks from samples of what all trace ranks communicated; where no payload names communicators,
+/// also which lanes of different trace ranks carry one: their arrivals get its key.
+collectives::RoughClocks compare_lanes(const exchange::Communicator& communicator, const JobRanks& job,
+                                       const clock::ClockOptions& clock_options, collectives::GivenNames& names,
+                                       std::vector<LocalTrace>& local_traces) {
+  constexpr std::size_t most_sampled = 3'000'000;  // on every tool rank: about a hundred megabytes
+  const std::size_t usual_lanes = 4 * job.numbers.size() + 1;
+  const std::size_t per_lane = std::clamp<std::size_t>(most_sampled / usual_lanes, 64, 2048);
+  const Nanoseconds centre_ns = sampling_centre(communicator, local_traces);
+  auto samples = gather_samples(communicator, local_traces, centre_ns, per_lane);
   collectives::RoughClocks clocks(samples, session_ties(job.sessions, clock_options), centre_ns);
   for (auto round = clocks.next_round(); !round.empty(); round = clocks.next_round()) {
     std::vector<collectives::SessionRelation> found;
@@ -162,8 +170,12 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
       for (LocalRank& rank : trace.ranks) collectives::apply_lane_roles(rank.arrivals, categories);
     }
   }
-  const auto named = collectives::name_orphans(samples, clocks);
-  if (!named.empty()) {
+  if (collectives::has_orphans(samples)) {
+    // Calls are lost above all where a capture begins or ends, far from the centre.
+    constexpr std::size_t most_around_orphans = 1'000'000;  // on every tool rank: about two hundred megabytes
+    const auto wider =
+        gather_samples(communicator, local_traces, centre_ns, std::max(per_lane, most_around_orphans / usual_lanes));
+    const auto named = collectives::name_orphans(wider, clocks);
     for (LocalTrace& trace : local_traces) {
       for (LocalRank& rank : trace.ranks) collectives::apply_operation_keys(rank.arrivals, named);
     }

@@ -169,11 +169,14 @@ struct OperationKey {
 std::vector<OperationKey> share_out_turns(std::span<const SampledOperation> operations, const RoughClocks& clocks,
                                           std::uint64_t first_key);
 
+/// Whether calls name communicators, but not those of all operations.
+bool has_orphans(std::span<const SampledOperation> samples);
+
 /// Operations whose own calls were not recorded, on trace ranks where other calls name communicators. A stream runs one
 /// operation at a time, and all members are in one when the first leaves: so an operation is of the communicator of
 /// which others are in one then, and of none whose members did something else or leave at another time. Where several
 /// are left, what the program does there decides, if others agree; a name is taken back where anybody contradicts it.
-/// Operations that stay without a name are left out, and so are exchanges of two. Sorted by (trace rank, index).
+/// Operations that stay without a name are left out. Sorted by (trace rank, index).
 std::vector<OperationKey> name_orphans(std::span<const SampledOperation> samples, const RoughClocks& clocks);
 
 /// Gives the arrivals of one trace rank the keys of their operations, and numbers their positions anew.

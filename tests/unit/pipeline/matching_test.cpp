@@ -128,6 +128,13 @@ TEST(Matching, WhatTimesDoNotTellIsFoundByWhatLiesAroundIt) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) expect_matched(0.99, seed, {steps(8), pick(shapes, seed), losses});
 }
 
+TEST(Matching, LostCallsAreNamedFarFromTheMiddleOfALongCapture) {
+  // Calls are lost where windows begin and end, thousands of operations from the middle.
+  for (std::uint64_t seed = 0; seed < 2; ++seed)
+    expect_matched(0.997, seed,
+                   {one_host, tensor(4), pipeline(2), sequence_parallel, shared_stream, steps(32), losses});
+}
+
 TEST(Matching, SequenceNumbersOfTheNcclTraceMatchAllThatIsLeft) {
   const Change shapes[] = {tensor(2), all_of({tensor(2), fully_sharded})};
   for (std::uint64_t seed = 0; seed < 10; ++seed)
