@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "clock_map.hpp"
@@ -87,17 +88,16 @@ void join_loose(std::span<const Arrival> arrivals, std::span<const MemberArrival
         places[{numbers[m][i - 1], numbers[m][i + 1], operation(i)}].push_back({numbers[m][i], members[m].symbols[i]});
     }
   }
-  const auto shares_member = [&](const Bundle& a, const Bundle& b) {
-    return std::any_of(a.begin(), a.end(), [&](std::size_t x) {
-      return std::any_of(b.begin(), b.end(),
-                         [&](std::size_t y) { return arrivals[x].trace_rank == arrivals[y].trace_rank; });
-    });
-  };
   for (const auto& [place, placed] : places) {
     Bundle& joined = bundles[static_cast<std::size_t>(placed.front().number)];
+    std::set<std::int32_t> joined_ranks;
+    for (const std::size_t a : joined) joined_ranks.insert(arrivals[a].trace_rank);
     for (const auto& [number, symbol] : std::span(placed).subspan(1)) {
       Bundle& other = bundles[static_cast<std::size_t>(number)];
-      if (!may_be_one(symbol, placed.front().symbol) || shares_member(joined, other)) continue;
+      const bool shares_member = std::any_of(
+          other.begin(), other.end(), [&](std::size_t a) { return joined_ranks.contains(arrivals[a].trace_rank); });
+      if (!may_be_one(symbol, placed.front().symbol) || shares_member) continue;
+      for (const std::size_t a : other) joined_ranks.insert(arrivals[a].trace_rank);
       joined.insert(joined.end(), other.begin(), other.end());
       other.clear();
     }

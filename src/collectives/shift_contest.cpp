@@ -99,7 +99,7 @@ bool is_far_sharper(const Candidate& best, const Candidate& rival, Nanoseconds r
   return count_sharp(best, reach_ns) >= std::max(fewest, times * count_sharp(rival, reach_ns));
 }
 
-/// Which of the sample count: those of the symbols of which two in three pairs are sharp. Members leave all-gathers
+/// Operations of the sample whose symbols end sharply: two in three of their pairs are sharp. Members leave all-gathers
 /// when they like, and say nothing of a shift then.
 std::vector<bool> of_sharp_symbols(const Candidate& candidate, Nanoseconds reach_ns) {
   const double sharp = evidence_of(sharp_residual_ns, reach_ns);
@@ -110,17 +110,30 @@ std::vector<bool> of_sharp_symbols(const Candidate& candidate, Nanoseconds reach
     ++all;
     sharply += candidate.evidence[k] >= sharp ? 1 : 0;
   }
-  std::vector<bool> counted(candidate.evidence.size());
-  for (std::size_t k = 0; k < counted.size(); ++k) {
+  std::vector<bool> found(candidate.evidence.size());
+  for (std::size_t k = 0; k < found.size(); ++k) {
     const auto& [all, sharply] = pairs[candidate.symbols[k]];
-    counted[k] = all > 0 && 3 * sharply >= 2 * all;
+    found[k] = all > 0 && 3 * sharply >= 2 * all;
   }
-  return counted;
+  return found;
 }
+
+/// The sharpest shift, which all rivals are held against.
+struct Favourite {
+  const Candidate& shift;
+  Kinship kinship;
+  std::vector<bool> all, of_sharp_symbols;  ///< by operation of the sample; empty where kinship is unknown
+
+  Favourite(const Candidate& candidate, Kinship kin, Nanoseconds reach_ns) : shift(candidate), kinship(kin) {
+    if (kin == Kinship::unknown) return;
+    all.assign(candidate.evidence.size(), true);
+    of_sharp_symbols = collectives::of_sharp_symbols(candidate, reach_ns);
+  }
+};
 
 /// Among members of one communicator, few operations decide where most of them agree as closely as exits of one
 /// operation do, which a wrong shift manages for single stretches only, and where they agree far better than at the
-/// rival.
+/// rival. `counted`: the operations that are looked at.
 bool is_much_likelier(const Candidate& best, const Candidate& rival, const std::vector<bool>& counted,
                       Nanoseconds reach_ns) {
   constexpr std::size_t fewest_sharp = 8, beyond_half = 3;
@@ -140,17 +153,17 @@ bool is_much_likelier(const Candidate& best, const Candidate& rival, const std::
          advantage >= std::max(least_advantage_in_all, least_mean_advantage * static_cast<double>(covered_by_both));
 }
 
-bool is_much_likelier(const Candidate& best, const Candidate& rival, Nanoseconds reach_ns) {
-  const std::vector<bool> all(best.evidence.size(), true);
-  return is_much_likelier(best, rival, all, reach_ns) ||
-         is_much_likelier(best, rival, of_sharp_symbols(best, reach_ns), reach_ns);
+bool is_much_likelier(const Favourite& best, const Candidate& rival, Nanoseconds reach_ns) {
+  return is_much_likelier(best.shift, rival, best.all, reach_ns) ||
+         is_much_likelier(best.shift, rival, best.of_sharp_symbols, reach_ns);
 }
 
 /// True where the sample shows that `best` is right and `rival` is not: the mean advantage in evidence is beyond
 /// chance. Block means tell how much chance there is, because the residuals of neighbouring operations are alike.
-bool is_beaten(const Candidate& rival, const Candidate& best, Kinship kinship, Nanoseconds reach_ns) {
+bool is_beaten(const Candidate& rival, const Favourite& favourite, Nanoseconds reach_ns) {
+  const Candidate& best = favourite.shift;
   if (is_far_sharper(best, rival, reach_ns)) return true;
-  if (kinship == Kinship::one_communicator && is_much_likelier(best, rival, reach_ns)) return true;
+  if (favourite.kinship == Kinship::one_communicator && is_much_likelier(favourite, rival, reach_ns)) return true;
   constexpr std::size_t blocks = 16;
   constexpr double standard_errors = 6;
   // Beyond this an operation only adds to the scatter: how often one shift is better counts, not by how much.
@@ -218,8 +231,9 @@ std::vector<Candidate> candidates_at(std::span<const Nanoseconds> offsets, Nanos
 ///
 /// Without this the best of wrong shifts would win where the right one is not among the candidates, for instance
 /// because the reference lacks the whole sample.
-std::vector<Candidate> unbeaten_wrong_shifts(const Candidate& best, const MemberSequence& reference, Kinship kinship,
+std::vector<Candidate> unbeaten_wrong_shifts(const Favourite& favourite, const MemberSequence& reference,
                                              Nanoseconds reach_ns) {
+  const Candidate& best = favourite.shift;
   Sample stretch{reference.symbols.size(), 0};
   for (const std::ptrdiff_t partner : best.partner) {
     if (partner < 0) continue;
@@ -243,7 +257,7 @@ std::vector<Candidate> unbeaten_wrong_shifts(const Candidate& best, const Member
     }
     candidate.evidence = std::move(evidence);
     const bool is_no_shift = 2 * at_itself > best.matched;
-    return is_no_shift || is_beaten(candidate, best, kinship, reach_ns);
+    return is_no_shift || is_beaten(candidate, favourite, reach_ns);
   });
   return wrong;
 }
@@ -292,10 +306,11 @@ Shift compete(const MemberSequence& member, const MemberSequence& reference, Kin
     rank(survivors, member, reference, sample, reach_ns);
     if (survivors.empty()) return {};
     const Candidate best = survivors.front();
-    std::erase_if(survivors, [&](const Candidate& c) { return is_beaten(c, best, kinship, reach_ns); });
+    const Favourite favourite(best, kinship, reach_ns);
+    std::erase_if(survivors, [&](const Candidate& c) { return is_beaten(c, favourite, reach_ns); });
     const bool is_last = sample.size() == available || wanted >= largest_sample;
     if (!is_last && (survivors.size() > 1 || wanted < decisive_sample)) continue;
-    const std::vector<Candidate> wrong = unbeaten_wrong_shifts(survivors.front(), reference, kinship, reach_ns);
+    const std::vector<Candidate> wrong = unbeaten_wrong_shifts(favourite, reference, reach_ns);
     if (!wrong.empty() && !is_last) continue;
     return {.verdict = judge(survivors, wrong, member, reference, sample, reach_ns),
             .line = nearest_to_utc(survivors).line,

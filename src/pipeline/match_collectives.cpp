@@ -173,9 +173,10 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
   if (collectives::has_orphans(samples)) {
     // Calls are lost above all where a capture begins or ends, far from the centre.
     constexpr std::size_t most_around_orphans = 1'000'000;  // on every tool rank: about two hundred megabytes
-    const auto wider =
-        gather_samples(communicator, local_traces, centre_ns, std::max(per_lane, most_around_orphans / usual_lanes));
-    const auto named = collectives::name_orphans(wider, clocks);
+    const std::size_t wanted = most_around_orphans / usual_lanes;
+    const auto named = wanted > per_lane ? collectives::name_orphans(
+                                               gather_samples(communicator, local_traces, centre_ns, wanted), clocks)
+                                         : collectives::name_orphans(samples, clocks);
     for (LocalTrace& trace : local_traces) {
       for (LocalRank& rank : trace.ranks) collectives::apply_operation_keys(rank.arrivals, named);
     }
