@@ -66,28 +66,39 @@ Best longest_work(std::span<const std::size_t> chosen, std::span<const Place> pl
   return best;
 }
 
+/// The lateness of two ranks, bin by bin.
+struct Lateness {
+  Nanoseconds common_ns = 0, all_ns = 0;  ///< of both: what both have in a bin, and all
+  std::vector<std::int64_t> lead_of_a, lead_of_b;
+
+  Lateness(std::size_t a, std::size_t b, const JobDelays& delays) {
+    for (std::size_t bin = 0; bin < delays.bins; ++bin) {
+      const Nanoseconds of_a = std::max<Nanoseconds>(0, delays.excess_work_ns[a * delays.bins + bin]);
+      const Nanoseconds of_b = std::max<Nanoseconds>(0, delays.excess_work_ns[b * delays.bins + bin]);
+      common_ns += 2 * std::min(of_a, of_b);
+      all_ns += of_a + of_b;
+      if (of_a > of_b) lead_of_a.push_back(of_a - of_b);
+      if (of_b > of_a) lead_of_b.push_back(of_b - of_a);
+    }
+  }
+  bool is_shared() const { return 2 * common_ns >= all_ns; }
+};
+
 /// True where two ranks are late at different times, by more than the chance with which one trouble may hit now this,
 /// now that of them: they have less than half of their lateness in common, and one of them is ahead in most bins, or
 /// ahead by much and the other by little.
 bool late_at_other_times(std::size_t a, std::size_t b, const JobDelays& delays) {
   constexpr double chance = 0.01;
-  Nanoseconds common = 0, all = 0;
-  std::vector<std::int64_t> lead_of_a, lead_of_b;
-  for (std::size_t bin = 0; bin < delays.bins; ++bin) {
-    const Nanoseconds of_a = std::max<Nanoseconds>(0, delays.excess_work_ns[a * delays.bins + bin]);
-    const Nanoseconds of_b = std::max<Nanoseconds>(0, delays.excess_work_ns[b * delays.bins + bin]);
-    common += 2 * std::min(of_a, of_b);
-    all += of_a + of_b;
-    if (of_a > of_b) lead_of_a.push_back(of_a - of_b);
-    if (of_b > of_a) lead_of_b.push_back(of_b - of_a);
-  }
-  const double p_value =
-      std::min(sign_test(lead_of_a.size(), lead_of_a.size() + lead_of_b.size()), rank_sum_test(lead_of_a, lead_of_b));
-  return 2 * common < all && p_value < chance / 2;
+  const Lateness lateness(a, b, delays);
+  const auto& [common_ns, all_ns, of_a, of_b] = lateness;
+  const double p_value = std::min(sign_test(of_a.size(), of_a.size() + of_b.size()), rank_sum_test(of_a, of_b));
+  return !lateness.is_shared() && p_value < chance / 2;
 }
 
-/// A place in which two culprits, each proven by itself, are late at other times than each other.
-bool holds_two_culprits(const Place& place, std::span<const Place> places, std::span<const double> p_values,
+/// True where a place may be late as one. It is not where two culprits, each proven by itself, are late at other times
+/// than each other; nor where most of its others are not late together with one of those who are proven: what they
+/// lack is lateness at all, but for a pause or a lost record now and then, however long.
+bool may_be_one_culprit(const Place& place, std::span<const Place> places, std::span<const double> p_values,
                         const JobDelays& delays) {
   std::vector<std::size_t> culprits;
   for (std::size_t p = 0; p < places.size(); ++p) {
@@ -98,8 +109,17 @@ bool holds_two_culprits(const Place& place, std::span<const Place> places, std::
   }
   for (std::size_t i = 0; i < culprits.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (late_at_other_times(culprits[i], culprits[j], delays)) return true;
-  return false;
+      if (late_at_other_times(culprits[i], culprits[j], delays)) return false;
+  std::size_t others = 0, late_together = 0;
+  for (const std::size_t r : place.ranks) {
+    if (std::find(culprits.begin(), culprits.end(), r) != culprits.end()) continue;
+    ++others;
+    late_together += std::any_of(culprits.begin(), culprits.end(),
+                                 [&](std::size_t culprit) { return Lateness(culprit, r, delays).is_shared(); })
+                         ? 1
+                         : 0;
+  }
+  return culprits.empty() || 2 * late_together >= others;
 }
 
 }  // namespace
@@ -164,7 +184,7 @@ std::vector<std::size_t> explaining_places(std::span<const Place> places, std::s
   std::vector<Place> candidates;
   for (std::size_t p = 0; p < places.size(); ++p) {
     if (p_values[p] >= 1) continue;
-    if (places[p].ranks.size() > 1 && holds_two_culprits(places[p], places, p_values, delays)) continue;
+    if (places[p].ranks.size() > 1 && !may_be_one_culprit(places[p], places, p_values, delays)) continue;
     significant.push_back(p);
     candidates.push_back(places[p]);
   }

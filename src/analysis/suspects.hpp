@@ -36,7 +36,7 @@ double slow_by_kernels(const Place& place, const JobDelays& delays);
 double overfull_by_chance(const Place& place, const JobDelays& delays);
 
 /// The places of those with a p-value below 1 that a fit of the ranks' excess work needs. A place two of whose culprits
-/// are late at other times than each other is not taken for one.
+/// are late at other times than each other is not taken for one, nor one whose others are not late with its culprits.
 std::vector<std::size_t> explaining_places(std::span<const Place> places, std::span<const double> p_values,
                                            const JobDelays& delays);
 

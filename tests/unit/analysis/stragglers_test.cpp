@@ -384,6 +384,22 @@ TEST(Stragglers, LongerWorkThatNobodyWouldWaitForHidesBehindNobody) {
   EXPECT_TRUE(find_stragglers(alone.ranks, alone.totals, alone.delays, {}).suspects.empty());
 }
 
+TEST(Stragglers, APauseNowAndThenOfANeighbourMakesNoPlaceOfACulprit) {
+  // 64 times 10 ms / 7 of one are 91 ms of work too long, three lost records of its neighbour 48 ms.
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b) c.delay(3, b, 10'000'000);
+  for (const std::size_t b : {7U, 30U, 41U}) c.delays.excess_work_ns[2 * case_bins + b] = 16'000'000;
+  const std::vector<Grouping> nodes{{Level::node, {"n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3"}}};
+  const auto stragglers = c.stragglers(nodes);
+  ASSERT_EQ(stragglers.size(), 1U);
+  EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{3}));
+  // Where it is as late in the same steps, the node is.
+  for (std::size_t b = 0; b < case_bins; ++b) c.delays.excess_work_ns[2 * case_bins + b] = 10'000'000 / 7;
+  const auto both = c.stragglers(nodes);
+  ASSERT_EQ(both.size(), 1U);
+  EXPECT_EQ(both[0].place, "n1");
+}
+
 TEST(Stragglers, AFewLongDelaysOfOneAndManyShortOnesOfAnotherAreNoPlace) {
   // The same index on two nodes: one is late in each step, the other in every third, by four times as much. Neither is
   // ahead in more steps than chance allows, but always by its own measure.
