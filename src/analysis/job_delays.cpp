@@ -19,6 +19,13 @@ Nanoseconds JobDelays::excess_of(std::size_t rank) const {
   return std::accumulate(row, row + static_cast<std::ptrdiff_t>(bins), Nanoseconds{0});
 }
 
+std::vector<Nanoseconds> JobDelays::greatest_excess(std::span<const std::size_t> ranks) const {
+  std::vector<Nanoseconds> greatest(bins, 0);
+  for (const std::size_t r : ranks)
+    for (std::size_t b = 0; b < bins; ++b) greatest[b] = std::max(greatest[b], excess_work_ns[r * bins + b]);
+  return greatest;
+}
+
 const StageBalance* find_overfull_stage(const JobDelays& delays, std::span<const std::size_t> ranks) {
   const auto found = std::find_if(delays.stages.begin(), delays.stages.end(), [&](const StageBalance& stage) {
     return stage.overfull() && std::equal(stage.ranks.begin(), stage.ranks.end(), ranks.begin(), ranks.end());

@@ -253,12 +253,28 @@ Finding hidden_finding(const SuspectedStraggler& suspect) {
       advice(who.cause, who.part)};
 }
 
+Finding unseen_finding(const SuspectedStraggler& suspect) {
+  const Straggler& who = suspect.late;
+  return {"unseen-straggler",
+          std::max(FindingSeverity::medium, severity_of(suspect.unseen_cost_share, severe_cost)),
+          fmt::format("{} takes longer than its peers, and most likely makes others wait: about {:.1f}% of all GPU "
+                      "time, though no clock relates them to it",
+                      culprit_name(who), 100 * suspect.unseen_cost_share),
+          {fmt::format("were it like its peers, it would take this much longer with a probability of at most {:.1e}: "
+                       "work of one place of the program is compared step by step, which takes no common clock",
+                       who.p_value),
+           "the cost is an estimate: what others communicate longer than it does, but no more than it is "
+           "behind (column exposed_communication_ns of table ranks)"},
+          advice(who.cause, who.part)};
+}
+
 }  // namespace
 
 void add_suspect_findings(const JobReport& report, std::vector<Finding>& findings) {
   for (const SuspectedStraggler& suspect : report.suspects) {
-    const bool hidden = suspect.doubt == Doubt::hidden;
-    Finding finding = hidden ? hidden_finding(suspect) : unproven_finding(suspect);
+    Finding finding = suspect.doubt == Doubt::unseen   ? unseen_finding(suspect)
+                      : suspect.doubt == Doubt::hidden ? hidden_finding(suspect)
+                                                       : unproven_finding(suspect);
     if (suspect.late.cause != Cause::unknown) {
       finding.evidence.push_back(fmt::format("{}, most likely because {}", pattern_name(suspect.late.pattern),
                                              cause_meaning(suspect.late.cause)));

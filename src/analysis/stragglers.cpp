@@ -9,6 +9,7 @@
 
 #include "slow_ranks.hpp"
 #include "suspects.hpp"
+#include "unseen_waits.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -182,15 +183,6 @@ std::vector<SuspectedStraggler> find_unproven(std::span<const RankSummary> ranks
   return unproven;
 }
 
-/// What the latest of these ranks took longer than its peers, by bin.
-std::vector<Nanoseconds> greatest_excess(std::span<const std::size_t> ranks, const JobDelays& delays) {
-  std::vector<Nanoseconds> greatest(delays.bins, 0);
-  for (const std::size_t r : ranks)
-    for (std::size_t b = 0; b < delays.bins; ++b)
-      greatest[b] = std::max(greatest[b], delays.excess_work_ns[r * delays.bins + b]);
-  return greatest;
-}
-
 /// Who of the ranks is a straggler, or of one.
 std::vector<std::size_t> ranks_of(std::span<const Straggler> named, std::span<const RankSummary> ranks) {
   std::vector<std::size_t> found;
@@ -214,7 +206,7 @@ struct Shadow {
 Shadow shadow_of(std::span<const Straggler> named, std::span<const RankSummary> ranks, const JobDelays& delays) {
   Shadow shadow;
   shadow.ranks = ranks_of(named, ranks);
-  shadow.lateness_ns = greatest_excess(shadow.ranks, delays);
+  shadow.lateness_ns = delays.greatest_excess(shadow.ranks);
   double cost = 0, lateness = 0;
   for (const RankSummary& rank : ranks) shadow.windows_ns += static_cast<double>(rank.budget.window_ns);
   for (const Straggler& straggler : named) cost += static_cast<double>(straggler.delay_cost_ns);
@@ -233,8 +225,8 @@ double hidden_cost_share(const Place& place, const Shadow& shadow, const JobDela
         !std::binary_search(place.ranks.begin(), place.ranks.end(), r))
       others.push_back(r);
   }
-  const std::vector<Nanoseconds> of_place = greatest_excess(place.ranks, delays);
-  const std::vector<Nanoseconds> of_others = greatest_excess(others, delays);
+  const std::vector<Nanoseconds> of_place = delays.greatest_excess(place.ranks);
+  const std::vector<Nanoseconds> of_others = delays.greatest_excess(others);
   Nanoseconds all = 0, covered = 0, behind = 0, mended = 0;
   for (std::size_t b = 0; b < delays.bins; ++b) {
     all += of_place[b];
@@ -276,15 +268,45 @@ std::vector<SuspectedStraggler> find_hidden(std::span<const RankSummary> ranks, 
   return hidden;
 }
 
+/// Places that take longer than their likes beyond chance, while trace ranks whose clocks are not related to theirs
+/// communicate as much longer: these wait for them, as far as can be told.
+std::vector<SuspectedStraggler> find_unseen(std::span<const RankSummary> ranks, const Totals& totals,
+                                            std::span<const Place> places, const Probabilities& probabilities,
+                                            std::span<const Straggler> named, const JobDelays& delays,
+                                            const StragglerCriteria& criteria) {
+  std::vector<double> p_values;
+  for (std::size_t p = 0; p < places.size(); ++p)
+    p_values.push_back(std::min(probabilities.longer[p], probabilities.proven[p]));
+  std::vector<SuspectedStraggler> unseen;
+  for (const std::size_t p : explaining_places(places, p_values, delays)) {
+    if (slow_rank_behind(places[p], delays) != nullptr) continue;
+    const UnseenWaits waits = estimate_unseen_waits(places[p], ranks, delays);
+    SuspectedStraggler one;
+    one.late = describe(places[p], p_values[p], ranks, totals);
+    one.late.first_ns = one.late.last_ns = no_time;
+    one.late.evidence = {describe_waits(waits)};  // who is last among those whose clocks are related says little here
+    one.doubt = Doubt::unseen;
+    one.verdict_p_value = probabilities.limit[p];
+    one.steps = static_cast<std::int64_t>(delays.steps);
+    one.unseen_cost_share = share_of(waits.cost_ns, ranks);
+    if (!is_new(one, named) || one.unseen_cost_share < criteria.suspect_cost_share) continue;
+    unseen.push_back(std::move(one));
+  }
+  std::stable_sort(unseen.begin(), unseen.end(), [](const SuspectedStraggler& a, const SuspectedStraggler& b) {
+    return a.unseen_cost_share > b.unseen_cost_share;
+  });
+  return unseen;
+}
+
 }  // namespace
 
 Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays,
                       std::span<const Grouping> groupings, const StragglerCriteria& criteria) {
   const std::vector<Place> places = list_places(ranks.size(), groupings);
-  const std::vector<double> nothing(places.size(), 1);
-  Probabilities probabilities{nothing, nothing, nothing, nothing, {}};
-  for (const Place& place : places) probabilities.cost_ns.push_back(cost_of(place, ranks));
   const double limit = criteria.false_alarm_rate / static_cast<double>(std::max<std::size_t>(1, places.size()));
+  const std::vector<double> nothing(places.size(), 1);
+  Probabilities probabilities{nothing, nothing, nothing, std::vector<double>(places.size(), limit), {}};
+  for (const Place& place : places) probabilities.cost_ns.push_back(cost_of(place, ranks));
   const SlowRanks slow_ranks = proven_slow_ranks(delays, limit);
   const std::vector<std::vector<std::size_t>> classes = classes_of_likes(places, delays);
   for (std::vector<std::size_t> likes : classes) {
@@ -313,10 +335,12 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
   }
   std::stable_sort(named.stragglers.begin(), named.stragglers.end(),
                    [](const Straggler& a, const Straggler& b) { return a.delay_cost_ns > b.delay_cost_ns; });
-  named.suspects = find_unproven(ranks, totals, places, probabilities, named.stragglers, delays, criteria);
-  for (SuspectedStraggler& hidden :
-       find_hidden(ranks, totals, places, probabilities, named.stragglers, delays, criteria))
-    named.suspects.push_back(std::move(hidden));
+  named.suspects = find_unseen(ranks, totals, places, probabilities, named.stragglers, delays, criteria);
+  std::vector<Straggler> told = named.stragglers;
+  for (const SuspectedStraggler& unseen : named.suspects) told.push_back(unseen.late);
+  for (const auto find : {find_unproven, find_hidden})
+    for (SuspectedStraggler& suspect : find(ranks, totals, places, probabilities, named.stragglers, delays, criteria))
+      if (is_new(suspect, told)) named.suspects.push_back(std::move(suspect));
   return named;
 }
 

@@ -59,7 +59,15 @@ std::string place_text(const PlaceName& place) {
 }
 
 std::string_view doubt_name(Doubt doubt) {
-  return doubt == Doubt::hidden ? "hidden" : "too_few_steps";
+  switch (doubt) {
+    case Doubt::too_few_steps:
+      return "too_few_steps";
+    case Doubt::hidden:
+      return "hidden";
+    case Doubt::unseen:
+      return "unseen";
+  }
+  return "";
 }
 
 std::string_view level_name(Level level) {

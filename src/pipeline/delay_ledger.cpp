@@ -34,6 +34,8 @@ class Ledger {
     delays.steps = steps_;
     delays.bins = delays.by_step ? analysis::bins_of_steps(steps_) : analysis::time_bins;
     delays.role.assign(job.numbers.size(), 0);
+    for (const std::size_t session : job.session_of_rank)
+      delays.clock_group.push_back(clock.sessions[session].component);
     delays.cost_ns.assign(job.numbers.size() * delays.bins, 0);
     delays.excess_work_ns.assign(job.numbers.size() * delays.bins, 0);
     delays.slow_transfer_ns.assign(job.numbers.size(), 0);

@@ -110,12 +110,13 @@ Json straggler(const Straggler& straggler) {
 
 Json suspect(const SuspectedStraggler& suspect) {
   Json json = straggler(suspect.late);
-  const bool hidden = suspect.doubt == Doubt::hidden;
+  const auto where = [&](Doubt doubt, auto value) { return suspect.doubt == doubt ? Json(value) : Json(nullptr); };
   json["doubt"] = doubt_name(suspect.doubt);
   json["verdict_p_value"] = suspect.verdict_p_value;
   json["steps"] = suspect.steps;
-  json["steps_needed"] = hidden ? Json(nullptr) : Json(suspect.steps_needed);
-  json["hidden_cost_share"] = hidden ? Json(suspect.hidden_cost_share) : Json(nullptr);
+  json["steps_needed"] = where(Doubt::too_few_steps, suspect.steps_needed);
+  json["hidden_cost_share"] = where(Doubt::hidden, suspect.hidden_cost_share);
+  json["unseen_cost_share"] = where(Doubt::unseen, suspect.unseen_cost_share);
   json["behind"] = suspect.behind;
   return json;
 }

@@ -130,6 +130,12 @@ std::string verdict(const JobReport& report, const Overview& overview) {
     }
     if (!report.suspects.empty()) {
       const SuspectedStraggler& first = report.suspects.front();
+      if (first.doubt == Doubt::unseen) {
+        return fmt::format(
+            "Likely: {} makes the others wait (about {:.1f}% of all GPU time): it works longer than its peers, and who "
+            "communicates longer meanwhile has clocks that nothing relates to its own.",
+            culprit_name(first.late), 100 * first.unseen_cost_share);
+      }
       return fmt::format(
           "Unproven: {} seems to make the others wait ({:.1f}% of all GPU time), but {} are too few to rule out chance "
           "({} more like these would prove it).",

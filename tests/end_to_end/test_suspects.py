@@ -88,5 +88,25 @@ class Hidden(AttributionTest):
         self.assertIn("the GPU of trace rank 1 takes", finding["title"])
 
 
+class Unseen(AttributionTest):
+    def test_a_slow_node_is_first_though_no_clock_relates_it_to_those_who_wait(self):
+        # Tensor groups within nodes, without payload: a node that is slower shares one or two operations in a step with
+        # the others, too few to relate their clocks.
+        for seed in range(3):
+            with self.subTest(seed=seed):
+                nodes, node = 3 + seed % 2, seed
+                report = self.job(900 + seed, "--nodes", str(nodes), "--gpus-per-node", "4", "--tp", "4", "--steps", "20",
+                                  "--nccl-on-compute-stream", "--payload", "none", "--fault",
+                                  f"slow_node:node={node},factor=1.3", layers=1 + seed)
+                self.assertEqual(report["stragglers"], [])
+                (unseen,) = report["suspects"]
+                self.assertEqual((unseen["doubt"], unseen["trace_ranks"]), ("unseen", list(range(4 * node, 4 * node + 4))))
+                self.assertEqual((unseen["cause"], unseen["pattern"]), ("slow_kernel", "persistent"))
+                # All others wait for what it is slower in compute, by 0.3 / 1.3 of that.
+                compute = sum(r["compute_ns"] for r in report["ranks"] if r["trace_rank"] // 4 == node) / 4 * 0.3 / 1.3
+                window = sum(r["window_ns"] for r in report["ranks"])
+                self.assertAlmostEqual(unseen["unseen_cost_share"], compute * 4 * (nodes - 1) / window, delta=0.03)
+
+
 if __name__ == "__main__":
     main()

@@ -42,9 +42,12 @@ struct JobDelays {
   std::vector<Nanoseconds> excess_work_ns;
   std::vector<Nanoseconds> slow_transfer_ns;  ///< by rank: the transfers in it
   std::vector<SlowRank> slow_ranks;
+  std::vector<std::int32_t> clock_group;  ///< SessionClock::component, by rank: between two no wait is seen
 
   /// Over the run.
   Nanoseconds excess_of(std::size_t rank) const;
+  /// What the latest of these ranks took longer than its peers, by bin; not below 0.
+  std::vector<Nanoseconds> greatest_excess(std::span<const std::size_t> ranks) const;
 };
 
 /// The stage that consists of just these trace ranks (indices, ascending), if it has more than its part of the layers.

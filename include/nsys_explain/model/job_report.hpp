@@ -193,9 +193,10 @@ struct Straggler {
 enum class Doubt : std::uint8_t {
   too_few_steps,  ///< it costs the others much, but chance does as much in so few steps
   hidden,         ///< beyond chance, but behind a straggler's greater lateness: nobody waits for it yet
+  unseen,         ///< beyond chance, but no clock relates it to those who seem to wait for it
 };
 
-/// One who would be a straggler if there were more steps, or without those who are.
+/// One who would be a straggler if there were more steps, without those who are, or if clocks told who waits.
 struct SuspectedStraggler {
   Straggler late;  ///< costs are those of today
   Doubt doubt = Doubt::too_few_steps;
@@ -206,6 +207,7 @@ struct SuspectedStraggler {
   /// rather too low: what a host does while its GPU waits costs nothing, until nobody waits any more.
   double hidden_cost_share = 0;
   std::vector<std::int32_t> behind;  ///< hidden: the stragglers' trace ranks, ascending
+  double unseen_cost_share = 0;      ///< unseen: as Straggler::cost_share, an estimate that takes no common clock
 };
 
 /// Stragglers, then suspects: all whose pattern and cause are of interest. The pointers hold as long as the lists do.

@@ -27,6 +27,7 @@ struct Case {
     delays.cost_ns.assign(count * case_bins, 0);
     delays.excess_work_ns.assign(count * case_bins, 0);
     delays.slow_transfer_ns.assign(count, 0);
+    delays.clock_group.assign(count, 0);
     for (std::size_t r = 0; r < count; ++r) {
       ranks[r].trace_rank = static_cast<std::int32_t>(r);
       ranks[r].budget.window_ns = 1'000'000'000;
@@ -382,6 +383,63 @@ TEST(Stragglers, LongerWorkThatNobodyWouldWaitForHidesBehindNobody) {
   Case alone = made_hidden([](std::size_t) { return 4'000'000; });
   std::fill(alone.delays.cost_ns.begin(), alone.delays.cost_ns.end(), 0);
   EXPECT_TRUE(find_stragglers(alone.ranks, alone.totals, alone.delays, {}).suspects.empty());
+}
+
+/// Two nodes of four GPUs, the second 2 ms late in each step. Nothing relates their clocks, so nobody is seen to wait,
+/// but those of the first communicate for 300 ms of 1 s, those of the second for 100 ms.
+Case made_unseen() {
+  Case c(8);
+  for (std::size_t r = 0; r < 8; ++r) {
+    c.delays.clock_group[r] = r < 4 ? 0 : 1;
+    c.ranks[r].budget.exposed_communication_ns = r < 4 ? 300'000'000 : 100'000'000;
+    for (std::size_t b = 0; b < case_bins; ++b) c.delays.excess_work_ns[r * case_bins + b] = r < 4 ? 0 : 2'000'000;
+  }
+  return c;
+}
+
+const std::vector<Grouping>& two_nodes() {
+  static const std::vector<Grouping> nodes{{Level::node, {"n0", "n0", "n0", "n0", "n1", "n1", "n1", "n1"}}};
+  return nodes;
+}
+
+TEST(Stragglers, WhoseWaitingIsNotSeenForWantOfACommonClockIsSuspected) {
+  Case c = made_unseen();
+  Named named = find_stragglers(c.ranks, c.totals, c.delays, two_nodes());
+  EXPECT_TRUE(named.stragglers.empty());
+  ASSERT_EQ(named.suspects.size(), 1U);
+  const SuspectedStraggler& unseen = named.suspects[0];
+  EXPECT_EQ(unseen.doubt, Doubt::unseen);
+  EXPECT_EQ(unseen.late.place, "n1");
+  EXPECT_EQ(unseen.late.trace_ranks, (std::vector<std::int32_t>{4, 5, 6, 7}));
+  EXPECT_LT(unseen.late.p_value, 1e-15);
+  // Four trace ranks communicate 200 ms longer, of which 64 times 2 ms are waiting at most; of 8 s.
+  EXPECT_NEAR(unseen.unseen_cost_share, 4 * 0.128 / 8, 1e-9);
+
+  JobReport report;
+  report.suspects = named.suspects;
+  const auto findings = find_problems(report);
+  const auto finding =
+      std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.id == "unseen-straggler"; });
+  ASSERT_NE(finding, findings.end());
+  EXPECT_NE(finding->title.find("node n1 (all 4 trace ranks) takes longer than its peers"), std::string::npos);
+
+  // 50 ms more communication is no more waiting than that.
+  for (std::size_t r = 0; r < 4; ++r) c.ranks[r].budget.exposed_communication_ns = 150'000'000;
+  named = find_stragglers(c.ranks, c.totals, c.delays, two_nodes());
+  ASSERT_EQ(named.suspects.size(), 1U);
+  EXPECT_NEAR(named.suspects[0].unseen_cost_share, 4 * 0.05 / 8, 1e-9);
+}
+
+TEST(Stragglers, LongerWorkForWhichNobodySeemsToWaitIsNotSuspected) {
+  Case related = made_unseen();  // then all waiting is seen, and there is none
+  related.delays.clock_group.assign(8, 0);
+  EXPECT_TRUE(find_stragglers(related.ranks, related.totals, related.delays, two_nodes()).suspects.empty());
+  Case as_long = made_unseen();
+  for (RankSummary& rank : as_long.ranks) rank.budget.exposed_communication_ns = 300'000'000;
+  EXPECT_TRUE(find_stragglers(as_long.ranks, as_long.totals, as_long.delays, two_nodes()).suspects.empty());
+  Case alike = made_unseen();
+  std::fill(alike.delays.excess_work_ns.begin(), alike.delays.excess_work_ns.end(), 2'000'000);
+  EXPECT_TRUE(find_stragglers(alike.ranks, alike.totals, alike.delays, two_nodes()).suspects.empty());
 }
 
 TEST(Stragglers, APauseNowAndThenOfANeighbourMakesNoPlaceOfACulprit) {

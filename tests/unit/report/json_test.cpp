@@ -235,7 +235,11 @@ TEST(Json, SuspectsAreStragglersWithADoubt) {
   hidden.hidden_cost_share = 0.1;
   hidden.behind = {3};
   hidden.late.first_ns = no_time;
-  report.suspects = {unproven, hidden};
+  SuspectedStraggler unseen;
+  unseen.late = report.stragglers[0];
+  unseen.doubt = Doubt::unseen;
+  unseen.unseen_cost_share = 0.2;
+  report.suspects = {unproven, hidden, unseen};
   const Json document = Json::parse(to_json(report));
   const Json& first = document["suspects"][0];
   EXPECT_EQ(first["trace_rank"], 2);
@@ -250,6 +254,11 @@ TEST(Json, SuspectsAreStragglersWithADoubt) {
   EXPECT_EQ(second["behind"], Json({3}));
   EXPECT_TRUE(second["steps_needed"].is_null());
   EXPECT_TRUE(second["first_ns"].is_null());
+  EXPECT_TRUE(second["unseen_cost_share"].is_null());
+  const Json& third = document["suspects"][2];
+  EXPECT_EQ(third["doubt"], "unseen");
+  EXPECT_EQ(third["unseen_cost_share"], 0.2);
+  EXPECT_TRUE(third["hidden_cost_share"].is_null());
 }
 
 TEST(Json, NeverHoldsWhatJsonCannot) {

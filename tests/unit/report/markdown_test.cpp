@@ -173,6 +173,10 @@ TEST(Markdown, SaysWhoIsSuspected) {
       unwrapped(to_markdown(report)),
       HasSubstr("**Unproven: trace rank 2 seems to make the others wait (7.5% of all GPU time), but 24 steps are "
                 "too few to rule out chance (5 more like these would prove it).**"));
+  report.suspects[0].doubt = Doubt::unseen;
+  report.suspects[0].unseen_cost_share = 0.1234;
+  EXPECT_THAT(unwrapped(to_markdown(report)),
+              HasSubstr("**Likely: trace rank 2 makes the others wait (about 12.3% of all GPU time)"));
   report = small_report();
   suspect.doubt = Doubt::hidden;
   suspect.late.trace_rank = 3;

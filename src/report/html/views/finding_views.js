@@ -35,6 +35,7 @@ export const viewOfFinding = {
   "straggler": "heat",
   "unbalanced-exchange": "bytes",
   "unproven-straggler": "heat",
+  "unseen-straggler": "strips",
   "hidden-straggler": "heat",
   "weak-launch-attribution": "phases",
 };

@@ -25,6 +25,10 @@ function headline() {
   const [suspect] = report.suspects ?? [];
   if (suspect) {
     const who = suspect.level === "gpu" || !suspect.place ? `trace rank ${suspect.trace_rank}` : `${heading(suspect.level)} ${suspect.place}`;
+    if (suspect.doubt === "unseen") {
+      return ["warn", `Likely: ${who} makes the others wait, about ${significant(100 * suspect.unseen_cost_share, 2)}% of all GPU ` +
+        "time: it works longer than its peers, and who communicates longer meanwhile has clocks that nothing relates to its own"];
+    }
     return ["warn", `Unproven: ${who} seems to make the others wait; ${count(suspect.steps)} steps are too few to rule out chance, ` +
       `${count(Math.max(1, suspect.steps_needed - suspect.steps))} more like these would prove it`];
   }
