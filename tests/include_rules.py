@@ -31,6 +31,7 @@ ALLOWED = {
     "main.cpp": {"modules": ("pipeline", "exchange"), "libraries": ("cli11", "fmt")},
     "commands.cpp": {"modules": ("pipeline",), "libraries": ("cli11", "posix")},
     "commands.hpp": {"modules": (), "libraries": ()},
+    "large_blocks.cpp": {"modules": (), "libraries": ("posix",)},
     "synth_main.cpp": {"modules": ("synth",), "libraries": ("cli11", "fmt")},
 }
 
