@@ -1,8 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory_resource>
-#include <optional>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,27 +19,14 @@ inline Nanoseconds launch_time_ns(const RankEvents& events, const Kernel& kernel
 struct LaunchSegment {
   Nanoseconds start_ns = 0;  ///< launch of the previous communication kernel; of the first kernel, where there is none
   Nanoseconds end_ns = 0;    ///< launch of this one
-  std::span<const std::uint32_t> kernels;  ///< compute kernels by number, in launch order
+  std::span<const std::uint32_t> kernels;  ///< compute kernels by number, in launch order; until `use` returns
 };
 
-/// The kernels of one device in the order in which they were launched, which is the same on every rank that runs the
-/// same program, while the order in which they run depends on who waits for whom.
-class LaunchOrder {
- public:
-  explicit LaunchOrder(const RankEvents& events);
-
-  /// What was launched before the communication kernel that starts at `enter_ns`, of several that start at once the
-  /// one after `which` others; empty where there is none.
-  std::optional<LaunchSegment> before(Nanoseconds enter_ns, std::size_t which = 0) const;
-
- private:
-  struct Communication {
-    Nanoseconds enter_ns, previous_launch_ns, launch_ns;
-    std::size_t first, last;  ///< its segment: [first, last) of kernels_
-  };
-  std::pmr::vector<std::uint32_t> kernels_;    ///< compute only, by launch: numbers, for a device has millions
-  std::vector<Communication> communications_;  ///< sorted by enter
-};
+/// Calls `use(communication kernel, what was launched before it)` for every communication kernel of the device in the
+/// order in which kernels were launched, which is the same on every rank that runs the same program, while the order in
+/// which they run depends on who waits for whom. Keeps only numbers of kernels that did not run in that order.
+void for_each_launch_segment(const RankEvents& events,
+                             const std::function<void(const Kernel&, const LaunchSegment&)>& use);
 
 /// By kernel kind of the device: 64-bit hash of name, grid and block.
 std::vector<std::uint64_t> hash_kernel_kinds(const RankEvents& events);

@@ -172,10 +172,14 @@ std::string_view work_event_kind_name(WorkEventKind kind) {
 }
 
 std::vector<WorkEvent> work_events(const RankEvents& events, Nanoseconds enter_ns) {
-  const LaunchOrder order(events);
-  const auto segment = order.before(enter_ns);
-  if (!segment) return {};
-  return EventLister(events, *segment).list();
+  std::vector<WorkEvent> list;
+  bool is_found = false;  // of several that start at once the first one counts
+  for_each_launch_segment(events, [&](const Kernel& communication, const LaunchSegment& segment) {
+    if (is_found || communication.start_ns != enter_ns) return;
+    is_found = true;
+    list = EventLister(events, segment).list();
+  });
+  return list;
 }
 
 }  // namespace nsys_explain::analysis

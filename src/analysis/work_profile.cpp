@@ -64,30 +64,34 @@ class StreamQueues {
 std::vector<Interval> add_kernels(const RankEvents& events, std::span<const Arrival> arrivals,
                                   std::vector<WorkProfile>& profiles) {
   std::vector<Interval> launches(arrivals.size());
-  const LaunchOrder order(events);
+  std::vector<bool> is_known(arrivals.size());
   const std::vector<std::uint64_t> hashes = hash_kernel_kinds(events);
-  StreamQueues streams;
-  std::size_t at_once = 0;  // how many before this one entered at the same time
-  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+  for_each_launch_segment(events, [&](const Kernel& communication, const LaunchSegment& segment) {
+    const auto first = std::lower_bound(arrivals.begin(), arrivals.end(), communication.start_ns,
+                                        [](const Arrival& a, Nanoseconds time_ns) { return a.enter_ns < time_ns; });
+    auto i = static_cast<std::size_t>(first - arrivals.begin());
+    const auto is_its = [&] { return i < arrivals.size() && arrivals[i].enter_ns == communication.start_ns; };
+    while (is_its() && is_known[i]) ++i;  // several that start at once are in the order of their launches
+    if (!is_its()) return;
+    is_known[i] = true;
+    launches[i] = {segment.start_ns, segment.end_ns};
     WorkProfile& profile = profiles[i];
-    profile.enter_ns = arrivals[i].enter_ns;
-    at_once = i > 0 && arrivals[i - 1].enter_ns == arrivals[i].enter_ns ? at_once + 1 : 0;
-    const bool at_once_on_stream = streams.followed_at_once(arrivals[i]);
-    const auto segment = order.before(arrivals[i].enter_ns, at_once);
-    if (!segment) continue;
-    launches[i] = {segment->start_ns, segment->end_ns};
     std::int64_t kernel_ns = 0;
-    Nanoseconds ready_ns = segment->end_ns;
-    for (const std::uint32_t number : segment->kernels) {
+    Nanoseconds ready_ns = segment.end_ns;
+    for (const std::uint32_t number : segment.kernels) {
       const Kernel kernel = events.device.kernels[number];
       kernel_ns += kernel.end_ns - kernel.start_ns;
       ready_ns = std::max(ready_ns, kernel.end_ns);
       profile.kernels_hash += hashes[kernel.kind];
     }
-    profile.kernels = saturated<std::uint32_t>(static_cast<std::int64_t>(segment->kernels.size()));
+    profile.kernels = saturated<std::uint32_t>(static_cast<std::int64_t>(segment.kernels.size()));
     profile.kernel_ns = saturated<std::uint32_t>(kernel_ns);
-    if (at_once_on_stream && !segment->kernels.empty())
-      profile.queued_ns = saturated<std::uint32_t>(arrivals[i].enter_ns - ready_ns);
+    if (!segment.kernels.empty()) profile.queued_ns = saturated<std::uint32_t>(arrivals[i].enter_ns - ready_ns);
+  });
+  StreamQueues streams;
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    profiles[i].enter_ns = arrivals[i].enter_ns;
+    if (!streams.followed_at_once(arrivals[i])) profiles[i].queued_ns = 0;  // it waited for its launch, not in a queue
   }
   return launches;
 }
@@ -137,7 +141,6 @@ void add_compute_beside(const RankEvents& events, std::span<const Arrival> arriv
 
 }  // namespace
 
-/// Each step needs much memory for a while: the order of launches goes before the host's activity comes.
 std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const Arrival> arrivals) {
   std::vector<WorkProfile> profiles(arrivals.size());
   if (arrivals.empty()) return profiles;
