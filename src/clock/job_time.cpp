@@ -8,8 +8,12 @@ namespace {
 
 __extension__ using Wide = __int128;  // drift steps x nanoseconds need about 100 bits
 
-/// Drift steps per unit drift: 1e9 ppb of drift_steps_per_ppb each.
-constexpr Wide unit_drift = Wide{1'000'000'000} << 20;
+constexpr std::int64_t unit_ppb = 1'000'000'000;
+constexpr int drift_step_bits = 20;
+static_assert(drift_steps_per_ppb == 1 << drift_step_bits);
+
+/// Drift steps per unit drift.
+constexpr Wide unit_drift = Wide{unit_ppb} << drift_step_bits;
 
 Wide floor_divide(Wide numerator, Wide positive_denominator) {
   const Wide quotient = numerator / positive_denominator;
@@ -20,8 +24,13 @@ Wide drift_steps(const SessionClock& clock) {
   return static_cast<Wide>(std::llround(clock.drift_ppb * drift_steps_per_ppb));
 }
 
+/// floor(drift * since_pivot + 1/2). Dividing by the power of two first changes nothing, and what is left of a run of
+/// hours fits 64 bits, whose division by a constant takes a tenth of the time.
 Nanoseconds drift_correction(Wide steps, Nanoseconds since_pivot_ns) {
-  return static_cast<Nanoseconds>(floor_divide(2 * steps * since_pivot_ns + unit_drift, 2 * unit_drift));
+  const Wide in_ppb = (2 * steps * since_pivot_ns + unit_drift) >> (drift_step_bits + 1);
+  const auto low = static_cast<std::int64_t>(in_ppb);
+  if (low != in_ppb) return static_cast<Nanoseconds>(floor_divide(in_ppb, unit_ppb));
+  return low / unit_ppb - (low % unit_ppb < 0 ? 1 : 0);
 }
 
 /// Offset and drift alone, then bends: one rounding between two knots, so that time never runs backwards.

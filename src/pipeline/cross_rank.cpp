@@ -91,7 +91,7 @@ void number_instances(const exchange::Communicator& communicator, CrossRank& cro
 void apply_clock(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
                  CrossRank& cross, std::vector<LocalTrace>& local_traces) {
   const ClockReport& clock = fit.report;
-  for (std::size_t b = 0; b < cross.blocks.size(); ++b) {
+  for (std::size_t b = 0; b < cross.owned.size(); ++b) {
     std::vector<Arrival> arrivals = std::exchange(cross.arrivals[b], {});
     for (Arrival& arrival : arrivals) {
       const SessionClock& session = clock.sessions[job.session_of_rank[job.index_of(arrival.trace_rank)]];
@@ -100,10 +100,12 @@ void apply_clock(const exchange::Communicator& communicator, const clock::ClockF
     }
     const MatchUnit& unit = cross.units[cross.owned[b]];
     const PlannedCommunicator& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
-    cross.blocks[b] = collectives::match_unit(unit, planned, arrivals, {time_scale(fit, job, planned.trace_ranks)});
-    cross.comparisons.push_back(collectives::compare_members(planned, arrivals, cross.blocks[b]));
+    cross.blocks.push_back(
+        collectives::match_unit(unit, planned, arrivals, {time_scale(fit, job, planned.trace_ranks)}));
+    cross.comparisons.push_back(collectives::compare_members(planned, arrivals, cross.blocks.back()));
   }
   number_instances(communicator, cross);
+  make_paths(cross, local_traces);  // before the steps move away from the arrivals
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
       const auto to_job_time = [&](Nanoseconds time_ns) {

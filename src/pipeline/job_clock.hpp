@@ -8,8 +8,9 @@
 
 namespace nsys_explain::pipeline {
 
-/// Collective: the clock of every session from what the files say and from the ends of matched collectives.
-clock::ClockFit estimate_clock(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross,
+/// Collective: the clock of every session from what the files say and from the ends of matched collectives: uses up
+/// cross.observations.
+clock::ClockFit estimate_clock(const exchange::Communicator& communicator, const JobRanks& job, CrossRank& cross,
                                const clock::ClockOptions& options);
 
 }  // namespace nsys_explain::pipeline

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -241,7 +242,6 @@ RoutesOfRank routes_of(const LocalRank& rank, const Routes& routes) {
   return result;
 }
 
-/// What stays here of the arrivals when they are given away.
 analysis::Path path_of(const LocalRank& rank, const RoutesOfRank& routes,
                        std::span<const PlannedCommunicator> planned) {
   std::vector<analysis::PathCommunicator> members;
@@ -274,8 +274,9 @@ class UnitRoom {
   std::vector<std::size_t> first_;  ///< place of each member's first one
 };
 
-/// Gives the arrivals of a trace rank away, into what is to be sent.
-void give_away(LocalRank& rank, const Routes& routes, const CrossRank& cross, Outgoing<RoutedArrival>& outgoing) {
+/// Tells the owners of the arrivals of a trace rank, into what is to be sent.
+void tell_owners(const LocalRank& rank, const Routes& routes, const CrossRank& cross,
+                 Outgoing<RoutedArrival>& outgoing) {
   const RoutesOfRank of_rank = routes_of(rank, routes);
   auto route = of_rank.begin();
   for (const Arrival& arrival : rank.arrivals) {
@@ -284,13 +285,11 @@ void give_away(LocalRank& rank, const Routes& routes, const CrossRank& cross, Ou
     outgoing[static_cast<std::size_t>(cross.units[unit].owner)].push_back(
         {static_cast<std::int32_t>(unit), static_cast<std::int32_t>(route->second.member), arrival});
   }
-  rank.path = path_of(rank, of_rank, cross.communicators);
-  release(rank.arrivals);
 }
 
-/// Collective: gives all arrivals away to the owners of their units, some trace ranks at a time, and takes in those of
-/// the own ones, by unit, trace rank and position.
-void exchange_arrivals(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
+/// Collective: sends all arrivals to the owners of their units, some trace ranks at a time, and takes in those of the
+/// own ones, by unit, trace rank and position.
+void exchange_arrivals(const exchange::Communicator& communicator, const std::vector<LocalTrace>& local_traces,
                        CrossRank& cross) {
   std::vector<UnitRoom> rooms;
   std::vector<std::size_t> slot(cross.units.size(), 0);  // of the owned units
@@ -302,9 +301,9 @@ void exchange_arrivals(const exchange::Communicator& communicator, std::vector<L
                        cross.communicators[static_cast<std::size_t>(cross.units[unit].communicator)]);
     cross.arrivals.emplace_back(rooms.back().size());
   }
-  std::vector<LocalRank*> ranks;
-  for (LocalTrace& trace : local_traces)
-    for (LocalRank& rank : trace.ranks) ranks.push_back(&rank);
+  std::vector<const LocalRank*> ranks;
+  for (const LocalTrace& trace : local_traces)
+    for (const LocalRank& rank : trace.ranks) ranks.push_back(&rank);
   const Routes routes(cross.communicators, cross.units);
   auto outgoing = nothing_for<RoutedArrival>(communicator);
   exchange::Gathered<RoutedArrival> received;
@@ -313,12 +312,41 @@ void exchange_arrivals(const exchange::Communicator& communicator, std::vector<L
     empty(outgoing);
     for (std::size_t count = 0; next != ranks.end() && count < records_per_round; ++next) {
       count += (*next)->arrivals.size();
-      give_away(**next, routes, cross, outgoing);
+      tell_owners(**next, routes, cross, outgoing);
     }
     communicator.all_to_all(outgoing, received);
     for (const RoutedArrival& routed : received.values) {
       const std::size_t owned = slot[static_cast<std::size_t>(routed.unit)];
       cross.arrivals[owned][rooms[owned].place_of(routed)] = routed.arrival;
+    }
+  }
+}
+
+/// What the clock wants to know of every communicator: the sessions of its members.
+clock::Observations observations_of(const JobRanks& job, std::span<const PlannedCommunicator> communicators) {
+  clock::Observations observations;
+  for (const PlannedCommunicator& planned : communicators) {
+    std::vector<std::int32_t>& sessions = observations.communicators.emplace_back();
+    for (const std::int32_t trace_rank : planned.trace_ranks) {
+      sessions.push_back(static_cast<std::int32_t>(job.session_of_rank[job.index_of(trace_rank)]));
+    }
+  }
+  return observations;
+}
+
+/// The instances of a block, as the clock wants to see them.
+void observe(const JobRanks& job, const MatchedBlock& block, clock::Observations& observations) {
+  for (const Instance& instance : block.instances) {
+    observations.instances.push_back({.operation = instance.operation,
+                                      .kernel_name_hash = instance.kernel_name_hash,
+                                      .message_bytes = instance.message_bytes,
+                                      .first_member = static_cast<std::int64_t>(observations.members.size()),
+                                      .members = instance.arrivals,
+                                      .communicator = block.communicator});
+    for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
+      const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(a)];
+      const std::size_t session = job.session_of_rank[job.index_of(arrival.trace_rank)];
+      observations.members.push_back({arrival.enter_ns, arrival.exit_ns, static_cast<std::int32_t>(session)});
     }
   }
 }
@@ -356,13 +384,29 @@ CrossRank match_collectives(const exchange::Communicator& communicator, const Jo
   cross.units = collectives::plan_units(cross.communicators, communicator.size());
 
   exchange_arrivals(communicator, local_traces, cross);
+  cross.observations = observations_of(job, cross.communicators);
+  cross.observations.members.reserve(
+      std::accumulate(cross.arrivals.begin(), cross.arrivals.end(), std::size_t{0},
+                      [](std::size_t sum, const std::vector<Arrival>& of_unit) { return sum + of_unit.size(); }));
   for (std::size_t i = 0; i < cross.owned.size(); ++i) {
     const MatchUnit& unit = cross.units[cross.owned[i]];
     const auto& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
-    cross.blocks.push_back(collectives::match_unit(unit, planned, cross.arrivals[i], {},
-                                                   rough_time(clocks ? &*clocks : nullptr, job, planned.trace_ranks)));
+    observe(job,
+            collectives::match_unit(unit, planned, cross.arrivals[i], {},
+                                    rough_time(clocks ? &*clocks : nullptr, job, planned.trace_ranks)),
+            cross.observations);
   }
   return cross;
+}
+
+void make_paths(const CrossRank& cross, std::vector<LocalTrace>& local_traces) {
+  const Routes routes(cross.communicators, cross.units);
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      rank.path = path_of(rank, routes_of(rank, routes), cross.communicators);
+      release(rank.arrivals);
+    }
+  }
 }
 
 }  // namespace nsys_explain::pipeline

@@ -4,6 +4,7 @@
 
 #include "job_ranks.hpp"
 #include "local_traces.hpp"
+#include "nsys_explain/clock/fit.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/collectives/matching.hpp"
 #include "nsys_explain/collectives/mismatches.hpp"
@@ -16,8 +17,9 @@ struct CrossRank {
   std::vector<collectives::PlannedCommunicator> communicators;
   std::vector<collectives::MatchUnit> units;
   std::vector<std::size_t> owned;                          ///< indices of this tool rank's units, ascending
-  std::vector<MatchedBlock> blocks;                        ///< parallel to owned
   std::vector<std::vector<Arrival>> arrivals;              ///< parallel to owned: for the second pass, on the job clock
+  clock::Observations observations;                        ///< of the first pass, until the clock has seen them
+  std::vector<MatchedBlock> blocks;                        ///< parallel to owned, after the second pass
   std::vector<collectives::MemberComparison> comparisons;  ///< parallel to owned, after the second pass
 };
 
@@ -25,5 +27,9 @@ struct CrossRank {
 /// its unit, and matches there. `clock_options`: whether host clocks may relate sessions.
 CrossRank match_collectives(const exchange::Communicator& communicator, const JobRanks& job,
                             const clock::ClockOptions& clock_options, std::vector<LocalTrace>& local_traces);
+
+/// Makes paths of the local arrivals, which are released: their owners have them. Steps and arrivals of the ranks are
+/// on one clock still. Paths are larger than arrivals, so they come once the clock's observations are gone.
+void make_paths(const CrossRank& cross, std::vector<LocalTrace>& local_traces);
 
 }  // namespace nsys_explain::pipeline

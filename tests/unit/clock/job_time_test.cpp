@@ -41,6 +41,18 @@ TEST(JobTime, KeepsNanosecondsFarFromZero) {
   EXPECT_EQ(to_job_time(clock_with(0, 1), far - 1'000'000'000, far), far - 1);
 }
 
+TEST(JobTime, IsExactWhereDriftTimesTimeIsBeyond64Bits) {
+  // 5e6 ppb of 4e12 ns are 2e10 ns, through 2e19 ppb x ns; of 1 ns less 19'999'999'999.995, which rounds up.
+  const Nanoseconds far = 4'000'000'000'000;
+  const SessionClock fast = clock_with(0, 5e6), slow = clock_with(0, -5e6);
+  EXPECT_EQ(to_job_time(fast, 0, far), far - 20'000'000'000);
+  EXPECT_EQ(to_job_time(fast, 0, far - 1), far - 1 - 20'000'000'000);
+  EXPECT_EQ(to_job_time(fast, 0, far - 100), far - 100 - 19'999'999'999 - 1);  // .5 rounds up
+  EXPECT_EQ(to_job_time(fast, 0, far - 101), far - 101 - 19'999'999'999);
+  EXPECT_EQ(to_job_time(slow, 0, far), far + 20'000'000'000);
+  EXPECT_EQ(to_job_time(fast, far, 0), 20'000'000'000);
+}
+
 TEST(JobTime, IsMonotoneAndInverts) {
   for (const double drift_ppb : {-50'000.0, -0.37, 0.37, 50'000.0, 3'000'000.0}) {
     const SessionClock clock = clock_with(123'457, drift_ppb);
