@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "nsys_explain/analysis/waits.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -88,15 +90,18 @@ Nanoseconds total(std::span<const Waiting> waits) {
                          [](Nanoseconds sum, const Waiting& one) { return sum + one.amount_ns; });
 }
 
-OpeningClaims opening_claims(const Path& path) {
-  OpeningClaims opening;
-  for (const PathArrival& arrival : path.arrivals) {
-    const Outcome& outcome = arrival.outcome;
-    if (!arrival.matched || outcome.wait_ns == 0) continue;
-    (outcome.judged ? opening.claims : opening.untold)
-        .push_back({outcome.last_trace_rank, outcome.last_index, outcome.wait_ns, outcome.wait_ns, path.trace_rank});
+void open_claims(const Instance& instance, std::span<const InstanceArrival> members, OpeningClaims& opening) {
+  opening.claims.clear();
+  opening.untold.clear();
+  const auto last = std::find_if(members.begin(), members.end(), [&](const InstanceArrival& member) {
+    return member.trace_rank == instance.last_trace_rank;
+  });
+  const std::int32_t last_index = last == members.end() ? -1 : last->index;
+  for (const InstanceArrival& member : members) {
+    if (member.wait_ns == 0) continue;
+    (waited_for_last(instance, member) ? opening.claims : opening.untold)
+        .push_back({instance.last_trace_rank, last_index, member.wait_ns, member.wait_ns, member.trace_rank});
   }
-  return opening;
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "job_steps.hpp"
 #include "nsys_explain/analysis/path.hpp"
 #include "nsys_explain/analysis/waits.hpp"
+#include "owned_rounds.hpp"
 #include "work_surplus.hpp"
 
 namespace nsys_explain::pipeline {
@@ -23,32 +24,6 @@ struct ArrivalPlace {
   std::int32_t trace_rank = -1;
   std::int32_t index = -1;
 };
-
-/// Some of the instances of an owned block.
-struct Piece {
-  std::size_t block = 0, first = 0, end = 0;
-};
-
-/// All owned instances, in the order in which they are told of, with about as many arrivals in each round as leave a
-/// tool rank at a time.
-std::vector<std::vector<Piece>> plan_rounds(const CrossRank& cross) {
-  std::vector<std::vector<Piece>> rounds;
-  std::size_t count = records_per_round;
-  for (std::size_t b = 0; b < cross.blocks.size(); ++b) {
-    const std::vector<Instance>& instances = cross.blocks[b].instances;
-    for (std::size_t i = 0; i < instances.size(); ++i) {
-      if (count >= records_per_round) {
-        rounds.emplace_back();
-        count = 0;
-      }
-      std::vector<Piece>& round = rounds.back();
-      if (round.empty() || round.back().block != b) round.push_back({b, i, i});
-      ++round.back().end;
-      count += static_cast<std::size_t>(instances[i].arrivals);
-    }
-  }
-  return rounds;
-}
 
 /// Arrivals of instances [first, end) in the order in which their homes are told: several of one trace rank follow each
 /// other, so that a path is not visited anew for each of its arrivals, far from the one before. `visit(i, member)`: of
@@ -67,11 +42,6 @@ void for_each_arrival(MatchedBlock& block, const Piece& piece, const Visit& visi
       }
     }
   }
-}
-
-std::span<InstanceArrival> members_of(MatchedBlock& block, const Instance& instance) {
-  return std::span(block.arrivals)
-      .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
 }
 
 /// What all members of an instance are told.
@@ -102,9 +72,7 @@ Outcome outcome_of(Outcome outcome, const Instance& instance, const InstanceArri
   outcome.lateness_ns = analysis::has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
   outcome.trace_rank = member.trace_rank;
   outcome.index = member.index;
-  outcome.judged = analysis::has_lateness(instance) && member.trace_rank != instance.last_trace_rank &&
-                   analysis::stayed_for_last(instance, member) &&
-                   member.wait_ns > analysis::resolution_factor * instance.skew_uncertainty_ns;
+  outcome.judged = analysis::waited_for_last(instance, member);
   return outcome;
 }
 
@@ -138,17 +106,16 @@ void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::ui
 
 /// Collective: tells every path what its instances tell. Returns the arrivals by the owners that told.
 Outgoing<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator, const JobRanks& job,
-                                     const Homes& homes, const LinkAnalysis& links,
-                                     const std::vector<std::vector<Piece>>& rounds, CrossRank& cross) {
+                                     const Homes& homes, const LinkAnalysis& links, const OwnedRounds& rounds,
+                                     CrossRank& cross) {
   const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
   auto places = nothing_for<ArrivalPlace>(communicator);
   auto outgoing = nothing_for<Outcome>(communicator);
   exchange::Gathered<Outcome> received;
   const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds));
   for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
-    const std::span<const Piece> pieces = round < rounds.size() ? rounds[round] : std::span<const Piece>();
     empty(outgoing);
-    tell_homes(job, homes, slow_groups, pieces, cross, outgoing);
+    tell_homes(job, homes, slow_groups, pieces_of(rounds, round), cross, outgoing);
     communicator.all_to_all(outgoing, received);
     for (int owner = 0; owner < communicator.size(); ++owner) {
       for (const Outcome& outcome : received.of(owner)) {
@@ -241,8 +208,7 @@ void compare_with_peers(const exchange::Communicator& communicator, const JobRan
 
 /// Collective: own lateness from the paths back to the blocks, in the order in which outcomes were sent.
 void return_lateness(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                     const Outgoing<ArrivalPlace>& places, const std::vector<std::vector<Piece>>& rounds,
-                     CrossRank& cross) {
+                     const Outgoing<ArrivalPlace>& places, const OwnedRounds& rounds, CrossRank& cross) {
   auto answers = nothing_for<Nanoseconds>(communicator);
   for (std::size_t owner = 0; owner < places.size(); ++owner) {
     answers[owner].reserve(places[owner].size());
@@ -290,7 +256,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
                              const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings,
                              const LinkAnalysis& links) {
   const Homes homes = find_homes(communicator, job, local_traces);
-  const std::vector<std::vector<Piece>> rounds = plan_rounds(cross);
+  const OwnedRounds rounds = plan_owned_rounds(cross);
   const Outgoing<ArrivalPlace> places = send_outcomes(communicator, job, homes, links, rounds, cross);
   analysis::Steps steps = agree_on_steps(communicator, job, homes);
   for (LocalRank* const rank : homes.local) count_steps_by(steps, *rank);
@@ -300,7 +266,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, steps.start_ns.size(), local_traces);
   compare_with_peers(communicator, job, homes, std::ssize(steps.start_ns));
   return_lateness(communicator, job, homes, places, rounds, cross);
-  SettledDelays settled = settle_delays(communicator, clock, job, homes, steps);
+  SettledDelays settled = settle_delays(communicator, clock, job, homes, cross, rounds, steps);
   Attribution attribution;
   attribution.step_rows = make_step_rows(communicator, job, homes, cross, steps, settled.costs);
   attribution.delays = std::move(settled.delays);

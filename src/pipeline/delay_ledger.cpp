@@ -115,66 +115,105 @@ class ClaimsByArrival {
   std::vector<Claim> together_;
 };
 
-/// Room for the claims that the local paths open.
-Outgoing<Claim> room_for_claims(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes) {
-  std::vector<std::size_t> counts(static_cast<std::size_t>(communicator.size()), 0);
-  for (const LocalRank* const rank : homes.local)
-    for (const PathArrival& arrival : rank->path.arrivals)
-      if (arrival.matched && arrival.outcome.judged)
-        ++counts[static_cast<std::size_t>(homes.tool_rank[job.index_of(arrival.outcome.last_trace_rank)])];
-  auto outgoing = nothing_for<Claim>(communicator);
-  for (std::size_t home = 0; home < counts.size(); ++home) outgoing[home].reserve(counts[home]);
-  return outgoing;
-}
+/// Hands claims on from last arriver to last arriver until each is met. Claims on one arrival are met together, so
+/// neither their order nor who sent them matters.
+class Settler {
+ public:
+  Settler(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes, Ledger& ledger)
+      : communicator_(communicator),
+        job_(job),
+        homes_(homes),
+        ledger_(ledger),
+        costs_(job.numbers.size()),
+        onward_(nothing_for<Claim>(communicator)) {
+    for (const LocalRank* const rank : homes.local)
+      costs_[job.index_of(rank->trace_rank)].assign(rank->path.arrivals.size(), 0);
+  }
 
-/// Collective: hands claims on from last arriver to last arriver until each is met. A round takes all claims one hop
-/// further; claims on one arrival are met together, so neither their order nor who sent them matters.
-ArrivalCosts settle_claims(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                           Ledger& ledger) {
-  ArrivalCosts costs(job.numbers.size());
-  Outgoing<Claim> outgoing = room_for_claims(communicator, job, homes);
-  const auto send = [&](const Claim& claim) {
-    outgoing[static_cast<std::size_t>(homes.tool_rank[job.index_of(claim.trace_rank)])].push_back(claim);
-  };
-  for (const LocalRank* const rank : homes.local) {
-    const std::size_t r = job.index_of(rank->trace_rank);
-    costs[r].assign(rank->path.arrivals.size(), 0);
-    const analysis::OpeningClaims opening = analysis::opening_claims(rank->path);
-    const std::int32_t waiting = ledger.waits.column_of(r);
-    for (Claim claim : opening.claims) {
-      claim.waiting = waiting;
-      send(claim);
-    }
-    for (const Claim& claim : opening.untold)
-      ledger.unattributed(job.index_of(claim.trace_rank), waiting, claim.amount_ns);
-  }
-  const auto any_left = [&] {
-    std::int64_t open = 0;
-    for (const std::vector<Claim>& part : outgoing) open += static_cast<std::int64_t>(part.size());
-    return communicator.sum(open) > 0;
-  };
-  ClaimsByArrival by_arrival(job, homes);
-  for (int hop = 0; any_left(); ++hop) {
-    const std::vector<Claim> claims =
-        communicator.all_to_all(std::exchange(outgoing, nothing_for<Claim>(communicator))).values;
-    by_arrival.for_each(claims, [&](std::size_t r, std::int32_t index, std::span<const Claim> on_one) {
-      const analysis::Settlement settlement = analysis::settle(homes.of_index[r]->path, index, on_one);
-      const Nanoseconds own_ns = analysis::total(settlement.own);
-      (hop == 0 ? ledger.ranks[r].direct_ns : ledger.ranks[r].propagated_ns) += own_ns;
-      costs[r][static_cast<std::size_t>(index)] += own_ns;
-      for (const auto& [waiting, amount_ns] : settlement.own) ledger.waits.add(r, waiting, amount_ns);
-      for (const auto& [waiting, amount_ns] : settlement.unattributed) ledger.unattributed(r, waiting, amount_ns);
-      for (const Claim& claim : settlement.onward) {
-        if (hop < most_hops) {
-          send(claim);
-        } else {
-          ledger.unattributed(r, claim.waiting, claim.amount_ns);
-        }
+  /// Collective: the owners of instances tell the last arrivers who waited for them. All claims on an arrival are of
+  /// its instance then, and come together.
+  void settle_opening(const CrossRank& cross, const OwnedRounds& rounds) {
+    auto outgoing = nothing_for<Claim>(communicator_);
+    exchange::Gathered<Claim> received;
+    const std::int64_t most_rounds = communicator_.maximum(std::ssize(rounds));
+    for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
+      empty(outgoing);
+      for (const Piece& piece : pieces_of(rounds, round)) open(cross.blocks[piece.block], piece, outgoing);
+      communicator_.all_to_all(outgoing, received);
+      const std::span<const Claim> claims(received.values);
+      for (std::size_t first = 0, end = 0; first < claims.size(); first = end) {
+        while (end < claims.size() && claims[end].trace_rank == claims[first].trace_rank &&
+               claims[end].index == claims[first].index)
+          ++end;
+        settle(job_.index_of(claims[first].trace_rank), claims[first].index, claims.subspan(first, end - first), 0);
       }
-    });
+    }
   }
-  return costs;
-}
+
+  /// Collective: a round takes all claims that are left one hop further.
+  void settle_onward() {
+    ClaimsByArrival by_arrival(job_, homes_);
+    for (int hop = 1; any_left(); ++hop) {
+      const std::vector<Claim> claims =
+          communicator_.all_to_all(std::exchange(onward_, nothing_for<Claim>(communicator_))).values;
+      by_arrival.for_each(claims, [&](std::size_t r, std::int32_t index, std::span<const Claim> on_one) {
+        settle(r, index, on_one, hop);
+      });
+    }
+  }
+
+  ArrivalCosts take_costs() { return std::move(costs_); }
+
+ private:
+  std::size_t home_of(std::int32_t trace_rank) const {
+    return static_cast<std::size_t>(homes_.tool_rank[job_.index_of(trace_rank)]);
+  }
+
+  void open(const MatchedBlock& block, const Piece& piece, Outgoing<Claim>& outgoing) {
+    for (std::size_t i = piece.first; i < piece.end; ++i) {
+      const Instance& instance = block.instances[i];
+      analysis::open_claims(instance, members_of(block, instance), opening_);
+      std::vector<Claim>& home = outgoing[home_of(instance.last_trace_rank)];
+      for (Claim& claim : opening_.claims) {
+        claim.waiting = ledger_.waits.column_of(job_.index_of(claim.waiting));
+        home.push_back(claim);
+      }
+      for (const Claim& claim : opening_.untold)
+        ledger_.unattributed(job_.index_of(claim.trace_rank), ledger_.waits.column_of(job_.index_of(claim.waiting)),
+                             claim.amount_ns);
+    }
+  }
+
+  void settle(std::size_t r, std::int32_t index, std::span<const Claim> claims, int hop) {
+    const analysis::Settlement settlement = analysis::settle(homes_.of_index[r]->path, index, claims);
+    const Nanoseconds own_ns = analysis::total(settlement.own);
+    (hop == 0 ? ledger_.ranks[r].direct_ns : ledger_.ranks[r].propagated_ns) += own_ns;
+    costs_[r][static_cast<std::size_t>(index)] += own_ns;
+    for (const auto& [waiting, amount_ns] : settlement.own) ledger_.waits.add(r, waiting, amount_ns);
+    for (const auto& [waiting, amount_ns] : settlement.unattributed) ledger_.unattributed(r, waiting, amount_ns);
+    for (const Claim& claim : settlement.onward) {
+      if (hop < most_hops) {
+        onward_[home_of(claim.trace_rank)].push_back(claim);
+      } else {
+        ledger_.unattributed(r, claim.waiting, claim.amount_ns);
+      }
+    }
+  }
+
+  bool any_left() const {
+    std::int64_t open = 0;
+    for (const std::vector<Claim>& part : onward_) open += std::ssize(part);
+    return communicator_.sum(open) > 0;
+  }
+
+  const exchange::Communicator& communicator_;
+  const JobRanks& job_;
+  const Homes& homes_;
+  Ledger& ledger_;
+  ArrivalCosts costs_;
+  Outgoing<Claim> onward_;
+  analysis::OpeningClaims opening_;
+};
 
 /// Collective: the first and the last enter of all paths, in job time.
 std::pair<Nanoseconds, Nanoseconds> extent(const exchange::Communicator& communicator, const ClockReport& clock,
@@ -233,11 +272,14 @@ SettledDelays add_up(const exchange::Communicator& communicator, const JobRanks&
 }  // namespace
 
 SettledDelays settle_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
-                            const Homes& homes, const analysis::Steps& steps) {
+                            const Homes& homes, const CrossRank& cross, const OwnedRounds& rounds,
+                            const analysis::Steps& steps) {
   const auto [start_ns, end_ns] = extent(communicator, clock, homes);
   Ledger ledger(job, clock, steps, start_ns, end_ns);
-  ArrivalCosts costs = settle_claims(communicator, job, homes, ledger);
-  return add_up(communicator, job, homes, ledger, std::move(costs));
+  Settler settler(communicator, job, homes, ledger);
+  settler.settle_opening(cross, rounds);
+  settler.settle_onward();
+  return add_up(communicator, job, homes, ledger, settler.take_costs());
 }
 
 }  // namespace nsys_explain::pipeline

@@ -7,6 +7,7 @@
 #include "nsys_explain/analysis/steps.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 #include "nsys_explain/model/job_report.hpp"
+#include "owned_rounds.hpp"
 #include "path_homes.hpp"
 #include "wait_matrix.hpp"
 
@@ -31,8 +32,10 @@ struct SettledDelays {
   ArrivalCosts costs;           ///< of the local paths
 };
 
-/// Collective: but for `waits` and `costs` the result is the same on every tool rank.
+/// Collective: `rounds` are those of plan_owned_rounds. But for `waits` and `costs` the result is the same on every
+/// tool rank.
 SettledDelays settle_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
-                            const Homes& homes, const analysis::Steps& steps);
+                            const Homes& homes, const CrossRank& cross, const OwnedRounds& rounds,
+                            const analysis::Steps& steps);
 
 }  // namespace nsys_explain::pipeline

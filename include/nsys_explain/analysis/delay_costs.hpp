@@ -28,13 +28,14 @@ struct Claim {
   std::int32_t reserved = 0;
 };
 
-/// The claims of a path's own waits, each once; `waiting` is the path's trace rank. What cannot be charged to anybody,
-/// because clocks do not tell, is added to `untold`, by last arriver.
+/// The claims of those who waited in an instance, all of them on its last arriver; `waiting` is their trace rank. What
+/// cannot be charged to anybody, because clocks do not tell, is `untold`.
 struct OpeningClaims {
   std::vector<Claim> claims;
   std::vector<Claim> untold;
 };
-OpeningClaims opening_claims(const Path& path);
+/// Into `opening`, whose memory is used again.
+void open_claims(const Instance& instance, std::span<const InstanceArrival> members, OpeningClaims& opening);
 
 /// GPU time that somebody waited.
 struct Waiting {

@@ -18,10 +18,42 @@ TEST(ShareOut, LargestRemaindersGetTheRest) {
   EXPECT_EQ(share_out(large, std::vector<Nanoseconds>{large, large}), (std::vector<Nanoseconds>{large / 2, large / 2}));
 }
 
+TEST(OpenClaims, AreOfThoseWhoWaitedForTheLastOne) {
+  // Rank 7 enters last, at 500, known to 10. Rank 2 waited 400 and rank 5 40; rank 3 waited 25, which the clocks cannot
+  // tell from nothing, and rank 4 had left before.
+  Instance instance;
+  instance.comparable = true;
+  instance.first_enter_ns = 100;
+  instance.last_enter_ns = 500;
+  instance.last_trace_rank = 7;
+  instance.skew_uncertainty_ns = 10;
+  const std::vector<InstanceArrival> members = {
+      {.enter_ns = 100, .exit_ns = 600, .wait_ns = 400, .trace_rank = 2, .index = 10},
+      {.enter_ns = 475, .exit_ns = 600, .wait_ns = 25, .trace_rank = 3, .index = 11},
+      {.enter_ns = 100, .exit_ns = 460, .wait_ns = 360, .trace_rank = 4, .index = 12},
+      {.enter_ns = 460, .exit_ns = 600, .wait_ns = 40, .trace_rank = 5, .index = 13},
+      {.enter_ns = 500, .exit_ns = 600, .wait_ns = 0, .trace_rank = 7, .index = 14}};
+  OpeningClaims opening{{Claim{}}, {Claim{}}};  // what it held before is gone
+  open_claims(instance, members, opening);
+  const auto shown = [](const std::vector<Claim>& claims) {
+    std::map<std::int32_t, Nanoseconds> amounts;
+    for (const Claim& claim : claims) {
+      EXPECT_EQ(claim.trace_rank, 7);
+      EXPECT_EQ(claim.index, 14);
+      EXPECT_EQ(claim.lateness_ns, claim.amount_ns);
+      amounts[claim.waiting] = claim.amount_ns;
+    }
+    return amounts;
+  };
+  EXPECT_EQ(shown(opening.claims), (std::map<std::int32_t, Nanoseconds>{{2, 400}, {5, 40}}));
+  EXPECT_EQ(shown(opening.untold), (std::map<std::int32_t, Nanoseconds>{{3, 25}, {4, 360}}));
+}
+
 /// A little job: instances in order of time, every member blocking, on one communicator for each set of members.
 struct Job {
   std::vector<Path> paths;
   std::vector<Nanoseconds> now;
+  std::vector<Claim> opening;
   Nanoseconds wait_ns = 0;
   std::vector<Nanoseconds> wait_of_rank;
 
@@ -50,6 +82,9 @@ struct Job {
       arrival.excess_wait_ns = latest - now[r];  // nobody's peers wait
       arrival.outcome.wait_ns = latest - now[r];
       arrival.outcome.judged = now[r] < latest;
+      if (now[r] < latest)
+        opening.push_back({static_cast<std::int32_t>(last), last_index, latest - now[r], latest - now[r],
+                           static_cast<std::int32_t>(r)});
       arrival.outcome.last_trace_rank = static_cast<std::int32_t>(last);
       arrival.outcome.last_index = last_index;
       wait_ns += latest - now[r];
@@ -79,13 +114,8 @@ struct Job {
         path.waiting_before_ns.push_back(path.waiting_before_ns.back() + arrival.excess_wait_ns);
         path.transfers_before_ns.push_back(path.transfers_before_ns.back() + arrival.excess_transfer_ns);
       }
-      const OpeningClaims opening = opening_claims(path);
-      for (const Claim& claim : opening.claims) open[{claim.trace_rank, claim.index}].push_back(claim);
-      for (const Claim& claim : opening.untold) {
-        costs.unattributed += claim.amount_ns;
-        costs.waits[{-1, claim.waiting}] += claim.amount_ns;
-      }
     }
+    for (const Claim& claim : opening) open[{claim.trace_rank, claim.index}].push_back(claim);
     while (!open.empty()) {
       std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Claim>> next;
       for (const auto& [place, claims] : open) {

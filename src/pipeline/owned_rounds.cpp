@@ -1,0 +1,26 @@
+#include "owned_rounds.hpp"
+
+#include "outgoing.hpp"
+
+namespace nsys_explain::pipeline {
+
+OwnedRounds plan_owned_rounds(const CrossRank& cross) {
+  OwnedRounds rounds;
+  std::size_t count = records_per_round;
+  for (std::size_t b = 0; b < cross.blocks.size(); ++b) {
+    const std::vector<Instance>& instances = cross.blocks[b].instances;
+    for (std::size_t i = 0; i < instances.size(); ++i) {
+      if (count >= records_per_round) {
+        rounds.emplace_back();
+        count = 0;
+      }
+      std::vector<Piece>& round = rounds.back();
+      if (round.empty() || round.back().block != b) round.push_back({b, i, i});
+      ++round.back().end;
+      count += static_cast<std::size_t>(instances[i].arrivals);
+    }
+  }
+  return rounds;
+}
+
+}  // namespace nsys_explain::pipeline
