@@ -10,6 +10,7 @@
 
 #include "nsys_explain/model/intervals.hpp"
 #include "nsys_explain/model/lower_median.hpp"
+#include "sizes_in_steps.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -372,6 +373,19 @@ void count_in_steps(std::span<const std::uint64_t> kinds, Path& path) {
   }
 }
 
+/// By symbol, as often as most of its arrivals have it in their steps; of two alike the more.
+std::map<std::uint64_t, std::int32_t> commonest_occurrences(const Path& path) {
+  std::map<std::uint64_t, std::map<std::int32_t, std::int64_t>> arrivals;
+  for (const PathArrival& arrival : path.arrivals)
+    if (arrival.step >= 0) ++arrivals[arrival.symbol][arrival.occurrences];
+  std::map<std::uint64_t, std::int32_t> commonest;
+  for (const auto& [symbol, counts] : arrivals) {
+    commonest[symbol] =
+        std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second <= b.second; })->first;
+  }
+  return commonest;
+}
+
 bool at_one_place(const WorkSample& a, const WorkSample& b) {
   return a.role == b.role && a.step == b.step && a.symbol == b.symbol && a.place == b.place;
 }
@@ -448,7 +462,9 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
   path.arrivals.reserve(arrivals.size());
   // Without sizes communicators are inferred, and which one an arrival is of may be known on some ranks only.
   std::vector<std::uint64_t> kinds;
-  for (const Arrival& arrival : arrivals) {
+  const std::vector<std::int64_t> sizes = sizes_known ? sizes_in_steps(arrivals, steps) : std::vector<std::int64_t>();
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    const Arrival& arrival = arrivals[i];
     PathArrival here;
     here.enter_ns = arrival.enter_ns;
     here.exit_ns = arrival.exit_ns;
@@ -456,7 +472,7 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
     here.blocking = arrival.blocking;
     here.beside_compute = !arrival.blocking;
     here.symbol = mix(mix(1, static_cast<std::uint64_t>(arrival.operation)),
-                      sizes_known ? mix(static_cast<std::uint64_t>(arrival.call_bytes),
+                      sizes_known ? mix(static_cast<std::uint64_t>(sizes[i]),
                                         static_cast<std::uint64_t>(path.communicators[here.communicator].size))
                                   : lanes[arrival.communicator]);
     here.step = steps.index_of(arrival.enter_ns);
@@ -556,9 +572,12 @@ void finish_excess(Path& path) {
         !arrival.since_step)
       alone[place_in_step(arrival)].push_back(i);
   }
+  std::map<std::uint64_t, std::int32_t> usual_counts;
+  if (!alone.empty()) usual_counts = commonest_occurrences(path);
   std::vector<Nanoseconds> work, wait, transfer;
   for (const auto& [place, indices] : alone) {
-    if (indices.size() < enough_steps) continue;
+    // Where some of its kind were lost, which it is of those in other steps is not known.
+    if (indices.size() < enough_steps || place.occurrences < usual_counts.at(place.symbol)) continue;
     work.clear();
     wait.clear();
     transfer.clear();

@@ -391,6 +391,48 @@ TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
   EXPECT_EQ(path.work_before_ns.back(), 70);
 }
 
+TEST(Path, WhoseLaunchWasLostIsAsLargeAsWhatLiesAtItsPlaceInOtherSteps) {
+  // Steps of an operation of 100 bytes and two of 200.
+  std::vector<Arrival> arrivals;
+  for (int step = 0; step < 3; ++step) {
+    for (int place = 0; place < 3; ++place) {
+      arrivals.push_back(arrival(100 * step + 10 * place, 100 * step + 10 * place + 5, 1));
+      arrivals.back().call_bytes = place == 0 ? 100 : 200;
+    }
+  }
+  const Steps steps{StepSource::nvtx, {0, 100, 200}, 300};
+  const Path whole = path_of(arrivals, steps);
+  arrivals[4].call_bytes = -1;
+  const Path one_lost = path_of(arrivals, steps);
+  EXPECT_EQ(one_lost.arrivals[4].symbol, whole.arrivals[4].symbol);
+  EXPECT_EQ(place_in_step(one_lost.arrivals[5]), place_in_step(whole.arrivals[5]));
+  // Other steps disagree: nothing tells.
+  arrivals[1].call_bytes = 300;
+  EXPECT_NE(path_of(arrivals, steps).arrivals[4].symbol, whole.arrivals[4].symbol);
+}
+
+TEST(Excess, WhoHasNoPeersIsNotComparedWithItselfWhereRecordsWereLost) {
+  // Ten steps of three all-reduces after 10, 50 and 90 of work. In four of them one was lost, each time another: what
+  // is the first or the second of two there has any of these before it, or what was before the lost one, too.
+  std::vector<Arrival> arrivals;
+  const auto is_lost = [](int step, int place) { return step >= 3 && step < 7 && place == step % 3; };
+  for (int step = 0; step < 10; ++step) {
+    const std::vector<Nanoseconds> enters{10, 61, 152};
+    for (int place = 0; place < 3; ++place) {
+      const Nanoseconds enter = 1'000'000 * (200 * step + enters[static_cast<std::size_t>(place)]);
+      if (!is_lost(step, place)) arrivals.push_back(arrival(enter, enter + 1'000'000, 1));
+    }
+  }
+  std::vector<Nanoseconds> starts;
+  for (int step = 0; step < 10; ++step) starts.push_back(Nanoseconds{200'000'000} * step);
+  Path path = path_of(arrivals, {StepSource::nvtx, starts, 2'000'000'000});
+  finish_excess(path);
+  for (const PathArrival& one : path.arrivals) {
+    EXPECT_EQ(one.compared, one.occurrences == 3 && !one.since_step && one.work_ns != no_time) << one.step;
+    EXPECT_EQ(one.step < 3 ? one.excess_work_ns : 0, 0) << one.step;
+  }
+}
+
 TEST(Excess, NobodyIsLateForARecordThatWasLost) {
   // Four steps of four all-reduces, after 10, 20, 30 and 40 of work. The second rank's trace lost the second one of
   // step 2: what was its third looks like the second, after 51 instead of 20.
