@@ -226,7 +226,28 @@ bool choose_peer(std::span<const CaseMember> members, StragglerCase& of) {
   return true;
 }
 
+void pool_kernel_noise(std::span<StragglerCase> cases) {
+  std::vector<Nanoseconds> noise;
+  for (const StragglerCase& one : cases)
+    if (!one.same_kernels) noise.push_back(one.kernel_noise_ns);
+  if (noise.empty()) return;
+  const Nanoseconds usual_ns = lower_median(std::move(noise));
+  for (StragglerCase& one : cases)
+    if (!one.same_kernels) one.kernel_noise_ns = std::max(one.kernel_noise_ns, usual_ns);
+}
+
 namespace {
+
+/// True where the straggler ran the same kernels as its peers in most of the cases that count.
+bool runs_same_kernels(std::span<const StragglerCase> cases, std::span<const CaseVerdict> verdicts) {
+  std::size_t counting = 0, same = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (!verdicts[i].counts) continue;
+    ++counting;
+    same += cases[i].same_kernels ? 1 : 0;
+  }
+  return 2 * same > counting;
+}
 
 /// The most that one case weighs among others.
 Nanoseconds heaviest_case(std::span<const StragglerCase> cases) {
@@ -281,13 +302,16 @@ CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence
   const Nanoseconds heaviest = heaviest_case(cases);
 
   std::vector<CaseVerdict> verdicts;
+  for (const StragglerCase& one : cases) verdicts.push_back(judge_case(one, divergence));
+  const bool same_kernels = runs_same_kernels(cases, verdicts);
   std::map<Cause, Nanoseconds> weight;
   std::map<std::pair<Cause, WorkPart>, Nanoseconds> part_weight;
   Nanoseconds all = 0;
-  for (const StragglerCase& one : cases) {
-    const CaseVerdict verdict = verdicts.emplace_back(judge_case(one, divergence));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    CaseVerdict& verdict = verdicts[i];
+    if (same_kernels && !cases[i].same_kernels && verdict.cause == Cause::extra_work) verdict.counts = false;
     if (!verdict.counts) continue;
-    const Nanoseconds w = std::min(one.caused_wait_ns, heaviest);
+    const Nanoseconds w = std::min(cases[i].caused_wait_ns, heaviest);
     weight[verdict.cause] += w;
     part_weight[{verdict.cause, verdict.part}] += w;
     all += w;

@@ -359,6 +359,7 @@ class BothKinds {
   /// where that story leaves out what made it late, and the other kind has it: work that lies before an earlier
   /// collective looks longer here only because the peers' had begun before theirs was over.
   std::vector<analysis::StragglerCase> choose() && {
+    for (Kind* const kind : {&by_instance_, &by_place_}) analysis::pool_kernel_noise(kind->cases);
     Kind *first = &by_instance_, *second = &by_place_;
     if (2 * by_place_.longer_ns > 3 * by_instance_.longer_ns) std::swap(first, second);
     const double of_first = analysis::share_that_counts(first->cases);

@@ -32,10 +32,12 @@
 /// - other collectives, opaque graphs, work that was launched in time -> unknown
 ///
 /// The verdict is what most cases say, weighted by the waiting they caused (but none by more than four times the
-/// median: one long hiccup does not speak for a whole run); below half of the weight it is unknown. Against members of
-/// another role, such as the neighbouring stage, only parts in which the GPU is idle count, and only where they are at
-/// least half of the straggler's own lateness: what runs there differs by design. slow_link is not decided here: a slow
-/// link shows in transfers, not in the work before a collective (cause_context.hpp).
+/// median: one long hiccup does not speak for a whole run); below half of the weight it is unknown. Records that a
+/// trace lost look like other kernels: where the straggler ran the same kernels as its peers in most of what counts,
+/// other kernels elsewhere are no extra work, and none beyond what peers themselves differ by in such cases. Against
+/// members of another role, such as the neighbouring stage, only parts in which the GPU is idle count, and only where
+/// they are at least half of the straggler's own lateness: what runs there differs by design. slow_link is not decided
+/// here: a slow link shows in transfers, not in the work before a collective (cause_context.hpp).
 namespace nsys_explain::analysis {
 
 /// One member of an instance that a straggler delayed.
@@ -61,6 +63,10 @@ struct StragglerCase {
 /// where at least two and half of the members launched the same, of these, or else of all, the one with the median work
 /// (the lower one; ties by trace rank). Fills peer, same_kernels and kernel_noise_ns. False: nobody to compare with.
 bool choose_peer(std::span<const CaseMember> members, StragglerCase& of);
+
+/// Once all cases of a straggler are known: where kernels are not the same, the few peers of one case tell badly by how
+/// much they differ, so that of all such cases is the least.
+void pool_kernel_noise(std::span<StragglerCase> cases);
 
 /// What one case says.
 struct CaseVerdict {

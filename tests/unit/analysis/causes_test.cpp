@@ -180,6 +180,38 @@ TEST(DecideCause, WhatHoldsLittleOfTheWaitingIsNotTheCause) {
   EXPECT_EQ(share_that_counts({}), 0);
 }
 
+TEST(DecideCause, OtherKernelsInAFewCasesAreNoExtraWork) {
+  // The same kernels took longer in five cases; in three that more was waited in, others seem to have run, too.
+  Divergence divergence;
+  divergence.aligned = 30;
+  divergence.unaligned_straggler_ns = 2000 * us;
+  std::vector<StragglerCase> cases(5, one_case(slower(50 * us), 50 * us));
+  for (int i = 0; i < 3; ++i) cases.push_back(one_case(slower(1000 * us, false), 1000 * us));
+  EXPECT_EQ(judge_case(cases.back(), &divergence).cause, Cause::extra_work);
+  EXPECT_EQ(decide_cause(cases, &divergence).cause, Cause::slow_kernel);
+  // In most of them: that is what it does.
+
+  EXPECT_EQ(decide_cause(std::span(cases).subspan(3), &divergence).cause, Cause::extra_work) << "three of five";
+}
+
+TEST(DecideCause, WhatPeersDifferByInOtherCasesIsNoiseInThisOneToo) {
+  Divergence divergence;
+  divergence.aligned = 30;
+  divergence.unaligned_straggler_ns = 2000 * us;
+  std::vector<StragglerCase> cases(5, one_case(slower(100 * us, false)));
+  cases[0].kernel_noise_ns = 0;  // its peers happened to agree
+  for (int i = 1; i < 5; ++i) cases[static_cast<std::size_t>(i)].kernel_noise_ns = 30 * us;
+  EXPECT_EQ(decide_cause(cases, &divergence).cause, Cause::extra_work);
+  pool_kernel_noise(cases);
+  EXPECT_EQ(cases[0].kernel_noise_ns, 30 * us);
+  EXPECT_EQ(decide_cause(cases, &divergence).cause, Cause::unknown) << "100 is not beyond four times 30";
+  // Where kernels are the same they are compared one by one.
+  std::vector<StragglerCase> same(3, one_case(slower(100 * us)));
+  same.push_back(cases[1]);
+  pool_kernel_noise(same);
+  EXPECT_EQ(same[0].kernel_noise_ns, 0);
+}
+
 TEST(DecideCause, CasesThatDisagreeLeaveItUnknown) {
   std::vector<StragglerCase> cases{one_case(member(0, {{WorkPart::unseen, 500 * us}})),
                                    one_case(member(0, {{WorkPart::allocation, 500 * us}})),
