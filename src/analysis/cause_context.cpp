@@ -161,6 +161,32 @@ void choose_name(bool overfull_stage, Straggler& straggler) {
   straggler.evidence.push_back(fmt::format("the same trace ranks are {}", fmt::join(names, " and ")));
 }
 
+/// What slow GPUs lost by their speed over the run.
+Nanoseconds lost_by_speed(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
+  double lost_ns = 0;
+  for (const std::size_t r : indices_of(report, straggler))
+    lost_ns += static_cast<double>(report.ranks[r].budget.compute_ns) * (1 - 1 / delays.speed[r].ratio);
+  return static_cast<Nanoseconds>(lost_ns);
+}
+
+/// Where records were lost, kernels seem to have run on one side only, and before collectives that seem to be the
+/// worst. Kernels that both sides ran tell how slow the GPUs are: if that is most of what they took longer, it is the
+/// cause.
+void blame_speed_for_extra_work(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
+  if (straggler.cause != Cause::extra_work || !has_slow_gpus(report, delays, straggler)) return;
+  const Nanoseconds lost_ns = lost_by_speed(report, delays, straggler);
+  const Nanoseconds all_ns = Excess(report, delays, straggler).all_ns;
+  if (lost_ns <= 0 || 2 * lost_ns < all_ns) return;
+  straggler.cause = Cause::slow_kernel;
+  straggler.part = WorkPart::compute;
+  straggler.evidence.insert(
+      straggler.evidence.begin(),
+      fmt::format("by what kernels of equal name, grid and block take longer than on its peers (table gpu_speed) it "
+                  "loses {:.3f} ms over the run, of {:.3f} ms that its work took longer: kernels that only one side "
+                  "seems to have run are not why",
+                  static_cast<double>(lost_ns) * 1e-6, static_cast<double>(all_ns) * 1e-6));
+}
+
 void complete_unknown_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
   if (straggler.cause == Cause::unknown && is_overfull_stage(report, delays, straggler)) {
     straggler.cause = Cause::extra_work;
@@ -184,6 +210,7 @@ void complete_cause(const JobReport& report, const JobDelays& delays, Straggler&
   if (late_by_transfers(report, delays, straggler)) {
     blame_the_link(report, delays, straggler);
   } else {
+    blame_speed_for_extra_work(report, delays, straggler);
     complete_unknown_cause(report, delays, straggler);
   }
   choose_name(is_overfull_stage(report, delays, straggler), straggler);

@@ -10,11 +10,12 @@ namespace nsys_explain::analysis {
 /// makes it late, and no comparison of work can tell why it is.
 bool late_by_transfers(const JobReport& report, const JobDelays& delays, const Straggler& straggler);
 
-/// Completes the cause of a straggler (after decide_cause, whose verdict only gives way where it is `unknown`, or where
-/// late_by_transfers):
+/// Completes the cause of a straggler (after decide_cause, whose verdict only gives way where it is `unknown`, where
+/// late_by_transfers, or as told here):
 /// - late by transfers: slow_link;
 /// - a pipeline stage with more than its part of the layers (JobDelays::stages): extra_work;
-/// - GPUs that are known to be slow by kernels that run elsewhere, too (table gpu_speed): slow_kernel;
+/// - GPUs that are known to be slow by kernels that run elsewhere, too (table gpu_speed): slow_kernel; likewise instead
+///   of extra_work, where at least half of what they took longer over the run is lost by that speed;
 /// And gives the evidence that bears on the cause: for slow_kernel the clocks, power and temperature of its GPUs beside
 /// those of the other GPUs (table gpu_samples), for slow_link the link
 /// (JobReport::slow_links). Tables and links are those of the report: on

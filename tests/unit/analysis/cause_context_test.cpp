@@ -65,6 +65,23 @@ TEST(CauseContext, KernelsThatRunElsewhereTellWhereNoPeerDoes) {
   EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::unknown) << "of a place, all GPUs must be slow";
 }
 
+TEST(CauseContext, ExtraWorkIsNotWhatASlowGpuLosesByItsSpeed) {
+  // 1 s of kernels that take 1.25 times as long as elsewhere: 200 ms.
+  Scene scene;
+  scene.report.ranks[2].budget.compute_ns = 1'000'000'000;
+  scene.delays.excess_work_ns[4] = 300'000'000;
+  scene.delays.excess_work_ns[5] = 90'000'000;
+  EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::extra_work) << "no GPU is slow";
+  scene.delays.speed[2].slow = true;
+  scene.delays.speed[2].ratio = 1.25;
+  EXPECT_EQ(scene.cause_after(Cause::sync_stall), Cause::sync_stall);
+  EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::slow_kernel) << "200 of 390 ms";
+  ASSERT_FALSE(scene.straggler.evidence.empty());
+  EXPECT_NE(scene.straggler.evidence[0].find("loses 200.000 ms over the run, of 390.000 ms"), std::string::npos);
+  scene.delays.excess_work_ns[5] = 110'000'000;
+  EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::extra_work) << "200 of 410 ms";
+}
+
 TEST(CauseContext, ASlowLinkIsTheCauseWhereItsTransfersAreMostOfWhatTakesLonger) {
   Scene scene;
   scene.slow_link({1, 3});
