@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "nsys_explain/analysis/statistics.hpp"
-#include "small_numbers.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -20,59 +19,72 @@ namespace {
 /// Launches of one kernel by one call of one thread.
 using LaunchKey = std::tuple<std::uint32_t, StringIndex, StringIndex>;  ///< thread, call, kernel
 
-/// All launches, told apart by what they are. Durations are worked out from the events when they are needed: a device
-/// has millions.
+/// Numbers what launches are told apart by, in the order in which it is met.
+class LaunchGroups {
+ public:
+  explicit LaunchGroups(const DeviceTrace& device) : device_(device), latest_(device.kernel_kinds.size(), none) {}
+
+  std::uint32_t number_of(const Kernel& kernel, const ApiCall& call) {
+    const LaunchKey key(call.thread_id, call.name, device_.kind_of(kernel).demangled_name);
+    std::uint32_t& group = latest_[kernel.kind];
+    if (group == none || keys_[group] != key) {
+      const auto [entry, is_new] = number_of_.try_emplace(key, static_cast<std::uint32_t>(keys_.size()));
+      if (is_new) keys_.push_back(key);
+      group = entry->second;
+    }
+    return group;
+  }
+  const std::vector<LaunchKey>& keys() const { return keys_; }
+
+ private:
+  static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
+  const DeviceTrace& device_;
+  std::vector<LaunchKey> keys_;
+  std::map<LaunchKey, std::uint32_t> number_of_;
+  std::vector<std::uint32_t> latest_;  ///< by kernel kind: mostly right for the next, too
+};
+
+/// All launches, by group. Groups and durations are worked out from the events when they are needed: a device has
+/// millions.
 struct AllLaunches {
-  static constexpr std::uint32_t no_group = 0;
-  std::vector<LaunchKey> groups;
+  explicit AllLaunches(const DeviceTrace& device) : groups(device) {}
+
+  LaunchGroups groups;
   std::vector<std::size_t> counts, queue_counts;  ///< by group: kernels; those that started after the call had returned
-  SmallNumbers group_of;                          ///< by kernel, from 1; no_group: its call is not in the trace
   std::array<std::int64_t, bucket_count> latencies{};
 };
 
-AllLaunches collect(const RankEvents& events) {
-  AllLaunches all;
-  const Kernels& kernels = events.device.kernels;
-  all.group_of.reserve(kernels.size());
-  std::map<LaunchKey, std::uint32_t> number_of;
-  constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
-  std::vector<std::uint32_t> latest(events.device.kernel_kinds.size(), none);  // mostly right for the next, too
-  for (const Kernel& kernel : kernels) {
+/// Calls `use(group, kernel, call)` for each kernel whose call is in the trace.
+template <class Use>
+void for_each_launch(const RankEvents& events, LaunchGroups& groups, const Use& use) {
+  for (const Kernel& kernel : events.device.kernels) {
     const auto call = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    if (!call) {
-      all.group_of.push_back(AllLaunches::no_group);
-      continue;
-    }
-    ++all.latencies[bucket_index(kernel.start_ns - call->start_ns)];
-    const LaunchKey key(call->thread_id, call->name, events.device.kind_of(kernel).demangled_name);
-    std::uint32_t& group = latest[kernel.kind];
-    if (group == none || all.groups[group] != key) {
-      const auto [entry, is_new] = number_of.try_emplace(key, static_cast<std::uint32_t>(all.groups.size()));
-      if (is_new) {
-        all.groups.push_back(key);
-        all.counts.push_back(0);
-        all.queue_counts.push_back(0);
-      }
-      group = entry->second;
-    }
-    all.group_of.push_back(group + 1);
-    ++all.counts[group];
-    all.queue_counts[group] += kernel.start_ns >= call->end_ns ? 1 : 0;
+    if (call) use(groups.number_of(kernel, *call), kernel, *call);
   }
+}
+
+AllLaunches collect(const RankEvents& events) {
+  AllLaunches all(events.device);
+  for_each_launch(events, all.groups, [&](std::uint32_t group, const Kernel& kernel, const ApiCall& call) {
+    if (group == all.counts.size()) {
+      all.counts.push_back(0);
+      all.queue_counts.push_back(0);
+    }
+    ++all.latencies[bucket_index(kernel.start_ns - call.start_ns)];
+    ++all.counts[group];
+    all.queue_counts[group] += kernel.start_ns >= call.end_ns ? 1 : 0;
+  });
   return all;
 }
 
 /// Statistics by group, of what there are `counts`: `put(values, group, kernel, call)` puts a kernel's value, or none.
 /// Several at once, so that kernels and calls are looked up once; but room for all four would be much.
 template <std::size_t Count, class Put>
-std::array<std::vector<Statistics>, Count> summarise_launches(const RankEvents& events, const AllLaunches& all,
+std::array<std::vector<Statistics>, Count> summarise_launches(const RankEvents& events, LaunchGroups& groups,
                                                               std::array<GroupedValues, Count> values, const Put& put) {
-  for (std::size_t k = 0; k < all.group_of.size(); ++k) {
-    const std::uint32_t number = all.group_of[k];
-    if (number == AllLaunches::no_group) continue;
-    const Kernel kernel = events.device.kernels[k];
-    put(values, number - 1, kernel, *events.launches.find(kernel.correlation_id, kernel.start_ns));
-  }
+  for_each_launch(events, groups, [&](std::uint32_t group, const Kernel& kernel, const ApiCall& call) {
+    put(values, group, kernel, call);
+  });
   std::array<std::vector<Statistics>, Count> statistics;
   for (std::size_t i = 0; i < Count; ++i) statistics[i] = summarise_groups(values[i]);
   return statistics;
@@ -82,7 +94,7 @@ void write_short_statistics(RowWriter& row, const Statistics& s) {
   row << s.mean << s.median << s.min << s.max << s.deviation;
 }
 
-Table kernel_launches_table(const RankEvents& events, const AllLaunches& all) {
+Table kernel_launches_table(const RankEvents& events, AllLaunches& all) {
   TableSchema schema{"kernel_launches", "How long launches took: in the call, in the queue, on the GPU", {}};
   schema.columns = {{"thread", ColumnKind::integer, "", "that launched"},
                     {"call", ColumnKind::text, "", "launching function"},
@@ -100,24 +112,24 @@ Table kernel_launches_table(const RankEvents& events, const AllLaunches& all) {
     schema.columns.push_back({fmt::format("{}_stddev_ns", part), ColumnKind::real, "ns", ""});
   }
   const auto waits =
-      summarise_launches<2>(events, all, {GroupedValues(all.counts), GroupedValues(all.queue_counts)},
+      summarise_launches<2>(events, all.groups, {GroupedValues(all.counts), GroupedValues(all.queue_counts)},
                             [](auto& values, std::uint32_t group, const Kernel& kernel, const ApiCall& call) {
                               values[0].put(group, std::max(call.end_ns, kernel.end_ns) - call.start_ns);
                               if (kernel.start_ns >= call.end_ns) values[1].put(group, kernel.start_ns - call.end_ns);
                             });
   const auto runs =
-      summarise_launches<2>(events, all, {GroupedValues(all.counts), GroupedValues(all.counts)},
+      summarise_launches<2>(events, all.groups, {GroupedValues(all.counts), GroupedValues(all.counts)},
                             [](auto& values, std::uint32_t group, const Kernel& kernel, const ApiCall& call) {
                               values[0].put(group, call.end_ns - call.start_ns);
                               values[1].put(group, kernel.end_ns - kernel.start_ns);
                             });
   const std::vector<Statistics>&total = waits[0], &queue = waits[1], &api = runs[0], &on_gpu = runs[1];
   const auto names = [&](std::size_t group) {
-    const auto& [thread, call, kernel] = all.groups[group];
+    const auto& [thread, call, kernel] = all.groups.keys()[group];
     return std::tuple(std::string_view(events.trace.strings[kernel]), std::string_view(events.trace.strings[call]),
                       thread);
   };
-  std::vector<std::size_t> order(all.groups.size());
+  std::vector<std::size_t> order(all.groups.keys().size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return total[a].total != total[b].total ? total[a].total > total[b].total : names(a) < names(b);
@@ -191,7 +203,7 @@ Table launch_storm_table(const RankEvents& events) {
 }  // namespace
 
 std::vector<Table> launch_tables(const RankEvents& events) {
-  const AllLaunches all = collect(events);
+  AllLaunches all = collect(events);
   std::vector<Table> tables;
   tables.push_back(kernel_launches_table(events, all));
   tables.push_back(launch_latency_table(all.latencies));

@@ -11,12 +11,14 @@
 #include "nsys_explain/analysis/blocking.hpp"
 #include "nsys_explain/analysis/budget.hpp"
 #include "nsys_explain/analysis/launches.hpp"
+#include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/work_profile.hpp"
 #include "nsys_explain/clock/level_zero.hpp"
 #include "nsys_explain/ingest/export_report.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/ingest/input_file.hpp"
 #include "nsys_explain/model/launch_index.hpp"
+#include "nsys_explain/model/release.hpp"
 #include "rank_tables.hpp"
 #include "threads.hpp"
 #include "trace_records.hpp"
@@ -55,7 +57,8 @@ void warn_about_arrivals(const ArrivalCounts& counts, std::vector<Warning>& warn
   }
 }
 
-void analyse_process(const Trace& trace, const ProcessTrace& process, const collectives::KernelClasses& classes,
+/// Lets go of NCCL's calls in the process as soon as arrivals are known: they take as much as the arrivals.
+void analyse_process(const Trace& trace, ProcessTrace& process, const collectives::KernelClasses& classes,
                      const UserOptions& options, int threads, LocalTrace& local) {
   auto memberships = collectives::communicator_memberships(process);
   const auto names = collectives::communicator_names(trace, process);
@@ -64,13 +67,15 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     return analysis::RankEvents{trace, process, device, launches, classes.communication_kinds(device), arrivals};
   };
   std::vector<collectives::DeviceArrivals> arrivals;
-  std::optional<analysis::DeviceLaunches> first_launches;  // most processes have one device
+  KnownOfDevice first;  // most processes have one device
   run_in_parallel({[&] { arrivals = collectives::extract_arrivals(trace, process, classes, launches); },
                    [&] {
-                     if (!process.devices.empty())
-                       first_launches = analysis::collect_launches(events_of(process.devices.front(), {}));
+                     if (process.devices.empty()) return;
+                     const analysis::RankEvents events = events_of(process.devices.front(), {});
+                     first = {analysis::collect_launches(events), analysis::messages_table(events)};
                    }},
                   threads);
+  release(process.nccl_calls);
   InspectorFindings inspector;
   if (!options.inspector_directory.empty())
     inspector = take_inspector_keys(options.inspector_directory, trace, process, arrivals, memberships);
@@ -80,7 +85,7 @@ void analyse_process(const Trace& trace, const ProcessTrace& process, const coll
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
     const analysis::RankEvents events = events_of(process.devices[d], arrivals[d].arrivals);
     rank.tables =
-        make_rank_tables(events, options.analysis, threads, std::exchange(first_launches, std::nullopt),
+        make_rank_tables(events, options.analysis, threads, std::exchange(first, {}),
                          {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
                           [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); },
                           [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); }});
@@ -148,7 +153,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
     select_window(trace, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     const collectives::KernelClasses classes(trace);
-    for (const ProcessTrace& process : trace.processes) {
+    for (ProcessTrace& process : trace.processes) {
       analyse_process(trace, process, classes, settings.options, scan_options.threads, local);
     }
     local.facts.analysed = true;

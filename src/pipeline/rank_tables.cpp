@@ -158,15 +158,25 @@ TableSchema with_trace_rank(TableSchema schema) {
 }
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
-                                    int threads, std::optional<analysis::DeviceLaunches> launches,
+                                    int threads, KnownOfDevice known,
                                     const std::vector<std::function<void()>>& beside) {
   using One = Table (*)(const analysis::RankEvents&);
   using Several = std::vector<Table> (*)(const analysis::RankEvents&);
   using Analysis = std::variant<One, Several, std::function<std::vector<Table>(const analysis::RankEvents&)>>;
   std::vector<Analysis> analyses = {
-      analysis::run_facts_table,        analysis::nvlink_table,         analysis::nvlink_over_time_table,
-      analysis::network_table,          analysis::messages_table,       analysis::kernel_tables,
-      analysis::kernel_histogram_table, analysis::kernel_pacing_tables, analysis::elapsed_table};
+      analysis::run_facts_table,
+      analysis::nvlink_table,
+      analysis::nvlink_over_time_table,
+      analysis::network_table,
+      [&](const analysis::RankEvents& e) {
+        std::vector<Table> tables;
+        tables.push_back(known.messages ? *std::move(known.messages) : analysis::messages_table(e));
+        return tables;
+      },
+      analysis::kernel_tables,
+      analysis::kernel_histogram_table,
+      analysis::kernel_pacing_tables,
+      analysis::elapsed_table};
   for (const std::function<void()>& other : beside) {
     analyses.emplace_back([&](const analysis::RankEvents&) {
       other();
@@ -182,7 +192,7 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
                                    analysis::memory_operation_tables, analysis::gpu_memory_tables};
   std::copy(std::begin(before_those), std::end(before_those), std::back_inserter(analyses));
   analyses.emplace_back([&](const analysis::RankEvents& e) {
-    return range_tables(e, std::exchange(launches, std::nullopt), options.phase_rules);
+    return range_tables(e, std::exchange(known.launches, std::nullopt), options.phase_rules);
   });
   analyses.emplace_back([&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); });
   analyses.emplace_back(

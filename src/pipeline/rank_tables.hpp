@@ -21,12 +21,17 @@
 /// 0 of the tool.
 namespace nsys_explain::pipeline {
 
+/// What is known of a device before its tables are made. What is missing is found out then.
+struct KnownOfDevice {
+  std::optional<analysis::DeviceLaunches> launches;
+  std::optional<Table> messages;
+};
+
 /// Every analysis of one trace rank by itself, up to `threads` at a time, in an order that does not depend on it. The
-/// tables have no trace rank column yet; their times are trace time. `launches` are those of the device where they are
-/// known already. `beside` is done at the same time: the longest is to come last, to be begun first.
+/// tables have no trace rank column yet; their times are trace time. `beside` is done at the same time: the longest is
+/// to come last, to be begun first.
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
-                                    int threads, std::optional<analysis::DeviceLaunches> launches,
-                                    const std::vector<std::function<void()>>& beside);
+                                    int threads, KnownOfDevice known, const std::vector<std::function<void()>>& beside);
 
 /// The schema of a rank table once the tables of all trace ranks are joined: with a column `trace_rank` in front.
 TableSchema with_trace_rank(TableSchema schema);
