@@ -246,9 +246,9 @@ PartingResult part_slices(std::span<const MemberOperations> kinds, std::span<con
 bool wait_for_each_other(const MemberOperations& operations, const Members& first, const Members& second) {
   constexpr double clearly_ns = 15'000;  // rough clocks are good to that, too
   constexpr double together_ns = 3'000;
-  constexpr std::size_t fewest = 4, one_in = 20;
+  constexpr std::size_t one_in = 20;
   const std::vector<Difference> both = differences(passages_of(operations), first, second);
-  if (both.size() < fewest) return false;
+  if (both.size() < fewest_operations) return false;
   const double usual_of_first_ns = usual(values_of(both, &Difference::first_took_ns));
   const double usual_of_second_ns = usual(values_of(both, &Difference::second_took_ns));
   std::vector<double> exits;  // of operations that the one that came first waited in
@@ -265,7 +265,10 @@ bool wait_for_each_other(const MemberOperations& operations, const Members& firs
     while (end < exits.size() && exits[end] - exits[from] <= together_ns) ++end;
     together = std::max(together, end - from);
   }
-  return together >= std::max(fewest, both.size() / one_in);
+  // Transfers of groups in step that take more or less long end together by chance, too, but at any distance.
+  const double by_chance = static_cast<double>(exits.size() - together) * together_ns / (2 * clearly_ns - together_ns);
+  const double fewest = static_cast<double>(fewest_operations) + by_chance + 4 * std::sqrt(by_chance);
+  return static_cast<double>(together) >= fewest && together >= both.size() / one_in;
 }
 
 }  // namespace nsys_explain::collectives
