@@ -42,8 +42,10 @@ std::optional<RoughLine> relate_surely(const LanesOfRanks& members, const LanesO
   for (const UnnamedLanes& member : members) {
     for (const UnnamedLanes& reference : references) {
       for (const LanePair& lanes : lane_pairs(member, reference)) {
-        if (lanes.kind == LanePart::Kind::symbol) continue;  // a part is never as sure as the whole
-        const std::optional<LaneRelation> found = relate_lanes(*lanes.member, *lanes.reference, centre_ns);
+        if (lanes.kind == LanePart::Kind::symbol || lanes.kind == LanePart::Kind::place)
+          continue;  // a part is never as sure as the whole
+        const std::optional<LaneRelation> found =
+            relate_lanes(*lanes.member, *lanes.reference, Kinship::unknown, centre_ns);
         if (found && found->sharp_share >= least_coupled_share) return found->line;
       }
     }
@@ -124,7 +126,8 @@ void RoughClocks::tie_sessions(std::span<const SessionTie> ties) {
   for (const auto& [unit, sessions] : sessions_of_unit) {
     std::map<std::int32_t, LanesOfRanks> lanes;
     for (const std::int32_t session : sessions) {
-      for (const Rank* rank : unnamed_ranks[session]) lanes[session].push_back(unnamed_lanes(rank->operations));
+      for (const Rank* rank : unnamed_ranks[session])
+        lanes[session].push_back(unnamed_lanes(rank->operations, rank->places));
     }
     std::vector<std::int32_t> kept = sessions;
     for (const SessionRelation& moved : moved_sessions(lanes, offset, centre_ns_)) {

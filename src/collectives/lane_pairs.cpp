@@ -1,20 +1,30 @@
 #include "lane_pairs.hpp"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "exit_agreement.hpp"
+#include "lanes.hpp"
 
 namespace nsys_explain::collectives {
 
-UnnamedLanes unnamed_lanes(std::span<const SampledOperation> by_exit) {
+UnnamedLanes unnamed_lanes(std::span<const SampledOperation> by_exit,
+                           std::span<const std::array<std::uint64_t, 2>> places) {
   UnnamedLanes sequences;
-  for (const SampledOperation& operation : by_exit) {
+  for (std::size_t i = 0; i < by_exit.size(); ++i) {
+    const SampledOperation& operation = by_exit[i];
     if (names_communicator(operation.lane) || !may_end_together(operation.operation)) continue;
     for (const LanePart& part : {LanePart{LanePart::Kind::lane, operation.lane, 0},
                                  LanePart{LanePart::Kind::symbol, operation.lane, operation.symbol},
                                  LanePart{LanePart::Kind::all_lanes, 0, 0}})
       append_operation(sequences[part], operation.symbol, operation.enter_ns, operation.exit_ns);
+    if (!ends_sharply(operation.operation)) continue;
+    for (const std::uint64_t place : std::set<std::uint64_t>(places[i].begin(), places[i].end())) {
+      if (place == 0) continue;
+      append_operation(sequences[{LanePart::Kind::place, operation.lane, place}], operation.symbol, operation.enter_ns,
+                       operation.exit_ns);
+    }
   }
   // Of a lane with one symbol that is the lane once more.
   std::erase_if(sequences, [&](const auto& entry) {

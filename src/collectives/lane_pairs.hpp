@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -14,12 +15,12 @@ namespace nsys_explain::collectives {
 /// As least_sharp_share where lanes are of different operations that are merely coupled.
 inline constexpr double least_coupled_share = 0.7;
 
-/// What was done of one symbol on a lane, or all of it; or on all lanes together.
+/// What was done of one symbol on a lane, or all of it; or at one place of the program; or on all lanes together.
 struct LanePart {
-  enum class Kind : std::uint8_t { lane, symbol, all_lanes };
+  enum class Kind : std::uint8_t { lane, place, symbol, all_lanes };
   Kind kind = Kind::lane;
   std::uint64_t lane = 0;
-  std::uint64_t symbol = 0;
+  std::uint64_t symbol = 0;  ///< or the place
 
   friend bool operator<(const LanePart& a, const LanePart& b) {
     return std::tie(a.kind, a.lane, a.symbol) < std::tie(b.kind, b.lane, b.symbol);
@@ -28,9 +29,10 @@ struct LanePart {
 
 using UnnamedLanes = std::map<LanePart, MemberSequence>;
 
-/// What one trace rank did by lane, by symbol on lanes of several, and on all lanes together, without those that calls
-/// name.
-UnnamedLanes unnamed_lanes(std::span<const SampledOperation> by_exit);
+/// What one trace rank did by lane, by symbol on lanes of several, by place, and on all lanes together, without those
+/// that calls name. `places`: of each operation, see program_places; 0: not known.
+UnnamedLanes unnamed_lanes(std::span<const SampledOperation> by_exit,
+                           std::span<const std::array<std::uint64_t, 2>> places);
 
 struct LanePair {
   LanePart::Kind kind;

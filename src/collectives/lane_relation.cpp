@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "exit_agreement.hpp"
 #include "shift_search.hpp"
@@ -35,9 +36,14 @@ LaneRelation measure_relation(const MemberSequence& member, const MemberSequence
   }
   relation.paired = x.size();
   const ClockLine line = fit_line(x, y, middle_ns, x.size() >= fewest_sharp);
-  std::size_t sharp = 0;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    sharp += std::abs(y[i] - line.offset_ns - line.slope * x[i]) <= static_cast<double>(sharp_ns) ? 1 : 0;
+  std::vector<double> residuals;
+  for (std::size_t i = 0; i < x.size(); ++i) residuals.push_back(std::abs(y[i] - line.offset_ns - line.slope * x[i]));
+  std::sort(residuals.begin(), residuals.end());
+  const auto sharp = static_cast<std::size_t>(
+      std::upper_bound(residuals.begin(), residuals.end(), static_cast<double>(sharp_ns)) - residuals.begin());
+  const std::size_t most = (4 * relation.covered + 4) / 5;
+  relation.spread_ns =
+      most > 0 && most <= residuals.size() ? residuals[most - 1] : std::numeric_limits<double>::infinity();
   relation.line = {
       static_cast<double>(base_ns) + line.offset_ns + line.slope * static_cast<double>(centre_ns - middle_ns),
       line.slope};
@@ -45,18 +51,18 @@ LaneRelation measure_relation(const MemberSequence& member, const MemberSequence
   return relation;
 }
 
-std::optional<LaneRelation> relate_lanes(const MemberSequence& member, const MemberSequence& reference,
+std::optional<LaneRelation> relate_lanes(const MemberSequence& member, const MemberSequence& reference, Kinship kinship,
                                          Nanoseconds centre_ns) {
   if (member.symbols.size() > reference.symbols.size()) {
     // A pipeline stage shares all of its operations with a neighbour that shares only half: the shorter one is asked.
-    std::optional<LaneRelation> relation = relate_lanes(reference, member, centre_ns);
+    std::optional<LaneRelation> relation = relate_lanes(reference, member, kinship, centre_ns);
     if (relation) {
       RoughLine& line = relation->line;
       line = {line.slope * line.offset_ns - line.offset_ns, -line.slope};
     }
     return relation;
   }
-  const std::optional<ClockEstimate> estimate = estimate_clock(member, reference, Kinship::unknown);
+  const std::optional<ClockEstimate> estimate = estimate_clock(member, reference, kinship);
   if (!estimate) return std::nullopt;
   return measure_relation(member, reference, estimate->map, centre_ns);
 }

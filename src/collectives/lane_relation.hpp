@@ -6,6 +6,7 @@
 #include "clock_map.hpp"
 #include "nsys_explain/collectives/alignment.hpp"
 #include "nsys_explain/collectives/inference.hpp"
+#include "shift_contest.hpp"
 
 namespace nsys_explain::collectives {
 
@@ -21,6 +22,7 @@ struct LaneRelation {
   std::size_t covered = 0;  ///< operations of the member that lie within the reference's span
   std::size_t paired = 0;   ///< of these, with a counterpart nearby
   double sharp_share = 0;   ///< of the covered; 0 where fewer than fewest_sharp are sharp
+  double spread_ns = 0;     ///< four in five of the covered lie this close to the line; infinite where fewer are paired
 };
 
 /// How a lane lies against another if its clock is about that of the map: exits ascend in both.
@@ -28,7 +30,7 @@ LaneRelation measure_relation(const MemberSequence& member, const MemberSequence
                               Nanoseconds centre_ns);
 
 /// The same where clocks are not known: nothing if no shift fits.
-std::optional<LaneRelation> relate_lanes(const MemberSequence& member, const MemberSequence& reference,
+std::optional<LaneRelation> relate_lanes(const MemberSequence& member, const MemberSequence& reference, Kinship kinship,
                                          Nanoseconds centre_ns);
 
 /// Appends an operation that ends no earlier than the last one; enters ascend, too, as those of operations that

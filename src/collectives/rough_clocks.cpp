@@ -10,6 +10,7 @@
 #include "lane_pairs.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
+#include "program_places.hpp"
 #include "shift_candidates.hpp"
 
 namespace nsys_explain::collectives {
@@ -82,6 +83,64 @@ MemberSequence merge_records(std::vector<PooledRecord> records, Nanoseconds cent
   return sequence;
 }
 
+/// The relation of two trace ranks by lanes, or parts of lanes, with most sharp operations.
+std::optional<LaneRelation> relate_by(LanePart::Kind kind, std::span<const LanePair> pairs, Nanoseconds centre_ns) {
+  // Two communicators that the program holds in step agree in part; lanes of one agree in nearly all.
+  constexpr double surely_one = 0.9;
+  std::optional<LaneRelation> best;
+  double most_sharp = 0;
+  for (const LanePair& lanes : pairs) {
+    if (lanes.kind != kind) continue;
+    const auto found = relate_lanes(*lanes.member, *lanes.reference, Kinship::unknown, centre_ns);
+    if (!found || found->sharp_share < lanes.least_share) continue;
+    const double sharp = found->sharp_share * static_cast<double>(found->covered);
+    if (sharp <= most_sharp) continue;
+    most_sharp = sharp;
+    best = found;
+    if (best->sharp_share >= surely_one || kind != LanePart::Kind::lane) break;
+  }
+  return best;
+}
+
+/// Operations of several sequences as one.
+MemberSequence merge_sequences(std::span<const MemberSequence* const> sequences) {
+  std::vector<std::tuple<Nanoseconds, Nanoseconds, std::uint64_t>> operations;
+  for (const MemberSequence* sequence : sequences) {
+    for (std::size_t i = 0; i < sequence->symbols.size(); ++i)
+      operations.emplace_back(sequence->exit_ns[i], sequence->enter_ns[i], sequence->symbols[i]);
+  }
+  std::sort(operations.begin(), operations.end());
+  MemberSequence merged;
+  for (const auto& [exit_ns, enter_ns, symbol] : operations) append_operation(merged, symbol, enter_ns, exit_ns);
+  return merged;
+}
+
+/// The relation of two trace ranks by what they did at places of the program, as far as that ends as closely together
+/// as operations of one communicator do: of a lane whose communicators are mostly of one host, what little goes to
+/// others. The closest place tells the shift, all that agree with it the line.
+std::optional<LaneRelation> relate_places(std::span<const LanePair> pairs, Nanoseconds centre_ns) {
+  constexpr double largest_spread_ns = 2'000;
+  std::optional<LaneRelation> best;
+  for (const LanePair& lanes : pairs) {
+    if (lanes.kind != LanePart::Kind::place) continue;
+    const auto found = relate_lanes(*lanes.member, *lanes.reference, Kinship::one_communicator, centre_ns);
+    if (!found || found->spread_ns > largest_spread_ns) continue;
+    if (!best || found->spread_ns < best->spread_ns) best = found;
+  }
+  if (!best) return std::nullopt;
+  const ClockMap map({{centre_ns, best->line.offset_ns, best->line.slope}});
+  std::vector<const MemberSequence*> members, references;
+  for (const LanePair& lanes : pairs) {
+    if (lanes.kind != LanePart::Kind::place) continue;
+    const LaneRelation found = measure_relation(*lanes.member, *lanes.reference, map, centre_ns);
+    if (found.paired < fewest_sharp || found.spread_ns > largest_spread_ns) continue;
+    members.push_back(lanes.member);
+    references.push_back(lanes.reference);
+  }
+  if (members.empty()) return best;
+  return measure_relation(merge_sequences(members), merge_sequences(references), map, centre_ns);
+}
+
 }  // namespace
 
 std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, std::int32_t session,
@@ -132,6 +191,7 @@ RoughClocks::RoughClocks(std::span<const SampledOperation> samples, std::span<co
     });
     ranks_.push_back(std::move(rank));
   }
+  place_operations();
   tie_sessions(ties);
   std::map<std::int32_t, std::size_t> ranks_of_component;
   for (const Rank& rank : ranks_) ++ranks_of_component[component_of(rank.session)];
@@ -139,6 +199,38 @@ RoughClocks::RoughClocks(std::span<const SampledOperation> samples, std::span<co
   for (const auto& [component, count] : ranks_of_component) ranks_per_host = std::max(ranks_per_host, count);
   strides_ = strides_below(ranks_.size(), ranks_per_host);
   comparisons_left_ = most_comparisons_per_component * ranks_of_component.size();
+}
+
+void RoughClocks::place_operations() {
+  struct Program {
+    Rank* rank;
+    std::vector<std::size_t> operations;  ///< of a lane that no call names, as they were called
+  };
+  for (Rank& rank : ranks_) rank.places.assign(rank.operations.size(), {});
+  for (const bool with_exchanges : {true, false}) {
+    std::vector<Program> programs;
+    std::vector<std::vector<std::uint64_t>> sequences;
+    for (Rank& rank : ranks_) {
+      const std::vector<SampledOperation>& operations = rank.operations;
+      std::map<std::uint64_t, std::vector<std::size_t>> lanes;
+      for (std::size_t i = 0; i < operations.size(); ++i) {
+        if (names_communicator(operations[i].lane)) continue;
+        if (with_exchanges || operations[i].operation != Operation::send_recv) lanes[operations[i].lane].push_back(i);
+      }
+      for (auto& [lane, program] : lanes) {
+        std::sort(program.begin(), program.end(),
+                  [&](std::size_t a, std::size_t b) { return operations[a].index < operations[b].index; });
+        std::vector<std::uint64_t>& symbols = sequences.emplace_back();
+        for (const std::size_t i : program) symbols.push_back(operations[i].symbol);
+        programs.push_back({&rank, std::move(program)});
+      }
+    }
+    const std::vector<std::vector<std::uint64_t>> places = program_places(sequences);
+    for (std::size_t p = 0; p < programs.size(); ++p) {
+      for (std::size_t i = 0; i < places[p].size(); ++i)
+        programs[p].rank->places[programs[p].operations[i]][with_exchanges ? 0 : 1] = places[p][i];
+    }
+  }
 }
 
 std::vector<Comparison> RoughClocks::next_round() {
@@ -258,7 +350,7 @@ MemberSequence RoughClocks::pooled(std::int32_t component, std::span<const std::
 std::optional<SessionRelation> RoughClocks::compare_components(const Comparison& comparison) const {
   const std::vector<std::uint64_t> shared = shared_communicators(comparison.reference, comparison.member);
   const MemberSequence member = pooled(comparison.member, shared), reference = pooled(comparison.reference, shared);
-  const std::optional<LaneRelation> found = relate_lanes(member, reference, centre_ns_);
+  const std::optional<LaneRelation> found = relate_lanes(member, reference, Kinship::unknown, centre_ns_);
   if (!found || found->sharp_share < least_sharp_share) return std::nullopt;
   return SessionRelation{comparison.member, comparison.reference, found->line.offset_ns, found->line.slope,
                          found->sharp_share};
@@ -267,23 +359,18 @@ std::optional<SessionRelation> RoughClocks::compare_components(const Comparison&
 std::optional<SessionRelation> RoughClocks::compare_ranks(const Comparison& comparison) const {
   const Rank& reference_rank = ranks_[static_cast<std::size_t>(comparison.reference)];
   const Rank& member_rank = ranks_[static_cast<std::size_t>(comparison.member)];
-  const auto members = unnamed_lanes(member_rank.operations), references = unnamed_lanes(reference_rank.operations);
-  // Two communicators that the program holds in step agree in part; lanes of one agree in nearly all.
-  constexpr double surely_one = 0.9;
-  std::optional<SessionRelation> best;
-  double most_sharp = 0;
-  for (const LanePair& lanes : lane_pairs(members, references)) {
-    if (best && lanes.kind != LanePart::Kind::lane) break;
-    const std::optional<LaneRelation> found = relate_lanes(*lanes.member, *lanes.reference, centre_ns_);
-    if (!found || found->sharp_share < lanes.least_share) continue;
-    const double sharp = found->sharp_share * static_cast<double>(found->covered);
-    if (sharp <= most_sharp) continue;
-    most_sharp = sharp;
-    best = SessionRelation{member_rank.session, reference_rank.session, found->line.offset_ns, found->line.slope,
-                           found->sharp_share};
-    if (best->sharp_share >= surely_one) break;
+  const auto members = unnamed_lanes(member_rank.operations, member_rank.places),
+             references = unnamed_lanes(reference_rank.operations, reference_rank.places);
+  const std::vector<LanePair> pairs = lane_pairs(members, references);
+  std::optional<LaneRelation> found;
+  for (const LanePart::Kind kind :
+       {LanePart::Kind::lane, LanePart::Kind::place, LanePart::Kind::symbol, LanePart::Kind::all_lanes}) {
+    if (found) break;
+    found = kind == LanePart::Kind::place ? relate_places(pairs, centre_ns_) : relate_by(kind, pairs, centre_ns_);
   }
-  return best;
+  if (!found) return std::nullopt;
+  return SessionRelation{member_rank.session, reference_rank.session, found->line.offset_ns, found->line.slope,
+                         found->sharp_share};
 }
 
 void RoughClocks::accept(std::vector<SessionRelation> relations) {

@@ -46,7 +46,7 @@ double evidence_of(double residual_ns, Nanoseconds reach_ns) {
 /// Pairs the sample at the candidate's line, fits the line anew and weighs how sharply the pairs agree.
 void evaluate(Candidate& candidate, const MemberSequence& member, const MemberSequence& reference, Sample sample,
               Nanoseconds reach_ns) {
-  constexpr std::size_t fewest_for_slope = 24;
+  constexpr std::size_t fewest_for_slope = 12;
   candidate.symbols = std::span(member.symbols).subspan(sample.first, sample.size());
   candidate.partner.assign(sample.size(), -1);
   candidate.evidence.assign(sample.size(), not_covered);

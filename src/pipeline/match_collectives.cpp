@@ -151,7 +151,7 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
                                        std::vector<LocalTrace>& local_traces) {
   constexpr std::size_t most_sampled = 3'000'000;  // on every tool rank: about a hundred megabytes
   const std::size_t usual_lanes = 4 * job.numbers.size() + 1;
-  const std::size_t per_lane = std::clamp<std::size_t>(most_sampled / usual_lanes, 64, 2048);
+  const std::size_t per_lane = std::clamp<std::size_t>(most_sampled / usual_lanes, 64, 8192);
   const Nanoseconds centre_ns = sampling_centre(communicator, local_traces);
   auto samples = gather_samples(communicator, local_traces, centre_ns, per_lane);
   collectives::RoughClocks clocks(samples, session_ties(job.sessions, clock_options), centre_ns);

@@ -98,13 +98,18 @@ class RoughClocks {
   Nanoseconds centre_ns() const { return centre_ns_; }
 
  private:
+  /// In the program, and in the program without exchanges, as stages of a pipeline have those at other times; 0: not
+  /// known.
+  using Places = std::array<std::uint64_t, 2>;
   struct Rank {
     std::int32_t trace_rank = -1;
     std::int32_t session = -1;
     std::vector<SampledOperation> operations;  ///< by exit
+    std::vector<Places> places;                ///< of these
   };
   using LaneComponents = std::map<std::uint64_t, std::map<std::int32_t, std::size_t>>;
 
+  void place_operations();
   void tie_sessions(std::span<const SessionTie> ties);
   void relate(const SessionRelation& relation);
   LaneComponents components_of_communicators() const;
