@@ -9,13 +9,14 @@ namespace {
 
 struct Edge {
   std::size_t first = 0, second = 0;
-  std::size_t sharp = 0;  ///< exits that lie on the line
-  RoughLine offset;       ///< exit on the second lane - exit on the first, of operations they share
+  double sharp = 0;  ///< exits that lie on the line, beyond those that lie there by chance
+  RoughLine offset;  ///< exit on the second lane - exit on the first, of operations they share
 };
 
 struct Point {
   double time_ns = 0;
   double difference_ns = 0;
+  double sharp_ns = 0;  ///< exits of one operation lie mostly within this
 };
 
 /// Rough clocks are good to this.
@@ -29,9 +30,11 @@ std::vector<Point> differences(const TurnLane& a, const TurnLane& b, Nanoseconds
     const auto others = b.operations.find(entry.first);
     if (others == b.operations.end()) continue;
     if (operation != Operation::all_reduce && operation != Operation::reduce_scatter) continue;
+    const double sharp_ns = operation == Operation::all_reduce ? 800 : 2'400;
     for_each_nearest(operations, others->second, 0, [&](std::size_t i, std::size_t, Nanoseconds difference_ns) {
       if (std::abs(difference_ns) <= rough_ns)
-        points.push_back({static_cast<double>(operations[i].exit_ns - centre_ns), static_cast<double>(difference_ns)});
+        points.push_back(
+            {static_cast<double>(operations[i].exit_ns - centre_ns), static_cast<double>(difference_ns), sharp_ns});
     });
   }
   return points;
@@ -58,7 +61,7 @@ double densest(const std::vector<Point>& points) {
 Edge fit(std::size_t first, std::size_t second, const std::vector<Point>& points) {
   constexpr std::size_t fewest_for_slope = 24;
   constexpr int iterations = 12;
-  constexpr double first_scale_ns = 2'000, last_scale_ns = 400, sharp_ns = 800;
+  constexpr double first_scale_ns = 2'000, last_scale_ns = 400;
   Edge edge{first, second, 0, {densest(points), 0}};
   double scale_ns = first_scale_ns;
   for (int iteration = 0; iteration < iterations; ++iteration, scale_ns = std::max(last_scale_ns, scale_ns * 0.7)) {
@@ -77,23 +80,29 @@ Edge fit(std::size_t first, std::size_t second, const std::vector<Point>& points
       edge.offset.slope = (w * wxy - wx * wy) / determinant;
     edge.offset.offset_ns = (wy - edge.offset.slope * wx) / w;
   }
+  double on_line = 0, beside = 0;
   for (const Point& p : points) {
-    const double residual_ns = p.difference_ns - edge.offset.offset_ns - edge.offset.slope * p.time_ns;
-    edge.sharp += std::abs(residual_ns) <= sharp_ns ? 1 : 0;
+    const double residual_ns = std::abs(p.difference_ns - edge.offset.offset_ns - edge.offset.slope * p.time_ns);
+    on_line += residual_ns <= p.sharp_ns ? 1 : 0;
+    beside += residual_ns > p.sharp_ns && residual_ns <= 3 * p.sharp_ns ? 1 : 0;
   }
+  // Lanes that something holds in step share a moment many times, and about as often nearly.
+  const double by_chance = beside / 2;
+  edge.sharp = on_line - by_chance - 4 * std::sqrt(by_chance);
   return edge;
 }
 
-/// The sharpest pairs of lanes that relate all of them without a circle.
-std::vector<Edge> spanning_edges(const std::vector<TurnLane>& lanes, Nanoseconds centre_ns) {
-  constexpr std::size_t fewest_sharp = 8, most_compared = 32;
+/// Pairs of lanes that share operations, the sharpest first.
+std::vector<Edge> sharp_edges(const std::vector<TurnLane>& lanes, Nanoseconds centre_ns) {
+  constexpr std::size_t fewest_points = 8, most_compared = 32;
+  constexpr double fewest_sharp = 8;
   std::vector<Edge> edges;
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     for (std::size_t n = 0; n < std::min(most_compared, lanes[l].neighbours.size()); ++n) {
       const std::size_t other = lanes[l].neighbours[n];
       if (other < l) continue;
       const std::vector<Point> points = differences(lanes[l], lanes[other], centre_ns);
-      if (points.size() < fewest_sharp) continue;
+      if (points.size() < fewest_points) continue;
       const Edge edge = fit(l, other, points);
       if (edge.sharp >= fewest_sharp) edges.push_back(edge);
     }
@@ -101,20 +110,54 @@ std::vector<Edge> spanning_edges(const std::vector<TurnLane>& lanes, Nanoseconds
   std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
     return std::tuple(b.sharp, a.first, a.second) < std::tuple(a.sharp, b.first, b.second);
   });
-  std::vector<std::size_t> tree(lanes.size());
+  return edges;
+}
+
+/// Those that relate all lanes without a circle.
+std::vector<Edge> spanning_edges(std::vector<Edge> sharpest_first, std::size_t lanes) {
+  std::vector<std::size_t> tree(lanes);
   std::iota(tree.begin(), tree.end(), std::size_t{0});
-  std::erase_if(edges, [&](const Edge& edge) {
+  std::erase_if(sharpest_first, [&](const Edge& edge) {
     const std::size_t from = tree[edge.first], to = tree[edge.second];
     if (from != to) std::replace(tree.begin(), tree.end(), from, to);
     return from == to;
   });
-  return edges;
+  return sharpest_first;
+}
+
+/// Moves each clock to the weighted mean of what its edges say, again and again: what a single edge of few operations
+/// gets wrong, others make good. Nearly least squares (Gauss and Seidel's method).
+void settle(std::vector<FineClock>& clocks, const std::vector<Edge>& edges) {
+  constexpr int sweeps = 32;
+  struct Neighbour {
+    std::size_t lane;
+    double sign;  ///< of the edge's offset to this one
+    const Edge* edge;
+  };
+  std::vector<std::vector<Neighbour>> neighbours(clocks.size());
+  for (const Edge& edge : edges) {
+    neighbours[edge.second].push_back({edge.first, 1, &edge});
+    neighbours[edge.first].push_back({edge.second, -1, &edge});
+  }
+  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    for (std::size_t l = 0; l < clocks.size(); ++l) {
+      RoughLine sum;
+      double weights = 0;
+      for (const auto& [other, sign, edge] : neighbours[l]) {
+        const RoughLine& its = clocks[other].correction;
+        weights += edge->sharp;
+        sum.offset_ns += edge->sharp * (its.offset_ns + sign * edge->offset.offset_ns);
+        sum.slope += edge->sharp * (its.slope + sign * edge->offset.slope);
+      }
+      if (weights > 0) clocks[l].correction = {sum.offset_ns / weights, sum.slope / weights};
+    }
+  }
 }
 
 }  // namespace
 
 std::vector<FineClock> fine_clocks(const std::vector<TurnLane>& lanes, Nanoseconds centre_ns) {
-  const std::vector<Edge> edges = spanning_edges(lanes, centre_ns);
+  const std::vector<Edge> all = sharp_edges(lanes, centre_ns), edges = spanning_edges(all, lanes.size());
   std::vector<FineClock> clocks(lanes.size(), FineClock{{}, centre_ns});
   std::vector<bool> is_known(lanes.size(), false);
   for (std::size_t l = 0; l < lanes.size(); ++l) {
@@ -135,6 +178,7 @@ std::vector<FineClock> fine_clocks(const std::vector<TurnLane>& lanes, Nanosecon
       }
     }
   }
+  settle(clocks, all);
   return clocks;
 }
 

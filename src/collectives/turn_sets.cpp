@@ -119,6 +119,13 @@ Kind kind_of(const LaneSet& set) {
   return {set.size(), set[1] - set[0]};
 }
 
+bool is_evenly_spaced(const LaneSet& set) {
+  for (std::size_t m = 2; m < set.size(); ++m) {
+    if (set[m] - set[m - 1] != set[1] - set[0]) return false;
+  }
+  return true;
+}
+
 Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane) {
   Families families;
   for (std::size_t l = 0; l < sets_of_lane.size(); ++l) {

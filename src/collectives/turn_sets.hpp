@@ -103,6 +103,7 @@ std::size_t shared_members(const LaneSet& a, const LaneSet& b);
 /// all of a kind.
 using Kind = std::pair<std::size_t, std::size_t>;  ///< size and distance
 Kind kind_of(const LaneSet& set);
+bool is_evenly_spaced(const LaneSet& set);
 
 /// The communicator of a kind of each lane.
 using SetOfLane = std::map<std::size_t, const LaneSet*>;

@@ -189,7 +189,7 @@ class TurnFinder {
     };
     std::vector<const LaneSet*> left;
     for (const auto& [set, by] : noted_) {
-      if (5 * by.size() >= 3 * set.size() && by.size() >= 2)
+      if (by.size() >= 2 && is_most(supporters(set), set))
         accept(set);
       else
         left.push_back(&set);
@@ -200,6 +200,42 @@ class TurnFinder {
       if (found == held.end()) continue;
       if (std::none_of(set->begin(), set->end(), [&](std::size_t l) { return found->second.contains(l); }))
         accept(*set);
+    }
+    drop_mixtures(held);
+  }
+
+  static bool is_most(std::size_t part, const LaneSet& whole) { return 5 * part >= 3 * whole.size(); }
+
+  /// How many members have noted a set, or most of it: those who leave late now and then are missed by some.
+  std::size_t supporters(const LaneSet& set) const {
+    std::set<std::size_t> found;
+    for (const auto& [other, by] : noted_) {
+      if (is_most(other.size(), set) && is_subset(other, set)) found.insert(by.begin(), by.end());
+    }
+    return found.size();
+  }
+
+  /// Programs lay communicators out with equal distances between members, in kinds that hold all lanes. What is not
+  /// laid out like that and shares most members with one of those is a part or a mixture of such, which something held
+  /// in step. `held`: the lanes of each kind.
+  void drop_mixtures(const std::map<Kind, std::set<std::size_t>>& held) {
+    std::set<LaneSet> sound;
+    for (const std::vector<LaneSet>& sets : sets_of_lane_) {
+      std::copy_if(sets.begin(), sets.end(), std::inserter(sound, sound.end()), [&](const LaneSet& set) {
+        return is_evenly_spaced(set) && held.at(kind_of(set)).size() == lanes_.size();
+      });
+    }
+    const auto is_mixture = [&](const LaneSet& set) {
+      return !is_evenly_spaced(set) && std::any_of(sound.begin(), sound.end(), [&](const LaneSet& other) {
+        return 2 * shared_members(set, other) > set.size();
+      });
+    };
+    for (std::vector<LaneSet>& sets : sets_of_lane_) std::erase_if(sets, is_mixture);
+    for (auto& [key, classes] : classes_) {
+      for (OperationClass& alike : classes) {
+        if (!alike.met.empty() && is_mixture(alike.met)) alike.met.clear();
+        std::erase_if(alike.parts, [&](const OperationClass& part) { return is_mixture(part.met); });
+      }
     }
   }
 
@@ -224,9 +260,16 @@ class TurnFinder {
     const bool is_of_several = has_crossing_parts(l, alike);
     if (!is_of_several) claim(l, symbol, operations, alike);
     if (!is_of_several && !alike.met.empty()) return;
+    std::set<Kind> kinds;
     for (const OperationClass& part : alike.parts) {
-      if (is_accepted(l, part.met)) claim(l, symbol, operations, part);
+      if (!is_accepted(l, part.met)) continue;
+      claim(l, symbol, operations, part);
+      kinds.insert(kind_of(part.met));
     }
+    OperationClass rest = alike;
+    std::erase_if(rest.members, [&](std::size_t i) { return operations[i].claimed != nullptr; });
+    // Both neighbours in a pipeline are met at places that look alike.
+    if (kinds.size() == 1 && !rest.members.empty()) claim(l, symbol, operations, rest);
   }
 
   enum class Meeting : std::uint8_t { no, yes, unknown };

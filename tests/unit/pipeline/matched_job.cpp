@@ -131,13 +131,20 @@ std::string describe(const synth::SimulatedJob& job, std::uint32_t instance) {
                      fmt::join(job.communicators[found.communicator].ranks, " "));
 }
 
+/// "all_reduce 2 kB of 4".
+std::string describe_kind(const synth::SimulatedJob& job, std::uint32_t instance) {
+  const synth::TrueInstance& kind = job.instances[instance];
+  return fmt::format("{} {} kB of {}", operation_name(kind.operation), kind.call_bytes / 1'000,
+                     job.communicators[kind.communicator].ranks.size());
+}
+
 /// Wrong pairs of a found instance, by what is mixed up.
 void add_mixed(MatchScore& score, const synth::SimulatedJob& job, const std::map<std::uint32_t, std::int64_t>& parts) {
   for (auto a = parts.begin(); a != parts.end(); ++a) {
     for (auto b = std::next(a); b != parts.end(); ++b) {
       score.wrong_pairs += a->second * b->second;
       const std::string one = describe(job, a->first), other = describe(job, b->first);
-      score.mixed[one == other ? "others of " + one : one + " and " + other] += a->second * b->second;
+      score.mixed[one == other ? "others of " + one : fmt::format("{} and {}", one, other)] += a->second * b->second;
     }
   }
 }
@@ -176,7 +183,8 @@ MatchScore match_simulated(const synth::JobPlan& plan) {
     const std::int64_t together = largest[i] > 1 ? largest[i] : 0;
     score.present += exported[i];
     score.matched += together;
-    if (together < exported[i]) score.missed[job.instances[i].operation] += exported[i] - together;
+    if (together < exported[i])
+      score.missed[describe_kind(job, static_cast<std::uint32_t>(i))] += exported[i] - together;
   }
   for (const auto& communicator : matched.cross.communicators) ++score.given_names[communicator.given_name];
   return score;
@@ -185,7 +193,7 @@ MatchScore match_simulated(const synth::JobPlan& plan) {
 std::ostream& operator<<(std::ostream& out, const MatchScore& score) {
   out << fmt::format("{} of {} matched ({:.2f}%), {} wrong pairs, missed", score.matched, score.present,
                      100 * score.share(), score.wrong_pairs);
-  for (const auto& [operation, count] : score.missed) out << ' ' << operation_name(operation) << ' ' << count;
+  for (const auto& [kind, count] : score.missed) out << fmt::format("\n  {} of {}", count, kind);
   for (const auto& [what, pairs] : score.mixed) out << fmt::format("\n  {} wrong pairs: {}", pairs, what);
   return out;
 }

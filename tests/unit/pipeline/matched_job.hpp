@@ -23,7 +23,7 @@ struct MatchScore {
   std::int64_t present = 0;      ///< exported arrivals with an exported counterpart
   std::int64_t matched = 0;      ///< of these, those together with the largest part of their true instance
   std::int64_t wrong_pairs = 0;  ///< pairs in one found instance that belong to different true ones
-  std::map<Operation, std::int64_t> missed;
+  std::map<std::string, std::int64_t> missed;       ///< by operation, bytes and members
   std::map<std::string, std::int64_t> mixed;        ///< wrong pairs by what was taken for one
   std::map<std::string, std::int64_t> given_names;  ///< of the communicators found, and how many have each
 

@@ -158,7 +158,7 @@ TEST(Matching, CategoriesTellCommunicatorsOnOneStreamApart) {
     const Change named = names(styles[seed % 3]);
     // Where members of few operations do not leave as one beyond doubt, a part of them stays alone.
     expect_matched(0.88, seed, {steps(6), pick(shapes, seed), shared_stream, only_categories, named});
-    expect_matched(0.98, seed, {steps(8), pick(shapes, seed), shared_stream, only_categories, named, losses});
+    expect_matched(0.975, seed, {steps(8), pick(shapes, seed), shared_stream, only_categories, named, losses});
   }
   // Exchanges of two whose calls were lost are left alone.
   expect_matched(1, 0, 2, {steps(6), tensor(2), pipeline(2), shared_stream, only_categories});
@@ -231,7 +231,7 @@ TEST(Matching, WithoutPayloadThePlaceInTheProgramTellsWhatDoesTheSameApart) {
   };
   const Change mixed = all_of({without_payload, fully_sharded, sequence_parallel});
   const std::initializer_list<Case> cases = {
-      {0.8, 5000, all_of({gpus(8), tensor(4), pipeline(2), steps(12), layers(3), drift(2), compute_stream, losses})},
+      {0.67, 5000, all_of({gpus(8), tensor(4), pipeline(2), steps(12), layers(3), drift(2), compute_stream, losses})},
       {0.69, 5093, all_of({nodes(1), gpus(4), tensor(2), experts, steps(16), layers(2), drift(2), shared_stream})},
       {0.77, 90, all_of({gpus(4), tensor(2), steps(16), layers(3), drift(20), compute_stream})},
       {0.69, 91, all_of({gpus(4), tensor(2), steps(16), layers(3), drift(20), shared_stream, losses})}};
@@ -252,6 +252,10 @@ TEST(Matching, WithoutPayloadExchangesOfPipelinesInStepAreNotTakenForThoseOfNeig
 }
 
 TEST(Matching, WithoutPayloadStreamsOfOneCommunicatorEachAreFound) {
+  // Transfers of data groups in step that end together by chance are no sign of another communicator.
+  expect_matched(0.995, 5056,
+                 {without_payload, nodes(4), gpus(4), tensor(4), layers(3), steps(24), losses, without_host_clocks,
+                  fault("slow_gpu:rank=1,factor=1.3")});
   // Late members of all-gathers, and operations that end together at a steady distance, are no sign of another one.
   expect_matched(1, 2024,
                  {without_payload, layers(2), steps(12), drift(2), tensor(2), pipeline(2), fully_sharded,
@@ -294,6 +298,26 @@ TEST(Matching, WithoutPayloadHostsAreRelatedByWhatTheyShareInTurns) {
                            all_of({gpus(8), pipeline(2), layers(2), shared_stream})};
   for (std::uint64_t seed = 200; seed < 209; ++seed)
     expect_matched(0.93, seed, {without_payload, steps(8), pick(shapes, seed)});
+}
+
+TEST(Matching, WithoutPayloadHostsAreRelatedByWhatLittleGoesToOthers) {
+  // Tensor groups fill the streams; of what goes to other hosts, the world's all-reduces alone end sharply, at one
+  // place of the program. A stage exchanges with both neighbours at places that look alike.
+  expect_matched(0.99, 5035,
+                 {without_payload, gpus(4), tensor(4), layers(3), steps(24), drift(2), shared_stream,
+                  fault("late_host:rank=1,pause=3ms")});
+  expect_matched(0.99, 5004,
+                 {without_payload, nodes(4), gpus(4), tensor(4), pipeline(4), layers(3), steps(40), shared_stream});
+  expect_matched(0.95, 5052,
+                 {without_payload, nodes(4), gpus(4), pipeline(4), layers(3), steps(24), drift(50), shared_stream,
+                  losses, fault("late_host:rank=1,pause=3ms")});
+}
+
+TEST(Matching, WithoutPayloadClocksOfHostsAreNotTakenFromGroupsInStep) {
+  // Tensor groups that do the same end together by chance more often than what hosts share.
+  expect_matched(
+      0.99, 5050,
+      {without_payload, nodes(4), gpus(4), tensor(2), pipeline(2), experts, steps(24), shared_stream, losses});
 }
 
 TEST(Matching, WithoutPayloadExchangesAreNotTakenForTheAllToAllsOfTheirStream) {
