@@ -25,6 +25,7 @@ struct ScanOptions {
   Evidence evidence = Evidence::none;
   bool short_captures = false;
   double ragged_share = 0.2;  ///< of short captures
+  std::int32_t steps = 0;     ///< of every job; 0 draws them
 };
 
 class Draw {
@@ -130,6 +131,7 @@ ScannedJob draw_job(std::uint64_t seed, const ScanOptions& options) {
   draw_workload(draw, plan);
   const std::string fault = draw_capture(draw, plan);
   if (options.short_captures) draw_short_capture(draw, plan, options.ragged_share);
+  if (options.steps > 0) plan.workload.steps = options.steps;
   if (options.evidence != Evidence::payload) plan.export_style.payload = synth::PayloadStyle::none;
   plan.export_style.advanced_nccl_trace = options.evidence == Evidence::categories;
   return {plan, options_of(plan, fault)};
@@ -146,6 +148,7 @@ int scan(std::uint64_t first, std::uint64_t count, const ScanOptions& options) {
     wrong += score.wrong_pairs > 0 ? 1 : 0;
     fmt::print("{:>8} wrong pairs {:7.2f}%  {}\n", score.wrong_pairs, 100 * score.share(), job.shape);
     for (const auto& [what, pairs] : score.mixed) fmt::print("{:>8} of them: {}\n", pairs, what);
+    for (const auto& [kind, arrivals] : score.missed) fmt::print("{:>8} missed: {}\n", arrivals, kind);
     std::fflush(stdout);
   }
   std::sort(shares.begin(), shares.end());
@@ -174,6 +177,8 @@ int main(int argc, char** argv) {
                "6 to 12 steps, 1% of the records lost, ragged windows, no clocks of hosts");
   app.add_option("--ragged", options.ragged_share, "largest share that windows of short captures lack at either end")
       ->check(CLI::Range(0.0, 0.49));
+  app.add_option("--steps", options.steps, "training steps of every job, some 70 ms each (default: 6 to 24, drawn)")
+      ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {
     return nsys_explain::pipeline::testing::scan(first, count, options);
