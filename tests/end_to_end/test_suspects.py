@@ -88,16 +88,28 @@ class Hidden(AttributionTest):
         self.assertIn("the GPU of trace rank 1 takes", finding["title"])
 
 
-class Unseen(AttributionTest):
-    def test_a_slow_node_is_first_though_no_clock_relates_it_to_those_who_wait(self):
-        # Tensor groups within nodes, without payload: a node that is slower shares one or two operations in a step with
-        # the others, too few to relate their clocks.
+class SlowNodeWithoutPayload(AttributionTest):
+    """Tensor groups within nodes share an operation in two steps with the others."""
+
+    def slow_node(self, seed, steps):
+        nodes, node = 3 + seed % 2, seed
+        report = self.job(900 + seed, "--nodes", str(nodes), "--gpus-per-node", "4", "--tp", "4", "--steps", str(steps),
+                          "--nccl-on-compute-stream", "--payload", "none", "--fault",
+                          f"slow_node:node={node},factor=1.3", layers=1 + seed)
+        return report, nodes, node
+
+    def test_it_is_the_straggler_where_those_operations_relate_its_clock(self):
         for seed in range(3):
             with self.subTest(seed=seed):
-                nodes, node = 3 + seed % 2, seed
-                report = self.job(900 + seed, "--nodes", str(nodes), "--gpus-per-node", "4", "--tp", "4", "--steps", "20",
-                                  "--nccl-on-compute-stream", "--payload", "none", "--fault",
-                                  f"slow_node:node={node},factor=1.3", layers=1 + seed)
+                report, _, node = self.slow_node(seed, steps=20)
+                (straggler,) = report["stragglers"]
+                self.assertEqual((straggler["level"], straggler["trace_ranks"]), ("node", list(range(4 * node, 4 * node + 4))))
+                self.assertEqual((straggler["cause"], straggler["pattern"]), ("slow_kernel", "persistent"))
+
+    def test_it_is_the_first_suspect_where_they_are_too_few(self):
+        for seed in range(3):
+            with self.subTest(seed=seed):
+                report, nodes, node = self.slow_node(seed, steps=7)
                 self.assertEqual(report["stragglers"], [])
                 (unseen,) = report["suspects"]
                 self.assertEqual((unseen["doubt"], unseen["trace_ranks"]), ("unseen", list(range(4 * node, 4 * node + 4))))
