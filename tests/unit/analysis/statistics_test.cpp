@@ -47,9 +47,10 @@ TEST(Statistics, PercentilesOfManyValuesAreThoseOfSortedOnes) {
        [](auto& random) {
          return random() % 5'000 == 0 ? std::int64_t{10'000'000'000'000} : static_cast<std::int64_t>(random() % 500);
        }},
-      {"powers", [](auto& random) { return std::int64_t{1} << random() % 62; }},
+      // Sums of all of them fit in 64 bits, as those of times do.
+      {"powers", [](auto& random) { return std::int64_t{1} << random() % 46; }},
       {"with negative ones", [](auto& random) { return static_cast<std::int64_t>(random() % 2'000) - 1'000; }},
-      {"everything", [](auto& random) { return static_cast<std::int64_t>(random() >> 2) - (std::int64_t{1} << 60); }}};
+      {"everything", [](auto& random) { return static_cast<std::int64_t>(random() >> 18) - (std::int64_t{1} << 45); }}};
   for (const auto& [name, draw] : distributions) {
     for (const std::size_t count : {4'096U, 4'097U, 10'000U, 50'001U}) {
       std::mt19937_64 random(count);
