@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -195,11 +196,11 @@ class TurnFinder {
         left.push_back(&set);
     }
     for (const LaneSet* set : left) {
-      if (!noted_without_habits_.contains(*set)) continue;
       const auto found = held.find(kind_of(*set));
       if (found == held.end()) continue;
-      if (std::none_of(set->begin(), set->end(), [&](std::size_t l) { return found->second.contains(l); }))
-        accept(*set);
+      const bool is_apart =
+          std::none_of(set->begin(), set->end(), [&](std::size_t l) { return found->second.contains(l); });
+      if (noted_without_habits_.contains(*set) ? is_apart : is_pair_like_others(*set)) accept(*set);
     }
     drop_mixtures(held);
   }
@@ -213,6 +214,17 @@ class TurnFinder {
       if (is_most(other.size(), set) && is_subset(other, set)) found.insert(by.begin(), by.end());
     }
     return found.size();
+  }
+
+  /// Whether lanes that one of them has noted exchange as others of the kind do, of which a stage in the middle of a
+  /// pipeline is in two: it notes neither where it meets both at places that look alike.
+  bool is_pair_like_others(const LaneSet& set) const {
+    const std::set<std::uint64_t>& symbols = symbols_of_set_.at(set);
+    return set.size() == 2 && std::any_of(sets_of_lane_.begin(), sets_of_lane_.end(), [&](const auto& sets) {
+             return std::any_of(sets.begin(), sets.end(), [&](const LaneSet& other) {
+               return kind_of(other) == kind_of(set) && symbols_of_set_.at(other) == symbols;
+             });
+           });
   }
 
   /// Programs lay communicators out with equal distances between members, in kinds that hold all lanes. What is not
@@ -269,7 +281,7 @@ class TurnFinder {
     OperationClass rest = alike;
     std::erase_if(rest.members, [&](std::size_t i) { return operations[i].claimed != nullptr; });
     // Both neighbours in a pipeline are met at places that look alike.
-    if (kinds.size() == 1 && !rest.members.empty()) claim(l, symbol, operations, rest);
+    if (kinds.size() == 1 && !rest.members.empty()) claim(l, symbol, operations, rest, *kinds.begin());
   }
 
   enum class Meeting : std::uint8_t { no, yes, unknown };
@@ -293,11 +305,14 @@ class TurnFinder {
   /// not. Nor does one of other lanes than nearly all of the class meet: lanes that are held in step meet some of its
   /// operations, too. Where hardly any operation may be unexplained, none is claimed otherwise: what they meet is not
   /// known.
-  void claim(std::size_t l, std::uint64_t symbol, std::vector<TurnOperation>& operations, const OperationClass& alike) {
+  /// `kind`: if only communicators of it are possible.
+  void claim(std::size_t l, std::uint64_t symbol, std::vector<TurnOperation>& operations, const OperationClass& alike,
+             std::optional<Kind> kind = std::nullopt) {
     constexpr double least_alone = 0.02, least_explained = 0.8;
     std::vector<const LaneSet*> sets;
     for (const LaneSet& set : sets_of_lane_[l]) {
-      if (symbols_of_set_.at(set).contains(symbol) && is_subset(alike.met, set)) sets.push_back(&set);
+      const bool is_possible = symbols_of_set_.at(set).contains(symbol) && is_subset(alike.met, set);
+      if (is_possible && (!kind || *kind == kind_of(set))) sets.push_back(&set);
     }
     std::vector<std::vector<Meeting>> meetings;
     std::vector<std::size_t> alone(sets.size(), 0);

@@ -307,7 +307,7 @@ TEST(Matching, WithoutPayloadHostsAreRelatedByWhatLittleGoesToOthers) {
                  {without_payload, gpus(4), tensor(4), layers(3), steps(24), drift(2), shared_stream,
                   fault("late_host:rank=1,pause=3ms")});
   expect_matched(0.99, 5004,
-                 {without_payload, nodes(4), gpus(4), tensor(4), pipeline(4), layers(3), steps(40), shared_stream});
+                 {without_payload, nodes(4), gpus(4), tensor(4), pipeline(4), layers(3), steps(16), shared_stream});
   expect_matched(0.95, 5052,
                  {without_payload, nodes(4), gpus(4), pipeline(4), layers(3), steps(24), drift(50), shared_stream,
                   losses, fault("late_host:rank=1,pause=3ms")});
