@@ -135,6 +135,19 @@ bool belong_together(std::size_t ranks, const Family& a, const Family& b) {
   });
 }
 
+/// Of at least one: the family whose ranks took part in most operations, each in those of its own group.
+const Family& busiest(std::span<const Family> families) {
+  return *std::max_element(families.begin(), families.end(), [](const Family& a, const Family& b) {
+    return a.instances * static_cast<std::int64_t>(b.groups.size()) <
+           b.instances * static_cast<std::int64_t>(a.groups.size());
+  });
+}
+
+/// Whether compute waits for most of its operations.
+bool is_waited_for(const Family& family) {
+  return 2 * family.blocking_instances > family.instances;
+}
+
 Grouping make_grouping(Level level, std::size_t ranks, const Family& family) {
   Grouping grouping{level, std::vector<std::string>(ranks)};
   for (const Ranks& group : family.groups)
@@ -149,35 +162,33 @@ std::vector<Grouping> layout_groupings(std::size_t ranks, std::span<const Layout
   std::vector<LayoutCommunicator> merged = merge_equal_members(communicators);
   if (is_only_pipeline(ranks, merged)) merged.front().instances = merged.front().pair_exchanges;
   std::vector<Grouping> groupings;
-  const std::vector<Family> exchanging = find_families(ranks, merged, true);
+  std::vector<Family> collective = find_families(ranks, merged, false);
+  std::vector<Family> exchanging = find_families(ranks, merged, true);
+  if (!collective.empty()) {
+    // A chain of stages with two ranks of a tensor group is several, which the group holds in step.
+    const Family most = busiest(collective);
+    std::erase_if(exchanging,
+                  [&](const Family& family) { return is_waited_for(most) && !belong_together(ranks, family, most); });
+  }
   const auto pipeline = std::max_element(exchanging.begin(), exchanging.end(),
                                          [](const Family& a, const Family& b) { return a.distance < b.distance; });
   const bool has_pipeline = pipeline != exchanging.end();
   if (has_pipeline) groupings.push_back(make_grouping(Level::pipeline_stage, ranks, *pipeline));
 
-  std::vector<Family> collective = find_families(ranks, merged, false);
   if (has_pipeline)
     std::erase_if(collective, [&](const Family& family) { return !belong_together(ranks, family, *pipeline); });
-  const auto busiest = [&] {
-    return std::max_element(collective.begin(), collective.end(), [](const Family& a, const Family& b) {
-      // Operations of a rank: each takes part in those of its own group.
-      return a.instances * static_cast<std::int64_t>(b.groups.size()) <
-             b.instances * static_cast<std::int64_t>(a.groups.size());
-    });
-  };
   if (collective.empty()) return groupings;
-  const Family first = *busiest();
-  const bool waited_for = 2 * first.blocking_instances > first.instances;
+  const Family first = busiest(collective);
   const bool busier_than_pipeline =
       !has_pipeline || first.instances * static_cast<std::int64_t>(pipeline->groups.size()) >=
                            pipeline->instances * static_cast<std::int64_t>(first.groups.size());
-  if (!waited_for || !busier_than_pipeline) {
+  if (!is_waited_for(first) || !busier_than_pipeline) {
     groupings.push_back(make_grouping(Level::data_index, ranks, first));
     return groupings;
   }
   groupings.push_back(make_grouping(Level::tensor_index, ranks, first));
   std::erase_if(collective, [&](const Family& family) { return !belong_together(ranks, family, first); });
-  if (!collective.empty()) groupings.push_back(make_grouping(Level::data_index, ranks, *busiest()));
+  if (!collective.empty()) groupings.push_back(make_grouping(Level::data_index, ranks, busiest(collective)));
   return groupings;
 }
 

@@ -23,8 +23,9 @@ struct LayoutCommunicator {
 /// (equal distances between their ranks) that divide all trace ranks into equal groups are one family of groups, and
 /// two families belong to one layout where their groups meet in one rank at most.
 /// - pipeline_stage: groups that only exchange between two members, chained where each pair has a communicator of its
-///   own; of several the one whose members are farthest apart. The stage is the place in the group. Where a single
-///   communicator of all ranks (three or more) mostly exchanges, its ranks are the stages.
+///   own; of several the one whose members are farthest apart. None that hold two ranks of the busiest groups for which
+///   compute waits. The stage is the place in the group. Where a single communicator of all ranks (three or more)
+///   mostly exchanges, its ranks are the stages.
 /// - tensor_index and data_index: of the groups with collectives, without those that hold all trace ranks, the busiest
 ///   is tensor parallel if compute waits for most of its operations and they are no fewer than those of the pipeline;
 ///   the busiest that remains is data parallel. The index is the rank number in the communicator.

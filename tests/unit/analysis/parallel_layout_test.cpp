@@ -67,6 +67,13 @@ TEST(ParallelLayout, PairsOfNeighboursChainToAPipeline) {
       << "three operations a rank are fewer than its exchanges: gradients";
 }
 
+TEST(ParallelLayout, ChainsThatATensorGroupHoldsInStepAreNotOne) {
+  // 0 2 4 6 and 1 3 5 7 exchange at the same moments, so that without payload they look like one communicator.
+  std::vector<LayoutCommunicator> job{exchanges({0, 1, 2, 3, 4, 5, 6, 7}, 640)};
+  for (std::size_t r : {0U, 2U, 4U, 6U}) job.push_back(collective({r, r + 1}, 100, true));
+  EXPECT_EQ(layout(8, job), (Layout{{Level::tensor_index, "01010101"}}));
+}
+
 TEST(ParallelLayout, OneCommunicatorThatMostlyExchangesIsAPipeline) {
   LayoutCommunicator all = exchanges({0, 1, 2, 3}, 480);
   all.instances += 17;
