@@ -29,57 +29,48 @@ std::vector<std::size_t> excess_waits(const Path& path, std::size_t begin, std::
   return waits;
 }
 
-/// Parts of a sum, ascending by who waits.
-using Parts = std::vector<Waiting>;
+/// The first arrival of the interval in which a delay that an arrival shows can have come about.
+std::size_t first_since_tied(const PathArrival& arrival) {
+  return static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1);
+}
 
-void add(Parts& sum, const Waiting& part) {
-  auto place = sum.end();  // claims come in order of who waits, or nearly so
-  if (!sum.empty() && sum.back().waiting >= part.waiting) {
-    place = std::lower_bound(sum.begin(), sum.end(), part.waiting,
-                             [](const Waiting& one, std::int32_t waiting) { return one.waiting < waiting; });
+/// Takes `amount` out of what is left, from each of those who wait in proportion: `use(waiting, amount_ns)`, none of
+/// them 0. 0 <= amount <= the sum of what is left.
+template <class Use>
+void take(std::vector<Waiting>& left, Nanoseconds amount, const Use& use) {
+  if (amount == 0) return;
+  if (amount == total(left)) {
+    for (const auto& [waiting, amount_ns] : left)
+      if (amount_ns > 0) use(waiting, amount_ns);
+    left.clear();
+    return;
   }
-  if (place == sum.end() || place->waiting != part.waiting) place = sum.insert(place, {part.waiting, 0});
-  place->amount_ns += part.amount_ns;
-}
-
-Parts without_empty(Parts parts) {
-  std::erase_if(parts, [](const Waiting& part) { return part.amount_ns == 0; });
-  return parts;
-}
-
-/// Takes `amount` out of what is left of the parts, from each in proportion. 0 <= amount <= their sum.
-Parts take(Parts& left, Nanoseconds amount) {
-  if (amount == 0) return {};
-  if (amount == total(left)) return without_empty(std::exchange(left, {}));
   std::vector<Nanoseconds> weights;
   weights.reserve(left.size());
   for (const Waiting& part : left) weights.push_back(part.amount_ns);
   const std::vector<Nanoseconds> shares = share_out(amount, weights);
-  Parts taken = left;
   for (std::size_t k = 0; k < left.size(); ++k) {
-    taken[k].amount_ns = shares[k];
+    if (shares[k] == 0) continue;
     left[k].amount_ns -= shares[k];
+    use(left[k].waiting, shares[k]);
   }
-  return without_empty(std::move(taken));
 }
 
 /// Charges `inherited` to the last arrivers of the `waits`, in proportion to how long each was.
-void hand_on(const Path& path, const std::vector<std::size_t>& waits, Parts inherited, std::vector<Claim>& onward,
-             Parts& unattributed) {
-  const Nanoseconds all_inherited = total(inherited);
-  if (all_inherited == 0) return;
+void hand_on(const Path& path, const std::vector<std::size_t>& waits, std::vector<Waiting>& inherited,
+             Settlement& settlement) {
   std::vector<Nanoseconds> excess;
   for (const std::size_t i : waits) excess.push_back(path.arrivals[i].excess_wait_ns);
-  const std::vector<Nanoseconds> shares = share_out(all_inherited, excess);
+  const std::vector<Nanoseconds> shares = share_out(total(inherited), excess);
   for (std::size_t k = 0; k < waits.size(); ++k) {
     const Outcome& outcome = path.arrivals[waits[k]].outcome;
-    const Parts parts = take(inherited, shares[k]);
-    if (!outcome.judged) {
-      for (const Waiting& part : parts) add(unattributed, part);
-      continue;
-    }
-    for (const Waiting& part : parts)
-      onward.push_back({outcome.last_trace_rank, outcome.last_index, part.amount_ns, excess[k], part.waiting});
+    take(inherited, shares[k], [&](std::int32_t waiting, Nanoseconds amount_ns) {
+      if (outcome.judged) {
+        settlement.onward.push_back({outcome.last_trace_rank, outcome.last_index, amount_ns, excess[k], waiting});
+      } else {
+        settlement.unattributed.push_back({waiting, amount_ns});
+      }
+    });
   }
 }
 
@@ -134,40 +125,55 @@ std::vector<Nanoseconds> share_out(Nanoseconds amount, std::span<const Nanosecon
   return share_out_in(amount, weights, sum);  // division of 128 bits takes ten times as long
 }
 
-Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> claims) {
+Delay delay_of(const Path& path, std::int32_t index) {
   const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(index)];
   const auto end = static_cast<std::size_t>(index);
-  const auto begin = static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1);
+  const std::size_t begin = first_since_tied(arrival);
   const Nanoseconds transfers = path.transfers_before_ns[end] - path.transfers_before_ns[begin];
   const Nanoseconds work = path.work_before_ns[end] - path.work_before_ns[begin] + arrival.excess_work_ns + transfers;
   const Nanoseconds waiting = path.waiting_before_ns[end] - path.waiting_before_ns[begin];
   // Work that only shortened a wait made nobody late, nor did waiting after having worked less.
-  const Nanoseconds own_delay = std::max<Nanoseconds>(0, work + std::min<Nanoseconds>(0, waiting));
-  const Nanoseconds inherited = std::max<Nanoseconds>(0, waiting + std::min<Nanoseconds>(0, work));
-  const Nanoseconds delay = own_delay + inherited;
+  return {std::max<Nanoseconds>(0, work + std::min<Nanoseconds>(0, waiting)),
+          std::max<Nanoseconds>(0, waiting + std::min<Nanoseconds>(0, work))};
+}
 
-  Parts explained, unattributed;
+void explain(const Delay& delay, std::span<const Claim> claims, std::vector<Waiting>& explained,
+             std::vector<Waiting>& unexplained) {
+  const Nanoseconds delay_ns = delay.own_ns + delay.inherited_ns;
+  auto place = explained.begin();
   for (const Claim& claim : claims) {
     Nanoseconds part = claim.amount_ns;
-    if (claim.lateness_ns > delay) {
+    if (claim.lateness_ns > delay_ns) {
       part = claim.amount_ns == claim.lateness_ns  // as opening claims are
-                 ? delay
-                 : static_cast<Nanoseconds>(static_cast<Wide>(claim.amount_ns) * delay / claim.lateness_ns);
+                 ? delay_ns
+                 : static_cast<Nanoseconds>(static_cast<Wide>(claim.amount_ns) * delay_ns / claim.lateness_ns);
+      if (part < claim.amount_ns) unexplained.push_back({claim.waiting, claim.amount_ns - part});
     }
-    add(explained, {claim.waiting, part});
-    add(unattributed, {claim.waiting, claim.amount_ns - part});
+    if (part == 0) continue;
+    // Claims come in order of who waits, or nearly so.
+    if (place != explained.begin() && std::prev(place)->waiting >= claim.waiting) place = explained.begin();
+    while (place != explained.end() && place->waiting < claim.waiting) ++place;
+    if (place == explained.end() || place->waiting != claim.waiting)
+      place = explained.insert(place, {claim.waiting, 0});
+    place->amount_ns += part;
   }
-  Settlement settlement;
+}
+
+void settle(const Path& path, std::int32_t index, const Delay& delay, std::vector<Waiting>& explained,
+            Settlement& settlement) {
+  settlement.own.clear();
+  settlement.unattributed.clear();
+  settlement.onward.clear();
   const Nanoseconds all_explained = total(explained);
-  if (all_explained > 0) {
-    const Nanoseconds weights[] = {own_delay, inherited};
-    const Nanoseconds own = inherited == 0 ? all_explained : share_out(all_explained, weights)[0];
-    settlement.own = take(explained, own);
-    if (own < all_explained)
-      hand_on(path, excess_waits(path, begin, end), std::move(explained), settlement.onward, unattributed);
-  }
-  settlement.unattributed = without_empty(std::move(unattributed));
-  return settlement;
+  if (all_explained == 0) return;
+  const Nanoseconds weights[] = {delay.own_ns, delay.inherited_ns};
+  const Nanoseconds own = delay.inherited_ns == 0 ? all_explained : share_out(all_explained, weights)[0];
+  take(explained, own, [&](std::int32_t waiting, Nanoseconds amount_ns) {
+    settlement.own.push_back({waiting, amount_ns});
+  });
+  if (own == all_explained) return;
+  const auto end = static_cast<std::size_t>(index);
+  hand_on(path, excess_waits(path, first_since_tied(path.arrivals[end]), end), explained, settlement);
 }
 
 }  // namespace nsys_explain::analysis

@@ -9,6 +9,7 @@
 #include "nsys_explain/analysis/delay_costs.hpp"
 #include "nsys_explain/analysis/path.hpp"
 #include "nsys_explain/clock/job_time.hpp"
+#include "nsys_explain/model/release.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -70,49 +71,73 @@ class Ledger {
   std::size_t steps_;
 };
 
-/// Brings claims on one arrival of a local path together, in time linear in their number.
-class ClaimsByArrival {
+/// Shows claims on one arrival that follow each other together.
+template <class Use>
+void for_each_arrival_claimed(std::span<const Claim> claims, const Use& use) {
+  for (std::size_t first = 0, end = 0; first < claims.size(); first = end) {
+    const Claim& claim = claims[first];
+    while (end < claims.size() && claims[end].trace_rank == claim.trace_rank && claims[end].index == claim.index) ++end;
+    use(claims.subspan(first, end - first));
+  }
+}
+
+/// An arrival of a local path with what it explains of the claims on it.
+struct ClaimedArrival {
+  std::size_t rank = 0;  ///< index of the trace rank
+  std::int32_t index = -1;
+  analysis::Delay delay;
+  std::vector<analysis::Waiting> explained;  ///< ascending by who waits
+};
+
+/// Sums the claims on each arrival of the local paths. They may come in any order and need not be kept.
+class ClaimedArrivals {
  public:
-  ClaimsByArrival(const JobRanks& job, const Homes& homes) : job_(job), first_(homes.of_index.size(), 0) {
+  ClaimedArrivals(const JobRanks& job, const Homes& homes, Ledger& ledger)
+      : job_(job), homes_(homes), ledger_(ledger), first_(homes.of_index.size(), 0) {
     std::size_t arrivals = 0;
     for (const LocalRank* const rank : homes.local) {
       first_[job.index_of(rank->trace_rank)] = arrivals;
       arrivals += rank->path.arrivals.size();
     }
-    latest_.assign(arrivals, none);
+    place_.assign(arrivals, none);
   }
 
-  /// `visit(rank, arrival, claims)`: index of the trace rank, of its arrival, and the claims on it.
-  template <class Visit>
-  void for_each(std::span<const Claim> claims, const Visit& visit) {
-    before_.resize(claims.size());
-    claimed_.clear();
-    for (std::uint32_t c = 0; c < claims.size(); ++c) {
-      std::uint32_t& latest = latest_on(claims[c]);
-      if (latest == none) claimed_.push_back(c);
-      before_[c] = std::exchange(latest, c);
-    }
-    for (const std::uint32_t first : claimed_) {
-      together_.clear();
-      for (std::uint32_t c = std::exchange(latest_on(claims[first]), none); c != none; c = before_[c])
-        together_.push_back(claims[c]);
-      std::reverse(together_.begin(), together_.end());
-      visit(job_.index_of(claims[first].trace_rank), claims[first].index, std::span<const Claim>(together_));
-    }
+  void add(std::span<const Claim> claims) {
+    for_each_arrival_claimed(claims, [&](std::span<const Claim> on_one) {
+      ClaimedArrival& claimed = find(job_.index_of(on_one.front().trace_rank), on_one.front().index);
+      unexplained_.clear();
+      analysis::explain(claimed.delay, on_one, claimed.explained, unexplained_);
+      for (const auto& [waiting, amount_ns] : unexplained_) ledger_.unattributed(claimed.rank, waiting, amount_ns);
+    });
+  }
+
+  /// Those that have been claimed since the last time.
+  std::vector<ClaimedArrival> take() {
+    for (const ClaimedArrival& claimed : claimed_) place_of(claimed.rank, claimed.index) = none;
+    return std::exchange(claimed_, {});
   }
 
  private:
-  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();  // more claims fit no memory
-  std::uint32_t& latest_on(const Claim& claim) {
-    return latest_[first_[job_.index_of(claim.trace_rank)] + static_cast<std::size_t>(claim.index)];
+  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();  // more arrivals fit no memory
+  std::uint32_t& place_of(std::size_t rank, std::int32_t index) {
+    return place_[first_[rank] + static_cast<std::size_t>(index)];
+  }
+  ClaimedArrival& find(std::size_t rank, std::int32_t index) {
+    std::uint32_t& place = place_of(rank, index);
+    if (place == none) {
+      place = static_cast<std::uint32_t>(claimed_.size());
+      claimed_.push_back({rank, index, analysis::delay_of(homes_.of_index[rank]->path, index), {}});
+    }
+    return claimed_[place];
   }
 
   const JobRanks& job_;
-  std::vector<std::size_t> first_;      ///< arrival of all local ones, by index of the trace rank
-  std::vector<std::uint32_t> latest_;   ///< claim on each of them; none between calls
-  std::vector<std::uint32_t> before_;   ///< claim on the same arrival, by claim
-  std::vector<std::uint32_t> claimed_;  ///< the first claim on each arrival
-  std::vector<Claim> together_;
+  const Homes& homes_;
+  Ledger& ledger_;
+  std::vector<std::size_t> first_;    ///< arrival of all local ones, by index of the trace rank
+  std::vector<std::uint32_t> place_;  ///< in claimed_, of each of them
+  std::vector<ClaimedArrival> claimed_;
+  std::vector<analysis::Waiting> unexplained_;
 };
 
 /// Hands claims on from last arriver to last arriver until each is met. Claims on one arrival are met together, so
@@ -125,40 +150,39 @@ class Settler {
         homes_(homes),
         ledger_(ledger),
         costs_(job.numbers.size()),
+        claimed_(job, homes, ledger),
+        outgoing_(nothing_for<Claim>(communicator)),
         onward_(nothing_for<Claim>(communicator)) {
     for (const LocalRank* const rank : homes.local)
       costs_[job.index_of(rank->trace_rank)].assign(rank->path.arrivals.size(), 0);
   }
 
   /// Collective: the owners of instances tell the last arrivers who waited for them. All claims on an arrival are of
-  /// its instance then, and come together.
+  /// its instance then, and come together; what is handed on is summed at once where it goes.
   void settle_opening(const CrossRank& cross, const OwnedRounds& rounds) {
-    auto outgoing = nothing_for<Claim>(communicator_);
-    exchange::Gathered<Claim> received;
     const std::int64_t most_rounds = communicator_.maximum(std::ssize(rounds));
     for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
-      empty(outgoing);
-      for (const Piece& piece : pieces_of(rounds, round)) open(cross.blocks[piece.block], piece, outgoing);
-      communicator_.all_to_all(outgoing, received);
-      const std::span<const Claim> claims(received.values);
-      for (std::size_t first = 0, end = 0; first < claims.size(); first = end) {
-        while (end < claims.size() && claims[end].trace_rank == claims[first].trace_rank &&
-               claims[end].index == claims[first].index)
-          ++end;
-        settle(job_.index_of(claims[first].trace_rank), claims[first].index, claims.subspan(first, end - first), 0);
-      }
+      empty(outgoing_);
+      for (const Piece& piece : pieces_of(rounds, round)) open(cross.blocks[piece.block], piece);
+      communicator_.all_to_all(outgoing_, received_);
+      for_each_arrival_claimed(received_.values, [&](std::span<const Claim> on_one) { settle_opened(on_one); });
+      hand_on();
     }
   }
 
-  /// Collective: a round takes all claims that are left one hop further.
+  /// Collective: takes all claims that are left one hop further, and so on.
   void settle_onward() {
-    ClaimsByArrival by_arrival(job_, homes_);
-    for (int hop = 1; any_left(); ++hop) {
-      const std::vector<Claim> claims =
-          communicator_.all_to_all(std::exchange(onward_, nothing_for<Claim>(communicator_))).values;
-      by_arrival.for_each(claims, [&](std::size_t r, std::int32_t index, std::span<const Claim> on_one) {
-        settle(r, index, on_one, hop);
-      });
+    for (int hop = 1;; ++hop) {
+      std::vector<ClaimedArrival> claimed = claimed_.take();
+      auto next = claimed.begin();
+      if (communicator_.maximum(std::ssize(claimed)) == 0) return;
+      while (communicator_.maximum(claimed.end() - next) > 0) {
+        for (onward_claims_ = 0; next != claimed.end() && onward_claims_ < records_per_round; ++next) {
+          settle(next->rank, next->index, next->delay, next->explained, hop);
+          release(next->explained);
+        }
+        hand_on();
+      }
     }
   }
 
@@ -169,11 +193,11 @@ class Settler {
     return static_cast<std::size_t>(homes_.tool_rank[job_.index_of(trace_rank)]);
   }
 
-  void open(const MatchedBlock& block, const Piece& piece, Outgoing<Claim>& outgoing) {
+  void open(const MatchedBlock& block, const Piece& piece) {
     for (std::size_t i = piece.first; i < piece.end; ++i) {
       const Instance& instance = block.instances[i];
       analysis::open_claims(instance, members_of(block, instance), opening_);
-      std::vector<Claim>& home = outgoing[home_of(instance.last_trace_rank)];
+      std::vector<Claim>& home = outgoing_[home_of(instance.last_trace_rank)];
       for (Claim& claim : opening_.claims) {
         claim.waiting = ledger_.waits.column_of(job_.index_of(claim.waiting));
         home.push_back(claim);
@@ -184,26 +208,40 @@ class Settler {
     }
   }
 
-  void settle(std::size_t r, std::int32_t index, std::span<const Claim> claims, int hop) {
-    const analysis::Settlement settlement = analysis::settle(homes_.of_index[r]->path, index, claims);
-    const Nanoseconds own_ns = analysis::total(settlement.own);
+  void settle_opened(std::span<const Claim> on_one) {
+    const std::size_t r = job_.index_of(on_one.front().trace_rank);
+    const std::int32_t index = on_one.front().index;
+    const analysis::Delay delay = analysis::delay_of(homes_.of_index[r]->path, index);
+    explained_.clear();
+    unexplained_.clear();
+    analysis::explain(delay, on_one, explained_, unexplained_);
+    for (const auto& [waiting, amount_ns] : unexplained_) ledger_.unattributed(r, waiting, amount_ns);
+    settle(r, index, delay, explained_, 0);
+  }
+
+  void settle(std::size_t r, std::int32_t index, const analysis::Delay& delay,
+              std::vector<analysis::Waiting>& explained, int hop) {
+    analysis::settle(homes_.of_index[r]->path, index, delay, explained, settlement_);
+    const Nanoseconds own_ns = analysis::total(settlement_.own);
     (hop == 0 ? ledger_.ranks[r].direct_ns : ledger_.ranks[r].propagated_ns) += own_ns;
     costs_[r][static_cast<std::size_t>(index)] += own_ns;
-    for (const auto& [waiting, amount_ns] : settlement.own) ledger_.waits.add(r, waiting, amount_ns);
-    for (const auto& [waiting, amount_ns] : settlement.unattributed) ledger_.unattributed(r, waiting, amount_ns);
-    for (const Claim& claim : settlement.onward) {
+    for (const auto& [waiting, amount_ns] : settlement_.own) ledger_.waits.add(r, waiting, amount_ns);
+    for (const auto& [waiting, amount_ns] : settlement_.unattributed) ledger_.unattributed(r, waiting, amount_ns);
+    for (const Claim& claim : settlement_.onward) {
       if (hop < most_hops) {
         onward_[home_of(claim.trace_rank)].push_back(claim);
       } else {
         ledger_.unattributed(r, claim.waiting, claim.amount_ns);
       }
     }
+    onward_claims_ += settlement_.onward.size();
   }
 
-  bool any_left() const {
-    std::int64_t open = 0;
-    for (const std::vector<Claim>& part : onward_) open += std::ssize(part);
-    return communicator_.sum(open) > 0;
+  /// Collective.
+  void hand_on() {
+    communicator_.all_to_all(onward_, received_);
+    empty(onward_);
+    claimed_.add(received_.values);
   }
 
   const exchange::Communicator& communicator_;
@@ -211,8 +249,13 @@ class Settler {
   const Homes& homes_;
   Ledger& ledger_;
   ArrivalCosts costs_;
-  Outgoing<Claim> onward_;
+  ClaimedArrivals claimed_;  ///< by claims that have been handed on
+  Outgoing<Claim> outgoing_, onward_;
+  exchange::Gathered<Claim> received_;
+  std::size_t onward_claims_ = 0;
   analysis::OpeningClaims opening_;
+  std::vector<analysis::Waiting> explained_, unexplained_;
+  analysis::Settlement settlement_;
 };
 
 /// Collective: the first and the last enter of all paths, in job time.

@@ -45,17 +45,29 @@ struct Waiting {
 
 Nanoseconds total(std::span<const Waiting> waits);
 
-/// How the claims on one arrival are met; own + unattributed + all of `onward` is their sum, to the nanosecond, for
-/// each of those who wait.
+/// How late an arrival makes others: it explains no more of a claim than that.
+struct Delay {
+  Nanoseconds own_ns = 0;  ///< work and slow transfers beyond those of its peers since it was tied to those who wait
+  Nanoseconds inherited_ns = 0;  ///< waiting beyond theirs
+};
+Delay delay_of(const Path& path, std::int32_t index);
+
+/// Takes in claims on one arrival, in any order and piece by piece: what its delay explains of them is added to
+/// `explained`, which ascends by who waits; the rest is put behind `unexplained`.
+void explain(const Delay& delay, std::span<const Claim> claims, std::vector<Waiting>& explained,
+             std::vector<Waiting>& unexplained);
+
+/// How what an arrival explains of the claims on it is met; own + unattributed + all of `onward` is its sum, to the
+/// nanosecond, for each of those who wait.
 struct Settlement {
   std::vector<Waiting> own;           ///< ascending by who waits, none of them 0
-  std::vector<Waiting> unattributed;  ///< likewise
+  std::vector<Waiting> unattributed;  ///< of waits that the clocks cannot tell from none; in any order
   std::vector<Claim> onward;
 };
-
-/// `claims` are those on path.arrivals[index], in any order. An arrival explains no more of a claim than its delay
-/// is long.
-Settlement settle(const Path& path, std::int32_t index, std::span<const Claim> claims);
+/// `delay` is that of path.arrivals[index], `explained` what it explains of all claims on it, and is used up. Into
+/// `settlement`, whose memory is used again.
+void settle(const Path& path, std::int32_t index, const Delay& delay, std::vector<Waiting>& explained,
+            Settlement& settlement);
 
 /// Shares `amount` out by weights (not negative, sum above 0) in whole nanoseconds, by largest remainder; ties go to
 /// the earlier.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -120,8 +121,15 @@ struct Job {
       std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Claim>> next;
       for (const auto& [place, claims] : open) {
         const auto rank = static_cast<std::size_t>(place.first);
-        const Settlement settlement = settle(paths[rank], place.second, claims);
+        const Delay delay = delay_of(paths[rank], place.second);
+        std::vector<Waiting> explained, unexplained;
+        for (const Claim& claim : claims) explain(delay, {&claim, 1}, explained, unexplained);
+        EXPECT_TRUE(std::is_sorted(explained.begin(), explained.end(),
+                                   [](const Waiting& a, const Waiting& b) { return a.waiting < b.waiting; }));
+        Settlement settlement;
+        settle(paths[rank], place.second, delay, explained, settlement);
         costs.of_rank[rank] += total(settlement.own);
+        settlement.unattributed.insert(settlement.unattributed.end(), unexplained.begin(), unexplained.end());
         costs.unattributed += total(settlement.unattributed);
         for (const auto& [waiting, amount_ns] : settlement.own) costs.waits[{place.first, waiting}] += amount_ns;
         for (const auto& [waiting, amount_ns] : settlement.unattributed) costs.waits[{-1, waiting}] += amount_ns;
