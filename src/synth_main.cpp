@@ -133,6 +133,8 @@ void add_machine_options(CLI::App& app, Arguments& arguments) {
   network.option("--end-jitter", plan.network.end_jitter_scale,
                  "Scale of the measured jitter of ends; 0: ends coincide");
   network.option("--kernel-noise", plan.noise.kernel_noise, "Relative noise of kernel durations");
+  network.option("--speed-wander", plan.noise.speed_wander,
+                 "Relative noise of the speed of each GPU, which wanders over some eight steps");
   network.option("--pause-probability", plan.noise.pause_probability, "Of a random host pause, per rank and step");
   network.option("--pause-mean-ms", arguments.pause_mean_ms, "Mean length of these pauses");
   Group clocks(app, "Clocks");

@@ -73,19 +73,6 @@ double normal_quantile(double tail) {
   return invert(tail, [](double x) { return std::erfc(x / std::numbers::sqrt2) / 2; });
 }
 
-double student_tail(double t, int degrees_of_freedom) {
-  const double angle = std::atan(t / std::sqrt(degrees_of_freedom));
-  const double sine = std::sin(angle), cosine = std::cos(angle);
-  const bool odd = degrees_of_freedom % 2 == 1;
-  double term = odd ? cosine : 1, sum = degrees_of_freedom == 1 ? 0 : term;
-  for (int k = odd ? 3 : 2; k <= degrees_of_freedom - 2; k += 2) {
-    term *= cosine * cosine * (k - 1) / k;
-    sum += term;
-  }
-  const double within = odd ? 2 / std::numbers::pi * (angle + sine * sum) : sine * sum;  // P(|variable| < t)
-  return (1 - within) / 2;
-}
-
 /// How well the mean of a serially dependent series is known.
 struct MeanError {
   double relative_variance = 0;  ///< squared relative standard error
@@ -143,6 +130,19 @@ std::optional<double> error_between_ranks(const DurationsByRank& base, const Dur
 }
 
 }  // namespace
+
+double student_tail(double t, int degrees_of_freedom) {
+  const double angle = std::atan(t / std::sqrt(degrees_of_freedom));
+  const double sine = std::sin(angle), cosine = std::cos(angle);
+  const bool odd = degrees_of_freedom % 2 == 1;
+  double term = odd ? cosine : 1, sum = degrees_of_freedom == 1 ? 0 : term;
+  for (int k = odd ? 3 : 2; k <= degrees_of_freedom - 2; k += 2) {
+    term *= cosine * cosine * (k - 1) / k;
+    sum += term;
+  }
+  const double within = odd ? 2 / std::numbers::pi * (angle + sine * sum) : sine * sum;  // P(|variable| < t)
+  return (1 - within) / 2;
+}
 
 double student_quantile(double tail, int degrees_of_freedom) {
   return invert(tail, [&](double x) { return student_tail(x, degrees_of_freedom); });

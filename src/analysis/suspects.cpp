@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <numbers>
 #include <utility>
 
+#include "nsys_explain/analysis/kernel_time_wander.hpp"
+#include "nsys_explain/analysis/ratio_noise.hpp"
 #include "nsys_explain/analysis/significance.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -30,6 +34,28 @@ std::vector<RowSurplus> surplus_of(std::span<const std::int64_t> by_rank, std::s
   return surplus_of_rows(rows, chosen.size(), bins);
 }
 
+/// How far chance lets two GPUs of these places drift apart for a while: the typical wander of one, taken for that of
+/// both, times the quantile of Student's t that is three standard deviations of a normal variable.
+Nanoseconds usual_drift(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays) {
+  constexpr double three_deviations = 0.00135;
+  if (delays.wander_ns.empty()) return 0;
+  std::vector<Nanoseconds> wander;
+  for (const std::size_t p : chosen)
+    for (const std::size_t r : places[p].ranks) wander.push_back(delays.wander_ns[r]);
+  return static_cast<Nanoseconds>(student_quantile(three_deviations, wander_freedom(delays.bins)) *
+                                  std::numbers::sqrt2 * static_cast<double>(lower_median(wander)));
+}
+
+/// What these places take longer than chance lets GPUs drift apart: steps that share such a drift are no independent
+/// draws.
+std::vector<RowSurplus> work_surplus_of(std::span<const std::size_t> chosen, std::span<const Place> places,
+                                        const JobDelays& delays) {
+  const Nanoseconds drift_ns = usual_drift(chosen, places, delays);
+  std::vector<std::int64_t> beyond = delays.excess_work_ns;
+  for (std::int64_t& excess : beyond) excess -= drift_ns;
+  return surplus_of(beyond, chosen, places, delays);
+}
+
 /// The place that chance is least likely to make as it is.
 struct Best {
   std::size_t index = 0;  ///< among those chosen
@@ -48,7 +74,7 @@ struct Best {
 /// charged with what noise adds, and never with what it takes away.
 Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays) {
   const std::vector<RowSurplus> cost = surplus_of(delays.cost_ns, chosen, places, delays);
-  const std::vector<RowSurplus> work = surplus_of(delays.excess_work_ns, chosen, places, delays);
+  const std::vector<RowSurplus> work = work_surplus_of(chosen, places, delays);
   Best best;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const double p_value = std::max(cost[i].p_value(), work[i].p_value());
@@ -59,7 +85,7 @@ Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place>
 
 /// Likewise, of the work alone.
 Best longest_work(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays) {
-  const std::vector<RowSurplus> work = surplus_of(delays.excess_work_ns, chosen, places, delays);
+  const std::vector<RowSurplus> work = work_surplus_of(chosen, places, delays);
   Best best;
   for (std::size_t i = 0; i < chosen.size(); ++i)
     if (i == 0 || work[i].p_value() < best.p_value) best = {i, work[i].p_value(), work[i], {}};

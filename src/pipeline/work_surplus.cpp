@@ -7,6 +7,7 @@
 #include "nsys_explain/analysis/activity_summary.hpp"
 #include "nsys_explain/analysis/host_idle.hpp"
 #include "nsys_explain/analysis/job_delays.hpp"
+#include "nsys_explain/analysis/kernel_time_wander.hpp"
 #include "nsys_explain/analysis/slow_gpu_surplus.hpp"
 #include "nsys_explain/analysis/work_profile.hpp"
 #include "pack.hpp"
@@ -128,6 +129,8 @@ WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRa
     time.bins = shares.bins = analysis::bins_of_steps(steps);
     WorkSums sums = sum_by_bin(communicator, job, steps, local_traces);
     time.kernel_ns = std::move(sums.kernel_ns);
+    surplus.wander_ns = analysis::kernel_time_wander(time.kernel_ns, time.bins);
+    analysis::doubt_wandering_speeds(time.kernel_ns, time.bins, surplus.wander_ns, surplus.speed);
     shares.kernels = analysis::slow_gpu_surplus(time.kernel_ns, time.bins, surplus.speed);
     shares.idle = analysis::host_idle_surplus(sums.idle_ns, time.kernel_ns, time.bins);
     if (stages) {

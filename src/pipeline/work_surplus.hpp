@@ -17,6 +17,7 @@ namespace nsys_explain::pipeline {
 /// The same on every tool rank.
 struct WorkSurplus {
   std::vector<GpuSpeed> speed;                 ///< by index of the trace rank; what was not compared is not slow
+  std::vector<Nanoseconds> wander_ns;          ///< as in JobDelays
   std::vector<analysis::StageBalance> stages;  ///< where there are stages to balance, and the job has steps
 };
 

@@ -21,7 +21,8 @@ enum class Purpose : std::uint64_t {
   capture,
   shuffle,
   metrics,
-  inspector
+  inspector,
+  speed
 };
 
 /// Random numbers by key instead of by sequence: a draw depends only on the seed and on what it is for. Planting a

@@ -1,6 +1,7 @@
 #include "rank_machine.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace nsys_explain::synth {
 namespace {
@@ -52,6 +53,7 @@ const Op* RankMachine::run_to_collective() {
     if (cursor_ == program_.size()) {
       if (step_ + 1 == plan_.workload.steps) return nullptr;
       program_ = step_program(plan_, topology_, rank_, ++step_);
+      slowness_ = slowness();
       cursor_ = 0;
       event_slots_.clear();
     }
@@ -130,11 +132,22 @@ void RankMachine::run_on_device(const Op& op) {
     function = ApiFunction::launch_kernel;
     Draw noise(plan_.seed, Purpose::kernel_noise, static_cast<std::uint64_t>(rank_), static_cast<std::uint64_t>(step_),
                op.key);
-    const double factor = std::max(0.5, 1 + plan_.noise.kernel_noise * noise.normal());
+    const double factor = slowness_ * std::max(0.5, 1 + plan_.noise.kernel_noise * noise.normal());
     duration = std::max<Nanoseconds>(1'000, static_cast<Nanoseconds>(static_cast<double>(duration) * factor));
   }
   const DeviceActivity& activity = launch(op, function, cost(Purpose::api_cost, 3'000, 6'000));
   finish_activity(op, activity.start_ns + duration);
+}
+
+/// A moving average, so that steps next to each other are alike.
+double RankMachine::slowness() const {
+  constexpr std::int32_t remembered = 8;
+  double sum = 0;
+  for (std::int32_t back = 0; back < remembered; ++back)
+    sum += Draw(plan_.seed, Purpose::speed, static_cast<std::uint64_t>(rank_),
+                static_cast<std::uint64_t>(step_ - back + remembered))
+               .normal();
+  return std::max(0.5, 1 + plan_.noise.speed_wander * sum / std::sqrt(static_cast<double>(remembered)));
 }
 
 void RankMachine::push_range(const Op& op) {

@@ -53,6 +53,7 @@ class RankMachine {
   NcclCallRecord payload_of(const Op& op) const;
   void grouped_calls(const Op& op);
   Nanoseconds device_idle_ns() const;
+  double slowness() const;
   Nanoseconds cost(Purpose purpose, Nanoseconds low_ns, Nanoseconds high_ns);
 
   const JobPlan& plan_;
@@ -63,6 +64,7 @@ class RankMachine {
   std::size_t cursor_ = 0;
   std::int32_t rank_;
   std::int32_t step_ = -1;
+  double slowness_ = 1;     ///< of this step
   Nanoseconds now_ns_ = 0;  ///< the host's clock
   std::array<Nanoseconds, 5> stream_free_ns_{};
   struct EventSlot {

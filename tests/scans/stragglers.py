@@ -90,7 +90,8 @@ class Draw(random.Random):
 
     def noise(self):
         """What ranks do by nobody's doing."""
-        return self.choice([[], ["--kernel-noise", 0.02], ["--kernel-noise", 0.02, "--pause-probability", 0.1,
+        wander = ["--speed-wander", self.choice([0.005, 0.01, 0.02])] if self.chance(0.3) else []
+        return wander + self.choice([[], ["--kernel-noise", 0.02], ["--kernel-noise", 0.02, "--pause-probability", 0.1,
                             "--pause-mean-ms", self.choice([1, 3])], ["--fault", "rotating_jitter:pause=3ms"]])
 
 
@@ -208,6 +209,61 @@ def mixed(draw):
     return layout + extra + ["--steps", draw.randint(14, 24), "--fault", draw.fault(f"rank={draw.randrange(ranks)}")] + draw.streams()
 
 
+def clean_small(draw):
+    """Two or three GPUs by themselves."""
+    ranks = draw.choice([2, 2, 3])
+    layout = machine(1, ranks) if draw.chance(0.5) else machine(ranks, 1)
+    extra = draw.choice([[], [], ["--dp-style", "fully_sharded"], ["--moe"]])
+    return layout + extra + ["--steps", draw.randint(6, 60)] + draw.noise() + draw.streams()
+
+
+def pair(draw):
+    """Two nodes of one GPU each, in captures long enough."""
+    fault = draw.fault(f"rank={draw.randrange(2)}")
+    when = draw.choice(["", ",first_step=5,last_step=18", ",first_step=1,period=2"])
+    return machine(2, 1) + ["--steps", draw.randint(26, 40), "--fault", fault + when] + draw.streams()
+
+
+def experts(draw):
+    """Experts and sharded weights on several nodes, without tensor groups; now and then in part of the run only."""
+    nodes, gpus = draw.choice([(2, 4), (4, 2), (2, 8), (3, 4)])
+    extra = draw.choice([["--moe"], ["--dp-style", "fully_sharded"], ["--moe", "--dp-style", "fully_sharded"]])
+    first = draw.randint(1, 8)
+    when = f",first_step={first},last_step={first + draw.randint(8, 14)}" if draw.chance(0.5) else ""
+    fault = draw.fault(f"rank={draw.randrange(nodes * gpus)}")
+    return machine(nodes, gpus) + extra + ["--steps", 26, "--fault", fault + when] + draw.streams()
+
+
+def grid(draw):
+    """Tensor x pipeline x data over nodes, one of which is slow."""
+    nodes, gpus, tensor, stages = draw.choice([(4, 4, 2, 2), (4, 2, 2, 2), (3, 4, 2, 2), (4, 4, 4, 2), (4, 4, 1, 2),
+                                               (8, 2, 2, 4), (4, 8, 2, 2)])
+    fault = f"slow_node:node={draw.randrange(nodes)},factor={draw.uniform(1.15, 1.4):.2f}"
+    return machine(nodes, gpus, tensor, stages) + ["--micro-batches", draw.choice([2, 4]), "--steps",
+                                                   draw.randint(12, 16), "--fault", fault]
+
+
+def same_node(draw):
+    """Two culprits of different kinds on one node."""
+    nodes, gpus, tensor = draw.choice([(2, 4, 1), (2, 8, 1), (3, 4, 1), (2, 4, 2), (1, 8, 1)])
+    first, second = draw.sample(range(gpus), 2)
+    base = draw.randrange(nodes) * gpus
+    return machine(nodes, gpus, tensor) + [
+        "--steps", draw.randint(28, 34), "--fault", f"slow_gpu:rank={base + first},factor={draw.uniform(1.15, 1.3):.2f}",
+        "--fault", f"{draw.choice(['late_host', 'sync_stall', 'allocation'])}:rank={base + second},"
+        f"pause={draw.randint(10, 16)}ms,period={draw.choice([3, 4])},first_step={draw.randint(1, 3)}"] + draw.streams()
+
+
+def part(draw):
+    """One culprit of a 3-D job, in part of the run."""
+    nodes, gpus, tensor, stages = draw.choice([(2, 8, 2, 2), (4, 4, 2, 2), (2, 4, 2, 2), (2, 8, 1, 2)])
+    first = draw.randint(2, 10)
+    fault = draw.fault(f"rank={draw.randrange(nodes * gpus)}",
+                       kinds=["slow_gpu", "extra_work", "sync_stall", "allocation", "blocking_copy"])
+    return machine(nodes, gpus, tensor, stages) + ["--micro-batches", draw.choice([2, 4]), "--steps", 30, "--fault",
+                                                   f"{fault},first_step={first},last_step={first + draw.randint(9, 14)}"]
+
+
 def slightly(draw):
     """A GPU that is 2.5% slower, in a capture long enough to prove it."""
     nodes, gpus, tensor = draw.choice([(1, 4, 1), (1, 8, 1), (2, 4, 1), (2, 4, 2)])
@@ -215,8 +271,8 @@ def slightly(draw):
 
 
 KINDS = {kind.__name__: kind for kind in (clean, single, pattern, two, small, node, slow_link, parallel, pipeline, stage,
-                                          mixed, slightly)}
-LARGEST_LAYERS = {"parallel": 2, "node": 3, "two": 3}
+                                          mixed, slightly, clean_small, pair, experts, grid, same_node, part)}
+LARGEST_LAYERS = {"parallel": 2, "node": 3, "two": 3, "grid": 2, "same_node": 3, "part": 2}
 PAYLOAD = {"stage": 1.0, "slow_link": 1.0}  # what these need is told by communicators alone
 
 

@@ -32,12 +32,13 @@ struct SlowRank {
 /// Delays of all trace ranks, the same on every tool rank; ranks by index.
 struct JobDelays {
   std::size_t bins = 0;
-  bool by_step = false;               ///< bins are steps (or equally many in a row), else spans of time
-  std::size_t steps = 0;              ///< in all bins; 0: spans of time
-  std::vector<std::uint64_t> role;    ///< Path::role
-  std::vector<std::int64_t> cost_ns;  ///< delay cost by rank, then bin
-  std::vector<GpuSpeed> speed;        ///< against GPUs that run the same kernels
-  std::vector<StageBalance> stages;   ///< of a pipeline; empty where there is none
+  bool by_step = false;                ///< bins are steps (or equally many in a row), else spans of time
+  std::size_t steps = 0;               ///< in all bins; 0: spans of time
+  std::vector<std::uint64_t> role;     ///< Path::role
+  std::vector<std::int64_t> cost_ns;   ///< delay cost by rank, then bin
+  std::vector<GpuSpeed> speed;         ///< against GPUs that run the same kernels
+  std::vector<Nanoseconds> wander_ns;  ///< kernel_time_wander, by rank; empty where no steps are known
+  std::vector<StageBalance> stages;    ///< of a pipeline; empty where there is none
   /// By rank, then bin: work beyond that of peers, and transfers over slow links; may be negative.
   std::vector<Nanoseconds> excess_work_ns;
   std::vector<Nanoseconds> slow_transfer_ns;  ///< by rank: the transfers in it

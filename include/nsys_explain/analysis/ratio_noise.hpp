@@ -45,8 +45,11 @@ std::optional<RatioEstimate> ratio_of_means(const DurationsByRank& base, const D
 /// standard deviation over `runs` runs; Student's t, as they are few. Does nothing for fewer than three.
 void widen(RatioEstimate& estimate, double between_runs, std::size_t runs);
 
-/// x that a Student variable exceeds with probability `tail` (0 < tail < 0.5); by the finite series of Abramowitz and
-/// Stegun 26.7.3 and 26.7.4.
+/// Probability that a Student variable exceeds t >= 0, by the finite series of Abramowitz and Stegun 26.7.3 and 26.7.4;
+/// one below 1e-15 is not told from 0.
+double student_tail(double t, int degrees_of_freedom);
+
+/// x that a Student variable exceeds with probability `tail` (0 < tail < 0.5).
 double student_quantile(double tail, int degrees_of_freedom);
 
 }  // namespace nsys_explain::analysis

@@ -83,6 +83,7 @@ struct Network {
 
 struct Noise {
   double kernel_noise = 0.005;   ///< relative standard deviation of each kernel's duration
+  double speed_wander = 0;       ///< likewise, of the time that a GPU takes, which wanders over some eight steps
   double pause_probability = 0;  ///< of a host pause, per rank and step
   Nanoseconds pause_mean_ns = 1'000'000;
 };

@@ -473,6 +473,43 @@ TEST(Stragglers, AFewLongDelaysOfOneAndManyShortOnesOfAnotherAreNoPlace) {
   EXPECT_EQ(stragglers[1].trace_ranks, (std::vector<std::int32_t>{1}));
 }
 
+/// One of `ranks` delays the others in so many steps, and nobody else does.
+Case made_of_few(std::size_t ranks, std::size_t hits) {
+  Case c(ranks);
+  c.delays.steps = case_bins;
+  for (std::size_t b = 0; b < hits; ++b) c.delay(1, 3 * b, 100'000'000);
+  return c;
+}
+
+TEST(Stragglers, AreNamedAsSoonAsChanceIsRuledOut) {
+  // Delays that go round hit the same of n ranks k times with n^(1 - k), whoever it is: at most 0.1% from here on.
+  const std::pair<std::size_t, std::size_t> least[] = {{2, 11}, {3, 8}, {4, 6}, {5, 6}, {6, 5}, {8, 5}, {16, 4}};
+  for (const auto& [ranks, hits] : least) {
+    const auto named = made_of_few(ranks, hits).stragglers();
+    ASSERT_EQ(named.size(), 1U) << ranks;
+    EXPECT_EQ(named[0].trace_rank, 1);
+    const Case fewer = made_of_few(ranks, hits - 1);
+    const Named unproven = find_stragglers(fewer.ranks, fewer.totals, fewer.delays, {});
+    EXPECT_TRUE(unproven.stragglers.empty()) << ranks;
+    ASSERT_EQ(unproven.suspects.size(), 1U) << ranks;
+    EXPECT_EQ(unproven.suspects[0].late.trace_rank, 1);
+    EXPECT_EQ(unproven.suspects[0].doubt, Doubt::too_few_steps);
+  }
+}
+
+TEST(Stragglers, WorkThatWandersByAsMuchConvictsNobody) {
+  // Two GPUs, one 3 ms / 7 longer in every step: were steps independent, 2^-64. But speeds wander by 0.08 ms, so their
+  // difference by 0.113 ms, and 8 stretches of 8 steps do not tell 0.43 ms from that: 4.53 of it are in chance's reach
+  // (Student's t, 7 degrees of freedom), 0.51 ms.
+  Case c(2);
+  for (std::size_t b = 0; b < case_bins; ++b) c.delay(1, b, 3'000'000);
+  EXPECT_EQ(c.stragglers().size(), 1U);
+  c.delays.wander_ns = {80'000, 90'000};
+  EXPECT_TRUE(c.stragglers().empty());
+  c.delays.wander_ns = {60'000, 2'000'000};  // the late one may wander by being late
+  EXPECT_EQ(c.stragglers().size(), 1U);
+}
+
 TEST(Stragglers, NoDelayNoVerdict) {
   EXPECT_TRUE(Case(8).stragglers().empty());
   EXPECT_TRUE(Case(1).stragglers().empty());

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <ostream>
 #include <set>
 #include <string>
@@ -174,6 +176,31 @@ TEST(Simulate, AGraphLaunchSharesItsCallAndNumbersItsNodes) {
     }
   }
   EXPECT_EQ(rank.graph_replays[0].activities, rank.graph_replays[3].activities);
+}
+
+TEST(Simulate, SpeedsWanderSlowly) {
+  JobPlan plan = small_plan();
+  plan.workload.steps = 400;
+  plan.noise.kernel_noise = 0;
+  plan.noise.speed_wander = 0.02;
+  plan.clocks.gpu_tick_ns = 1;
+  // A moving average over 8 steps with a deviation of 2%: neighbours differ by 2% x sqrt(2 x (1 - 7/8)) = 1%.
+  double squares = 0, neighbours = 0, count = 0;
+  for (const RankEvents& rank : simulate(plan).ranks) {
+    std::vector<double> longest(400, 0);
+    for (const DeviceActivity& activity : rank.activities)
+      if (activity.kind == ActivityKind::kernel && activity.arrival == no_index)
+        longest[static_cast<std::size_t>(activity.step)] = std::max(
+            longest[static_cast<std::size_t>(activity.step)], static_cast<double>(activity.end_ns - activity.start_ns));
+    const double mean = std::accumulate(longest.begin(), longest.end(), 0.0) / 400;
+    for (std::size_t s = 1; s < 400; ++s) {
+      squares += std::pow(longest[s] / mean - 1, 2);
+      neighbours += std::pow((longest[s] - longest[s - 1]) / mean, 2);
+      ++count;
+    }
+  }
+  EXPECT_NEAR(std::sqrt(squares / count), 0.02, 0.004);
+  EXPECT_NEAR(std::sqrt(neighbours / count), 0.01, 0.001);
 }
 
 TEST(Simulate, EqualPlansGiveEqualJobsAndSeedsDiffer) {
