@@ -18,16 +18,15 @@ namespace {
 using analysis::Outcome;
 using analysis::PathArrival;
 
-/// Arrivals of the local paths in the order in which their owners told what became of them, which is that in which
-/// the owners await answers. Trivially copyable.
+/// An arrival of which the owner of its instance asks how its rank got there. Trivially copyable.
 struct ArrivalPlace {
   std::int32_t trace_rank = -1;
   std::int32_t index = -1;
 };
 
-/// Arrivals of instances [first, end) in the order in which their homes are told: several of one trace rank follow each
-/// other, so that a path is not visited anew for each of its arrivals, far from the one before. `visit(i, member)`: of
-/// instance i.
+/// Arrivals of instances [first, end) in the order in which their homes hear of them: several of one trace rank follow
+/// each other, so that a path is not visited anew for each of its arrivals, far from the one before. `visit(i,
+/// member)`: of instance i.
 template <class Visit>
 void for_each_arrival(MatchedBlock& block, const Piece& piece, const Visit& visit) {
   constexpr std::size_t at_once = 16;
@@ -104,12 +103,10 @@ void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::ui
   }
 }
 
-/// Collective: tells every path what its instances tell. Returns the arrivals by the owners that told.
-Outgoing<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator, const JobRanks& job,
-                                     const Homes& homes, const LinkAnalysis& links, const OwnedRounds& rounds,
-                                     CrossRank& cross) {
+/// Collective: tells every path what its instances tell, and measures it.
+void send_outcomes(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                   const LinkAnalysis& links, const OwnedRounds& rounds, CrossRank& cross) {
   const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
-  auto places = nothing_for<ArrivalPlace>(communicator);
   auto outgoing = nothing_for<Outcome>(communicator);
   exchange::Gathered<Outcome> received;
   const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds));
@@ -117,15 +114,10 @@ Outgoing<ArrivalPlace> send_outcomes(const exchange::Communicator& communicator,
     empty(outgoing);
     tell_homes(job, homes, slow_groups, pieces_of(rounds, round), cross, outgoing);
     communicator.all_to_all(outgoing, received);
-    for (int owner = 0; owner < communicator.size(); ++owner) {
-      for (const Outcome& outcome : received.of(owner)) {
-        places[static_cast<std::size_t>(owner)].push_back({outcome.trace_rank, outcome.index});
-        analysis::take_outcome(homes.of_index[job.index_of(outcome.trace_rank)]->path, outcome);
-      }
-    }
+    for (const Outcome& outcome : received.values)
+      analysis::take_outcome(homes.of_index[job.index_of(outcome.trace_rank)]->path, outcome);
   }
   for (LocalRank* const rank : homes.local) analysis::measure(rank->path, rank->profiles);
-  return places;
 }
 
 /// Where the samples of some steps meet.
@@ -206,33 +198,53 @@ void compare_with_peers(const exchange::Communicator& communicator, const JobRan
   for (LocalRank* const rank : homes.local) analysis::finish_excess(rank->path);
 }
 
-/// Collective: own lateness from the paths back to the blocks, in the order in which outcomes were sent.
-void return_lateness(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                     const Outgoing<ArrivalPlace>& places, const OwnedRounds& rounds, CrossRank& cross) {
-  auto answers = nothing_for<Nanoseconds>(communicator);
-  for (std::size_t owner = 0; owner < places.size(); ++owner) {
-    answers[owner].reserve(places[owner].size());
-    for (const ArrivalPlace& place : places[owner]) {
+/// Own lateness of arrivals of the local paths; no_time where it is not known.
+void answer(const JobRanks& job, const Homes& homes, const exchange::Gathered<ArrivalPlace>& asked,
+            Outgoing<Nanoseconds>& answers) {
+  empty(answers);
+  for (std::size_t owner = 0; owner < answers.size(); ++owner) {
+    for (const ArrivalPlace& place : asked.of(static_cast<int>(owner))) {
       const analysis::Path& path = homes.of_index[job.index_of(place.trace_rank)]->path;
       const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(place.index)];
       answers[owner].push_back(arrival.compared ? arrival.own_excess_ns : no_time);
     }
   }
-  const auto received = communicator.all_to_all(std::move(answers));
-  std::vector<std::size_t> next(received.offsets.begin(), received.offsets.end() - 1);
-  for (const std::vector<Piece>& round : rounds) {
-    for (const Piece& piece : round) {
+}
+
+/// Collective: brings own lateness from the paths to the blocks, which then tell what the last arrivers caused.
+void return_lateness(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                     const OwnedRounds& rounds, CrossRank& cross) {
+  auto questions = nothing_for<ArrivalPlace>(communicator);
+  auto answers = nothing_for<Nanoseconds>(communicator);
+  exchange::Gathered<ArrivalPlace> asked;
+  exchange::Gathered<Nanoseconds> answered;
+  const auto home_of = [&](const InstanceArrival& member) {
+    return static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
+  };
+  const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds));
+  for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
+    const std::span<const Piece> pieces = pieces_of(rounds, round);
+    empty(questions);
+    for (const Piece& piece : pieces) {
+      for_each_arrival(cross.blocks[piece.block], piece, [&](std::size_t, const InstanceArrival& member) {
+        questions[home_of(member)].push_back({member.trace_rank, member.index});
+      });
+    }
+    communicator.all_to_all(questions, asked);
+    answer(job, homes, asked, answers);
+    communicator.all_to_all(answers, answered);
+    std::vector<std::size_t> next(answered.offsets.begin(), answered.offsets.end() - 1);
+    for (const Piece& piece : pieces) {
       MatchedBlock& block = cross.blocks[piece.block];
       for_each_arrival(block, piece, [&](std::size_t i, InstanceArrival& member) {
-        const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
-        const Nanoseconds excess_ns = received.values[next[home]++];
+        const Nanoseconds excess_ns = answered.values[next[home_of(member)]++];
         if (excess_ns != no_time && analysis::has_lateness(block.instances[i]))
           analysis::split_lateness(block.instances[i], member, excess_ns);
       });
+      for (std::size_t i = piece.first; i < piece.end; ++i)
+        analysis::compute_caused_wait(block.instances[i], members_of(block, block.instances[i]));
     }
   }
-  for (MatchedBlock& block : cross.blocks)
-    for (Instance& instance : block.instances) analysis::compute_caused_wait(instance, members_of(block, instance));
 }
 
 /// By index of the trace rank.
@@ -257,7 +269,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
                              const LinkAnalysis& links) {
   const Homes homes = find_homes(communicator, job, local_traces);
   const OwnedRounds rounds = plan_owned_rounds(cross);
-  const Outgoing<ArrivalPlace> places = send_outcomes(communicator, job, homes, links, rounds, cross);
+  send_outcomes(communicator, job, homes, links, rounds, cross);
   analysis::Steps steps = agree_on_steps(communicator, job, homes);
   for (LocalRank* const rank : homes.local) count_steps_by(steps, *rank);
   if (const analysis::Grouping* stages = analysis::find_grouping(groupings, Level::pipeline_stage))
@@ -265,7 +277,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
       analysis::tell_stages_apart(rank->path, stages->place_of_rank[job.index_of(rank->trace_rank)]);
   WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, steps.start_ns.size(), local_traces);
   compare_with_peers(communicator, job, homes, std::ssize(steps.start_ns));
-  return_lateness(communicator, job, homes, places, rounds, cross);
+  return_lateness(communicator, job, homes, rounds, cross);
   SettledDelays settled = settle_delays(communicator, clock, job, homes, cross, rounds, steps);
   Attribution attribution;
   attribution.step_rows = make_step_rows(communicator, job, homes, cross, steps, settled.costs);

@@ -8,9 +8,9 @@
 /// Records on their way to other tool ranks.
 namespace nsys_explain::pipeline {
 
-/// About so many leave a tool rank at a time where there is one for each arrival: some megabytes, which the caches hold
-/// and which are used again for the next.
-inline constexpr std::size_t records_per_round = std::size_t{1} << 16;
+/// About so many leave a tool rank at a time where there is one for each arrival: a megabyte or two, which the second
+/// cache hands from step to step, and which are used again for the next.
+inline constexpr std::size_t records_per_round = std::size_t{1} << 14;
 
 /// Records by the tool rank that they go to.
 template <class Record>
