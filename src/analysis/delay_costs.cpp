@@ -63,7 +63,7 @@ void hand_on(const Path& path, const std::vector<std::size_t>& waits, std::vecto
   for (const std::size_t i : waits) excess.push_back(path.arrivals[i].excess_wait_ns);
   const std::vector<Nanoseconds> shares = share_out(total(inherited), excess);
   for (std::size_t k = 0; k < waits.size(); ++k) {
-    const Outcome& outcome = path.arrivals[waits[k]].outcome;
+    const Outcome& outcome = path.outcomes[waits[k]];
     take(inherited, shares[k], [&](std::int32_t waiting, Nanoseconds amount_ns) {
       if (outcome.judged) {
         settlement.onward.push_back({outcome.last_trace_rank, outcome.last_index, amount_ns, excess[k], waiting});

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "nsys_explain/model/intervals.hpp"
 #include "nsys_explain/model/lower_median.hpp"
@@ -165,23 +164,23 @@ class Inclusions {
 void find_synchronisations(Path& path) {
   Inclusions inclusions(path.communicators);
   std::vector<std::size_t> latest;  // blocking arrival of each communicator and set of partners, in order
-  const auto have_same_members = [&](const PathArrival& a, const PathArrival& b) {
-    return a.communicator == b.communicator && a.outcome.partners == b.outcome.partners;
+  const auto have_same_members = [&](std::size_t a, std::size_t b) {
+    return path.arrivals[a].communicator == path.arrivals[b].communicator &&
+           path.outcomes[a].partners == path.outcomes[b].partners;
   };
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     PathArrival& arrival = path.arrivals[i];
     const auto ties = [&](std::size_t index) {
       const PathArrival& earlier = path.arrivals[index];
       return earlier.exit_ns <= arrival.enter_ns &&
-             (have_same_members(earlier, arrival) ||
-              (earlier.outcome.complete && inclusions.holds(earlier.communicator, arrival.communicator)));
+             (have_same_members(index, i) ||
+              (path.outcomes[index].complete && inclusions.holds(earlier.communicator, arrival.communicator)));
     };
     const auto found = std::find_if(latest.rbegin(), latest.rend(), ties);
     if (found != latest.rend()) arrival.synchronised = static_cast<std::int32_t>(*found);
-    if (!arrival.blocking || arrival.beside_compute || !arrival.matched || !arrival.outcome.tied) continue;
-    const auto replaced = std::find_if(latest.rbegin(), latest.rend(), [&](std::size_t index) {
-      return have_same_members(path.arrivals[index], arrival);
-    });
+    if (!arrival.blocking || arrival.beside_compute || !arrival.matched || !path.outcomes[i].tied) continue;
+    const auto replaced =
+        std::find_if(latest.rbegin(), latest.rend(), [&](std::size_t index) { return have_same_members(index, i); });
     if (replaced != latest.rend()) latest.erase(std::next(replaced).base());
     latest.push_back(i);
   }
@@ -253,14 +252,15 @@ std::map<std::uint64_t, std::uint64_t> lane_programs(std::span<const Arrival> ar
 }
 
 /// What compute waited.
-Nanoseconds blocking_wait(const PathArrival& arrival) {
-  return arrival.blocking ? arrival.outcome.wait_ns : 0;
+Nanoseconds blocking_wait(const Path& path, std::size_t i) {
+  return path.arrivals[i].blocking ? path.outcomes[i].wait_ns : 0;
 }
 
 /// What compute waited once everybody was there.
-Nanoseconds blocking_transfer(const PathArrival& arrival) {
+Nanoseconds blocking_transfer(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
   if (!arrival.blocking || !arrival.matched) return 0;
-  return std::max<Nanoseconds>(0, arrival.exit_ns - arrival.enter_ns - arrival.outcome.wait_ns);
+  return std::max<Nanoseconds>(0, arrival.exit_ns - arrival.enter_ns - path.outcomes[i].wait_ns);
 }
 
 /// Surplus of the work before an arrival: a part of it.
@@ -268,18 +268,21 @@ Nanoseconds surplus_work(const PathArrival& arrival) {
   return std::min(arrival.surplus_ns, arrival.work_ns);
 }
 
-/// What compute would have waited without the surplus: who was not the last would have waited longer.
-Nanoseconds wait_without_surplus(const PathArrival& arrival) {
-  const Nanoseconds wait_ns = blocking_wait(arrival);
-  return wait_ns > 0 ? wait_ns + surplus_work(arrival) : 0;
+/// What compute would have waited without the surplus: who was not the last would have waited longer. no_time where it
+/// is not known what it waited.
+Nanoseconds wait_without_surplus(const Path& path, std::size_t i) {
+  if (!path.arrivals[i].matched) return no_time;
+  const Nanoseconds wait_ns = blocking_wait(path, i);
+  return wait_ns > 0 ? wait_ns + surplus_work(path.arrivals[i]) : 0;
 }
 
-void set_excess_over(PathArrival& arrival, const UsualWork& usual) {
+void set_excess_over(Path& path, std::size_t i, const UsualWork& usual) {
+  PathArrival& arrival = path.arrivals[i];
   arrival.compared = true;
   arrival.excess_work_ns = arrival.work_ns - usual.work_ns;
-  arrival.excess_wait_ns = arrival.matched ? blocking_wait(arrival) - usual.wait_ns : 0;
+  arrival.excess_wait_ns = arrival.matched ? blocking_wait(path, i) - usual.wait_ns : 0;
   // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
-  arrival.excess_transfer_ns = arrival.outcome.slow_link ? blocking_transfer(arrival) - usual.transfer_ns : 0;
+  path.excess_transfers_ns[i] = path.outcomes[i].slow_link ? blocking_transfer(path, i) - usual.transfer_ns : 0;
 }
 
 /// The excess work up to and with each arrival, by index.
@@ -302,20 +305,22 @@ std::vector<Nanoseconds> add_up_excess_work(Path& path) {
 }
 
 void add_up_excess(Path& path) {
+  const std::size_t arrivals = path.arrivals.size();
   const std::vector<Nanoseconds> work_with_it_ns = add_up_excess_work(path);
-  path.waiting_before_ns.assign(1, 0);
-  path.transfers_before_ns.assign(1, 0);
+  path.waiting_before_ns.assign(arrivals + 1, 0);
+  path.transfers_before_ns.assign(arrivals + 1, 0);
+  path.own_excess_ns.resize(arrivals);
   Nanoseconds at_latest_blocking_ns = 0;
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    PathArrival& arrival = path.arrivals[i];
-    path.waiting_before_ns.push_back(path.waiting_before_ns.back() +
-                                     (arrival.blocking && !arrival.beside_compute ? arrival.excess_wait_ns : 0));
+  for (std::size_t i = 0; i < arrivals; ++i) {
+    const PathArrival& arrival = path.arrivals[i];
+    path.waiting_before_ns[i + 1] =
+        path.waiting_before_ns[i] + (arrival.blocking && !arrival.beside_compute ? arrival.excess_wait_ns : 0);
+    path.transfers_before_ns[i + 1] = path.transfers_before_ns[i] + path.excess_transfers_ns[i];
     const Nanoseconds slow_transfers_ns =
-        path.transfers_before_ns.back() -
+        path.transfers_before_ns[i] -
         path.transfers_before_ns[static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1)];
-    path.transfers_before_ns.push_back(path.transfers_before_ns.back() + arrival.excess_transfer_ns);
-    arrival.own_excess_ns = work_with_it_ns[i] - at_latest_blocking_ns + slow_transfers_ns;
-    if (arrival.matched && arrival.blocking && arrival.outcome.tied) at_latest_blocking_ns = work_with_it_ns[i];
+    path.own_excess_ns[i] = work_with_it_ns[i] - at_latest_blocking_ns + slow_transfers_ns;
+    if (arrival.matched && arrival.blocking && path.outcomes[i].tied) at_latest_blocking_ns = work_with_it_ns[i];
   }
 }
 
@@ -386,47 +391,6 @@ std::map<std::uint64_t, std::int32_t> commonest_occurrences(const Path& path) {
   return commonest;
 }
 
-bool at_one_place(const WorkSample& a, const WorkSample& b) {
-  return a.role == b.role && a.step == b.step && a.symbol == b.symbol && a.place == b.place;
-}
-
-/// Reorders. 0 where none is known.
-Nanoseconds median_of_known(std::span<Nanoseconds> times) {
-  const auto unknown = std::partition(times.begin(), times.end(), [](Nanoseconds time) { return time != no_time; });
-  return unknown == times.begin() ? 0 : lower_median(std::span(times.begin(), unknown));
-}
-
-/// Numbers of the samples' places, equal where peers meet; in the order in which places come first. Ranks of one role
-/// go through the same places in the same order, so where the last one went from the same place is tried first.
-std::vector<std::uint32_t> number_places(std::span<const WorkSample> samples) {
-  const auto hash = [&](std::size_t sample) {
-    const WorkSample& s = samples[sample];
-    return mix(mix(mix(s.role, s.symbol), static_cast<std::uint64_t>(s.place)), static_cast<std::uint64_t>(s.step));
-  };
-  const auto equal = [&](std::size_t a, std::size_t b) { return at_one_place(samples[a], samples[b]); };
-  std::unordered_map<std::size_t, std::uint32_t, decltype(hash), decltype(equal)> known(0, hash, equal);
-  std::vector<std::size_t> sample_at;     // the first one of each place
-  std::vector<std::uint32_t> went_on_to;  // from each place
-  std::vector<std::uint32_t> numbers(samples.size());
-  std::uint32_t before = 0;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    std::uint32_t& next = numbers[i];
-    if (i > 0 && at_one_place(samples[sample_at[went_on_to[before]]], samples[i])) {
-      next = went_on_to[before];
-    } else {
-      const auto [entry, is_new] = known.try_emplace(i, static_cast<std::uint32_t>(sample_at.size()));
-      next = entry->second;
-      if (is_new) {
-        sample_at.push_back(i);
-        went_on_to.push_back(0);
-      }
-    }
-    went_on_to[before] = next;
-    before = next;
-  }
-  return numbers;
-}
-
 }  // namespace
 
 std::uint64_t digest_of_partners(std::uint64_t others, std::int32_t trace_rank) {
@@ -479,6 +443,8 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
     path.arrivals.push_back(here);
     kinds.push_back(sizes_known ? here.symbol : static_cast<std::uint64_t>(arrival.operation));
   }
+  path.outcomes.resize(arrivals.size());
+  path.excess_transfers_ns.resize(arrivals.size(), 0);
   find_whole_steps(path, steps.start_ns.size());
   number_occurrences(path);
   count_in_steps(kinds, path);
@@ -488,7 +454,7 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
 void take_outcome(Path& path, const Outcome& outcome) {
   PathArrival& arrival = path.arrivals[static_cast<std::size_t>(outcome.index)];
   arrival.matched = true;
-  arrival.outcome = outcome;
+  path.outcomes[static_cast<std::size_t>(outcome.index)] = outcome;
   arrival.blocking = outcome.blocking;
 }
 
@@ -515,52 +481,22 @@ std::optional<WorkSample> work_sample(const Path& path, std::size_t i) {
                     arrival.step,
                     path.trace_rank,
                     static_cast<std::int32_t>(i),
-                    arrival.outcome.slow_link ? 1U : 0U,
+                    path.outcomes[i].slow_link ? 1U : 0U,
                     arrival.work_ns,
                     surplus_work(arrival),
-                    arrival.matched ? wait_without_surplus(arrival) : no_time,
-                    blocking_transfer(arrival)};
+                    wait_without_surplus(path, i),
+                    blocking_transfer(path, i)};
   if (arrival.step < 0) {
-    sample.symbol = mix(2, static_cast<std::uint64_t>(arrival.outcome.communicator));
-    sample.place = arrival.outcome.sequence;
+    sample.symbol = mix(2, static_cast<std::uint64_t>(path.outcomes[i].communicator));
+    sample.place = path.outcomes[i].sequence;
   } else {
     sample.symbol = mix(arrival.symbol, static_cast<std::uint64_t>(arrival.occurrences));
   }
   return sample;
 }
 
-std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
-  const std::vector<std::uint32_t> place = number_places(samples);
-  const std::size_t places = place.empty() ? 0 : std::size_t{*std::max_element(place.begin(), place.end())} + 1;
-  std::vector<std::size_t> first(places + 2, 0);  // of each place's samples; shifted by one until they are filled in
-  for (const std::uint32_t p : place) ++first[p + 2];
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  // Nobody asks for transfers where no link is slow.
-  const bool slow = std::any_of(samples.begin(), samples.end(), [](const WorkSample& s) { return s.slow_link != 0; });
-  std::vector<Nanoseconds> work(samples.size()), wait(samples.size()), transfer(slow ? samples.size() : 0);
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const std::size_t at = first[place[i] + 1]++;
-    work[at] = samples[i].work_ns - samples[i].surplus_ns;
-    wait[at] = samples[i].wait_ns;
-    if (slow) transfer[at] = samples[i].transfer_ns;
-  }
-  std::vector<UsualWork> of_place(places);
-  for (std::size_t p = 0; p < places; ++p) {
-    const std::size_t count = first[p + 1] - first[p];
-    if (count < 2) continue;
-    of_place[p].work_ns = lower_median(std::span(work).subspan(first[p], count));
-    of_place[p].wait_ns = median_of_known(std::span(wait).subspan(first[p], count));
-    of_place[p].transfer_ns = slow ? lower_median(std::span(transfer).subspan(first[p], count)) : 0;
-  }
-  std::vector<UsualWork> usual(samples.size());
-  for (std::size_t i = 0; i < samples.size(); ++i)
-    usual[i] = {samples[i].trace_rank, samples[i].index, of_place[place[i]].work_ns, of_place[place[i]].wait_ns,
-                of_place[place[i]].transfer_ns};
-  return usual;
-}
-
 void take_usual(Path& path, const UsualWork& usual) {
-  if (usual.work_ns != no_time) set_excess_over(path.arrivals[static_cast<std::size_t>(usual.index)], usual);
+  if (usual.work_ns != no_time) set_excess_over(path, static_cast<std::size_t>(usual.index), usual);
 }
 
 void finish_excess(Path& path) {
@@ -583,17 +519,18 @@ void finish_excess(Path& path) {
     transfer.clear();
     for (const std::size_t i : indices) {
       work.push_back(path.arrivals[i].work_ns - surplus_work(path.arrivals[i]));
-      wait.push_back(path.arrivals[i].matched ? wait_without_surplus(path.arrivals[i]) : no_time);
-      transfer.push_back(blocking_transfer(path.arrivals[i]));
+      if (path.arrivals[i].matched) wait.push_back(wait_without_surplus(path, i));
+      transfer.push_back(blocking_transfer(path, i));
     }
-    const UsualWork own{path.trace_rank, -1, lower_median(work), median_of_known(wait), lower_median(transfer)};
-    for (const std::size_t i : indices) set_excess_over(path.arrivals[i], own);
+    const UsualWork own{path.trace_rank, -1, lower_median(work), wait.empty() ? 0 : lower_median(wait),
+                        lower_median(transfer)};
+    for (const std::size_t i : indices) set_excess_over(path, i, own);
   }
   add_up_excess(path);
 }
 
 Nanoseconds excess_at(const Path& path, std::size_t arrival) {
-  return path.work_before_ns[arrival + 1] - path.work_before_ns[arrival] + path.arrivals[arrival].excess_transfer_ns;
+  return path.work_before_ns[arrival + 1] - path.work_before_ns[arrival] + path.excess_transfers_ns[arrival];
 }
 
 }  // namespace nsys_explain::analysis

@@ -16,7 +16,6 @@ namespace nsys_explain::pipeline {
 namespace {
 
 using analysis::Outcome;
-using analysis::PathArrival;
 
 /// An arrival of which the owner of its instance asks how its rank got there. Trivially copyable.
 struct ArrivalPlace {
@@ -205,8 +204,8 @@ void answer(const JobRanks& job, const Homes& homes, const exchange::Gathered<Ar
   for (std::size_t owner = 0; owner < answers.size(); ++owner) {
     for (const ArrivalPlace& place : asked.of(static_cast<int>(owner))) {
       const analysis::Path& path = homes.of_index[job.index_of(place.trace_rank)]->path;
-      const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(place.index)];
-      answers[owner].push_back(arrival.compared ? arrival.own_excess_ns : no_time);
+      const auto index = static_cast<std::size_t>(place.index);
+      answers[owner].push_back(path.arrivals[index].compared ? path.own_excess_ns[index] : no_time);
     }
   }
 }

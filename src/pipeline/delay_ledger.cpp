@@ -286,7 +286,7 @@ SettledDelays add_up(const exchange::Communicator& communicator, const JobRanks&
       const std::size_t entry = r * ledger.delays.bins + ledger.bin_of(*rank, arrival);
       ledger.delays.cost_ns[entry] += cost[i];
       ledger.delays.excess_work_ns[entry] += analysis::excess_at(rank->path, i);
-      ledger.delays.slow_transfer_ns[r] += arrival.excess_transfer_ns;
+      ledger.delays.slow_transfer_ns[r] += rank->path.excess_transfers_ns[i];
     }
     ledger.delays.role[r] = rank->path.role;
   }

@@ -53,9 +53,10 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
       StepRow& row = row_of(arrival.step);
       if (arrival.compared) {
         ++row.compared;
-        row.own_lateness_ns += std::clamp<Nanoseconds>(arrival.own_excess_ns, 0, arrival.outcome.lateness_ns);
+        row.own_lateness_ns +=
+            std::clamp<Nanoseconds>(rank.path.own_excess_ns[i], 0, rank.path.outcomes[i].lateness_ns);
       }
-      row.wait_ns += arrival.outcome.wait_ns;
+      row.wait_ns += rank.path.outcomes[i].wait_ns;
       row.delay_cost_ns += cost[i];
       row.excess_ns += analysis::excess_at(rank.path, i);
     }

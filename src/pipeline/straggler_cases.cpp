@@ -190,9 +190,9 @@ void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const
   const Nanoseconds first_ns = was_last ? straggler.first_ns : job_time(rank.path.arrivals.front());
   const Nanoseconds last_ns = was_last ? straggler.last_ns : job_time(rank.path.arrivals.back());
   const analysis::Outcome* next = nullptr;  // of the latest matched arrival that was passed, from the end on
-  for (auto found = rank.path.arrivals.rbegin(); found != rank.path.arrivals.rend(); ++found) {
-    const analysis::PathArrival& arrival = *found;
-    if (arrival.matched) next = &arrival.outcome;
+  for (std::size_t i = rank.path.arrivals.size(); i-- > 0;) {
+    const analysis::PathArrival& arrival = rank.path.arrivals[i];
+    if (arrival.matched) next = &rank.path.outcomes[i];
     if (!arrival.compared || next == nullptr || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
     proposal.instance = first_instance[static_cast<std::size_t>(next->communicator)] + next->sequence;
     proposal.last_enter_ns = job_time(arrival);

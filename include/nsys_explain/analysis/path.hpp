@@ -44,7 +44,8 @@ struct PathCommunicator {
   std::vector<std::int32_t> trace_ranks;  ///< those captured, ascending
 };
 
-/// One arrival on the way. Times are those of the trace's own clock.
+/// One arrival on the way. Times are those of the trace's own clock. No larger than the Arrival that it is made of, so
+/// that the next path lies where the arrivals of the one before did: memory that nobody has used is dear.
 struct PathArrival {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
@@ -56,29 +57,26 @@ struct PathArrival {
   /// those after it lie elsewhere than they seem.
   std::int32_t occurrences = 0;
   std::int32_t synchronised = -1;  ///< index of the latest arrival before it that tied this rank to the other members
-  bool blocking = true;
+  bool blocking : 1 = true;
   /// Of this rank, whatever most members did: where they wait for it, having nothing else to do, it may still compute,
   /// and its lateness goes on.
-  bool beside_compute = false;
-  bool matched = false;
-  bool since_step = false;   ///< its work counts from the start of the first step: nothing ended before it
-  bool compared = false;     ///< there are peers, or other steps, to compare its work with
-  bool same_moment = false;  ///< as the one that was ready before it: one work led to both
-  bool whole_step = false;   ///< its step was captured from start to end
-  Outcome outcome;           ///< if matched
+  bool beside_compute : 1 = false;
+  bool matched : 1 = false;
+  bool since_step : 1 = false;   ///< its work counts from the start of the first step: nothing ended before it
+  bool compared : 1 = false;     ///< there are peers, or other steps, to compare its work with
+  bool same_moment : 1 = false;  ///< as the one that was ready before it: one work led to both
+  bool whole_step : 1 = false;   ///< its step was captured from start to end
   /// From the latest blocking exit, or the enter before this moment if later, to this enter, with the compute that went
   /// on beside the former; one that had queued is taken to enter when it was ready. no_time: not known.
   Nanoseconds work_ns = no_time;
   /// Of its work, known without peers to be too much: kernels that take longer than on other GPUs, or are more than a
   /// pipeline stage's part of the layers; an idle GPU whose host is late more often than those of other ranks.
   Nanoseconds surplus_ns = 0;
-  Nanoseconds excess_work_ns = 0;      ///< beyond what is usual for peers; may be negative; 0 where there are none
-  Nanoseconds excess_wait_ns = 0;      ///< likewise, of what compute waited
-  Nanoseconds excess_transfer_ns = 0;  ///< likewise, of a transfer over a slow link that compute waited for; else 0
-  /// Excess work since the latest blocking collective that tied its members, and excess transfers since the rank was
-  /// tied to the others of this one.
-  Nanoseconds own_excess_ns = 0;
+  Nanoseconds excess_work_ns = 0;  ///< beyond what is usual for peers; may be negative; 0 where there are none
+  Nanoseconds excess_wait_ns = 0;  ///< likewise, of what compute waited
 };
+
+static_assert(sizeof(PathArrival) <= sizeof(Arrival));
 
 struct Path {
   std::int32_t trace_rank = -1;
@@ -87,7 +85,13 @@ struct Path {
   Nanoseconds first_step_ns = no_time;  ///< start of the first step, if its own: work can be measured from there
   std::vector<PathCommunicator> communicators;   ///< by key
   std::vector<PathArrival> arrivals;             ///< by Arrival::index
+  std::vector<Outcome> outcomes;                 ///< parallel to arrivals: of those that are matched
   std::vector<std::uint32_t> by_readiness;       ///< indices of arrivals: one that queued was ready before its enter
+  std::vector<Nanoseconds> excess_transfers_ns;  ///< by arrival: beyond what is usual for peers, of a transfer over a
+                                                 ///< slow link that compute waited for; else 0
+  /// By arrival: excess work since the latest blocking collective that tied its members, and excess transfers since the
+  /// rank was tied to the others of this one.
+  std::vector<Nanoseconds> own_excess_ns;
   std::vector<Nanoseconds> work_before_ns;       ///< excess work before each was ready, of its moment; one entry more
   std::vector<Nanoseconds> waiting_before_ns;    ///< excess waiting of those that were blocking
   std::vector<Nanoseconds> transfers_before_ns;  ///< excess transfers, likewise

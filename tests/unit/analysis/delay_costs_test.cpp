@@ -81,18 +81,21 @@ struct Job {
       arrival.matched = true;
       arrival.excess_work_ns = work.second;
       arrival.excess_wait_ns = latest - now[r];  // nobody's peers wait
-      arrival.outcome.wait_ns = latest - now[r];
-      arrival.outcome.judged = now[r] < latest;
+      Outcome outcome;
+      outcome.wait_ns = latest - now[r];
+      outcome.judged = now[r] < latest;
       if (now[r] < latest)
         opening.push_back({static_cast<std::int32_t>(last), last_index, latest - now[r], latest - now[r],
                            static_cast<std::int32_t>(r)});
-      arrival.outcome.last_trace_rank = static_cast<std::int32_t>(last);
-      arrival.outcome.last_index = last_index;
+      outcome.last_trace_rank = static_cast<std::int32_t>(last);
+      outcome.last_index = last_index;
       wait_ns += latest - now[r];
       wait_of_rank[r] += latest - now[r];
       for (std::size_t i = 0; i < paths[r].arrivals.size(); ++i)
         if (paths[r].arrivals[i].communicator == communicator) arrival.synchronised = static_cast<std::int32_t>(i);
       paths[r].arrivals.push_back(arrival);
+      paths[r].outcomes.push_back(outcome);
+      paths[r].excess_transfers_ns.push_back(0);
     }
     for (const auto& [r, work] : members) now[r] = latest;
   }
@@ -110,10 +113,11 @@ struct Job {
       path.work_before_ns.assign(1, 0);
       path.waiting_before_ns.assign(1, 0);
       path.transfers_before_ns.assign(1, 0);
-      for (const PathArrival& arrival : path.arrivals) {
+      for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+        const PathArrival& arrival = path.arrivals[i];
         path.work_before_ns.push_back(path.work_before_ns.back() + arrival.excess_work_ns);
         path.waiting_before_ns.push_back(path.waiting_before_ns.back() + arrival.excess_wait_ns);
-        path.transfers_before_ns.push_back(path.transfers_before_ns.back() + arrival.excess_transfer_ns);
+        path.transfers_before_ns.push_back(path.transfers_before_ns.back() + path.excess_transfers_ns[i]);
       }
     }
     for (const Claim& claim : opening) open[{claim.trace_rank, claim.index}].push_back(claim);
@@ -208,7 +212,7 @@ TEST(DelayCosts, SlowTransfersAreADelayOfTheirOwn) {
   // Ranks 0 and 1 meet over a slow link, 40 longer than others take; then rank 0 meets rank 2, which waits for it.
   Job job(3);
   job.meet(1, {{0, {100, 0}}, {1, {100, 0}}});
-  job.paths[0].arrivals[0].excess_transfer_ns = 40;
+  job.paths[0].excess_transfers_ns[0] = 40;
   job.now[0] += 40;
   job.meet(2, {{0, {50, 0}}, {2, {150, 0}}});
   const auto costs = job.settle_all();

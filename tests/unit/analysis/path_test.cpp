@@ -219,7 +219,7 @@ TEST(Path, PeersThatWaitedElsewhereDoNotMakeARankLate) {
   // This rank went on computing during the first exchange (2 ms, then 3 ms of work); its peers had to wait in it.
   const Path path = with_usual(path_of({arrival_ms(0, 1, 1), arrival_ms(3, 4, 2, false), arrival_ms(6, 7, 1)}),
                                {no_time, 2'000'000, 3'000'000});
-  EXPECT_EQ(path.arrivals[2].own_excess_ns, 0);
+  EXPECT_EQ(path.own_excess_ns[2], 0);
   EXPECT_EQ(path.work_before_ns.back(), 0);
 }
 
@@ -279,9 +279,9 @@ TEST(Path, IsNotTiedToOthersByWhatTheyLeftBeforeItCame) {
     }
     measure(path, no_profiles(path));
     path = with_usual(path, {no_time, 2'000'000, 2'000'000});
-    EXPECT_EQ(path.arrivals[1].own_excess_ns, 6'000'000);
+    EXPECT_EQ(path.own_excess_ns[1], 6'000'000);
     EXPECT_EQ(path.arrivals[2].synchronised, left_behind ? 0 : 1);
-    EXPECT_EQ(path.arrivals[2].own_excess_ns, left_behind ? 6'000'000 : 0);
+    EXPECT_EQ(path.own_excess_ns[2], left_behind ? 6'000'000 : 0);
   }
 }
 
@@ -488,17 +488,17 @@ TEST(Excess, OfTransfersCountsOnSlowLinksOnlyUntilTheRankMeetsTheOthersAgain) {
   std::vector<Arrival> arrivals{arrival_ms(0, 1, 1), arrival_ms(3, 7, 2), arrival_ms(9, 14, 2), arrival_ms(16, 17, 1),
                                 arrival_ms(19, 23, 2)};
   Path path = path_of(arrivals);
-  for (const std::size_t i : {1, 2, 4}) path.arrivals[i].outcome.slow_link = true;
+  for (const std::size_t i : {1, 2, 4}) path.outcomes[i].slow_link = true;
   const Nanoseconds ms = 1'000'000;
   std::vector<UsualWork> usual;
   for (std::int32_t i = 0; i < 5; ++i) usual.push_back({3, i, i == 0 ? no_time : 2 * ms, 0, ms / 2});
   set_excess(path, usual);
-  EXPECT_EQ(path.arrivals[1].excess_transfer_ns, 3'500'000);
-  EXPECT_EQ(path.arrivals[3].excess_transfer_ns, 0) << "its link is not known to be slow: ends differ by chance";
+  EXPECT_EQ(path.excess_transfers_ns[1], 3'500'000);
+  EXPECT_EQ(path.excess_transfers_ns[3], 0) << "its link is not known to be slow: ends differ by chance";
   EXPECT_EQ(path.transfers_before_ns, (std::vector<Nanoseconds>{0, 0, 3'500'000, 8'000'000, 8'000'000, 11'500'000}));
-  EXPECT_EQ(path.arrivals[2].own_excess_ns, 0) << "who shares the slow transfer does not wait for it again";
-  EXPECT_EQ(path.arrivals[3].own_excess_ns, 8'000'000);
-  EXPECT_EQ(path.arrivals[4].own_excess_ns, 0);
+  EXPECT_EQ(path.own_excess_ns[2], 0) << "who shares the slow transfer does not wait for it again";
+  EXPECT_EQ(path.own_excess_ns[3], 8'000'000);
+  EXPECT_EQ(path.own_excess_ns[4], 0);
 }
 
 TEST(Blocking, ComputeThatGoesOnDoesNotWait) {
