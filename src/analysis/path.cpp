@@ -451,11 +451,11 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
   return path;
 }
 
-void take_outcome(Path& path, const Outcome& outcome) {
-  PathArrival& arrival = path.arrivals[static_cast<std::size_t>(outcome.index)];
-  arrival.matched = true;
-  path.outcomes[static_cast<std::size_t>(outcome.index)] = outcome;
-  arrival.blocking = outcome.blocking;
+void take_outcome(Path& path, const RoutedOutcome& routed) {
+  const auto i = static_cast<std::size_t>(routed.index);
+  path.arrivals[i].matched = true;
+  path.arrivals[i].blocking = routed.blocking != 0;
+  path.outcomes[i] = routed.outcome;
 }
 
 void measure(Path& path, std::span<const WorkProfile> profiles) {

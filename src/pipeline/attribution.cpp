@@ -15,7 +15,7 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-using analysis::Outcome;
+using analysis::RoutedOutcome;
 
 /// An arrival of which the owner of its instance asks how its rank got there. Trivially copyable.
 struct ArrivalPlace {
@@ -43,9 +43,11 @@ void for_each_arrival(MatchedBlock& block, const Piece& piece, const Visit& visi
 }
 
 /// What all members of an instance are told.
-Outcome common_outcome(const MatchedBlock& block, const Instance& instance, std::span<const InstanceArrival> members,
-                       std::size_t captured_members, std::span<const std::uint64_t> slow_groups) {
-  Outcome outcome;
+RoutedOutcome common_outcome(const MatchedBlock& block, const Instance& instance,
+                             std::span<const InstanceArrival> members, std::size_t captured_members,
+                             std::span<const std::uint64_t> slow_groups) {
+  RoutedOutcome common;
+  analysis::Outcome& outcome = common.outcome;
   outcome.sequence = instance.sequence;
   outcome.last_trace_rank = instance.last_trace_rank;
   outcome.communicator = block.communicator;
@@ -56,22 +58,22 @@ Outcome common_outcome(const MatchedBlock& block, const Instance& instance, std:
     outcome.partners = analysis::digest_of_partners(outcome.partners, member.trace_rank);
     blocking += member.blocking ? 1 : 0;
   }
-  outcome.blocking = 2 * blocking > members.size();
+  common.blocking = 2 * blocking > members.size() ? 1 : 0;
   outcome.tied = !analysis::has_lateness(instance) ||
                  std::all_of(members.begin(), members.end(), [&](const InstanceArrival& member) {
                    return analysis::stayed_for_last(instance, member);
                  });
   outcome.slow_link = std::binary_search(slow_groups.begin(), slow_groups.end(), outcome.partners);
-  return outcome;
+  return common;
 }
 
-Outcome outcome_of(Outcome outcome, const Instance& instance, const InstanceArrival& member) {
-  outcome.wait_ns = member.wait_ns;
-  outcome.lateness_ns = analysis::has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
-  outcome.trace_rank = member.trace_rank;
-  outcome.index = member.index;
-  outcome.judged = analysis::waited_for_last(instance, member);
-  return outcome;
+RoutedOutcome outcome_of(RoutedOutcome common, const Instance& instance, const InstanceArrival& member) {
+  common.trace_rank = member.trace_rank;
+  common.index = member.index;
+  common.outcome.wait_ns = member.wait_ns;
+  common.outcome.lateness_ns = analysis::has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
+  common.outcome.judged = analysis::waited_for_last(instance, member);
+  return common;
 }
 
 /// Outcome::partners of the slow groups, ascending.
@@ -85,8 +87,8 @@ std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
 
 /// What a tool rank tells the homes of the arrivals of these instances, into what is to be sent.
 void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::uint64_t> slow_groups,
-                std::span<const Piece> pieces, CrossRank& cross, Outgoing<Outcome>& outgoing) {
-  std::vector<Outcome> common;
+                std::span<const Piece> pieces, CrossRank& cross, Outgoing<RoutedOutcome>& outgoing) {
+  std::vector<RoutedOutcome> common;
   for (const Piece& piece : pieces) {
     MatchedBlock& block = cross.blocks[piece.block];
     const auto captured = cross.communicators[static_cast<std::size_t>(block.communicator)].trace_ranks.size();
@@ -106,15 +108,15 @@ void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::ui
 void send_outcomes(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
                    const LinkAnalysis& links, const OwnedRounds& rounds, CrossRank& cross) {
   const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
-  auto outgoing = nothing_for<Outcome>(communicator);
-  exchange::Gathered<Outcome> received;
+  auto outgoing = nothing_for<RoutedOutcome>(communicator);
+  exchange::Gathered<RoutedOutcome> received;
   const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds));
   for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
     empty(outgoing);
     tell_homes(job, homes, slow_groups, pieces_of(rounds, round), cross, outgoing);
     communicator.all_to_all(outgoing, received);
-    for (const Outcome& outcome : received.values)
-      analysis::take_outcome(homes.of_index[job.index_of(outcome.trace_rank)]->path, outcome);
+    for (const RoutedOutcome& routed : received.values)
+      analysis::take_outcome(homes.of_index[job.index_of(routed.trace_rank)]->path, routed);
   }
   for (LocalRank* const rank : homes.local) analysis::measure(rank->path, rank->profiles);
 }

@@ -16,22 +16,28 @@
 /// trace is involved on each side, so no error of the clocks enters.
 namespace nsys_explain::analysis {
 
-/// What the members of an instance together know about one of them. Trivially copyable.
+/// What the members of an instance together know about one of them.
 struct Outcome {
   Nanoseconds wait_ns = 0;
   Nanoseconds lateness_ns = 0;  ///< own enter - earliest enter; 0 where nothing may be claimed
   std::int64_t sequence = 0;    ///< of the instance within its communicator
   std::uint64_t partners = 0;   ///< digest of the instance's members: they differ among sends and receives
-  std::int32_t trace_rank = -1;
-  std::int32_t index = -1;  ///< Arrival::index of this member
   std::int32_t last_trace_rank = -1;
   std::int32_t last_index = -1;  ///< Arrival::index of the last arriver
   std::int32_t communicator = -1;
-  bool blocking = true;    ///< for most members
   bool judged = false;     ///< the wait is longer than the uncertainty of the clocks can make it
   bool complete = false;   ///< all captured members of the communicator took part
   bool tied = true;        ///< everybody was still there when the last one entered: nobody left it behind
   bool slow_link = false;  ///< transfers among these members are slower than those of equal groups (slow_links.hpp)
+};
+
+/// An outcome on its way to the path of the member. Trivially copyable.
+struct RoutedOutcome {
+  Outcome outcome;
+  std::int32_t trace_rank = -1;
+  std::int32_t index = -1;    ///< Arrival::index of this member
+  std::int32_t blocking = 1;  ///< 1: for most members
+  std::int32_t reserved = 0;  ///< no padding bytes travel uninitialised
 };
 
 /// Outcome::partners with one member more, in the order of trace ranks; of none: 0.
@@ -107,7 +113,7 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
 std::uint64_t names_of_kernels(const RankEvents& events);
 
 /// Takes over what an instance tells of one arrival. Outcomes may come in any order and need not be complete.
-void take_outcome(Path& path, const Outcome& outcome);
+void take_outcome(Path& path, const RoutedOutcome& routed);
 
 /// Once all outcomes are known: measures the work between arrivals and finds the role. `profiles` are those of the
 /// arrivals, by index.

@@ -51,12 +51,12 @@ Path path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std:
              std::uint64_t kernel_names = 0) {
   Path path = make_path(arrivals, communicators(size_of_two), steps, kernel_names);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    Outcome outcome;
-    outcome.index = static_cast<std::int32_t>(i);
-    outcome.blocking = arrivals[i].blocking;
-    outcome.complete = true;
-    outcome.partners = arrivals[i].communicator;
-    take_outcome(path, outcome);
+    RoutedOutcome routed;
+    routed.index = static_cast<std::int32_t>(i);
+    routed.blocking = arrivals[i].blocking ? 1 : 0;
+    routed.outcome.complete = true;
+    routed.outcome.partners = arrivals[i].communicator;
+    take_outcome(path, routed);
   }
   measure(path, no_profiles(path));
   return path;
@@ -101,11 +101,11 @@ Path path_of_told(const std::vector<Told>& told) {
   }
   Path path = make_path(arrivals, communicators(), {}, 0);
   for (std::size_t i = 0; i < told.size(); ++i) {
-    Outcome outcome;
-    outcome.index = static_cast<std::int32_t>(i);
-    outcome.blocking = told[i].others_waited;
-    outcome.complete = true;
-    take_outcome(path, outcome);
+    RoutedOutcome routed;
+    routed.index = static_cast<std::int32_t>(i);
+    routed.blocking = told[i].others_waited ? 1 : 0;
+    routed.outcome.complete = true;
+    take_outcome(path, routed);
   }
   measure(path, profiles);
   return path;
@@ -238,10 +238,10 @@ TEST(Path, IsNotTiedToOthersByWhatItsOwnComputeRanBeside) {
   Path path = make_path(std::vector<Arrival>{arrival(0, 10, 1), arrival(20, 30, 1, false), arrival(40, 50, 1)},
                         communicators(), {}, 0);
   for (std::int32_t i = 0; i < 3; ++i) {
-    Outcome outcome;
-    outcome.index = i;
-    outcome.complete = outcome.blocking = true;
-    take_outcome(path, outcome);
+    RoutedOutcome routed;
+    routed.index = i;
+    routed.outcome.complete = true;
+    take_outcome(path, routed);
   }
   measure(path, no_profiles(path));
   EXPECT_EQ(path.arrivals[2].synchronised, 0);
@@ -271,11 +271,11 @@ TEST(Path, IsNotTiedToOthersByWhatTheyLeftBeforeItCame) {
                         communicators(), {}, 0);
   for (const bool left_behind : {false, true}) {
     for (std::int32_t i = 0; i < 3; ++i) {
-      Outcome outcome;
-      outcome.index = i;
-      outcome.complete = true;
-      outcome.tied = !(left_behind && i == 1);
-      take_outcome(path, outcome);
+      RoutedOutcome routed;
+      routed.index = i;
+      routed.outcome.complete = true;
+      routed.outcome.tied = !(left_behind && i == 1);
+      take_outcome(path, routed);
     }
     measure(path, no_profiles(path));
     path = with_usual(path, {no_time, 2'000'000, 2'000'000});
@@ -347,11 +347,11 @@ TEST(Excess, WorkIsNotLostBetweenArrivalsThatAreNotMatched) {
     for (Arrival& one : arrivals) one.trace_rank = rank;
     Path path = make_path(arrivals, communicators(), {StepSource::nvtx, {0}, 20'000'000}, 0);
     for (const std::int32_t i : {0, 1, 3}) {
-      Outcome outcome;
-      outcome.index = i;
-      outcome.blocking = arrivals[static_cast<std::size_t>(i)].blocking;
-      outcome.complete = true;
-      take_outcome(path, outcome);
+      RoutedOutcome routed;
+      routed.index = i;
+      routed.blocking = arrivals[static_cast<std::size_t>(i)].blocking ? 1 : 0;
+      routed.outcome.complete = true;
+      take_outcome(path, routed);
     }
     measure(path, no_profiles(path));
     return path;
