@@ -23,7 +23,7 @@ constexpr std::int64_t bytes_in_files = 26;          ///< what lies there then, 
 constexpr std::int64_t bytes_beside = 5;             ///< for each event, of what a further thread analyses beside
 constexpr int most_beside = 3;                       ///< analyses that take much, beside the one that takes most
 constexpr std::int64_t other_bytes = 64;             ///< of a row that is not packed, with its analyses
-constexpr std::int64_t bytes_per_arrival = 570;      ///< beyond those that reading leaves
+constexpr std::int64_t bytes_per_arrival = 450;      ///< beyond those that reading leaves
 
 std::string temporary_directory() {
   std::error_code failure;
