@@ -144,7 +144,7 @@ void RoughClocks::tie_sessions(std::span<const SessionTie> ties) {
 
 /// By communicators that calls name.
 bool RoughClocks::contradicts(std::int32_t session, std::int32_t reference, double offset_ns) const {
-  const std::vector<std::uint64_t> shared = shared_communicators(session, reference);
+  const std::vector<std::uint64_t> shared = shared_parties(session, reference);
   const MemberSequence member = pooled(session, shared), other = pooled(reference, shared);
   if (member.symbols.empty() || other.symbols.empty()) return false;
   const ClockMap map({{centre_ns_, offset_ns, 0}});

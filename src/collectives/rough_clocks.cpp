@@ -7,6 +7,7 @@
 
 #include "exit_agreement.hpp"
 #include "forest.hpp"
+#include "hash_mix.hpp"
 #include "lane_pairs.hpp"
 #include "nsys_explain/collectives/inference.hpp"
 #include "nsys_explain/collectives/matching.hpp"
@@ -141,10 +142,19 @@ std::optional<LaneRelation> relate_places(std::span<const LanePair> pairs, Nanos
   return measure_relation(merge_sequences(members), merge_sequences(references), map, centre_ns);
 }
 
+/// See SampledOperation::parties.
+std::uint64_t parties_of(const Arrival& arrival, const OwnNumbers& own_numbers) {
+  if (!is_pair_exchange(arrival) || arrival.peer_or_root < 0) return arrival.communicator;
+  const auto own = own_numbers.find(arrival.communicator);
+  if (own == own_numbers.end()) return arrival.communicator;
+  const auto [lower, upper] = std::minmax(own->second, arrival.peer_or_root);
+  return mix(mix(arrival.communicator, static_cast<std::uint64_t>(lower)), static_cast<std::uint64_t>(upper));
+}
+
 }  // namespace
 
-std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, std::int32_t session,
-                                           Nanoseconds centre_ns, std::size_t per_lane) {
+std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, const OwnNumbers& own_numbers,
+                                           std::int32_t session, Nanoseconds centre_ns, std::size_t per_lane) {
   std::map<std::uint64_t, std::vector<const Arrival*>> lanes;
   for (const Arrival& arrival : arrivals) {
     lanes[arrival.communicator].push_back(&arrival);
@@ -163,6 +173,7 @@ std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, st
            .trace_rank = arrival.trace_rank,
            .session = session,
            .lane = lane,
+           .parties = parties_of(arrival, own_numbers),
            .index = arrival.index,
            .operation = arrival.operation,
            // The calls of what a graph replays were due when the graph was made.
@@ -238,25 +249,26 @@ std::vector<Comparison> RoughClocks::next_round() {
   return round.empty() ? by_lanes() : round;
 }
 
-/// For each communicator that calls name: the components that take part, and with how many operations.
-RoughClocks::LaneComponents RoughClocks::components_of_communicators() const {
-  LaneComponents components;
+/// For the parties of each communicator that calls name: the components they belong to, and how many operations those
+/// recorded.
+RoughClocks::PartyComponents RoughClocks::components_of_parties() const {
+  PartyComponents components;
   for (const Rank& rank : ranks_) {
     for (const SampledOperation& operation : rank.operations) {
-      if (names_communicator(operation.lane)) ++components[operation.lane][component_of(rank.session)];
+      if (names_communicator(operation.lane)) ++components[operation.parties][component_of(rank.session)];
     }
   }
   return components;
 }
 
-/// The heaviest forest of components that share communicators and were not compared as they are now. Of each
-/// communicator only neighbours are considered, and further ones where those were of no use.
+/// The heaviest forest of components that share operations of named communicators and were not compared as they are
+/// now. Of each communicator only neighbours are considered, and further ones where those were of no use.
 std::vector<Comparison> RoughClocks::by_communicators() {
-  const LaneComponents communicators = components_of_communicators();
+  const PartyComponents parties = components_of_parties();
   std::vector<std::int64_t> sessions(component_.size(), 0);
   for (const std::int32_t component : component_) ++sessions[static_cast<std::size_t>(component)];
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> shared;
-  for (const auto& [key, counts] : communicators) {
+  for (const auto& [key, counts] : parties) {
     const std::vector<std::pair<std::int32_t, std::size_t>> members(counts.begin(), counts.end());
     for (std::size_t stride = 1; stride < members.size(); stride *= 2) {
       for (std::size_t m = 0; m + stride < members.size(); ++m)
@@ -313,13 +325,13 @@ std::optional<SessionRelation> RoughClocks::compare(const Comparison& comparison
   return comparison.by_communicators ? compare_components(comparison) : compare_ranks(comparison);
 }
 
-std::vector<std::uint64_t> RoughClocks::shared_communicators(std::int32_t a, std::int32_t b) const {
+std::vector<std::uint64_t> RoughClocks::shared_parties(std::int32_t a, std::int32_t b) const {
   std::set<std::uint64_t> of_a, of_b;
   for (const Rank& rank : ranks_) {
     const std::int32_t component = component_of(rank.session);
     if (component != a && component != b) continue;
     for (const SampledOperation& operation : rank.operations) {
-      if (names_communicator(operation.lane)) (component == a ? of_a : of_b).insert(operation.lane);
+      if (names_communicator(operation.lane)) (component == a ? of_a : of_b).insert(operation.parties);
     }
   }
   std::vector<std::uint64_t> shared;
@@ -327,19 +339,19 @@ std::vector<std::uint64_t> RoughClocks::shared_communicators(std::int32_t a, std
   return shared;
 }
 
-/// What a component did on these communicators, by exit on its common time. Each operation counts once, however many of
-/// its members are in the component: it ends when the first one leaves.
-MemberSequence RoughClocks::pooled(std::int32_t component, std::span<const std::uint64_t> communicators) const {
+/// What a component did as one of these parties, by exit on its common time. Each operation counts once, however many
+/// of its members are in the component: it ends when the first one leaves.
+MemberSequence RoughClocks::pooled(std::int32_t component, std::span<const std::uint64_t> parties) const {
   std::vector<PooledRecord> records;
   for (const Rank& rank : ranks_) {
     if (component_of(rank.session) != component) continue;
     for (const SampledOperation& operation : rank.operations) {
       if (!may_end_together(operation.operation) ||
-          !std::binary_search(communicators.begin(), communicators.end(), operation.lane)) {
+          !std::binary_search(parties.begin(), parties.end(), operation.parties)) {
         continue;
       }
-      // Equal symbols of different communicators are different operations.
-      const std::uint64_t symbol = operation.symbol ^ (operation.lane * 0x9e3779b97f4a7c15ULL);
+      // Equal symbols of different parties are different operations.
+      const std::uint64_t symbol = operation.symbol ^ (operation.parties * 0x9e3779b97f4a7c15ULL);
       records.push_back({symbol, to_common(rank.session, operation.exit_ns),
                          to_common(rank.session, operation.enter_ns), rank.trace_rank});
     }
@@ -348,7 +360,7 @@ MemberSequence RoughClocks::pooled(std::int32_t component, std::span<const std::
 }
 
 std::optional<SessionRelation> RoughClocks::compare_components(const Comparison& comparison) const {
-  const std::vector<std::uint64_t> shared = shared_communicators(comparison.reference, comparison.member);
+  const std::vector<std::uint64_t> shared = shared_parties(comparison.reference, comparison.member);
   const MemberSequence member = pooled(comparison.member, shared), reference = pooled(comparison.reference, shared);
   const std::optional<LaneRelation> found = relate_lanes(member, reference, Kinship::unknown, centre_ns_);
   if (!found || found->sharp_share < least_sharp_share) return std::nullopt;

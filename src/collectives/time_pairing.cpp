@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 namespace nsys_explain::collectives {
 namespace {
@@ -45,10 +46,11 @@ class ExitSpread {
   std::vector<std::pair<std::uint64_t, Nanoseconds>> of_symbol_;  ///< sorted
 };
 
-/// Two operations that may be one, and what pairing them saves against leaving both alone.
+/// Two operations of one kind that were under way at the same time.
 struct PossiblePair {
   std::size_t i = 0, j = 0;
-  std::int64_t gain = 0;
+  std::int64_t gain = 0;  ///< what pairing them saves against leaving both alone; 0: too little tells that they are one
+  bool ends_together = false;
 };
 
 constexpr std::int64_t gap_cost = 1'000'000;
@@ -80,8 +82,9 @@ class PairFinder {
       while (first < size && reference_.exit_ns[first] < enter_ns_[i] - slack_ns) ++first;
       const std::size_t limit = std::min(size, first + most_per_operation);
       for (std::size_t j = first; j < limit && reference_.enter_ns[j] <= exit_ns_[i] + slack_ns; ++j) {
-        if (may_be_one(reference_.symbols[j], member_.symbols[i]) && is_possible(i, j))
-          pairs.push_back({i, j, gain(i, j)});
+        if (!may_be_one(reference_.symbols[j], member_.symbols[i]) || common_ns(i, j) < -slack_ns) continue;
+        const bool ends_together = exit_distance(i, j) <= spread_.of(member_.symbols[i]);
+        pairs.push_back({i, j, ends_together || is_long_together(i, j) ? gain(i, j) : 0, ends_together});
       }
     }
     return pairs;
@@ -105,14 +108,11 @@ class PairFinder {
     return std::min(exit_ns_[i] - enter_ns_[i], earliest_exit_ns_[j] - reference_.enter_ns[j]);
   }
 
-  bool is_possible(std::size_t i, std::size_t j) const {
-    const Nanoseconds distance_ns = exit_distance(i, j);
-    const Nanoseconds common = common_ns(i, j);
-    if (common < -tolerance_.clock_ns) return false;
-    if (distance_ns <= spread_.of(member_.symbols[i])) return true;
-    // The last to arrive is inside together with all others until the first leaves; who leaves late takes several times
-    // as long as that.
+  /// The last to arrive is inside together with all others until the first leaves; who leaves late takes several times
+  /// as long as that.
+  bool is_long_together(std::size_t i, std::size_t j) const {
     constexpr Nanoseconds times = 4;
+    const Nanoseconds common = common_ns(i, j);
     return common > 0 && times * common >= shorter_ns(i, j);
   }
 
@@ -134,10 +134,9 @@ class PairFinder {
   ExitSpread spread_;
 };
 
-/// The chain of pairs, ascending in i and j, with the greatest gain: edit alignment with only the possible pairs looked
-/// at. O(pairs x log reference) by a binary indexed tree of the best chain that ends at or before each j.
-std::vector<std::ptrdiff_t> best_chain(std::span<const PossiblePair> pairs, std::size_t member_size,
-                                       std::size_t reference_size) {
+/// The chain of pairs, last first, ascending in i and j, with the greatest gain: edit alignment with only the possible
+/// pairs looked at. O(pairs x log reference) by a binary indexed tree of the best chain that ends at or before each j.
+std::vector<std::size_t> best_chain(std::span<const PossiblePair> pairs, std::size_t reference_size) {
   struct Best {
     std::int64_t gain = 0;
     std::ptrdiff_t pair = -1;
@@ -149,6 +148,7 @@ std::vector<std::ptrdiff_t> best_chain(std::span<const PossiblePair> pairs, std:
   for (std::size_t first = 0; first < pairs.size();) {
     std::size_t end = first;
     for (; end < pairs.size() && pairs[end].i == pairs[first].i; ++end) {
+      if (pairs[end].gain == 0) continue;
       Best before;
       for (std::size_t node = pairs[end].j; node > 0; node &= node - 1) {
         if (tree[node].gain > before.gain) before = tree[node];
@@ -158,6 +158,7 @@ std::vector<std::ptrdiff_t> best_chain(std::span<const PossiblePair> pairs, std:
     }
     // Only now, so that no chain uses two pairs of one operation.
     for (std::size_t p = first; p < end; ++p) {
+      if (pairs[p].gain == 0) continue;
       const Best best{chain_gain[p], static_cast<std::ptrdiff_t>(p)};
       if (best.gain > overall.gain) overall = best;
       for (std::size_t node = pairs[p].j + 1; node <= reference_size; node += node & (~node + 1)) {
@@ -166,10 +167,27 @@ std::vector<std::ptrdiff_t> best_chain(std::span<const PossiblePair> pairs, std:
     }
     first = end;
   }
+  std::vector<std::size_t> chain;
+  for (std::ptrdiff_t p = overall.pair; p >= 0; p = previous[static_cast<std::size_t>(p)])
+    chain.push_back(static_cast<std::size_t>(p));
+  return chain;
+}
+
+/// Partners by a chain of pairs. Where two do not end together, and one that is left over was under way beside either,
+/// the record of its counterpart may be lost and that of the other's as well: which two are one cannot be told.
+std::vector<std::ptrdiff_t> sure_partners(std::span<const PossiblePair> pairs, std::span<const std::size_t> chain,
+                                          std::size_t member_size, std::size_t reference_size) {
+  constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> of_member(member_size, none), of_reference(reference_size, none);
+  for (const std::size_t p : chain) of_member[pairs[p].i] = of_reference[pairs[p].j] = p;
+  std::vector<bool> is_doubtful(pairs.size(), false);
+  for (const PossiblePair& rival : pairs) {
+    const std::size_t a = of_member[rival.i], b = of_reference[rival.j];
+    if ((a == none) != (b == none)) is_doubtful[a == none ? b : a] = true;
+  }
   std::vector<std::ptrdiff_t> partner(member_size, -1);
-  for (std::ptrdiff_t p = overall.pair; p >= 0; p = previous[static_cast<std::size_t>(p)]) {
-    const PossiblePair& pair = pairs[static_cast<std::size_t>(p)];
-    partner[pair.i] = static_cast<std::ptrdiff_t>(pair.j);
+  for (const std::size_t p : chain) {
+    if (pairs[p].ends_together || !is_doubtful[p]) partner[pairs[p].i] = static_cast<std::ptrdiff_t>(pairs[p].j);
   }
   return partner;
 }
@@ -180,7 +198,9 @@ std::vector<std::ptrdiff_t> pair_by_time(const MemberSequence& member, const Mem
                                          std::span<const Nanoseconds> earliest_exit_ns, const ClockMap& map,
                                          const PairingTolerance& tolerance) {
   const PairFinder finder(member, reference, earliest_exit_ns, map, tolerance);
-  return best_chain(finder.find(), member.symbols.size(), reference.symbols.size());
+  const std::vector<PossiblePair> pairs = finder.find();
+  return sure_partners(pairs, best_chain(pairs, reference.symbols.size()), member.symbols.size(),
+                       reference.symbols.size());
 }
 
 }  // namespace nsys_explain::collectives

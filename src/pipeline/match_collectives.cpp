@@ -117,7 +117,7 @@ void share_out_lanes(const exchange::Communicator& communicator, const collectiv
       std::vector<Arrival> of_shared;
       std::copy_if(rank.arrivals.begin(), rank.arrivals.end(), std::back_inserter(of_shared),
                    [&](const Arrival& arrival) { return shared.contains(arrival.communicator); });
-      const auto sample = collectives::sample_lanes(of_shared, static_cast<std::int32_t>(rank.session),
+      const auto sample = collectives::sample_lanes(of_shared, {}, static_cast<std::int32_t>(rank.session),
                                                     clocks.centre_ns(), most_operations / shared.size());
       mine.insert(mine.end(), sample.begin(), sample.end());
     }
@@ -129,15 +129,30 @@ void share_out_lanes(const exchange::Communicator& communicator, const collectiv
   }
 }
 
+/// By trace rank.
+using NumbersOfRanks = std::map<std::int32_t, collectives::OwnNumbers>;
+
+NumbersOfRanks numbers_of_ranks(std::span<const PlannedCommunicator> communicators) {
+  NumbersOfRanks numbers;
+  for (const PlannedCommunicator& planned : communicators) {
+    if (!collectives::names_communicator(planned.source_key)) continue;
+    for (std::size_t m = 0; m < planned.trace_ranks.size(); ++m) {
+      if (planned.ranks[m] >= 0) numbers[planned.trace_ranks[m]][planned.source_key] = planned.ranks[m];
+    }
+  }
+  return numbers;
+}
+
 /// Collective: operations of all trace ranks, of each lane at most `per_lane`, those nearest to `centre_ns`.
 std::vector<collectives::SampledOperation> gather_samples(const exchange::Communicator& communicator,
                                                           const std::vector<LocalTrace>& local_traces,
-                                                          Nanoseconds centre_ns, std::size_t per_lane) {
+                                                          NumbersOfRanks& numbers, Nanoseconds centre_ns,
+                                                          std::size_t per_lane) {
   std::vector<collectives::SampledOperation> mine;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      const auto sample =
-          collectives::sample_lanes(rank.arrivals, static_cast<std::int32_t>(rank.session), centre_ns, per_lane);
+      const auto sample = collectives::sample_lanes(rank.arrivals, numbers[rank.trace_rank],
+                                                    static_cast<std::int32_t>(rank.session), centre_ns, per_lane);
       mine.insert(mine.end(), sample.begin(), sample.end());
     }
   }
@@ -147,13 +162,15 @@ std::vector<collectives::SampledOperation> gather_samples(const exchange::Commun
 /// Collective: rough clocks from samples of what all trace ranks communicated; where no payload names communicators,
 /// also which lanes of different trace ranks carry one: their arrivals get its key.
 collectives::RoughClocks compare_lanes(const exchange::Communicator& communicator, const JobRanks& job,
-                                       const clock::ClockOptions& clock_options, collectives::GivenNames& names,
+                                       const clock::ClockOptions& clock_options,
+                                       std::span<const PlannedCommunicator> planned, collectives::GivenNames& names,
                                        std::vector<LocalTrace>& local_traces) {
   constexpr std::size_t most_sampled = 3'000'000;  // on every tool rank: about a hundred megabytes
   const std::size_t usual_lanes = 4 * job.numbers.size() + 1;
   const std::size_t per_lane = std::clamp<std::size_t>(most_sampled / usual_lanes, 64, 8192);
   const Nanoseconds centre_ns = sampling_centre(communicator, local_traces);
-  auto samples = gather_samples(communicator, local_traces, centre_ns, per_lane);
+  NumbersOfRanks numbers = numbers_of_ranks(planned);
+  auto samples = gather_samples(communicator, local_traces, numbers, centre_ns, per_lane);
   collectives::RoughClocks clocks(samples, session_ties(job.sessions, clock_options), centre_ns);
   for (auto round = clocks.next_round(); !round.empty(); round = clocks.next_round()) {
     std::vector<collectives::SessionRelation> found;
@@ -175,9 +192,10 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
     // Calls are lost above all where a capture begins or ends, far from the centre.
     constexpr std::size_t most_around_orphans = 1'000'000;  // on every tool rank: about two hundred megabytes
     const std::size_t wanted = most_around_orphans / usual_lanes;
-    const auto named = wanted > per_lane ? collectives::name_orphans(
-                                               gather_samples(communicator, local_traces, centre_ns, wanted), clocks)
-                                         : collectives::name_orphans(samples, clocks);
+    const auto named =
+        wanted > per_lane
+            ? collectives::name_orphans(gather_samples(communicator, local_traces, numbers, centre_ns, wanted), clocks)
+            : collectives::name_orphans(samples, clocks);
     for (LocalTrace& trace : local_traces) {
       for (LocalRank& rank : trace.ranks) collectives::apply_operation_keys(rank.arrivals, named);
     }
@@ -377,7 +395,7 @@ CrossRank match_collectives(const exchange::Communicator& communicator, const Jo
   collectives::GivenNames names = gather_names(communicator, local_traces);
   std::optional<collectives::RoughClocks> clocks;
   if (!is_told_by_order(cross.communicators)) {
-    clocks = compare_lanes(communicator, job, clock_options, names, local_traces);
+    clocks = compare_lanes(communicator, job, clock_options, cross.communicators, names, local_traces);
     cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces));
   }
   collectives::name_communicators(cross.communicators, names);

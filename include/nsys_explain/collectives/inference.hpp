@@ -31,7 +31,9 @@ struct SampledOperation {
   std::uint64_t symbol = 0;  ///< arrival_symbol
   std::int32_t trace_rank = -1;
   std::int32_t session = -1;
-  std::uint64_t lane = 0;   ///< Arrival::communicator: where payload tells it, its hash
+  std::uint64_t lane = 0;  ///< Arrival::communicator: where payload tells it, its hash
+  /// What only operations of the same members share, as far as calls tell: the lane, for an exchange of two also which.
+  std::uint64_t parties = 0;
   std::int32_t index = -1;  ///< Arrival::index
   Operation operation = Operation::unknown;
   bool is_orphan = false;  ///< its call, which might have named its communicator, was not recorded when it was due
@@ -39,9 +41,13 @@ struct SampledOperation {
   bool meets_several = false;        ///< sends and receives with more than one peer, as its call tells
 };
 
+/// Numbers of one trace rank in the communicators that calls name, as far as they are known
+/// (PlannedCommunicator::ranks).
+using OwnNumbers = std::map<std::uint64_t, std::int32_t>;
+
 /// The operations of each lane of one trace rank nearest to `centre_ns`, at most `per_lane` of each, in enter order.
-std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, std::int32_t session,
-                                           Nanoseconds centre_ns, std::size_t per_lane);
+std::vector<SampledOperation> sample_lanes(std::span<const Arrival> arrivals, const OwnNumbers& own_numbers,
+                                           std::int32_t session, Nanoseconds centre_ns, std::size_t per_lane);
 
 /// reference time = t + offset_ns + slope * (t - centre), one line per session.
 struct RoughLine {
@@ -107,17 +113,17 @@ class RoughClocks {
     std::vector<SampledOperation> operations;  ///< by exit
     std::vector<Places> places;                ///< of these
   };
-  using LaneComponents = std::map<std::uint64_t, std::map<std::int32_t, std::size_t>>;
+  using PartyComponents = std::map<std::uint64_t, std::map<std::int32_t, std::size_t>>;
 
   void place_operations();
   void tie_sessions(std::span<const SessionTie> ties);
   void relate(const SessionRelation& relation);
-  LaneComponents components_of_communicators() const;
+  PartyComponents components_of_parties() const;
   bool contradicts(std::int32_t session, std::int32_t reference, double offset_ns) const;
-  std::vector<std::uint64_t> shared_communicators(std::int32_t component_a, std::int32_t component_b) const;
+  std::vector<std::uint64_t> shared_parties(std::int32_t component_a, std::int32_t component_b) const;
   std::vector<Comparison> by_communicators();
   std::vector<Comparison> by_lanes();
-  MemberSequence pooled(std::int32_t component, std::span<const std::uint64_t> communicators) const;
+  MemberSequence pooled(std::int32_t component, std::span<const std::uint64_t> parties) const;
   std::optional<SessionRelation> compare_components(const Comparison& comparison) const;
   std::optional<SessionRelation> compare_ranks(const Comparison& comparison) const;
 

@@ -116,6 +116,21 @@ TEST(AlignSequences, WhoLeavesLateIsNotInTheNextOperationOfTheOthers) {
   EXPECT_EQ(align_on_job_time({first, second}), (Numbers{{0, 1}, {0, 1}}));
 }
 
+TEST(AlignSequences, WhatMayHaveLostItsCounterpartIsNotTakenForTheNextOperation) {
+  // Of two gathers the longest member lost the first, and the second member leaves the first late and is in the second
+  // for a moment only: nothing tells these two that they were in different ones, until the third member joins.
+  MemberSequence longest = member_with_exits({503, 1000, 2000, 3000, 4000});
+  longest.enter_ns[0] = 170'000;
+  MemberSequence late = member_with_exits({367, 620, 1000, 2000});
+  late.enter_ns[0] = 33'000;
+  late.enter_ns[1] = 480'000;
+  MemberSequence third = member_with_exits({168, 501, 1000});
+  third.enter_ns[0] = 0;
+  third.enter_ns[1] = 169'000;
+  EXPECT_EQ(align_on_job_time({longest, late}), (Numbers{{1, 3, 4, 5, 6}, {0, 2, 3, 4}}));
+  EXPECT_EQ(align_on_job_time({longest, late, third}), (Numbers{{1, 3, 4, 5, 6}, {0, 2, 3, 4}, {0, 1, 3}}));
+}
+
 TEST(AlignSequences, UniqueSymbolsDecideWithFewOperations) {
   MemberSequence all = member_with_exits({1000, 2000, 3500, 4200, 5000, 6100, 7300, 8000, 9900, 12000});
   std::iota(all.symbols.begin(), all.symbols.end(), 10);

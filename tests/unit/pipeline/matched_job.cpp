@@ -79,7 +79,8 @@ MatchedJob match_exports(const std::string& directory) {
   return job;
 }
 
-/// True instances of a rank's exported arrivals in the order in which Arrival::index counts them.
+/// True instances of a rank's exported arrivals in the order in which Arrival::index counts them: of several that begin
+/// and end at one tick, by communicator, as far as calls tell it, and stream.
 std::vector<std::uint32_t> exported_instances(const synth::SimulatedJob& job, const synth::JobPlan& plan,
                                               std::int32_t rank) {
   const auto& session = job.sessions[job.places[static_cast<std::size_t>(rank)].session];
@@ -87,14 +88,18 @@ std::vector<std::uint32_t> exported_instances(const synth::SimulatedJob& job, co
     const Nanoseconds exact_ns = synth::trace_time_ns(session, true_ns);
     return exact_ns - exact_ns % plan.clocks.gpu_tick_ns;
   };
-  std::vector<std::tuple<Nanoseconds, Nanoseconds, std::uint32_t>> order;
+  const auto& activities = job.ranks[static_cast<std::size_t>(rank)].activities;
+  const bool is_told = plan.export_style.payload != synth::PayloadStyle::none;
+  std::vector<std::tuple<Nanoseconds, Nanoseconds, std::uint64_t, std::uint8_t, std::uint32_t>> order;
   for (const synth::TrueArrival& arrival : job.arrivals) {
     if (arrival.rank != rank || !synth::is_exported(job, plan, rank, arrival.activity)) continue;
-    order.emplace_back(trace_time(arrival.enter_ns), trace_time(arrival.exit_ns), arrival.instance);
+    const std::uint64_t told = is_told ? job.communicators[job.instances[arrival.instance].communicator].hash : 0;
+    order.emplace_back(trace_time(arrival.enter_ns), trace_time(arrival.exit_ns), told,
+                       activities[arrival.activity].stream, arrival.instance);
   }
   std::sort(order.begin(), order.end());
   std::vector<std::uint32_t> instances;
-  for (const auto& [enter_ns, exit_ns, instance] : order) instances.push_back(instance);
+  for (const auto& exported : order) instances.push_back(std::get<std::uint32_t>(exported));
   return instances;
 }
 

@@ -141,6 +141,15 @@ TEST(Matching, SequenceNumbersOfTheNcclTraceMatchAllThatIsLeft) {
     expect_matched(1, seed, {steps(4), pick(shapes, seed), nccl_trace, drops});
 }
 
+TEST(Matching, HostsAreRelatedThoughStagesShareHalfOfTheirExchanges) {
+  // Of what a stage in the middle exchanges, each neighbour has one half; one alike follows every few milliseconds.
+  for (const std::uint64_t seed : {1, 2, 30044}) {
+    expect_matched(0.995, seed,
+                   {nodes(4), gpus(2), pipeline(4), layers(3), steps(40), drift(50), shared_stream, losses,
+                    fault("slow_gpu:rank=1,factor=1.3")});
+  }
+}
+
 TEST(Matching, CommunicatorsThatShareAStreamAreNotMixedUp) {
   // Kernels of the windows' edges have no recorded call; where communicators take turns on a stream, only what others
   // did at that moment, and what the program does there, tells whose they are.
