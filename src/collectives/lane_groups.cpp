@@ -289,15 +289,29 @@ class Grouper {
       found.insert(lanes_[a].group);
       found.insert(lanes_[b].group);
     }
-    // All ranks run one program: what carries the same kinds of operations elsewhere takes turns as well.
-    std::set<std::vector<std::uint64_t>> programs;
-    for (const Lane& lane : lanes_) {
-      if (found.contains(lane.group)) programs.insert(symbols_of(lane));
-    }
-    for (const Lane& lane : lanes_) {
-      if (programs.contains(symbols_of(lane))) found.insert(lane.group);
-    }
+    spread_to_programs(members, found);
     return found;
+  }
+
+  /// All ranks run one program: what carries the same kinds of operations elsewhere takes turns as well, unless so few
+  /// groups that do seem to that chance may have made them.
+  void spread_to_programs(const std::map<std::size_t, std::vector<std::size_t>>& members,
+                          std::set<std::size_t>& taking_turns) const {
+    constexpr std::size_t one_in = 12;
+    struct Groups {
+      std::set<std::size_t> all, of_several_lanes, taking_turns;
+    };
+    std::map<std::vector<std::uint64_t>, Groups> programs;
+    for (const Lane& lane : lanes_) {
+      Groups& groups = programs[symbols_of(lane)];
+      groups.all.insert(lane.group);
+      if (members.at(lane.group).size() > 1) groups.of_several_lanes.insert(lane.group);
+      if (taking_turns.contains(lane.group)) groups.taking_turns.insert(lane.group);
+    }
+    for (const auto& [program, groups] : programs) {
+      if (!groups.taking_turns.empty() && one_in * groups.taking_turns.size() >= groups.of_several_lanes.size())
+        taking_turns.insert(groups.all.begin(), groups.all.end());
+    }
   }
 
   /// Pairs of lanes of different groups of which several operations end at about one time.
