@@ -200,6 +200,20 @@ void warn_of_outliers(const SampleSet& set, const Reduction& reduction, std::vec
                           "belong to one run, or analyse a shorter part of it"));
 }
 
+/// Most exits agree, and yet too many do not for all matches to be right and all sessions to keep one clock.
+void warn_of_disagreement(const ClockResidual& residual, std::vector<Warning>& warnings) {
+  const Nanoseconds p90_ns = residual.held_out_p90_ns.value_or(0);
+  if (p90_ns <= largest_credible_residual_ns) return;
+  warnings.push_back(
+      warn(Severity::error, 1,
+           fmt::format("one in ten of the ends of matched collectives is off the clock found by {:.0f} us "
+                       "or more, so either matches or the clocks of some sessions are wrong, and their "
+                       "lateness is doubtful; compare the table of clocks with drifts that are possible "
+                       "(up to 100 ppm), and export with --include-blobs=true --include-json=true or "
+                       "without losses, so that more is known of communicators",
+                       static_cast<double>(p90_ns) * 1e-3)));
+}
+
 void warn_of_components(std::span<const SessionClock> clocks, std::vector<Warning>& warnings) {
   std::int32_t components = 0;
   for (const SessionClock& clock : clocks) components = std::max(components, clock.component + 1);
@@ -240,6 +254,7 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
   }
   fit.report.violations = count_violations(set, clocks, fit.report.pivot_ns, reduction);
   fit.report.residual = held_out_residual(estimator, set, reduction);
+  warn_of_disagreement(fit.report.residual, fit.warnings);
   fit.errors = errors_of(estimator, spread, number);
 
   std::vector<bool> has_collectives(sessions.size(), false);

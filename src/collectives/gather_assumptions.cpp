@@ -82,13 +82,19 @@ struct Candidate {
   }
 };
 
+/// Whether members left before the last one was there, by more than clocks are off.
+bool is_impossible(const Range& transfer) {
+  constexpr Nanoseconds clocks_ns = 10'000;
+  return transfer.middle_ns() < -clocks_ns;
+}
+
 /// Assumptions but for those that explain far worse than another one when their members could leave.
 std::vector<Candidate> possible(const Gathers& gathers, const std::vector<Assumption>& all) {
   std::vector<Candidate> candidates;
   for (const Assumption& assumed : all) {
     if (!is_held_by_many(gathers, assumed)) continue;
-    if (const std::optional<Range> range = transfers(gathers, assumed))
-      candidates.push_back({&assumed, static_cast<double>(range->width_ns())});
+    const std::optional<Range> range = transfers(gathers, assumed);
+    if (range && !is_impossible(*range)) candidates.push_back({&assumed, static_cast<double>(range->width_ns())});
   }
   std::vector<Candidate> result;
   for (const Candidate& candidate : candidates) {
@@ -112,7 +118,7 @@ double margin(const Gathers& gathers, const Assumption& assumed, const Assumptio
 bool cannot_judge(const Gathers& gathers, const Assumption& assumed) {
   std::size_t operations = 0;
   for (const auto& [l, of_lane] : gathers) {
-    if (!assumed.is_first(l, gathers)) continue;
+    if (!assumed.speaks_for_all(l, gathers)) continue;
     operations += static_cast<std::size_t>(
         std::count_if(of_lane.begin(), of_lane.end(), [&, l = l](std::size_t i) { return assumed.is_captured(l, i); }));
   }
@@ -121,11 +127,16 @@ bool cannot_judge(const Gathers& gathers, const Assumption& assumed) {
 
 }  // namespace
 
-bool Assumption::is_first(std::size_t l, const Gathers& asked) const {
+bool Assumption::speaks_for_all(std::size_t l, const Gathers& asked) const {
   const auto found = sets.find(l);
   if (found == sets.end()) return false;
   const LaneSet& set = found->second;
-  return *std::find_if(set.begin(), set.end(), [&](std::size_t member) { return asked.contains(member); }) == l;
+  const auto operations = [&](std::size_t member) {
+    const auto of_member = asked.find(member);
+    return of_member == asked.end() || !sets.contains(member) ? 0 : of_member->second.size();
+  };
+  return *std::max_element(set.begin(), set.end(),
+                           [&](std::size_t a, std::size_t b) { return operations(a) < operations(b); }) == l;
 }
 
 std::vector<Assumption> assumptions_of(const std::vector<TurnLane>& lanes, std::uint64_t symbol,
@@ -159,7 +170,7 @@ std::vector<Assumption> assumptions_of(const std::vector<TurnLane>& lanes, std::
 std::optional<Range> transfers(const Gathers& gathers, const Assumption& assumed) {
   std::vector<Nanoseconds> times;
   for (const auto& [l, operations] : gathers) {
-    if (!assumed.is_first(l, gathers)) continue;
+    if (!assumed.speaks_for_all(l, gathers)) continue;
     for (const std::size_t i : operations) {
       const Met& met = assumed.met.at(l)[i];
       if (assumed.is_complete(l, i)) times.push_back(met.first_exit_ns - met.last_enter_ns);

@@ -40,8 +40,9 @@ struct Assumption {
   bool is_complete(std::size_t l, std::size_t i) const { return met.at(l)[i].members == sets.at(l).size(); }
   bool is_captured(std::size_t l, std::size_t i) const { return met.at(l)[i].captured == sets.at(l).size(); }
 
-  /// Whether this is the first of the members that are asked: to count each operation once.
-  bool is_first(std::size_t l, const Gathers& asked) const;
+  /// Whether this is the one of the members, all asked about the same, that did most of it: to count each operation
+  /// once. The place of a few operations may be mistaken, so that some were asked about those only.
+  bool speaks_for_all(std::size_t l, const Gathers& asked) const;
 };
 
 /// What communicators of each kind would have done in the operations of a symbol, and, besides, if nobody waited for
@@ -52,6 +53,7 @@ std::vector<Assumption> assumptions_of(const std::vector<TurnLane>& lanes, std::
 struct Range {
   Nanoseconds first_ns = 0, last_ns = 0;
   Nanoseconds width_ns() const { return last_ns - first_ns; }
+  Nanoseconds middle_ns() const { return first_ns + width_ns() / 2; }
 };
 
 /// What operations take from the entry of the last member to the exit of the first: the middle three in five. Nothing

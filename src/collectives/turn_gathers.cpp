@@ -148,6 +148,93 @@ std::vector<Explained> believed(std::vector<Explained> places, const Explained& 
   return result;
 }
 
+/// How well a time is one that operations of these communicators take.
+enum class Size : std::uint8_t { other, near, known };
+
+Size size_of(Nanoseconds took_ns, std::span<const Nanoseconds> usual_ns) {
+  constexpr double same = 0.1, near = 0.25;
+  Size best = Size::other;
+  for (const Nanoseconds one_ns : usual_ns) {
+    const double off = std::abs(static_cast<double>(took_ns - one_ns)) / static_cast<double>(one_ns);
+    best = std::max(best, off <= same ? Size::known : off <= near ? Size::near : Size::other);
+  }
+  return best;
+}
+
+/// How long operations take of which it is known whose they are.
+using UsualTimes = std::map<const Assumption*, std::vector<Nanoseconds>>;
+
+UsualTimes usual_times(std::span<const Explained> told) {
+  UsualTimes usual_ns;
+  for (const Explained& place : told) {
+    const Nanoseconds middle_ns = transfers(*place.gathers, *place.by)->middle_ns();
+    if (middle_ns > 0) usual_ns[place.by].push_back(middle_ns);
+  }
+  return usual_ns;
+}
+
+/// The communicator in which an operation, if it is its own, took as long as what is known to be, where it would have
+/// been of no such size in all others; nullptr: none, or several.
+const LaneSet* told_by_size(const UsualTimes& usual_ns, std::size_t l, std::size_t i) {
+  const LaneSet* only = nullptr;
+  std::size_t possible = 0;
+  for (const auto& [assumed, sizes_ns] : usual_ns) {
+    if (!assumed->sets.contains(l)) continue;
+    const Met& met = assumed->met.at(l)[i];
+    const Nanoseconds took_ns = met.first_exit_ns - met.last_enter_ns;
+    const Size size = size_of(took_ns, sizes_ns);
+    // Where a member lost a record, or what another one left at the time was not the same one, it is not known how long
+    // this took.
+    const bool is_unknown = assumed->is_complete(l, i) ? took_ns < 0 : 2 * met.members > assumed->sets.at(l).size();
+    possible += size == Size::other && !is_unknown ? 0 : 1;
+    if (size == Size::known && assumed->is_complete(l, i)) only = assumed->kind->at(l);
+  }
+  return possible == 1 ? only : nullptr;
+}
+
+/// Claims of operations of a symbol, by lane and operation; nullptr: none.
+using Claims = std::map<std::size_t, std::vector<const LaneSet*>>;
+
+/// Whether most members, in what they left at the time, say the same of an operation, and none says anything else.
+bool is_agreed(const std::vector<TurnLane>& lanes, std::uint64_t symbol, const Claims& claims, std::size_t l,
+               std::size_t i) {
+  const LaneSet& set = *claims.at(l)[i];
+  const Nanoseconds exit_ns = lanes[l].operations.at(symbol)[i].exit_ns;
+  std::size_t agreeing = 0;
+  for (const std::size_t member : set) {
+    const auto own = claims.find(member);
+    if (own == claims.end()) continue;
+    const std::vector<TurnOperation>& operations = lanes[member].operations.at(symbol);
+    const auto nearest = static_cast<std::size_t>(&nearest_exit(operations, exit_ns) - operations.data());
+    if (own->second[nearest] == nullptr) continue;
+    if (*own->second[nearest] != set) return false;
+    ++agreeing;
+  }
+  return 5 * agreeing > 3 * set.size();
+}
+
+/// Claims what is left by how long it took, where members agree.
+void claim_by_size(std::vector<TurnLane>& lanes, std::uint64_t symbol, std::span<const Explained> told) {
+  const UsualTimes usual_ns = usual_times(told);
+  if (usual_ns.size() < 2) return;  // nothing to tell a size from
+  Claims claims;
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    const auto operations = lanes[l].operations.find(symbol);
+    if (operations == lanes[l].operations.end()) continue;
+    for (std::size_t i = 0; i < operations->second.size(); ++i) {
+      const LaneSet* claimed = operations->second[i].claimed;
+      claims[l].push_back(claimed != nullptr ? claimed : told_by_size(usual_ns, l, i));
+    }
+  }
+  for (const auto& [l, of_lane] : claims) {
+    std::vector<TurnOperation>& operations = lanes[l].operations.at(symbol);
+    for (std::size_t i = 0; i < of_lane.size(); ++i) {
+      if (of_lane[i] != nullptr && operations[i].claimed == nullptr && is_agreed(lanes, symbol, claims, l, i))
+        operations[i].claimed = of_lane[i];
+    }
+  }
+}
+
 }  // namespace
 
 void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane) {
@@ -161,8 +248,9 @@ void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<L
       places.push_back(place == 0 ? Explained{&gathers, nullptr, 0} : explained(gathers, all, sure));
       if (places.back().by == nullptr) add(left, gathers);
     }
-    for (const Explained& place : believed(places, explained_together(left, all, places)))
-      claim_usual(lanes, symbol, *place.gathers, *place.by);
+    const std::vector<Explained> told = believed(places, explained_together(left, all, places));
+    for (const Explained& place : told) claim_usual(lanes, symbol, *place.gathers, *place.by);
+    claim_by_size(lanes, symbol, told);
   }
 }
 

@@ -24,6 +24,9 @@ inline constexpr std::size_t most_neighbours = 128;
 /// Members of a communicator: numbers of lanes, ascending.
 using LaneSet = std::vector<std::size_t>;
 
+/// Neighbours of a lane.
+using Witnesses = std::bitset<most_neighbours>;
+
 struct TurnOperation {
   Nanoseconds enter_ns = 0;  ///< on the common clock
   Nanoseconds exit_ns = 0;
@@ -31,9 +34,9 @@ struct TurnOperation {
   Nanoseconds usual_transfer_ns = 0;  ///< of those of its size; 0: not known
   std::int32_t index = -1;            ///< Arrival::index
   Operation operation = Operation::unknown;
-  std::uint64_t place = 0;                       ///< in the program (see program_places)
-  std::bitset<most_neighbours> witnesses;        ///< neighbours of the lane that leave one of the kind together with it
-  std::bitset<most_neighbours> close_witnesses;  ///< of these, the closest
+  std::uint64_t place = 0;    ///< in the program (see program_places)
+  Witnesses witnesses;        ///< those that leave one of the kind together with it
+  Witnesses close_witnesses;  ///< of these, the closest
   const LaneSet* claimed = nullptr;
 };
 

@@ -229,17 +229,23 @@ class TurnFinder {
 
   /// Programs lay communicators out with equal distances between members, in kinds that hold all lanes. What is not
   /// laid out like that and shares most members with one of those is a part or a mixture of such, which something held
-  /// in step. `held`: the lanes of each kind.
+  /// in step; so is what most members of one make up, if its kind does not hold all lanes. `held`: the lanes of each
+  /// kind.
   void drop_mixtures(const std::map<Kind, std::set<std::size_t>>& held) {
+    const auto is_held_by_all = [&](const LaneSet& set) {
+      const auto of_kind = held.find(kind_of(set));
+      return of_kind != held.end() && of_kind->second.size() == lanes_.size();
+    };
     std::set<LaneSet> sound;
     for (const std::vector<LaneSet>& sets : sets_of_lane_) {
-      std::copy_if(sets.begin(), sets.end(), std::inserter(sound, sound.end()), [&](const LaneSet& set) {
-        return is_evenly_spaced(set) && held.at(kind_of(set)).size() == lanes_.size();
-      });
+      std::copy_if(sets.begin(), sets.end(), std::inserter(sound, sound.end()),
+                   [&](const LaneSet& set) { return is_evenly_spaced(set) && is_held_by_all(set); });
     }
     const auto is_mixture = [&](const LaneSet& set) {
-      return !is_evenly_spaced(set) && std::any_of(sound.begin(), sound.end(), [&](const LaneSet& other) {
-        return 2 * shared_members(set, other) > set.size();
+      return std::any_of(sound.begin(), sound.end(), [&](const LaneSet& other) {
+        const std::size_t shared = shared_members(set, other);
+        const bool is_most_of_it = 2 * shared > other.size() && !is_held_by_all(set);
+        return 2 * shared > set.size() && (!is_evenly_spaced(set) || is_most_of_it);
       });
     };
     for (std::vector<LaneSet>& sets : sets_of_lane_) std::erase_if(sets, is_mixture);
@@ -282,19 +288,44 @@ class TurnFinder {
     std::erase_if(rest.members, [&](std::size_t i) { return operations[i].claimed != nullptr; });
     // Both neighbours in a pipeline are met at places that look alike.
     if (kinds.size() == 1 && !rest.members.empty()) claim(l, symbol, operations, rest, *kinds.begin());
+    if (kinds.size() > 1) claim_one_by_one(l, operations, rest, alike.parts);
+  }
+
+  /// Gives operations of which it is not known where they lie in the program the communicator whose members they leave
+  /// closely together with, of those that the program does elsewhere, where they meet no other one.
+  void claim_one_by_one(std::size_t l, std::vector<TurnOperation>& operations, const OperationClass& rest,
+                        std::span<const OperationClass> parts) {
+    std::set<LaneSet> sets;
+    for (const OperationClass& part : parts) {
+      if (is_accepted(l, part.met)) sets.insert(part.met);
+    }
+    for (const std::size_t i : rest.members) {
+      if (operations[i].place != 0) continue;
+      const LaneSet* only = nullptr;
+      std::size_t possible = 0;
+      for (const LaneSet& set : sets_of_lane_[l]) {
+        if (!sets.contains(set)) continue;
+        const Meeting met = meeting(l, operations[i], set);
+        possible += met == Meeting::no ? 0 : 1;
+        if (met == Meeting::yes && meeting(l, operations[i], set, &TurnOperation::close_witnesses) == Meeting::yes)
+          only = &set;
+      }
+      if (possible == 1 && only != nullptr) operations[i].claimed = only;
+    }
   }
 
   enum class Meeting : std::uint8_t { no, yes, unknown };
 
   /// Whether most members leave together with this operation; unknown where none was captured at the time.
-  Meeting meeting(std::size_t l, const TurnOperation& operation, const LaneSet& set) const {
+  Meeting meeting(std::size_t l, const TurnOperation& operation, const LaneSet& set,
+                  Witnesses TurnOperation::*witnesses = &TurnOperation::witnesses) const {
     constexpr double least_share = 0.6;
     double covered = 0, met = 0;
     for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
       const std::size_t other = lanes_[l].neighbours[n];
       if (!std::binary_search(set.begin(), set.end(), other) || !lanes_[other].covers(operation.exit_ns)) continue;
       ++covered;
-      met += operation.witnesses.test(n) ? 1 : 0;
+      met += (operation.*witnesses).test(n) ? 1 : 0;
     }
     if (covered == 0) return Meeting::unknown;
     return met > 0 && met >= least_share * covered ? Meeting::yes : Meeting::no;

@@ -46,7 +46,8 @@ Nanoseconds difference_uncertainty(const clock::ClockFit& fit, const JobRanks& j
 
 /// How far apart ends of one operation may lie on the job clock; no_time where the members' clocks cannot be compared.
 Nanoseconds time_scale(const clock::ClockFit& fit, const JobRanks& job, const std::vector<std::int32_t>& trace_ranks) {
-  Nanoseconds scale = std::max(smallest_time_scale_ns, fit.report.residual.held_out_p90_ns.value_or(0));
+  const Nanoseconds p90_ns = fit.report.residual.held_out_p90_ns.value_or(0);
+  Nanoseconds scale = std::clamp(p90_ns, smallest_time_scale_ns, clock::largest_credible_residual_ns);
   const std::size_t first = job.index_of(trace_ranks.front());
   const auto component = [&](std::size_t rank) { return fit.report.sessions[job.session_of_rank[rank]].component; };
   for (const std::int32_t trace_rank : trace_ranks) {

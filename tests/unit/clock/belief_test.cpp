@@ -73,6 +73,26 @@ TEST(Belief, WrongMatchesAreNotBelieved) {
   }
 }
 
+TEST(Belief, ThatSomeMatchesAreWrongIsSaid) {
+  // In every second all-reduce one of four members is matched with its next but one.
+  for (int seed = 0; seed < seeds; ++seed) {
+    SimulatedClocks job(680 + seed, 4, 2);
+    job.add(Operation::all_reduce, job.everybody(), 400);
+    std::vector<ObservedMember>& members = job.observations.members;
+    const std::vector<ObservedMember> right = members;
+    for (std::size_t i = 0; i + 8 < members.size(); i += 8) members[i] = right[i + 8];
+    const ClockFit fit = fit_serially(job);
+    EXPECT_TRUE(is_believed(fit));
+    EXPECT_THAT(fit.warnings, ::testing::Contains(
+                                  ::testing::Field(&Warning::message, ::testing::HasSubstr("one in ten of the ends"))))
+        << seed;
+  }
+}
+
+TEST(Belief, WhereAllMatchesAreRightNoneIsDoubted) {
+  for (int seed = 0; seed < seeds; ++seed) EXPECT_TRUE(fit_serially(spread_job(seed, 105e3)).warnings.empty()) << seed;
+}
+
 TEST(Belief, HostClocksAndVouchedUtcStillHold) {
   SimulatedClocks job = mismatched_job(1);
   for (const int s : {0, 2}) job.sessions[s].host = "one", job.sessions[s].system_clock_ns = 77'000'000'000;

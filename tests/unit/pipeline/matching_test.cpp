@@ -329,6 +329,30 @@ TEST(Matching, WithoutPayloadClocksOfHostsAreNotTakenFromGroupsInStep) {
       {without_payload, nodes(4), gpus(4), tensor(2), pipeline(2), experts, steps(24), shared_stream, losses});
 }
 
+TEST(Matching, WithoutPayloadOneFalseAlarmDoesNotPartAllStreamsOfAProgram) {
+  // Streams of one communicator each, one of 16 of which seems to wait for another.
+  expect_matched(0.995, 30011,
+                 {without_payload, nodes(4), gpus(4), tensor(2), pipeline(4), layers(2), steps(40), drift(50),
+                  fully_sharded, sequence_parallel, losses, fault("late_host:rank=1,pause=3ms")});
+}
+
+TEST(Matching, WithoutPayloadHowLongAllGathersTakeTellsWhoseTheyAre) {
+  // Tensor groups hold data groups in step, so that few places of the program tell whose their all-gathers are.
+  const Change common = all_of({without_payload, tensor(2), fully_sharded, sequence_parallel});
+  expect_matched(0.97, 5093, {common, one_host, gpus(4), layers(2), experts, steps(16), shared_stream, drift(2)});
+  expect_matched(0.99, 5026, {common, gpus(8), steps(16), experts, shared_stream, drift(50)});
+  expect_matched(0.95, 30059,
+                 {common, nodes(4), gpus(2), pipeline(2), layers(2), steps(40), compute_stream, losses,
+                  fault("slow_gpu:rank=1,factor=1.3")});
+}
+
+TEST(Matching, WithoutPayloadExchangesOfExpertsAreToldFromThoseOfThePipelineOneByOne) {
+  for (const std::uint64_t seed : {8001, 8039}) {
+    expect_matched(0.97, seed,
+                   {without_payload, gpus(4), pipeline(4), layers(2), steps(12), experts, shared_stream, drift(2)});
+  }
+}
+
 TEST(Matching, WithoutPayloadExchangesAreNotTakenForTheAllToAllsOfTheirStream) {
   const Change shapes[] = {all_of({gpus(8), layers(2)}), gpus(4), all_of({layers(3), losses})};
   for (std::uint64_t seed = 210; seed < 213; ++seed)
