@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "nsys_explain/analysis/slow_links.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
@@ -169,21 +170,31 @@ Nanoseconds lost_by_speed(const JobReport& report, const JobDelays& delays, cons
   return static_cast<Nanoseconds>(lost_ns);
 }
 
+/// What they took longer than their peers over the run, beyond what a rank that is not late typically did: where
+/// records were lost, everybody now and then seems to do more than the others.
+Nanoseconds excess_beyond_usual(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
+  std::vector<Nanoseconds> others;
+  for (std::size_t r = 0; r < report.ranks.size(); ++r)
+    if (!covers(straggler, report.ranks[r].trace_rank)) others.push_back(delays.excess_of(r));
+  const Nanoseconds usual_ns = others.empty() ? 0 : std::max<Nanoseconds>(0, lower_median(others));
+  return Excess(report, delays, straggler).all_ns - usual_ns * std::ssize(straggler.trace_ranks);
+}
+
 /// Where records were lost, kernels seem to have run on one side only, and before collectives that seem to be the
 /// worst. Kernels that both sides ran tell how slow the GPUs are: if that is most of what they took longer, it is the
 /// cause.
 void blame_speed_for_extra_work(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
   if (straggler.cause != Cause::extra_work || !has_slow_gpus(report, delays, straggler)) return;
   const Nanoseconds lost_ns = lost_by_speed(report, delays, straggler);
-  const Nanoseconds all_ns = Excess(report, delays, straggler).all_ns;
+  const Nanoseconds all_ns = excess_beyond_usual(report, delays, straggler);
   if (lost_ns <= 0 || 2 * lost_ns < all_ns) return;
   straggler.cause = Cause::slow_kernel;
   straggler.part = WorkPart::compute;
   straggler.evidence.insert(
       straggler.evidence.begin(),
       fmt::format("by what kernels of equal name, grid and block take longer than on its peers (table gpu_speed) it "
-                  "loses {:.3f} ms over the run, of {:.3f} ms that its work took longer: kernels that only one side "
-                  "seems to have run are not why",
+                  "loses {:.3f} ms over the run, of {:.3f} ms that its work took longer than is usual for the others: "
+                  "kernels that only one side seems to have run are not why",
                   static_cast<double>(lost_ns) * 1e-6, static_cast<double>(all_ns) * 1e-6));
 }
 

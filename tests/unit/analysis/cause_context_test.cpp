@@ -82,6 +82,21 @@ TEST(CauseContext, ExtraWorkIsNotWhatASlowGpuLosesByItsSpeed) {
   EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::extra_work) << "200 of 410 ms";
 }
 
+TEST(CauseContext, WhatEverybodySeemsToDoMoreIsNoExtraWork) {
+  // Records were lost everywhere: each rank seems to take 210 to 260 ms longer than its peers. Of the 450 ms of the
+  // late one 240 ms are its own, and its GPU loses 200 ms by its speed.
+  Scene scene;
+  scene.report.ranks[2].budget.compute_ns = 1'000'000'000;
+  scene.delays.speed[2] = {2, 10, 1.25, 1e-9, true};
+  scene.delays.excess_work_ns[4] = 450'000'000;
+  EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::extra_work) << "the others do no more";
+  scene.delays.excess_work_ns = {100'000'000, 110'000'000, 260'000'000, 0, 450'000'000, 0, 200'000'000, 60'000'000};
+  EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::slow_kernel);
+  // What others do less than their peers is nothing of the late one.
+  scene.delays.excess_work_ns = {-100'000'000, 0, -90'000'000, 0, 390'000'000, 0, -80'000'000, 0};
+  EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::slow_kernel);
+}
+
 TEST(CauseContext, ASlowLinkIsTheCauseWhereItsTransfersAreMostOfWhatTakesLonger) {
   Scene scene;
   scene.slow_link({1, 3});
