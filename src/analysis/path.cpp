@@ -279,6 +279,7 @@ Nanoseconds wait_without_surplus(const Path& path, std::size_t i) {
 void set_excess_over(Path& path, std::size_t i, const UsualWork& usual) {
   PathArrival& arrival = path.arrivals[i];
   arrival.compared = true;
+  arrival.has_peers = usual.index >= 0;  // what is usual in other steps of its own is that of no arrival
   arrival.excess_work_ns = arrival.work_ns - usual.work_ns;
   arrival.excess_wait_ns = arrival.matched ? blocking_wait(path, i) - usual.wait_ns : 0;
   // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).

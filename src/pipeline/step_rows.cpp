@@ -53,6 +53,7 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
       StepRow& row = row_of(arrival.step);
       if (arrival.compared) {
         ++row.compared;
+        row.with_peers += arrival.has_peers ? 1 : 0;
         row.own_lateness_ns +=
             std::clamp<Nanoseconds>(rank.path.own_excess_ns[i], 0, rank.path.outcomes[i].lateness_ns);
       }

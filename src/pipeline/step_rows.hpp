@@ -20,8 +20,9 @@ struct StepRow {
   Nanoseconds delay_cost_ns = 0;
   Nanoseconds excess_ns = 0;  ///< as JobDelays::excess_work_ns; not in the table
   std::int32_t trace_rank = -1;
-  std::int32_t compared =
-      0;  ///< arrivals whose work was compared with that of peers, or of other steps; not in the table
+  // Of its arrivals, not in the table: those whose work was compared, be it with other steps, and those with peers.
+  std::int32_t compared = 0;
+  std::int32_t with_peers = 0;
 };
 
 /// Collective: one row per local trace rank and step of the job that it has, by (step, trace rank).

@@ -60,16 +60,21 @@ ExcessSeries excess_series(const exchange::Communicator& communicator, const Job
                            const Attribution& attribution, const Straggler& straggler) {
   const analysis::JobDelays& delays = attribution.delays;
   std::vector<std::int64_t> series(delays.by_step ? attribution.steps.start_ns.size() : delays.bins, 0);
-  std::vector<std::int64_t> compared(series.size(), delays.by_step ? 0 : 1);
+  std::vector<std::int64_t> compared(series.size(), delays.by_step ? 0 : 1), with_peers(series.size(), 0);
   if (delays.by_step) {
     for (const StepRow& row : attribution.step_rows) {
       if (!std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), row.trace_rank)) continue;
       const auto step = static_cast<std::size_t>(row.step - attribution.steps.first_number);
       series[step] += row.excess_ns;
       compared[step] += row.compared;
+      with_peers[step] += row.with_peers;
     }
     series = communicator.sum(series);
     compared = communicator.sum(compared);
+    with_peers = communicator.sum(with_peers);
+    // A rank alone in a step is compared with itself in others, and that cannot show what lasts.
+    if (std::any_of(with_peers.begin(), with_peers.end(), [](std::int64_t arrivals) { return arrivals > 0; }))
+      compared = std::move(with_peers);
   } else {
     for (const std::int32_t trace_rank : straggler.trace_ranks)
       for (std::size_t b = 0; b < delays.bins; ++b)

@@ -83,6 +83,16 @@ class Captures(EndToEndTest):
             with self.subTest(seed=seed):
                 self.check(seed, False, "a different part of the profiling session")
 
+    def test_a_culprit_is_late_throughout_though_others_were_captured_for_a_part(self):
+        """Where it is alone, as in the first and last steps of seed 2, nobody shows that it is late."""
+        for seed in range(1, 7):
+            with self.subTest(seed=seed):
+                traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "4", "--steps", "40", "--layers", "2",
+                                    "--ragged", "0.3", "--fault", "slow_gpu:rank=2,factor=1.2", "--seed", str(seed),
+                                    "--truth", "none", "--force")
+                (late,) = self.analyse(traces, "out", "--force")["stragglers"]
+                self.assertEqual((late["trace_rank"], late["pattern"], late["cause"]), (2, "persistent", "slow_kernel"))
+
 
 if __name__ == "__main__":
     main()

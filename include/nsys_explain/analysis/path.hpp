@@ -70,6 +70,7 @@ struct PathArrival {
   bool matched : 1 = false;
   bool since_step : 1 = false;   ///< its work counts from the start of the first step: nothing ended before it
   bool compared : 1 = false;     ///< there are peers, or other steps, to compare its work with
+  bool has_peers : 1 = false;    ///< there are peers
   bool same_moment : 1 = false;  ///< as the one that was ready before it: one work led to both
   bool whole_step : 1 = false;   ///< its step was captured from start to end
   /// From the latest blocking exit, or the enter before this moment if later, to this enter, with the compute that went

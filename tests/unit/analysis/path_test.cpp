@@ -429,6 +429,7 @@ TEST(Excess, WhoHasNoPeersIsNotComparedWithItselfWhereRecordsWereLost) {
   finish_excess(path);
   for (const PathArrival& one : path.arrivals) {
     EXPECT_EQ(one.compared, one.occurrences == 3 && !one.since_step && one.work_ns != no_time) << one.step;
+    EXPECT_FALSE(one.has_peers) << "other steps are none";
     EXPECT_EQ(one.step < 3 ? one.excess_work_ns : 0, 0) << one.step;
   }
 }
@@ -456,7 +457,7 @@ TEST(Excess, NobodyIsLateForARecordThatWasLost) {
     finish_excess(path);
     for (const PathArrival& one : path.arrivals) EXPECT_EQ(one.excess_work_ns, 0) << path.trace_rank;
   }
-  EXPECT_TRUE(paths[1].arrivals[7].compared) << "step 1";
+  EXPECT_TRUE(paths[1].arrivals[7].compared && paths[1].arrivals[7].has_peers) << "step 1";
   EXPECT_FALSE(paths[1].arrivals[9].compared) << "step 2: where it lies is not known";
   EXPECT_TRUE(paths[0].arrivals[9].compared) << "the others' still have each other";
   EXPECT_TRUE(paths[1].arrivals[11].compared) << "step 3";
