@@ -171,7 +171,7 @@ Nanoseconds lost_by_speed(const JobReport& report, const JobDelays& delays, cons
 }
 
 /// What they took longer than their peers over the run, beyond what a rank that is not late typically did: where
-/// records were lost, everybody now and then seems to do more than the others.
+/// records were lost, everybody now and then seems to do more than the others, and where pauses go round, so it does.
 Nanoseconds excess_beyond_usual(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
   std::vector<Nanoseconds> others;
   for (std::size_t r = 0; r < report.ranks.size(); ++r)
@@ -180,11 +180,11 @@ Nanoseconds excess_beyond_usual(const JobReport& report, const JobDelays& delays
   return Excess(report, delays, straggler).all_ns - usual_ns * std::ssize(straggler.trace_ranks);
 }
 
-/// Where records were lost, kernels seem to have run on one side only, and before collectives that seem to be the
-/// worst. Kernels that both sides ran tell how slow the GPUs are: if that is most of what they took longer, it is the
-/// cause.
-void blame_speed_for_extra_work(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
-  if (straggler.cause != Cause::extra_work || !has_slow_gpus(report, delays, straggler)) return;
+/// The collectives that tell the cause are the worst ones: before them lie kernels that seem to have run on one side
+/// only, where records were lost, and the pauses that everybody has now and then. Kernels that both sides ran tell how
+/// slow the GPUs are: if that is most of what they took longer, it is the cause.
+void blame_speed(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
+  if (straggler.cause == Cause::slow_kernel || !has_slow_gpus(report, delays, straggler)) return;
   const Nanoseconds lost_ns = lost_by_speed(report, delays, straggler);
   const Nanoseconds all_ns = excess_beyond_usual(report, delays, straggler);
   if (lost_ns <= 0 || 2 * lost_ns < all_ns) return;
@@ -194,7 +194,7 @@ void blame_speed_for_extra_work(const JobReport& report, const JobDelays& delays
       straggler.evidence.begin(),
       fmt::format("by what kernels of equal name, grid and block take longer than on its peers (table gpu_speed) it "
                   "loses {:.3f} ms over the run, of {:.3f} ms that its work took longer than is usual for the others: "
-                  "kernels that only one side seems to have run are not why",
+                  "what lies before its longest delays is not why it is late as a rule",
                   static_cast<double>(lost_ns) * 1e-6, static_cast<double>(all_ns) * 1e-6));
 }
 
@@ -221,7 +221,7 @@ void complete_cause(const JobReport& report, const JobDelays& delays, Straggler&
   if (late_by_transfers(report, delays, straggler)) {
     blame_the_link(report, delays, straggler);
   } else {
-    blame_speed_for_extra_work(report, delays, straggler);
+    blame_speed(report, delays, straggler);
     complete_unknown_cause(report, delays, straggler);
   }
   choose_name(is_overfull_stage(report, delays, straggler), straggler);

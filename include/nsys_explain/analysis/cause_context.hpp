@@ -15,8 +15,8 @@ bool late_by_transfers(const JobReport& report, const JobDelays& delays, const S
 /// - late by transfers: slow_link;
 /// - a pipeline stage with more than its part of the layers (JobDelays::stages): extra_work;
 /// - GPUs that are known to be slow by kernels that run elsewhere, too (table gpu_speed): slow_kernel; likewise instead
-///   of extra_work, where at least half of what they took longer over the run, beyond what is usual for the others, is
-///   lost by that speed;
+///   of any other cause, where at least half of what they took longer over the run, beyond what is usual for the
+///   others, is lost by that speed;
 /// And gives the evidence that bears on the cause: for slow_kernel the clocks, power and temperature of its GPUs beside
 /// those of the other GPUs (table gpu_samples), for slow_link the link
 /// (JobReport::slow_links). Tables and links are those of the report: on

@@ -74,12 +74,23 @@ TEST(CauseContext, ExtraWorkIsNotWhatASlowGpuLosesByItsSpeed) {
   EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::extra_work) << "no GPU is slow";
   scene.delays.speed[2].slow = true;
   scene.delays.speed[2].ratio = 1.25;
-  EXPECT_EQ(scene.cause_after(Cause::sync_stall), Cause::sync_stall);
   EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::slow_kernel) << "200 of 390 ms";
   ASSERT_FALSE(scene.straggler.evidence.empty());
   EXPECT_NE(scene.straggler.evidence[0].find("loses 200.000 ms over the run, of 390.000 ms"), std::string::npos);
   scene.delays.excess_work_ns[5] = 110'000'000;
   EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::extra_work) << "200 of 410 ms";
+}
+
+TEST(CauseContext, PausesThatEverybodyHasAreNotWhyASlowGpuIsLate) {
+  // Of 200 ms that it loses by its speed, beside pauses of 300 ms that all ranks have now and then.
+  Scene scene;
+  scene.report.ranks[2].budget.compute_ns = 1'000'000'000;
+  scene.delays.speed[2] = {2, 10, 1.25, 1e-9, true};
+  scene.delays.excess_work_ns = {300'000'000, 0, 0, 310'000'000, 500'000'000, 0, 290'000'000, 0};
+  EXPECT_EQ(scene.cause_after(Cause::launch_starved), Cause::slow_kernel);
+  // Its own pauses, longer than what it loses, are.
+  scene.delays.excess_work_ns = {0, 0, 0, 10'000'000, 500'000'000, 0, 0, 0};
+  EXPECT_EQ(scene.cause_after(Cause::launch_starved), Cause::launch_starved);
 }
 
 TEST(CauseContext, WhatEverybodySeemsToDoMoreIsNoExtraWork) {
