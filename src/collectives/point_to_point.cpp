@@ -71,7 +71,8 @@ class PeerFinder {
   PeerFinder(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
              std::span<const std::size_t> exchanges, std::map<std::size_t, std::size_t> peer_of,
              const AlignmentOptions& alignment)
-      : arrivals_(arrivals),
+      : trace_ranks_(communicator.trace_ranks),
+        arrivals_(arrivals),
         peer_of_(std::move(peer_of)),
         alignment_(alignment),
         by_exit_(communicator.trace_ranks.size()) {
@@ -85,15 +86,17 @@ class PeerFinder {
 
   /// `told`: between members that calls tell; others are looked for.
   std::vector<Bundle> run(const std::vector<Channel>& told) {
-    std::vector<std::tuple<Nanoseconds, std::size_t, std::size_t>> candidates;
+    std::vector<Candidate> candidates;
     const auto is_told = [&](const Channel& found) {
       return std::any_of(told.begin(), told.end(), [&](const Channel& t) { return t.a == found.a && t.b == found.b; });
     };
     // What is left between told peers lies at the windows' edges, where the clock's drift counts.
     constexpr Nanoseconds sought_reach_ns = 5'000, told_reach_ns = 20'000;
-    for (const Channel& channel : told) add_candidates(channel, told_reach_ns, candidates);
-    for (const Channel& channel : channels()) {
-      if (!is_told(channel)) add_candidates(channel, sought_reach_ns, candidates);
+    for (const Channel& channel : told) add_candidates(channel, told_reach_ns, false, candidates);
+    const std::vector<Channel> sought = channels();
+    const std::int32_t usual = usual_distance(sought);
+    for (const Channel& channel : sought) {
+      if (!is_told(channel)) add_candidates(channel, sought_reach_ns, distance(channel) != usual, candidates);
     }
     // The closest pairs first: an exchange has one counterpart only.
     std::sort(candidates.begin(), candidates.end());
@@ -101,7 +104,7 @@ class PeerFinder {
     std::vector<bool> taken(arrivals_.size(), false);
     std::size_t exchanges = 0;
     for (const std::vector<std::size_t>& member : by_exit_) exchanges += member.size();
-    for (const auto& [distance_ns, a, b] : candidates) {
+    for (const auto& [is_unusual, distance_ns, a, b] : candidates) {
       if (taken[a] || taken[b]) continue;
       taken[a] = taken[b] = true;
       bundles.push_back({a, b});
@@ -121,6 +124,22 @@ class PeerFinder {
   }
 
  private:
+  /// Whether it lies across the layout, how far exits are apart, and two exchanges.
+  using Candidate = std::tuple<bool, Nanoseconds, std::size_t, std::size_t>;
+
+  std::int32_t distance(const Channel& channel) const { return trace_ranks_[channel.b] - trace_ranks_[channel.a]; }
+
+  /// Programs lay pipelines out with equal distances between stages. Neighbours that tensor groups hold in step
+  /// exchange at one time, so that who lies across seems to be a peer as well.
+  std::int32_t usual_distance(std::span<const Channel> channels) const {
+    std::map<std::int32_t, double> exchanges;
+    for (const Channel& channel : channels)
+      exchanges[distance(channel)] += channel.agreement.shared_part * static_cast<double>(channel.agreement.pairs);
+    const auto most = std::max_element(exchanges.begin(), exchanges.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    return most == exchanges.end() ? 0 : most->first;
+  }
+
   /// False where the call of an exchange tells another peer.
   bool may_meet(std::size_t exchange, std::size_t member) const {
     const auto told = peer_of_.find(exchange);
@@ -179,8 +198,8 @@ class PeerFinder {
     });
   }
 
-  void add_candidates(const Channel& channel, Nanoseconds reach_ns,
-                      std::vector<std::tuple<Nanoseconds, std::size_t, std::size_t>>& candidates) const {
+  void add_candidates(const Channel& channel, Nanoseconds reach_ns, bool is_unusual,
+                      std::vector<Candidate>& candidates) const {
     const Nanoseconds tolerance_ns = std::max(reach_ns, 10 * channel.agreement.exit_spread_ns);
     const std::vector<std::size_t>& others = by_exit_[channel.b];
     for (const std::size_t a : by_exit_[channel.a]) {
@@ -191,11 +210,12 @@ class PeerFinder {
         if (!may_meet(a, channel.b) || !may_meet(*b, channel.a)) continue;
         if (!are_complementary(arrivals_[a].directions, arrivals_[*b].directions)) continue;
         if (!is_feasible(arrivals_[a], arrivals_[*b], alignment_)) continue;
-        candidates.emplace_back(std::abs(arrivals_[*b].exit_ns - expected_ns), a, *b);
+        candidates.emplace_back(is_unusual, std::abs(arrivals_[*b].exit_ns - expected_ns), a, *b);
       }
     }
   }
 
+  std::span<const std::int32_t> trace_ranks_;  ///< of the members
   std::span<const Arrival> arrivals_;
   std::map<std::size_t, std::size_t> peer_of_;  ///< exchange: member that its call tells
   const AlignmentOptions& alignment_;

@@ -192,6 +192,24 @@ const LaneSet* told_by_size(const UsualTimes& usual_ns, std::size_t l, std::size
   return possible == 1 ? only : nullptr;
 }
 
+/// Whether the operations of a place would be the only ones of their size in these communicators, and be of a usual one
+/// in others: as these are held in step with those, chance has decided.
+bool is_of_others_size(const Explained& place, const UsualTimes& usual_ns) {
+  const auto count_alike = [&](const Assumption& assumed, Size least) {
+    const auto sizes_ns = usual_ns.find(&assumed);
+    const std::optional<Range> range = transfers(*place.gathers, assumed);
+    if (sizes_ns == usual_ns.end() || !range) return std::ptrdiff_t{0};
+    return std::count_if(sizes_ns->second.begin(), sizes_ns->second.end(), [&](const Nanoseconds& one_ns) {
+      return size_of(range->middle_ns(), {&one_ns, 1}) >= least;
+    });
+  };
+  constexpr std::ptrdiff_t itself = 1;
+  if (count_alike(*place.by, Size::near) > itself) return false;
+  return std::any_of(usual_ns.begin(), usual_ns.end(), [&](const auto& other) {
+    return other.first != place.by && count_alike(*other.first, Size::known) > itself;
+  });
+}
+
 /// Claims of operations of a symbol, by lane and operation; nullptr: none.
 using Claims = std::map<std::size_t, std::vector<const LaneSet*>>;
 
@@ -248,7 +266,9 @@ void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<L
       places.push_back(place == 0 ? Explained{&gathers, nullptr, 0} : explained(gathers, all, sure));
       if (places.back().by == nullptr) add(left, gathers);
     }
-    const std::vector<Explained> told = believed(places, explained_together(left, all, places));
+    std::vector<Explained> told = believed(places, explained_together(left, all, places));
+    const UsualTimes usual_ns = usual_times(told);
+    std::erase_if(told, [&](const Explained& place) { return is_of_others_size(place, usual_ns); });
     for (const Explained& place : told) claim_usual(lanes, symbol, *place.gathers, *place.by);
     claim_by_size(lanes, symbol, told);
   }

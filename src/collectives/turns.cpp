@@ -377,9 +377,28 @@ class TurnFinder {
       for (const std::size_t s : counting) {
         if (meetings[k][s] != Meeting::no) possible.push_back(s);
       }
-      if (possible.size() == 1 && meetings[k][possible.front()] == Meeting::yes)
-        operations[alike.members[k]].claimed = sets[possible.front()];
+      TurnOperation& operation = operations[alike.members[k]];
+      if (possible.size() == 1 && meetings[k][possible.front()] == Meeting::yes &&
+          takes_as_long(l, symbol, operation, *sets[possible.front()]))
+        operation.claimed = sets[possible.front()];
     }
+  }
+
+  /// Whether an operation took about as long once all of a set were there as by those that left with it, or as its
+  /// class usually does. Some other lane that left at that time by chance, and entered late, may have put it into a
+  /// class of shorter ones.
+  bool takes_as_long(std::size_t l, std::uint64_t symbol, const TurnOperation& operation, const LaneSet& set) const {
+    constexpr double most = 1.35;
+    if (operation.usual_transfer_ns == 0 || largest_habit(operation.operation) > 0) return true;
+    Nanoseconds last_enter_ns = operation.enter_ns;
+    for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
+      const std::size_t other = lanes_[l].neighbours[n];
+      if (!operation.witnesses.test(n) || !std::binary_search(set.begin(), set.end(), other)) continue;
+      last_enter_ns =
+          std::max(last_enter_ns, nearest_exit(lanes_[other].operations.at(symbol), operation.exit_ns).enter_ns);
+    }
+    return static_cast<double>(operation.exit_ns - last_enter_ns) <=
+           most * static_cast<double>(std::max(operation.usual_transfer_ns, operation.transfer_ns));
   }
 
   /// Whether the operations of a class that meet a set leave as closely with its members as those of one communicator
@@ -415,10 +434,12 @@ class TurnFinder {
     return true;
   }
 
-  /// Takes claims back that most of the others who left at the time do not share.
+  /// Takes claims back that most of the other members who left at the time do not share; of exchanges, which lanes in
+  /// step leave alike, most of all that were captured.
   void confirm(std::size_t l) {
     for (auto& entry : lanes_[l].operations) {
       std::vector<TurnOperation>& operations = entry.second;
+      const bool has_habits = largest_habit(operations.front().operation) > 0;
       std::vector<std::pair<int, int>> votes(operations.size(), {0, 0});  // for, against
       for (const std::size_t other : lanes_[l].neighbours) {
         const auto found = lanes_[other].operations.find(entry.first);
@@ -428,10 +449,14 @@ class TurnFinder {
         for_each_nearest(operations, found->second, habit_ns,
                          [&](std::size_t i, std::size_t j, Nanoseconds difference_ns) {
                            const LaneSet* claimed = operations[i].claimed;
-                           if (claimed == nullptr || std::abs(difference_ns) > tolerance_ns) return;
-                           if (!std::binary_search(claimed->begin(), claimed->end(), other)) return;
+                           if (claimed == nullptr || !std::binary_search(claimed->begin(), claimed->end(), other))
+                             return;
                            const LaneSet* its = found->second[j].claimed;
-                           (its != nullptr && *its == *claimed ? votes[i].first : votes[i].second) += 1;
+                           const bool leaves_with_it = std::abs(difference_ns) <= tolerance_ns;
+                           const bool should_be_there = has_habits && lanes_[other].covers(operations[i].exit_ns);
+                           if (!leaves_with_it && !should_be_there) return;
+                           const bool agrees = leaves_with_it && its != nullptr && *its == *claimed;
+                           (agrees ? votes[i].first : votes[i].second) += 1;
                          });
       }
       for (std::size_t i = 0; i < operations.size(); ++i) {

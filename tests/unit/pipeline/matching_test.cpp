@@ -341,9 +341,23 @@ TEST(Matching, WithoutPayloadHowLongAllGathersTakeTellsWhoseTheyAre) {
   const Change common = all_of({without_payload, tensor(2), fully_sharded, sequence_parallel});
   expect_matched(0.97, 5093, {common, one_host, gpus(4), layers(2), experts, steps(16), shared_stream, drift(2)});
   expect_matched(0.99, 5026, {common, gpus(8), steps(16), experts, shared_stream, drift(50)});
+  expect_matched(0.98, 8034, {common, one_host, pipeline(2), steps(6), experts, shared_stream});
   expect_matched(0.95, 30059,
                  {common, nodes(4), gpus(2), pipeline(2), layers(2), steps(40), compute_stream, losses,
                   fault("slow_gpu:rank=1,factor=1.3")});
+}
+
+TEST(Matching, WithoutPayloadWhatTookLongerThanItsClassIsNotClaimedWithIt) {
+  // Reduce-scatters of data groups in step end together with shorter ones of tensor groups by chance.
+  expect_matched(0.95, 8044,
+                 {without_payload, nodes(4), gpus(4), tensor(2), pipeline(4), layers(2), steps(24), fully_sharded,
+                  sequence_parallel, compute_stream, fault("late_host:rank=1,pause=3ms")});
+}
+
+TEST(Matching, WithoutPayloadPeersInStepLieAtTheUsualDistance) {
+  expect_matched(
+      0.999, 7065,
+      {without_payload, gpus(8), tensor(4), pipeline(4), steps(16), drift(50), fault("slow_gpu:rank=1,factor=1.3")});
 }
 
 TEST(Matching, WithoutPayloadExchangesOfExpertsAreToldFromThoseOfThePipelineOneByOne) {
