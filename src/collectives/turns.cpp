@@ -319,7 +319,8 @@ class TurnFinder {
   /// Whether most members leave together with this operation; unknown where none was captured at the time.
   Meeting meeting(std::size_t l, const TurnOperation& operation, const LaneSet& set,
                   Witnesses TurnOperation::*witnesses = &TurnOperation::witnesses) const {
-    constexpr double least_share = 0.6;
+    // Of exchanges with others that lanes in step leave alike, most seem to be of one communicator as well.
+    const double least_share = largest_habit(operation.operation) > 0 ? 0.8 : 0.6;
     double covered = 0, met = 0;
     for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
       const std::size_t other = lanes_[l].neighbours[n];

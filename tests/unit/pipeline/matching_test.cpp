@@ -360,6 +360,13 @@ TEST(Matching, WithoutPayloadPeersInStepLieAtTheUsualDistance) {
       {without_payload, gpus(8), tensor(4), pipeline(4), steps(16), drift(50), fault("slow_gpu:rank=1,factor=1.3")});
 }
 
+TEST(Matching, WithoutPayloadExchangesOfPipelinesInStepAreNoAllToAll) {
+  // No clock relates the hosts of the two stages, so that those who exchange with others seem to meet each other only.
+  expect_matched(0.8, 32022,
+                 {without_payload, without_host_clocks, nodes(4), gpus(4), pipeline(2), layers(2), steps(40), experts,
+                  shared_stream});
+}
+
 TEST(Matching, WithoutPayloadExchangesOfExpertsAreToldFromThoseOfThePipelineOneByOne) {
   for (const std::uint64_t seed : {8001, 8039}) {
     expect_matched(0.97, seed,
