@@ -65,6 +65,43 @@ PlannedCommunicator make_communicator(std::uint64_t key, std::span<const Sequenc
   return communicator;
 }
 
+/// The tool rank that has read all members; -1 where several have.
+std::int32_t only_reader(const PlannedCommunicator& communicator, const ReaderOf& reader_of) {
+  const std::int32_t reader = reader_of(communicator.trace_ranks.front());
+  const bool is_only = std::all_of(communicator.trace_ranks.begin(), communicator.trace_ranks.end(),
+                                   [&](std::int32_t trace_rank) { return reader_of(trace_rank) == reader; });
+  return is_only ? reader : -1;
+}
+
+struct UnitLoad {
+  std::int32_t reader = -1;  ///< only_reader
+  std::int64_t arrivals = 0;
+};
+
+/// What one tool rank has read stays with it, unless it has read far more than its share; the rest goes where there is
+/// least to do so far.
+void find_owners(std::span<MatchUnit> units, std::span<const UnitLoad> loads, std::int32_t tool_ranks) {
+  constexpr std::int64_t slack = 8;  // to move an arrival costs about as much as to match it
+  std::int64_t total = 0;
+  for (const UnitLoad& load : loads) total += load.arrivals;
+  const std::int64_t share = total / tool_ranks;
+  std::vector<std::int64_t> owned(static_cast<std::size_t>(tool_ranks), 0);  // arrivals
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (loads[u].reader < 0) continue;
+    std::int64_t& of_reader = owned[static_cast<std::size_t>(loads[u].reader)];
+    if (of_reader > 0 && of_reader + loads[u].arrivals > share + share / slack) continue;
+    units[u].owner = loads[u].reader;
+    units[u].at_home = true;
+    of_reader += loads[u].arrivals;
+  }
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (units[u].at_home) continue;
+    const auto least = std::min_element(owned.begin(), owned.end());
+    units[u].owner = static_cast<std::int32_t>(least - owned.begin());
+    *least += loads[u].arrivals;
+  }
+}
+
 }  // namespace
 
 bool is_pair_exchange(const Arrival& arrival) {
@@ -153,28 +190,22 @@ void name_communicators(std::span<PlannedCommunicator> communicators, const Give
   }
 }
 
-std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communicators, std::int32_t tool_ranks) {
+std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communicators, std::int32_t tool_ranks,
+                                  const ReaderOf& reader_of) {
   std::vector<MatchUnit> units;
-  std::vector<std::int64_t> weights;
+  std::vector<UnitLoad> loads;
   for (std::size_t c = 0; c < communicators.size(); ++c) {
     const PlannedCommunicator& communicator = communicators[c];
+    const std::int32_t reader = only_reader(communicator, reader_of);
     const std::int64_t longest = *std::max_element(communicator.lengths.begin(), communicator.lengths.end());
     const std::int64_t step = communicator.equal_sequences ? positions_per_unit : longest;
     for (std::int64_t first = 0; first < longest; first += step) {
       const std::int64_t end = std::min(first + step, longest);
-      units.push_back({static_cast<std::int32_t>(c), first, end, 0});
-      weights.push_back((end - first) * static_cast<std::int64_t>(communicator.trace_ranks.size()));
+      units.push_back({static_cast<std::int32_t>(c), first, end});
+      loads.push_back({reader, (end - first) * static_cast<std::int64_t>(communicator.trace_ranks.size())});
     }
   }
-  // Consecutive units to one owner as far as weights allow: owner = share of the total weight before the unit's middle.
-  const std::int64_t total = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
-  std::int64_t before = 0;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    const double middle =
-        (static_cast<double>(before) + static_cast<double>(weights[u]) / 2) / static_cast<double>(total);
-    units[u].owner = std::min(static_cast<std::int32_t>(middle * tool_ranks), tool_ranks - 1);
-    before += weights[u];
-  }
+  find_owners(units, loads, tool_ranks);
   return units;
 }
 

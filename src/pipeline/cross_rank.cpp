@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <utility>
+#include <span>
 
 #include "nsys_explain/analysis/waits.hpp"
 #include "nsys_explain/clock/job_time.hpp"
@@ -87,24 +87,36 @@ void number_instances(const exchange::Communicator& communicator, CrossRank& cro
   }
 }
 
+/// From u into job time; `arrivals` of one trace rank follow each other.
+void move_times(const clock::ClockFit& fit, const JobRanks& job, std::span<Arrival> arrivals) {
+  const SessionClock* session = nullptr;
+  std::int32_t trace_rank = -1;
+  for (Arrival& arrival : arrivals) {
+    if (session == nullptr || arrival.trace_rank != trace_rank) {
+      trace_rank = arrival.trace_rank;
+      session = &fit.report.sessions[job.session_of_rank[job.index_of(trace_rank)]];
+    }
+    arrival.enter_ns = clock::to_job_time(*session, fit.report.pivot_ns, arrival.enter_ns);
+    arrival.exit_ns = clock::to_job_time(*session, fit.report.pivot_ns, arrival.exit_ns);
+  }
+}
+
 }  // namespace
 
 void apply_clock(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
                  CrossRank& cross, std::vector<LocalTrace>& local_traces) {
   const ClockReport& clock = fit.report;
   for (std::size_t b = 0; b < cross.owned.size(); ++b) {
-    std::vector<Arrival> arrivals = std::exchange(cross.arrivals[b], {});
-    for (Arrival& arrival : arrivals) {
-      const SessionClock& session = clock.sessions[job.session_of_rank[job.index_of(arrival.trace_rank)]];
-      arrival.enter_ns = clock::to_job_time(session, clock.pivot_ns, arrival.enter_ns);
-      arrival.exit_ns = clock::to_job_time(session, clock.pivot_ns, arrival.exit_ns);
-    }
+    const std::span<Arrival> arrivals = cross.arrivals.of(b);
+    move_times(fit, job, arrivals);
     const MatchUnit& unit = cross.units[cross.owned[b]];
     const PlannedCommunicator& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
     cross.blocks.push_back(
         collectives::match_unit(unit, planned, arrivals, {time_scale(fit, job, planned.trace_ranks)}));
     cross.comparisons.push_back(collectives::compare_members(planned, arrivals, cross.blocks.back()));
+    cross.arrivals.release(b);
   }
+  cross.arrivals = {};
   number_instances(communicator, cross);
   make_paths(cross, local_traces);  // before the steps move away from the arrivals
   for (LocalTrace& trace : local_traces) {

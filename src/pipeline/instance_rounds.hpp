@@ -26,8 +26,7 @@ void gather_instances(const exchange::Communicator& communicator, const CrossRan
                       std::span<const std::int64_t> first_instance,
                       const std::function<void(const InstanceRound&)>& use);
 
-/// What a tool rank owns of the tables of instances and of arrivals: consecutive rows of each, because owners hold
-/// consecutive units in rank order.
+/// What a tool rank owns of the tables of instances and of arrivals: the rows of its units.
 class InstanceRows {
  public:
   /// Collective.
@@ -37,21 +36,18 @@ class InstanceRows {
   std::int64_t instances_in_all() const { return instances_.in_all; }
   std::int64_t arrivals_in_all() const { return arrivals_.in_all; }
 
-  /// Those of rows [first, end) that are owned here; `first` never lies before the last `end`.
-  std::vector<RowRun> take_instances(std::int64_t first, std::int64_t end);
-  std::vector<RowRun> take_arrivals(std::int64_t first, std::int64_t end);
+  /// The owned rows before row `end` that have not been taken yet.
+  std::vector<RowRun> take_instances(std::int64_t end);
+  std::vector<RowRun> take_arrivals(std::int64_t end);
 
  private:
-  /// The owned rows of a table, and which of them comes next.
+  /// Which of the owned rows of a table comes next.
   struct Cursor {
-    std::int64_t row = 0, end = 0;  ///< of the whole table
+    std::vector<std::int64_t> first_row;  ///< of the whole table, by owned block
     std::int64_t in_all = 0;
     std::size_t block = 0, instance = 0;
     std::int32_t arrival = 0;
   };
-  /// Collective: `cursor.end` holds the number of own rows.
-  static void place(const exchange::Communicator& communicator, Cursor& cursor);
-  const MatchedBlock& next_block(Cursor& cursor) const;
   std::int64_t number_of(const MatchedBlock& block, const Instance& instance) const;
 
   const CrossRank& cross_;

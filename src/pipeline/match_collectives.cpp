@@ -22,45 +22,6 @@ using collectives::MatchUnit;
 using collectives::PlannedCommunicator;
 using collectives::SequenceSummary;
 
-struct RoutedArrival {
-  std::int32_t unit = 0;
-  std::int32_t member = 0;  ///< index into PlannedCommunicator::trace_ranks
-  Arrival arrival;
-};
-
-/// Where the arrivals of a communicator on one trace rank go.
-struct Route {
-  std::size_t communicator = 0;
-  std::size_t member = 0;
-  std::size_t first_unit = 0;
-  std::int64_t unit_length = 1;  ///< positions; units of one communicator are equally long, but for the last
-
-  std::size_t unit_of(const Arrival& arrival) const {
-    return first_unit + static_cast<std::size_t>(arrival.position / unit_length);
-  }
-};
-
-class Routes {
- public:
-  Routes(const std::vector<PlannedCommunicator>& communicators, const std::vector<MatchUnit>& units) {
-    std::vector<std::size_t> first_unit(communicators.size(), 0);
-    for (std::size_t u = units.size(); u-- > 0;) first_unit[static_cast<std::size_t>(units[u].communicator)] = u;
-    for (std::size_t c = 0; c < communicators.size(); ++c) {
-      const MatchUnit& first = units[first_unit[c]];
-      for (std::size_t m = 0; m < communicators[c].trace_ranks.size(); ++m) {
-        routes_[{communicators[c].source_key, communicators[c].trace_ranks[m]}] = {
-            c, m, first_unit[c], first.end_position - first.first_position};
-      }
-    }
-  }
-  const Route& of(std::uint64_t communicator, std::int32_t trace_rank) const {
-    return routes_.at({communicator, trace_rank});
-  }
-
- private:
-  std::map<std::pair<std::uint64_t, std::int32_t>, Route> routes_;
-};
-
 /// Collective: the time around which most trace ranks were captured, from the medians of their first and last arrivals.
 Nanoseconds sampling_centre(const exchange::Communicator& communicator, const std::vector<LocalTrace>& local_traces) {
   struct Extent {
@@ -208,6 +169,15 @@ collectives::RoughClocks compare_lanes(const exchange::Communicator& communicato
   return clocks;
 }
 
+/// Which tool rank has read each trace rank, by index; 0 of those that communicate with nobody.
+std::vector<std::int32_t> readers_of(const exchange::Communicator& communicator, const JobRanks& job,
+                                     const exchange::Gathered<SequenceSummary>& summaries) {
+  std::vector<std::int32_t> readers(job.numbers.size(), 0);
+  for (std::int32_t r = 0; r < communicator.size(); ++r)
+    for (const SequenceSummary& summary : summaries.of(r)) readers[job.index_of(summary.trace_rank)] = r;
+  return readers;
+}
+
 /// Collective.
 collectives::GivenNames gather_names(const exchange::Communicator& communicator,
                                      const std::vector<LocalTrace>& local_traces) {
@@ -226,9 +196,9 @@ collectives::GivenNames gather_names(const exchange::Communicator& communicator,
   return names;
 }
 
-/// Collective.
-std::vector<SequenceSummary> gather_summaries(const exchange::Communicator& communicator,
-                                              const std::vector<LocalTrace>& local_traces) {
+/// Collective: of all trace ranks, by the tool rank that has read them.
+exchange::Gathered<SequenceSummary> gather_summaries(const exchange::Communicator& communicator,
+                                                     const std::vector<LocalTrace>& local_traces) {
   std::vector<SequenceSummary> mine;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
@@ -236,7 +206,7 @@ std::vector<SequenceSummary> gather_summaries(const exchange::Communicator& comm
       mine.insert(mine.end(), summaries.begin(), summaries.end());
     }
   }
-  return communicator.all_gather(std::span<const SequenceSummary>(mine)).values;
+  return communicator.all_gather(std::span<const SequenceSummary>(mine));
 }
 
 /// Where calls name communicators and members did the same, order alone tells all.
@@ -244,20 +214,6 @@ bool is_told_by_order(std::span<const PlannedCommunicator> communicators) {
   return std::all_of(communicators.begin(), communicators.end(), [](const PlannedCommunicator& c) {
     return c.equal_sequences && c.source_key >= collectives::first_nccl_key;
   });
-}
-
-using RoutesOfRank = std::map<std::uint64_t, Route>;  ///< by communicator
-
-RoutesOfRank routes_of(const LocalRank& rank, const Routes& routes) {
-  RoutesOfRank result;
-  const Arrival* before = nullptr;
-  for (const Arrival& arrival : rank.arrivals) {
-    const bool is_seen = before != nullptr && before->communicator == arrival.communicator;
-    before = &arrival;
-    if (is_seen || result.contains(arrival.communicator)) continue;
-    result.emplace(arrival.communicator, routes.of(arrival.communicator, arrival.trace_rank));
-  }
-  return result;
 }
 
 analysis::Path path_of(const LocalRank& rank, const RoutesOfRank& routes,
@@ -269,75 +225,6 @@ analysis::Path path_of(const LocalRank& rank, const RoutesOfRank& routes,
   analysis::Path path = analysis::make_path(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
   path.trace_rank = rank.trace_rank;
   return path;
-}
-
-/// Room for the arrivals of an owned unit, by member and position.
-class UnitRoom {
- public:
-  UnitRoom(const MatchUnit& unit, const PlannedCommunicator& planned) : first_position_(unit.first_position) {
-    first_.push_back(0);
-    for (const std::int64_t length : planned.lengths) {
-      const std::int64_t arrivals = std::min(length, unit.end_position) - unit.first_position;
-      first_.push_back(first_.back() + static_cast<std::size_t>(std::max<std::int64_t>(arrivals, 0)));
-    }
-  }
-  std::size_t size() const { return first_.back(); }
-  std::size_t place_of(const RoutedArrival& routed) const {
-    return first_[static_cast<std::size_t>(routed.member)] +
-           static_cast<std::size_t>(routed.arrival.position - first_position_);
-  }
-
- private:
-  std::int64_t first_position_ = 0;
-  std::vector<std::size_t> first_;  ///< place of each member's first one
-};
-
-/// Tells the owners of the arrivals of a trace rank, into what is to be sent.
-void tell_owners(const LocalRank& rank, const Routes& routes, const CrossRank& cross,
-                 Outgoing<RoutedArrival>& outgoing) {
-  const RoutesOfRank of_rank = routes_of(rank, routes);
-  auto route = of_rank.begin();
-  for (const Arrival& arrival : rank.arrivals) {
-    if (route->first != arrival.communicator) route = of_rank.find(arrival.communicator);
-    const std::size_t unit = route->second.unit_of(arrival);
-    outgoing[static_cast<std::size_t>(cross.units[unit].owner)].push_back(
-        {static_cast<std::int32_t>(unit), static_cast<std::int32_t>(route->second.member), arrival});
-  }
-}
-
-/// Collective: sends all arrivals to the owners of their units, some trace ranks at a time, and takes in those of the
-/// own ones, by unit, trace rank and position.
-void exchange_arrivals(const exchange::Communicator& communicator, const std::vector<LocalTrace>& local_traces,
-                       CrossRank& cross) {
-  std::vector<UnitRoom> rooms;
-  std::vector<std::size_t> slot(cross.units.size(), 0);  // of the owned units
-  for (std::size_t unit = 0; unit < cross.units.size(); ++unit) {
-    if (cross.units[unit].owner != communicator.rank()) continue;
-    slot[unit] = cross.owned.size();
-    cross.owned.push_back(unit);
-    rooms.emplace_back(cross.units[unit],
-                       cross.communicators[static_cast<std::size_t>(cross.units[unit].communicator)]);
-    cross.arrivals.emplace_back(rooms.back().size());
-  }
-  std::vector<const LocalRank*> ranks;
-  for (const LocalTrace& trace : local_traces)
-    for (const LocalRank& rank : trace.ranks) ranks.push_back(&rank);
-  const Routes routes(cross.communicators, cross.units);
-  auto outgoing = nothing_for<RoutedArrival>(communicator);
-  exchange::Gathered<RoutedArrival> received;
-  auto next = ranks.begin();
-  while (communicator.maximum(ranks.end() - next) > 0) {
-    empty(outgoing);
-    for (std::size_t count = 0; next != ranks.end() && count < records_per_round; ++next) {
-      count += (*next)->arrivals.size();
-      tell_owners(**next, routes, cross, outgoing);
-    }
-    communicator.all_to_all(outgoing, received);
-    for (const RoutedArrival& routed : received.values) {
-      const std::size_t owned = slot[static_cast<std::size_t>(routed.unit)];
-      cross.arrivals[owned][rooms[owned].place_of(routed)] = routed.arrival;
-    }
-  }
 }
 
 /// What the clock wants to know of every communicator: the sessions of its members.
@@ -386,34 +273,45 @@ collectives::RoughTime rough_time(const collectives::RoughClocks* clocks, const 
   };
 }
 
+/// Matches the owned units for the first time, for what the clock wants to see of them: those of one session relate
+/// nothing.
+void observe(const JobRanks& job, const collectives::RoughClocks* clocks, CrossRank& cross) {
+  cross.observations = observations_of(job, cross.communicators);
+  for (std::size_t i = 0; i < cross.owned.size(); ++i) {
+    const MatchUnit& unit = cross.units[cross.owned[i]];
+    const std::vector<std::int32_t>& sessions =
+        cross.observations.communicators[static_cast<std::size_t>(unit.communicator)];
+    const auto is_first = [&](std::int32_t session) { return session == sessions.front(); };
+    if (std::all_of(sessions.begin(), sessions.end(), is_first)) continue;
+    const auto& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
+    observe(
+        job,
+        collectives::match_unit(unit, planned, cross.arrivals.of(i), {}, rough_time(clocks, job, planned.trace_ranks)),
+        cross.observations);
+  }
+}
+
 }  // namespace
 
 CrossRank match_collectives(const exchange::Communicator& communicator, const JobRanks& job,
                             const clock::ClockOptions& clock_options, std::vector<LocalTrace>& local_traces) {
   CrossRank cross;
-  cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces));
+  exchange::Gathered<SequenceSummary> summaries = gather_summaries(communicator, local_traces);
+  const std::vector<std::int32_t> readers = readers_of(communicator, job, summaries);
+  cross.communicators = collectives::plan_communicators(std::move(summaries.values));
   collectives::GivenNames names = gather_names(communicator, local_traces);
   std::optional<collectives::RoughClocks> clocks;
   if (!is_told_by_order(cross.communicators)) {
     clocks = compare_lanes(communicator, job, clock_options, cross.communicators, names, local_traces);
-    cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces));
+    cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces).values);
   }
   collectives::name_communicators(cross.communicators, names);
-  cross.units = collectives::plan_units(cross.communicators, communicator.size());
-
-  exchange_arrivals(communicator, local_traces, cross);
-  cross.observations = observations_of(job, cross.communicators);
-  cross.observations.members.reserve(
-      std::accumulate(cross.arrivals.begin(), cross.arrivals.end(), std::size_t{0},
-                      [](std::size_t sum, const std::vector<Arrival>& of_unit) { return sum + of_unit.size(); }));
-  for (std::size_t i = 0; i < cross.owned.size(); ++i) {
-    const MatchUnit& unit = cross.units[cross.owned[i]];
-    const auto& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
-    observe(job,
-            collectives::match_unit(unit, planned, cross.arrivals[i], {},
-                                    rough_time(clocks ? &*clocks : nullptr, job, planned.trace_ranks)),
-            cross.observations);
-  }
+  cross.units = collectives::plan_units(cross.communicators, communicator.size(),
+                                        [&](std::int32_t trace_rank) { return readers[job.index_of(trace_rank)]; });
+  for (std::size_t u = 0; u < cross.units.size(); ++u)
+    if (cross.units[u].owner == communicator.rank()) cross.owned.push_back(u);
+  cross.arrivals = bring_arrivals(communicator, local_traces, cross.communicators, cross.units);
+  observe(job, clocks ? &*clocks : nullptr, cross);
   return cross;
 }
 
@@ -421,7 +319,7 @@ void make_paths(const CrossRank& cross, std::vector<LocalTrace>& local_traces) {
   const Routes routes(cross.communicators, cross.units);
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
-      rank.path = path_of(rank, routes_of(rank, routes), cross.communicators);
+      rank.path = path_of(rank, routes.of(rank), cross.communicators);
       release(rank.arrivals);
     }
   }

@@ -9,6 +9,7 @@
 #include "nsys_explain/collectives/matching.hpp"
 #include "nsys_explain/collectives/mismatches.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
+#include "unit_arrivals.hpp"
 
 namespace nsys_explain::pipeline {
 
@@ -17,19 +18,19 @@ struct CrossRank {
   std::vector<collectives::PlannedCommunicator> communicators;
   std::vector<collectives::MatchUnit> units;
   std::vector<std::size_t> owned;                          ///< indices of this tool rank's units, ascending
-  std::vector<std::vector<Arrival>> arrivals;              ///< parallel to owned: for the second pass, on the job clock
+  UnitArrivals arrivals;                                   ///< of those units, until the second pass
   clock::Observations observations;                        ///< of the first pass, until the clock has seen them
   std::vector<MatchedBlock> blocks;                        ///< parallel to owned, after the second pass
   std::vector<collectives::MemberComparison> comparisons;  ///< parallel to owned, after the second pass
 };
 
-/// Collective: infers communicators that no payload tells, agrees on all of them, sends every arrival to the owner of
-/// its unit, and matches there. `clock_options`: whether host clocks may relate sessions.
+/// Collective: infers communicators that no payload tells, agrees on all of them, brings every arrival to the owner of
+/// its unit, and matches there what relates sessions. `clock_options`: whether host clocks may, too.
 CrossRank match_collectives(const exchange::Communicator& communicator, const JobRanks& job,
                             const clock::ClockOptions& clock_options, std::vector<LocalTrace>& local_traces);
 
-/// Makes paths of the local arrivals, which are released: their owners have them. Steps and arrivals of the ranks are
-/// on one clock still. Paths are larger than arrivals, so they come once the clock's observations are gone.
+/// Makes paths of the local arrivals, which are released: the blocks are made. Steps and arrivals of the ranks are on
+/// one clock still. Paths are larger than arrivals, so they come once the clock's observations are gone.
 void make_paths(const CrossRank& cross, std::vector<LocalTrace>& local_traces);
 
 }  // namespace nsys_explain::pipeline

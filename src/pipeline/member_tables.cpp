@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -80,7 +81,8 @@ std::map<std::int32_t, Mismatch> first_mismatches(const exchange::Communicator& 
   std::map<std::int32_t, Mismatch> first;
   for (const Mismatch& mismatch : communicator.all_gather(std::span<const Mismatch>(mine)).values) {
     const auto [entry, is_new] = first.try_emplace(mismatch.communicator, mismatch);
-    if (!is_new && mismatch.at_ns < entry->second.at_ns) entry->second = mismatch;
+    const auto earlier = [](const Mismatch& m) { return std::tie(m.at_ns, m.trace_rank, m.position); };
+    if (!is_new && earlier(mismatch) < earlier(entry->second)) entry->second = mismatch;
   }
   return first;
 }

@@ -99,9 +99,8 @@ void write_instances(const exchange::Communicator& communicator, const JobReport
     sinks->create(arrivals_schema(), arrivals_extent);
   });
   const auto write = [&](const Slab& slab) { sinks->append(slab); };
-  const DealtTable tables[] = {
-      {extent, [&](auto first, auto end) { return instances.take_instances(first, end); }, write},
-      {arrivals_extent, [&](auto first, auto end) { return instances.take_arrivals(first, end); }, write}};
+  const DealtTable tables[] = {{extent, [&](auto, auto end) { return instances.take_instances(end); }, write},
+                               {arrivals_extent, [&](auto, auto end) { return instances.take_arrivals(end); }, write}};
   write_by_slabs(communicator, tables, with_csv);
 }
 

@@ -74,10 +74,16 @@ struct MatchUnit {
   std::int64_t first_position = 0;
   std::int64_t end_position = 0;
   std::int32_t owner = 0;  ///< tool rank
+  bool at_home = false;    ///< the owner has read all members: their arrivals are there already
 };
 
-/// Units in (communicator, position) order, spread over the tool ranks by weight. Only `owner` depends on tool_ranks.
-std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communicators, std::int32_t tool_ranks);
+/// Which tool rank has read a trace rank.
+using ReaderOf = std::function<std::int32_t(std::int32_t trace_rank)>;
+
+/// Units in (communicator, position) order, spread evenly over the tool ranks, at home where they can be. Only the
+/// owners depend on the tool ranks and on what they have read.
+std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communicators, std::int32_t tool_ranks,
+                                  const ReaderOf& reader_of);
 
 /// Roughly common time of a trace rank's time, where the clock is not known yet (RoughClocks).
 using RoughTime = std::function<Nanoseconds(std::int32_t trace_rank, Nanoseconds t_ns)>;

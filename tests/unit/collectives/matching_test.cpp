@@ -109,25 +109,54 @@ TEST(Units, CoverEveryPositionOnceForAnyNumberOfToolRanks) {
   uneven.lengths = {4000, 3999};
   uneven.equal_sequences = false;
   const std::vector<PlannedCommunicator> communicators{large, small, uneven};
-  const auto reference = plan_units(communicators, 1);
+  const auto reference = plan_units(communicators, 1, [](std::int32_t) { return 0; });
   for (std::int32_t tool_ranks : {1, 2, 3, 7, 100}) {
-    const auto units = plan_units(communicators, tool_ranks);
+    const auto units = plan_units(communicators, tool_ranks, [&](std::int32_t rank) { return rank % tool_ranks; });
     ASSERT_EQ(units.size(), reference.size());
     std::int64_t next = 0;
-    std::int32_t communicator = 0, owner = 0;
+    std::int32_t communicator = 0;
     for (std::size_t u = 0; u < units.size(); ++u) {
       EXPECT_EQ(units[u].first_position, reference[u].first_position);
       if (units[u].communicator != communicator) next = 0;
       communicator = units[u].communicator;
       EXPECT_EQ(units[u].first_position, next);
       next = units[u].end_position;
-      EXPECT_GE(units[u].owner, owner) << "owners ascend, so that results can be gathered in order";
+      EXPECT_GE(units[u].owner, 0);
       EXPECT_LT(units[u].owner, tool_ranks);
-      owner = units[u].owner;
+      EXPECT_EQ(units[u].at_home, tool_ranks == 1) << "members 0 to 3 were read by different tool ranks";
     }
   }
   EXPECT_EQ(reference.back().end_position, 4000) << "one unit for a communicator that needs alignment";
-  EXPECT_EQ(plan_units(communicators, 4).back().owner, 3) << "the last rank has work, too";
+}
+
+/// Eight communicators of two trace ranks each, as long as one another.
+std::vector<PlannedCommunicator> eight_pairs() {
+  std::vector<PlannedCommunicator> communicators(8);
+  for (std::int32_t c = 0; c < 8; ++c) {
+    communicators[static_cast<std::size_t>(c)].trace_ranks = {2 * c, 2 * c + 1};
+    communicators[static_cast<std::size_t>(c)].lengths = {100, 100};
+  }
+  return communicators;
+}
+
+TEST(Units, StayWithWhoHasReadAllMembers) {
+  // Pair c was read by tool rank c % 2, but for one whose members were read by both.
+  const auto units = plan_units(eight_pairs(), 2, [](std::int32_t rank) { return rank == 7 ? 0 : rank / 2 % 2; });
+  ASSERT_EQ(units.size(), 8U);
+  for (std::int32_t c = 0; c < 8; ++c) {
+    EXPECT_EQ(units[static_cast<std::size_t>(c)].at_home, c != 3);
+    EXPECT_EQ(units[static_cast<std::size_t>(c)].owner, c % 2) << "the fourth evens out who owns three others";
+  }
+}
+
+TEST(Units, AreSharedOutWhereOneToolRankHasReadAll) {
+  const auto units = plan_units(eight_pairs(), 4, [](std::int32_t) { return 2; });
+  std::vector<int> owned(4, 0);
+  for (const auto& unit : units) {
+    ++owned[static_cast<std::size_t>(unit.owner)];
+    EXPECT_EQ(unit.at_home, unit.owner == 2);
+  }
+  EXPECT_EQ(owned, (std::vector<int>{2, 2, 2, 2}));
 }
 
 TEST(Match, KthWithKth) {
