@@ -21,13 +21,7 @@ Nanoseconds median_of_known(std::span<Nanoseconds> times) {
 /// Numbers of the samples' places, equal where peers meet; in the order in which places come first. Ranks of one role
 /// go through the same places in the same order, so where the last one went from the same place is tried first.
 std::vector<std::uint32_t> number_places(std::span<const WorkSample> samples) {
-  const auto hash = [&](std::size_t sample) {
-    const WorkSample& s = samples[sample];
-    std::uint64_t value = s.role;
-    for (const std::uint64_t part : {s.symbol, static_cast<std::uint64_t>(s.place), static_cast<std::uint64_t>(s.step)})
-      value = (value ^ part) * 0x9E3779B97F4A7C15;
-    return value ^ (value >> 29);
-  };
+  const auto hash = [&](std::size_t sample) { return digest_of_place(samples[sample]); };
   const auto equal = [&](std::size_t a, std::size_t b) { return at_one_place(samples[a], samples[b]); };
   std::unordered_map<std::size_t, std::uint32_t, decltype(hash), decltype(equal)> known(0, hash, equal);
   std::vector<std::size_t> sample_at;     // the first one of each place
@@ -53,6 +47,14 @@ std::vector<std::uint32_t> number_places(std::span<const WorkSample> samples) {
 }
 
 }  // namespace
+
+std::uint64_t digest_of_place(const WorkSample& sample) {
+  std::uint64_t value = sample.role;
+  for (const std::uint64_t part :
+       {sample.symbol, static_cast<std::uint64_t>(sample.place), static_cast<std::uint64_t>(sample.step)})
+    value = (value ^ part) * 0x9E3779B97F4A7C15;
+  return value ^ (value >> 29);
+}
 
 std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
   const std::vector<std::uint32_t> place = number_places(samples);

@@ -85,7 +85,8 @@ std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
   return digests;
 }
 
-/// What a tool rank tells the homes of the arrivals of these instances, into what is to be sent.
+/// What a tool rank tells the homes of the arrivals of these instances: at once where they are here, else into what is
+/// to be sent.
 void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::uint64_t> slow_groups,
                 std::span<const Piece> pieces, CrossRank& cross, Outgoing<RoutedOutcome>& outgoing) {
   std::vector<RoutedOutcome> common;
@@ -98,8 +99,13 @@ void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::ui
       common.push_back(common_outcome(block, instance, members_of(block, instance), captured, slow_groups));
     }
     for_each_arrival(block, piece, [&](std::size_t i, const InstanceArrival& member) {
-      const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
-      outgoing[home].push_back(outcome_of(common[i - piece.first], block.instances[i], member));
+      const std::size_t r = job.index_of(member.trace_rank);
+      const RoutedOutcome outcome = outcome_of(common[i - piece.first], block.instances[i], member);
+      if (LocalRank* const here = homes.of_index[r]) {
+        analysis::take_outcome(here->path, outcome);
+      } else {
+        outgoing[static_cast<std::size_t>(homes.tool_rank[r])].push_back(outcome);
+      }
     });
   }
 }
@@ -121,7 +127,7 @@ void send_outcomes(const exchange::Communicator& communicator, const JobRanks& j
   for (LocalRank* const rank : homes.local) analysis::measure(rank->path, rank->profiles);
 }
 
-/// Where the samples of some steps meet.
+/// Where the samples of some steps meet: those of a step on all tool ranks, or all would wait for one of them.
 class PeerComparison {
  public:
   PeerComparison(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes)
@@ -135,8 +141,7 @@ class PeerComparison {
   void add(const analysis::Path& path, std::size_t arrival) {
     const std::optional<analysis::WorkSample> sample = analysis::work_sample(path, arrival);
     if (!sample) return;
-    const std::uint64_t key = sample->role + static_cast<std::uint64_t>(sample->step + 1);
-    samples_[key % samples_.size()].push_back(*sample);
+    samples_[analysis::digest_of_place(*sample) % samples_.size()].push_back(*sample);
   }
 
   /// Collective: tells the paths of all samples that were added what is usual there.
@@ -199,16 +204,18 @@ void compare_with_peers(const exchange::Communicator& communicator, const JobRan
   for (LocalRank* const rank : homes.local) analysis::finish_excess(rank->path);
 }
 
-/// Own lateness of arrivals of the local paths; no_time where it is not known.
+/// Own lateness of an arrival of a local path; no_time where it is not known.
+Nanoseconds own_excess(const LocalRank& rank, std::int32_t arrival) {
+  const auto index = static_cast<std::size_t>(arrival);
+  return rank.path.arrivals[index].compared ? rank.path.own_excess_ns[index] : no_time;
+}
+
 void answer(const JobRanks& job, const Homes& homes, const exchange::Gathered<ArrivalPlace>& asked,
             Outgoing<Nanoseconds>& answers) {
   empty(answers);
   for (std::size_t owner = 0; owner < answers.size(); ++owner) {
-    for (const ArrivalPlace& place : asked.of(static_cast<int>(owner))) {
-      const analysis::Path& path = homes.of_index[job.index_of(place.trace_rank)]->path;
-      const auto index = static_cast<std::size_t>(place.index);
-      answers[owner].push_back(path.arrivals[index].compared ? path.own_excess_ns[index] : no_time);
-    }
+    for (const ArrivalPlace& place : asked.of(static_cast<int>(owner)))
+      answers[owner].push_back(own_excess(*homes.of_index[job.index_of(place.trace_rank)], place.index));
   }
 }
 
@@ -219,16 +226,15 @@ void return_lateness(const exchange::Communicator& communicator, const JobRanks&
   auto answers = nothing_for<Nanoseconds>(communicator);
   exchange::Gathered<ArrivalPlace> asked;
   exchange::Gathered<Nanoseconds> answered;
-  const auto home_of = [&](const InstanceArrival& member) {
-    return static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
-  };
   const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds));
   for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
     const std::span<const Piece> pieces = pieces_of(rounds, round);
     empty(questions);
     for (const Piece& piece : pieces) {
       for_each_arrival(cross.blocks[piece.block], piece, [&](std::size_t, const InstanceArrival& member) {
-        questions[home_of(member)].push_back({member.trace_rank, member.index});
+        const std::size_t r = job.index_of(member.trace_rank);
+        if (homes.of_index[r] == nullptr)
+          questions[static_cast<std::size_t>(homes.tool_rank[r])].push_back({member.trace_rank, member.index});
       });
     }
     communicator.all_to_all(questions, asked);
@@ -238,7 +244,10 @@ void return_lateness(const exchange::Communicator& communicator, const JobRanks&
     for (const Piece& piece : pieces) {
       MatchedBlock& block = cross.blocks[piece.block];
       for_each_arrival(block, piece, [&](std::size_t i, InstanceArrival& member) {
-        const Nanoseconds excess_ns = answered.values[next[home_of(member)]++];
+        const std::size_t r = job.index_of(member.trace_rank);
+        const Nanoseconds excess_ns = homes.of_index[r] != nullptr
+                                          ? own_excess(*homes.of_index[r], member.index)
+                                          : answered.values[next[static_cast<std::size_t>(homes.tool_rank[r])]++];
         if (excess_ns != no_time && analysis::has_lateness(block.instances[i]))
           analysis::split_lateness(block.instances[i], member, excess_ns);
       });

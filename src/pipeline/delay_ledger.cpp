@@ -177,7 +177,7 @@ class Settler {
       auto next = claimed.begin();
       if (communicator_.maximum(std::ssize(claimed)) == 0) return;
       while (communicator_.maximum(claimed.end() - next) > 0) {
-        for (onward_claims_ = 0; next != claimed.end() && onward_claims_ < records_per_round; ++next) {
+        for (leaving_claims_ = 0; next != claimed.end() && leaving_claims_ < records_per_round; ++next) {
           settle(next->rank, next->index, next->delay, next->explained, hop);
           release(next->explained);
         }
@@ -189,22 +189,22 @@ class Settler {
   ArrivalCosts take_costs() { return std::move(costs_); }
 
  private:
-  std::size_t home_of(std::int32_t trace_rank) const {
-    return static_cast<std::size_t>(homes_.tool_rank[job_.index_of(trace_rank)]);
-  }
-
   void open(const MatchedBlock& block, const Piece& piece) {
     for (std::size_t i = piece.first; i < piece.end; ++i) {
       const Instance& instance = block.instances[i];
       analysis::open_claims(instance, members_of(block, instance), opening_);
-      std::vector<Claim>& home = outgoing_[home_of(instance.last_trace_rank)];
-      for (Claim& claim : opening_.claims) {
-        claim.waiting = ledger_.waits.column_of(job_.index_of(claim.waiting));
-        home.push_back(claim);
-      }
+      for (std::vector<Claim>* claims : {&opening_.claims, &opening_.untold})
+        for (Claim& claim : *claims) claim.waiting = ledger_.waits.column_of(job_.index_of(claim.waiting));
       for (const Claim& claim : opening_.untold)
-        ledger_.unattributed(job_.index_of(claim.trace_rank), ledger_.waits.column_of(job_.index_of(claim.waiting)),
-                             claim.amount_ns);
+        ledger_.unattributed(job_.index_of(claim.trace_rank), claim.waiting, claim.amount_ns);
+      if (opening_.claims.empty()) continue;
+      const std::size_t last = job_.index_of(instance.last_trace_rank);
+      if (homes_.of_index[last] != nullptr) {
+        settle_opened(opening_.claims);
+      } else {
+        std::vector<Claim>& home = outgoing_[static_cast<std::size_t>(homes_.tool_rank[last])];
+        home.insert(home.end(), opening_.claims.begin(), opening_.claims.end());
+      }
     }
   }
 
@@ -227,14 +227,20 @@ class Settler {
     costs_[r][static_cast<std::size_t>(index)] += own_ns;
     for (const auto& [waiting, amount_ns] : settlement_.own) ledger_.waits.add(r, waiting, amount_ns);
     for (const auto& [waiting, amount_ns] : settlement_.unattributed) ledger_.unattributed(r, waiting, amount_ns);
-    for (const Claim& claim : settlement_.onward) {
-      if (hop < most_hops) {
-        onward_[home_of(claim.trace_rank)].push_back(claim);
-      } else {
-        ledger_.unattributed(r, claim.waiting, claim.amount_ns);
-      }
+    if (hop >= most_hops) {
+      for (const Claim& claim : settlement_.onward) ledger_.unattributed(r, claim.waiting, claim.amount_ns);
+      return;
     }
-    onward_claims_ += settlement_.onward.size();
+    for_each_arrival_claimed(settlement_.onward, [&](std::span<const Claim> on_one) {
+      const std::size_t next = job_.index_of(on_one.front().trace_rank);
+      if (homes_.of_index[next] != nullptr) {
+        claimed_.add(on_one);
+        return;
+      }
+      std::vector<Claim>& home = onward_[static_cast<std::size_t>(homes_.tool_rank[next])];
+      home.insert(home.end(), on_one.begin(), on_one.end());
+      leaving_claims_ += on_one.size();
+    });
   }
 
   /// Collective.
@@ -252,7 +258,7 @@ class Settler {
   ClaimedArrivals claimed_;  ///< by claims that have been handed on
   Outgoing<Claim> outgoing_, onward_;
   exchange::Gathered<Claim> received_;
-  std::size_t onward_claims_ = 0;
+  std::size_t leaving_claims_ = 0;
   analysis::OpeningClaims opening_;
   std::vector<analysis::Waiting> explained_, unexplained_;
   analysis::Settlement settlement_;

@@ -17,7 +17,7 @@ OwnedRounds plan_owned_rounds(const CrossRank& cross) {
       std::vector<Piece>& round = rounds.back();
       if (round.empty() || round.back().block != b) round.push_back({b, i, i});
       ++round.back().end;
-      count += static_cast<std::size_t>(instances[i].arrivals);
+      if (!cross.units[cross.owned[b]].at_home) count += static_cast<std::size_t>(instances[i].arrivals);
     }
   }
   return rounds;

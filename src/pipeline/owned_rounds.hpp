@@ -17,7 +17,7 @@ struct Piece {
 using OwnedRounds = std::vector<std::vector<Piece>>;
 
 /// All owned instances in their order, with about as many arrivals in each round as leave a tool rank at a time
-/// (records_per_round).
+/// (records_per_round): those of units at home do not.
 OwnedRounds plan_owned_rounds(const CrossRank& cross);
 
 /// Of one round; none where other tool ranks have more rounds.

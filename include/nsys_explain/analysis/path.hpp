@@ -153,6 +153,9 @@ struct WorkSample {
   Nanoseconds transfer_ns = 0;  ///< that compute waited for, from the latest enter on
 };
 
+/// Equal where samples are compared: of role, symbol, place and step.
+std::uint64_t digest_of_place(const WorkSample& sample);
+
 /// What is usual at the place of one sample; no_time where it has no peer there. Trivially copyable.
 struct UsualWork {
   std::int32_t trace_rank = -1;
