@@ -320,7 +320,7 @@ void add_up_excess(Path& path) {
     const Nanoseconds slow_transfers_ns =
         path.transfers_before_ns[i] -
         path.transfers_before_ns[static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1)];
-    path.own_excess_ns[i] = work_with_it_ns[i] - at_latest_blocking_ns + slow_transfers_ns;
+    path.own_excess_ns[i] = arrival.compared ? work_with_it_ns[i] - at_latest_blocking_ns + slow_transfers_ns : no_time;
     if (arrival.matched && arrival.blocking && path.outcomes[i].tied) at_latest_blocking_ns = work_with_it_ns[i];
   }
 }

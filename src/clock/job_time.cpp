@@ -20,21 +20,21 @@ Wide floor_divide(Wide numerator, Wide positive_denominator) {
   return numerator % positive_denominator < 0 ? quotient - 1 : quotient;
 }
 
-Wide drift_steps(const SessionClock& clock) {
-  return static_cast<Wide>(std::llround(clock.drift_ppb * drift_steps_per_ppb));
+std::int64_t drift_steps(const SessionClock& clock) {
+  return std::llround(clock.drift_ppb * drift_steps_per_ppb);
 }
 
 /// floor(drift * since_pivot + 1/2). Dividing by the power of two first changes nothing, and what is left of a run of
 /// hours fits 64 bits, whose division by a constant takes a tenth of the time.
-Nanoseconds drift_correction(Wide steps, Nanoseconds since_pivot_ns) {
-  const Wide in_ppb = (2 * steps * since_pivot_ns + unit_drift) >> (drift_step_bits + 1);
+Nanoseconds drift_correction(std::int64_t steps, Nanoseconds since_pivot_ns) {
+  const Wide in_ppb = (2 * (static_cast<Wide>(steps) * since_pivot_ns) + unit_drift) >> (drift_step_bits + 1);
   const auto low = static_cast<std::int64_t>(in_ppb);
   if (low != in_ppb) return static_cast<Nanoseconds>(floor_divide(in_ppb, unit_ppb));
   return low / unit_ppb - (low % unit_ppb < 0 ? 1 : 0);
 }
 
 /// Offset and drift alone, then bends: one rounding between two knots, so that time never runs backwards.
-Nanoseconds bent_correction(const SessionClock& clock, Wide steps, Nanoseconds pivot_ns, Nanoseconds x) {
+Nanoseconds bent_correction(const SessionClock& clock, std::int64_t steps, Nanoseconds pivot_ns, Nanoseconds x) {
   const std::vector<ClockBend>& bends = clock.bends;
   const auto at_knot = [&](const ClockBend& bend) {
     return bend.correction_ns + drift_correction(steps, bend.at_ns - pivot_ns);
@@ -57,14 +57,14 @@ Nanoseconds bent_correction(const SessionClock& clock, Wide steps, Nanoseconds p
 Nanoseconds to_job_time(const SessionClock& clock, Nanoseconds pivot_ns, Nanoseconds u_ns) {
   if (u_ns == no_time) return no_time;
   const Nanoseconds x = u_ns - clock.offset_ns;
-  const Wide steps = drift_steps(clock);
+  const std::int64_t steps = drift_steps(clock);
   if (!clock.bends.empty()) return x - bent_correction(clock, steps, pivot_ns, x);
   return steps == 0 ? x : x - drift_correction(steps, x - pivot_ns);
 }
 
 Nanoseconds to_session_time(const SessionClock& clock, Nanoseconds pivot_ns, Nanoseconds job_ns) {
   if (job_ns == no_time) return no_time;
-  const Wide steps = drift_steps(clock);
+  const std::int64_t steps = drift_steps(clock);
   if (steps == 0 && clock.bends.empty()) return job_ns + clock.offset_ns;
   // x - pivot = (job - pivot) / (1 - drift), wrong by rounding only; walk the last nanoseconds.
   const Wide since_pivot = floor_divide(static_cast<Wide>(job_ns - pivot_ns) * unit_drift, unit_drift - steps);

@@ -141,7 +141,9 @@ class PeerComparison {
   void add(const analysis::Path& path, std::size_t arrival) {
     const std::optional<analysis::WorkSample> sample = analysis::work_sample(path, arrival);
     if (!sample) return;
-    samples_[analysis::digest_of_place(*sample) % samples_.size()].push_back(*sample);
+    const std::size_t meets_on = analysis::digest_of_place(*sample) % samples_.size();
+    samples_[meets_on].push_back(*sample);
+    meet_on_.push_back(meets_on);
   }
 
   /// Collective: tells the paths of all samples that were added what is usual there.
@@ -153,8 +155,13 @@ class PeerComparison {
       answers_[r].assign(usual.begin() + static_cast<std::ptrdiff_t>(received_samples_.offsets[r]),
                          usual.begin() + static_cast<std::ptrdiff_t>(received_samples_.offsets[r + 1]));
     communicator_.all_to_all(answers_, received_answers_);
-    for (const analysis::UsualWork& one : received_answers_.values)
+    // In the order in which they were added, path by path: each tool rank answers in that of its samples.
+    std::vector<std::size_t> next = received_answers_.offsets;
+    for (const std::size_t tool_rank : meet_on_) {
+      const analysis::UsualWork& one = received_answers_.values[next[tool_rank]++];
       analysis::take_usual(homes_.of_index[job_.index_of(one.trace_rank)]->path, one);
+    }
+    meet_on_.clear();
   }
 
  private:
@@ -162,6 +169,7 @@ class PeerComparison {
   const JobRanks& job_;
   const Homes& homes_;
   Outgoing<analysis::WorkSample> samples_;
+  std::vector<std::size_t> meet_on_;  ///< tool rank of each sample, in the order in which they were added
   Outgoing<analysis::UsualWork> answers_;
   exchange::Gathered<analysis::WorkSample> received_samples_;
   exchange::Gathered<analysis::UsualWork> received_answers_;
@@ -206,10 +214,10 @@ void compare_with_peers(const exchange::Communicator& communicator, const JobRan
 
 /// Own lateness of an arrival of a local path; no_time where it is not known.
 Nanoseconds own_excess(const LocalRank& rank, std::int32_t arrival) {
-  const auto index = static_cast<std::size_t>(arrival);
-  return rank.path.arrivals[index].compared ? rank.path.own_excess_ns[index] : no_time;
+  return rank.path.own_excess_ns[static_cast<std::size_t>(arrival)];
 }
 
+/// What owners of instances ask of the local paths.
 void answer(const JobRanks& job, const Homes& homes, const exchange::Gathered<ArrivalPlace>& asked,
             Outgoing<Nanoseconds>& answers) {
   empty(answers);

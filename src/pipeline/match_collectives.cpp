@@ -277,12 +277,17 @@ collectives::RoughTime rough_time(const collectives::RoughClocks* clocks, const 
 /// nothing.
 void observe(const JobRanks& job, const collectives::RoughClocks* clocks, CrossRank& cross) {
   cross.observations = observations_of(job, cross.communicators);
+  const auto is_silent = [&](std::size_t i) {
+    const auto c = static_cast<std::size_t>(cross.units[cross.owned[i]].communicator);
+    const std::vector<std::int32_t>& sessions = cross.observations.communicators[c];
+    return std::all_of(sessions.begin(), sessions.end(), [&](std::int32_t s) { return s == sessions.front(); });
+  };
+  std::size_t members = 0;
+  for (std::size_t i = 0; i < cross.owned.size(); ++i) members += is_silent(i) ? 0 : cross.arrivals.size(i);
+  cross.observations.members.reserve(members);
   for (std::size_t i = 0; i < cross.owned.size(); ++i) {
+    if (is_silent(i)) continue;
     const MatchUnit& unit = cross.units[cross.owned[i]];
-    const std::vector<std::int32_t>& sessions =
-        cross.observations.communicators[static_cast<std::size_t>(unit.communicator)];
-    const auto is_first = [&](std::int32_t session) { return session == sessions.front(); };
-    if (std::all_of(sessions.begin(), sessions.end(), is_first)) continue;
     const auto& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
     observe(
         job,

@@ -76,6 +76,12 @@ std::span<Arrival> UnitArrivals::of(std::size_t owned) {
   return copy_;
 }
 
+std::size_t UnitArrivals::size(std::size_t owned) const {
+  std::size_t arrivals = units_[owned].sent.size();
+  for (const LocalMember& member : units_[owned].members) arrivals += member.places.size();
+  return arrivals;
+}
+
 void UnitArrivals::release(std::size_t owned) {
   nsys_explain::release(units_[owned].sent);
 }

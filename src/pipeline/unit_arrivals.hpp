@@ -43,6 +43,7 @@ class Routes {
 /// one unit at a time: what is done to a unit then finds it in the caches.
 class UnitArrivals {
  public:
+  std::size_t size(std::size_t owned) const;
   /// Of owned unit number `owned`, by trace rank and position: a copy for the caller, until the next call.
   std::span<Arrival> of(std::size_t owned);
   /// Gives back the memory of what was sent for this unit.

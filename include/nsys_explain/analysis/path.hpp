@@ -97,7 +97,7 @@ struct Path {
   std::vector<Nanoseconds> excess_transfers_ns;  ///< by arrival: beyond what is usual for peers, of a transfer over a
                                                  ///< slow link that compute waited for; else 0
   /// By arrival: excess work since the latest blocking collective that tied its members, and excess transfers since the
-  /// rank was tied to the others of this one.
+  /// rank was tied to the others of this one; no_time where it was not compared.
   std::vector<Nanoseconds> own_excess_ns;
   std::vector<Nanoseconds> work_before_ns;       ///< excess work before each was ready, of its moment; one entry more
   std::vector<Nanoseconds> waiting_before_ns;    ///< excess waiting of those that were blocking
