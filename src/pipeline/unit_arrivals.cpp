@@ -71,6 +71,7 @@ std::span<Arrival> UnitArrivals::of(std::size_t owned) {
   Unit& unit = units_[owned];
   if (unit.members.empty()) return unit.sent;
   copy_.clear();
+  copy_.reserve(size(owned));
   for (const LocalMember& member : unit.members)
     for (const std::uint32_t place : member.places) copy_.push_back((*member.arrivals)[place]);
   return copy_;
