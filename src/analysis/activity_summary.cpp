@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -321,10 +322,30 @@ std::vector<GpuSpeed> gpu_speeds(const std::vector<Table>& tables) {
   const auto& ratios = column<double>(*table, "ratio");
   const auto& p_values = column<double>(*table, "p_value");
   const auto& slow = column<std::int64_t>(*table, "slow");
+  const auto& spreads = column<double>(*table, "spread");
+  const auto& executions = column<std::int64_t>(*table, "executions");
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    speeds.push_back({static_cast<std::int32_t>(ranks[i]), kernels[i], ratios[i], p_values[i], slow[i] != 0});
+    speeds.push_back({static_cast<std::int32_t>(ranks[i]), kernels[i], ratios[i], p_values[i], slow[i] != 0, spreads[i],
+                      executions[i]});
   }
   return speeds;
+}
+
+void correct_gpu_speeds(std::span<const GpuSpeed> speeds, std::vector<Table>& tables) {
+  std::map<std::int64_t, const GpuSpeed*> of_rank;
+  for (const GpuSpeed& speed : speeds) of_rank[speed.trace_rank] = &speed;
+  const auto table =
+      std::find_if(tables.begin(), tables.end(), [](const Table& one) { return one.schema.name == "gpu_speed"; });
+  if (table == tables.end()) return;
+  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
+  auto& p_values = std::get<std::vector<double>>(table->columns[table->schema.index_of("p_value")]);
+  auto& slow = std::get<std::vector<std::int64_t>>(table->columns[table->schema.index_of("slow")]);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto known = of_rank.find(ranks[i]);
+    if (known == of_rank.end()) continue;
+    p_values[i] = known->second->p_value;
+    slow[i] = known->second->slow ? 1 : 0;
+  }
 }
 
 ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobReport& report) {

@@ -20,7 +20,7 @@ constexpr std::int64_t fewest_kernels = 3;  ///< below, one that depends on the 
 constexpr double clock_step_ns = 32;
 constexpr double robust_deviation = 1.4826;   ///< standard deviations per median absolute deviation
 constexpr double median_efficiency = 1.2533;  ///< standard error of a median over that of a mean
-constexpr double significant = 0.01, worth_telling = 1.02, worth_telling_of_two = 1.05, outlying = 3;
+constexpr double worth_telling = 1.02, worth_telling_of_two = 1.05, outlying = 3;
 
 constexpr std::array<const char*, 6> shape_names{"grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"};
 using Shape = std::array<std::int64_t, shape_names.size()>;
@@ -29,7 +29,7 @@ using KernelKey = std::pair<std::string_view, Shape>;
 /// One kernel on one trace rank.
 struct Execution {
   std::int64_t rank = 0, count = 0, total_ns = 0;
-  double median_ns = 0, relative_error = 0;
+  double median_ns = 0, relative_error = 0, spread = 0;
   double peers_median_ns = 0, ratio = 1, z = 0;
 };
 
@@ -66,8 +66,9 @@ std::map<KernelKey, std::vector<Execution>> compute_kernels(const Table& table) 
     Shape shape{};
     for (std::size_t s = 0; s < shape.size(); ++s) shape[s] = (*shape_columns[s])[i];
     const double of_median = median_efficiency * deviations[i] / std::sqrt(static_cast<double>(counts[i]));
-    kernels[{names[i], shape}].push_back(
-        {ranks[i], counts[i], totals[i], medians[i], std::hypot(of_median, clock_step_ns) / medians[i]});
+    kernels[{names[i], shape}].push_back({ranks[i], counts[i], totals[i], medians[i],
+                                          std::hypot(of_median, clock_step_ns) / medians[i],
+                                          deviations[i] / medians[i]});
   }
   // Rows come by trace rank: without another one there is nothing to compare with.
   std::erase_if(kernels, [](const auto& kernel) { return kernel.second.front().rank == kernel.second.back().rank; });
@@ -141,30 +142,32 @@ void compare(std::vector<Execution>& executions) {
 
 /// All kernels of one trace rank together.
 struct Speed {
-  std::vector<std::pair<double, double>> ratios;  ///< with their weights
+  std::vector<std::pair<double, double>> ratios, spreads, counts;  ///< with their weights
   std::int64_t compared_ns = 0, kernels = 0, slower = 0;
   double weighted_z = 0, squared_weights = 0;
 
   void add(const Execution& execution) {
     const auto weight = static_cast<double>(execution.total_ns);
     ratios.emplace_back(execution.ratio, weight);
+    spreads.emplace_back(execution.spread, weight);
+    counts.emplace_back(static_cast<double>(execution.count), weight);
     compared_ns += execution.total_ns;
     ++kernels;
     slower += execution.ratio > 1 ? 1 : 0;
     weighted_z += weight * execution.z;
     squared_weights += weight * weight;
   }
-  /// The ratio at which half of the compared time is reached.
-  double ratio() const {
-    std::vector<std::pair<double, double>> ascending = ratios;
-    std::sort(ascending.begin(), ascending.end());
+  /// The value at which half of the compared time is reached.
+  double median_over_time(std::vector<std::pair<double, double>> values) const {
+    std::sort(values.begin(), values.end());
     double reached = 0;
-    for (const auto& [value, weight] : ascending) {
+    for (const auto& [value, weight] : values) {
       reached += weight;
       if (2 * reached >= static_cast<double>(compared_ns)) return value;
     }
     return 1;
   }
+  double ratio() const { return median_over_time(ratios); }
   double p_value(std::size_t ranks) const {
     const double z = squared_weights > 0 ? weighted_z / std::sqrt(squared_weights) : 0;
     const double p = 0.5 * std::erfc(z / std::numbers::sqrt2) * static_cast<double>(ranks);
@@ -188,17 +191,23 @@ Table speed_table(const std::map<std::int64_t, Speed>& speeds) {
                    {"compared_ns", ColumnKind::integer, "ns", "their sum of durations"},
                    {"slower_kernels", ColumnKind::integer, "", "of them slower than the peers' median"},
                    {"ratio", ColumnKind::real, "", "to the peers' medians; median over time, above 1: slower"},
-                   {"p_value", ColumnKind::real, "", "of being this slow by chance, over all trace ranks"},
-                   {"slow", ColumnKind::integer, "", "1: significant, at least 2%, and unlike the others"}}});
+                   {"p_value", ColumnKind::real, "",
+                    "of being this slow by chance, over all trace ranks: as GPUs drift apart for the length of a "
+                    "capture"},
+                   {"slow", ColumnKind::integer, "", "1: significant, at least 2%, and unlike the others"},
+                   {"spread", ColumnKind::real, "",
+                    "standard deviation of one kernel's executions over its median; median over time"},
+                   {"executions", ColumnKind::integer, "", "of one kernel; median over time"}}});
   std::vector<double> ratios;
   for (const auto& [rank, speed] : speeds) ratios.push_back(speed.ratio());
   RowWriter row(table);
   std::size_t r = 0;
   for (const auto& [rank, speed] : speeds) {
     const double p_value = speed.p_value(speeds.size());
-    const bool slow =
-        speed.kernels >= fewest_kernels && p_value < significant && ratios[r] >= worth_telling && stands_out(r, ratios);
-    row << rank << speed.kernels << speed.compared_ns << speed.slower << ratios[r] << p_value << slow;
+    const bool slow = speed.kernels >= fewest_kernels && p_value < significantly_slow && ratios[r] >= worth_telling &&
+                      stands_out(r, ratios);
+    row << rank << speed.kernels << speed.compared_ns << speed.slower << ratios[r] << p_value << slow
+        << speed.median_over_time(speed.spreads) << static_cast<std::int64_t>(speed.median_over_time(speed.counts));
     ++r;
   }
   return table;

@@ -4,70 +4,104 @@
 #include <cmath>
 #include <numbers>
 
+#include "nsys_explain/analysis/kernel_peers.hpp"
 #include "nsys_explain/analysis/ratio_noise.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
-/// Square of 1.4826 times the median absolute deviation: a variance that outliers do not bend.
-double robust_variance(std::vector<double> values) {
-  const double centre = lower_median(values);
-  for (double& value : values) value = std::abs(value - centre);
-  const double deviation = 1.4826 * lower_median(values);
-  return deviation * deviation;
+/// Values are cut into stretches as long as there are stretches.
+std::size_t stretch_length(std::size_t values) {
+  return static_cast<std::size_t>(std::sqrt(static_cast<double>(values)));
 }
 
-/// Of the part that neighbours have in common.
-Nanoseconds wander_of(std::span<const std::int64_t> row) {
-  std::vector<double> sums, differences;
-  for (std::size_t b = 1; b < row.size(); ++b) {
-    if (row[b - 1] <= 0 || row[b] <= 0) continue;
-    sums.push_back(static_cast<double>(row[b]) + static_cast<double>(row[b - 1]));
-    differences.push_back(static_cast<double>(row[b]) - static_cast<double>(row[b - 1]));
-  }
-  if (sums.empty()) return 0;
-  const double covariance = (robust_variance(std::move(sums)) - robust_variance(std::move(differences))) / 4;
-  return static_cast<Nanoseconds>(std::sqrt(std::max(0.0, covariance)));
+/// Kernel time over the usual time of the same kernels, of the bins that have both.
+std::vector<double> slowness_of(std::span<const std::int64_t> kernel_ns, std::span<const std::int64_t> usual_ns) {
+  std::vector<double> slowness;
+  for (std::size_t b = 0; b < kernel_ns.size(); ++b)
+    if (kernel_ns[b] > 0 && usual_ns[b] > 0)
+      slowness.push_back(static_cast<double>(kernel_ns[b]) / static_cast<double>(usual_ns[b]));
+  return slowness;
 }
 
-/// The typical wander of a rank as a share of its kernel time in a bin.
-double typical_share(std::span<const std::int64_t> kernel_ns, std::size_t bins,
-                     std::span<const Nanoseconds> wander_ns) {
-  std::vector<double> shares;
-  for (std::size_t r = 0; r < wander_ns.size(); ++r) {
-    std::vector<std::int64_t> known;
-    for (const std::int64_t of_bin : kernel_ns.subspan(r * bins, bins))
-      if (of_bin > 0) known.push_back(of_bin);
-    if (!known.empty()) shares.push_back(static_cast<double>(wander_ns[r]) / static_cast<double>(lower_median(known)));
-  }
-  return shares.empty() ? 0 : lower_median(shares);
+/// Of the means of whole stretches.
+SpeedWander wander_of(std::span<const double> slowness) {
+  const std::size_t length = stretch_length(slowness.size());
+  const std::size_t stretches = length > 0 ? slowness.size() / length : 0;
+  if (stretches < 2) return {};
+  std::vector<double> means(stretches, 0);
+  double mean = 0;
+  for (std::size_t i = 0; i < stretches * length; ++i) means[i / length] += slowness[i] / static_cast<double>(length);
+  for (const double one : means) mean += one / static_cast<double>(stretches);
+  double squares = 0;
+  for (const double one : means) squares += (one - mean) * (one - mean);
+  return {std::sqrt(squares / static_cast<double>(stretches - 1)) / mean, static_cast<int>(stretches) - 1};
+}
+
+/// Of a chi-square variable, over its degrees of freedom (Wilson and Hilferty 1931).
+double median_of_chi_square(int freedom) {
+  return std::pow(1 - 2 / (9.0 * freedom), 3);
 }
 
 }  // namespace
 
-std::vector<Nanoseconds> kernel_time_wander(std::span<const std::int64_t> kernel_ns, std::size_t bins) {
-  std::vector<Nanoseconds> wander;
+std::vector<SpeedWander> speed_wander(std::span<const std::int64_t> kernel_ns, std::span<const std::int64_t> usual_ns,
+                                      std::size_t bins) {
+  std::vector<SpeedWander> wander;
   for (std::size_t first = 0; first < kernel_ns.size(); first += bins)
-    wander.push_back(wander_of(kernel_ns.subspan(first, bins)));
+    wander.push_back(wander_of(slowness_of(kernel_ns.subspan(first, bins), usual_ns.subspan(first, bins))));
   return wander;
 }
 
-void doubt_wandering_speeds(std::span<const std::int64_t> kernel_ns, std::size_t bins,
-                            std::span<const Nanoseconds> wander_ns, std::span<GpuSpeed> speeds) {
-  const double share = typical_share(kernel_ns, bins, wander_ns);
-  if (share <= 0) return;
-  const double stretches = std::sqrt(static_cast<double>(bins));
-  const double error = std::numbers::sqrt2 * share / std::sqrt(stretches);  // of the difference of two means
+std::vector<SpeedWander> spread_of_executions(std::span<const GpuSpeed> speeds) {
+  std::vector<SpeedWander> spread;
+  for (const GpuSpeed& speed : speeds) {
+    const std::size_t length = stretch_length(static_cast<std::size_t>(speed.executions));
+    spread.push_back({speed.spread, length > 0 ? static_cast<int>(length) - 1 : 0});
+  }
+  return spread;
+}
+
+TypicalWander typical_wander(std::span<const SpeedWander> of_gpus) {
+  std::vector<double> variances;
+  std::vector<int> freedom;
+  for (const SpeedWander& one : of_gpus) {
+    if (one.freedom == 0) continue;
+    variances.push_back(one.deviation * one.deviation);
+    freedom.push_back(one.freedom);
+  }
+  if (variances.empty()) return {};
+  const int of_one = lower_median(freedom);
+  const auto half = static_cast<int>((variances.size() + 1) / 2);
+  return {{std::sqrt(lower_median(variances) / median_of_chi_square(of_one)), of_one}, of_one * half};
+}
+
+double usual_drift(const SpeedWander& wander, double probability) {
+  return wander.deviation > 0 ? std::numbers::sqrt2 * wander.deviation * student_quantile(probability, wander.freedom)
+                              : 0;
+}
+
+void doubt_wandering_speeds(const TypicalWander& wander, std::span<GpuSpeed> speeds) {
+  if (wander.deviation <= 0) return;
   for (GpuSpeed& speed : speeds) {
     if (!speed.slow) continue;
-    const double tail = student_tail(std::log(speed.ratio) / error, wander_freedom(bins));
+    const double tail =
+        student_tail(std::log(speed.ratio) / (std::numbers::sqrt2 * wander.deviation), wander.freedom_of_half);
     speed.p_value = std::max(speed.p_value, std::min(1.0, tail * static_cast<double>(speeds.size())));
+    speed.slow = speed.p_value < significantly_slow;
   }
 }
 
-int wander_freedom(std::size_t bins) {
-  return std::max(2, static_cast<int>(std::sqrt(static_cast<double>(bins))) - 1);
+std::vector<Nanoseconds> typical_kernel_times(std::span<const std::int64_t> kernel_ns, std::size_t bins) {
+  std::vector<Nanoseconds> typical;
+  for (std::size_t first = 0; first < kernel_ns.size(); first += bins) {
+    std::vector<Nanoseconds> known;
+    for (const Nanoseconds of_bin : kernel_ns.subspan(first, bins))
+      if (of_bin > 0) known.push_back(of_bin);
+    typical.push_back(known.empty() ? 0 : lower_median(known));
+  }
+  return typical;
 }
 
 }  // namespace nsys_explain::analysis

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <numbers>
 #include <utility>
 
 #include "nsys_explain/analysis/kernel_time_wander.hpp"
-#include "nsys_explain/analysis/ratio_noise.hpp"
 #include "nsys_explain/analysis/significance.hpp"
-#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -34,25 +31,19 @@ std::vector<RowSurplus> surplus_of(std::span<const std::int64_t> by_rank, std::s
   return surplus_of_rows(rows, chosen.size(), bins);
 }
 
-/// How far chance lets two GPUs of these places drift apart for a while: the typical wander of one, taken for that of
-/// both, times the quantile of Student's t that is three standard deviations of a normal variable.
-Nanoseconds usual_drift(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays) {
-  constexpr double three_deviations = 0.00135;
-  if (delays.wander_ns.empty()) return 0;
-  std::vector<Nanoseconds> wander;
-  for (const std::size_t p : chosen)
-    for (const std::size_t r : places[p].ranks) wander.push_back(delays.wander_ns[r]);
-  return static_cast<Nanoseconds>(student_quantile(three_deviations, wander_freedom(delays.bins)) *
-                                  std::numbers::sqrt2 * static_cast<double>(lower_median(wander)));
-}
-
 /// What these places take longer than chance lets GPUs drift apart: steps that share such a drift are no independent
 /// draws.
 std::vector<RowSurplus> work_surplus_of(std::span<const std::size_t> chosen, std::span<const Place> places,
                                         const JobDelays& delays) {
-  const Nanoseconds drift_ns = usual_drift(chosen, places, delays);
+  constexpr double three_deviations = 0.00135;  // of a normal variable
+  if (delays.wander.empty()) return surplus_of(delays.excess_work_ns, chosen, places, delays);
+  std::vector<SpeedWander> of_gpus;
+  for (const std::size_t p : chosen)
+    for (const std::size_t r : places[p].ranks) of_gpus.push_back(delays.wander[r]);
+  const double drift = usual_drift(typical_wander(of_gpus), three_deviations);
   std::vector<std::int64_t> beyond = delays.excess_work_ns;
-  for (std::int64_t& excess : beyond) excess -= drift_ns;
+  for (std::size_t i = 0; i < beyond.size(); ++i)
+    beyond[i] -= static_cast<Nanoseconds>(drift * static_cast<double>(delays.kernel_ns[i / delays.bins]));
   return surplus_of(beyond, chosen, places, delays);
 }
 
@@ -71,9 +62,13 @@ struct Best {
 
 /// The one that chance would hardly make delay others as much and itself take as much longer. Cost alone does not tell:
 /// who is last for a reason of another kind (a process that nobody recorded, ends of collectives that differ) is
-/// charged with what noise adds, and never with what it takes away.
-Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays) {
+/// charged with what noise adds, and never with what it takes away. With a p-value of 1 where all are above
+/// `mention_limit`.
+Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays,
+                     double mention_limit) {
   const std::vector<RowSurplus> cost = surplus_of(delays.cost_ns, chosen, places, delays);
+  if (std::none_of(cost.begin(), cost.end(), [&](const RowSurplus& one) { return one.p_value() <= mention_limit; }))
+    return {};
   const std::vector<RowSurplus> work = work_surplus_of(chosen, places, delays);
   Best best;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -181,7 +176,7 @@ void test_class(std::vector<std::size_t> members, std::span<const Place> places,
     return true;
   };
   while (members.size() > 1) {
-    const Best best = least_by_chance(members, places, delays);
+    const Best best = least_by_chance(members, places, delays, mention_limit);
     const double level = best.p_value <= limit ? limit : mention_limit;
     if (best.p_value <= level) probabilities.cost_ns[members[best.index]] = best.proven_cost(level);
     if (take(best, limit, probabilities.proven)) continue;

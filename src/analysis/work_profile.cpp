@@ -1,9 +1,11 @@
 #include "nsys_explain/analysis/work_profile.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 
 #include "compute_overlap.hpp"
 #include "host_activity.hpp"
@@ -59,6 +61,30 @@ class StreamQueues {
   std::vector<Nanoseconds> latest_exit_ns_ = std::vector<Nanoseconds>(any_stream + 1, no_time);
 };
 
+/// By kernel kind: the mean duration of all kernels of the device with the same hash; 0 where there is none.
+std::vector<double> mean_durations(const DeviceTrace& device, std::span<const std::uint64_t> hashes) {
+  struct Sum {
+    std::int64_t count = 0, total_ns = 0;
+  };
+  std::vector<Sum> of_kind(hashes.size());
+  for (const Kernel& kernel : device.kernels) {
+    ++of_kind[kernel.kind].count;
+    of_kind[kernel.kind].total_ns += kernel.end_ns - kernel.start_ns;
+  }
+  std::unordered_map<std::uint64_t, Sum> of_hash;
+  for (std::size_t k = 0; k < hashes.size(); ++k) {
+    Sum& sum = of_hash[hashes[k]];
+    sum.count += of_kind[k].count;
+    sum.total_ns += of_kind[k].total_ns;
+  }
+  std::vector<double> means;
+  for (const std::uint64_t hash : hashes) {
+    const Sum& sum = of_hash.at(hash);
+    means.push_back(sum.count > 0 ? static_cast<double>(sum.total_ns) / static_cast<double>(sum.count) : 0);
+  }
+  return means;
+}
+
 /// What the program launched for each arrival, by its kernels. Returns when the host did so, parallel to the arrivals;
 /// an empty span where nothing is known.
 std::vector<Interval> add_kernels(const RankEvents& events, std::span<const Arrival> arrivals,
@@ -66,6 +92,7 @@ std::vector<Interval> add_kernels(const RankEvents& events, std::span<const Arri
   std::vector<Interval> launches(arrivals.size());
   std::vector<bool> is_known(arrivals.size());
   const std::vector<std::uint64_t> hashes = hash_kernel_kinds(events);
+  const std::vector<double> usual_ns = mean_durations(events.device, hashes);
   for_each_launch_segment(events, [&](const Kernel& communication, const LaunchSegment& segment) {
     const auto first = std::lower_bound(arrivals.begin(), arrivals.end(), communication.start_ns,
                                         [](const Arrival& a, Nanoseconds time_ns) { return a.enter_ns < time_ns; });
@@ -77,15 +104,18 @@ std::vector<Interval> add_kernels(const RankEvents& events, std::span<const Arri
     launches[i] = {segment.start_ns, segment.end_ns};
     WorkProfile& profile = profiles[i];
     std::int64_t kernel_ns = 0;
+    double usual_kernel_ns = 0;
     Nanoseconds ready_ns = segment.end_ns;
     for (const std::uint32_t number : segment.kernels) {
       const Kernel kernel = events.device.kernels[number];
       kernel_ns += kernel.end_ns - kernel.start_ns;
+      usual_kernel_ns += usual_ns[kernel.kind];
       ready_ns = std::max(ready_ns, kernel.end_ns);
       profile.kernels_hash += hashes[kernel.kind];
     }
     profile.kernels = saturated<std::uint32_t>(static_cast<std::int64_t>(segment.kernels.size()));
     profile.kernel_ns = saturated<std::uint32_t>(kernel_ns);
+    profile.usual_kernel_ns = saturated<std::uint32_t>(std::llround(usual_kernel_ns));
     if (!segment.kernels.empty()) profile.queued_ns = saturated<std::uint32_t>(arrivals[i].enter_ns - ready_ns);
   });
   StreamQueues streams;

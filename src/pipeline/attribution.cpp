@@ -303,7 +303,8 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   attribution.ranks = std::move(settled.ranks);
   attribution.waits = std::move(settled.waits);
   attribution.delays.speed = std::move(surplus.speed);
-  attribution.delays.wander_ns = std::move(surplus.wander_ns);
+  attribution.delays.wander = std::move(surplus.wander);
+  attribution.delays.kernel_ns = std::move(surplus.kernel_ns);
   attribution.delays.stages = std::move(surplus.stages);
   attribution.delays.slow_ranks = slow_ranks(job, links);
   attribution.steps = std::move(steps);

@@ -315,6 +315,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     LinkAnalysis links = analyse_links(communicator, ranks, cross);
     attribution =
         attribute_delays(communicator, clock.report, ranks, cross, local_traces, rank_tables, groupings, links);
+    analysis::correct_gpu_speeds(attribution.delays.speed, rank_tables);
     const analysis::Totals totals = sum_waits(communicator, ranks, cross, std::move(instances));
     Verdict verdict = reach_verdict(communicator, ranks, summarise_ranks(communicator, ranks, local_traces, totals),
                                     totals, attribution, groupings);

@@ -34,15 +34,15 @@ Nanoseconds host_idle(const analysis::PathArrival& arrival, const WorkProfile& p
 
 /// Sums by trace rank and bin.
 struct WorkSums {
-  std::vector<std::int64_t> kernel_ns, idle_ns;
+  std::vector<std::int64_t> kernel_ns, usual_kernel_ns, idle_ns;
 };
 
 /// Collective: of whole steps, so that captures that began or ended within one count alike.
 WorkSums sum_by_bin(const exchange::Communicator& communicator, const JobRanks& job, std::size_t steps,
                     const std::vector<LocalTrace>& local_traces) {
   const std::size_t bins = analysis::bins_of_steps(steps);
-  WorkSums sums{std::vector<std::int64_t>(job.numbers.size() * bins, 0),
-                std::vector<std::int64_t>(job.numbers.size() * bins, 0)};
+  const std::vector<std::int64_t> nothing(job.numbers.size() * bins, 0);
+  WorkSums sums{nothing, nothing, nothing};
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
       const std::size_t row = job.index_of(rank.trace_rank) * bins;
@@ -51,11 +51,12 @@ WorkSums sum_by_bin(const exchange::Communicator& communicator, const JobRanks& 
         if (!arrival.whole_step || arrival.step < 0) continue;
         const std::size_t entry = row + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps);
         sums.kernel_ns[entry] += kernel_time(rank.profiles[i]);
+        sums.usual_kernel_ns[entry] += rank.profiles[i].usual_kernel_ns;
         sums.idle_ns[entry] += host_idle(arrival, rank.profiles[i]);
       }
     }
   }
-  return {communicator.sum(sums.kernel_ns), communicator.sum(sums.idle_ns)};
+  return {communicator.sum(sums.kernel_ns), communicator.sum(sums.usual_kernel_ns), communicator.sum(sums.idle_ns)};
 }
 
 /// Collective: shared_kernel_shares, on every tool rank.
@@ -121,7 +122,6 @@ WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRa
   WorkSurplus surplus;
   surplus.speed = share_speeds(communicator, job, rank_tables);
   SurplusShares shares;
-  for (const GpuSpeed& speed : surplus.speed) shares.outside.push_back(speed.slow ? 1 - 1 / speed.ratio : 0);
   shares.idle.assign(job.numbers.size(), 0);
   if (steps > 0) {
     const std::optional<analysis::Grouping> stages = stages_of(communicator, job, groupings, local_traces);
@@ -129,15 +129,20 @@ WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRa
     time.bins = shares.bins = analysis::bins_of_steps(steps);
     WorkSums sums = sum_by_bin(communicator, job, steps, local_traces);
     time.kernel_ns = std::move(sums.kernel_ns);
-    surplus.wander_ns = analysis::kernel_time_wander(time.kernel_ns, time.bins);
-    analysis::doubt_wandering_speeds(time.kernel_ns, time.bins, surplus.wander_ns, surplus.speed);
+    surplus.wander = analysis::speed_wander(time.kernel_ns, sums.usual_kernel_ns, time.bins);
+    surplus.kernel_ns = analysis::typical_kernel_times(time.kernel_ns, time.bins);
+    analysis::doubt_wandering_speeds(analysis::typical_wander(surplus.wander), surplus.speed);
     shares.kernels = analysis::slow_gpu_surplus(time.kernel_ns, time.bins, surplus.speed);
     shares.idle = analysis::host_idle_surplus(sums.idle_ns, time.kernel_ns, time.bins);
     if (stages) {
       time.shared = share_shared_kernels(communicator, job, rank_tables, *stages);
       surplus.stages = analysis::compare_stages(time, surplus.speed, *stages);
     }
+  } else {
+    const std::vector<analysis::SpeedWander> spread = analysis::spread_of_executions(surplus.speed);
+    analysis::doubt_wandering_speeds(analysis::typical_wander(spread), surplus.speed);
   }
+  for (const GpuSpeed& speed : surplus.speed) shares.outside.push_back(speed.slow ? 1 - 1 / speed.ratio : 0);
   for (const analysis::StageBalance& stage : surplus.stages) {
     if (!stage.overfull()) continue;
     for (const std::size_t r : stage.ranks)

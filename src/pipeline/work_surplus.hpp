@@ -5,6 +5,7 @@
 
 #include "job_ranks.hpp"
 #include "local_traces.hpp"
+#include "nsys_explain/analysis/kernel_time_wander.hpp"
 #include "nsys_explain/analysis/levels.hpp"
 #include "nsys_explain/analysis/stage_balance.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
@@ -16,8 +17,10 @@ namespace nsys_explain::pipeline {
 
 /// The same on every tool rank.
 struct WorkSurplus {
-  std::vector<GpuSpeed> speed;                 ///< by index of the trace rank; what was not compared is not slow
-  std::vector<Nanoseconds> wander_ns;          ///< as in JobDelays
+  std::vector<GpuSpeed> speed;  ///< by index of the trace rank; what was not compared is not slow
+  // As in JobDelays.
+  std::vector<analysis::SpeedWander> wander;
+  std::vector<Nanoseconds> kernel_ns;
   std::vector<analysis::StageBalance> stages;  ///< where there are stages to balance, and the job has steps
 };
 

@@ -52,6 +52,17 @@ class Innocent(AttributionTest):
                     self.assertIn(f"cost {cost:.3f} GPU-seconds", finding["title"])
 
 
+    def test_speeds_that_wander_make_no_gpu_slow(self):
+        # In these captures one GPU or another is slower by some 2% from end to end, in hundreds of kernels.
+        for seed in range(12):
+            with self.subTest(seed=seed):
+                gpus, steps, wander = [("3", "8", "0.01"), ("4", "8", "0.02"), ("8", "16", "0.02"), ("2", "30", "0.01")][seed % 4]
+                report = self.job(200 + seed, "--nodes", "1", "--gpus-per-node", gpus, "--steps", steps, "--speed-wander", wander,
+                                  layers=1)
+                self.assertEqual(self.named(report), [])
+                self.assertEqual([f["title"] for f in report["findings"] if f["id"] == "slow-gpu"], [])
+                self.assertEqual([speed for speed in report["activity"]["gpu_speeds"] if speed["slow"]], [])
+
     def test_ends_of_collectives_that_differ_are_nobodys_delay(self):
         # All-gathers of one tensor group always end later than those of the other, by nobody's work. The last arrivers
         # are the same in every step, and all that noise costs is theirs.
@@ -68,6 +79,15 @@ class Culprits(AttributionTest):
             with self.subTest(seed=seed):
                 report = self.job(seed, "--steps", "40", "--fault", f"slow_gpu:rank={seed * 3 % 8},factor=1.025")
                 self.assertEqual(self.named(report), [(seed * 3 % 8, "persistent")])
+
+    def test_slightly_slow_gpu_though_speeds_wander(self):
+        for seed in range(4):
+            with self.subTest(seed=seed):
+                rank = seed * 3 % 4
+                report = self.job(220 + seed, "--nodes", "1", "--gpus-per-node", "4", "--steps", "60", "--speed-wander", "0.003",
+                                  "--fault", f"slow_gpu:rank={rank},factor=1.025", layers=1)
+                self.assertEqual(self.named(report), [(rank, "persistent")])
+                self.assertEqual([s["trace_rank"] for s in report["activity"]["gpu_speeds"] if s["slow"]], [rank])
 
     def test_two_culprits_each_with_its_cause_and_pattern(self):
         for seed in range(10):

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "nsys_explain/model/activity_summary.hpp"
@@ -14,5 +15,9 @@ ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobRe
 
 /// Rows of the table gpu_speed; empty where it is not among the tables.
 std::vector<GpuSpeed> gpu_speeds(const std::vector<Table>& tables);
+
+/// Writes what is known better by now into these rows: p_value and slow, by trace
+/// rank. Without such a table, nothing.
+void correct_gpu_speeds(std::span<const GpuSpeed> speeds, std::vector<Table>& tables);
 
 }  // namespace nsys_explain::analysis

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "nsys_explain/analysis/kernel_time_wander.hpp"
 #include "nsys_explain/analysis/stage_balance.hpp"
 #include "nsys_explain/model/activity_summary.hpp"
 #include "nsys_explain/model/time.hpp"
@@ -37,8 +38,9 @@ struct JobDelays {
   std::vector<std::uint64_t> role;     ///< Path::role
   std::vector<std::int64_t> cost_ns;   ///< delay cost by rank, then bin
   std::vector<GpuSpeed> speed;         ///< against GPUs that run the same kernels
-  std::vector<Nanoseconds> wander_ns;  ///< kernel_time_wander, by rank; empty where no steps are known
   std::vector<StageBalance> stages;    ///< of a pipeline; empty where there is none
+  std::vector<SpeedWander> wander;     ///< by rank; empty where no steps are known
+  std::vector<Nanoseconds> kernel_ns;  ///< of a typical bin, by rank; likewise
   /// By rank, then bin: work beyond that of peers, and transfers over slow links; may be negative.
   std::vector<Nanoseconds> excess_work_ns;
   std::vector<Nanoseconds> slow_transfer_ns;  ///< by rank: the transfers in it

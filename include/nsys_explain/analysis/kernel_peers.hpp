@@ -7,6 +7,9 @@
 /// The same kernel on different GPUs: finds a slow GPU without any communication.
 namespace nsys_explain::analysis {
 
+/// GpuSpeed::p_value of a slow GPU is below it.
+inline constexpr double significantly_slow = 0.01;
+
 /// From the joined `kernels_by_launch` of all trace ranks. A kernel is the same where name, grid and block are, so that
 /// different work rarely passes for slow work. Communication kernels are left out: they wait for others. A trace rank
 /// is compared where it and at least one peer ran the kernel five times or more.
@@ -19,7 +22,8 @@ namespace nsys_explain::analysis {
 ///   p_value that of all z combined (Stouffer, weighted by time, one-sided), times the number of trace ranks. slow is 1
 ///   where three kernels or more were compared, p_value < 0.01, the ratio is at least 1.02, and it stands out from the
 ///   other trace ranks' ratios by three of their robust standard deviations (with only two trace ranks: the ratio is at
-///   least 1.05). The p-value takes executions as independent, so the other two conditions must hold as well.
+///   least 1.05). This p-value takes executions as independent, which they are not: it is the least that can be
+///   asked. doubt_wandering_speeds knows better, and correct_gpu_speeds writes that into the table.
 std::vector<Table> kernel_peer_tables(const Table& kernels_by_launch);
 
 /// Table `kernel_imbalance` from the joined `kernels`: by kernel name that two or more trace ranks ran, the sum of

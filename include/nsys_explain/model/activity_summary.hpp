@@ -71,10 +71,12 @@ struct GpuSpeed {
   std::int64_t kernels = 0;       ///< compared
   double ratio = 1, p_value = 1;  ///< of their durations; of being this slow by chance, over all trace ranks
   bool slow = false;              ///< significant, at least 2%, and unlike the others
+  double spread = 0;              ///< relative standard deviation of one kernel's executions, of a typical kernel
+  std::int64_t executions = 0;    ///< likewise, their number
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(trace_rank, kernels, ratio, p_value, slow);
+    archive(trace_rank, kernels, ratio, p_value, slow, spread, executions);
   }
 };
 

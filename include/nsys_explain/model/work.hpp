@@ -57,7 +57,7 @@ struct WorkProfile {
   std::uint16_t allocations = 0;        ///< their allocating and freeing calls
   std::uint32_t queued_ns = 0;          ///< behind another of its stream, though launched and the kernels above done
   std::uint32_t compute_beside_ns = 0;  ///< for how long compute ran from then, or the enter, to the exit
-  std::uint32_t reserved = 0;           ///< no padding bytes travel uninitialised
+  std::uint32_t usual_kernel_ns = 0;    ///< kernel_ns, were each as long as those of its kind on average in the trace
 
   std::uint32_t part(WorkPart which) const { return parts_ns[static_cast<std::size_t>(which)]; }
 };

@@ -2,62 +2,102 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 namespace nsys_explain::analysis {
 namespace {
 
-std::vector<std::int64_t> row(std::size_t bins, const std::function<std::int64_t(std::size_t)>& value) {
-  std::vector<std::int64_t> values;
+using Times = std::vector<std::int64_t>;
+
+Times row(std::size_t bins, const std::function<std::int64_t(std::size_t)>& value) {
+  Times values;
   for (std::size_t b = 0; b < bins; ++b) values.push_back(value(b));
   return values;
 }
 
-Nanoseconds wander_of(const std::vector<std::int64_t>& values) {
-  return kernel_time_wander(values, values.size()).at(0);
+SpeedWander wander_of(const Times& kernel_ns, const Times& usual_ns) {
+  return speed_wander(kernel_ns, usual_ns, kernel_ns.size()).at(0);
 }
 
-TEST(KernelTimeWander, IsTheSpreadOfWhatNeighboursHaveInCommon) {
-  // Eight steps low, eight high, twice: of 31 pairs of neighbours 14 are both low, 14 both high. Their sums are 20'000
-  // from the middle, their differences mostly 0: (1.4826 x 20'000)^2 / 4.
-  EXPECT_EQ(wander_of(row(32, [](std::size_t b) { return b / 8 % 2 == 0 ? 1'000'000 : 1'020'000; })), 14'826);
+TEST(SpeedWander, IsTheDeviationOfTheMeansOfStretches) {
+  // 18 steps are four stretches of four, and two steps over: 1.00, 1.02, 1.00, 1.02 about 1.01, three degrees of
+  // freedom.
+  const Times kernel_ns = row(18, [](std::size_t b) { return b / 4 % 2 == 0 ? 1'000'000 : 1'020'000; });
+  const SpeedWander wander = wander_of(kernel_ns, Times(18, 1'000'000));
+  EXPECT_NEAR(wander.deviation, 0.0115470 / 1.01, 1e-6);
+  EXPECT_EQ(wander.freedom, 3);
 }
 
-TEST(KernelTimeWander, IsNotNoiseOfSingleStepsNorARareEpisode) {
-  EXPECT_EQ(wander_of(row(32, [](std::size_t) { return 1'000'000; })), 0);
-  EXPECT_EQ(wander_of(row(32, [](std::size_t b) { return b % 2 == 0 ? 1'000'000 : 1'020'000; })), 0);
-  EXPECT_EQ(wander_of(row(33, [](std::size_t b) { return b % 3 == 1 ? 1'300'000 : 1'000'000; })), 0);
-  EXPECT_EQ(wander_of(row(40, [](std::size_t b) { return b >= 10 && b < 22 ? 1'300'000 : 1'000'000; })), 0);
+TEST(SpeedWander, IsNotThatABinGotMoreKernels) {
+  const Times kernel_ns = row(16, [](std::size_t b) { return b < 4 ? 1'200'000 : 900'000; });
+  EXPECT_NEAR(wander_of(kernel_ns, kernel_ns).deviation, 0, 1e-12);
+  EXPECT_GT(wander_of(kernel_ns, Times(16, 1'000'000)).deviation, 0.01);
 }
 
-TEST(KernelTimeWander, NeedsNeighboursThatAreKnown) {
-  EXPECT_EQ(wander_of({1'000'000}), 0);
-  EXPECT_EQ(wander_of({1'000'000, 0, 1'020'000, 0}), 0);
-  EXPECT_EQ(kernel_time_wander({}, 0).size(), 0U);
+TEST(SpeedWander, LeavesOutWhatIsNotKnown) {
+  const Times kernel_ns = {0, 0, 1'000'000, 0, 1'020'000, 0};
+  const SpeedWander wander = wander_of(kernel_ns, {0, 0, 1'000'000, 0, 1'000'000, 0});
+  EXPECT_NEAR(wander.deviation, 0.0141421 / 1.01, 1e-6);
+  EXPECT_EQ(wander.freedom, 1);
+  EXPECT_EQ(wander_of({1'000'000, 0}, {1'000'000, 0}).freedom, 0);
+  EXPECT_TRUE(speed_wander({}, {}, 0).empty());
 }
 
-/// Of the second of three GPUs that all take 1 ms a bin, but for its ratio.
-double p_value_of(std::size_t bins, double ratio, const std::vector<Nanoseconds>& wander_ns) {
-  std::vector<std::int64_t> kernel_ns(3 * bins, 1'000'000);
+TEST(SpeedWander, OfATypicalGpuIsNotThatOfOneThatWasSlowForAWhile) {
+  // The median of a chi-square variable with three degrees of freedom is 2.366.
+  const std::vector<SpeedWander> of_gpus = {{0.01, 3}, {0.09, 3}, {0.02, 3}, {0, 0}};
+  const TypicalWander typical = typical_wander(of_gpus);
+  EXPECT_NEAR(typical.deviation, 0.02 / std::sqrt(2.366 / 3), 1e-4);
+  EXPECT_EQ(typical.freedom, 3);
+  EXPECT_EQ(typical.freedom_of_half, 6);
+  EXPECT_EQ(typical_wander({}).deviation, 0);
+}
+
+TEST(SpeedWander, OfExecutionsWhereNoStepsAreKnown) {
+  GpuSpeed speed;
+  speed.spread = 0.03;
+  speed.executions = 60;  // seven stretches of time
+  const std::vector<SpeedWander> wander = spread_of_executions(std::vector<GpuSpeed>{speed, GpuSpeed{}});
+  EXPECT_EQ(wander[0].deviation, 0.03);
+  EXPECT_EQ(wander[0].freedom, 6);
+  EXPECT_EQ(wander[1].freedom, 0);
+}
+
+TEST(SpeedWander, LetsTwoGpusDriftApart) {
+  // Student's t with two degrees of freedom exceeds 4.3027 with 2.5%.
+  EXPECT_NEAR(usual_drift(SpeedWander{0.01, 2}, 0.025), 0.0141421 * 4.3027, 1e-6);
+  EXPECT_EQ(usual_drift({}, 0.025), 0);
+}
+
+/// Of the second of three GPUs.
+GpuSpeed doubted(double ratio, double deviation, int freedom) {
   std::vector<GpuSpeed> speeds(3);
   speeds[1].slow = true;
   speeds[1].ratio = ratio;
   speeds[1].p_value = 1e-200;
-  doubt_wandering_speeds(kernel_ns, bins, wander_ns, speeds);
+  doubt_wandering_speeds({{deviation, 1}, freedom}, speeds);
   EXPECT_EQ(speeds[0].p_value, GpuSpeed{}.p_value);
-  return speeds[1].p_value;
+  EXPECT_FALSE(speeds[0].slow);
+  return speeds[1];
 }
 
-TEST(WanderingSpeeds, ProveNoMoreThanTheirStretchesOfTime) {
-  // A wander of 2% over 16 bins, four stretches: the difference of two means is known to 2% x sqrt(2 / 4) = 1.414%.
-  // ln 1.06 is 4.120 of these, and Student's t exceeds that with 1.295% (3 degrees of freedom); three ranks to choose.
-  EXPECT_NEAR(p_value_of(16, 1.06, {15'000, 90'000, 20'000}), 0.0389, 0.0001);
+TEST(WanderingSpeeds, AreNotSlowGpus) {
+  // ln 1.06 is 4.120 times 1% x sqrt(2), which Student's t exceeds with 1.295% (3 degrees of freedom); of three ranks.
+  const GpuSpeed wandering = doubted(1.06, 0.01, 3);
+  EXPECT_NEAR(wandering.p_value, 0.0389, 0.0001);
+  EXPECT_FALSE(wandering.slow);
 }
 
-TEST(WanderingSpeeds, ASteadySpeedStaysAsSureAsItsKernels) {
-  EXPECT_EQ(p_value_of(16, 1.06, {0, 90'000, 0}), 1e-200);  // what the slow one does alone is its own
-  EXPECT_LT(p_value_of(60, 1.06, {500, 500, 500}), 1e-6);
-  EXPECT_EQ(p_value_of(1, 1.06, {0, 0, 0}), 1e-200);
+TEST(WanderingSpeeds, ASteadySpeedIsSlowByLittle) {
+  EXPECT_EQ(doubted(1.025, 0, 3).p_value, 1e-200);
+  const GpuSpeed slow = doubted(1.025, 0.0005, 6);
+  EXPECT_LT(slow.p_value, 1e-5);
+  EXPECT_TRUE(slow.slow);
+}
+
+TEST(KernelTimes, OfATypicalBinThatIsKnown) {
+  EXPECT_EQ(typical_kernel_times(Times{0, 5, 3, 4, 0, 0, 0, 0}, 4), (Times{4, 0}));
 }
 
 }  // namespace

@@ -498,15 +498,16 @@ TEST(Stragglers, AreNamedAsSoonAsChanceIsRuledOut) {
 }
 
 TEST(Stragglers, WorkThatWandersByAsMuchConvictsNobody) {
-  // Two GPUs, one 3 ms / 7 longer in every step: were steps independent, 2^-64. But speeds wander by 0.08 ms, so their
-  // difference by 0.113 ms, and 8 stretches of 8 steps do not tell 0.43 ms from that: 4.53 of it are in chance's reach
-  // (Student's t, 7 degrees of freedom), 0.51 ms.
+  // Two GPUs, one 3 ms / 7 longer in every step of 10 ms: were steps independent, 2^-64. But speeds wander by 1%, which
+  // is 1.05% by the median of chi-square with 7 degrees of freedom, their difference by 1.484%, of which 4.53 are in
+  // chance's reach (Student's t): 0.67 ms.
   Case c(2);
   for (std::size_t b = 0; b < case_bins; ++b) c.delay(1, b, 3'000'000);
   EXPECT_EQ(c.stragglers().size(), 1U);
-  c.delays.wander_ns = {80'000, 90'000};
+  c.delays.kernel_ns = {10'000'000, 10'000'000};
+  c.delays.wander = {{0.01, 7}, {0.012, 7}};
   EXPECT_TRUE(c.stragglers().empty());
-  c.delays.wander_ns = {60'000, 2'000'000};  // the late one may wander by being late
+  c.delays.wander = {{0.005, 7}, {0.3, 7}};  // the late one may wander by being late
   EXPECT_EQ(c.stragglers().size(), 1U);
 }
 

@@ -150,6 +150,22 @@ Arrival arrival(Nanoseconds enter_ns, Nanoseconds exit_ns, Nanoseconds work_ns) 
   return a;
 }
 
+TEST(WorkProfile, KnowsHowLongTheSameKernelsTakeAsARule) {
+  RankFixture rank;
+  rank.kernel("x", 0, 0, 30 * us);
+  rank.kernel("nccl1", 1 * us, 100 * us, 120 * us);
+  rank.kernel("x", 110 * us, 120 * us, 160 * us);
+  rank.kernel("y", 111 * us, 160 * us, 170 * us);
+  rank.kernel("nccl2", 112 * us, 200 * us, 220 * us);
+  const RankEvents events = rank.events();
+  const auto profiles =
+      profile_work(events, std::vector{arrival(100 * us, 120 * us, 70 * us), arrival(200 * us, 220 * us, 80 * us)});
+  EXPECT_EQ(profiles[0].kernel_ns, 30 * us);
+  EXPECT_EQ(profiles[0].usual_kernel_ns, 35 * us);
+  EXPECT_EQ(profiles[1].kernel_ns, 50 * us);
+  EXPECT_EQ(profiles[1].usual_kernel_ns, 45 * us);
+}
+
 TEST(WorkProfile, CountsKernelsByLaunchNotByExecution) {
   // The second collective was launched behind two kernels; one of them ran while the first collective did.
   RankFixture rank;
@@ -167,6 +183,7 @@ TEST(WorkProfile, CountsKernelsByLaunchNotByExecution) {
   EXPECT_EQ(profiles[0].kernels, 0U);
   EXPECT_EQ(profiles[1].kernels, 2U);
   EXPECT_EQ(profiles[1].kernel_ns, 110 * us);
+  EXPECT_EQ(profiles[1].usual_kernel_ns, 110 * us);
   EXPECT_EQ(profiles[1].synchronisations, 1);
   EXPECT_EQ(profiles[1].allocations, 1);
   EXPECT_EQ(profiles[1].part(WorkPart::compute), 50 * us);
