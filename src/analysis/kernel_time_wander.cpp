@@ -11,9 +11,10 @@
 namespace nsys_explain::analysis {
 namespace {
 
-/// Values are cut into stretches as long as there are stretches.
+/// Values are cut into stretches as long as there are stretches, but into four where there are as many.
 std::size_t stretch_length(std::size_t values) {
-  return static_cast<std::size_t>(std::sqrt(static_cast<double>(values)));
+  const auto square = static_cast<std::size_t>(std::sqrt(static_cast<double>(values)));
+  return std::max<std::size_t>(1, std::min(square, values / 4));
 }
 
 /// Kernel time over the usual time of the same kernels, of the bins that have both.

@@ -29,6 +29,13 @@ TEST(SpeedWander, IsTheDeviationOfTheMeansOfStretches) {
   EXPECT_EQ(wander.freedom, 3);
 }
 
+TEST(SpeedWander, OfFewStepsIsFromStretchesEnoughToKnowIt) {
+  // From two stretches, one degree of freedom, nothing could be told from chance.
+  for (const auto& [steps, freedom] :
+       std::initializer_list<std::pair<std::size_t, int>>{{4, 3}, {7, 6}, {9, 3}, {11, 4}})
+    EXPECT_EQ(wander_of(Times(steps, 1'000'000), Times(steps, 1'000'000)).freedom, freedom) << steps;
+}
+
 TEST(SpeedWander, IsNotThatABinGotMoreKernels) {
   const Times kernel_ns = row(16, [](std::size_t b) { return b < 4 ? 1'200'000 : 900'000; });
   EXPECT_NEAR(wander_of(kernel_ns, kernel_ns).deviation, 0, 1e-12);
