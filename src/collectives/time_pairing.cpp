@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <map>
 
 namespace nsys_explain::collectives {
 namespace {
@@ -51,6 +52,7 @@ struct PossiblePair {
   std::size_t i = 0, j = 0;
   std::int64_t gain = 0;  ///< what pairing them saves against leaving both alone; 0: too little tells that they are one
   bool ends_together = false;
+  Nanoseconds common_ns = 0;  ///< that all were inside
 };
 
 constexpr std::int64_t gap_cost = 1'000'000;
@@ -84,7 +86,8 @@ class PairFinder {
       for (std::size_t j = first; j < limit && reference_.enter_ns[j] <= exit_ns_[i] + slack_ns; ++j) {
         if (!may_be_one(reference_.symbols[j], member_.symbols[i]) || common_ns(i, j) < -slack_ns) continue;
         const bool ends_together = exit_distance(i, j) <= spread_.of(member_.symbols[i]);
-        pairs.push_back({i, j, ends_together || is_long_together(i, j) ? gain(i, j) : 0, ends_together});
+        pairs.push_back(
+            {i, j, ends_together || is_long_together(i, j) ? gain(i, j) : 0, ends_together, common_ns(i, j)});
       }
     }
     return pairs;
@@ -173,10 +176,31 @@ std::vector<std::size_t> best_chain(std::span<const PossiblePair> pairs, std::si
   return chain;
 }
 
-/// Partners by a chain of pairs. Where two do not end together, and one that is left over was under way beside either,
-/// the record of its counterpart may be lost and that of the other's as well: which two are one cannot be told.
-std::vector<std::ptrdiff_t> sure_partners(std::span<const PossiblePair> pairs, std::span<const std::size_t> chain,
-                                          std::size_t member_size, std::size_t reference_size) {
+/// The shortest time, but for a few, that all members were inside operations of a symbol: what these take at least. By
+/// symbol, as far as there are enough.
+std::map<std::uint64_t, Nanoseconds> shortest_common(const MemberSequence& member, std::span<const PossiblePair> pairs,
+                                                     std::span<const std::size_t> chain) {
+  constexpr std::size_t fewest = 16, one_in = 100;
+  std::map<std::uint64_t, std::vector<Nanoseconds>> common_ns;
+  for (const std::size_t p : chain) common_ns[member.symbols[pairs[p].i]].push_back(pairs[p].common_ns);
+  std::map<std::uint64_t, Nanoseconds> shortest;
+  for (auto& [symbol, of_symbol] : common_ns) {
+    if (of_symbol.size() < fewest) continue;
+    const auto nth = of_symbol.begin() + static_cast<std::ptrdiff_t>(of_symbol.size() / one_in);
+    std::nth_element(of_symbol.begin(), nth, of_symbol.end());
+    shortest[symbol] = *nth;
+  }
+  return shortest;
+}
+
+/// Partners by a chain of pairs. Who does not leave together was inside together for as long as others are: two that
+/// follow each other, whose counterparts were lost, were not. And where two do not end together, and one that is left
+/// over was under way beside either, the record of its counterpart may be lost and that of the other's as well: which
+/// two are one cannot be told.
+std::vector<std::ptrdiff_t> sure_partners(const MemberSequence& member, std::span<const PossiblePair> pairs,
+                                          std::span<const std::size_t> chain, std::size_t reference_size) {
+  constexpr double least_part = 0.75;  // transfers differ by some percent
+  const std::size_t member_size = member.symbols.size();
   constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> of_member(member_size, none), of_reference(reference_size, none);
   for (const std::size_t p : chain) of_member[pairs[p].i] = of_reference[pairs[p].j] = p;
@@ -186,8 +210,15 @@ std::vector<std::ptrdiff_t> sure_partners(std::span<const PossiblePair> pairs, s
     if ((a == none) != (b == none)) is_doubtful[a == none ? b : a] = true;
   }
   std::vector<std::ptrdiff_t> partner(member_size, -1);
+  const std::map<std::uint64_t, Nanoseconds> shortest = shortest_common(member, pairs, chain);
+  const auto is_too_short = [&](const PossiblePair& pair) {
+    const auto usual = shortest.find(member.symbols[pair.i]);
+    return usual != shortest.end() &&
+           static_cast<double>(pair.common_ns) < least_part * static_cast<double>(usual->second);
+  };
   for (const std::size_t p : chain) {
-    if (pairs[p].ends_together || !is_doubtful[p]) partner[pairs[p].i] = static_cast<std::ptrdiff_t>(pairs[p].j);
+    if (pairs[p].ends_together || (!is_doubtful[p] && !is_too_short(pairs[p])))
+      partner[pairs[p].i] = static_cast<std::ptrdiff_t>(pairs[p].j);
   }
   return partner;
 }
@@ -199,8 +230,7 @@ std::vector<std::ptrdiff_t> pair_by_time(const MemberSequence& member, const Mem
                                          const PairingTolerance& tolerance) {
   const PairFinder finder(member, reference, earliest_exit_ns, map, tolerance);
   const std::vector<PossiblePair> pairs = finder.find();
-  return sure_partners(pairs, best_chain(pairs, reference.symbols.size()), member.symbols.size(),
-                       reference.symbols.size());
+  return sure_partners(member, pairs, best_chain(pairs, reference.symbols.size()), reference.symbols.size());
 }
 
 }  // namespace nsys_explain::collectives
