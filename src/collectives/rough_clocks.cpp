@@ -89,16 +89,16 @@ std::optional<LaneRelation> relate_by(LanePart::Kind kind, std::span<const LaneP
   // Two communicators that the program holds in step agree in part; lanes of one agree in nearly all.
   constexpr double surely_one = 0.9;
   std::optional<LaneRelation> best;
-  double most_sharp = 0;
+  std::pair<bool, double> most_telling{false, 0};  // one communicator's, sharp operations
   for (const LanePair& lanes : pairs) {
     if (lanes.kind != kind) continue;
     const auto found = relate_lanes(*lanes.member, *lanes.reference, Kinship::unknown, centre_ns);
     if (!found || found->sharp_share < lanes.least_share) continue;
-    const double sharp = found->sharp_share * static_cast<double>(found->covered);
-    if (sharp <= most_sharp) continue;
-    most_sharp = sharp;
+    const std::pair telling(found->sharp_share >= surely_one, found->sharp_share * static_cast<double>(found->covered));
+    if (telling <= most_telling) continue;
+    most_telling = telling;
     best = found;
-    if (best->sharp_share >= surely_one || kind != LanePart::Kind::lane) break;
+    if (telling.first || kind != LanePart::Kind::lane) break;
   }
   return best;
 }
