@@ -135,4 +135,8 @@ void agree_by_place(std::vector<TurnLane>& lanes);
 /// of one kind, the one whose members did so.
 void claim_broadcasts(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane);
 
+/// Claims the reductions of lanes whose communicators are known. Only a root waits, for the last one: all reductions of
+/// a symbol go to the communicators of the one kind that explains how long roots waited, as far as that proves one.
+void claim_reductions(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane);
+
 }  // namespace nsys_explain::collectives

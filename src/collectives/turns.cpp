@@ -61,6 +61,7 @@ class TurnFinder {
     review_claims(lanes_, sets_of_lane_, slices_);
     agree_by_place(lanes_);
     claim_broadcasts(lanes_, sets_of_lane_);
+    claim_reductions(lanes_, sets_of_lane_);
   }
 
   const std::vector<TurnLane>& lanes() const { return lanes_; }
