@@ -1,7 +1,12 @@
 #include "gather_assumptions.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "robust.hpp"
@@ -30,29 +35,110 @@ std::vector<Met> meetings(const std::vector<TurnLane>& lanes, std::size_t l, con
 
 constexpr std::size_t fewest_told = 5;
 
-/// Twice the log of how much better one assumption explains when its members could leave than another one: those who
-/// leave are the same, so that what differs is whom they waited for, as each member sees it; on average of the members,
-/// which tell of the same operations. Nothing where few are known for both.
-std::optional<double> evidence(const Gathers& gathers, const Assumption& assumed, const Assumption& other) {
-  constexpr double least_deviation_ns = 300;
-  std::vector<double> own, its;  // from the entry of the last to the exit of the first
-  std::size_t members = 1;
+/// Minus twice the log likelihood of exits of one lane, but for a constant: members leave soon after they could, seldom
+/// much later, and never before. Of times from when they could; the usual one is the likeliest of some.
+std::vector<double> surprises(const std::vector<double>& times_ns) {
+  constexpr double clock_ns = 1'000;
+  constexpr std::size_t asked = 10;
+  std::vector<double> sorted = times_ns;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<double> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t tenth = 0; tenth < asked && !sorted.empty(); ++tenth) {
+    const double usual_ns = sorted[(2 * tenth + 1) * sorted.size() / (2 * asked)];
+    std::vector<double> found;
+    for (const double time_ns : times_ns) found.push_back(4 * std::log1p(std::abs(time_ns - usual_ns) / clock_ns));
+    const double sum = std::accumulate(found.begin(), found.end(), 0.0);
+    if (sum >= least) continue;
+    least = sum;
+    best = std::move(found);
+  }
+  return best;
+}
+
+/// Twice the log of the likelihood ratio that differences of log likelihoods, only one in `alike` of which tells
+/// something new, are not 0 on average, or what they say themselves if that is less; positive if they are more. The
+/// former is what Vuong compares models by that may both be wrong (Econometrica 57, 1989).
+double evidence_of_sum(const std::vector<double>& values, double alike) {
+  const auto count = static_cast<double>(values.size());
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0), mean = sum / count;
+  const double squares = std::accumulate(values.begin(), values.end(), 0.0, [&](double all, double value) {
+    return all + (value - mean) * (value - mean);
+  });
+  if (sum == 0) return 0;
+  const double consistent = count / alike * std::log1p(sum * sum / (count * squares));
+  return std::copysign(std::min(consistent, std::abs(sum) / alike), sum);
+}
+
+/// From when the last one came to when the first one left, if operations are of some communicators or of others; of
+/// those known for both, lane after lane.
+struct Times {
+  std::vector<std::vector<double>> own_ns, its_ns;
+  std::size_t members = 1;  ///< that tell of the same operations
+
+  std::size_t count() const {
+    return std::accumulate(own_ns.begin(), own_ns.end(), std::size_t{0},
+                           [](std::size_t sum, const auto& of_lane) { return sum + of_lane.size(); });
+  }
+};
+
+/// Those who leave are the same, so that what differs is whom they waited for, as each member sees it. Of many
+/// operations some tell as well.
+Times times_of(const Gathers& gathers, const Assumption& assumed, const Assumption& other) {
+  constexpr std::size_t enough = 200'000;
+  const std::size_t all = std::accumulate(gathers.begin(), gathers.end(), std::size_t{0},
+                                          [](std::size_t sum, const auto& entry) { return sum + entry.second.size(); });
+  const std::size_t every = all / enough + 1;
+  Times times;
   for (const auto& [l, operations] : gathers) {
     const auto set = assumed.sets.find(l);
     if (set == assumed.sets.end() || !other.sets.contains(l)) continue;
-    members = std::max(members, set->second.size());
-    for (const std::size_t i : operations) {
+    times.members = std::max(times.members, set->second.size());
+    std::vector<double>& own_ns = times.own_ns.emplace_back();
+    std::vector<double>& its_ns = times.its_ns.emplace_back();
+    for (std::size_t k = 0; k < operations.size(); k += every) {
+      const std::size_t i = operations[k];
       if (!assumed.is_complete(l, i) || !other.is_complete(l, i)) continue;
       const Nanoseconds first_exit_ns = assumed.met.at(l)[i].first_exit_ns;
-      own.push_back(static_cast<double>(first_exit_ns - assumed.met.at(l)[i].last_enter_ns));
-      its.push_back(static_cast<double>(first_exit_ns - other.met.at(l)[i].last_enter_ns));
+      own_ns.push_back(static_cast<double>(first_exit_ns - assumed.met.at(l)[i].last_enter_ns));
+      its_ns.push_back(static_cast<double>(first_exit_ns - other.met.at(l)[i].last_enter_ns));
     }
   }
-  if (own.size() < fewest_told * members) return std::nullopt;
-  own = centred(std::move(own));
-  its = centred(std::move(its));
+  return times;
+}
+
+std::vector<double> joined(const std::vector<std::vector<double>>& of_lanes) {
+  std::vector<double> all;
+  for (const std::vector<double>& of_lane : of_lanes) all.insert(all.end(), of_lane.begin(), of_lane.end());
+  return all;
+}
+
+/// Twice the log of how much better one explains the times than the other, if they are normal.
+double evidence_of_spread(const Times& times) {
+  constexpr double least_deviation_ns = 300;
+  const std::vector<double> own = centred(joined(times.own_ns)), its = centred(joined(times.its_ns));
   const double deviation = std::min(deviation_of(own, least_deviation_ns), deviation_of(its, least_deviation_ns));
-  return (misfit(its, deviation) - misfit(own, deviation)) / static_cast<double>(members);
+  return (misfit(its, deviation) - misfit(own, deviation)) / static_cast<double>(times.members);
+}
+
+/// The same if most members leave soon after they could, few much later, and none before, each lane by itself.
+double evidence_of_haste(const Times& times) {
+  std::vector<double> better;
+  for (std::size_t k = 0; k < times.own_ns.size(); ++k) {
+    const std::vector<double> own = surprises(times.own_ns[k]), its = surprises(times.its_ns[k]);
+    std::transform(its.begin(), its.end(), own.begin(), std::back_inserter(better), std::minus<>());
+  }
+  return evidence_of_sum(better, static_cast<double>(times.members));
+}
+
+/// How much better one assumption explains when members left than another one does: what tells more, less what speaks
+/// against it. Nothing where few are known for both.
+std::optional<double> evidence(const Gathers& gathers, const Assumption& assumed, const Assumption& other) {
+  const Times times = times_of(gathers, assumed, other);
+  if (times.count() < fewest_told * times.members) return std::nullopt;
+  const double spread = evidence_of_spread(times), haste = evidence_of_haste(times);
+  if ((spread > 0) != (haste > 0)) return spread + haste;
+  return std::abs(spread) > std::abs(haste) ? spread : haste;
 }
 
 /// Whether the communicators of one assumption are parts of those of another one.

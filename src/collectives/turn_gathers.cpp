@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -18,10 +20,11 @@ namespace {
 void claim_usual(std::vector<TurnLane>& lanes, std::uint64_t symbol, const Gathers& gathers,
                  const Assumption& assumed) {
   constexpr double least_usual = 0.8;
-  constexpr Nanoseconds widths = 4;
+  constexpr Nanoseconds widths_before = 4, widths_after = 10;  // members leave late now and then, and never early
   const std::optional<Range> middle = transfers(gathers, assumed);
   if (!middle) return;
-  const Range usual{middle->first_ns - widths * middle->width_ns(), middle->last_ns + widths * middle->width_ns()};
+  const Range usual{middle->first_ns - widths_before * middle->width_ns(),
+                    middle->last_ns + widths_after * middle->width_ns()};
   std::vector<std::pair<TurnOperation*, const LaneSet*>> claims;
   std::size_t asked = 0;
   for (const auto& [l, set] : *assumed.kind) {
@@ -72,10 +75,13 @@ struct Explained {
 /// Twice the log of the likelihood ratio.
 constexpr double sure = 30, nearly_sure = 15, likely = 5;
 
+Explained explained_by(const Gathers& gathers, const Assumption* assumed) {
+  return {&gathers, assumed, static_cast<double>(transfers(gathers, *assumed)->width_ns())};
+}
+
 Explained explained(const Gathers& gathers, const std::vector<Assumption>& all, double least_evidence) {
-  Explained result{&gathers, explaining(gathers, all, least_evidence), 0};
-  if (result.by != nullptr) result.width_ns = static_cast<double>(transfers(gathers, *result.by)->width_ns());
-  return result;
+  const Assumption* found = explaining(gathers, all, least_evidence);
+  return found == nullptr ? Explained{&gathers, nullptr, 0} : explained_by(gathers, found);
 }
 
 std::size_t count_explained(std::span<const Explained> places) {
@@ -98,52 +104,96 @@ const Assumption* prevailing(std::span<const Explained> places) {
   return nullptr;
 }
 
-/// Places that cannot tell, asked together: what is sure, or likely if that is what all others say, or nearly sure if
-/// they say nothing.
-Explained explained_together(const Gathers& left, const std::vector<Assumption>& all,
-                             std::span<const Explained> places) {
-  std::set<const Assumption*> found;
+/// Whether what most operations take at least is the same.
+bool is_same(Nanoseconds one_ns, double other_ns) {
+  constexpr double same = 0.01;
+  return std::abs(static_cast<double>(one_ns) - other_ns) <= same * other_ns;
+}
+
+/// Whether operations took, if they are of the communicators that explain all places which tell, as long as those do.
+bool takes_as_long(const Gathers& gathers, const Assumption& assumed, std::span<const Explained> places) {
+  constexpr std::size_t fewest_places = 3;
+  const std::optional<Range> its = transfers(gathers, assumed);
+  std::vector<Nanoseconds> told_ns;
   for (const Explained& place : places) {
-    if (place.by != nullptr) found.insert(place.by);
+    if (place.by != nullptr) told_ns.push_back(transfers(*place.gathers, assumed)->first_ns);
   }
-  if (found.empty()) return explained(left, all, nearly_sure);
+  return its && told_ns.size() >= fewest_places && std::all_of(told_ns.begin(), told_ns.end(), [&](Nanoseconds one_ns) {
+           return is_same(its->first_ns, static_cast<double>(one_ns));
+         });
+}
+
+/// Whose operations those of all places are that tell; nullptr: of several, or none tells.
+const Assumption* only_told(std::span<const Explained> places) {
+  std::set<const Assumption*> told;
+  for (const Explained& place : places) {
+    if (place.by != nullptr) told.insert(place.by);
+  }
+  return told.size() == 1 ? *told.begin() : nullptr;
+}
+
+/// Places that cannot tell, asked together: what is sure, or likely if that is what all others say that do as much, or
+/// what they say if it takes as long here as there, or nearly sure if no place says anything.
+Explained explained_together(const Gathers& left, const std::vector<Assumption>& all, std::span<const Explained> places,
+                             std::span<const Explained> alike) {
+  const bool is_any_told =
+      std::any_of(places.begin(), places.end(), [](const Explained& place) { return place.by != nullptr; });
+  if (!is_any_told) return explained(left, all, nearly_sure);
   const Explained result = explained(left, all, sure);
-  if (result.by != nullptr || found.size() > 1) return result;
+  const Assumption* only = only_told(places);
+  if (result.by != nullptr || only == nullptr || only_told(alike) == nullptr) return result;
   const Explained weaker = explained(left, all, likely);
-  return found.contains(weaker.by) ? weaker : result;
+  if (weaker.by == only) return weaker;
+  return takes_as_long(left, *only, alike) ? explained_by(left, only) : result;
 }
 
-/// Whether another one explains some places far better than what prevails does, and more than chance makes.
-bool has_exceptions(std::span<const Explained> places, const Assumption& most) {
-  constexpr double least_share = 0.03;
-  std::size_t exceptions = 0;
+/// Places of which operations take about as long at least, if they are of these communicators. Where there are too few
+/// to say how long, or it is not known where they lie, they belong to the others if those are alike, or else to all
+/// that tell.
+std::vector<std::vector<Explained>> by_size(std::span<const Explained> places, const Assumption& assumed,
+                                            const Gathers* unknown) {
+  constexpr double alike = 1.25;
+  std::vector<std::pair<double, Explained>> sized;
+  std::vector<Explained> unsized;
   for (const Explained& place : places) {
-    if (place.by == nullptr || place.by == &most) continue;
-    const std::optional<Range> its = transfers(*place.gathers, most);
-    if (!its || far_worse * place.width_ns <= static_cast<double>(its->width_ns())) exceptions += count(*place.gathers);
+    const std::optional<Range> range = place.gathers == unknown ? std::nullopt : transfers(*place.gathers, assumed);
+    if (range)
+      sized.emplace_back(static_cast<double>(range->first_ns), place);
+    else
+      unsized.push_back(place);
   }
-  return static_cast<double>(exceptions) >= least_share * static_cast<double>(count_explained(places));
+  std::stable_sort(sized.begin(), sized.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::vector<Explained>> sizes;
+  double last_ns = 0;
+  for (const auto& [took_ns, place] : sized) {
+    if (sizes.empty() || took_ns > alike * last_ns) sizes.emplace_back();
+    sizes.back().push_back(place);
+    last_ns = took_ns;
+  }
+  if (sizes.size() != 1) {
+    sizes.emplace_back();
+    std::copy_if(places.begin(), places.end(), std::back_inserter(sizes.back()),
+                 [](const Explained& place) { return place.by != nullptr; });
+  }
+  sizes.back().insert(sizes.back().end(), unsized.begin(), unsized.end());
+  return sizes;
 }
 
-/// Whether the operations of a place are about as well explained as those of most places are that the same explains.
-bool is_usual(const Explained& place, std::span<const Explained> places, double times) {
-  std::vector<double> widths_ns;
-  for (const Explained& other : places) {
-    if (other.by == place.by) widths_ns.push_back(other.width_ns);
-  }
-  return place.width_ns <= times * median(std::move(widths_ns));
-}
-
-/// Of these, what is to be believed. Where the program does operations in communicators of several kinds, places tell
-/// by themselves, and well; else those that cannot, or not what all others do, are asked together: `left`.
-std::vector<Explained> believed(std::vector<Explained> places, const Explained& left) {
-  places.push_back(left);
-  const Assumption* most = prevailing(places);
-  const bool are_several = most == nullptr || has_exceptions(places, *most);
+/// Of the places that cannot tell, those that are alike as one. Points into `lefts`.
+std::vector<Explained> explained_by_size(std::span<const Explained> places, const std::vector<Assumption>& all,
+                                         const Gathers* unknown, std::deque<Gathers>& lefts) {
+  const auto nobody = std::find_if(all.begin(), all.end(), [](const Assumption& assumed) {
+    return assumed.kind == nullptr && assumed.sets.begin()->second.size() == 1;
+  });
+  const Assumption* only = only_told(places);
+  const Assumption& assumed = only != nullptr ? *only : nobody != all.end() ? *nobody : all.front();
   std::vector<Explained> result;
-  for (const Explained& place : places) {
-    if (place.by == nullptr || !is_usual(place, places, are_several ? 2 : far_worse)) continue;
-    if (are_several ? place.gathers != left.gathers : place.by == most) result.push_back(place);
+  for (const std::vector<Explained>& alike : by_size(places, assumed, unknown)) {
+    Gathers& left = lefts.emplace_back();
+    for (const Explained& place : alike) {
+      if (place.by == nullptr) add(left, *place.gathers);
+    }
+    result.push_back(explained_together(left, all, places, alike));
   }
   return result;
 }
@@ -159,6 +209,53 @@ Size size_of(Nanoseconds took_ns, std::span<const Nanoseconds> usual_ns) {
     best = std::max(best, off <= same ? Size::known : off <= near ? Size::near : Size::other);
   }
   return best;
+}
+
+/// Whether another one explains some places, more than chance makes, that what prevails explains far worse, or that
+/// would be of no size of its own.
+bool has_exceptions(std::span<const Explained> places, const Assumption& most) {
+  constexpr double least_share = 0.03;
+  std::vector<Nanoseconds> sizes_ns;
+  for (const Explained& place : places) {
+    if (place.by == &most) sizes_ns.push_back(transfers(*place.gathers, most)->middle_ns());
+  }
+  std::size_t exceptions = 0;
+  for (const Explained& place : places) {
+    if (place.by == nullptr || place.by == &most) continue;
+    const std::optional<Range> its = transfers(*place.gathers, most);
+    if (!its || far_worse * place.width_ns <= static_cast<double>(its->width_ns()) ||
+        size_of(its->middle_ns(), sizes_ns) == Size::other)
+      exceptions += count(*place.gathers);
+  }
+  return static_cast<double>(exceptions) >= least_share * static_cast<double>(count_explained(places));
+}
+
+/// Whether the operations of a place are about as well explained as those of most places are that the same explains, or
+/// take as long as those: what some members leave late shows by its width only.
+bool is_usual(const Explained& place, std::span<const Explained> places, double times) {
+  std::vector<double> widths_ns, times_ns;
+  for (const Explained& other : places) {
+    if (other.by != place.by) continue;
+    widths_ns.push_back(other.width_ns);
+    times_ns.push_back(static_cast<double>(transfers(*other.gathers, *other.by)->first_ns));
+  }
+  return place.width_ns <= times * median(std::move(widths_ns)) ||
+         is_same(transfers(*place.gathers, *place.by)->first_ns, median(std::move(times_ns)));
+}
+
+/// Of these, what is to be believed. Where the program does operations in communicators of several kinds, places tell
+/// by themselves, and well; else those that cannot, or not what all others do, are asked together: `lefts`.
+std::vector<Explained> believed(std::vector<Explained> places, std::span<const Explained> lefts) {
+  const std::size_t single = places.size();
+  places.insert(places.end(), lefts.begin(), lefts.end());
+  const Assumption* most = prevailing(places);
+  const bool are_several = most == nullptr || has_exceptions(places, *most);
+  std::vector<Explained> result;
+  for (std::size_t p = 0; p < places.size(); ++p) {
+    if (places[p].by == nullptr || !is_usual(places[p], places, are_several ? 2 : far_worse)) continue;
+    if (are_several ? p < single : places[p].by == most) result.push_back(places[p]);
+  }
+  return result;
 }
 
 /// How long operations take of which it is known whose they are.
@@ -260,13 +357,13 @@ void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<L
   for (const std::uint64_t symbol : symbols_of(lanes, Operation::all_gather)) {
     const std::vector<Assumption> all = assumptions_of(lanes, symbol, families);
     const std::map<std::uint64_t, Gathers> by_places = by_place(lanes, symbol);
+    const auto unknown = by_places.find(0);
     std::vector<Explained> places;
-    Gathers left;
-    for (const auto& [place, gathers] : by_places) {
+    for (const auto& [place, gathers] : by_places)
       places.push_back(place == 0 ? Explained{&gathers, nullptr, 0} : explained(gathers, all, sure));
-      if (places.back().by == nullptr) add(left, gathers);
-    }
-    std::vector<Explained> told = believed(places, explained_together(left, all, places));
+    std::deque<Gathers> lefts;
+    std::vector<Explained> told = believed(
+        places, explained_by_size(places, all, unknown == by_places.end() ? nullptr : &unknown->second, lefts));
     const UsualTimes usual_ns = usual_times(told);
     std::erase_if(told, [&](const Explained& place) { return is_of_others_size(place, usual_ns); });
     for (const Explained& place : told) claim_usual(lanes, symbol, *place.gathers, *place.by);

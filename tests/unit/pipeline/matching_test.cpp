@@ -347,6 +347,33 @@ TEST(Matching, WithoutPayloadHowLongAllGathersTakeTellsWhoseTheyAre) {
                   fault("slow_gpu:rank=1,factor=1.3")});
 }
 
+TEST(Matching, WithoutPayloadWhatRootsWaitForTellsWhoseReductionsAre) {
+  const Change every_step = [](JobPlan& plan) { plan.workload.reduce_every = 1; };
+  const Change shapes[] = {pipeline(2), all_of({tensor(2), gpus(4)}), all_of({gpus(4), fully_sharded})};
+  for (std::uint64_t seed = 220; seed < 223; ++seed)
+    expect_matched(0.99, seed, {without_payload, layers(2), steps(40), every_step, shared_stream, pick(shapes, seed)});
+}
+
+TEST(Matching, WithoutPayloadStreamsThatAgreeInAllRelateHostsAndNotThoseThatDoInMost) {
+  // Pairs of a pipeline that are in step agree in half of what they exchange, many times; the world's all-reduces all.
+  expect_matched(0.995, 34050,
+                 {without_payload, gpus(4), pipeline(2), layers(3), steps(60), fault("late_host:rank=1,pause=3ms")});
+}
+
+TEST(Matching, WithoutPayloadAllGathersOfMembersInStepAreTold) {
+  // Members leave by habits that hide how long they waited, but for when most of them leave: at once.
+  expect_matched(0.99, 34015,
+                 {without_payload, one_host, gpus(4), tensor(2), sequence_parallel, steps(80), shared_stream, losses});
+  // Where the world holds tensor groups in step, what takes as long as elsewhere is theirs.
+  expect_matched(0.99, 34051,
+                 {without_payload, one_host, tensor(2), layers(2), sequence_parallel, steps(120), drift(2),
+                  compute_stream, fault("slow_gpu:rank=1,factor=1.3")});
+  // Of tensor groups and of data groups, neither for the other.
+  expect_matched(0.5, 9094,
+                 {without_payload, without_host_clocks, gpus(4), tensor(2), layers(2), fully_sharded, sequence_parallel,
+                  steps(12), shared_stream, drift(2), losses});
+}
+
 TEST(Matching, WithoutPayloadWhatTookLongerThanItsClassIsNotClaimedWithIt) {
   // Reduce-scatters of data groups in step end together with shorter ones of tensor groups by chance.
   expect_matched(0.95, 8044,
