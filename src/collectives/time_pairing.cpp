@@ -180,12 +180,12 @@ std::vector<std::size_t> best_chain(std::span<const PossiblePair> pairs, std::si
 /// symbol, as far as there are enough.
 std::map<std::uint64_t, Nanoseconds> shortest_common(const MemberSequence& member, std::span<const PossiblePair> pairs,
                                                      std::span<const std::size_t> chain) {
-  constexpr std::size_t fewest = 16, one_in = 100;
+  constexpr std::size_t one_in = 100;
   std::map<std::uint64_t, std::vector<Nanoseconds>> common_ns;
   for (const std::size_t p : chain) common_ns[member.symbols[pairs[p].i]].push_back(pairs[p].common_ns);
   std::map<std::uint64_t, Nanoseconds> shortest;
   for (auto& [symbol, of_symbol] : common_ns) {
-    if (of_symbol.size() < fewest) continue;
+    if (of_symbol.size() < one_in) continue;  // the shortest itself may be wrong
     const auto nth = of_symbol.begin() + static_cast<std::ptrdiff_t>(of_symbol.size() / one_in);
     std::nth_element(of_symbol.begin(), nth, of_symbol.end());
     shortest[symbol] = *nth;

@@ -20,7 +20,8 @@ struct PairingTolerance {
 /// pairs with the least cost, where leaving an operation alone costs 1 and a pair between 0 and 1 by the distance of
 /// its exits. Only operations whose symbols agree and whose intervals [enter, exit] overlap are paired: all members are
 /// inside a synchronising operation at once, and out of the one before. Two whose exits lie further apart than is usual
-/// for their symbol stay alone where one that is left over was under way beside either, as that may be the counterpart.
+/// for their symbol stay alone where one that is left over was under way beside either, as that may be the counterpart,
+/// and where they overlap by clearly less than those of their symbol do at least.
 /// result[i] = index in the reference or -1.
 /// `earliest_exit_ns`: per operation of the reference, the earliest exit of the members merged so far (its enters are
 /// the latest).

@@ -211,14 +211,26 @@ Size size_of(Nanoseconds took_ns, std::span<const Nanoseconds> usual_ns) {
   return best;
 }
 
+/// How long operations take of which it is known whose they are.
+using UsualTimes = std::map<const Assumption*, std::vector<Nanoseconds>>;
+
+UsualTimes usual_times(std::span<const Explained> told) {
+  UsualTimes usual_ns;
+  for (const Explained& place : told) {
+    const Nanoseconds middle_ns = transfers(*place.gathers, *place.by)->middle_ns();
+    if (middle_ns > 0) usual_ns[place.by].push_back(middle_ns);
+  }
+  return usual_ns;
+}
+
 /// Whether another one explains some places, more than chance makes, that what prevails explains far worse, or that
 /// would be of no size of its own.
 bool has_exceptions(std::span<const Explained> places, const Assumption& most) {
   constexpr double least_share = 0.03;
-  std::vector<Nanoseconds> sizes_ns;
-  for (const Explained& place : places) {
-    if (place.by == &most) sizes_ns.push_back(transfers(*place.gathers, most)->middle_ns());
-  }
+  std::vector<Explained> of_most;
+  std::copy_if(places.begin(), places.end(), std::back_inserter(of_most),
+               [&](const Explained& place) { return place.by == &most; });
+  const std::vector<Nanoseconds> sizes_ns = usual_times(of_most)[&most];
   std::size_t exceptions = 0;
   for (const Explained& place : places) {
     if (place.by == nullptr || place.by == &most) continue;
@@ -256,18 +268,6 @@ std::vector<Explained> believed(std::vector<Explained> places, std::span<const E
     if (are_several ? p < single : places[p].by == most) result.push_back(places[p]);
   }
   return result;
-}
-
-/// How long operations take of which it is known whose they are.
-using UsualTimes = std::map<const Assumption*, std::vector<Nanoseconds>>;
-
-UsualTimes usual_times(std::span<const Explained> told) {
-  UsualTimes usual_ns;
-  for (const Explained& place : told) {
-    const Nanoseconds middle_ns = transfers(*place.gathers, *place.by)->middle_ns();
-    if (middle_ns > 0) usual_ns[place.by].push_back(middle_ns);
-  }
-  return usual_ns;
 }
 
 /// The communicator in which an operation, if it is its own, took as long as what is known to be, where it would have

@@ -32,14 +32,9 @@ double deviation(const Residuals& residuals) {
   return deviation_of(std::move(values), least_deviation_ns);
 }
 
+/// The position of the operation whose exit is nearest to a time.
 std::size_t nearest(const std::vector<TurnOperation>& operations, Nanoseconds exit_ns) {
-  const auto later =
-      std::lower_bound(operations.begin(), operations.end(), exit_ns,
-                       [](const TurnOperation& operation, Nanoseconds t_ns) { return operation.exit_ns < t_ns; });
-  const auto i = static_cast<std::size_t>(later - operations.begin());
-  if (i == 0) return 0;
-  if (i == operations.size()) return i - 1;
-  return operations[i].exit_ns - exit_ns < exit_ns - operations[i - 1].exit_ns ? i : i - 1;
+  return static_cast<std::size_t>(&nearest_exit(operations, exit_ns) - operations.data());
 }
 
 /// What members did at one time, each as near to the first's as its nearest is to it: where one lost a record, its next
