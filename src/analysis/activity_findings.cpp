@@ -1,6 +1,7 @@
 #include "activity_findings.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <span>
 #include <string>
@@ -93,11 +94,20 @@ std::string p_value_text(double p_value) {
   return p_value < 1e-16 ? "below 1e-16" : fmt::format("{:.1e}", p_value);
 }
 
+/// By how much less a slow GPU would compute at the speed of its peers.
+Nanoseconds lost_by(const GpuSpeed& speed, const JobReport& report) {
+  const auto rank = std::find_if(report.ranks.begin(), report.ranks.end(),
+                                 [&](const RankSummary& one) { return one.trace_rank == speed.trace_rank; });
+  if (rank == report.ranks.end()) return 0;
+  return std::llround(static_cast<double>(rank->budget.compute_ns) * (1 - 1 / speed.ratio));
+}
+
 FindingSeverity severity_of_slowness(double ratio) {
   return ratio >= 1.1 ? FindingSeverity::high : FindingSeverity::medium;
 }
 
-Finding describe_slow_node(const std::string& host, std::span<const GpuSpeed* const> slow) {
+Finding describe_slow_node(const JobReport& report, const std::string& host, std::span<const GpuSpeed* const> slow) {
+  Nanoseconds lost_ns = 0;
   std::vector<std::int32_t> ranks;
   std::vector<double> ratios;
   double p_value = 0;
@@ -105,6 +115,7 @@ Finding describe_slow_node(const std::string& host, std::span<const GpuSpeed* co
     ranks.push_back(speed->trace_rank);
     ratios.push_back(speed->ratio);
     p_value = std::max(p_value, speed->p_value);
+    lost_ns += lost_by(*speed, report);
   }
   std::sort(ratios.begin(), ratios.end());
   const double middle = lower_median(ratios);
@@ -118,10 +129,11 @@ Finding describe_slow_node(const std::string& host, std::span<const GpuSpeed* co
                        100 * (ratios.front() - 1), 100 * (ratios.back() - 1), p_value_text(p_value)),
            fmt::format("rows: gpu_speed and kernel_peers where trace_rank is one of {}", rank_list(ranks))},
           "what its GPUs share comes first: power supply and cooling of the node, power limit and clocks that were set "
-          "on it (nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE); if it stays slow, drain it"};
+          "on it (nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE); if it stays slow, drain it",
+          lost_ns};
 }
 
-Finding describe_slow_gpu(const GpuSpeed& speed) {
+Finding describe_slow_gpu(const JobReport& report, const GpuSpeed& speed) {
   return {"slow-gpu",
           severity_of_slowness(speed.ratio),
           fmt::format("the GPU of trace rank {} takes {:.1f}% longer than its peers for the same kernels",
@@ -130,7 +142,8 @@ Finding describe_slow_gpu(const GpuSpeed& speed) {
                        speed.kernels, p_value_text(speed.p_value)),
            fmt::format("rows: gpu_speed and kernel_peers where trace_rank = {}", speed.trace_rank)},
           "compare clocks, temperature, power and ECC errors with its peers (nvidia-smi -q -d "
-          "CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC); check that no other process uses it; if it stays slow, drain it"};
+          "CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC); check that no other process uses it; if it stays slow, drain it",
+          lost_by(speed, report)};
 }
 
 void add_slow_gpus(const JobReport& report, std::vector<Finding>& findings) {
@@ -138,9 +151,9 @@ void add_slow_gpus(const JobReport& report, std::vector<Finding>& findings) {
   std::map<std::int32_t, Finding> by_rank;  // its first
   for (const auto& [host, slow] : untold) {
     if (are_one_slow_node(report, host, slow)) {
-      by_rank[slow.front()->trace_rank] = describe_slow_node(host, slow);
+      by_rank[slow.front()->trace_rank] = describe_slow_node(report, host, slow);
     } else {
-      for (const GpuSpeed* speed : slow) by_rank[speed->trace_rank] = describe_slow_gpu(*speed);
+      for (const GpuSpeed* speed : slow) by_rank[speed->trace_rank] = describe_slow_gpu(report, *speed);
     }
   }
   for (auto& [trace_rank, finding] : by_rank) findings.push_back(std::move(finding));
@@ -163,7 +176,8 @@ void add_idle(const JobReport& report, const Windows& windows, std::vector<Findi
          {fmt::format("{} in {} gaps, the longest {:.3f} ms; GPUs are idle for {} in all", gpu_time(idle->total_ns),
                       idle->count, static_cast<double>(idle->max_ns) * 1e-6, gpu_time_of(idle_ns, windows.ranks_ns)),
           fmt::format("rows: idle_gaps where cause = '{}'", cause)},
-         recommendation});
+         recommendation,
+         idle->total_ns});
   };
   add("launch_starved", "launch-starved", "because the host launched the next work too late",
       "see the barriers and CUDA calls of the host: remove synchronising calls from the loop, launch ahead, use CUDA "
@@ -174,10 +188,11 @@ void add_idle(const JobReport& report, const Windows& windows, std::vector<Findi
     findings.push_back(
         {"gpu-idle",
          severity_of(part),
-         fmt::format("GPUs are idle for {}{:.1f}% of their time", told_ns > 0 ? "another " : "", 100 * part),
+         fmt::format("GPUs are idle for {:.1f}% of their time{}", 100 * part, told_ns > 0 ? " for other reasons" : ""),
          {fmt::format("{} between the first and the last GPU activity of each trace rank",
                       gpu_time_of(idle_ns - told_ns, windows.ranks_ns))},
-         "look for late launches, synchronising calls and input pipelines on the host; CUDA graphs cut launch cost"});
+         "look for late launches, synchronising calls and input pipelines on the host; CUDA graphs cut launch cost",
+         idle_ns - told_ns});
   }
 }
 
@@ -212,7 +227,8 @@ void add_tail(const ActivitySummary& activity, const Windows& windows, std::vect
                     static_cast<double>(tail.max_ns) * 1e-6),
         "rows: kernels_by_launch of that name and grid, kernel_histogram of that name"},
        "see whether the slow executions run beside other work (communication, copies, other streams) or work on "
-       "other data or sizes; if neither, look at clocks and memory traffic"});
+       "other data or sizes; if neither, look at clocks and memory traffic",
+       static_cast<Nanoseconds>(tail.excess_ns)});
 }
 
 /// Copies that block by how they are called, then the time of copies that no such finding has told.
@@ -231,7 +247,8 @@ void add_copies(const JobReport& report, const Windows& windows, std::vector<Fin
                         {fmt::format("{} in {} copies, {:.3f} GB", gpu_time(cases->total_ns), cases->count,
                                      static_cast<double>(cases->bytes) * 1e-9),
                          fmt::format("rows: expert_rule_cases where rule = '{}'", rule)},
-                        recommendation});
+                        recommendation,
+                        cases->total_ns});
   };
   add("cuda_memcpy_async", "pageable-copies",
       "asynchronous copies of pageable memory, which block like synchronous ones",
@@ -251,12 +268,13 @@ void add_copies(const JobReport& report, const Windows& windows, std::vector<Fin
                                    static_cast<double>(most.bytes) / static_cast<double>(most.total_ns)));
   }
   evidence.push_back("rows: copy_engines, memory_transfers, memory_time, memory_size");
-  findings.push_back(
-      {"exposed-copies", severity_of(part),
-       fmt::format("{}{:.1f}% of GPU time is copies that no kernel hides", told_ns > 0 ? "another " : "", 100 * part),
-       std::move(evidence),
-       "keep on the GPU what is copied again and again; copy ahead on a stream of its own, from pinned "
-       "memory, while kernels run; copy less (smaller types, larger batches per copy)"});
+  findings.push_back({"exposed-copies", severity_of(part),
+                      fmt::format("{:.1f}% of GPU time is copies that no kernel hides{}", 100 * part,
+                                  told_ns > 0 ? ", besides those of other findings" : ""),
+                      std::move(evidence),
+                      "keep on the GPU what is copied again and again; copy ahead on a stream of its own, from pinned "
+                      "memory, while kernels run; copy less (smaller types, larger batches per copy)",
+                      exposed_ns - told_ns});
 }
 
 void add_allocations(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,7 +42,17 @@ JobTotals add_up(const JobReport& report) {
   return totals;
 }
 
-void add_budget_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
+/// What communication costs by the findings on who is late and on links; for a hidden one nobody waits yet.
+Nanoseconds cost_told_by(std::span<const Finding> findings) {
+  Nanoseconds told_ns = 0;
+  for (const Finding& finding : findings)
+    if (finding.id != "hidden-straggler") told_ns += finding.cost_ns.value_or(0);
+  return told_ns;
+}
+
+/// `told_ns`: of communication by other findings, which is not counted again.
+void add_budget_findings(const JobReport& report, const JobTotals& totals, Nanoseconds told_ns,
+                         std::vector<Finding>& findings) {
   if (const double part = share(totals.exposed, totals.window); part >= worth_telling) {
     const double waiting = share(totals.wait, totals.communication);
     findings.push_back(
@@ -53,7 +64,12 @@ void add_budget_findings(const JobReport& report, const JobTotals& totals, std::
           fmt::format("of communication ({}, hidden or not) {:.0f}% are waiting for late members",
                       gpu_time(totals.communication), 100 * waiting)},
          waiting > 0.5 ? "most communication is waiting: see who is late before tuning the network"
-                       : "overlap it with compute (bucket sizes, prefetching, separate streams), or move fewer bytes"});
+                       : "overlap it with compute (bucket sizes, prefetching, separate streams), or move fewer bytes",
+         std::max<Nanoseconds>(0, totals.exposed - told_ns)});
+    if (told_ns > 0)
+      findings.back().evidence.push_back(
+          fmt::format("{} of it are not in the cost of findings on late trace ranks and slow links",
+                      gpu_time(*findings.back().cost_ns)));
   }
   if (const double part = share(totals.opaque, totals.window); part >= worth_telling) {
     findings.push_back(
@@ -154,14 +170,16 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_rotating_delay_finding(report, findings);
   add_long_wait_finding(report, findings);
   add_longest_stage_finding(report, findings);
-  add_budget_findings(report, totals, findings);
+  std::vector<Finding> link_findings = find_link_problems(report);
+  add_budget_findings(report, totals, cost_told_by(findings) + cost_told_by(link_findings), findings);
   add_activity_findings(report, findings);
   add_quality_findings(report, totals, findings);
-  for (Finding& finding : find_link_problems(report)) findings.push_back(std::move(finding));
+  for (Finding& finding : link_findings) findings.push_back(std::move(finding));
   add_attribution_findings(report, findings);
   add_run_fact_findings(report, findings);
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return std::pair(a.severity, -a.cost_ns.value_or(0)) < std::pair(b.severity, -b.cost_ns.value_or(0));
+  });
   return findings;
 }
 

@@ -37,6 +37,7 @@ void add_slow_links(const JobReport& report, std::vector<Finding>& findings) {
                  "dmesg for Xid 74; then NCCL_DEBUG=INFO for the transport that NCCL chose"
                : "look for errors and speed of the ports in between: ibstat, perfquery -x, ethtool -S; compare "
                  "NCCL_DEBUG=INFO for NIC and GPUDirect RDMA; then ib_write_bw or nccl-tests between just these hosts";
+    finding.cost_ns = link.lost_ns;
     findings.push_back(std::move(finding));
   }
 }

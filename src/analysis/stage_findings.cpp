@@ -80,7 +80,8 @@ void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& fi
   for (const RankSummary& rank : report.ranks) windows_ns += rank.budget.window_ns;
   const auto bins = static_cast<std::int64_t>(bins_of_steps(static_cast<std::size_t>(report.delay.steps)));
   const double longer = share(stage.longer_ns(), stage.others_kernel_ns);
-  const double gain = share(stage.longer_ns() * bins * std::ssize(report.ranks), windows_ns);
+  const Nanoseconds gain_ns = stage.longer_ns() * bins * std::ssize(report.ranks);
+  const double gain = share(gain_ns, windows_ns);
   const double waits = waiting_share(ranks, true, report), others_wait = waiting_share(ranks, false, report);
   if (longer < least_longer || gain < least_gain || waits >= others_wait) return;
   const auto ms = [](Nanoseconds time_ns) { return static_cast<double>(time_ns) * 1e-6; };
@@ -99,7 +100,8 @@ void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& fi
         "more "
         "micro-batches, other shapes), or the model was divided so (layers, embedding, head and loss)"},
        "compare its kernels with another stage's (table kernels_by_launch), then move layers from it to the others, or "
-       "give the stage with the head or the embedding fewer layers"});
+       "give the stage with the head or the embedding fewer layers",
+       gain_ns});
 }
 
 }  // namespace nsys_explain::analysis

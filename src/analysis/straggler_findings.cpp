@@ -131,6 +131,7 @@ void add_straggler_findings(const JobReport& report, std::vector<Finding>& findi
                     whereabouts(report, straggler.trace_rank), straggler.trace_rank, straggler.trace_rank));
     finding.evidence.insert(finding.evidence.end(), straggler.evidence.begin(), straggler.evidence.end());
     finding.recommendation = advice(straggler.cause, straggler.part);
+    finding.cost_ns = straggler.delay_cost_ns;
     findings.push_back(std::move(finding));
   }
 }
@@ -174,6 +175,7 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
       "all ranks), data loader workers that run dry, launching threads without a core of their own (srun "
       "--cpu-bind=cores), daemons and interrupts on the hosts; one rank's pause costs everybody, so pauses at the same "
       "step are cheaper";
+  finding.cost_ns = unnamed_ns;
   findings.push_back(std::move(finding));
 }
 
@@ -214,6 +216,7 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   finding.evidence.push_back(
       "nobody is late often enough to be named for these; each line is one collective (rows of table long_waits)");
   finding.recommendation = advice(cause, part);
+  finding.cost_ns = held_ns;
   findings.push_back(std::move(finding));
 }
 
@@ -232,7 +235,8 @@ Finding unproven_finding(const SuspectedStraggler& suspect) {
        fmt::format("if all steps are like these, {} prove it", suspect.steps_needed)},
       fmt::format("capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and "
                   "compare delay_cost_ns and own_lateness_ns by trace rank in table steps",
-                  suspect.steps_needed)};
+                  suspect.steps_needed),
+      who.delay_cost_ns};
 }
 
 Finding hidden_finding(const SuspectedStraggler& suspect) {
@@ -250,7 +254,8 @@ Finding hidden_finding(const SuspectedStraggler& suspect) {
        "the cost is an estimate, rather too low: by how much it is behind everybody else, at the rate at which the "
        "stragglers' lateness costs now (columns own_lateness_ns and delay_cost_ns of table steps); what its host does "
        "while its GPU waits anyway costs nothing yet"},
-      advice(who.cause, who.part)};
+      advice(who.cause, who.part),
+      suspect.estimated_cost_ns};
 }
 
 Finding unseen_finding(const SuspectedStraggler& suspect) {
@@ -265,16 +270,42 @@ Finding unseen_finding(const SuspectedStraggler& suspect) {
                        who.p_value),
            "the cost is an estimate: what others communicate longer than it does, but no more than it is "
            "behind (column exposed_communication_ns of table ranks)"},
-          advice(who.cause, who.part)};
+          advice(who.cause, who.part),
+          suspect.estimated_cost_ns};
+}
+
+Finding slight_finding(const SuspectedStraggler& suspect) {
+  const Straggler& who = suspect.late;
+  return {"slight-straggler",
+          FindingSeverity::low,
+          fmt::format("{} is late as a rule, but the others hardly wait for it: {}, {:.2f}% of all GPU time",
+                      culprit_name(who), gpu_time(who.delay_cost_ns), 100 * who.cost_share),
+          {fmt::format("were it like its peers, it would take this much longer and cost this much with a probability "
+                       "of at most {:.1e} ({} steps)",
+                       who.p_value, suspect.steps)},
+          advice(who.cause, who.part),
+          who.delay_cost_ns};
+}
+
+Finding suspect_finding(const SuspectedStraggler& suspect) {
+  switch (suspect.doubt) {
+    case Doubt::too_few_steps:
+      return unproven_finding(suspect);
+    case Doubt::hidden:
+      return hidden_finding(suspect);
+    case Doubt::unseen:
+      return unseen_finding(suspect);
+    case Doubt::slight:
+      return slight_finding(suspect);
+  }
+  return {};
 }
 
 }  // namespace
 
 void add_suspect_findings(const JobReport& report, std::vector<Finding>& findings) {
   for (const SuspectedStraggler& suspect : report.suspects) {
-    Finding finding = suspect.doubt == Doubt::unseen   ? unseen_finding(suspect)
-                      : suspect.doubt == Doubt::hidden ? hidden_finding(suspect)
-                                                       : unproven_finding(suspect);
+    Finding finding = suspect_finding(suspect);
     if (suspect.late.cause != Cause::unknown) {
       finding.evidence.push_back(fmt::format("{}, most likely because {}", pattern_name(suspect.late.pattern),
                                              cause_meaning(suspect.late.cause)));

@@ -215,9 +215,15 @@ Shadow shadow_of(std::span<const Straggler> named, std::span<const RankSummary> 
   return shadow;
 }
 
-/// Cost share of a place that mostly takes longer where a straggler takes longer still, once the stragglers are mended:
+/// What a place costs once others are mended: GPU time, and its share of what is left then.
+struct HiddenCost {
+  Nanoseconds time_ns = 0;
+  double share = 0;
+};
+
+/// The cost of a place that mostly takes longer where a straggler takes longer still, once the stragglers are mended:
 /// what it is behind everybody else, at the rate at which the stragglers' lateness costs now. 0 for other places.
-double hidden_cost_share(const Place& place, const Shadow& shadow, const JobDelays& delays) {
+HiddenCost hidden_cost(const Place& place, const Shadow& shadow, const JobDelays& delays) {
   const std::size_t count = delays.role.size();
   std::vector<std::size_t> others;
   for (std::size_t r = 0; r < count; ++r) {
@@ -237,8 +243,9 @@ double hidden_cost_share(const Place& place, const Shadow& shadow, const JobDela
   // Once mended, stragglers hold nobody up, themselves neither: everybody is done earlier by the same.
   const double everybody = static_cast<double>(count) / static_cast<double>(count - 1);
   const double left = shadow.windows_ns - everybody * shadow.waiting * static_cast<double>(mended);
-  if (2 * covered < all || left <= 0) return 0;
-  return std::min(1.0, shadow.waiting * static_cast<double>(behind) / left);
+  if (2 * covered < all || left <= 0) return {};
+  const double cost = std::min(left, shadow.waiting * static_cast<double>(behind));
+  return {static_cast<Nanoseconds>(cost), cost / left};
 }
 
 /// Places that take longer than their likes beyond chance, though nobody waits for them behind the stragglers.
@@ -257,7 +264,9 @@ std::vector<SuspectedStraggler> find_hidden(std::span<const RankSummary> ranks, 
     one.doubt = Doubt::hidden;
     one.verdict_p_value = probabilities.limit[p];
     one.steps = static_cast<std::int64_t>(delays.steps);
-    one.hidden_cost_share = hidden_cost_share(places[p], shadow, delays);
+    const HiddenCost cost = hidden_cost(places[p], shadow, delays);
+    one.hidden_cost_share = cost.share;
+    one.estimated_cost_ns = cost.time_ns;
     if (!is_new(one, named) || one.hidden_cost_share < criteria.suspect_cost_share) continue;
     for (const std::size_t r : shadow.ranks) one.behind.push_back(ranks[r].trace_rank);
     hidden.push_back(std::move(one));
@@ -289,6 +298,7 @@ std::vector<SuspectedStraggler> find_unseen(std::span<const RankSummary> ranks, 
     one.verdict_p_value = probabilities.limit[p];
     one.steps = static_cast<std::int64_t>(delays.steps);
     one.unseen_cost_share = share_of(waits.cost_ns, ranks);
+    one.estimated_cost_ns = waits.cost_ns;
     if (!is_new(one, named) || one.unseen_cost_share < criteria.suspect_cost_share) continue;
     unseen.push_back(std::move(one));
   }
@@ -296,6 +306,31 @@ std::vector<SuspectedStraggler> find_unseen(std::span<const RankSummary> ranks, 
     return a.unseen_cost_share > b.unseen_cost_share;
   });
   return unseen;
+}
+
+/// Places that are late beyond chance by comparison with their likes, at a cost too small for a verdict. What kernels
+/// or stages prove by themselves has findings of its own.
+std::vector<SuspectedStraggler> find_slight(std::span<const RankSummary> ranks, const Totals& totals,
+                                            std::span<const Place> places, const Probabilities& probabilities,
+                                            std::span<const Straggler> named, const JobDelays& delays,
+                                            const StragglerCriteria&) {
+  std::vector<SuspectedStraggler> slight;
+  for (const std::size_t p : explaining_places(places, probabilities.proven, delays)) {
+    const double p_value = probabilities.proven[p];
+    if (slow_rank_behind(places[p], delays) != nullptr || slow_by_kernels(places[p], delays) <= p_value ||
+        overfull_by_chance(places[p], delays) <= p_value)
+      continue;
+    SuspectedStraggler one;
+    one.late = describe(places[p], p_value, ranks, totals);
+    one.doubt = Doubt::slight;
+    one.verdict_p_value = probabilities.limit[p];
+    one.steps = static_cast<std::int64_t>(delays.steps);
+    if (is_new(one, named)) slight.push_back(std::move(one));
+  }
+  std::stable_sort(slight.begin(), slight.end(), [](const SuspectedStraggler& a, const SuspectedStraggler& b) {
+    return a.late.delay_cost_ns > b.late.delay_cost_ns;
+  });
+  return slight;
 }
 
 }  // namespace
@@ -338,7 +373,7 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
   named.suspects = find_unseen(ranks, totals, places, probabilities, named.stragglers, delays, criteria);
   std::vector<Straggler> told = named.stragglers;
   for (const SuspectedStraggler& unseen : named.suspects) told.push_back(unseen.late);
-  for (const auto find : {find_unproven, find_hidden})
+  for (const auto find : {find_unproven, find_hidden, find_slight})
     for (SuspectedStraggler& suspect : find(ranks, totals, places, probabilities, named.stragglers, delays, criteria))
       if (is_new(suspect, told)) named.suspects.push_back(std::move(suspect));
   return named;

@@ -8,16 +8,20 @@ namespace nsys_explain::pipeline {
 
 Table findings_table(const JobReport& report) {
   Table table = make_table({"findings",
-                            "What is wrong, most severe first, as report.md says it",
+                            "What is wrong, most severe first, of one severity costliest first, as report.md says it",
                             {{"id", ColumnKind::text, "", "stable name of the kind of finding"},
                              {"severity", ColumnKind::label, "", "high, medium, low or info"},
                              {"title", ColumnKind::text, "", "what was found"},
                              {"evidence", ColumnKind::text, "", "what it rests on; parts are separated by '; '"},
-                             {"recommendation", ColumnKind::text, "", "what to do next"}}});
+                             {"recommendation", ColumnKind::text, "", "what to do next"},
+                             {"cost_ns", ColumnKind::integer, "ns",
+                              "GPU time, summed over trace ranks, that is lost or waited because of it; -1: the traces "
+                              "do not tell"}}});
   RowWriter rows(table);
   for (const Finding& finding : report.findings) {
     rows << finding.id << severity_name(finding.severity) << finding.title
-         << fmt::format("{}", fmt::join(finding.evidence, "; ")) << finding.recommendation;
+         << fmt::format("{}", fmt::join(finding.evidence, "; ")) << finding.recommendation
+         << finding.cost_ns.value_or(-1);
   }
   return table;
 }

@@ -138,7 +138,8 @@ Json finding(const Finding& finding) {
           {"severity", severity_name(finding.severity)},
           {"title", finding.title},
           {"evidence", finding.evidence},
-          {"recommendation", finding.recommendation}};
+          {"recommendation", finding.recommendation},
+          {"cost_ns", finding.cost_ns ? Json(*finding.cost_ns) : Json(nullptr)}};
 }
 
 Json warning(const Warning& warning) {

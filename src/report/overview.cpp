@@ -136,6 +136,10 @@ std::string verdict(const JobReport& report, const Overview& overview) {
             "communicates longer meanwhile has clocks that nothing relates to its own.",
             culprit_name(first.late), 100 * first.unseen_cost_share);
       }
+      if (first.doubt == Doubt::slight) {
+        return fmt::format("No trace rank is late enough to matter: {}, late as a rule, costs {:.2f}% of all GPU time.",
+                           culprit_name(first.late), 100 * first.late.cost_share);
+      }
       return fmt::format(
           "Unproven: {} seems to make the others wait ({:.1f}% of all GPU time), but {} are too few to rule out chance "
           "({} more like these would prove it).",

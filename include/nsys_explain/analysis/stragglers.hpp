@@ -15,6 +15,7 @@ namespace nsys_explain::analysis {
 struct StragglerCriteria {
   double false_alarm_rate = 1e-3;  ///< of naming anybody in a job whose ranks are alike (Bonferroni, step-down)
   /// Delay cost as a share of all trace ranks' window time: as far as it is proven to be beyond that of their likes.
+  /// Below it, who is late beyond chance is a suspect (Doubt::slight).
   double smallest_cost_share = 0.002;
   // Suspects: worth a longer capture, or a second look once the stragglers are mended.
   double unproven_rate = 0.05;       ///< of suspecting anybody in a job whose ranks are alike (Bonferroni)

@@ -194,6 +194,7 @@ enum class Doubt : std::uint8_t {
   too_few_steps,  ///< it costs the others much, but chance does as much in so few steps
   hidden,         ///< beyond chance, but behind a straggler's greater lateness: nobody waits for it yet
   unseen,         ///< beyond chance, but no clock relates it to those who seem to wait for it
+  slight,         ///< beyond chance, but it costs too little for a verdict
 };
 
 /// One who would be a straggler if there were more steps, without those who are, or if clocks told who waits.
@@ -208,6 +209,7 @@ struct SuspectedStraggler {
   double hidden_cost_share = 0;
   std::vector<std::int32_t> behind;  ///< hidden: the stragglers' trace ranks, ascending
   double unseen_cost_share = 0;      ///< unseen: as Straggler::cost_share, an estimate that takes no common clock
+  Nanoseconds estimated_cost_ns = 0;  ///< hidden, unseen: the GPU time behind that share
 };
 
 /// Stragglers, then suspects: all whose pattern and cause are of interest. The pointers hold as long as the lists do.
@@ -248,11 +250,9 @@ struct Finding {
   std::string title;
   std::vector<std::string> evidence;
   std::string recommendation;
-
-  template <class Archive>
-  void serialize(Archive& archive) {
-    archive(id, severity, title, evidence, recommendation);
-  }
+  /// GPU time, summed over trace ranks, that is lost or waited because of it. Empty where the traces do not tell: time
+  /// of the host, what only limits the analysis.
+  std::optional<Nanoseconds> cost_ns{};
 };
 
 /// Traffic of one GPU's NVLinks in one direction, in percent of the peak of all its links.
@@ -341,7 +341,7 @@ struct JobReport {
   std::vector<OperationSummary> by_operation;
   std::vector<RankSummary> ranks;  ///< same order as trace_ranks
   std::vector<Straggler> stragglers;
-  std::vector<SuspectedStraggler> suspects;  ///< those with too few steps first; costliest first
+  std::vector<SuspectedStraggler> suspects;  ///< by doubt: unseen, too few steps, hidden, slight; costliest first
   std::vector<LongWait>
       long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
   DelaySummary delay;

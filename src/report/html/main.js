@@ -29,7 +29,7 @@ function add(id, title, note, build) {
 }
 
 main.append(verdict());
-add("findings", "Findings", "Most severe first; severity follows the share of the job's GPU time at stake.", findings);
+add("findings", "Findings", "Most severe first, then by cost; severity follows the share of the job's GPU time at stake.", findings);
 add("heat", "Who waits when", "Sums over the collectives that ended in each span of time, on the job's clock.", heatmap);
 add("collective", "One collective", "Who came when on the job's clock, who was waited for, and what the late one did before.", collectivePanel);
 add("cases", "Why they are late", "The costliest collectives that a late trace rank delayed, and single long waits: the last one's work before them beside that of a median peer.", cases);

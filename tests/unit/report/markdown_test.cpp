@@ -177,6 +177,10 @@ TEST(Markdown, SaysWhoIsSuspected) {
   report.suspects[0].unseen_cost_share = 0.1234;
   EXPECT_THAT(unwrapped(to_markdown(report)),
               HasSubstr("**Likely: trace rank 2 makes the others wait (about 12.3% of all GPU time)"));
+  report.suspects[0].doubt = Doubt::slight;
+  report.suspects[0].late.cost_share = 0.00128;
+  EXPECT_THAT(unwrapped(to_markdown(report)), HasSubstr("**No trace rank is late enough to matter: trace rank 2, late "
+                                                        "as a rule, costs 0.13% of all GPU time.**"));
   report = small_report();
   suspect.doubt = Doubt::hidden;
   suspect.late.trace_rank = 3;

@@ -30,6 +30,7 @@ export const viewOfFinding = {
   "partial-report": "warnings",
   "profiler-overhead": "host",
   "rotating-delay": "heat",
+  "slight-straggler": "heat",
   "slow-gpu": "strips",
   "slow-link": "bandwidth",
   "straggler": "heat",

@@ -29,6 +29,9 @@ function headline() {
       return ["warn", `Likely: ${who} makes the others wait, about ${significant(100 * suspect.unseen_cost_share, 2)}% of all GPU ` +
         "time: it works longer than its peers, and who communicates longer meanwhile has clocks that nothing relates to its own"];
     }
+    if (suspect.doubt === "slight") {
+      return ["good", `No trace rank is late enough to matter: ${who}, late as a rule, costs ${significant(100 * suspect.cost_share, 2)}% of all GPU time`];
+    }
     return ["warn", `Unproven: ${who} seems to make the others wait; ${count(suspect.steps)} steps are too few to rule out chance, ` +
       `${count(Math.max(1, suspect.steps_needed - suspect.steps))} more like these would prove it`];
   }

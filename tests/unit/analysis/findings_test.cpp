@@ -1,0 +1,101 @@
+#include "nsys_explain/analysis/findings.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+namespace nsys_explain::analysis {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr Nanoseconds ms = 1'000'000;
+
+/// Two trace ranks of 1 s each: 2,000 ms of GPU time.
+JobReport two_ranks() {
+  JobReport report;
+  for (std::int32_t r = 0; r < 2; ++r) {
+    RankSummary& rank = report.ranks.emplace_back();
+    rank.trace_rank = r;
+    rank.budget.window_ns = 1000 * ms;
+    TraceRankIdentity& identity = report.trace_ranks.emplace_back();
+    identity.trace_rank = r;
+    identity.host = "node" + std::to_string(r);
+  }
+  report.instances = 100;
+  return report;
+}
+
+Straggler late(std::int32_t trace_rank, Nanoseconds cost_ns) {
+  Straggler straggler;
+  straggler.trace_rank = trace_rank;
+  straggler.trace_ranks = {trace_rank};
+  straggler.delay_cost_ns = cost_ns;
+  straggler.cost_share = static_cast<double>(cost_ns) / (2000 * ms);
+  return straggler;
+}
+
+/// Identifier and cost in ms of each; -1: none.
+std::vector<std::pair<std::string, Nanoseconds>> costs(const JobReport& report) {
+  std::vector<std::pair<std::string, Nanoseconds>> told;
+  for (const Finding& finding : find_problems(report))
+    told.emplace_back(finding.id, finding.cost_ns ? *finding.cost_ns / ms : -1);
+  return told;
+}
+
+TEST(FindingCosts, OfOneSeverityTheCostliestComesFirst) {
+  JobReport report = two_ranks();
+  for (RankSummary& rank : report.ranks) {
+    rank.budget.exposed_communication_ns = 56 * ms;  // 5.6% of the GPU time
+    rank.budget.idle_ns = 170 * ms;
+  }
+  report.activity.idle_causes = {{"", "launch_starved", 10, 326 * ms, 6 * ms, 0}};  // 16.3%
+  EXPECT_THAT(costs(report), ElementsAre(std::pair("launch-starved", 326), std::pair("exposed-communication", 112)));
+  // 14 ms of idle time are left, too few for a finding. A straggler of medium severity goes between the two, and what
+  // waits for it is not counted again: 112 - 60.
+  report.stragglers = {late(1, 60 * ms)};
+  EXPECT_THAT(costs(report), ElementsAre(std::pair("launch-starved", 326), std::pair("straggler", 60),
+                                         std::pair("exposed-communication", 52)));
+  // A severe one comes before all of these: 120 of 2,000 ms are 6%, and all communication waits for it.
+  report.stragglers = {late(1, 120 * ms)};
+  EXPECT_THAT(costs(report), ElementsAre(std::pair("straggler", 120), std::pair("launch-starved", 326),
+                                         std::pair("exposed-communication", 0)));
+}
+
+TEST(FindingCosts, WhatTheTracesDoNotTellComesLastOfItsSeverity) {
+  JobReport report = two_ranks();
+  for (RankSummary& rank : report.ranks) {
+    rank.budget.exposed_communication_ns = 60 * ms;
+    rank.budget.opaque_graph_ns = 100 * ms;
+  }
+  EXPECT_THAT(costs(report), ElementsAre(std::pair("exposed-communication", 120), std::pair("opaque-graphs", -1)));
+}
+
+TEST(FindingCosts, OfASlowGpuItIsWhatItsKernelsTakeLonger) {
+  JobReport report = two_ranks();
+  report.ranks[1].budget.compute_ns = 500 * ms;
+  report.activity.gpu_speeds = {{1, 5, 1.25, 1e-9, true}};
+  EXPECT_THAT(costs(report), ElementsAre(std::pair("slow-gpu", 100))) << "at its peers' speed 400 ms";
+}
+
+TEST(FindingCosts, OfSuspectsTheyAreAsSaid) {
+  JobReport report = two_ranks();
+  SuspectedStraggler unproven, hidden, slight;
+  unproven.late = late(0, 40 * ms);
+  hidden.late = late(1, 1 * ms);
+  hidden.doubt = Doubt::hidden;
+  hidden.estimated_cost_ns = 30 * ms;
+  hidden.hidden_cost_share = 0.02;
+  slight.late = late(1, 3 * ms);
+  slight.doubt = Doubt::slight;
+  report.suspects = {unproven, hidden, slight};
+  EXPECT_THAT(costs(report), ElementsAre(std::pair("hidden-straggler", 30), std::pair("unproven-straggler", 40),
+                                         std::pair("slight-straggler", 3)));
+  EXPECT_THAT(find_problems(report)[2].title,
+              HasSubstr("trace rank 1 is late as a rule, but the others hardly wait for it: 3.000 ms of GPU time, "
+                        "0.15% of all GPU time"));
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis
