@@ -94,6 +94,15 @@ void doubt_wandering_speeds(const TypicalWander& wander, std::span<GpuSpeed> spe
   }
 }
 
+std::vector<double> kernel_slowness(std::span<const std::int64_t> kernel_ns, std::span<const std::int64_t> usual_ns,
+                                    std::span<const GpuSpeed> speeds, std::size_t bins) {
+  std::vector<double> slowness(kernel_ns.size(), 0);
+  for (std::size_t i = 0; i < kernel_ns.size(); ++i)
+    if (kernel_ns[i] > 0 && usual_ns[i] > 0)
+      slowness[i] = speeds[i / bins].ratio * static_cast<double>(kernel_ns[i]) / static_cast<double>(usual_ns[i]);
+  return slowness;
+}
+
 std::vector<Nanoseconds> typical_kernel_times(std::span<const std::int64_t> kernel_ns, std::size_t bins) {
   std::vector<Nanoseconds> typical;
   for (std::size_t first = 0; first < kernel_ns.size(); first += bins) {

@@ -1,11 +1,13 @@
 #include "suspects.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
 #include "nsys_explain/analysis/kernel_time_wander.hpp"
 #include "nsys_explain/analysis/significance.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -31,19 +33,45 @@ std::vector<RowSurplus> surplus_of(std::span<const std::int64_t> by_rank, std::s
   return surplus_of_rows(rows, chosen.size(), bins);
 }
 
+/// Kernel time, relative, that each rank takes beyond its likes in a bin: the (lower) median of those of its role. By
+/// rank, then bin; infinite where not known, or nobody has its role.
+std::vector<double> slower_than_likes(const JobDelays& delays) {
+  std::vector<double> slower(delays.excess_work_ns.size(), std::numeric_limits<double>::infinity());
+  if (delays.slowness.empty()) return slower;
+  std::map<std::uint64_t, std::vector<std::size_t>> by_role;
+  for (std::size_t r = 0; r < delays.role.size(); ++r) by_role[delays.role[r]].push_back(r);
+  std::vector<double> known;
+  for (const auto& [role, likes] : by_role) {
+    for (std::size_t b = 0; b < delays.bins; ++b) {
+      known.clear();
+      for (const std::size_t r : likes)
+        if (const double of_rank = delays.slowness[r * delays.bins + b]; of_rank > 0) known.push_back(of_rank);
+      if (known.size() < 2) continue;
+      const double usual = lower_median(known);
+      for (const std::size_t r : likes)
+        if (const std::size_t i = r * delays.bins + b; delays.slowness[i] > 0) slower[i] = delays.slowness[i] - usual;
+    }
+  }
+  return slower;
+}
+
 /// What these places take longer than chance lets GPUs drift apart: steps that share such a drift are no independent
-/// draws.
+/// draws. Only what kernels did take longer may be such a drift: a late host is not.
 std::vector<RowSurplus> work_surplus_of(std::span<const std::size_t> chosen, std::span<const Place> places,
                                         const JobDelays& delays) {
   constexpr double three_deviations = 0.00135;  // of a normal variable
+  // What a rank takes longer is over the medians of places, one by one: somewhat more than over that of whole steps.
+  constexpr double safely = 2;
   if (delays.wander.empty()) return surplus_of(delays.excess_work_ns, chosen, places, delays);
   std::vector<SpeedWander> of_gpus;
   for (const std::size_t p : chosen)
     for (const std::size_t r : places[p].ranks) of_gpus.push_back(delays.wander[r]);
   const double drift = usual_drift(typical_wander(of_gpus), three_deviations);
+  const std::vector<double> slower = slower_than_likes(delays);
   std::vector<std::int64_t> beyond = delays.excess_work_ns;
   for (std::size_t i = 0; i < beyond.size(); ++i)
-    beyond[i] -= static_cast<Nanoseconds>(drift * static_cast<double>(delays.kernel_ns[i / delays.bins]));
+    beyond[i] -= static_cast<Nanoseconds>(std::clamp(safely * slower[i], 0.0, drift) *
+                                          static_cast<double>(delays.kernel_ns[i / delays.bins]));
   return surplus_of(beyond, chosen, places, delays);
 }
 

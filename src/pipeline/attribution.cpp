@@ -305,6 +305,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   attribution.delays.speed = std::move(surplus.speed);
   attribution.delays.wander = std::move(surplus.wander);
   attribution.delays.kernel_ns = std::move(surplus.kernel_ns);
+  attribution.delays.slowness = std::move(surplus.slowness);
   attribution.delays.stages = std::move(surplus.stages);
   attribution.delays.slow_ranks = slow_ranks(job, links);
   attribution.steps = std::move(steps);

@@ -131,6 +131,7 @@ WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRa
     time.kernel_ns = std::move(sums.kernel_ns);
     surplus.wander = analysis::speed_wander(time.kernel_ns, sums.usual_kernel_ns, time.bins);
     surplus.kernel_ns = analysis::typical_kernel_times(time.kernel_ns, time.bins);
+    surplus.slowness = analysis::kernel_slowness(time.kernel_ns, sums.usual_kernel_ns, surplus.speed, time.bins);
     analysis::doubt_wandering_speeds(analysis::typical_wander(surplus.wander), surplus.speed);
     shares.kernels = analysis::slow_gpu_surplus(time.kernel_ns, time.bins, surplus.speed);
     shares.idle = analysis::host_idle_surplus(sums.idle_ns, time.kernel_ns, time.bins);

@@ -21,6 +21,7 @@ struct WorkSurplus {
   // As in JobDelays.
   std::vector<analysis::SpeedWander> wander;
   std::vector<Nanoseconds> kernel_ns;
+  std::vector<double> slowness;
   std::vector<analysis::StageBalance> stages;  ///< where there are stages to balance, and the job has steps
 };
 

@@ -41,6 +41,7 @@ struct JobDelays {
   std::vector<StageBalance> stages;    ///< of a pipeline; empty where there is none
   std::vector<SpeedWander> wander;     ///< by rank; empty where no steps are known
   std::vector<Nanoseconds> kernel_ns;  ///< of a typical bin, by rank; likewise
+  std::vector<double> slowness;        ///< kernel_slowness, by rank, then bin; likewise
   /// By rank, then bin: work beyond that of peers, and transfers over slow links; may be negative.
   std::vector<Nanoseconds> excess_work_ns;
   std::vector<Nanoseconds> slow_transfer_ns;  ///< by rank: the transfers in it

@@ -47,6 +47,11 @@ double usual_drift(const SpeedWander& wander, double probability);
 /// GpuSpeed::p_value is); who is not significantly slow then is not slow.
 void doubt_wandering_speeds(const TypicalWander& wander, std::span<GpuSpeed> speeds);
 
+/// Kernel time over what the same kernels take on a typical GPU: over what they take on this one, times how much slower
+/// it is than its peers (GpuSpeed::ratio, by rank). By rank, then bin; 0 where not known.
+std::vector<double> kernel_slowness(std::span<const std::int64_t> kernel_ns, std::span<const std::int64_t> usual_ns,
+                                    std::span<const GpuSpeed> speeds, std::size_t bins);
+
 /// By rank: kernel time of its (lower) median bin; 0 where none is known.
 std::vector<Nanoseconds> typical_kernel_times(std::span<const std::int64_t> kernel_ns, std::size_t bins);
 

@@ -1,6 +1,6 @@
 #include "nsys_explain/analysis/kernel_time_wander.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 #include <functional>
@@ -101,6 +101,14 @@ TEST(WanderingSpeeds, ASteadySpeedIsSlowByLittle) {
   const GpuSpeed slow = doubted(1.025, 0.0005, 6);
   EXPECT_LT(slow.p_value, 1e-5);
   EXPECT_TRUE(slow.slow);
+}
+
+TEST(KernelSlowness, IsAgainstATypicalGpu) {
+  // The second GPU takes 1.5 times as long as its peers as a rule, and in its last bin 1.2 times as long as it does.
+  GpuSpeed usual, slow;
+  slow.ratio = 1.5;
+  EXPECT_THAT(kernel_slowness(Times{10, 0, 9, 8, 7, 12}, Times{10, 10, 10, 8, 0, 10}, std::vector{usual, slow}, 3),
+              ::testing::Pointwise(::testing::DoubleEq(), {1.0, 0.0, 0.9, 1.5, 0.0, 1.8}));
 }
 
 TEST(KernelTimes, OfATypicalBinThatIsKnown) {

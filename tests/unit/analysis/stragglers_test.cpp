@@ -511,6 +511,28 @@ TEST(Stragglers, WorkThatWandersByAsMuchConvictsNobody) {
   EXPECT_EQ(c.stragglers().size(), 1U);
 }
 
+TEST(Stragglers, OnlyLongerKernelsMayBeAWander) {
+  // As above: 0.43 ms longer in every step of 10 ms, where speeds drift apart by 0.67 ms.
+  Case c(2);
+  for (std::size_t b = 0; b < case_bins; ++b) c.delay(1, b, 3'000'000);
+  c.delays.kernel_ns = {10'000'000, 10'000'000};
+  c.delays.wander = {{0.01, 7}, {0.012, 7}};
+  const auto is_named_at = [&](double of_other, double of_late) {
+    c.delays.slowness.assign(case_bins, of_other);
+    c.delays.slowness.insert(c.delays.slowness.end(), case_bins, of_late);
+    return !c.stragglers().empty();
+  };
+  EXPECT_TRUE(is_named_at(1.0, 1.0)) << "a late host";
+  EXPECT_TRUE(is_named_at(1.0, 1.02)) << "kernels took 0.20 ms of it, which counts twice";
+  EXPECT_FALSE(is_named_at(1.0, 1.025)) << "kernels took 0.25 ms of it";
+  EXPECT_FALSE(is_named_at(1.0, 1.05)) << "kernels took 0.50 ms longer";
+  EXPECT_FALSE(is_named_at(0.97, 1.02)) << "likewise";
+  EXPECT_TRUE(is_named_at(1.05, 1.0)) << "late though its GPU is the faster one";
+  EXPECT_FALSE(is_named_at(0, 1.0)) << "of the other nothing is known";
+  c.delays.role = {7, 8};
+  EXPECT_FALSE(is_named_at(1.0, 1.0)) << "no peer to compare its kernels with";
+}
+
 TEST(Stragglers, WhoIsLateBeyondChanceAtLittleCostIsASlightOne) {
   // 64 steps of 40 us are 2.56 ms of 2 GPUs' 2 s: 0.128%, less than the 0.2% of a verdict. 2^-64 by chance.
   Case c(2);
