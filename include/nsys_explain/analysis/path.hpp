@@ -105,8 +105,9 @@ struct Path {
 };
 
 /// `arrivals` are in order of Arrival::index, on the clock of `steps`; `communicators` holds each of theirs, by key.
-/// Where no payload tells message sizes, two things stand for them in the role: what each lane carries in a step, and
-/// `kernel_names` (names_of_kernels of the rank), since stages of a pipeline may look alike in all they communicate.
+/// Where payload does not tell most message sizes, two things stand for them in the role: what each lane carries in a
+/// step, and `kernel_names` (names_of_kernels of the rank), since stages of a pipeline may look alike in all they
+/// communicate.
 Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators, const Steps& steps,
                std::uint64_t kernel_names);
 

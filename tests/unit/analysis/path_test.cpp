@@ -536,6 +536,8 @@ TEST(Path, WithoutMessageSizesTheKernelsTellRolesApart) {
   for (Arrival& a : arrivals) a.call_bytes = -1;
   EXPECT_EQ(path_of(arrivals, {}, 4, 17).role, path_of(arrivals, {}, 4, 17).role);
   EXPECT_NE(path_of(arrivals, {}, 4, 17).role, path_of(arrivals, {}, 4, 18).role);
+  arrivals.front().call_bytes = 8;
+  EXPECT_NE(path_of(arrivals, {}, 4, 17).role, path_of(arrivals, {}, 4, 18).role) << "of one among many";
 }
 
 }  // namespace
