@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "nsys_explain/model/lower_median.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -44,6 +46,17 @@ std::optional<PatternVerdict> find_period(const std::vector<bool>& delayed) {
   return std::nullopt;
 }
 
+/// True where half of the steps outside of these are at least half as late as half of these: what lasts, but is lost
+/// among noise now and then, is no transient.
+bool goes_on_outside(std::span<const std::int64_t> delay_ns, std::size_t first, std::size_t last) {
+  const auto begin = delay_ns.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto end = delay_ns.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+  std::vector<std::int64_t> inside(begin, end), outside(delay_ns.begin(), begin);
+  outside.insert(outside.end(), end, delay_ns.end());
+  const std::int64_t usual_outside = lower_median(outside);
+  return usual_outside > 0 && 2 * usual_outside >= lower_median(inside);
+}
+
 }  // namespace
 
 PatternVerdict judge_pattern(std::span<const std::int64_t> delay_ns, Nanoseconds noise_ns) {
@@ -69,7 +82,8 @@ PatternVerdict judge_pattern(std::span<const std::int64_t> delay_ns, Nanoseconds
     best.last = s;
   }
   const std::size_t outside = n - (best.last - best.first + 1);
-  if (outside <= std::max<std::size_t>(1, n / 10)) return {Pattern::persistent, 0, n - 1, std::nullopt};
+  if (outside <= std::max<std::size_t>(1, n / 10) || goes_on_outside(delay_ns, best.first, best.last))
+    return {Pattern::persistent, 0, n - 1, std::nullopt};
   return best;
 }
 

@@ -19,7 +19,8 @@ struct PatternVerdict {
 /// delay is more than an eighth of that of a typical delayed step, and more than `noise_ns`. Periodic: at least four
 /// fifths of the steps of one phase are delayed and hold four fifths of the delayed steps (smallest such period). Else
 /// the run of steps in which delays are dense (maximal sum of 2 per delayed and -1 per other step): if it covers the
-/// series but for a tenth, at least one step, persistent; else transient.
+/// series but for a tenth, at least one step, persistent; so it is where the median of the other steps is at least half
+/// of that of the run, since what lasts may be lost among noise now and then; else transient.
 PatternVerdict judge_pattern(std::span<const std::int64_t> delay_ns, Nanoseconds noise_ns);
 
 /// True where delays wander: half of all cost and more lies in bins of which one rank has half and more, and no rank

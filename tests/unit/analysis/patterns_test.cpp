@@ -77,6 +77,21 @@ TEST(Pattern, NoiseOfTheOthersIsNoDelay) {
   EXPECT_EQ(verdict.last, 7U);
 }
 
+TEST(Pattern, WhatIsLostAmongNoiseNowAndThenIsNoTransient) {
+  // Noise reaches 100; of 20 steps the first 8 are later than that, in the median by 120.
+  const auto pattern_with = [](std::int64_t of_most, std::size_t most) {
+    std::vector<std::int64_t> delays{130, 120, 120, 110, 120, 130, 110, 120};
+    delays.resize(8 + most, of_most);
+    delays.resize(20, 0);
+    return judge_pattern(delays, 100).pattern;
+  };
+  EXPECT_EQ(pattern_with(60, 12), Pattern::persistent) << "the others are half as late";
+  EXPECT_EQ(pattern_with(59, 12), Pattern::transient);
+  EXPECT_EQ(pattern_with(60, 7), Pattern::persistent) << "7 of the 12 others are";
+  EXPECT_EQ(pattern_with(60, 6), Pattern::transient) << "half of them are not late at all";
+  EXPECT_EQ(pattern_with(0, 12), Pattern::transient);
+}
+
 TEST(Wanders, NowOneNowAnother) {
   const std::size_t ranks = 4, bins = 12;
   std::vector<std::int64_t> costs(ranks * bins, 10), fixed(ranks * bins, 10);
