@@ -80,6 +80,24 @@ class Verdicts(EndToEndTest):
                            "sync_stall:rank=5,pause=2.2ms,first_step=9,last_step=23")
         self.assertEqual(named, [([5], "sync_stall", "transient")])
 
+    def test_a_few_times_the_uncertainty_of_the_clocks(self):
+        """Hosts related by collectives alone, whose ends differ so that clocks are known to some 0.2 us; one is late by
+        2 us in each of 200 steps of 0.6 ms. Whether that is a verdict is a question of cost."""
+        for seed, nodes, rank, pause_ns in ((1, 3, 0, 1800), (2, 4, 1, 2400), (3, 4, 3, 3000), (4, 8, 6, 2700)):
+            with self.subTest(seed=seed):
+                traces = self.synth(f"job{seed}", "--seed", str(seed), "--nodes", str(nodes), "--gpus-per-node", "1",
+                                    "--steps", "200", "--layers", "1", "--gradient-mib", "1", "--compute-scale", "0.05",
+                                    "--end-jitter", "12", "--fault", f"late_host:rank={rank},pause={pause_ns}ns")
+                report = self.analyse(traces, f"out{seed}", "--quiet")
+                uncertainty_ns = max(session["uncertainty_ns"] for session in report["clock"]["sessions"])
+                self.assertLess(5 * uncertainty_ns, pause_ns)
+                self.assertGreater(20 * uncertainty_ns, pause_ns)
+                told = report["stragglers"] + [one for one in report["suspects"] if one["doubt"] == "slight"]
+                self.assertEqual([one["trace_ranks"] for one in told], [[rank]])
+                self.assertEqual(len(report["suspects"]) + len(report["stragglers"]), 1, "nobody else is suspected")
+                self.assertEqual(told[0]["cause"], "launch_starved")
+                self.assertLess(told[0]["p_value"], 1e-4)
+
     def test_stages_without_peers(self):
         """More of the kernels that other stages run is a verdict; larger ones may be how the model was divided."""
         pipeline = ["--nodes", "1", "--steps", "16", "--micro-batches", "4", "--layers", "2"]

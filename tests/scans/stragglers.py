@@ -7,10 +7,11 @@ No test: a scan looks for what no test has seen, so take seeds that nobody has u
 alone. Programs are those of build/ci, or of NSYS_EXPLAIN_TOOL and NSYS_EXPLAIN_SYNTH. Columns of the table:
 
 right     every planted fault is named a straggler, with just its trace ranks, and nobody comes before them
+slight    likewise, but told as late beyond chance at a cost too small for a verdict
 suspect   not all are named, but those that are not are among the suspects, and a culprit comes first of all
 few       likewise, where no rule could do more: delays that go round, which are nobody's fault, hit just that one of n trace
           ranks in as many steps, k, with a probability of n^(1 - k) above the 0.1% at which clean jobs may name somebody
-finding   what is missing there is told by another finding (slow-link, slow-gpu, longest-stage)
+finding   what is missing there is told by another finding (slow-link, slow-gpu, longest-stage, long-waits of that one alone)
 silent    a fault that nothing tells, though it truly costs at least 1% of the job's GPU time, by simulation without it
 costless  likewise, of a fault that costs less
 part      a place or trace rank within the planted one is named, but not just the planted one
@@ -73,14 +74,14 @@ class Draw(random.Random):
             options += ["--payload", "none"]
         return options
 
-    def rough_capture(self):
-        """Records lost, windows of ranks that differ, graphs, noisy transfers: where verdicts have less to rest on."""
+    def rough_capture(self, given):
+        """Beside the options given: records lost, windows of ranks that differ, graphs, noisy transfers: where verdicts have less to rest on."""
         options = []
         for chance, option, values in [(0.3, "--drop", [0.002, 0.01, 0.03]), (0.3, "--ragged", [0.05, 0.2]),
                                        (0.2, "--orphans", [0.02, 0.1]), (0.3, "--files", ["per_node"]),
                                        (0.2, "--graph", ["node"]), (0.2, "--restart-at", [4, 6, 8]),
                                        (0.2, "--end-jitter", [2, 3]), (0.3, "--transfer-noise", [0.03, 0.1])]:
-            if self.chance(chance):
+            if self.chance(chance) and option not in given:
                 options += [option, self.choice(values)]
         return options
 
@@ -280,21 +281,30 @@ def slightly(draw):
     return machine(nodes, gpus, tensor) + ["--steps", 60, "--fault", f"slow_gpu:rank={draw.randrange(nodes * gpus)},factor=1.025"]
 
 
+def little(draw):
+    """Some 5 to 20 times the uncertainty of the clocks, in every one of many short steps."""
+    nodes, gpus = draw.choice([(4, 1), (8, 1), (4, 2), (2, 4), (3, 1)])
+    return machine(nodes, gpus) + ["--steps", draw.choice([200, 300, 400]), "--end-jitter", draw.choice([8, 12, 16]), "--fault",
+                                   f"late_host:rank={draw.randrange(nodes * gpus)},pause={draw.randint(1200, 4000)}ns"]
+
+
 KINDS = {kind.__name__: kind for kind in (clean, single, pattern, two, small, node, slow_link, parallel, pipeline, stage,
-                                          mixed, slightly, noisy, clean_small, pair, experts, grid, same_node, part)}
+                                          mixed, slightly, noisy, clean_small, pair, experts, grid, same_node, part, little)}
 LARGEST_LAYERS = {"parallel": 2, "node": 3, "two": 3, "grid": 2, "same_node": 3, "part": 2}
-PAYLOAD = {"stage": 1.0, "slow_link": 1.0}  # what these need is told by communicators alone
+# What these need is told by communicators alone; steps of less than a millisecond are not matched without.
+PAYLOAD = {"stage": 1.0, "slow_link": 1.0, "little": 1.0}
+SHORT_STEPS = {"little": ["--layers", 1, "--gradient-mib", 1, "--compute-scale", 0.05]}
 
 
 def job_options(kind, seed, rough):
     """What nsys-explain-synth is told of a job."""
     draw = Draw(kind, seed)
-    options = KINDS[kind](draw) + draw.sizes(LARGEST_LAYERS.get(kind, 4)) + draw.capture(PAYLOAD.get(kind, 0.7))
+    options = KINDS[kind](draw) + (SHORT_STEPS.get(kind) or draw.sizes(LARGEST_LAYERS.get(kind, 4))) + draw.capture(PAYLOAD.get(kind, 0.7))
     on_gpu = all(option.startswith(("slow_gpu", "slow_node", "extra_work")) for option in faults_of(options))
     if on_gpu and draw.chance(0.3):  # a host that runs ahead hides its own pauses
         options += ["--sync-every", draw.choice([2, 3])]
     if rough:
-        options += draw.rough_capture()
+        options += draw.rough_capture(options)
     return [str(option) for option in options]
 
 
@@ -341,6 +351,10 @@ def ranks_told_of(finding):
 
 def told_by_findings(fault, report):
     """Findings other than verdicts that tell a fault."""
+    long_waits = {int(rank) for finding in report["findings"] if finding["id"] == "long-waits"
+                  for line in finding["evidence"] for rank in re.findall(r"waited [\d.]+ ms for trace rank (\d+)", line)}
+    if long_waits and long_waits <= set(fault["ranks"]):
+        return True
     ids = {"slow_link": "slow-link", "slow_kernel": "slow-gpu", "extra_work": "longest-stage"}
     return any(fault["ranks"][0] in ranks_told_of(finding)
                for finding in report["findings"] if finding["id"] == ids.get(fault["cause"]))
@@ -392,7 +406,9 @@ def score(truth, report):
         result["class"] = "right"
     elif None not in told and guilty_first:
         unnamed = [fault for fault, is_one in zip(faults, is_named) if not is_one]
-        result["class"] = "few" if all(could_be_chance(truth, fault) for fault in unnamed) else "suspect"
+        doubts = {one["doubt"] for one, is_one in zip(told, is_named) if not is_one}
+        result["class"] = ("slight" if doubts == {"slight"} else
+                           "few" if all(could_be_chance(truth, fault) for fault in unnamed) else "suspect")
     elif any(one is None and told_by_findings(fault, report) for one, fault in zip(told, faults)):
         result["class"] = "finding"
     elif overlapping:
@@ -429,7 +445,7 @@ def guarded(kind, seed, rough, costs):
                 "options": job_options(kind, seed, rough)}
 
 
-CLASSES = ["right", "few", "suspect", "finding", "silent", "costless", "part"]
+CLASSES = ["right", "slight", "few", "suspect", "finding", "silent", "costless", "part"]
 
 
 def print_table(results):
