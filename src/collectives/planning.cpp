@@ -10,9 +10,12 @@
 namespace nsys_explain::collectives {
 namespace {
 
-/// Positions per unit: large enough that headers do not matter, small enough that one long communicator spreads over
-/// all tool ranks.
-constexpr std::int64_t positions_per_unit = 1024;
+/// Positions per unit: large enough that headers do not matter and that order can be told by them, small enough that
+/// one long or large communicator spreads over all tool ranks.
+std::int64_t positions_per_unit(std::size_t members) {
+  constexpr std::int64_t fewest = 64, most = 1024, arrivals = 1 << 16;
+  return std::clamp(arrivals / static_cast<std::int64_t>(members), fewest, most);
+}
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   // splitmix64's finaliser over the running hash: order matters, all bits spread.
@@ -198,7 +201,7 @@ std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communica
     const PlannedCommunicator& communicator = communicators[c];
     const std::int32_t reader = only_reader(communicator, reader_of);
     const std::int64_t longest = *std::max_element(communicator.lengths.begin(), communicator.lengths.end());
-    const std::int64_t step = communicator.equal_sequences ? positions_per_unit : longest;
+    const std::int64_t step = communicator.equal_sequences ? positions_per_unit(communicator.trace_ranks.size()) : longest;
     for (std::int64_t first = 0; first < longest; first += step) {
       const std::int64_t end = std::min(first + step, longest);
       units.push_back({static_cast<std::int32_t>(c), first, end});

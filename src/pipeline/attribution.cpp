@@ -116,10 +116,11 @@ void send_outcomes(const exchange::Communicator& communicator, const JobRanks& j
   const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
   auto outgoing = nothing_for<RoutedOutcome>(communicator);
   exchange::Gathered<RoutedOutcome> received;
-  const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds));
+  tell_homes(job, homes, slow_groups, rounds.at_home, cross, outgoing);
+  const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds.rounds));
   for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
     empty(outgoing);
-    tell_homes(job, homes, slow_groups, pieces_of(rounds, round), cross, outgoing);
+    tell_homes(job, homes, slow_groups, rounds.of(round), cross, outgoing);
     communicator.all_to_all(outgoing, received);
     for (const RoutedOutcome& routed : received.values)
       analysis::take_outcome(homes.of_index[job.index_of(routed.trace_rank)]->path, routed);
@@ -227,6 +228,20 @@ void answer(const JobRanks& job, const Homes& homes, const exchange::Gathered<Ar
   }
 }
 
+/// Splits lateness of the members of a piece, whose own comes from `excess_of` in the order of for_each_arrival, and
+/// tells what their last arrivers caused.
+template <class ExcessOf>
+void split_lateness(CrossRank& cross, const Piece& piece, const ExcessOf& excess_of) {
+  MatchedBlock& block = cross.blocks[piece.block];
+  for_each_arrival(block, piece, [&](std::size_t i, InstanceArrival& member) {
+    const Nanoseconds excess_ns = excess_of(member);
+    if (excess_ns != no_time && analysis::has_lateness(block.instances[i]))
+      analysis::split_lateness(block.instances[i], member, excess_ns);
+  });
+  for (std::size_t i = piece.first; i < piece.end; ++i)
+    analysis::compute_caused_wait(block.instances[i], members_of(block, block.instances[i]));
+}
+
 /// Collective: brings own lateness from the paths to the blocks, which then tell what the last arrivers caused.
 void return_lateness(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
                      const OwnedRounds& rounds, CrossRank& cross) {
@@ -234,11 +249,15 @@ void return_lateness(const exchange::Communicator& communicator, const JobRanks&
   auto answers = nothing_for<Nanoseconds>(communicator);
   exchange::Gathered<ArrivalPlace> asked;
   exchange::Gathered<Nanoseconds> answered;
-  const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds));
+  for (const Piece& piece : rounds.at_home) {
+    split_lateness(cross, piece, [&](const InstanceArrival& member) {
+      return own_excess(*homes.of_index[job.index_of(member.trace_rank)], member.index);
+    });
+  }
+  const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds.rounds));
   for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
-    const std::span<const Piece> pieces = pieces_of(rounds, round);
     empty(questions);
-    for (const Piece& piece : pieces) {
+    for (const Piece& piece : rounds.of(round)) {
       for_each_arrival(cross.blocks[piece.block], piece, [&](std::size_t, const InstanceArrival& member) {
         const std::size_t r = job.index_of(member.trace_rank);
         if (homes.of_index[r] == nullptr)
@@ -249,18 +268,12 @@ void return_lateness(const exchange::Communicator& communicator, const JobRanks&
     answer(job, homes, asked, answers);
     communicator.all_to_all(answers, answered);
     std::vector<std::size_t> next(answered.offsets.begin(), answered.offsets.end() - 1);
-    for (const Piece& piece : pieces) {
-      MatchedBlock& block = cross.blocks[piece.block];
-      for_each_arrival(block, piece, [&](std::size_t i, InstanceArrival& member) {
+    for (const Piece& piece : rounds.of(round)) {
+      split_lateness(cross, piece, [&](const InstanceArrival& member) {
         const std::size_t r = job.index_of(member.trace_rank);
-        const Nanoseconds excess_ns = homes.of_index[r] != nullptr
-                                          ? own_excess(*homes.of_index[r], member.index)
-                                          : answered.values[next[static_cast<std::size_t>(homes.tool_rank[r])]++];
-        if (excess_ns != no_time && analysis::has_lateness(block.instances[i]))
-          analysis::split_lateness(block.instances[i], member, excess_ns);
+        return homes.of_index[r] != nullptr ? own_excess(*homes.of_index[r], member.index)
+                                            : answered.values[next[static_cast<std::size_t>(homes.tool_rank[r])]++];
       });
-      for (std::size_t i = piece.first; i < piece.end; ++i)
-        analysis::compute_caused_wait(block.instances[i], members_of(block, block.instances[i]));
     }
   }
 }

@@ -160,10 +160,12 @@ class Settler {
   /// Collective: the owners of instances tell the last arrivers who waited for them. All claims on an arrival are of
   /// its instance then, and come together; what is handed on is summed at once where it goes.
   void settle_opening(const CrossRank& cross, const OwnedRounds& rounds) {
-    const std::int64_t most_rounds = communicator_.maximum(std::ssize(rounds));
+    for (const Piece& piece : rounds.at_home) open(cross.blocks[piece.block], piece);
+    const std::int64_t most_rounds = communicator_.maximum(std::ssize(rounds.rounds));
+    hand_on();
     for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
       empty(outgoing_);
-      for (const Piece& piece : pieces_of(rounds, round)) open(cross.blocks[piece.block], piece);
+      for (const Piece& piece : rounds.of(round)) open(cross.blocks[piece.block], piece);
       communicator_.all_to_all(outgoing_, received_);
       for_each_arrival_claimed(received_.values, [&](std::span<const Claim> on_one) { settle_opened(on_one); });
       hand_on();

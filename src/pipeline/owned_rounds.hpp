@@ -14,16 +14,20 @@ struct Piece {
   std::size_t block = 0, first = 0, end = 0;
 };
 
-using OwnedRounds = std::vector<std::vector<Piece>>;
+/// All owned instances. Those of units at home concern nobody else: they are gone through by themselves, so that tool
+/// ranks wait for each other only in rounds that are alike.
+struct OwnedRounds {
+  std::vector<Piece> at_home;
+  /// The others, with about as many arrivals in each round as leave a tool rank at a time (records_per_round).
+  std::vector<std::vector<Piece>> rounds;
 
-/// All owned instances in their order, with about as many arrivals in each round as leave a tool rank at a time
-/// (records_per_round): those of units at home do not.
+  /// None where other tool ranks have more rounds.
+  std::span<const Piece> of(std::size_t round) const {
+    return round < rounds.size() ? rounds[round] : std::span<const Piece>();
+  }
+};
+
 OwnedRounds plan_owned_rounds(const CrossRank& cross);
-
-/// Of one round; none where other tool ranks have more rounds.
-inline std::span<const Piece> pieces_of(const OwnedRounds& rounds, std::size_t round) {
-  return round < rounds.size() ? rounds[round] : std::span<const Piece>();
-}
 
 inline std::span<InstanceArrival> members_of(MatchedBlock& block, const Instance& instance) {
   return std::span(block.arrivals)
