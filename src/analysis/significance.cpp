@@ -34,23 +34,27 @@ double mean_autocorrelation(std::span<const std::int64_t> caused, std::size_t ra
   return variance > 0 ? covariance / variance : 0;
 }
 
-/// Adds the powers to the sums, then squares them.
+/// Adds the powers to the sums, then squares them. What is too small to change a sum that holds a 1 becomes 0 before it
+/// is too small for a double, where arithmetic is slow.
 void add_and_square(std::span<double> powers, std::span<double> sums) {
+  constexpr double tiny = 1e-150;
   for (std::size_t i = 0; i < powers.size(); ++i) {
     sums[i] += powers[i];
-    powers[i] *= powers[i];
+    powers[i] = powers[i] < tiny ? 0.0 : powers[i] * powers[i];
   }
 }
 
 /// Chernoff's bound of the header. A weight's exponentials are the squares of those of half of it, so few are computed;
 /// they are of distances from the largest value of the bin and so do not overflow.
 std::vector<double> bounds_of_sums(std::span<const std::int64_t> caused, std::size_t ranks, std::size_t bins) {
-  constexpr int parts_of_octave = 6, octaves = 17;  // as fine and as wide as the grid above
+  constexpr int parts_of_octave = 6;
+  constexpr std::size_t octaves = 17;  // as fine and as wide as the grid above
   std::vector<double> log_p(ranks, 0);
   std::int64_t largest = 0;
   for (const std::int64_t value : caused) largest = std::max(largest, value);
   if (largest > 0) {
-    std::vector<double> sums(ranks, 0), highest(bins, 0), below_highest(caused.size()), powers(caused.size());
+    std::vector<double> sums(ranks, 0), highest(bins, 0), below_highest(caused.size()), powers(bins);
+    std::vector<double> moments(octaves * bins);
     for (std::size_t r = 0; r < ranks; ++r) {
       for (std::size_t b = 0; b < bins; ++b) {
         double& scaled = below_highest[r * bins + b];
@@ -63,13 +67,16 @@ std::vector<double> bounds_of_sums(std::span<const std::int64_t> caused, std::si
       for (std::size_t b = 0; b < bins; ++b) below_highest[r * bins + b] -= highest[b];
     for (int part = 0; part < parts_of_octave; ++part) {
       double weight = grid_value(0) * std::exp2(static_cast<double>(part) / parts_of_octave);
-      for (std::size_t i = 0; i < caused.size(); ++i) powers[i] = std::exp(weight * below_highest[i]);
-      for (int octave = 0; octave < octaves; ++octave, weight *= 2) {
-        std::vector<double> moments(bins, 0);
-        for (std::size_t r = 0; r < ranks; ++r) add_and_square(std::span(powers).subspan(r * bins, bins), moments);
+      std::fill(moments.begin(), moments.end(), 0.0);
+      for (std::size_t r = 0; r < ranks; ++r) {
+        for (std::size_t b = 0; b < bins; ++b) powers[b] = std::exp(weight * below_highest[r * bins + b]);
+        for (std::size_t octave = 0; octave < octaves; ++octave)
+          add_and_square(powers, std::span(moments).subspan(octave * bins, bins));
+      }
+      for (std::size_t octave = 0; octave < octaves; ++octave, weight *= 2) {
         double log_moments = 0;
         for (std::size_t b = 0; b < bins; ++b) {
-          log_moments += weight * highest[b] + std::log(moments[b] / static_cast<double>(ranks));
+          log_moments += weight * highest[b] + std::log(moments[octave * bins + b] / static_cast<double>(ranks));
         }
         for (std::size_t r = 0; r < ranks; ++r) log_p[r] = std::min(log_p[r], log_moments - weight * sums[r]);
       }
