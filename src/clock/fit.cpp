@@ -252,7 +252,6 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
                                 "clock offsets let members leave a collective before the last one entered: moved to "
                                 "the nearest possible value, so small skews of these sessions mean little"));
   }
-  fit.report.violations = count_violations(set, clocks, fit.report.pivot_ns, reduction);
   fit.report.residual = held_out_residual(estimator, set, reduction);
   warn_of_disagreement(fit.report.residual, fit.warnings);
   fit.errors = errors_of(estimator, spread, number);
@@ -283,7 +282,6 @@ void fall_back_to_hosts(std::span<const Session> sessions, const ClockOptions& o
   hosts_only.utc_uncertainty_ns.reset();
   fit.report.sessions = level_zero(sessions, hosts_only).clocks;
   fit.report.pivot_ns = 0;
-  fit.report.violations = 0;
   fit.errors = {};
   const Nanoseconds p50 = fit.report.residual.held_out_p50_ns.value_or(0);
   fit.warnings = {

@@ -114,19 +114,6 @@ std::vector<ClassResidual> residuals_by_class(const SampleSet& set, const Residu
   return result;
 }
 
-/// Enters and exits of one instance on the job clock, with what the other sessions did.
-struct JobTimes {
-  std::vector<Nanoseconds> enter, exit;
-
-  JobTimes(const Samples& samples, const SampleGroup& group, const SampleClocks& clocks, Nanoseconds pivot_ns) {
-    for (std::size_t i = group.first; i < group.first + static_cast<std::size_t>(group.count); ++i) {
-      const SessionClock& clock = clocks[samples.samples[i].session];
-      enter.push_back(to_job_time(clock, pivot_ns, samples.enter_ns[i]));
-      exit.push_back(to_job_time(clock, pivot_ns, samples.samples[i].exit_ns));
-    }
-  }
-};
-
 bool synchronises(const SampleSet& set, const SampleGroup& group) {
   return operation_noise(set.classes[group.scale_class].operation)->synchronises;
 }
@@ -157,17 +144,24 @@ struct BestOfOthers {
 
 Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds pivot_ns, const Reduction& reduction) {
   std::vector<std::int64_t> up(clocks.size(), -unbounded), down(clocks.size(), -unbounded);  // negated: maxima
+  std::vector<JobTime> job_time;
+  for (const SessionClock& clock : clocks) job_time.emplace_back(clock, pivot_ns);
+  std::vector<Nanoseconds> enters, exits;
   for (const SampleGroup& group : set.own.groups) {
     if (!group.active || !synchronises(set, group)) continue;
     const std::span<const Sample> members = set.own.of(group);
     if (std::any_of(members.begin(), members.end(),
                     [](const Sample& s) { return relative_weight(s) < trusted_weight; }))
       continue;
-    const JobTimes times(set.own, group, clocks, pivot_ns);
+    enters.clear();
+    exits.clear();
     BestOfOthers latest_enter, earliest_exit;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      latest_enter.see(times.enter[i], members[i].session);
-      earliest_exit.see(-times.exit[i], members[i].session);
+      const std::int32_t s = members[i].session;
+      enters.push_back(job_time[s](set.own.enter_ns[group.first + i]));
+      exits.push_back(job_time[s](members[i].exit_ns));
+      latest_enter.see(enters[i], s);
+      earliest_exit.see(-exits[i], s);
     }
     // A class whose exits are at odds with the fit shall not excuse itself by its large scale.
     const ScaleClass& scale_class = set.classes[group.scale_class];
@@ -175,8 +169,8 @@ Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds p
     const auto margin = static_cast<Nanoseconds>(noise_margin * noise);
     for (std::size_t i = 0; i < members.size(); ++i) {
       const std::int32_t s = members[i].session;
-      up[s] = std::max(up[s], latest_enter.without(s) - times.exit[i] - margin);
-      down[s] = std::max(down[s], times.enter[i] + earliest_exit.without(s) - margin);
+      up[s] = std::max(up[s], latest_enter.without(s) - exits[i] - margin);
+      down[s] = std::max(down[s], enters[i] + earliest_exit.without(s) - margin);
     }
   }
   Slack slack{reduction.maximum(up), reduction.maximum(down)};
@@ -228,18 +222,6 @@ ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Redu
   result.held_out_max_ns = all.largest;
   result.histogram = octaves(all);
   return result;
-}
-
-std::int64_t count_violations(const SampleSet& set, const SampleClocks& clocks, Nanoseconds pivot_ns,
-                              const Reduction& reduction) {
-  std::int64_t violations = 0;
-  for (const SampleGroup& group : set.own.groups) {
-    if (!synchronises(set, group)) continue;
-    const JobTimes times(set.own, group, clocks, pivot_ns);
-    const Nanoseconds latest_enter = *std::max_element(times.enter.begin(), times.enter.end());
-    if (*std::min_element(times.exit.begin(), times.exit.end()) < latest_enter) ++violations;
-  }
-  return reduction.sum(std::vector<std::int64_t>{violations}).front();
 }
 
 std::int64_t move_into_bounds(const SampleSet& set, SampleClocks& clocks, Nanoseconds pivot_ns,

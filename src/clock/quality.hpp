@@ -17,10 +17,6 @@ ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Redu
 /// The clocks of samples: offsets to level-zero time, in path order.
 using SampleClocks = std::vector<SessionClock>;
 
-/// Collective: synchronising instances in which a member left before the last one entered.
-std::int64_t count_violations(const SampleSet& set, const SampleClocks& clocks, Nanoseconds pivot_ns,
-                              const Reduction& reduction);
-
 /// Collective: nobody leaves a synchronising operation before everybody entered, which bounds every offset from both
 /// sides. Moves the offsets that miss their bounds by more than their uncertainty and the noise of exits explain to
 /// the nearest bound; returns how many it moved. Instances whose exits disagree with the fit are wrong matches and

@@ -89,15 +89,14 @@ void number_instances(const exchange::Communicator& communicator, CrossRank& cro
 
 /// From u into job time; `arrivals` of one trace rank follow each other.
 void move_times(const clock::ClockFit& fit, const JobRanks& job, std::span<Arrival> arrivals) {
-  const SessionClock* session = nullptr;
-  std::int32_t trace_rank = -1;
-  for (Arrival& arrival : arrivals) {
-    if (session == nullptr || arrival.trace_rank != trace_rank) {
-      trace_rank = arrival.trace_rank;
-      session = &fit.report.sessions[job.session_of_rank[job.index_of(trace_rank)]];
+  for (auto first = arrivals.begin(), end = first; first != arrivals.end(); first = end) {
+    end = std::find_if(first, arrivals.end(), [&](const Arrival& a) { return a.trace_rank != first->trace_rank; });
+    const SessionClock& session = fit.report.sessions[job.session_of_rank[job.index_of(first->trace_rank)]];
+    const clock::JobTime job_time(session, fit.report.pivot_ns);
+    for (Arrival& arrival : std::span(first, end)) {
+      arrival.enter_ns = job_time(arrival.enter_ns);
+      arrival.exit_ns = job_time(arrival.exit_ns);
     }
-    arrival.enter_ns = clock::to_job_time(*session, fit.report.pivot_ns, arrival.enter_ns);
-    arrival.exit_ns = clock::to_job_time(*session, fit.report.pivot_ns, arrival.exit_ns);
   }
 }
 
@@ -121,9 +120,7 @@ void apply_clock(const exchange::Communicator& communicator, const clock::ClockF
   make_paths(cross, local_traces);  // before the steps move away from the arrivals
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
-      const auto to_job_time = [&](Nanoseconds time_ns) {
-        return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, time_ns);
-      };
+      const clock::JobTime to_job_time(clock.sessions[rank.session], clock.pivot_ns);
       rank.budget.window_start_ns = to_job_time(rank.budget.window_start_ns);
       for (Nanoseconds& start_ns : rank.steps.start_ns) start_ns = to_job_time(start_ns);
       rank.steps.end_ns = to_job_time(rank.steps.end_ns);
