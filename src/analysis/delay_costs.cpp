@@ -127,11 +127,11 @@ std::vector<Nanoseconds> share_out(Nanoseconds amount, std::span<const Nanosecon
 
 Delay delay_of(const Path& path, std::int32_t index) {
   const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(index)];
-  const auto end = static_cast<std::size_t>(index);
-  const std::size_t begin = first_since_tied(arrival);
-  const Nanoseconds transfers = path.transfers_before_ns[end] - path.transfers_before_ns[begin];
-  const Nanoseconds work = path.work_before_ns[end] - path.work_before_ns[begin] + arrival.excess_work_ns + transfers;
-  const Nanoseconds waiting = path.waiting_before_ns[end] - path.waiting_before_ns[begin];
+  const Excess& end = path.before[static_cast<std::size_t>(index)];
+  const Excess& begin = path.before[first_since_tied(arrival)];
+  const Nanoseconds transfers = end.transfers_ns - begin.transfers_ns;
+  const Nanoseconds work = end.work_ns - begin.work_ns + arrival.excess_work_ns + transfers;
+  const Nanoseconds waiting = end.waiting_ns - begin.waiting_ns;
   // Work that only shortened a wait made nobody late, nor did waiting after having worked less.
   return {std::max<Nanoseconds>(0, work + std::min<Nanoseconds>(0, waiting)),
           std::max<Nanoseconds>(0, waiting + std::min<Nanoseconds>(0, work))};

@@ -283,12 +283,13 @@ void set_excess_over(Path& path, std::size_t i, const UsualWork& usual) {
   arrival.excess_work_ns = arrival.work_ns - usual.work_ns;
   arrival.excess_wait_ns = arrival.matched ? blocking_wait(path, i) - usual.wait_ns : 0;
   // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
-  path.excess_transfers_ns[i] = path.outcomes[i].slow_link ? blocking_transfer(path, i) - usual.transfer_ns : 0;
+  if (!path.outcomes[i].slow_link) return;
+  path.excess_transfers_ns.resize(path.arrivals.size(), 0);
+  path.excess_transfers_ns[i] = blocking_transfer(path, i) - usual.transfer_ns;
 }
 
-/// The excess work up to and with each arrival, by index.
+/// Sets Excess::work_ns; the excess work up to and with each arrival, by index.
 std::vector<Nanoseconds> add_up_excess_work(Path& path) {
-  path.work_before_ns.assign(path.arrivals.size() + 1, 0);
   std::vector<Nanoseconds> with_it_ns(path.arrivals.size());
   Nanoseconds before_moment_ns = 0, in_moment_ns = 0;
   for (const std::uint32_t i : path.by_readiness) {
@@ -298,31 +299,33 @@ std::vector<Nanoseconds> add_up_excess_work(Path& path) {
       in_moment_ns = 0;
     }
     if (arrival.compared) in_moment_ns = arrival.excess_work_ns;
-    path.work_before_ns[i] = before_moment_ns;
+    path.before[i].work_ns = before_moment_ns;
     with_it_ns[i] = before_moment_ns + in_moment_ns;
   }
-  path.work_before_ns.back() = before_moment_ns + in_moment_ns;
+  path.before.back().work_ns = before_moment_ns + in_moment_ns;
   return with_it_ns;
 }
 
 void add_up_excess(Path& path) {
   const std::size_t arrivals = path.arrivals.size();
+  path.before.resize(arrivals + 1);
   const std::vector<Nanoseconds> work_with_it_ns = add_up_excess_work(path);
-  path.waiting_before_ns.assign(arrivals + 1, 0);
-  path.transfers_before_ns.assign(arrivals + 1, 0);
   path.own_excess_ns.resize(arrivals);
   Nanoseconds at_latest_blocking_ns = 0;
+  Nanoseconds waiting_ns = 0, transfers_ns = 0;
   for (std::size_t i = 0; i < arrivals; ++i) {
     const PathArrival& arrival = path.arrivals[i];
-    path.waiting_before_ns[i + 1] =
-        path.waiting_before_ns[i] + (arrival.blocking && !arrival.beside_compute ? arrival.excess_wait_ns : 0);
-    path.transfers_before_ns[i + 1] = path.transfers_before_ns[i] + path.excess_transfers_ns[i];
-    const Nanoseconds slow_transfers_ns =
-        path.transfers_before_ns[i] -
-        path.transfers_before_ns[static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1)];
+    path.before[i].waiting_ns = waiting_ns;
+    path.before[i].transfers_ns = transfers_ns;
+    const auto after_tied = static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1);
+    const Nanoseconds slow_transfers_ns = transfers_ns - path.before[after_tied].transfers_ns;
     path.own_excess_ns[i] = arrival.compared ? work_with_it_ns[i] - at_latest_blocking_ns + slow_transfers_ns : no_time;
     if (arrival.matched && arrival.blocking && path.outcomes[i].tied) at_latest_blocking_ns = work_with_it_ns[i];
+    if (arrival.blocking && !arrival.beside_compute) waiting_ns += arrival.excess_wait_ns;
+    if (!path.excess_transfers_ns.empty()) transfers_ns += path.excess_transfers_ns[i];
   }
+  path.before.back().waiting_ns = waiting_ns;
+  path.before.back().transfers_ns = transfers_ns;
 }
 
 /// Arrivals of each step; those outside of all steps come last.
@@ -447,7 +450,6 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
     kinds.push_back(sizes_known ? here.symbol : static_cast<std::uint64_t>(arrival.operation));
   }
   path.outcomes.resize(arrivals.size());
-  path.excess_transfers_ns.resize(arrivals.size(), 0);
   find_whole_steps(path, steps.start_ns.size());
   number_occurrences(path);
   count_in_steps(kinds, path);
@@ -533,7 +535,8 @@ void finish_excess(Path& path) {
 }
 
 Nanoseconds excess_at(const Path& path, std::size_t arrival) {
-  return path.work_before_ns[arrival + 1] - path.work_before_ns[arrival] + path.excess_transfers_ns[arrival];
+  const Excess &before = path.before[arrival], &after = path.before[arrival + 1];
+  return after.work_ns - before.work_ns + after.transfers_ns - before.transfers_ns;
 }
 
 }  // namespace nsys_explain::analysis

@@ -110,7 +110,7 @@ void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::ui
   }
 }
 
-/// Collective: tells every path what its instances tell, and measures it.
+/// Collective: tells every path what its instances tell.
 void send_outcomes(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
                    const LinkAnalysis& links, const OwnedRounds& rounds, CrossRank& cross) {
   const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
@@ -125,7 +125,6 @@ void send_outcomes(const exchange::Communicator& communicator, const JobRanks& j
     for (const RoutedOutcome& routed : received.values)
       analysis::take_outcome(homes.of_index[job.index_of(routed.trace_rank)]->path, routed);
   }
-  for (LocalRank* const rank : homes.local) analysis::measure(rank->path, rank->profiles);
 }
 
 /// Where the samples of some steps meet: those of a step on all tool ranks, or all would wait for one of them.
@@ -210,7 +209,31 @@ void compare_with_peers(const exchange::Communicator& communicator, const JobRan
       outside.emplace_back(&path, next[r]);
   for (const auto& [path, arrival] : outside) comparison.add(*path, arrival);
   comparison.compare();
-  for (LocalRank* const rank : homes.local) analysis::finish_excess(rank->path);
+}
+
+/// Once all outcomes are known. `stages`: null where nothing tells of stages. Everything that one path needs at once,
+/// while it lies in the caches.
+WorkSums measure_paths(const JobRanks& job, const Homes& homes, const analysis::Steps& steps,
+                       const analysis::Grouping* stages) {
+  WorkSums sums(job.numbers.size(), steps.start_ns.size());
+  for (LocalRank* const rank : homes.local) {
+    const std::size_t r = job.index_of(rank->trace_rank);
+    analysis::measure(rank->path, rank->profiles);
+    count_steps_by(steps, *rank);
+    if (stages != nullptr) analysis::tell_stages_apart(rank->path, stages->place_of_rank[r]);
+    sums.add(r, *rank);
+  }
+  return sums;
+}
+
+/// Once what is usual is known to all paths.
+SumsOfSteps finish_paths(const JobRanks& job, const Homes& homes, std::size_t steps) {
+  SumsOfSteps sums(job.numbers.size());
+  for (LocalRank* const rank : homes.local) {
+    analysis::finish_excess(rank->path);
+    sums[job.index_of(rank->trace_rank)] = add_up_steps(rank->path, steps);
+  }
+  return sums;
 }
 
 /// Own lateness of an arrival of a local path; no_time where it is not known.
@@ -302,16 +325,14 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   const OwnedRounds rounds = plan_owned_rounds(cross);
   send_outcomes(communicator, job, homes, links, rounds, cross);
   analysis::Steps steps = agree_on_steps(communicator, job, homes);
-  for (LocalRank* const rank : homes.local) count_steps_by(steps, *rank);
-  if (const analysis::Grouping* stages = analysis::find_grouping(groupings, Level::pipeline_stage))
-    for (LocalRank* const rank : homes.local)
-      analysis::tell_stages_apart(rank->path, stages->place_of_rank[job.index_of(rank->trace_rank)]);
-  WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, steps.start_ns.size(), local_traces);
+  WorkSums sums = measure_paths(job, homes, steps, analysis::find_grouping(groupings, Level::pipeline_stage));
+  WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, std::move(sums), local_traces);
   compare_with_peers(communicator, job, homes, std::ssize(steps.start_ns));
+  SumsOfSteps sums_of_steps = finish_paths(job, homes, steps.start_ns.size());
   return_lateness(communicator, job, homes, rounds, cross);
-  SettledDelays settled = settle_delays(communicator, clock, job, homes, cross, rounds, steps);
+  SettledDelays settled = settle_delays(communicator, clock, job, homes, cross, rounds, steps, sums_of_steps);
   Attribution attribution;
-  attribution.step_rows = make_step_rows(communicator, job, homes, cross, steps, settled.costs);
+  attribution.step_rows = make_step_rows(communicator, job, homes, cross, steps, sums_of_steps);
   attribution.delays = std::move(settled.delays);
   attribution.ranks = std::move(settled.ranks);
   attribution.waits = std::move(settled.waits);

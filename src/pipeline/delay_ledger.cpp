@@ -26,7 +26,6 @@ class Ledger {
   Ledger(const JobRanks& job, const ClockReport& clock, const analysis::Steps& steps, std::int64_t start_ns,
          std::int64_t end_ns)
       : waits(job.trace_ranks),
-        job_(job),
         clock_(clock),
         start_ns_(start_ns),
         end_ns_(end_ns),
@@ -43,15 +42,12 @@ class Ledger {
     ranks.resize(job.numbers.size());
   }
 
-  std::size_t bin_of(const LocalRank& rank, const PathArrival& arrival) const {
-    if (delays.by_step) {
-      return analysis::bin_of_step(static_cast<std::size_t>(std::max(0, arrival.step)), steps_);
-    }
-    const SessionClock& session = clock_.sessions[rank.session];
-    const Nanoseconds time_ns = clock::to_job_time(session, clock_.pivot_ns, arrival.enter_ns);
-    if (time_ns <= start_ns_ || end_ns_ <= start_ns_) return 0;
-    const double share = static_cast<double>(time_ns - start_ns_) / static_cast<double>(end_ns_ - start_ns_);
-    return std::min(static_cast<std::size_t>(share * static_cast<double>(delays.bins)), delays.bins - 1);
+  /// Of a trace rank's bin in the delays.
+  std::size_t entry_of(std::size_t r, const LocalRank& rank, const PathArrival& arrival) const {
+    return r * delays.bins + bin_of(rank, arrival);
+  }
+  std::size_t entry_of_step(std::size_t r, std::size_t step) const {
+    return r * delays.bins + analysis::bin_of_step(step, steps_);
   }
 
   /// `rank`: index of the one that was waited for, without a delay of its own or of others that tells.
@@ -65,7 +61,17 @@ class Ledger {
   WaitMatrix waits;
 
  private:
-  const JobRanks& job_;
+  std::size_t bin_of(const LocalRank& rank, const PathArrival& arrival) const {
+    if (delays.by_step) {
+      return analysis::bin_of_step(static_cast<std::size_t>(std::max(0, arrival.step)), steps_);
+    }
+    const SessionClock& session = clock_.sessions[rank.session];
+    const Nanoseconds time_ns = clock::to_job_time(session, clock_.pivot_ns, arrival.enter_ns);
+    if (time_ns <= start_ns_ || end_ns_ <= start_ns_) return 0;
+    const double share = static_cast<double>(time_ns - start_ns_) / static_cast<double>(end_ns_ - start_ns_);
+    return std::min(static_cast<std::size_t>(share * static_cast<double>(delays.bins)), delays.bins - 1);
+  }
+
   const ClockReport& clock_;
   Nanoseconds start_ns_, end_ns_;
   std::size_t steps_;
@@ -144,18 +150,16 @@ class ClaimedArrivals {
 /// neither their order nor who sent them matters.
 class Settler {
  public:
-  Settler(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes, Ledger& ledger)
+  Settler(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes, Ledger& ledger,
+          SumsOfSteps& sums)
       : communicator_(communicator),
         job_(job),
         homes_(homes),
         ledger_(ledger),
-        costs_(job.numbers.size()),
+        sums_(sums),
         claimed_(job, homes, ledger),
         outgoing_(nothing_for<Claim>(communicator)),
-        onward_(nothing_for<Claim>(communicator)) {
-    for (const LocalRank* const rank : homes.local)
-      costs_[job.index_of(rank->trace_rank)].assign(rank->path.arrivals.size(), 0);
-  }
+        onward_(nothing_for<Claim>(communicator)) {}
 
   /// Collective: the owners of instances tell the last arrivers who waited for them. All claims on an arrival are of
   /// its instance then, and come together; what is handed on is summed at once where it goes.
@@ -187,8 +191,6 @@ class Settler {
       }
     }
   }
-
-  ArrivalCosts take_costs() { return std::move(costs_); }
 
  private:
   void open(const MatchedBlock& block, const Piece& piece) {
@@ -223,10 +225,13 @@ class Settler {
 
   void settle(std::size_t r, std::int32_t index, const analysis::Delay& delay,
               std::vector<analysis::Waiting>& explained, int hop) {
-    analysis::settle(homes_.of_index[r]->path, index, delay, explained, settlement_);
+    const LocalRank& rank = *homes_.of_index[r];
+    analysis::settle(rank.path, index, delay, explained, settlement_);
     const Nanoseconds own_ns = analysis::total(settlement_.own);
+    const PathArrival& arrival = rank.path.arrivals[static_cast<std::size_t>(index)];
     (hop == 0 ? ledger_.ranks[r].direct_ns : ledger_.ranks[r].propagated_ns) += own_ns;
-    costs_[r][static_cast<std::size_t>(index)] += own_ns;
+    sums_of_step(sums_[r], arrival).delay_cost_ns += own_ns;
+    ledger_.delays.cost_ns[ledger_.entry_of(r, rank, arrival)] += own_ns;
     for (const auto& [waiting, amount_ns] : settlement_.own) ledger_.waits.add(r, waiting, amount_ns);
     for (const auto& [waiting, amount_ns] : settlement_.unattributed) ledger_.unattributed(r, waiting, amount_ns);
     if (hop >= most_hops) {
@@ -256,7 +261,7 @@ class Settler {
   const JobRanks& job_;
   const Homes& homes_;
   Ledger& ledger_;
-  ArrivalCosts costs_;
+  SumsOfSteps& sums_;
   ClaimedArrivals claimed_;  ///< by claims that have been handed on
   Outgoing<Claim> outgoing_, onward_;
   exchange::Gathered<Claim> received_;
@@ -283,20 +288,28 @@ std::pair<Nanoseconds, Nanoseconds> extent(const exchange::Communicator& communi
   return {-range[0], range[1]};
 }
 
+/// What one trace rank took longer, into its bins. What lies outside of all steps counts with the first.
+void add_excess(std::size_t r, const LocalRank& rank, std::span<const StepSums> sums, Ledger& ledger) {
+  const analysis::Path& path = rank.path;
+  std::vector<Nanoseconds>& excess_ns = ledger.delays.excess_work_ns;
+  if (ledger.delays.by_step) {
+    excess_ns[ledger.entry_of_step(r, 0)] += sums.back().excess_ns;
+    for (std::size_t step = 0; step + 1 < sums.size(); ++step)
+      excess_ns[ledger.entry_of_step(r, step)] += sums[step].excess_ns;
+  } else {
+    for (std::size_t i = 0; i < path.arrivals.size(); ++i)
+      excess_ns[ledger.entry_of(r, rank, path.arrivals[i])] += analysis::excess_at(path, i);
+  }
+  ledger.delays.slow_transfer_ns[r] += path.before.back().transfers_ns;
+  ledger.delays.role[r] = path.role;
+}
+
 /// Collective: sums of the local ranks' entries on every tool rank.
 SettledDelays add_up(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                     Ledger& ledger, ArrivalCosts costs) {
+                     const SumsOfSteps& sums, Ledger& ledger) {
   for (const LocalRank* const rank : homes.local) {
     const std::size_t r = job.index_of(rank->trace_rank);
-    const std::vector<Nanoseconds>& cost = costs[r];
-    for (std::size_t i = 0; i < cost.size(); ++i) {
-      const PathArrival& arrival = rank->path.arrivals[i];
-      const std::size_t entry = r * ledger.delays.bins + ledger.bin_of(*rank, arrival);
-      ledger.delays.cost_ns[entry] += cost[i];
-      ledger.delays.excess_work_ns[entry] += analysis::excess_at(rank->path, i);
-      ledger.delays.slow_transfer_ns[r] += rank->path.excess_transfers_ns[i];
-    }
-    ledger.delays.role[r] = rank->path.role;
+    add_excess(r, *rank, sums[r], ledger);
   }
   SettledDelays settled;
   settled.delays = std::move(ledger.delays);
@@ -316,7 +329,6 @@ SettledDelays add_up(const exchange::Communicator& communicator, const JobRanks&
     settled.ranks.push_back({field[1], field[2], field[3]});
   }
   settled.waits = ledger.waits.gather(communicator);
-  settled.costs = std::move(costs);
   return settled;
 }
 
@@ -324,13 +336,13 @@ SettledDelays add_up(const exchange::Communicator& communicator, const JobRanks&
 
 SettledDelays settle_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                             const Homes& homes, const CrossRank& cross, const OwnedRounds& rounds,
-                            const analysis::Steps& steps) {
+                            const analysis::Steps& steps, SumsOfSteps& sums) {
   const auto [start_ns, end_ns] = extent(communicator, clock, homes);
   Ledger ledger(job, clock, steps, start_ns, end_ns);
-  Settler settler(communicator, job, homes, ledger);
+  Settler settler(communicator, job, homes, ledger, sums);
   settler.settle_opening(cross, rounds);
   settler.settle_onward();
-  return add_up(communicator, job, homes, ledger, settler.take_costs());
+  return add_up(communicator, job, homes, sums, ledger);
 }
 
 }  // namespace nsys_explain::pipeline

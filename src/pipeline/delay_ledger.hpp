@@ -9,6 +9,7 @@
 #include "nsys_explain/model/job_report.hpp"
 #include "owned_rounds.hpp"
 #include "path_homes.hpp"
+#include "step_sums.hpp"
 #include "wait_matrix.hpp"
 
 /// Hands waits on to the delays that caused them (delay_costs.hpp), and adds up what each delay cost.
@@ -21,21 +22,17 @@ struct RankDelays {
   Nanoseconds unattributed_ns = 0;
 };
 
-/// Cost of each arrival of the local paths: by index of the trace rank, then index of the arrival.
-using ArrivalCosts = std::vector<std::vector<Nanoseconds>>;
-
 /// What the claims of a whole job come to.
 struct SettledDelays {
   analysis::JobDelays delays;  ///< roles, costs, excess work and transfers; nothing else
   std::vector<RankDelays> ranks;
   std::vector<WaitCell> waits;  ///< on rank 0 only
-  ArrivalCosts costs;           ///< of the local paths
 };
 
-/// Collective: `rounds` are those of plan_owned_rounds. But for `waits` and `costs` the result is the same on every
-/// tool rank.
+/// Collective: `rounds` are those of plan_owned_rounds, `sums` those of the local paths; adds the costs to them. But for
+/// `waits` the result is the same on every tool rank.
 SettledDelays settle_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                             const Homes& homes, const CrossRank& cross, const OwnedRounds& rounds,
-                            const analysis::Steps& steps);
+                            const analysis::Steps& steps, SumsOfSteps& sums);
 
 }  // namespace nsys_explain::pipeline

@@ -18,7 +18,7 @@ struct CausedWait {
 }  // namespace
 
 std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                                    const CrossRank& cross, const analysis::Steps& steps, const ArrivalCosts& costs) {
+                                    const CrossRank& cross, const analysis::Steps& steps, const SumsOfSteps& sums) {
   auto outgoing = nothing_for<CausedWait>(communicator);
   for (const MatchedBlock& block : cross.blocks) {
     for (const Instance& instance : block.instances) {
@@ -46,20 +46,15 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
       row.step = steps.first_number + related[i];
       row.duration_ns = end_ns - row.start_ns;
     }
-    const std::vector<Nanoseconds>& cost = costs[job.index_of(rank.trace_rank)];
-    for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
-      const analysis::PathArrival& arrival = rank.path.arrivals[i];
-      if (arrival.step < 0) continue;
-      StepRow& row = row_of(arrival.step);
-      if (arrival.compared) {
-        ++row.compared;
-        row.with_peers += arrival.has_peers ? 1 : 0;
-        row.own_lateness_ns +=
-            std::clamp<Nanoseconds>(rank.path.own_excess_ns[i], 0, rank.path.outcomes[i].lateness_ns);
-      }
-      row.wait_ns += rank.path.outcomes[i].wait_ns;
-      row.delay_cost_ns += cost[i];
-      row.excess_ns += analysis::excess_at(rank.path, i);
+    const std::vector<StepSums>& of_rank = sums[job.index_of(rank.trace_rank)];
+    for (std::size_t step = 0; step < steps.start_ns.size(); ++step) {
+      StepRow& row = rows[step * ranks + l];
+      row.own_lateness_ns = of_rank[step].own_lateness_ns;
+      row.wait_ns = of_rank[step].wait_ns;
+      row.delay_cost_ns = of_rank[step].delay_cost_ns;
+      row.excess_ns = of_rank[step].excess_ns;
+      row.compared = of_rank[step].compared;
+      row.with_peers = of_rank[step].with_peers;
     }
   }
   for (const CausedWait& caused : communicator.all_to_all(std::move(outgoing)).values) {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "cross_rank.hpp"
-#include "delay_ledger.hpp"
 #include "path_homes.hpp"
+#include "step_sums.hpp"
 
 namespace nsys_explain::pipeline {
 
@@ -25,8 +25,8 @@ struct StepRow {
   std::int32_t with_peers = 0;
 };
 
-/// Collective: one row per local trace rank and step of the job that it has, by (step, trace rank).
+/// Collective, once the costs are in the sums: one row per local trace rank and step of the job that it has, by (step, trace rank).
 std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                                    const CrossRank& cross, const analysis::Steps& steps, const ArrivalCosts& costs);
+                                    const CrossRank& cross, const analysis::Steps& steps, const SumsOfSteps& sums);
 
 }  // namespace nsys_explain::pipeline

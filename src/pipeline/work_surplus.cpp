@@ -32,33 +32,6 @@ Nanoseconds host_idle(const analysis::PathArrival& arrival, const WorkProfile& p
   return arrival.work_ns == no_time ? 0 : std::min(arrival.work_ns, analysis::host_idle_ns(profile));
 }
 
-/// Sums by trace rank and bin.
-struct WorkSums {
-  std::vector<std::int64_t> kernel_ns, usual_kernel_ns, idle_ns;
-};
-
-/// Collective: of whole steps, so that captures that began or ended within one count alike.
-WorkSums sum_by_bin(const exchange::Communicator& communicator, const JobRanks& job, std::size_t steps,
-                    const std::vector<LocalTrace>& local_traces) {
-  const std::size_t bins = analysis::bins_of_steps(steps);
-  const std::vector<std::int64_t> nothing(job.numbers.size() * bins, 0);
-  WorkSums sums{nothing, nothing, nothing};
-  for (const LocalTrace& trace : local_traces) {
-    for (const LocalRank& rank : trace.ranks) {
-      const std::size_t row = job.index_of(rank.trace_rank) * bins;
-      for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
-        const analysis::PathArrival& arrival = rank.path.arrivals[i];
-        if (!arrival.whole_step || arrival.step < 0) continue;
-        const std::size_t entry = row + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps);
-        sums.kernel_ns[entry] += kernel_time(rank.profiles[i]);
-        sums.usual_kernel_ns[entry] += rank.profiles[i].usual_kernel_ns;
-        sums.idle_ns[entry] += host_idle(arrival, rank.profiles[i]);
-      }
-    }
-  }
-  return {communicator.sum(sums.kernel_ns), communicator.sum(sums.usual_kernel_ns), communicator.sum(sums.idle_ns)};
-}
-
 /// Collective: shared_kernel_shares, on every tool rank.
 std::vector<double> share_shared_kernels(const exchange::Communicator& communicator, const JobRanks& job,
                                          const std::vector<Table>& rank_tables, const analysis::Grouping& stages) {
@@ -89,6 +62,12 @@ struct SurplusShares {
   std::vector<double> kernels;  ///< of kernel time, by rank, then bin
   std::vector<double> outside;  ///< likewise, by rank, of arrivals outside of all steps
   std::vector<double> idle;     ///< of host_idle, by rank
+
+  bool are_none(std::size_t r) const {
+    const auto of_rank = std::span(kernels).subspan(r * bins, bins);
+    return outside[r] == 0 && idle[r] == 0 &&
+           std::all_of(of_rank.begin(), of_rank.end(), [](double share) { return share == 0; });
+  }
 };
 
 /// Sets PathArrival::surplus_ns of the local ranks.
@@ -97,6 +76,7 @@ void set_surplus(const SurplusShares& shares, std::size_t steps, const JobRanks&
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
       const std::size_t r = job.index_of(rank.trace_rank);
+      if (shares.are_none(r)) continue;  // as of nearly all
       for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
         analysis::PathArrival& arrival = rank.path.arrivals[i];
         const auto part = [](double share, Nanoseconds of_ns) {
@@ -116,9 +96,28 @@ void set_surplus(const SurplusShares& shares, std::size_t steps, const JobRanks&
 
 }  // namespace
 
+WorkSums::WorkSums(std::size_t trace_ranks, std::size_t job_steps) : steps(job_steps) {
+  const std::size_t entries = steps > 0 ? trace_ranks * analysis::bins_of_steps(steps) : 0;
+  for (std::vector<std::int64_t>* sums : {&kernel_ns, &usual_kernel_ns, &idle_ns}) sums->assign(entries, 0);
+}
+
+void WorkSums::add(std::size_t r, const LocalRank& rank) {
+  if (steps == 0) return;
+  const std::size_t row = r * analysis::bins_of_steps(steps);
+  for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
+    const analysis::PathArrival& arrival = rank.path.arrivals[i];
+    if (!arrival.whole_step || arrival.step < 0) continue;
+    const std::size_t entry = row + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps);
+    kernel_ns[entry] += kernel_time(rank.profiles[i]);
+    usual_kernel_ns[entry] += rank.profiles[i].usual_kernel_ns;
+    idle_ns[entry] += host_idle(arrival, rank.profiles[i]);
+  }
+}
+
 WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRanks& job,
                          const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings,
-                         std::size_t steps, std::vector<LocalTrace>& local_traces) {
+                         WorkSums sums, std::vector<LocalTrace>& local_traces) {
+  const std::size_t steps = sums.steps;
   WorkSurplus surplus;
   surplus.speed = share_speeds(communicator, job, rank_tables);
   SurplusShares shares;
@@ -127,7 +126,8 @@ WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRa
     const std::optional<analysis::Grouping> stages = stages_of(communicator, job, groupings, local_traces);
     analysis::KernelTime time;
     time.bins = shares.bins = analysis::bins_of_steps(steps);
-    WorkSums sums = sum_by_bin(communicator, job, steps, local_traces);
+    for (std::vector<std::int64_t>* of_job : {&sums.kernel_ns, &sums.usual_kernel_ns, &sums.idle_ns})
+      *of_job = communicator.sum(*of_job);
     time.kernel_ns = std::move(sums.kernel_ns);
     surplus.wander = analysis::speed_wander(time.kernel_ns, sums.usual_kernel_ns, time.bins);
     surplus.kernel_ns = analysis::typical_kernel_times(time.kernel_ns, time.bins);

@@ -85,6 +85,15 @@ struct PathArrival {
 
 static_assert(sizeof(PathArrival) <= sizeof(Arrival));
 
+/// What a rank took longer than is usual for its peers, up to some point of its way.
+struct Excess {
+  Nanoseconds work_ns = 0;
+  Nanoseconds waiting_ns = 0;    ///< in those that were blocking
+  Nanoseconds transfers_ns = 0;  ///< that compute waited for, over slow links
+
+  friend bool operator==(const Excess&, const Excess&) = default;
+};
+
 struct Path {
   std::int32_t trace_rank = -1;
   std::uint64_t kind = 0;  ///< part of the role that is known from the start
@@ -94,14 +103,12 @@ struct Path {
   std::vector<PathArrival> arrivals;             ///< by Arrival::index
   std::vector<Outcome> outcomes;                 ///< parallel to arrivals: of those that are matched
   std::vector<std::uint32_t> by_readiness;       ///< indices of arrivals: one that queued was ready before its enter
-  std::vector<Nanoseconds> excess_transfers_ns;  ///< by arrival: beyond what is usual for peers, of a transfer over a
-                                                 ///< slow link that compute waited for; else 0
+  std::vector<Nanoseconds> excess_transfers_ns;  ///< by arrival, of slow links; empty where no outcome has one
   /// By arrival: excess work since the latest blocking collective that tied its members, and excess transfers since the
   /// rank was tied to the others of this one; no_time where it was not compared.
   std::vector<Nanoseconds> own_excess_ns;
-  std::vector<Nanoseconds> work_before_ns;       ///< excess work before each was ready, of its moment; one entry more
-  std::vector<Nanoseconds> waiting_before_ns;    ///< excess waiting of those that were blocking
-  std::vector<Nanoseconds> transfers_before_ns;  ///< excess transfers, likewise
+  /// Before each arrival, and one entry more. Work counts to when it was ready, that of one moment together.
+  std::vector<Excess> before;
 };
 
 /// `arrivals` are in order of Arrival::index, on the clock of `steps`; `communicators` holds each of theirs, by key.

@@ -36,6 +36,12 @@ void set_excess(Path& path, std::span<const UsualWork> usual) {
   finish_excess(path);
 }
 
+std::vector<Nanoseconds> before_each(const Path& path, Nanoseconds Excess::*field) {
+  std::vector<Nanoseconds> values;
+  for (const Excess& before : path.before) values.push_back(before.*field);
+  return values;
+}
+
 /// Communicators 1 and 11 have eight members, 2 and 12 four of them, 5 four others.
 std::vector<PathCommunicator> communicators(std::int32_t size_of_two = 4) {
   const std::vector<std::int32_t> all{0, 1, 2, 3, 4, 5, 6, 7}, half{0, 1, 2, 3}, other{3, 4, 5, 6};
@@ -212,7 +218,7 @@ TEST(Path, TwoThatEnterAtOneMomentHaveOneWork) {
       {no_time, 3'000'000, 3'000'000, 2'000'000});
   EXPECT_EQ(path.arrivals[1].work_ns, 4'000'000);
   EXPECT_EQ(path.arrivals[2].work_ns, 4'010'000);
-  EXPECT_EQ(path.work_before_ns, (std::vector<Nanoseconds>{0, 0, 0, 1'010'000, 2'000'000}));
+  EXPECT_EQ(before_each(path, &Excess::work_ns), (std::vector<Nanoseconds>{0, 0, 0, 1'010'000, 2'000'000}));
 }
 
 TEST(Path, PeersThatWaitedElsewhereDoNotMakeARankLate) {
@@ -220,7 +226,7 @@ TEST(Path, PeersThatWaitedElsewhereDoNotMakeARankLate) {
   const Path path = with_usual(path_of({arrival_ms(0, 1, 1), arrival_ms(3, 4, 2, false), arrival_ms(6, 7, 1)}),
                                {no_time, 2'000'000, 3'000'000});
   EXPECT_EQ(path.own_excess_ns[2], 0);
-  EXPECT_EQ(path.work_before_ns.back(), 0);
+  EXPECT_EQ(path.before.back().work_ns, 0);
 }
 
 TEST(Path, IsTiedToOthersByTheSameCommunicatorOrOneThatHoldsItsMembers) {
@@ -246,7 +252,7 @@ TEST(Path, IsNotTiedToOthersByWhatItsOwnComputeRanBeside) {
   measure(path, no_profiles(path));
   EXPECT_EQ(path.arrivals[2].synchronised, 0);
   set_excess(path, std::vector<UsualWork>{{3, 0}, {3, 1, 4, 6, 0}, {3, 2, 4, 6, 0}});
-  EXPECT_EQ(path.waiting_before_ns, (std::vector<Nanoseconds>{0, 0, 0, -6}));
+  EXPECT_EQ(before_each(path, &Excess::waiting_ns), (std::vector<Nanoseconds>{0, 0, 0, -6}));
 }
 
 /// Steps of two operations on communicator `c` and one on `d`, in either order.
@@ -371,8 +377,8 @@ TEST(Excess, WorkIsNotLostBetweenArrivalsThatAreNotMatched) {
   EXPECT_EQ(paths[2].arrivals[1].excess_work_ns, ms);
   EXPECT_EQ(paths[2].arrivals[2].excess_work_ns, -ms);
   EXPECT_EQ(paths[2].arrivals[3].excess_work_ns, ms);
-  EXPECT_EQ(paths[2].work_before_ns.back(), ms) << "what it was late by in the first, once";
-  EXPECT_EQ(paths[0].work_before_ns.back(), 0);
+  EXPECT_EQ(paths[2].before.back().work_ns, ms) << "what it was late by in the first, once";
+  EXPECT_EQ(paths[0].before.back().work_ns, 0);
 }
 
 TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
@@ -388,7 +394,7 @@ TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
   set_excess(path, usual);
   EXPECT_EQ(path.arrivals[9].excess_work_ns, 70);
   EXPECT_EQ(path.arrivals[7].excess_work_ns, 0);
-  EXPECT_EQ(path.work_before_ns.back(), 70);
+  EXPECT_EQ(path.before.back().work_ns, 70);
 }
 
 TEST(Path, WhoseLaunchWasLostIsAsLargeAsWhatLiesAtItsPlaceInOtherSteps) {
@@ -477,7 +483,7 @@ TEST(Excess, OfARankWithoutPeersHoldsWhatItsKernelsTakeLongerThanElsewhere) {
   Path compared = path;
   set_excess(path, usual);
   EXPECT_EQ(path.arrivals[7].excess_work_ns, 5 * ms) << "30 ms like every time, 5 of them too many";
-  EXPECT_EQ(path.work_before_ns.back(), 6 * 5 * ms);
+  EXPECT_EQ(path.before.back().work_ns, 6 * 5 * ms);
   EXPECT_EQ(path.arrivals[7].excess_wait_ns, 0) << "it was the last";
   for (UsualWork& u : usual) u = {u.trace_rank, u.index, 28 * ms, 0, 0};
   set_excess(compared, usual);
@@ -496,7 +502,7 @@ TEST(Excess, OfTransfersCountsOnSlowLinksOnlyUntilTheRankMeetsTheOthersAgain) {
   set_excess(path, usual);
   EXPECT_EQ(path.excess_transfers_ns[1], 3'500'000);
   EXPECT_EQ(path.excess_transfers_ns[3], 0) << "its link is not known to be slow: ends differ by chance";
-  EXPECT_EQ(path.transfers_before_ns, (std::vector<Nanoseconds>{0, 0, 3'500'000, 8'000'000, 8'000'000, 11'500'000}));
+  EXPECT_EQ(before_each(path, &Excess::transfers_ns), (std::vector<Nanoseconds>{0, 0, 3'500'000, 8'000'000, 8'000'000, 11'500'000}));
   EXPECT_EQ(path.own_excess_ns[2], 0) << "who shares the slow transfer does not wait for it again";
   EXPECT_EQ(path.own_excess_ns[3], 8'000'000);
   EXPECT_EQ(path.own_excess_ns[4], 0);
