@@ -1,6 +1,7 @@
 #include "nsys_explain/analysis/bandwidth.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -35,24 +36,44 @@ bool tells_bandwidth(const Instance& instance) {
          instance.transfer_ns > resolution_factor * std::max<std::int64_t>(instance.skew_uncertainty_ns, 0);
 }
 
-TransferGroup group_of(const MatchedBlock& block, const Instance& instance) {
+std::span<const InstanceArrival> members_of(const MatchedBlock& block, const Instance& instance) {
+  return std::span(block.arrivals)
+      .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+}
+
+std::int32_t size_class_of(const Instance& instance) {
+  return static_cast<std::int32_t>(
+      std::floor(size_classes_per_octave * std::log2(static_cast<double>(instance.message_bytes))));
+}
+
+/// The group of an instance, without any instance.
+TransferGroup empty_group(const MatchedBlock& block, const Instance& instance, std::int32_t size_class) {
   TransferGroup group;
   group.communicator = block.communicator;
   group.operation = instance.operation;
-  group.size_class = static_cast<std::int32_t>(
-      std::floor(size_classes_per_octave * std::log2(static_cast<double>(instance.message_bytes))));
-  const auto members =
-      std::span(block.arrivals)
-          .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
-  for (const InstanceArrival& member : members) group.trace_ranks.push_back(member.trace_rank);
-  group.instances = 1;
-  group.bytes = instance.message_bytes;
-  group.transfer_ns = instance.transfer_ns;
-  group.uncertainty_ns = std::max<std::int64_t>(instance.skew_uncertainty_ns, 0);
+  group.size_class = size_class;
+  for (const InstanceArrival& member : members_of(block, instance)) group.trace_ranks.push_back(member.trace_rank);
+  return group;
+}
+
+bool is_group_of(const TransferGroup& group, const MatchedBlock& block, const Instance& instance,
+                 std::int32_t size_class) {
+  const std::span<const InstanceArrival> members = members_of(block, instance);
+  return group.communicator == block.communicator && group.operation == instance.operation &&
+         group.size_class == size_class &&
+         std::equal(
+             members.begin(), members.end(), group.trace_ranks.begin(), group.trace_ranks.end(),
+             [](const InstanceArrival& member, std::int32_t trace_rank) { return member.trace_rank == trace_rank; });
+}
+
+void add(const Instance& instance, TransferGroup& group) {
+  ++group.instances;
+  group.bytes += instance.message_bytes;
+  group.transfer_ns += instance.transfer_ns;
+  group.uncertainty_ns = std::max<Nanoseconds>(group.uncertainty_ns, instance.skew_uncertainty_ns);
   group.bus_bandwidth.add(static_cast<double>(instance.message_bytes) *
                           bus_bandwidth_factor(instance.operation, instance.arrivals) /
                           static_cast<double>(instance.transfer_ns));
-  return group;
 }
 
 /// The group of one row of the table.
@@ -128,16 +149,24 @@ std::vector<TransferGroup> merge_transfer_groups(std::vector<TransferGroup> grou
 std::vector<TransferGroup> transfer_groups(std::span<const MatchedBlock> blocks) {
   std::vector<TransferGroup> groups;
   std::map<std::tuple<std::int32_t, Operation, std::int32_t, std::vector<std::int32_t>>, std::size_t> place;
+  std::array<std::size_t, 4> latest{};  // programs go round among a few
   for (const MatchedBlock& block : blocks) {
     for (const Instance& instance : block.instances) {
       if (!tells_bandwidth(instance)) continue;
-      TransferGroup group = group_of(block, instance);
-      const auto [found, is_new] = place.try_emplace(key_of(group), groups.size());
-      if (is_new) {
-        groups.push_back(std::move(group));
-      } else {
-        merge_into(groups[found->second], group);
+      const std::int32_t size_class = size_class_of(instance);
+      const auto known = std::find_if(latest.begin(), latest.end(), [&](std::size_t g) {
+        return g < groups.size() && is_group_of(groups[g], block, instance, size_class);
+      });
+      if (known != latest.end()) {
+        add(instance, groups[*known]);
+        continue;
       }
+      TransferGroup group = empty_group(block, instance, size_class);
+      const auto [found, is_new] = place.try_emplace(key_of(group), groups.size());
+      if (is_new) groups.push_back(std::move(group));
+      add(instance, groups[found->second]);
+      std::rotate(latest.begin(), latest.end() - 1, latest.end());
+      latest.front() = found->second;
     }
   }
   std::sort(groups.begin(), groups.end(), before);

@@ -201,7 +201,8 @@ std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communica
     const PlannedCommunicator& communicator = communicators[c];
     const std::int32_t reader = only_reader(communicator, reader_of);
     const std::int64_t longest = *std::max_element(communicator.lengths.begin(), communicator.lengths.end());
-    const std::int64_t step = communicator.equal_sequences ? positions_per_unit(communicator.trace_ranks.size()) : longest;
+    const std::int64_t step =
+        communicator.equal_sequences ? positions_per_unit(communicator.trace_ranks.size()) : longest;
     for (std::int64_t first = 0; first < longest; first += step) {
       const std::int64_t end = std::min(first + step, longest);
       units.push_back({static_cast<std::int32_t>(c), first, end});

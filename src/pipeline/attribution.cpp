@@ -179,10 +179,12 @@ class PeerComparison {
 /// of the job's `steps` at a time, and what lies outside of all steps together.
 void compare_with_peers(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
                         std::int64_t steps) {
+  // All wait for all at the end of each round, so rounds are longer than where records only pass through.
+  constexpr std::int64_t samples_per_round = 4 * static_cast<std::int64_t>(records_per_round);
   std::int64_t most = 0;  // arrivals on a tool rank
   for (const LocalRank* const rank : homes.local) most += std::ssize(rank->path.arrivals);
   most = std::max<std::int64_t>(communicator.maximum(most), 1);
-  const std::int64_t at_once = std::max<std::int64_t>(steps * static_cast<std::int64_t>(records_per_round) / most, 1);
+  const std::int64_t at_once = std::max<std::int64_t>(steps * samples_per_round / most, 1);
 
   PeerComparison comparison(communicator, job, homes);
   std::vector<std::size_t> next(homes.local.size(), 0);  // arrival of each path: steps ascend

@@ -100,11 +100,24 @@ void move_times(const clock::ClockFit& fit, const JobRanks& job, std::span<Arriv
   }
 }
 
+/// What analysis wants to know of the clock; of `fit` and `job`, which must remain.
+analysis::ClockKnowledge knowledge_of(const clock::ClockFit& fit, const JobRanks& job) {
+  return {.component =
+              [&](std::int32_t trace_rank) {
+                return fit.report.sessions[job.session_of_rank[job.index_of(trace_rank)]].component;
+              },
+          .uncertainty =
+              [&](std::int32_t a, std::int32_t b, Nanoseconds at_ns) {
+                return difference_uncertainty(fit, job, job.index_of(a), job.index_of(b), at_ns);
+              }};
+}
+
 }  // namespace
 
 void apply_clock(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
                  CrossRank& cross, std::vector<LocalTrace>& local_traces) {
   const ClockReport& clock = fit.report;
+  const analysis::ClockKnowledge knowledge = knowledge_of(fit, job);
   for (std::size_t b = 0; b < cross.owned.size(); ++b) {
     const std::span<Arrival> arrivals = cross.arrivals.of(b);
     move_times(fit, job, arrivals);
@@ -112,6 +125,7 @@ void apply_clock(const exchange::Communicator& communicator, const clock::ClockF
     const PlannedCommunicator& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
     cross.blocks.push_back(
         collectives::match_unit(unit, planned, arrivals, {time_scale(fit, job, planned.trace_ranks)}));
+    analysis::compute_waits(cross.blocks.back(), knowledge);
     cross.comparisons.push_back(collectives::compare_members(planned, arrivals, cross.blocks.back()));
     cross.arrivals.release(b);
   }
@@ -127,19 +141,6 @@ void apply_clock(const exchange::Communicator& communicator, const clock::ClockF
       for (Table& table : rank.tables) move_times(table, to_job_time);
     }
   }
-}
-
-void compute_waits(const clock::ClockFit& fit, const JobRanks& job, CrossRank& cross) {
-  const analysis::ClockKnowledge clock{
-      .component =
-          [&](std::int32_t trace_rank) {
-            return fit.report.sessions[job.session_of_rank[job.index_of(trace_rank)]].component;
-          },
-      .uncertainty =
-          [&](std::int32_t a, std::int32_t b, Nanoseconds at_ns) {
-            return difference_uncertainty(fit, job, job.index_of(a), job.index_of(b), at_ns);
-          }};
-  for (MatchedBlock& block : cross.blocks) analysis::compute_waits(block, clock);
 }
 
 std::vector<analysis::CommunicatorTotals> count_instances(const exchange::Communicator& communicator,

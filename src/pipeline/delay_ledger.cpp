@@ -25,11 +25,7 @@ class Ledger {
  public:
   Ledger(const JobRanks& job, const ClockReport& clock, const analysis::Steps& steps, std::int64_t start_ns,
          std::int64_t end_ns)
-      : waits(job.trace_ranks),
-        clock_(clock),
-        start_ns_(start_ns),
-        end_ns_(end_ns),
-        steps_(steps.start_ns.size()) {
+      : waits(job.trace_ranks), clock_(clock), start_ns_(start_ns), end_ns_(end_ns), steps_(steps.start_ns.size()) {
     delays.by_step = steps_ > 0;
     delays.steps = steps_;
     delays.bins = delays.by_step ? analysis::bins_of_steps(steps_) : analysis::time_bins;

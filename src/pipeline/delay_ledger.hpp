@@ -29,8 +29,8 @@ struct SettledDelays {
   std::vector<WaitCell> waits;  ///< on rank 0 only
 };
 
-/// Collective: `rounds` are those of plan_owned_rounds, `sums` those of the local paths; adds the costs to them. But for
-/// `waits` the result is the same on every tool rank.
+/// Collective: `rounds` are those of plan_owned_rounds, `sums` those of the local paths; adds the costs to them. But
+/// for `waits` the result is the same on every tool rank.
 SettledDelays settle_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                             const Homes& homes, const CrossRank& cross, const OwnedRounds& rounds,
                             const analysis::Steps& steps, SumsOfSteps& sums);

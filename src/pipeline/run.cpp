@@ -309,7 +309,6 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   JobReport report;
   Attribution attribution;
   phases.collective("attributing waits", [&] {
-    compute_waits(clock, ranks, cross);
     std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator, cross);
     const std::vector<analysis::Grouping> groupings = groupings_of(ranks, cross, instances, options.racks);
     LinkAnalysis links = analyse_links(communicator, ranks, cross);

@@ -25,7 +25,8 @@ struct StepRow {
   std::int32_t with_peers = 0;
 };
 
-/// Collective, once the costs are in the sums: one row per local trace rank and step of the job that it has, by (step, trace rank).
+/// Collective, once the costs are in the sums: one row per local trace rank and step of the job that it has, by (step,
+/// trace rank).
 std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
                                     const CrossRank& cross, const analysis::Steps& steps, const SumsOfSteps& sums);
 

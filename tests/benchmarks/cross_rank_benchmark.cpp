@@ -141,7 +141,6 @@ void cross_rank_phase(benchmark::State& state) {
     }
     {
       const StageTimer timer(waits);
-      compute_waits(fit, phase.job, cross);
       std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator, cross);
       const LinkAnalysis links = analyse_links(communicator, phase.job, cross);
       benchmark::DoNotOptimize(

@@ -159,6 +159,17 @@ TEST(Units, AreSharedOutWhereOneToolRankHasReadAll) {
   EXPECT_EQ(owned, (std::vector<int>{2, 2, 2, 2}));
 }
 
+TEST(Units, OfManyMembersAreShort) {
+  PlannedCommunicator everybody;
+  for (std::int32_t rank = 0; rank < 1024; ++rank) everybody.trace_ranks.push_back(rank);
+  everybody.lengths.assign(1024, 126);
+  everybody.equal_sequences = true;
+  const auto units = plan_units(std::vector{everybody}, 2, [](std::int32_t rank) { return rank % 2; });
+  ASSERT_EQ(units.size(), 2U) << "64 positions each";
+  EXPECT_EQ(units[0].end_position, 64);
+  EXPECT_NE(units[0].owner, units[1].owner);
+}
+
 TEST(Match, KthWithKth) {
   const auto communicator = plan_communicators(
       summaries_of({{arrival(0, 0, 10), arrival(0, 1, 500)}, {arrival(4, 0, 20), arrival(4, 1, 510)}}))[0];
