@@ -60,6 +60,7 @@ class TurnFinder {
     claim_gathers(lanes_, sets_of_lane_);
     review_claims(lanes_, sets_of_lane_, slices_);
     agree_by_place(lanes_);
+    for (std::size_t l = 0; l < lanes_.size(); ++l) withdraw_slow_exchanges(l);
     claim_broadcasts(lanes_, sets_of_lane_);
     claim_reductions(lanes_, sets_of_lane_);
   }
@@ -374,6 +375,7 @@ class TurnFinder {
     };
     const auto explained = static_cast<double>(std::count_if(meetings.begin(), meetings.end(), is_explained));
     if (explained < least_explained * static_cast<double>(meetings.size())) return;
+    const bool has_habits = largest_habit(operations.front().operation) > 0;
     for (std::size_t k = 0; k < meetings.size(); ++k) {
       std::vector<std::size_t> possible;
       for (const std::size_t s : counting) {
@@ -381,17 +383,19 @@ class TurnFinder {
       }
       TurnOperation& operation = operations[alike.members[k]];
       if (possible.size() == 1 && meetings[k][possible.front()] == Meeting::yes &&
-          takes_as_long(l, symbol, operation, *sets[possible.front()]))
+          (has_habits || takes_as_long(l, symbol, operation, *sets[possible.front()])))
         operation.claimed = sets[possible.front()];
     }
   }
 
   /// Whether an operation took about as long once all of a set were there as by those that left with it, or as its
   /// class usually does. Some other lane that left at that time by chance, and entered late, may have put it into a
-  /// class of shorter ones.
+  /// class of shorter ones. Lanes in step leave exchanges with others together, too, and seem to have taken as long as
+  /// they waited: of exchanges, only what the class takes counts.
   bool takes_as_long(std::size_t l, std::uint64_t symbol, const TurnOperation& operation, const LaneSet& set) const {
     constexpr double most = 1.35;
-    if (operation.usual_transfer_ns == 0 || largest_habit(operation.operation) > 0) return true;
+    if (operation.usual_transfer_ns == 0) return true;
+    const Nanoseconds habit_ns = largest_habit(operation.operation);
     Nanoseconds last_enter_ns = operation.enter_ns;
     for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
       const std::size_t other = lanes_[l].neighbours[n];
@@ -399,8 +403,21 @@ class TurnFinder {
       last_enter_ns =
           std::max(last_enter_ns, nearest_exit(lanes_[other].operations.at(symbol), operation.exit_ns).enter_ns);
     }
-    return static_cast<double>(operation.exit_ns - last_enter_ns) <=
-           most * static_cast<double>(std::max(operation.usual_transfer_ns, operation.transfer_ns));
+    const Nanoseconds usual_ns =
+        habit_ns > 0 ? operation.usual_transfer_ns : std::max(operation.usual_transfer_ns, operation.transfer_ns);
+    return static_cast<double>(operation.exit_ns - last_enter_ns - habit_ns) <= most * static_cast<double>(usual_ns);
+  }
+
+  /// Takes claims of exchanges back that, done with those members, would have taken much longer than their class. Last
+  /// of all, since until then also such claims show that what lanes meet at a place is in doubt.
+  void withdraw_slow_exchanges(std::size_t l) {
+    for (auto& [symbol, operations] : lanes_[l].operations) {
+      if (largest_habit(operations.front().operation) == 0) continue;
+      for (TurnOperation& operation : operations) {
+        if (operation.claimed != nullptr && !takes_as_long(l, symbol, operation, *operation.claimed))
+          operation.claimed = nullptr;
+      }
+    }
   }
 
   /// Whether the operations of a class that meet a set leave as closely with its members as those of one communicator
