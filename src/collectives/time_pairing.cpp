@@ -52,10 +52,13 @@ struct PossiblePair {
   std::size_t i = 0, j = 0;
   std::int64_t gain = 0;  ///< what pairing them saves against leaving both alone; 0: too little tells that they are one
   bool ends_together = false;
+  bool ends_at_once = false;  ///< closer than hardly any two that are not one
   Nanoseconds common_ns = 0;  ///< that all were inside
 };
 
 constexpr std::int64_t gap_cost = 1'000'000;
+/// Exits as close as this are hardly ever those of two operations.
+constexpr Nanoseconds at_once_ns = 2'000;
 
 /// Decides which pairs are possible, and finds them.
 class PairFinder {
@@ -86,8 +89,8 @@ class PairFinder {
       for (std::size_t j = first; j < limit && reference_.enter_ns[j] <= exit_ns_[i] + slack_ns; ++j) {
         if (!may_be_one(reference_.symbols[j], member_.symbols[i]) || common_ns(i, j) < -slack_ns) continue;
         const bool ends_together = exit_distance(i, j) <= spread_.of(member_.symbols[i]);
-        pairs.push_back(
-            {i, j, ends_together || is_long_together(i, j) ? gain(i, j) : 0, ends_together, common_ns(i, j)});
+        pairs.push_back({i, j, ends_together || is_long_together(i, j) ? gain(i, j) : 0, ends_together,
+                         exit_distance(i, j) <= at_once_ns, common_ns(i, j)});
       }
     }
     return pairs;
@@ -217,7 +220,7 @@ std::vector<std::ptrdiff_t> sure_partners(const MemberSequence& member, std::spa
            static_cast<double>(pair.common_ns) < least_part * static_cast<double>(usual->second);
   };
   for (const std::size_t p : chain) {
-    if (pairs[p].ends_together || (!is_doubtful[p] && !is_too_short(pairs[p])))
+    if (pairs[p].ends_at_once || (!is_too_short(pairs[p]) && (pairs[p].ends_together || !is_doubtful[p])))
       partner[pairs[p].i] = static_cast<std::ptrdiff_t>(pairs[p].j);
   }
   return partner;
