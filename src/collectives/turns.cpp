@@ -388,14 +388,9 @@ class TurnFinder {
     }
   }
 
-  /// Whether an operation took about as long once all of a set were there as by those that left with it, or as its
-  /// class usually does. Some other lane that left at that time by chance, and entered late, may have put it into a
-  /// class of shorter ones. Lanes in step leave exchanges with others together, too, and seem to have taken as long as
-  /// they waited: of exchanges, only what the class takes counts.
-  bool takes_as_long(std::size_t l, std::uint64_t symbol, const TurnOperation& operation, const LaneSet& set) const {
-    constexpr double most = 1.35;
-    if (operation.usual_transfer_ns == 0) return true;
-    const Nanoseconds habit_ns = largest_habit(operation.operation);
+  /// How long an operation took once all of a set that left with it were there.
+  Nanoseconds time_together(std::size_t l, std::uint64_t symbol, const TurnOperation& operation,
+                            const LaneSet& set) const {
     Nanoseconds last_enter_ns = operation.enter_ns;
     for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
       const std::size_t other = lanes_[l].neighbours[n];
@@ -403,19 +398,45 @@ class TurnFinder {
       last_enter_ns =
           std::max(last_enter_ns, nearest_exit(lanes_[other].operations.at(symbol), operation.exit_ns).enter_ns);
     }
-    const Nanoseconds usual_ns =
-        habit_ns > 0 ? operation.usual_transfer_ns : std::max(operation.usual_transfer_ns, operation.transfer_ns);
-    return static_cast<double>(operation.exit_ns - last_enter_ns - habit_ns) <= most * static_cast<double>(usual_ns);
+    return operation.exit_ns - last_enter_ns;
   }
 
-  /// Takes claims of exchanges back that, done with those members, would have taken much longer than their class. Last
-  /// of all, since until then also such claims show that what lanes meet at a place is in doubt.
+  /// Whether an operation took about as long once all of a set were there as by those that left with it, or as its
+  /// class usually does. Some other lane that left at that time by chance, and entered late, may have put it into a
+  /// class of shorter ones.
+  bool takes_as_long(std::size_t l, std::uint64_t symbol, const TurnOperation& operation, const LaneSet& set) const {
+    if (operation.usual_transfer_ns == 0) return true;
+    return is_as_short(time_together(l, symbol, operation, set),
+                       std::max(operation.usual_transfer_ns, operation.transfer_ns));
+  }
+  static bool is_as_short(Nanoseconds time_ns, Nanoseconds usual_ns) {
+    constexpr double most = 1.35;
+    return static_cast<double>(time_ns) <= most * static_cast<double>(usual_ns);
+  }
+
+  /// Takes claims of exchanges back that, done with those members, would have taken much longer than half of theirs or
+  /// any of their classes do: lanes in step leave exchanges with others together, and seem to have taken as long as
+  /// they waited. Last of all, since until then such claims show that what lanes meet at a place is in doubt.
   void withdraw_slow_exchanges(std::size_t l) {
     for (auto& [symbol, operations] : lanes_[l].operations) {
-      if (largest_habit(operations.front().operation) == 0) continue;
+      const Nanoseconds habit_ns = largest_habit(operations.front().operation);
+      if (habit_ns == 0) continue;
+      std::map<LaneSet, std::vector<std::pair<Nanoseconds, TurnOperation*>>> claims;
       for (TurnOperation& operation : operations) {
-        if (operation.claimed != nullptr && !takes_as_long(l, symbol, operation, *operation.claimed))
-          operation.claimed = nullptr;
+        if (operation.claimed == nullptr || operation.usual_transfer_ns == 0) continue;
+        const Nanoseconds time_ns = time_together(l, symbol, operation, *operation.claimed) - habit_ns;
+        claims[*operation.claimed].emplace_back(time_ns, &operation);
+      }
+      for (auto& [set, of_set] : claims) {
+        std::sort(of_set.begin(), of_set.end());
+        Nanoseconds longest_ns = of_set[of_set.size() / 2].first;
+        for (const auto& [time_ns, operation] : of_set) {
+          if (is_as_short(time_ns, operation->usual_transfer_ns))
+            longest_ns = std::max(longest_ns, operation->usual_transfer_ns);
+        }
+        for (const auto& [time_ns, operation] : of_set) {
+          if (!is_as_short(time_ns, longest_ns)) operation->claimed = nullptr;
+        }
       }
     }
   }
