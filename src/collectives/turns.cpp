@@ -204,7 +204,53 @@ class TurnFinder {
           std::none_of(set->begin(), set->end(), [&](std::size_t l) { return found->second.contains(l); });
       if (noted_without_habits_.contains(*set) ? is_apart : is_pair_like_others(*set)) accept(*set);
     }
+    accept_pipelines(held);
     drop_mixtures(held);
+  }
+
+  /// Only the first and the last stage of a pipeline exchange with one other stage, and note it. Two such pairs of one
+  /// kind, where nothing else exchanges, are of pipelines; what the stages between do not exchange with those, they do
+  /// with the next, and so on.
+  void accept_pipelines(std::map<Kind, std::set<std::size_t>>& held) {
+    const auto accept = [&](const LaneSet& set) {
+      for (const std::size_t l : set) sets_of_lane_[l].push_back(set);
+      held[kind_of(set)].insert(set.begin(), set.end());
+    };
+    std::map<Kind, std::vector<const LaneSet*>> pairs;
+    for (const auto& [set, by] : noted_) {
+      if (set.size() != 2 || noted_without_habits_.contains(set)) continue;
+      if (is_accepted(set.front(), set)) return;
+      pairs[kind_of(set)].push_back(&set);
+    }
+    if (pairs.size() != 1 || pairs.begin()->second.size() < 2) return;
+    for (const LaneSet* set : pairs.begin()->second) accept(*set);
+    for (bool has_more = true; has_more;) {
+      has_more = false;
+      for (auto& [key, classes] : classes_) {
+        for (const OperationClass& alike : classes) {
+          const std::optional<LaneSet> next = met_by_rest(key.first, key.second, alike);
+          if (!next || kind_of(*next) != pairs.begin()->first || is_accepted(key.first, *next)) continue;
+          accept(*next);
+          has_more = true;
+        }
+      }
+    }
+  }
+
+  /// What those operations of a class meet that do not meet the communicators known so far.
+  std::optional<LaneSet> met_by_rest(std::size_t l, std::uint64_t symbol, const OperationClass& alike) {
+    const std::vector<TurnOperation>& operations = lanes_[l].operations.at(symbol);
+    if (largest_habit(operations.front().operation) == 0 || !alike.met.empty()) return std::nullopt;
+    OperationClass rest = alike;
+    rest.parts.clear();
+    std::erase_if(rest.members, [&](std::size_t i) {
+      return std::any_of(sets_of_lane_[l].begin(), sets_of_lane_[l].end(), [&](const LaneSet& set) {
+        return symbols_of_set_.at(set).contains(symbol) && meeting(l, operations[i], set) == Meeting::yes;
+      });
+    });
+    if (rest.members.size() < fewest_alike || rest.members.size() == alike.members.size()) return std::nullopt;
+    note_set(l, symbol, operations, rest);
+    return rest.met.empty() ? std::nullopt : std::optional(rest.met);
   }
 
   static bool is_most(std::size_t part, const LaneSet& whole) { return 5 * part >= 3 * whole.size(); }
