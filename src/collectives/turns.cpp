@@ -57,12 +57,19 @@ class TurnFinder {
       for (const OperationClass& alike : classes) claim_class(key.first, key.second, alike);
     }
     for (std::size_t l = 0; l < lanes_.size(); ++l) confirm(l);
-    claim_gathers(lanes_, sets_of_lane_);
     review_claims(lanes_, sets_of_lane_, slices_);
+    sets_and_slices_ = sets_of_lane_;
+    for (const LaneSet& set : slices_) {
+      for (const std::size_t l : set) {
+        if (!is_accepted(l, set)) sets_and_slices_[l].push_back(set);
+      }
+    }
+    claim_gathers(lanes_, sets_and_slices_);
+    review_claims(lanes_, sets_and_slices_, slices_);
     agree_by_place(lanes_);
     for (std::size_t l = 0; l < lanes_.size(); ++l) withdraw_slow_exchanges(l);
-    claim_broadcasts(lanes_, sets_of_lane_);
-    claim_reductions(lanes_, sets_of_lane_);
+    claim_broadcasts(lanes_, sets_and_slices_);
+    claim_reductions(lanes_, sets_and_slices_);
   }
 
   const std::vector<TurnLane>& lanes() const { return lanes_; }
@@ -179,7 +186,8 @@ class TurnFinder {
     const auto own = static_cast<std::size_t>(std::find(set.begin(), set.end(), l) - set.begin());
     LaneSet kept;
     for (const std::size_t m : leave_as_one(table, own)) kept.push_back(set[m]);
-    return kept;
+    // A mixture is told by whom its members wait for, once it is claimed as a whole.
+    return is_evenly_spaced(kept) || !is_evenly_spaced(set) ? kept : set;
   }
 
   /// A communicator is what most of its members have noted alike, or one of them, if it is of the kind of others and
@@ -557,6 +565,7 @@ class TurnFinder {
   std::set<LaneSet> noted_without_habits_;
   std::map<LaneSet, std::set<std::uint64_t>> symbols_of_set_;
   std::vector<std::vector<LaneSet>> sets_of_lane_;
+  std::vector<std::vector<LaneSet>> sets_and_slices_;
   std::set<LaneSet> slices_;  ///< communicators that look like one
 };
 
