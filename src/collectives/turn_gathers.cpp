@@ -110,16 +110,42 @@ bool is_same(Nanoseconds one_ns, double other_ns) {
   return std::abs(static_cast<double>(one_ns) - other_ns) <= same * other_ns;
 }
 
+/// What operations of places take at least, if they are of some communicators; of those where it is known.
+std::vector<Nanoseconds> least_times(std::span<const Explained> places, const Assumption& assumed) {
+  std::vector<Nanoseconds> least_ns;
+  for (const Explained& place : places) {
+    if (const std::optional<Range> range = transfers(*place.gathers, assumed)) least_ns.push_back(range->first_ns);
+  }
+  return least_ns;
+}
+
 /// Whether operations took, if they are of the communicators that explain all places which tell, as long as those do.
 bool takes_as_long(const Gathers& gathers, const Assumption& assumed, std::span<const Explained> places) {
   constexpr std::size_t fewest_places = 3;
   const std::optional<Range> its = transfers(gathers, assumed);
-  std::vector<Nanoseconds> told_ns;
-  for (const Explained& place : places) {
-    if (place.by != nullptr) told_ns.push_back(transfers(*place.gathers, assumed)->first_ns);
-  }
+  std::vector<Explained> told;
+  std::copy_if(places.begin(), places.end(), std::back_inserter(told),
+               [](const Explained& place) { return place.by != nullptr; });
+  const std::vector<Nanoseconds> told_ns = least_times(told, assumed);
   return its && told_ns.size() >= fewest_places && std::all_of(told_ns.begin(), told_ns.end(), [&](Nanoseconds one_ns) {
            return is_same(its->first_ns, static_cast<double>(one_ns));
+         });
+}
+
+/// Whether operations of all places take the same if they are of these communicators, and of no others nearly so.
+bool take_the_same(std::span<const Explained> places, const Assumption& assumed, const std::vector<Assumption>& all) {
+  constexpr std::size_t fewest_places = 5;
+  const auto relative_width = [&](const Assumption& of) -> std::optional<double> {
+    const std::vector<Nanoseconds> least_ns = least_times(places, of);
+    if (least_ns.size() < fewest_places) return std::nullopt;
+    const auto [least, most] = std::minmax_element(least_ns.begin(), least_ns.end());
+    return static_cast<double>(*most - *least) / static_cast<double>(std::max<Nanoseconds>(1, *least));
+  };
+  constexpr double same = 0.01;
+  const std::optional<double> own = relative_width(assumed);
+  return own && *own <= same && std::all_of(all.begin(), all.end(), [&](const Assumption& other) {
+           const std::optional<double> its = relative_width(other);
+           return &other == &assumed || (its && *its >= far_worse * *own);
          });
 }
 
@@ -144,7 +170,7 @@ Explained explained_together(const Gathers& left, const std::vector<Assumption>&
   if (result.by != nullptr || only == nullptr || only_told(alike) == nullptr) return result;
   const Explained weaker = explained(left, all, likely);
   if (weaker.by == only) return weaker;
-  return takes_as_long(left, *only, alike) ? explained_by(left, only) : result;
+  return takes_as_long(left, *only, alike) || take_the_same(alike, *only, all) ? explained_by(left, only) : result;
 }
 
 /// Places of which operations take about as long at least, if they are of these communicators. Where there are too few
@@ -187,13 +213,26 @@ std::vector<Explained> explained_by_size(std::span<const Explained> places, cons
   });
   const Assumption* only = only_told(places);
   const Assumption& assumed = only != nullptr ? *only : nobody != all.end() ? *nobody : all.front();
+  const std::vector<std::vector<Explained>> sizes = by_size(places, assumed, unknown);
   std::vector<Explained> result;
-  for (const std::vector<Explained>& alike : by_size(places, assumed, unknown)) {
+  for (const std::vector<Explained>& alike : sizes) {
     Gathers& left = lefts.emplace_back();
     for (const Explained& place : alike) {
       if (place.by == nullptr) add(left, *place.gathers);
     }
     result.push_back(explained_together(left, all, places, alike));
+  }
+  // Where no place tells by itself, what those of one size tell together may tell of the others.
+  const Assumption* together = only_told(result);
+  if (count_explained(places) > 0 || together == nullptr) return result;
+  std::vector<Explained> told;
+  for (std::size_t s = 0; s < sizes.size(); ++s) {
+    if (result[s].by == nullptr) continue;
+    for (const Explained& place : sizes[s]) told.push_back({place.gathers, together, 0});
+  }
+  for (Explained& left : result) {
+    if (left.by == nullptr && takes_as_long(*left.gathers, *together, told))
+      left = explained_by(*left.gathers, together);
   }
   return result;
 }
