@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "member_meetings.hpp"
 
@@ -83,6 +84,48 @@ void note_usual_transfer(std::vector<TurnOperation>& operations, const Operation
   for (const std::size_t i : alike.members) operations[i].usual_transfer_ns = std::max<Nanoseconds>(1, usual_ns);
 }
 
+/// Where a run falls into two, since what lies between two heaps is but a small part of either; the size of the run if
+/// it does not. Of long captures, some operations of no usual length lie between all classes.
+std::size_t valley_of(std::span<const std::pair<int, std::size_t>> run) {
+  constexpr std::size_t part_in = 10;
+  const auto emptier = [](const auto& a, const auto& b) { return a.second < b.second; };
+  std::size_t deepest = run.size();
+  double depth = part_in;
+  for (std::size_t v = 1; v + 1 < run.size(); ++v) {
+    const std::size_t left =
+        std::max_element(run.begin(), run.begin() + static_cast<std::ptrdiff_t>(v), emptier)->second;
+    const std::size_t right =
+        std::max_element(run.begin() + static_cast<std::ptrdiff_t>(v) + 1, run.end(), emptier)->second;
+    const double its = static_cast<double>(std::min(left, right)) / static_cast<double>(run[v].second);
+    if (its < depth) continue;
+    depth = its;
+    deepest = v + (run[v - 1].second > run[v + 1].second ? 1 : 0);
+  }
+  return deepest;
+}
+
+/// The class, named by its first bin, of each bin: neighbouring ones make one, but for valleys if these part them.
+std::map<int, int> classes_of_bins(const std::map<int, std::size_t>& bins, bool has_valleys) {
+  std::map<int, int> class_of;
+  std::vector<std::vector<std::pair<int, std::size_t>>> runs;
+  for (const auto& bin : bins) {
+    if (runs.empty() || runs.back().back().first + 1 != bin.first) runs.emplace_back();
+    runs.back().push_back(bin);
+  }
+  while (!runs.empty()) {
+    std::vector<std::pair<int, std::size_t>> run = std::move(runs.back());
+    runs.pop_back();
+    const auto valley = has_valleys ? run.begin() + static_cast<std::ptrdiff_t>(valley_of(run)) : run.end();
+    if (valley != run.end()) {
+      runs.emplace_back(run.begin(), valley);
+      runs.emplace_back(valley, run.end());
+      continue;
+    }
+    for (const auto& [bin, count] : run) class_of[bin] = run.front().first;
+  }
+  return class_of;
+}
+
 }  // namespace
 
 std::vector<OperationClass> classes_of(std::vector<TurnOperation>& operations) {
@@ -97,26 +140,22 @@ std::vector<OperationClass> classes_of(std::vector<TurnOperation>& operations) {
     return found == bins.end() ? 0 : found->second.size();
   };
   // Stray ones belong to the fuller of their neighbours, and do not join two classes.
-  std::map<int, std::vector<std::size_t>> runs;  // by the first bin of several
+  std::map<int, std::size_t> full;
   for (const auto& [bin, members] : bins) {
-    if (members.size() == 1) continue;
-    int first = bin;
-    while (count(first - 1) > 1) --first;
-    runs[first].insert(runs[first].end(), members.begin(), members.end());
+    if (members.size() > 1) full[bin] = members.size();
   }
+  // Lanes in step leave exchanges with others together, which then seem to take any time.
+  const bool has_habits = !operations.empty() && largest_habit(operations.front().operation) > 0;
+  const std::map<int, int> class_of_bin = classes_of_bins(full, !has_habits);
+  std::map<int, std::vector<std::size_t>> members_of;
   OperationClass rest{{}, false, {}, {}};
   for (const auto& [bin, members] : bins) {
-    if (members.size() > 1) continue;
-    int near = count(bin - 1) > count(bin + 1) ? bin - 1 : bin + 1;
-    if (count(near) < 2) {
-      rest.members.push_back(members.front());
-      continue;
-    }
-    while (count(near - 1) > 1) --near;
-    runs[near].push_back(members.front());
+    const int near = members.size() > 1 ? bin : count(bin - 1) > count(bin + 1) ? bin - 1 : bin + 1;
+    std::vector<std::size_t>& own = full.contains(near) ? members_of[class_of_bin.at(near)] : rest.members;
+    own.insert(own.end(), members.begin(), members.end());
   }
   std::vector<OperationClass> classes;
-  for (auto& [bin, members] : runs) {
+  for (auto& [bin, members] : members_of) {
     if (members.size() < fewest_alike)
       rest.members.insert(rest.members.end(), members.begin(), members.end());
     else
