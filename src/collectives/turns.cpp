@@ -344,7 +344,20 @@ class TurnFinder {
     std::erase_if(rest.members, [&](std::size_t i) { return operations[i].claimed != nullptr; });
     // Both neighbours in a pipeline are met at places that look alike.
     if (kinds.size() == 1 && !rest.members.empty()) claim(l, symbol, operations, rest, *kinds.begin());
-    if (kinds.size() > 1) claim_one_by_one(l, operations, rest, alike.parts);
+    if (kinds.size() < 2) return;
+    if (is_hardly_parted(alike))
+      claim(l, symbol, operations, rest);
+    else
+      claim_one_by_one(l, operations, rest, alike.parts);
+  }
+
+  /// Whether only a few of a class, whatever they meet, lie where the program does others than most.
+  static bool is_hardly_parted(const OperationClass& whole) {
+    constexpr std::size_t one_in = 50;
+    if (whole.met.empty()) return false;
+    std::size_t elsewhere = 0;
+    for (const OperationClass& part : whole.parts) elsewhere += part.met == whole.met ? 0 : part.members.size();
+    return one_in * elsewhere < whole.members.size();
   }
 
   /// Gives operations of which it is not known where they lie in the program the communicator whose members they leave
