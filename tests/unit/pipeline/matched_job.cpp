@@ -5,7 +5,6 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -111,16 +110,6 @@ std::vector<std::map<std::uint32_t, std::int64_t>> true_parts(const MatchedJob& 
   for (const MatchedBlock& block : matched.cross.blocks) {
     for (const Instance& instance : block.instances) {
       auto& counts = parts.emplace_back();
-      const char* dump = getenv("DUMPW");
-      if (dump) {
-        std::set<std::uint32_t> kinds;
-        for (std::int64_t a = 0; a < instance.arrivals; ++a) { const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(instance.first_arrival + a)]; kinds.insert(truth.at(static_cast<std::size_t>(arrival.trace_rank)).at(static_cast<std::size_t>(arrival.index))); }
-        if (kinds.size() > 1) {
-          fprintf(stderr, "wrong comm %d seq %ld members %d:\n", static_cast<int>(block.communicator), static_cast<long>(instance.sequence), instance.members);
-          for (std::int64_t a = 0; a < instance.arrivals; ++a) { const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(instance.first_arrival + a)];
-            fprintf(stderr, "   rank %d index %d enter %.1f exit %.1f us truth %u\n", arrival.trace_rank, static_cast<int>(arrival.index), static_cast<double>(arrival.enter_ns)/1e3, static_cast<double>(arrival.exit_ns)/1e3, truth.at(static_cast<std::size_t>(arrival.trace_rank)).at(static_cast<std::size_t>(arrival.index))); }
-        }
-      }
       for (std::int64_t a = 0; a < instance.arrivals; ++a) {
         const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(instance.first_arrival + a)];
         ++counts[truth.at(static_cast<std::size_t>(arrival.trace_rank)).at(static_cast<std::size_t>(arrival.index))];
