@@ -407,6 +407,34 @@ TEST(Matching, WithoutPayloadExchangesAreNotTakenForTheAllToAllsOfTheirStream) {
     expect_matched(0.8, seed, {without_payload, steps(8), pipeline(2), experts, shared_stream, pick(shapes, seed)});
 }
 
+TEST(Matching, WithoutPayloadExchangesThatWaitedForOthersAreNotThoseOfLanesInStep) {
+  // Two pipelines whose stages are in step, and experts across them: some exchanges end together by chance.
+  expect_matched(0.98, 36043,
+                 {without_payload, nodes(4), gpus(2), pipeline(4), layers(2), steps(120), experts, shared_stream,
+                  drift(20), fault("late_host:rank=1,pause=3ms")});
+}
+
+TEST(Matching, WithoutPayloadPipelinesAreKnownByTheirEnds) {
+  // Stages between exchange with two others at places of the program that look alike.
+  for (std::uint64_t seed = 9051; seed < 9054; ++seed) {
+    expect_matched(
+        0.99, seed,
+        {without_payload, nodes(4), gpus(2), tensor(2), pipeline(4), layers(3), steps(8), compute_stream, drift(20)});
+  }
+}
+
+TEST(Matching, WithoutPayloadDataGroupsInStepAreToldByWhomTheyWaitFor) {
+  expect_matched(0.97, 36024, 2,
+                 {without_payload, one_host, gpus(8), tensor(4), layers(2), steps(40), fully_sharded, shared_stream,
+                  drift(2), fault("late_host:rank=1,pause=3ms")});
+}
+
+TEST(Matching, WithoutPayloadGathersThatTakeTheSameEverywhereAreOfOneKind) {
+  expect_matched(0.99, 5082,
+                 {without_payload, gpus(8), tensor(2), layers(4), steps(24), fully_sharded, experts, shared_stream,
+                  drift(20), fault("slow_gpu:rank=1,factor=1.3")});
+}
+
 TEST(Matching, PipelineNeighboursExchangeInPairs) {
   expect_matched(1, 0, 3, {pipeline(4), steps(6)});
   // Without payload one pair of stages on two hosts, which share but half of their exchanges, may be missed.
