@@ -89,7 +89,8 @@ class Claimer {
     // Both neighbours in a pipeline are met at places that look alike.
     if (kinds.size() == 1 && !rest.members.empty()) claim(l, symbol, operations, rest, *kinds.begin());
     if (kinds.size() < 2) return;
-    if (is_hardly_parted(alike))
+    const bool has_habits = largest_habit(operations.front().operation) > 0;
+    if (!has_habits && is_hardly_parted(alike))
       claim(l, symbol, operations, rest);
     else
       claim_one_by_one(l, operations, rest, alike.parts);
