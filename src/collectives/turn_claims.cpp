@@ -35,8 +35,9 @@ Nanoseconds time_together(const std::vector<TurnLane>& lanes, std::size_t l, std
   return operation.exit_ns - last_enter_ns;
 }
 
+/// Whether a time is about what others take, or less.
 bool is_as_short(Nanoseconds time_ns, Nanoseconds usual_ns) {
-  constexpr double most = 1.35;
+  constexpr double most = 1.2;
   return static_cast<double>(time_ns) <= most * static_cast<double>(usual_ns);
 }
 

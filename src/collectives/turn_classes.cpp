@@ -87,7 +87,7 @@ void note_usual_transfer(std::vector<TurnOperation>& operations, const Operation
 /// Where a run falls into two, since what lies between two heaps is but a small part of either; the size of the run if
 /// it does not. Of long captures, some operations of no usual length lie between all classes.
 std::size_t valley_of(std::span<const std::pair<int, std::size_t>> run) {
-  constexpr std::size_t part_in = 10;
+  constexpr std::size_t part_in = 10, fewest_in_heap = 50;
   const auto emptier = [](const auto& a, const auto& b) { return a.second < b.second; };
   std::size_t deepest = run.size();
   double depth = part_in;
@@ -97,7 +97,7 @@ std::size_t valley_of(std::span<const std::pair<int, std::size_t>> run) {
     const std::size_t right =
         std::max_element(run.begin() + static_cast<std::ptrdiff_t>(v) + 1, run.end(), emptier)->second;
     const double its = static_cast<double>(std::min(left, right)) / static_cast<double>(run[v].second);
-    if (its < depth) continue;
+    if (its < depth || std::min(left, right) < fewest_in_heap) continue;
     depth = its;
     deepest = v + (run[v - 1].second > run[v + 1].second ? 1 : 0);
   }
