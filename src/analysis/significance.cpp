@@ -40,7 +40,8 @@ void add_and_square(std::span<double> powers, std::span<double> sums) {
   constexpr double tiny = 1e-150;
   for (std::size_t i = 0; i < powers.size(); ++i) {
     sums[i] += powers[i];
-    powers[i] = powers[i] < tiny ? 0.0 : powers[i] * powers[i];
+    const double power = powers[i] < tiny ? 0.0 : powers[i];  // of vectors, as no branch would be
+    powers[i] = power * power;
   }
 }
 
