@@ -72,7 +72,14 @@ std::vector<RowSurplus> work_surplus_of(std::span<const std::size_t> chosen, std
   for (std::size_t i = 0; i < beyond.size(); ++i)
     beyond[i] -= static_cast<Nanoseconds>(std::clamp(safely * slower[i], 0.0, drift) *
                                           static_cast<double>(delays.kernel_ns[i / delays.bins]));
-  return surplus_of(beyond, chosen, places, delays);
+  std::vector<RowSurplus> surplus = surplus_of(beyond, chosen, places, delays);
+  // Taken off one and not off another, a drift must not make that one look longer than it is: all of it has to be, too.
+  const std::vector<RowSurplus> of_all = surplus_of(delays.excess_work_ns, chosen, places, delays);
+  for (std::size_t i = 0; i < surplus.size(); ++i) {
+    surplus[i].any.p_value = std::max(surplus[i].any.p_value, of_all[i].any.p_value);
+    surplus[i].limited.p_value = std::max(surplus[i].limited.p_value, of_all[i].limited.p_value);
+  }
+  return surplus;
 }
 
 /// The place that chance is least likely to make as it is.

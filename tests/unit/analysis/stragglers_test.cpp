@@ -531,6 +531,9 @@ TEST(Stragglers, OnlyLongerKernelsMayBeAWander) {
   EXPECT_FALSE(is_named_at(0, 1.0)) << "of the other nothing is known";
   c.delays.role = {7, 8};
   EXPECT_FALSE(is_named_at(1.0, 1.0)) << "no peer to compare its kernels with";
+  c.delays.role = {7, 7};
+  for (std::size_t b = 0; b < case_bins; ++b) c.delays.excess_work_ns[b] = 3'000'000 / 7;
+  EXPECT_FALSE(is_named_at(1.05, 1.0)) << "the other takes as long, if by its kernels";
 }
 
 TEST(Stragglers, WhoIsLateBeyondChanceAtLittleCostIsASlightOne) {
