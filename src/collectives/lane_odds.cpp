@@ -129,6 +129,59 @@ bool comes_last(const Lane& other, const Lane& lane, std::uint64_t symbol, std::
   return took_longer || took_as_long_as_waits;
 }
 
+constexpr std::size_t fewest_larger = 8;
+
+/// How far exits of a lane typically lie from those of another one, for some of its operations: more than any do that
+/// end together where many do not. Nothing where too few were captured.
+std::optional<Nanoseconds> typical_distance(const Lane& lane, const Lane& other, std::uint64_t symbol,
+                                            std::span<const std::size_t> operations) {
+  const auto found = other.exits.find(symbol);
+  if (found == other.exits.end() || found->second.empty()) return std::nullopt;
+  constexpr double least_rate = 0.85;
+  const Nanoseconds reach_ns = reach_of(lane.operation_of.at(symbol));
+  std::vector<Nanoseconds> differences_ns;
+  std::size_t covered = 0;
+  for (const std::size_t i : operations) {
+    const Nanoseconds exit_ns = lane.exits.at(symbol)[i].exit_ns;
+    if (!covers(other, symbol, exit_ns)) continue;
+    ++covered;
+    const Nanoseconds difference_ns = nearest_exit(found->second, exit_ns).exit_ns - exit_ns;
+    if (std::abs(difference_ns) <= reach_ns) differences_ns.push_back(difference_ns);
+  }
+  if (covered < fewest_larger) return std::nullopt;
+  if (static_cast<double>(differences_ns.size()) < least_rate * static_cast<double>(covered)) return reach_ns;
+  return scatter(std::move(differences_ns));
+}
+
+/// Whether the larger operations of a lane end together with a lane outside of its group far more closely than with all
+/// inside: groups that hold each other in step end together, too.
+bool larger_ones_meet_outsider(std::span<const Lane> lanes, std::size_t l, std::span<const std::size_t> group) {
+  constexpr Nanoseconds times = 3, least_ns = 200;
+  constexpr double larger = 1.3;
+  const Lane& lane = lanes[l];
+  for (const auto& [symbol, operation] : lane.operation_of) {
+    if (operation != Operation::all_reduce) continue;  // others' members leave less closely
+    const std::vector<MemberMeeting> met = group_meetings(lanes, l, group, symbol);
+    const auto usual = static_cast<double>(usual_ns(met));
+    std::vector<std::size_t> longer;
+    for (std::size_t i = 0; i < met.size(); ++i) {
+      if (static_cast<double>(met[i].took_ns) > larger * usual) longer.push_back(i);
+    }
+    if (longer.size() < fewest_larger) continue;
+    std::optional<Nanoseconds> inside_ns, outside_ns;
+    for (std::size_t other = 0; other < lanes.size(); ++other) {
+      if (lanes[other].trace_rank == lane.trace_rank || lanes[other].component != lane.component) continue;
+      const std::optional<Nanoseconds> found_ns = typical_distance(lane, lanes[other], symbol, longer);
+      if (!found_ns) continue;
+      std::optional<Nanoseconds>& best_ns =
+          std::binary_search(group.begin(), group.end(), other) ? inside_ns : outside_ns;
+      best_ns = std::min(best_ns.value_or(*found_ns), *found_ns);
+    }
+    if (inside_ns && outside_ns && times * std::max(least_ns, *outside_ns) <= *inside_ns) return true;
+  }
+  return false;
+}
+
 /// Whether operations of a lane that carries several kinds waited, again and again, for one outside of its group.
 bool waits_for_outsider(std::span<const Lane> lanes, std::size_t l, std::span<const std::size_t> group) {
   const Lane& lane = lanes[l];
@@ -175,7 +228,10 @@ bool leaves_in_parts(std::span<const Lane> lanes, std::span<const std::size_t> g
 bool are_at_odds(std::span<const Lane> lanes, std::span<const std::size_t> group) {
   if (group.size() < 2) return false;
   const std::size_t first = group.front();
-  return std::any_of(group.begin(), group.end(), [&](std::size_t l) { return disagrees_with_some(lanes, l, group); }) ||
+  return std::any_of(group.begin(), group.end(),
+                     [&](std::size_t l) {
+                       return disagrees_with_some(lanes, l, group) || larger_ones_meet_outsider(lanes, l, group);
+                     }) ||
          meets_outsider(lanes, first, group) || waits_for_outsider(lanes, first, group) ||
          waits_for_unrelated(lanes, first, group) || leaves_in_parts(lanes, group);
 }

@@ -429,6 +429,14 @@ TEST(Matching, WithoutPayloadDataGroupsInStepAreToldByWhomTheyWaitFor) {
                   drift(2), fault("late_host:rank=1,pause=3ms")});
 }
 
+TEST(Matching, WithoutPayloadTensorGroupsThatHoldDataGroupsInStepDoNotTakeTheirs) {
+  for (std::uint64_t seed = 8036; seed < 8040; ++seed) {
+    expect_matched(
+        0.6, seed,
+        {without_payload, one_host, gpus(4), tensor(2), layers(3), steps(6), compute_stream, drift(2), losses});
+  }
+}
+
 TEST(Matching, WithoutPayloadGathersThatTakeTheSameEverywhereAreOfOneKind) {
   expect_matched(0.99, 5082,
                  {without_payload, gpus(8), tensor(2), layers(4), steps(24), fully_sharded, experts, shared_stream,
