@@ -67,7 +67,8 @@ std::string rank_list(const std::vector<std::int32_t>& ranks) {
 std::string findings_section(const JobReport& report) {
   if (report.findings.empty()) return {};
   std::string out =
-      heading("Findings", "Most severe first, then by cost; severity follows the share of the job's GPU time that is at stake.");
+      heading("Findings",
+              "Most severe first, then by cost; severity follows the share of the job's GPU time that is at stake.");
   std::vector<Finding> findings = report.findings;
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });

@@ -207,8 +207,8 @@ struct SuspectedStraggler {
   /// hidden: as Straggler::cost_share, of the GPU time that is left once the stragglers are mended. An estimate, and
   /// rather too low: what a host does while its GPU waits costs nothing, until nobody waits any more.
   double hidden_cost_share = 0;
-  std::vector<std::int32_t> behind;  ///< hidden: the stragglers' trace ranks, ascending
-  double unseen_cost_share = 0;      ///< unseen: as Straggler::cost_share, an estimate that takes no common clock
+  std::vector<std::int32_t> behind;   ///< hidden: the stragglers' trace ranks, ascending
+  double unseen_cost_share = 0;       ///< unseen: as Straggler::cost_share, an estimate that takes no common clock
   Nanoseconds estimated_cost_ns = 0;  ///< hidden, unseen: the GPU time behind that share
 };
 
