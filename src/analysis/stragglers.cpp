@@ -313,15 +313,20 @@ std::vector<SuspectedStraggler> find_unseen(std::span<const RankSummary> ranks, 
 std::vector<SuspectedStraggler> find_slight(std::span<const RankSummary> ranks, const Totals& totals,
                                             std::span<const Place> places, const Probabilities& probabilities,
                                             std::span<const Straggler> named, const JobDelays& delays,
-                                            const StragglerCriteria&) {
+                                            const StragglerCriteria& criteria) {
   std::vector<SuspectedStraggler> slight;
   for (const std::size_t p : explaining_places(places, probabilities.proven, delays)) {
+    const double proven_share = share_of(probabilities.cost_ns[p], ranks);
+    if (proven_share >= criteria.smallest_cost_share) continue;
     const double p_value = probabilities.proven[p];
     if (slow_rank_behind(places[p], delays) != nullptr || slow_by_kernels(places[p], delays) <= p_value ||
         overfull_by_chance(places[p], delays) <= p_value)
       continue;
     SuspectedStraggler one;
     one.late = describe(places[p], p_value, ranks, totals);
+    // What else they cost, now and then, is not beyond chance.
+    one.late.delay_cost_ns = probabilities.cost_ns[p];
+    one.late.cost_share = proven_share;
     one.doubt = Doubt::slight;
     one.verdict_p_value = probabilities.limit[p];
     one.steps = static_cast<std::int64_t>(delays.steps);
@@ -375,7 +380,10 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
   for (const SuspectedStraggler& unseen : named.suspects) told.push_back(unseen.late);
   for (const auto find : {find_unproven, find_hidden, find_slight})
     for (SuspectedStraggler& suspect : find(ranks, totals, places, probabilities, named.stragglers, delays, criteria))
-      if (is_new(suspect, told)) named.suspects.push_back(std::move(suspect));
+      if (is_new(suspect, told)) {
+        told.push_back(suspect.late);
+        named.suspects.push_back(std::move(suspect));
+      }
   return named;
 }
 

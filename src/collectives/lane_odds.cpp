@@ -139,10 +139,11 @@ std::optional<Nanoseconds> typical_distance(const Lane& lane, const Lane& other,
   if (found == other.exits.end() || found->second.empty()) return std::nullopt;
   constexpr double least_rate = 0.85;
   const Nanoseconds reach_ns = reach_of(lane.operation_of.at(symbol));
+  const std::vector<TimedOperation>& own = lane.exits.at(symbol);
   std::vector<Nanoseconds> differences_ns;
   std::size_t covered = 0;
   for (const std::size_t i : operations) {
-    const Nanoseconds exit_ns = lane.exits.at(symbol)[i].exit_ns;
+    const Nanoseconds exit_ns = own[i].exit_ns;
     if (!covers(other, symbol, exit_ns)) continue;
     ++covered;
     const Nanoseconds difference_ns = nearest_exit(found->second, exit_ns).exit_ns - exit_ns;
@@ -153,31 +154,53 @@ std::optional<Nanoseconds> typical_distance(const Lane& lane, const Lane& other,
   return scatter(std::move(differences_ns));
 }
 
+/// The least typical distance to lanes of other trace ranks inside of a group, or outside; nothing where none is known.
+std::optional<Nanoseconds> least_distance(std::span<const Lane> lanes, std::size_t l,
+                                          std::span<const std::size_t> group, bool is_inside, std::uint64_t symbol,
+                                          std::span<const std::size_t> operations) {
+  std::optional<Nanoseconds> least_ns;
+  for (std::size_t other = 0; other < lanes.size(); ++other) {
+    if (lanes[other].trace_rank == lanes[l].trace_rank || lanes[other].component != lanes[l].component) continue;
+    if (std::binary_search(group.begin(), group.end(), other) != is_inside) continue;
+    const std::optional<Nanoseconds> found_ns = typical_distance(lanes[l], lanes[other], symbol, operations);
+    if (found_ns) least_ns = std::min(least_ns.value_or(*found_ns), *found_ns);
+  }
+  return least_ns;
+}
+
 /// Whether the larger operations of a lane end together with a lane outside of its group far more closely than with all
 /// inside: groups that hold each other in step end together, too.
 bool larger_ones_meet_outsider(std::span<const Lane> lanes, std::size_t l, std::span<const std::size_t> group) {
   constexpr Nanoseconds times = 3, least_ns = 200;
   constexpr double larger = 1.3;
-  const Lane& lane = lanes[l];
-  for (const auto& [symbol, operation] : lane.operation_of) {
+  for (const auto& [symbol, operation] : lanes[l].operation_of) {
     if (operation != Operation::all_reduce) continue;  // others' members leave less closely
     const std::vector<MemberMeeting> met = group_meetings(lanes, l, group, symbol);
     const auto usual = static_cast<double>(usual_ns(met));
+    if (usual <= 0) continue;  // what is nearest is often the next one
     std::vector<std::size_t> longer;
     for (std::size_t i = 0; i < met.size(); ++i) {
       if (static_cast<double>(met[i].took_ns) > larger * usual) longer.push_back(i);
     }
     if (longer.size() < fewest_larger) continue;
-    std::optional<Nanoseconds> inside_ns, outside_ns;
-    for (std::size_t other = 0; other < lanes.size(); ++other) {
-      if (lanes[other].trace_rank == lane.trace_rank || lanes[other].component != lane.component) continue;
-      const std::optional<Nanoseconds> found_ns = typical_distance(lane, lanes[other], symbol, longer);
-      if (!found_ns) continue;
-      std::optional<Nanoseconds>& best_ns =
-          std::binary_search(group.begin(), group.end(), other) ? inside_ns : outside_ns;
-      best_ns = std::min(best_ns.value_or(*found_ns), *found_ns);
-    }
-    if (inside_ns && outside_ns && times * std::max(least_ns, *outside_ns) <= *inside_ns) return true;
+    const std::optional<Nanoseconds> outside_ns = least_distance(lanes, l, group, false, symbol, longer);
+    if (!outside_ns) continue;
+    const std::optional<Nanoseconds> inside_ns = least_distance(lanes, l, group, true, symbol, longer);
+    if (inside_ns && times * std::max(least_ns, *outside_ns) <= *inside_ns) return true;
+  }
+  return false;
+}
+
+/// The same of some members of the group, where there are lanes outside of it.
+bool larger_ones_meet_outsiders(std::span<const Lane> lanes, std::span<const std::size_t> group) {
+  constexpr std::size_t most_asked = 16;
+  const std::int32_t component = lanes[group.front()].component;
+  const auto related =
+      std::count_if(lanes.begin(), lanes.end(), [&](const Lane& lane) { return lane.component == component; });
+  if (static_cast<std::size_t>(related) <= group.size()) return false;
+  const std::size_t every = (group.size() + most_asked - 1) / most_asked;
+  for (std::size_t m = 0; m < group.size(); m += every) {
+    if (larger_ones_meet_outsider(lanes, group[m], group)) return true;
   }
   return false;
 }
@@ -228,12 +251,10 @@ bool leaves_in_parts(std::span<const Lane> lanes, std::span<const std::size_t> g
 bool are_at_odds(std::span<const Lane> lanes, std::span<const std::size_t> group) {
   if (group.size() < 2) return false;
   const std::size_t first = group.front();
-  return std::any_of(group.begin(), group.end(),
-                     [&](std::size_t l) {
-                       return disagrees_with_some(lanes, l, group) || larger_ones_meet_outsider(lanes, l, group);
-                     }) ||
-         meets_outsider(lanes, first, group) || waits_for_outsider(lanes, first, group) ||
-         waits_for_unrelated(lanes, first, group) || leaves_in_parts(lanes, group);
+  return std::any_of(group.begin(), group.end(), [&](std::size_t l) { return disagrees_with_some(lanes, l, group); }) ||
+         meets_outsider(lanes, first, group) || larger_ones_meet_outsiders(lanes, group) ||
+         waits_for_outsider(lanes, first, group) || waits_for_unrelated(lanes, first, group) ||
+         leaves_in_parts(lanes, group);
 }
 
 }  // namespace nsys_explain::collectives

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -238,6 +241,7 @@ class Claimer {
     return is_as_short(time_together(lanes_, l, symbol, operation, set),
                        std::max(operation.usual_transfer_ns, operation.transfer_ns));
   }
+
   /// Whether the operations of a class that meet a set leave as closely with its members as those of one communicator
   /// do, and with no other lane more closely: lanes that are held in step leave at the same time by chance.
   bool leaves_as_members(std::size_t l, const std::vector<TurnOperation>& operations, const OperationClass& alike,

@@ -141,11 +141,11 @@ bool take_the_same(std::span<const Explained> places, const Assumption& assumed,
     const auto [least, most] = std::minmax_element(least_ns.begin(), least_ns.end());
     return static_cast<double>(*most - *least) / static_cast<double>(std::max<Nanoseconds>(1, *least));
   };
-  constexpr double same = 0.01;
+  constexpr double same = 0.01, exact = 0.001;
   const std::optional<double> own = relative_width(assumed);
   return own && *own <= same && std::all_of(all.begin(), all.end(), [&](const Assumption& other) {
            const std::optional<double> its = relative_width(other);
-           return &other == &assumed || (its && *its >= far_worse * *own);
+           return &other == &assumed || (its && *its >= far_worse * std::max(exact, *own));
          });
 }
 
@@ -170,7 +170,8 @@ Explained explained_together(const Gathers& left, const std::vector<Assumption>&
   if (result.by != nullptr || only == nullptr || only_told(alike) == nullptr) return result;
   const Explained weaker = explained(left, all, likely);
   if (weaker.by == only) return weaker;
-  return takes_as_long(left, *only, alike) || take_the_same(alike, *only, all) ? explained_by(left, only) : result;
+  const bool is_theirs = takes_as_long(left, *only, alike) || take_the_same(alike, *only, all);
+  return is_theirs && transfers(left, *only) ? explained_by(left, only) : result;
 }
 
 /// Places of which operations take about as long at least, if they are of these communicators. Where there are too few

@@ -214,8 +214,7 @@ class TurnFinder {
   std::optional<LaneSet> met_by_rest(std::size_t l, std::uint64_t symbol, const OperationClass& alike) {
     const std::vector<TurnOperation>& operations = lanes_[l].operations.at(symbol);
     if (largest_habit(operations.front().operation) == 0 || !alike.met.empty()) return std::nullopt;
-    OperationClass rest = alike;
-    rest.parts.clear();
+    OperationClass rest{alike.members, alike.is_of_one_size, {}, {}};
     std::erase_if(rest.members, [&](std::size_t i) {
       return std::any_of(sets_of_lane_[l].begin(), sets_of_lane_[l].end(), [&](const LaneSet& set) {
         return symbols_of_set_.at(set).contains(symbol) && meeting(lanes_, l, operations[i], set) == Meeting::yes;

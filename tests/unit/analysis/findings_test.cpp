@@ -7,6 +7,7 @@
 namespace nsys_explain::analysis {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -61,6 +62,17 @@ TEST(FindingCosts, OfOneSeverityTheCostliestComesFirst) {
   report.stragglers = {late(1, 120 * ms)};
   EXPECT_THAT(costs(report), ElementsAre(std::pair("straggler", 120), std::pair("launch-starved", 326),
                                          std::pair("exposed-communication", 0)));
+}
+
+TEST(FindingCosts, WhatASuspectIsPartOfIsNotTakenOffTwice) {
+  JobReport report = two_ranks();
+  for (RankSummary& rank : report.ranks) rank.budget.exposed_communication_ns = 60 * ms;
+  report.delay.rotating = true;
+  report.delay.attributed_ns = 50 * ms;  // of these, 40 ms are those of the suspect
+  report.ranks[0].delay_cost_ns = 40 * ms;
+  report.ranks[1].delay_cost_ns = 10 * ms;
+  report.suspects.emplace_back().late = late(0, 40 * ms);
+  EXPECT_THAT(costs(report), Contains(std::pair("exposed-communication", 70)));  // 120 - 50
 }
 
 TEST(FindingCosts, WhatTheTracesDoNotTellComesLastOfItsSeverity) {
