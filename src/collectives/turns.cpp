@@ -100,13 +100,37 @@ class TurnFinder {
     }
   }
 
-  /// The lanes that all of these operations meet.
+  /// Those of some operations that were done while all lanes were captured which do the like and were captured for at
+  /// least half of the time that this one was: who meets others then shows whom it would meet alone.
+  std::vector<std::size_t> seen_by_all(std::size_t l, std::uint64_t symbol,
+                                       const std::vector<TurnOperation>& operations,
+                                       const std::vector<std::size_t>& members) const {
+    const TurnLane& lane = lanes_[l];
+    Nanoseconds first_ns = lane.first_exit_ns, last_ns = lane.last_exit_ns;
+    for (const std::size_t other : lane.neighbours) {
+      if (!lanes_[other].operations.contains(symbol)) continue;
+      const Nanoseconds from_ns = std::max(lane.first_exit_ns, lanes_[other].first_exit_ns);
+      const Nanoseconds to_ns = std::min(lane.last_exit_ns, lanes_[other].last_exit_ns);
+      if (2 * (to_ns - from_ns) < lane.last_exit_ns - lane.first_exit_ns) continue;
+      first_ns = std::max(first_ns, from_ns);
+      last_ns = std::min(last_ns, to_ns);
+    }
+    std::vector<std::size_t> seen;
+    std::copy_if(members.begin(), members.end(), std::back_inserter(seen),
+                 [&](std::size_t i) { return first_ns <= operations[i].exit_ns && operations[i].exit_ns <= last_ns; });
+    return seen;
+  }
+
+  /// The lanes that all of these operations meet. Lanes in step meet in exchanges with others, too.
   void note_set(std::size_t l, std::uint64_t symbol, const std::vector<TurnOperation>& operations,
                 OperationClass& alike) {
+    const bool has_habits = largest_habit(operations.front().operation) > 0;
+    const std::vector<std::size_t> asked =
+        has_habits ? seen_by_all(l, symbol, operations, alike.members) : alike.members;
     LaneSet set{l};
     for (std::size_t n = 0; n < lanes_[l].neighbours.size(); ++n) {
       double covered = 0, met = 0, crowded = 0;
-      for (const std::size_t i : alike.members) {
+      for (const std::size_t i : asked) {
         if (!lanes_[lanes_[l].neighbours[n]].covers(operations[i].exit_ns)) continue;
         ++covered;
         met += operations[i].witnesses.test(n) ? 1 : 0;
@@ -117,7 +141,7 @@ class TurnFinder {
     }
     if (set.size() < 2) return;
     std::sort(set.begin(), set.end());
-    set = without_companions(l, symbol, operations, alike.members, set);
+    set = without_companions(l, symbol, operations, asked, set);
     if (set.size() < 2) return;
     alike.met = set;
     noted_[set].insert(l);
