@@ -414,6 +414,12 @@ TEST(Matching, WithoutPayloadExchangesThatWaitedForOthersAreNotThoseOfLanesInSte
                   drift(20), fault("late_host:rank=1,pause=3ms")});
 }
 
+TEST(Matching, WithoutPayloadWhoseNeighboursWereNotCapturedYetAreNoPair) {
+  expect_matched(0.99, 41022,
+                 {without_payload, gpus(4), tensor(2), pipeline(4), layers(2), steps(40), sequence_parallel, experts,
+                  shared_stream, drift(2), losses});
+}
+
 TEST(Matching, WithoutPayloadPipelinesAreKnownByTheirEnds) {
   // Stages between exchange with two others at places of the program that look alike.
   for (std::uint64_t seed = 9051; seed < 9055; ++seed) {
