@@ -50,4 +50,19 @@ inline double misfit(const std::vector<double>& residuals, double deviation) {
   });
 }
 
+/// The middle of the window of a width that holds most of some values, the first of several; 0 for none.
+template <typename T>
+T densest(std::vector<T> values, T width) {
+  std::sort(values.begin(), values.end());
+  std::size_t most = 0;
+  T centre = 0;
+  for (std::size_t first = 0, end = 0; first < values.size(); ++first) {
+    while (end < values.size() && values[end] - values[first] <= width) ++end;
+    if (end - first <= most) continue;
+    most = end - first;
+    centre = values[(first + end - 1) / 2];
+  }
+  return centre;
+}
+
 }  // namespace nsys_explain::collectives

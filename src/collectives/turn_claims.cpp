@@ -9,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "robust.hpp"
+
 namespace nsys_explain::collectives {
 namespace {
 
@@ -84,7 +86,7 @@ class Claimer {
     if (!is_of_several && !alike.met.empty()) return;
     std::set<Kind> kinds;
     for (const OperationClass& part : alike.parts) {
-      if (!is_accepted(l, part.met)) continue;
+      if (!contains(sets_of_lane_[l], part.met)) continue;
       claim(l, symbol, operations, part);
       kinds.insert(kind_of(part.met));
     }
@@ -132,14 +134,11 @@ class Claimer {
   }
 
  private:
-  bool is_accepted(std::size_t l, const LaneSet& set) const {
-    return std::find(sets_of_lane_[l].begin(), sets_of_lane_[l].end(), set) != sets_of_lane_[l].end();
-  }
-
   /// Whether the program does operations of a class in several communicators, none of which is part of another.
   bool has_crossing_parts(std::size_t l, const OperationClass& whole) const {
     const auto cross = [&](const OperationClass& a, const OperationClass& b) {
-      return is_accepted(l, a.met) && is_accepted(l, b.met) && !is_subset(a.met, b.met) && !is_subset(b.met, a.met);
+      return contains(sets_of_lane_[l], a.met) && contains(sets_of_lane_[l], b.met) && !is_subset(a.met, b.met) &&
+             !is_subset(b.met, a.met);
     };
     return std::any_of(whole.parts.begin(), whole.parts.end(), [&](const OperationClass& a) {
       return std::any_of(whole.parts.begin(), whole.parts.end(), [&](const OperationClass& b) { return cross(a, b); });
@@ -161,7 +160,7 @@ class Claimer {
                         std::span<const OperationClass> parts) {
     std::set<LaneSet> sets;
     for (const OperationClass& part : parts) {
-      if (is_accepted(l, part.met)) sets.insert(part.met);
+      if (contains(sets_of_lane_[l], part.met)) sets.insert(part.met);
     }
     for (const std::size_t i : rest.members) {
       if (operations[i].place != 0) continue;
@@ -289,17 +288,7 @@ Nanoseconds usual_habit(const std::vector<TurnOperation>& own, const std::vector
   for_each_nearest(own, others, 0, [&](std::size_t, std::size_t, Nanoseconds difference_ns) {
     if (std::abs(difference_ns) <= largest_ns) differences.push_back(difference_ns);
   });
-  std::sort(differences.begin(), differences.end());
-  const Nanoseconds width_ns = exit_tolerance(operation);
-  std::size_t most = 0;
-  Nanoseconds centre_ns = 0;
-  for (std::size_t first = 0, end = 0; first < differences.size(); ++first) {
-    while (end < differences.size() && differences[end] - differences[first] <= width_ns) ++end;
-    if (end - first <= most) continue;
-    most = end - first;
-    centre_ns = differences[(first + end - 1) / 2];
-  }
-  return centre_ns;
+  return densest(std::move(differences), exit_tolerance(operation));
 }
 
 Meeting meeting(const std::vector<TurnLane>& lanes, std::size_t l, const TurnOperation& operation, const LaneSet& set,

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
+#include "robust.hpp"
 #include "turn_sets.hpp"
 
 namespace nsys_explain::collectives {
@@ -41,20 +43,11 @@ std::vector<Point> differences(const TurnLane& a, const TurnLane& b, Nanoseconds
 }
 
 /// Where most differences lie within a microsecond or two.
-double densest(const std::vector<Point>& points) {
+double usual_difference(const std::vector<Point>& points) {
   constexpr double width_ns = 1'500;
-  std::vector<double> sorted;
-  for (const Point& point : points) sorted.push_back(point.difference_ns);
-  std::sort(sorted.begin(), sorted.end());
-  std::size_t most = 0;
-  double centre_ns = 0;
-  for (std::size_t first = 0, end = 0; first < sorted.size(); ++first) {
-    while (end < sorted.size() && sorted[end] - sorted[first] <= width_ns) ++end;
-    if (end - first <= most) continue;
-    most = end - first;
-    centre_ns = sorted[(first + end - 1) / 2];
-  }
-  return centre_ns;
+  std::vector<double> differences;
+  for (const Point& point : points) differences.push_back(point.difference_ns);
+  return densest(std::move(differences), width_ns);
 }
 
 /// The line on which most differences lie: those of other operations at about the same time scatter around it.
@@ -62,7 +55,7 @@ Edge fit(std::size_t first, std::size_t second, const std::vector<Point>& points
   constexpr std::size_t fewest_for_slope = 24;
   constexpr int iterations = 12;
   constexpr double first_scale_ns = 2'000, last_scale_ns = 400;
-  Edge edge{first, second, 0, {densest(points), 0}};
+  Edge edge{first, second, 0, {usual_difference(points), 0}};
   double scale_ns = first_scale_ns;
   for (int iteration = 0; iteration < iterations; ++iteration, scale_ns = std::max(last_scale_ns, scale_ns * 0.7)) {
     double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;

@@ -96,6 +96,10 @@ Nanoseconds largest_habit(Operation operation) {
   return operation == Operation::send_recv || operation == Operation::all_to_all ? 30'000 : 0;
 }
 
+bool contains(const std::vector<LaneSet>& sets, const LaneSet& set) {
+  return std::find(sets.begin(), sets.end(), set) != sets.end();
+}
+
 bool is_subset(const LaneSet& part, const LaneSet& whole) {
   return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
 }

@@ -98,6 +98,8 @@ bool leaves_at_once(Operation operation);
 /// Members of all-to-alls and exchanges leave early or late by habits of their own, each by up to this.
 Nanoseconds largest_habit(Operation operation);
 
+bool contains(const std::vector<LaneSet>& sets, const LaneSet& set);
+
 bool is_subset(const LaneSet& part, const LaneSet& whole);
 
 std::size_t shared_members(const LaneSet& a, const LaneSet& b);

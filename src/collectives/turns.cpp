@@ -47,7 +47,7 @@ class TurnFinder {
     sets_and_slices_ = sets_of_lane_;
     for (const LaneSet& set : slices_) {
       for (const std::size_t l : set) {
-        if (!is_accepted(l, set)) sets_and_slices_[l].push_back(set);
+        if (!contains(sets_of_lane_[l], set)) sets_and_slices_[l].push_back(set);
       }
     }
     claim_gathers(lanes_, sets_and_slices_);
@@ -216,7 +216,7 @@ class TurnFinder {
     std::map<Kind, std::vector<const LaneSet*>> pairs;
     for (const auto& [set, by] : noted_) {
       if (set.size() != 2 || noted_without_habits_.contains(set)) continue;
-      if (is_accepted(set.front(), set)) return;
+      if (contains(sets_of_lane_[set.front()], set)) return;
       pairs[kind_of(set)].push_back(&set);
     }
     if (pairs.size() != 1 || pairs.begin()->second.size() < 2) return;
@@ -226,7 +226,7 @@ class TurnFinder {
       for (auto& [key, classes] : classes_) {
         for (const OperationClass& alike : classes) {
           const std::optional<LaneSet> next = met_by_rest(key.first, key.second, alike);
-          if (!next || kind_of(*next) != pairs.begin()->first || is_accepted(key.first, *next)) continue;
+          if (!next || kind_of(*next) != pairs.begin()->first || contains(sets_of_lane_[key.first], *next)) continue;
           accept(*next, held);
           has_more = true;
         }
@@ -298,10 +298,6 @@ class TurnFinder {
         std::erase_if(alike.parts, [&](const OperationClass& part) { return is_mixture(part.met); });
       }
     }
-  }
-
-  bool is_accepted(std::size_t l, const LaneSet& set) const {
-    return std::find(sets_of_lane_[l].begin(), sets_of_lane_[l].end(), set) != sets_of_lane_[l].end();
   }
 
   std::vector<TurnLane> lanes_;
