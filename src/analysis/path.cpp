@@ -276,10 +276,22 @@ Nanoseconds wait_without_surplus(const Path& path, std::size_t i) {
   return wait_ns > 0 ? wait_ns + surplus_work(path.arrivals[i]) : 0;
 }
 
+/// WorkSample::place.
+std::uint64_t digest_of_place(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  if (arrival.step < 0) {
+    const Outcome& outcome = path.outcomes[i];
+    return mix(mix(mix(path.role, 2), static_cast<std::uint64_t>(outcome.communicator)),
+               static_cast<std::uint64_t>(outcome.sequence));
+  }
+  const auto in_step =
+      static_cast<std::uint64_t>(arrival.occurrences) << 32U | static_cast<std::uint32_t>(arrival.occurrence);
+  return mix(mix(mix(path.role, arrival.symbol), in_step), static_cast<std::uint64_t>(arrival.step));
+}
+
 void set_excess_over(Path& path, std::size_t i, const UsualWork& usual) {
   PathArrival& arrival = path.arrivals[i];
   arrival.compared = true;
-  arrival.has_peers = usual.index >= 0;  // what is usual in other steps of its own is that of no arrival
   arrival.excess_work_ns = arrival.work_ns - usual.work_ns;
   arrival.excess_wait_ns = arrival.matched ? blocking_wait(path, i) - usual.wait_ns : 0;
   // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
@@ -480,28 +492,14 @@ PlaceInStep place_in_step(const PathArrival& arrival) {
 std::optional<WorkSample> work_sample(const Path& path, std::size_t i) {
   const PathArrival& arrival = path.arrivals[i];
   if (arrival.work_ns == no_time || !(arrival.step >= 0 ? arrival.whole_step : arrival.matched)) return std::nullopt;
-  WorkSample sample{path.role,
-                    arrival.symbol,
-                    arrival.occurrence,
-                    arrival.step,
-                    path.trace_rank,
-                    static_cast<std::int32_t>(i),
-                    path.outcomes[i].slow_link ? 1U : 0U,
-                    arrival.work_ns,
-                    surplus_work(arrival),
-                    wait_without_surplus(path, i),
+  return WorkSample{digest_of_place(path, i), arrival.work_ns - surplus_work(arrival), wait_without_surplus(path, i),
                     blocking_transfer(path, i)};
-  if (arrival.step < 0) {
-    sample.symbol = mix(2, static_cast<std::uint64_t>(path.outcomes[i].communicator));
-    sample.place = path.outcomes[i].sequence;
-  } else {
-    sample.symbol = mix(arrival.symbol, static_cast<std::uint64_t>(arrival.occurrences));
-  }
-  return sample;
 }
 
-void take_usual(Path& path, const UsualWork& usual) {
-  if (usual.work_ns != no_time) set_excess_over(path, static_cast<std::size_t>(usual.index), usual);
+void take_usual(Path& path, std::size_t arrival, const UsualWork& usual) {
+  if (usual.work_ns == no_time) return;
+  set_excess_over(path, arrival, usual);
+  path.arrivals[arrival].has_peers = true;
 }
 
 void finish_excess(Path& path) {
@@ -527,8 +525,7 @@ void finish_excess(Path& path) {
       if (path.arrivals[i].matched) wait.push_back(wait_without_surplus(path, i));
       transfer.push_back(blocking_transfer(path, i));
     }
-    const UsualWork own{path.trace_rank, -1, lower_median(work), wait.empty() ? 0 : lower_median(wait),
-                        lower_median(transfer)};
+    const UsualWork own{lower_median(work), wait.empty() ? 0 : lower_median(wait), lower_median(transfer)};
     for (const std::size_t i : indices) set_excess_over(path, i, own);
   }
   add_up_excess(path);

@@ -34,16 +34,46 @@ double mean_autocorrelation(std::span<const std::int64_t> caused, std::size_t ra
   return variance > 0 ? covariance / variance : 0;
 }
 
-/// Adds the powers to the sums, then squares them. What is too small to change a sum that holds a 1 becomes 0 before it
-/// is too small for a double, where arithmetic is slow.
-void add_and_square(std::span<double> powers, std::span<double> sums) {
-  constexpr double tiny = 1e-150;
-  for (std::size_t i = 0; i < powers.size(); ++i) {
-    sums[i] += powers[i];
-    const double power = powers[i] < tiny ? 0.0 : powers[i];  // of vectors, as no branch would be
-    powers[i] = power * power;
+/// Sums of powers that are squared again and again: exponentials of the weighted distances of a bin's values from its
+/// largest. Zeros, which most values are, share one power. Of so many lanes, as vectors of any machine are.
+class BinPowers {
+ public:
+  /// `distances`: not above 0; `of_zero`: that of each of `zeros` more values.
+  BinPowers(std::vector<double> distances, double of_zero, std::size_t zeros)
+      : distances_(std::move(distances)), of_zero_(of_zero), zeros_(static_cast<double>(zeros)) {
+    powers_.resize((distances_.size() + lanes - 1) / lanes * lanes);
   }
-}
+
+  void start(double weight) {
+    std::transform(distances_.begin(), distances_.end(), powers_.begin(),
+                   [&](double distance) { return std::exp(weight * distance); });
+    std::fill(powers_.begin() + std::ssize(distances_), powers_.end(), 0.0);
+    zero_power_ = std::exp(weight * of_zero_);
+  }
+
+  /// The sum of the powers, which are squared. What is too small to change a sum that holds a 1 becomes 0 before it is
+  /// too small for a double, where arithmetic is slow.
+  double add_and_square() {
+    constexpr double tiny = 1e-150;
+    double sums[lanes] = {};
+    for (std::size_t i = 0; i < powers_.size(); i += lanes) {
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const double power = powers_[i + lane];
+        sums[lane] += power;
+        powers_[i + lane] = power < tiny ? 0.0 : power * power;
+      }
+    }
+    const double sum = std::accumulate(std::begin(sums), std::end(sums), zeros_ * zero_power_);
+    zero_power_ *= zero_power_;
+    return sum;
+  }
+
+ private:
+  static constexpr std::size_t lanes = 8;
+  std::vector<double> distances_;
+  double of_zero_, zeros_, zero_power_ = 1;
+  std::vector<double> powers_;
+};
 
 /// Chernoff's bound of the header. A weight's exponentials are the squares of those of half of it, so few are computed;
 /// they are of distances from the largest value of the bin and so do not overflow.
@@ -54,31 +84,32 @@ std::vector<double> bounds_of_sums(std::span<const std::int64_t> caused, std::si
   std::int64_t largest = 0;
   for (const std::int64_t value : caused) largest = std::max(largest, value);
   if (largest > 0) {
-    std::vector<double> sums(ranks, 0), highest(bins, 0), below_highest(caused.size()), powers(bins);
-    std::vector<double> moments(octaves * bins);
+    const auto scaled = [&](std::size_t r, std::size_t b) {
+      return static_cast<double>(caused[r * bins + b]) / static_cast<double>(largest);
+    };
+    std::vector<double> sums(ranks, 0), highest(bins, 0);
     for (std::size_t r = 0; r < ranks; ++r) {
       for (std::size_t b = 0; b < bins; ++b) {
-        double& scaled = below_highest[r * bins + b];
-        scaled = static_cast<double>(caused[r * bins + b]) / static_cast<double>(largest);
-        sums[r] += scaled;
-        highest[b] = std::max(highest[b], scaled);
+        sums[r] += scaled(r, b);
+        highest[b] = std::max(highest[b], scaled(r, b));
       }
     }
+    std::vector<std::vector<double>> distances(bins);
     for (std::size_t r = 0; r < ranks; ++r)
-      for (std::size_t b = 0; b < bins; ++b) below_highest[r * bins + b] -= highest[b];
+      for (std::size_t b = 0; b < bins; ++b)
+        if (caused[r * bins + b] > 0) distances[b].push_back(scaled(r, b) - highest[b]);
+    std::vector<BinPowers> powers;
+    for (std::size_t b = 0; b < bins; ++b) {
+      const std::size_t zeros = ranks - distances[b].size();
+      powers.emplace_back(std::move(distances[b]), -highest[b], zeros);
+    }
     for (int part = 0; part < parts_of_octave; ++part) {
       double weight = grid_value(0) * std::exp2(static_cast<double>(part) / parts_of_octave);
-      std::fill(moments.begin(), moments.end(), 0.0);
-      for (std::size_t r = 0; r < ranks; ++r) {
-        for (std::size_t b = 0; b < bins; ++b) powers[b] = std::exp(weight * below_highest[r * bins + b]);
-        for (std::size_t octave = 0; octave < octaves; ++octave)
-          add_and_square(powers, std::span(moments).subspan(octave * bins, bins));
-      }
+      for (BinPowers& of_bin : powers) of_bin.start(weight);
       for (std::size_t octave = 0; octave < octaves; ++octave, weight *= 2) {
         double log_moments = 0;
-        for (std::size_t b = 0; b < bins; ++b) {
-          log_moments += weight * highest[b] + std::log(moments[octave * bins + b] / static_cast<double>(ranks));
-        }
+        for (std::size_t b = 0; b < bins; ++b)
+          log_moments += weight * highest[b] + std::log(powers[b].add_and_square() / static_cast<double>(ranks));
         for (std::size_t r = 0; r < ranks; ++r) log_p[r] = std::min(log_p[r], log_moments - weight * sums[r]);
       }
     }

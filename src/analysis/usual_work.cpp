@@ -8,10 +8,6 @@
 namespace nsys_explain::analysis {
 namespace {
 
-bool at_one_place(const WorkSample& a, const WorkSample& b) {
-  return a.role == b.role && a.step == b.step && a.symbol == b.symbol && a.place == b.place;
-}
-
 /// Reorders. 0 where none is known.
 Nanoseconds median_of_known(std::span<Nanoseconds> times) {
   const auto unknown = std::partition(times.begin(), times.end(), [](Nanoseconds time) { return time != no_time; });
@@ -21,22 +17,20 @@ Nanoseconds median_of_known(std::span<Nanoseconds> times) {
 /// Numbers of the samples' places, equal where peers meet; in the order in which places come first. Ranks of one role
 /// go through the same places in the same order, so where the last one went from the same place is tried first.
 std::vector<std::uint32_t> number_places(std::span<const WorkSample> samples) {
-  const auto hash = [&](std::size_t sample) { return digest_of_place(samples[sample]); };
-  const auto equal = [&](std::size_t a, std::size_t b) { return at_one_place(samples[a], samples[b]); };
-  std::unordered_map<std::size_t, std::uint32_t, decltype(hash), decltype(equal)> known(0, hash, equal);
-  std::vector<std::size_t> sample_at;     // the first one of each place
+  std::unordered_map<std::uint64_t, std::uint32_t> known;
+  std::vector<std::uint64_t> places;      // by number
   std::vector<std::uint32_t> went_on_to;  // from each place
   std::vector<std::uint32_t> numbers(samples.size());
   std::uint32_t before = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     std::uint32_t& next = numbers[i];
-    if (i > 0 && at_one_place(samples[sample_at[went_on_to[before]]], samples[i])) {
+    if (i > 0 && places[went_on_to[before]] == samples[i].place) {
       next = went_on_to[before];
     } else {
-      const auto [entry, is_new] = known.try_emplace(i, static_cast<std::uint32_t>(sample_at.size()));
+      const auto [entry, is_new] = known.try_emplace(samples[i].place, static_cast<std::uint32_t>(places.size()));
       next = entry->second;
       if (is_new) {
-        sample_at.push_back(i);
+        places.push_back(samples[i].place);
         went_on_to.push_back(0);
       }
     }
@@ -48,28 +42,18 @@ std::vector<std::uint32_t> number_places(std::span<const WorkSample> samples) {
 
 }  // namespace
 
-std::uint64_t digest_of_place(const WorkSample& sample) {
-  std::uint64_t value = sample.role;
-  for (const std::uint64_t part :
-       {sample.symbol, static_cast<std::uint64_t>(sample.place), static_cast<std::uint64_t>(sample.step)})
-    value = (value ^ part) * 0x9E3779B97F4A7C15;
-  return value ^ (value >> 29);
-}
-
-std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
+std::vector<UsualWork> usual_work(std::span<const WorkSample> samples, bool with_transfers) {
   const std::vector<std::uint32_t> place = number_places(samples);
   const std::size_t places = place.empty() ? 0 : std::size_t{*std::max_element(place.begin(), place.end())} + 1;
   std::vector<std::size_t> first(places + 2, 0);  // of each place's samples; shifted by one until they are filled in
   for (const std::uint32_t p : place) ++first[p + 2];
   std::partial_sum(first.begin(), first.end(), first.begin());
-  // Nobody asks for transfers where no link is slow.
-  const bool slow = std::any_of(samples.begin(), samples.end(), [](const WorkSample& s) { return s.slow_link != 0; });
-  std::vector<Nanoseconds> work(samples.size()), wait(samples.size()), transfer(slow ? samples.size() : 0);
+  std::vector<Nanoseconds> work(samples.size()), wait(samples.size()), transfer(with_transfers ? samples.size() : 0);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const std::size_t at = first[place[i] + 1]++;
-    work[at] = samples[i].work_ns - samples[i].surplus_ns;
+    work[at] = samples[i].work_ns;
     wait[at] = samples[i].wait_ns;
-    if (slow) transfer[at] = samples[i].transfer_ns;
+    if (with_transfers) transfer[at] = samples[i].transfer_ns;
   }
   std::vector<UsualWork> of_place(places);
   for (std::size_t p = 0; p < places; ++p) {
@@ -77,12 +61,10 @@ std::vector<UsualWork> usual_work(std::span<const WorkSample> samples) {
     if (count < 2) continue;
     of_place[p].work_ns = lower_median(std::span(work).subspan(first[p], count));
     of_place[p].wait_ns = median_of_known(std::span(wait).subspan(first[p], count));
-    of_place[p].transfer_ns = slow ? lower_median(std::span(transfer).subspan(first[p], count)) : 0;
+    of_place[p].transfer_ns = with_transfers ? lower_median(std::span(transfer).subspan(first[p], count)) : 0;
   }
   std::vector<UsualWork> usual(samples.size());
-  for (std::size_t i = 0; i < samples.size(); ++i)
-    usual[i] = {samples[i].trace_rank, samples[i].index, of_place[place[i]].work_ns, of_place[place[i]].wait_ns,
-                of_place[place[i]].transfer_ns};
+  for (std::size_t i = 0; i < samples.size(); ++i) usual[i] = of_place[place[i]];
   return usual;
 }
 

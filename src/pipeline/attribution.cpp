@@ -130,46 +130,49 @@ void send_outcomes(const exchange::Communicator& communicator, const JobRanks& j
 /// Where the samples of some steps meet: those of a step on all tool ranks, or all would wait for one of them.
 class PeerComparison {
  public:
-  PeerComparison(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes)
+  /// `with_transfers`: some link is slow.
+  PeerComparison(const exchange::Communicator& communicator, bool with_transfers)
       : communicator_(communicator),
-        job_(job),
-        homes_(homes),
+        with_transfers_(with_transfers),
         samples_(nothing_for<analysis::WorkSample>(communicator)),
         answers_(nothing_for<analysis::UsualWork>(communicator)) {}
 
   /// The sample of an arrival takes part in the next comparison, if it has one.
-  void add(const analysis::Path& path, std::size_t arrival) {
+  void add(analysis::Path& path, std::size_t arrival) {
     const std::optional<analysis::WorkSample> sample = analysis::work_sample(path, arrival);
     if (!sample) return;
-    const std::size_t meets_on = analysis::digest_of_place(*sample) % samples_.size();
+    const std::size_t meets_on = sample->place % samples_.size();
     samples_[meets_on].push_back(*sample);
-    meet_on_.push_back(meets_on);
+    asked_.push_back({&path, static_cast<std::uint32_t>(arrival), static_cast<std::uint32_t>(meets_on)});
   }
 
   /// Collective: tells the paths of all samples that were added what is usual there.
   void compare() {
     communicator_.all_to_all(samples_, received_samples_);
     empty(samples_);
-    const std::vector<analysis::UsualWork> usual = analysis::usual_work(received_samples_.values);
+    const std::vector<analysis::UsualWork> usual = analysis::usual_work(received_samples_.values, with_transfers_);
     for (std::size_t r = 0; r < answers_.size(); ++r)
       answers_[r].assign(usual.begin() + static_cast<std::ptrdiff_t>(received_samples_.offsets[r]),
                          usual.begin() + static_cast<std::ptrdiff_t>(received_samples_.offsets[r + 1]));
     communicator_.all_to_all(answers_, received_answers_);
-    // In the order in which they were added, path by path: each tool rank answers in that of its samples.
+    // Each tool rank answers in the order of its samples.
     std::vector<std::size_t> next = received_answers_.offsets;
-    for (const std::size_t tool_rank : meet_on_) {
-      const analysis::UsualWork& one = received_answers_.values[next[tool_rank]++];
-      analysis::take_usual(homes_.of_index[job_.index_of(one.trace_rank)]->path, one);
-    }
-    meet_on_.clear();
+    for (const Asked& asked : asked_)
+      analysis::take_usual(*asked.path, asked.arrival, received_answers_.values[next[asked.tool_rank]++]);
+    asked_.clear();
   }
 
  private:
+  struct Asked {
+    analysis::Path* path = nullptr;
+    std::uint32_t arrival = 0;
+    std::uint32_t tool_rank = 0;
+  };
+
   const exchange::Communicator& communicator_;
-  const JobRanks& job_;
-  const Homes& homes_;
+  bool with_transfers_;
+  std::vector<Asked> asked_;  ///< in the order in which they were added
   Outgoing<analysis::WorkSample> samples_;
-  std::vector<std::size_t> meet_on_;  ///< tool rank of each sample, in the order in which they were added
   Outgoing<analysis::UsualWork> answers_;
   exchange::Gathered<analysis::WorkSample> received_samples_;
   exchange::Gathered<analysis::UsualWork> received_answers_;
@@ -177,8 +180,8 @@ class PeerComparison {
 
 /// Collective: compares every segment of work with those of its peers, where samples of one role and step meet: some
 /// of the job's `steps` at a time, and what lies outside of all steps together.
-void compare_with_peers(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                        std::int64_t steps) {
+void compare_with_peers(const exchange::Communicator& communicator, const Homes& homes, std::int64_t steps,
+                        bool with_transfers) {
   // All wait for all at the end of each round, so rounds are longer than where records only pass through.
   constexpr std::int64_t samples_per_round = 4 * static_cast<std::int64_t>(records_per_round);
   std::int64_t most = 0;  // arrivals on a tool rank
@@ -186,13 +189,13 @@ void compare_with_peers(const exchange::Communicator& communicator, const JobRan
   most = std::max<std::int64_t>(communicator.maximum(most), 1);
   const std::int64_t at_once = std::max<std::int64_t>(steps * samples_per_round / most, 1);
 
-  PeerComparison comparison(communicator, job, homes);
+  PeerComparison comparison(communicator, with_transfers);
   std::vector<std::size_t> next(homes.local.size(), 0);  // arrival of each path: steps ascend
-  std::vector<std::pair<const analysis::Path*, std::size_t>> outside;
+  std::vector<std::pair<analysis::Path*, std::size_t>> outside;
   for (std::int64_t first = 0; first < steps; first += at_once) {
     const bool is_last = first + at_once >= steps;
     for (std::size_t r = 0; r < next.size(); ++r) {
-      const analysis::Path& path = homes.local[r]->path;
+      analysis::Path& path = homes.local[r]->path;
       for (; next[r] < path.arrivals.size(); ++next[r]) {
         const std::int32_t step = path.arrivals[next[r]].step;
         if (step < 0) {
@@ -207,7 +210,7 @@ void compare_with_peers(const exchange::Communicator& communicator, const JobRan
     comparison.compare();
   }
   for (std::size_t r = 0; r < next.size(); ++r)  // all, where there are no steps
-    for (const analysis::Path& path = homes.local[r]->path; next[r] < path.arrivals.size(); ++next[r])
+    for (analysis::Path& path = homes.local[r]->path; next[r] < path.arrivals.size(); ++next[r])
       outside.emplace_back(&path, next[r]);
   for (const auto& [path, arrival] : outside) comparison.add(*path, arrival);
   comparison.compare();
@@ -329,7 +332,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   analysis::Steps steps = agree_on_steps(communicator, job, homes);
   WorkSums sums = measure_paths(job, homes, steps, analysis::find_grouping(groupings, Level::pipeline_stage));
   WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, std::move(sums), local_traces);
-  compare_with_peers(communicator, job, homes, std::ssize(steps.start_ns));
+  compare_with_peers(communicator, homes, std::ssize(steps.start_ns), !links.slow_groups.empty());
   SumsOfSteps sums_of_steps = finish_paths(job, homes, steps.start_ns.size());
   return_lateness(communicator, job, homes, rounds, cross);
   SettledDelays settled = settle_delays(communicator, clock, job, homes, cross, rounds, steps, sums_of_steps);

@@ -147,27 +147,18 @@ PlaceInStep place_in_step(const PathArrival& arrival);
 
 /// One segment of work, and the wait that followed, on its way to those of its peers. Trivially copyable.
 struct WorkSample {
-  std::uint64_t role = 0;
-  std::uint64_t symbol = 0;  ///< within steps with how often it occurs there
-  std::int64_t place = 0;    ///< occurrence in the step, or sequence where there are no steps
-  std::int32_t step = -1;
-  std::int32_t trace_rank = -1;
-  std::int32_t index = -1;
-  std::uint32_t slow_link = 0;  ///< 1: as Outcome's
+  /// Digest of role, symbol (in steps with how often it occurs there), step, and occurrence in the step, or sequence
+  /// where there are no steps: equal where samples are compared.
+  std::uint64_t place = 0;
+  /// Without surplus: where all peers share one trouble, such as the slow GPUs of a whole pipeline stage, it shows.
   Nanoseconds work_ns = 0;
-  Nanoseconds surplus_ns = 0;   ///< PathArrival's, at most work_ns
   Nanoseconds wait_ns = 0;      ///< without the surplus: whoever waited would have waited so much longer; no_time:
                                 ///< not known of an arrival that is not matched
   Nanoseconds transfer_ns = 0;  ///< that compute waited for, from the latest enter on
 };
 
-/// Equal where samples are compared: of role, symbol, place and step.
-std::uint64_t digest_of_place(const WorkSample& sample);
-
 /// What is usual at the place of one sample; no_time where it has no peer there. Trivially copyable.
 struct UsualWork {
-  std::int32_t trace_rank = -1;
-  std::int32_t index = -1;
   Nanoseconds work_ns = no_time;
   Nanoseconds wait_ns = no_time;
   Nanoseconds transfer_ns = no_time;
@@ -177,13 +168,12 @@ struct UsualWork {
 /// two of them work lies before is a matter of what waited where.
 std::optional<WorkSample> work_sample(const Path& path, std::size_t arrival);
 
-/// Medians (the lower one of two) over the samples of equal role, symbol, place and step, of transfer, and of work and
-/// wait without surplus: where all peers share one trouble, such as the slow GPUs of a whole pipeline stage, it still
-/// shows. Any order; parallel to the input.
-std::vector<UsualWork> usual_work(std::span<const WorkSample> samples);
+/// Medians (the lower one of two) over the samples of equal place. Any order; parallel to the input. Of transfers only
+/// where somebody asks for them, because a link is slow: else 0.
+std::vector<UsualWork> usual_work(std::span<const WorkSample> samples, bool with_transfers);
 
 /// Sets the excess of an arrival of the path, where it has peers.
-void take_usual(Path& path, const UsualWork& usual);
+void take_usual(Path& path, std::size_t arrival, const UsualWork& usual);
 
 /// Once what is usual is known of all samples of the path. A rank that has no peer at a place is compared with itself
 /// in other steps; that cannot show what lasts, so it is compared without its surplus.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "nsys_explain/analysis/blocking.hpp"
@@ -24,16 +26,28 @@ Arrival arrival(Nanoseconds enter, Nanoseconds exit, std::uint64_t communicator,
   return a;
 }
 
-std::vector<WorkSample> work_samples(const Path& path) {
-  std::vector<WorkSample> samples;
+/// What is usual for all arrivals that can be compared.
+void set_excess(Path& path, const UsualWork& usual) {
   for (std::size_t i = 0; i < path.arrivals.size(); ++i)
-    if (const std::optional<WorkSample> sample = work_sample(path, i)) samples.push_back(*sample);
-  return samples;
+    if (work_sample(path, i)) take_usual(path, i, usual);
+  finish_excess(path);
 }
 
-void set_excess(Path& path, std::span<const UsualWork> usual) {
-  for (const UsualWork& one : usual) take_usual(path, one);
-  finish_excess(path);
+/// Compares the paths with each other.
+void set_excess(std::vector<Path>& paths) {
+  std::vector<std::pair<Path*, std::size_t>> asked;
+  std::vector<WorkSample> samples;
+  for (Path& path : paths) {
+    for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+      const std::optional<WorkSample> sample = work_sample(path, i);
+      if (!sample) continue;
+      asked.emplace_back(&path, i);
+      samples.push_back(*sample);
+    }
+  }
+  const std::vector<UsualWork> usual = usual_work(samples, false);
+  for (std::size_t s = 0; s < asked.size(); ++s) take_usual(*asked[s].first, asked[s].second, usual[s]);
+  for (Path& path : paths) finish_excess(path);
 }
 
 std::vector<Nanoseconds> before_each(const Path& path, Nanoseconds Excess::*field) {
@@ -204,10 +218,8 @@ TEST(Path, StandingStillIsNoWorkThoughTheOthersWentOn) {
 
 /// The excess over what is usual, which is given for the work of each arrival.
 Path with_usual(Path path, const std::vector<Nanoseconds>& usual_work) {
-  std::vector<UsualWork> usual;
-  for (std::size_t i = 0; i < usual_work.size(); ++i)
-    if (usual_work[i] != no_time) usual.push_back({3, static_cast<std::int32_t>(i), usual_work[i], 0, 0});
-  set_excess(path, usual);
+  for (std::size_t i = 0; i < usual_work.size(); ++i) take_usual(path, i, {usual_work[i], 0, 0});
+  finish_excess(path);
   return path;
 }
 
@@ -251,7 +263,8 @@ TEST(Path, IsNotTiedToOthersByWhatItsOwnComputeRanBeside) {
   }
   measure(path, no_profiles(path));
   EXPECT_EQ(path.arrivals[2].synchronised, 0);
-  set_excess(path, std::vector<UsualWork>{{3, 0}, {3, 1, 4, 6, 0}, {3, 2, 4, 6, 0}});
+  for (const std::size_t i : {1, 2}) take_usual(path, i, {4, 6, 0});
+  finish_excess(path);
   EXPECT_EQ(before_each(path, &Excess::waiting_ns), (std::vector<Nanoseconds>{0, 0, 0, -6}));
 }
 
@@ -301,44 +314,59 @@ TEST(Path, RoleIsWhatAStepConsistsOf) {
   EXPECT_EQ(role(ragged), usual) << "captured from within the first step on";
 }
 
-WorkSample sample(std::int32_t rank, Nanoseconds work, std::int64_t place = 0, std::uint64_t role = 1) {
+WorkSample sample(Nanoseconds work, std::uint64_t place = 0) {
   WorkSample s;
-  s.role = role;
-  s.symbol = 5;
   s.place = place;
-  s.trace_rank = rank;
-  s.index = rank * 10;
   s.work_ns = work;
   s.wait_ns = 1000 - work;
   return s;
 }
 
 TEST(UsualWork, IsTheMedianOfPeersAtOnePlace) {
-  const auto usual = usual_work(std::vector<WorkSample>{sample(4, 300), sample(1, 100), sample(2, 110, 1),
-                                                        sample(3, 120), sample(5, 130), sample(6, 999, 0, 2)});
+  const auto usual = usual_work(
+      std::vector<WorkSample>{sample(300), sample(100), sample(110, 1), sample(120), sample(130), sample(999, 2)},
+      false);
   for (const std::size_t i : {0, 1, 3, 4}) EXPECT_EQ(usual[i].work_ns, 120) << "the lower of the middle two";
-  EXPECT_EQ(usual[0].trace_rank, 4);
-  EXPECT_EQ(usual[0].index, 40);
   EXPECT_EQ(usual[0].wait_ns, 870);
   EXPECT_EQ(usual[2].work_ns, no_time) << "alone at its place";
-  EXPECT_EQ(usual[5].work_ns, no_time) << "alone in its role";
+  EXPECT_EQ(usual[5].work_ns, no_time);
 }
 
 TEST(UsualWork, IsWithoutWhatAllPeersAreKnownToHaveTooMuch) {
   // Both GPUs of a stage are slow: 30 of 120 and 31 of 125 are known to be too much.
-  std::vector<WorkSample> samples{sample(0, 120), sample(1, 125)};
-  samples[0].surplus_ns = 30;
-  samples[1].surplus_ns = 31;
-  const auto usual = usual_work(samples);
-  EXPECT_EQ(usual[0].work_ns, 90) << "the lower of 90 and 94";
-  EXPECT_EQ(usual[1].work_ns, 90);
+  std::vector<Path> paths;
+  for (const Nanoseconds work : {120, 125})
+    paths.push_back(path_of({arrival(0, 10, 1), arrival(10 + work, 200, 1)}, {StepSource::nvtx, {0}, 1000}));
+  paths[0].arrivals[1].surplus_ns = 30;
+  paths[1].arrivals[1].surplus_ns = 31;
+  set_excess(paths);
+  EXPECT_EQ(paths[0].arrivals[1].excess_work_ns, 30) << "over the lower of 90 and 94";
+  EXPECT_EQ(paths[1].arrivals[1].excess_work_ns, 35);
+}
+
+TEST(WorkSample, PeersMeetAtOnePlaceInOneStep) {
+  const auto places_of = [](const Path& path) {
+    std::vector<std::uint64_t> places;
+    for (std::size_t i = 0; i < path.arrivals.size(); ++i) places.push_back(work_sample(path, i).value().place);
+    return places;
+  };
+  // Two steps of two operations of one kind, the third of three.
+  std::vector<Arrival> arrivals;
+  for (const Nanoseconds enter : {10, 20, 110, 120, 210, 220, 230}) arrivals.push_back(arrival(enter, enter + 1, 1));
+  const Steps steps{StepSource::nvtx, {0, 100, 200}, 300};
+  Path path = path_of(arrivals, steps);
+  const std::vector<std::uint64_t> places = places_of(path);
+  EXPECT_EQ(std::set(places.begin(), places.end()).size(), 7U);
+  for (Arrival& later : arrivals) ++later.exit_ns;
+  EXPECT_EQ(places_of(path_of(arrivals, steps)), places) << "whatever it took";
+  path.role += 1;
+  for (std::size_t i = 0; i < places.size(); ++i) EXPECT_NE(places_of(path)[i], places[i]);
 }
 
 TEST(UsualWork, WaitsAreThoseOfArrivalsThatAreMatched) {
-  std::vector<WorkSample> samples{sample(0, 120), sample(1, 130),   sample(2, 140),
-                                  sample(3, 150), sample(0, 70, 1), sample(1, 80, 1)};
+  std::vector<WorkSample> samples{sample(120), sample(130), sample(140), sample(150), sample(70, 1), sample(80, 1)};
   for (const std::size_t i : {0, 2, 3, 4, 5}) samples[i].wait_ns = no_time;
-  const auto usual = usual_work(samples);
+  const auto usual = usual_work(samples, false);
   EXPECT_EQ(usual[0].work_ns, 130);
   EXPECT_EQ(usual[0].wait_ns, 870) << "of the second alone";
   EXPECT_EQ(usual[4].work_ns, 70);
@@ -363,16 +391,7 @@ TEST(Excess, WorkIsNotLostBetweenArrivalsThatAreNotMatched) {
     return path;
   };
   std::vector<Path> paths{rank_of(0, 3.5, 5.001), rank_of(1, 3.5, 5.001), rank_of(2, 4.5, 5.001)};
-  std::vector<WorkSample> samples;
-  for (const Path& path : paths)
-    for (const WorkSample& one : work_samples(path)) samples.push_back(one);
-  const std::vector<UsualWork> usual = usual_work(samples);
-  for (Path& path : paths) {
-    std::vector<UsualWork> own;
-    std::copy_if(usual.begin(), usual.end(), std::back_inserter(own),
-                 [&](const UsualWork& one) { return one.trace_rank == path.trace_rank; });
-    set_excess(path, own);
-  }
+  set_excess(paths);
   const Nanoseconds ms = 1'000'000;
   EXPECT_EQ(paths[2].arrivals[1].excess_work_ns, ms);
   EXPECT_EQ(paths[2].arrivals[2].excess_work_ns, -ms);
@@ -389,9 +408,7 @@ TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
     arrivals.push_back(arrival(1000 * s + 100 + late, 1000 * s + 200, 1));
   }
   Path path = path_of(arrivals, {StepSource::nvtx, {0, 1000, 2000, 3000, 4000, 5000}, 6000});
-  std::vector<UsualWork> usual;
-  for (const WorkSample& s : work_samples(path)) usual.push_back({s.trace_rank, s.index});
-  set_excess(path, usual);
+  set_excess(path, {});
   EXPECT_EQ(path.arrivals[9].excess_work_ns, 70);
   EXPECT_EQ(path.arrivals[7].excess_work_ns, 0);
   EXPECT_EQ(path.before.back().work_ns, 70);
@@ -453,16 +470,9 @@ TEST(Excess, NobodyIsLateForARecordThatWasLost) {
     paths.push_back(path_of(arrivals, {StepSource::nvtx, {0, 200, 400, 600}, 800}));
     paths.back().trace_rank = rank;
   }
-  std::vector<WorkSample> samples;
+  set_excess(paths);
   for (const Path& path : paths)
-    for (const WorkSample& one : work_samples(path)) samples.push_back(one);
-  const std::vector<UsualWork> usual = usual_work(samples);
-  for (Path& path : paths) {
-    for (const UsualWork& one : usual)
-      if (one.trace_rank == path.trace_rank) take_usual(path, one);
-    finish_excess(path);
     for (const PathArrival& one : path.arrivals) EXPECT_EQ(one.excess_work_ns, 0) << path.trace_rank;
-  }
   EXPECT_TRUE(paths[1].arrivals[7].compared && paths[1].arrivals[7].has_peers) << "step 1";
   EXPECT_FALSE(paths[1].arrivals[9].compared) << "step 2: where it lies is not known";
   EXPECT_TRUE(paths[0].arrivals[9].compared) << "the others' still have each other";
@@ -478,15 +488,12 @@ TEST(Excess, OfARankWithoutPeersHoldsWhatItsKernelsTakeLongerThanElsewhere) {
   const Nanoseconds ms = 1'000'000;
   Path path = path_of(arrivals, {StepSource::nvtx, {0, 100 * ms, 200 * ms, 300 * ms, 400 * ms, 500 * ms}, 600 * ms});
   for (std::size_t i = 1; i < arrivals.size(); i += 2) path.arrivals[i].surplus_ns = 5 * ms;
-  std::vector<UsualWork> usual;
-  for (const WorkSample& s : work_samples(path)) usual.push_back({s.trace_rank, s.index});
   Path compared = path;
-  set_excess(path, usual);
+  set_excess(path, {});
   EXPECT_EQ(path.arrivals[7].excess_work_ns, 5 * ms) << "30 ms like every time, 5 of them too many";
   EXPECT_EQ(path.before.back().work_ns, 6 * 5 * ms);
   EXPECT_EQ(path.arrivals[7].excess_wait_ns, 0) << "it was the last";
-  for (UsualWork& u : usual) u = {u.trace_rank, u.index, 28 * ms, 0, 0};
-  set_excess(compared, usual);
+  set_excess(compared, {28 * ms, 0, 0});
   EXPECT_EQ(compared.arrivals[7].excess_work_ns, 2 * ms) << "peers know better";
 }
 
@@ -497,9 +504,8 @@ TEST(Excess, OfTransfersCountsOnSlowLinksOnlyUntilTheRankMeetsTheOthersAgain) {
   Path path = path_of(arrivals);
   for (const std::size_t i : {1, 2, 4}) path.outcomes[i].slow_link = true;
   const Nanoseconds ms = 1'000'000;
-  std::vector<UsualWork> usual;
-  for (std::int32_t i = 0; i < 5; ++i) usual.push_back({3, i, i == 0 ? no_time : 2 * ms, 0, ms / 2});
-  set_excess(path, usual);
+  for (std::size_t i = 1; i < 5; ++i) take_usual(path, i, {2 * ms, 0, ms / 2});
+  finish_excess(path);
   EXPECT_EQ(path.excess_transfers_ns[1], 3'500'000);
   EXPECT_EQ(path.excess_transfers_ns[3], 0) << "its link is not known to be slow: ends differ by chance";
   EXPECT_EQ(before_each(path, &Excess::transfers_ns),
