@@ -24,13 +24,17 @@ std::vector<std::int64_t> rows_of(std::span<const std::int64_t> by_rank, std::sp
   return rows;
 }
 
-/// What these places have more of something than their likes.
+/// What these rows of bins have more of something than their likes.
+std::vector<RowSurplus> surplus_of(std::vector<std::int64_t> rows, std::size_t count, const JobDelays& delays) {
+  // Steps are independent draws; spans of time need not be.
+  const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, count, delays.bins);
+  return surplus_of_rows(rows, count, bins);
+}
+
+/// Likewise, these places.
 std::vector<RowSurplus> surplus_of(std::span<const std::int64_t> by_rank, std::span<const std::size_t> chosen,
                                    std::span<const Place> places, const JobDelays& delays) {
-  std::vector<std::int64_t> rows = rows_of(by_rank, chosen, places, delays.bins);
-  // Steps are independent draws; spans of time need not be.
-  const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, chosen.size(), delays.bins);
-  return surplus_of_rows(rows, chosen.size(), bins);
+  return surplus_of(rows_of(by_rank, chosen, places, delays.bins), chosen.size(), delays);
 }
 
 /// Kernel time, relative, that each rank takes beyond its likes in a bin: the (lower) median of those of its role. By
@@ -82,16 +86,46 @@ std::vector<RowSurplus> work_surplus_of(std::span<const std::size_t> chosen, std
   return surplus;
 }
 
+/// What these places cost more than their likes: what is charged to them, and their part in what all of them cost. The
+/// probabilities share the error rate; the parts get little of it, because where they tell they tell much.
+struct CostSurplus {
+  RowSurplus charged;
+  Surplus shared;
+
+  double p_value() const { return std::min(charged.p_value(), shared.p_value); }
+};
+
+std::vector<CostSurplus> cost_surplus_of(std::span<const std::size_t> chosen, std::span<const Place> places,
+                                         const JobDelays& delays) {
+  constexpr double part_of_shared = 0.001;
+  const std::vector<std::int64_t> costs = rows_of(delays.cost_ns, chosen, places, delays.bins);
+  const std::vector<std::int64_t> lateness = rows_of(delays.excess_work_ns, chosen, places, delays.bins);
+  const std::vector<RowSurplus> charged = surplus_of(costs, chosen.size(), delays);
+  const std::vector<RowSurplus> shared =
+      surplus_of(share_costs(costs, lateness, chosen.size(), delays.bins), chosen.size(), delays);
+  const std::vector<bool> bear = bear_costs(costs, lateness, chosen.size(), delays.bins);
+  std::vector<CostSurplus> surplus;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    CostSurplus& one = surplus.emplace_back(CostSurplus{charged[i], shared[i].any});
+    for (Surplus* const of : {&one.charged.any, &one.charged.limited})
+      of->p_value = std::min(1.0, of->p_value / (1 - part_of_shared));
+    one.shared.p_value = bear[i] ? std::min(1.0, one.shared.p_value / part_of_shared) : 1;
+  }
+  return surplus;
+}
+
 /// The place that chance is least likely to make as it is.
 struct Best {
   std::size_t index = 0;  ///< among those chosen
   double p_value = 1;
-  RowSurplus work, cost;
+  RowSurplus work;
+  CostSurplus cost;
 
   /// The cost that is beyond chance, where chance is what happens with at most this probability.
   Nanoseconds proven_cost(double limit) const {
-    const bool all_of_it = std::max(work.any.p_value, cost.any.p_value) <= limit;
-    return (all_of_it ? cost.any : cost.limited).amount;
+    const auto& [any, limited] = cost.charged;
+    if (std::max(work.any.p_value, any.p_value) <= limit) return any.amount;
+    return cost.charged.p_value() <= limit ? limited.amount : std::min(any.amount, cost.shared.amount);
   }
 };
 
@@ -101,8 +135,8 @@ struct Best {
 /// `mention_limit`.
 Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays,
                      double mention_limit) {
-  const std::vector<RowSurplus> cost = surplus_of(delays.cost_ns, chosen, places, delays);
-  if (std::none_of(cost.begin(), cost.end(), [&](const RowSurplus& one) { return one.p_value() <= mention_limit; }))
+  const std::vector<CostSurplus> cost = cost_surplus_of(chosen, places, delays);
+  if (std::none_of(cost.begin(), cost.end(), [&](const CostSurplus& one) { return one.p_value() <= mention_limit; }))
     return {};
   const std::vector<RowSurplus> work = work_surplus_of(chosen, places, delays);
   Best best;

@@ -169,5 +169,27 @@ TEST(Surplus, IsBeyondTheMedianOfTheOtherRows) {
   EXPECT_EQ(surplus_of_rows({7, 7}, 1, 2)[0].any.amount, 14) << "nobody to compare with";
 }
 
+using Rows = std::vector<std::int64_t>;
+
+TEST(ShareCosts, EachSliceOfLatenessCountsAlikeForAllWhoAreAsLate) {
+  // Bins: the header's example; two alike; one alone; nobody late.
+  const Rows costs{30, 0, 8, 5, 0, 12, 0, 0, 0, 0, 0, 2};
+  const Rows lateness{3, 4, 1, 0, 2, 4, 0, 0, 0, 0, 0, 0};
+  EXPECT_EQ(share_costs(costs, lateness, 3, 4), (Rows{20, 6, 8, 0, 10, 6, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST(ShareCosts, OfThreeByHand) {
+  // Slices: 2 of all three, 3 of two, 1 of the first: 2/3 + 3/2 + 1, 2/3 + 3/2 and 2/3 of 6.
+  EXPECT_EQ(share_costs(Rows{36, 0, 0}, Rows{6, 5, 2}, 3, 1), (Rows{19, 13, 4}));
+}
+
+TEST(BearCosts, WhereTheLatestIsWaitedFor) {
+  // The first is the latest in the first two bins and bears 6 of 11, the second never is; the third, in the last, 1
+  // of 3.
+  EXPECT_EQ(bear_costs(Rows{6, 0, 0, 0, 5, 2, 0, 0, 1}, Rows{3, 2, 0, 2, 1, 1, 0, 0, 4}, 3, 3),
+            (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(bear_costs(Rows{0, 0}, Rows{3, 0}, 2, 1), (std::vector<bool>{false, false})) << "nobody waits";
+}
+
 }  // namespace
 }  // namespace nsys_explain::analysis

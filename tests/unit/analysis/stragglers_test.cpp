@@ -346,6 +346,32 @@ Case made_hidden(const std::function<Nanoseconds(std::size_t bin)>& of_6) {
   return c;
 }
 
+/// Of 8 ranks the sixth is late by 2 ms in every bin, and somebody, now and then it, by 3 ms. `waited_for`: whether the
+/// others wait for the sixth where it is the latest, or somebody else is charged with that.
+Case made_behind_delays_that_go_round(bool waited_for) {
+  constexpr Nanoseconds ms = 1'000'000;
+  Case c(8);
+  const auto charge = [&](std::size_t rank, std::size_t bin, Nanoseconds cost) {
+    c.delays.cost_ns[rank * case_bins + bin] += cost;
+    c.ranks[rank].delay_cost_ns += cost;
+  };
+  for (std::size_t b = 0; b < case_bins; ++b) {
+    const std::size_t other = anybody(b);
+    c.delays.excess_work_ns[5 * case_bins + b] += 2 * ms;
+    c.delays.excess_work_ns[other * case_bins + b] += 3 * ms;
+    charge(other == 5 && !waited_for ? b % 4 : other, b, 7 * (other == 5 ? 5 : 3) * ms);
+  }
+  return c;
+}
+
+TEST(Stragglers, WhoIsLateBehindDelaysThatGoRoundIsProvenByItsPartInAllOfThem) {
+  const auto stragglers = made_behind_delays_that_go_round(true).stragglers();
+  ASSERT_EQ(stragglers.size(), 1U);
+  EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{5}));
+  EXPECT_LT(stragglers[0].p_value, 1e-9);
+  EXPECT_TRUE(made_behind_delays_that_go_round(false).stragglers().empty()) << "nobody waits for it";
+}
+
 TEST(Stragglers, WhoIsLateBehindAnotherIsNotForgotten) {
   const Case c = made_hidden([](std::size_t) { return 4'000'000; });
   const Named named = find_stragglers(c.ranks, c.totals, c.delays, {});
