@@ -61,9 +61,10 @@ void add_budget_findings(const JobReport& report, const JobTotals& totals, Nanos
                          std::vector<Finding>& findings) {
   if (const double part = share(totals.exposed, totals.window); part >= worth_telling) {
     const double waiting = share(totals.wait, totals.communication);
+    const Nanoseconds left_ns = std::max<Nanoseconds>(0, totals.exposed - told_ns);
     findings.push_back(
         {"exposed-communication",
-         severity_of(part),
+         severity_of(share(left_ns, totals.window)),
          fmt::format("{:.1f}% of GPU time is communication that no compute hides", 100 * part),
          {fmt::format("{}, summed over {} trace ranks", gpu_time_of(totals.exposed, totals.window),
                       report.ranks.size()),
@@ -71,11 +72,12 @@ void add_budget_findings(const JobReport& report, const JobTotals& totals, Nanos
                       gpu_time(totals.communication), 100 * waiting)},
          waiting > 0.5 ? "most communication is waiting: see who is late before tuning the network"
                        : "overlap it with compute (bucket sizes, prefetching, separate streams), or move fewer bytes",
-         std::max<Nanoseconds>(0, totals.exposed - told_ns)});
+         left_ns});
     if (told_ns > 0)
       findings.back().evidence.push_back(
-          fmt::format("{} of it are not in the cost of findings on late trace ranks and slow links",
-                      gpu_time(*findings.back().cost_ns)));
+          left_ns > 0 ? fmt::format("{} of it are not in the cost of findings on late trace ranks and slow links",
+                                    gpu_time(left_ns))
+                      : "no more than findings on late trace ranks and slow links cost: mend these first");
   }
   if (const double part = share(totals.opaque, totals.window); part >= worth_telling) {
     findings.push_back(

@@ -74,9 +74,7 @@ std::string advice(Cause cause, WorkPart part) {
              "CLOCK,POWER,TEMPERATURE,PERFORMANCE; look for active throttle reasons and other processes); if it stays "
              "slow, run dcgmi diag -r 3, drain it and repeat the run";
     case Cause::extra_work:
-      return "balance the work: sequence lengths per rank (bucketing, packing), experts per rank, layers per stage; "
-             "the "
-             "rows of straggler_differences name the kernels that are larger or more";
+      return "balance the work: sequence lengths per rank (bucketing, packing), experts per rank, layers per stage";
     case Cause::launch_starved:
       return advice_for_host(part);
     case Cause::sync_stall:
@@ -103,12 +101,45 @@ std::string advice(Cause cause, WorkPart part) {
          "its GPU's clocks with its peers' (nvidia-smi -q -d CLOCK,PERFORMANCE)";
 }
 
-std::string whereabouts(const JobReport& report, std::int32_t trace_rank) {
+/// Of a place the trace rank whose delays cost most.
+std::string whereabouts(const JobReport& report, const Straggler& straggler) {
   const auto identity = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
-                                     [&](const auto& rank) { return rank.trace_rank == trace_rank; });
+                                     [&](const auto& rank) { return rank.trace_rank == straggler.trace_rank; });
   if (identity == report.trace_ranks.end()) return {};
-  return fmt::format("it is device {} of process {} on host '{}' ({})", identity->key.device_id, identity->process_id,
-                     identity->host, identity->key.path);
+  const std::string who =
+      straggler.level == Level::gpu ? "it" : fmt::format("the costliest of them, trace rank {},", straggler.trace_rank);
+  return fmt::format("{} is device {} of process {} on host '{}' ({}); ", who, identity->key.device_id,
+                     identity->process_id, identity->host, identity->key.path);
+}
+
+bool has_rows(const JobReport& report, std::string_view name, std::int32_t trace_rank) {
+  const Table* const table = find_table(report.tables, name);
+  if (table == nullptr) return false;
+  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
+  return std::find(ranks.begin(), ranks.end(), trace_rank) != ranks.end();
+}
+
+/// The rows of store.h5 that show it, of those that are there.
+std::string rows_of(const JobReport& report, const Straggler& straggler) {
+  std::vector<std::string_view> tables;
+  for (const std::string_view name : {"straggler_cases", "straggler_differences"})
+    if (has_rows(report, name, straggler.trace_rank)) tables.push_back(name);
+  std::string text = fmt::format("rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1",
+                                 straggler.trace_rank);
+  if (!tables.empty())
+    text += fmt::format(", {} where trace_rank = {}", fmt::join(tables, " and "), straggler.trace_rank);
+  return text;
+}
+
+/// "periodic, every 4 steps from step 1 to step 37: rows of table steps ..."; empty where no steps are known.
+std::string steps_of(const Straggler& straggler) {
+  if (!straggler.first_step || !straggler.last_step) return {};
+  const std::string which = straggler.period_steps
+                                ? fmt::format("every {} steps from step {} to step {}", *straggler.period_steps,
+                                              *straggler.first_step, *straggler.last_step)
+                                : fmt::format("steps {} to {}", *straggler.first_step, *straggler.last_step);
+  return fmt::format("{}, {}: own_lateness_ns and delay_cost_ns in table steps where trace_rank = {}",
+                     pattern_name(straggler.pattern), which, straggler.trace_rank);
 }
 
 }  // namespace
@@ -125,10 +156,8 @@ void add_straggler_findings(const JobReport& report, std::vector<Finding>& findi
     finding.evidence.push_back(fmt::format(
         "at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
         24 * share(straggler.delay_cost_ns, time.span_ns), gpu_time(straggler.delay_cost_ns), seconds(time.span_ns)));
-    finding.evidence.push_back(
-        fmt::format("{}; rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1, "
-                    "straggler_cases and straggler_differences where trace_rank = {}",
-                    whereabouts(report, straggler.trace_rank), straggler.trace_rank, straggler.trace_rank));
+    finding.evidence.push_back(whereabouts(report, straggler) + rows_of(report, straggler));
+    if (const std::string steps = steps_of(straggler); !steps.empty()) finding.evidence.push_back(steps);
     finding.evidence.insert(finding.evidence.end(), straggler.evidence.begin(), straggler.evidence.end());
     finding.recommendation = advice(straggler.cause, straggler.part);
     finding.cost_ns = straggler.delay_cost_ns;
@@ -226,7 +255,7 @@ Finding unproven_finding(const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
   return {
       "unproven-straggler",
-      FindingSeverity::low,
+      std::max(FindingSeverity::medium, severity_of(who.cost_share, severe_cost)),
       fmt::format("{} seems to make the others wait ({:.1f}% of all GPU time), but {} steps are too few to prove it",
                   culprit_name(who), 100 * who.cost_share, suspect.steps),
       {fmt::format("were it like its peers, it would take this much longer and cost this much with a probability "

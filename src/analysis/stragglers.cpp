@@ -71,9 +71,14 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
   straggler.last_share = resolved > 0 ? static_cast<double>(last) / static_cast<double>(resolved) : 0;
   straggler.first_ns = own_last > 0 ? span.first_ns : no_time;
   straggler.last_ns = own_last > 0 ? span.last_ns : no_time;
+  const double by_chance = static_cast<double>(expected_ppb) * 1e-9;
   straggler.evidence.push_back(
-      fmt::format("last in {} of {} collectives whose last arriver the clock can tell; {:.1f} would be chance", last,
-                  resolved, static_cast<double>(expected_ppb) * 1e-9));
+      place.ranks.size() == 1
+          ? fmt::format("last in {} of {} collectives whose last arriver the clock can tell; {:.1f} would be chance",
+                        last, resolved, by_chance)
+          : fmt::format("one of them is last in {} collectives whose last arriver the clock can tell; {:.1f} would be "
+                        "chance",
+                        last, by_chance));
   if (own_last > 0) {
     straggler.evidence.push_back(
         fmt::format("in {} of them at least half of its lateness was its own work, {:.3f} ms on average", own_last,

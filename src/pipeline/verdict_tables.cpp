@@ -41,7 +41,8 @@ Table stragglers_table(const JobReport& report) {
         {"first_step", ColumnKind::integer, "", "first step it delayed; -1: no steps known"},
         {"last_step", ColumnKind::integer, "", "last step it delayed; -1: no steps known"},
         {"period_steps", ColumnKind::integer, "", "periodic: steps between delays; else -1"},
-        {"last_share", ColumnKind::real, "", "of the resolved instances it took part in"},
+        {"last_share", ColumnKind::real, "",
+         "of the resolved instances it took part in; of a place its trace ranks' on average"},
         {"p_value", ColumnKind::real, "", "bound on the chance to cause this much waiting"},
         {"first_ns", ColumnKind::time, "ns", "first instance it delayed"},
         {"last_ns", ColumnKind::time, "ns", "last instance it delayed"}}});

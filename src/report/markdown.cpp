@@ -24,7 +24,8 @@ std::string whereabouts(const JobReport& report, const Overview& overview) {
   for (std::size_t i = 0; i < std::min(overview.stragglers.size(), explained_stragglers); ++i) {
     const TraceRankIdentity* rank = find_identity(report, overview.stragglers[i].trace_rank);
     if (rank == nullptr) continue;
-    text += fmt::format("{} trace rank {} is GPU {} of process {} on {} ({})", i > 0 ? "," : "", rank->trace_rank,
+    text += fmt::format("{}{} trace rank {} is GPU {} of process {} on {} ({})", i > 0 ? "," : "",
+                        overview.stragglers[i].level == Level::gpu ? "" : " the costliest of them,", rank->trace_rank,
                         rank->key.device_id, rank->process_id, markdown_code(rank->host, 40),
                         markdown_path(rank->key.path, 60));
   }

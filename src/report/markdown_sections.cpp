@@ -19,7 +19,7 @@ namespace {
 
 using Align = MarkdownTable::Align;
 
-constexpr std::size_t shown_evidence = 8;
+constexpr std::size_t shown_evidence = 10;
 
 /// Ranks that cost or lose the most time, most first.
 std::vector<RankSummary> telling_ranks(const JobReport& report) {
@@ -117,7 +117,8 @@ std::string stragglers_section(const Overview& overview) {
     const Straggler& s = overview.stragglers[i];
     table.rows.push_back({markdown_text(culprit_name(s), 60), std::string(pattern_name(s.pattern)),
                           std::string(cause_name(s.cause)), format_duration(s.delay_cost_ns),
-                          format_duration(s.own_lateness_ns), fmt::format("{:.1f}%", 100 * s.last_share),
+                          format_duration(s.own_lateness_ns),
+                          s.level == Level::gpu ? fmt::format("{:.1f}%", 100 * s.last_share) : "-",
                           fmt::format("{:.1e}", s.p_value), format_duration(s.first_ns), format_duration(s.last_ns)});
   }
   return out + table.to_string() + rest_note(overview.stragglers.size(), shown, "`stragglers` in report.json");

@@ -46,17 +46,30 @@ std::string when(const Straggler& straggler) {
   return text;
 }
 
+/// "cause: slow_kernel (same work, but slower)".
+std::string cause_of(const Straggler& straggler) {
+  return fmt::format("cause: {} ({})", cause_name(straggler.cause), cause_meaning(straggler.cause));
+}
+
 std::string explain(const JobReport& report, const Straggler& straggler) {
-  std::string sentence = fmt::format(
-      "{} ({}): last in {:.1f}% of the collectives whose last arriver the clock can tell; its own "
-      "lateness adds up to {}",
-      capitalised(culprit_name(straggler)), when(straggler), 100 * straggler.last_share,
-      format_duration(straggler.own_lateness_ns));
-  const RankSummary* rank = find_rank(report, straggler.trace_rank);
-  if (rank != nullptr && rank->arrivals > 0) {
-    sentence += fmt::format(", {} per collective", format_duration(straggler.own_lateness_ns / rank->arrivals));
+  const std::string who = capitalised(culprit_name(straggler));
+  // Of a place no one share says how often one of its trace ranks is the last.
+  std::string sentence =
+      straggler.level == Level::gpu
+          ? fmt::format(
+                "{} ({}): last in {:.1f}% of the collectives whose last arriver the clock can tell; its own "
+                "lateness adds up to {}",
+                who, when(straggler), 100 * straggler.last_share, format_duration(straggler.own_lateness_ns))
+          : fmt::format("{}, {}: the own lateness of its trace ranks adds up to {}", who, when(straggler),
+                        format_duration(straggler.own_lateness_ns));
+  std::int64_t arrivals = 0;
+  for (const std::int32_t trace_rank : straggler.trace_ranks)
+    if (const RankSummary* rank = find_rank(report, trace_rank)) arrivals += rank->arrivals;
+  if (arrivals > 0) {
+    sentence += fmt::format(", {} per {}", format_duration(straggler.own_lateness_ns / arrivals),
+                            straggler.level == Level::gpu ? "collective" : "collective and trace rank");
   }
-  return sentence + fmt::format("; cause: {} ({}).", cause_name(straggler.cause), cause_meaning(straggler.cause));
+  return sentence + "; " + cause_of(straggler) + '.';
 }
 
 /// Why waiting has no culprit.
@@ -176,12 +189,17 @@ std::vector<std::string> explanation(const JobReport& report, const Overview& ov
     if (sentences.size() == explained_stragglers) break;
     sentences.push_back(explain(report, straggler));
   }
+  if (overview.stragglers.empty() && !report.suspects.empty()) {
+    const Straggler& first = report.suspects.front().late;
+    if (first.cause != Cause::unknown)
+      sentences.push_back(
+          fmt::format("{} ({}), most likely {}.", capitalised(culprit_name(first)), when(first), cause_of(first)));
+  }
   for (const SuspectedStraggler& suspect : report.suspects) {
     if (suspect.doubt != Doubt::hidden) continue;
-    sentences.push_back(
-        fmt::format("Behind {}, {} is late as well ({}), though nobody waits for it yet; cause: {} ({}).",
-                    overview.stragglers.size() == 1 ? "it" : "them", culprit_name(suspect.late), when(suspect.late),
-                    cause_name(suspect.late.cause), cause_meaning(suspect.late.cause)));
+    sentences.push_back(fmt::format("Behind {}, {} is late as well ({}), though nobody waits for it yet; {}.",
+                                    overview.stragglers.size() == 1 ? "it" : "them", culprit_name(suspect.late),
+                                    when(suspect.late), cause_of(suspect.late)));
     break;
   }
   if (report.instances == 0 || report.ranks.empty()) return sentences;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "nsys_explain/report/report.hpp"
@@ -6,17 +8,29 @@
 
 namespace nsys_explain::report {
 
+namespace {
+
+/// Of a place the trace rank whose delays cost most.
+std::string whereabouts(const JobReport& report, const Straggler& straggler) {
+  const TraceRankIdentity* rank = find_identity(report, straggler.trace_rank);
+  if (rank == nullptr) return {};
+  const std::string who =
+      straggler.level == Level::gpu ? "It" : fmt::format("The costliest of them, trace rank {},", straggler.trace_rank);
+  return fmt::format("{} is GPU {} of process {} on {}.", who, rank->key.device_id, rank->process_id,
+                     plain_text(rank->host, 60));
+}
+
+}  // namespace
+
 std::string to_summary(const JobReport& report, std::string_view output_directory) {
   const Overview overview = overview_of(report);
   std::string out = verdict(report, overview) + '\n';
-  // The worst straggler, or why there is none, is enough here; the rest is in the report.
+  // Who is late, or why nobody is, is enough here; the rest is in the report.
   const std::vector<std::string> sentences = explanation(report, overview);
-  if (!sentences.empty()) out += wrap(sentences.front(), "  ", "    ");
-  if (const TraceRankIdentity* rank =
-          overview.stragglers.empty() ? nullptr : find_identity(report, overview.stragglers.front().trace_rank)) {
-    out += fmt::format("  It is GPU {} of process {} on {}.\n", rank->key.device_id, rank->process_id,
-                       plain_text(rank->host, 60));
-  }
+  const std::size_t told = std::min(overview.stragglers.size(), explained_stragglers);
+  for (std::size_t i = 0; i < told; ++i)
+    out += wrap(sentences[i], "  ", "    ") + wrap(whereabouts(report, overview.stragglers[i]), "  ", "    ");
+  if (told == 0 && !sentences.empty()) out += wrap(sentences.front(), "  ", "    ");
   out += wrap(input_quality(report, overview) + ' ' + matching_quality(report), "  ", "    ");
   out += wrap(clock_quality(report), "  ", "    ");
   const auto& [info, data_loss, error] = overview.warnings;

@@ -113,6 +113,64 @@ class WorkedExample(EndToEndTest):
             self.assertAlmostEqual(float(line.split()[0]), 1.3, delta=0.02)
 
 
+class Rows(EndToEndTest):
+    """What findings refer to is in the store, whatever the fault, and they come in order of severity and cost."""
+
+    DATA = ["--nodes", "2", "--gpus-per-node", "4", "--layers", "2", "--steps", "24", "--fault"]
+    TENSOR = ["--nodes", "2", "--gpus-per-node", "4", "--tp", "2", "--layers", "1", "--steps", "16", "--fault"]
+    JOBS = [
+        [*DATA, "slow_gpu:rank=5,factor=1.3,first_step=5,last_step=15"],
+        [*DATA, "extra_work:rank=3,factor=1.3,mode=more"],
+        [*DATA, "late_host:rank=2,pause=10ms,period=3,first_step=1"],
+        [*DATA, "blocking_copy:rank=1,bytes=24MB"],
+        [*DATA, "allocation:rank=0,pause=3ms"],
+        [*DATA, "profiler_overhead:rank=4,pause=3ms"],
+        [*DATA, "slow_node:node=1,factor=1.2"],
+        [*TENSOR, "slow_link:rank=3,factor=3"],
+        [*TENSOR, "slow_link:ranks=2+3,factor=3"],
+        ["--nodes", "1", "--gpus-per-node", "8", "--tp", "2", "--pp", "2", "--steps", "20", "--micro-batches", "2", "--layers",
+         "2", "--fault", "extra_work:stage=1,mode=layers"],
+        ["--nodes", "1", "--gpus-per-node", "4", "--steps", "30", "--fault", "sync_stall:rank=1,pause=9ms", "--fault",
+         "allocation:rank=2,pause=4ms"],
+        ["--nodes", "1", "--gpus-per-node", "2", "--steps", "8", "--fault", "late_host:rank=1,pause=4ms,kind=gc"],
+        ["--nodes", "2", "--gpus-per-node", "4", "--steps", "24", "--fault", "rotating_jitter:pause=3ms"],
+    ]
+
+    def rows(self, store, line):
+        """(table, its rows) of all that a line of evidence says `where ...` of."""
+        for names, condition in re.findall(r"((?:\w+ and )?\w+) where ((?:\w+ = '?\w+'?(?: and )?)+)", line):
+            for name in names.split(" and "):
+                kept = True
+                for column, value in re.findall(r"(\w+) = '?(\w+)'?", condition):
+                    cells = store[f"{name}/{column}"]
+                    kept = kept & ((cells.asstr()[()] == value) if h5py.check_string_dtype(cells.dtype) else
+                                   (cells[()] == int(value)))
+                yield name, kept
+
+    def test_of_every_finding_are_in_the_store(self):
+        steps_told = 0
+        for seed, options in enumerate(self.JOBS):
+            report = self.analyse(self.synth("job", "--seed", str(seed), "--truth", "none", "--force", *options), "out", "--force")
+            order = [(["high", "medium", "low", "info"].index(one["severity"]), -(one["cost_ns"] or 0)) for one in report["findings"]]
+            self.assertEqual(order, sorted(order), f"seed {seed}")
+            with h5py.File(self.directory / "out" / "store.h5") as store:
+                for finding in report["findings"]:
+                    for line in finding["evidence"]:
+                        with self.subTest(seed=seed, finding=finding["title"], line=line):
+                            for name, kept in self.rows(store, line):
+                                self.assertTrue(kept.any(), name)
+                            for name in re.findall(r"tables? (\w+)", line):
+                                self.assertIn(name, store)
+                            for instances in re.findall(r"instances ([\d, ]+)", line):
+                                told = {int(number) for number in re.findall(r"\d+", instances)}
+                                self.assertLessEqual(told, set(store["straggler_cases/instance"][()].tolist()))
+                            for first, last, rank in re.findall(r"steps? (\d+) to (?:step )?(\d+): .*trace_rank = (\d+)", line):
+                                steps = store["steps/step"][store["steps/trace_rank"][()] == int(rank)]
+                                self.assertLessEqual({int(first), int(last)}, set(steps.tolist()))
+                                steps_told += 1
+        self.assertGreaterEqual(steps_told, 11, "verdicts say in which steps")
+
+
 @unittest.skipUnless(SHARED_TRACES.is_dir(), "the real traces (../shared/traces) are absent")
 class RealWaits(EndToEndTest):
     """Two ranks of a real job: nobody is late as a rule, but a few collectives hold most of the waiting. What the tables

@@ -64,6 +64,22 @@ TEST(FindingCosts, OfOneSeverityTheCostliestComesFirst) {
                                          std::pair("exposed-communication", 0)));
 }
 
+TEST(FindingCosts, CommunicationIsAsSevereAsWhatLateRanksDoNotExplain) {
+  JobReport report = two_ranks();
+  for (RankSummary& rank : report.ranks) rank.budget.exposed_communication_ns = 250 * ms;  // 25% of the GPU time
+  const auto exposed = [&] {
+    std::vector<Finding> findings = find_problems(report);
+    return *std::find_if(findings.begin(), findings.end(),
+                         [](const Finding& f) { return f.id == "exposed-communication"; });
+  };
+  EXPECT_EQ(exposed().severity, FindingSeverity::high);
+  report.stragglers = {late(1, 300 * ms)};  // 10% are left
+  EXPECT_EQ(exposed().severity, FindingSeverity::medium);
+  report.stragglers = {late(1, 600 * ms)};
+  EXPECT_EQ(exposed().severity, FindingSeverity::low);
+  EXPECT_THAT(exposed().evidence, Contains(HasSubstr("mend these first")));
+}
+
 TEST(FindingCosts, WhatASuspectIsPartOfIsNotTakenOffTwice) {
   JobReport report = two_ranks();
   for (RankSummary& rank : report.ranks) rank.budget.exposed_communication_ns = 60 * ms;
@@ -102,7 +118,7 @@ TEST(FindingCosts, OfSuspectsTheyAreAsSaid) {
   slight.late = late(1, 3 * ms);
   slight.doubt = Doubt::slight;
   report.suspects = {unproven, hidden, slight};
-  EXPECT_THAT(costs(report), ElementsAre(std::pair("hidden-straggler", 30), std::pair("unproven-straggler", 40),
+  EXPECT_THAT(costs(report), ElementsAre(std::pair("unproven-straggler", 40), std::pair("hidden-straggler", 30),
                                          std::pair("slight-straggler", 3)));
   EXPECT_THAT(find_problems(report)[2].title,
               HasSubstr("trace rank 1 is late as a rule, but the others hardly wait for it: 3.000 ms of GPU time, "

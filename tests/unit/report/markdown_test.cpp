@@ -80,6 +80,36 @@ TEST(Markdown, SaysFirstWhoIsLateAndWhatItCosts) {
   EXPECT_THAT(text, HasSubstr("trace rank 2 is GPU 0 of process 4002 on `node02` (`traces/rank_2.sqlite`)"));
 }
 
+TEST(Markdown, OfAPlaceSaysWhatHoldsForAllOfIt) {
+  JobReport report = small_report();
+  report.stragglers.resize(1);
+  Straggler& node = report.stragglers.front();
+  node.level = Level::node;
+  node.place = "node02";
+  node.trace_ranks = {2, 3};
+  // 110 ms over the 100 arrivals of each of the two.
+  for (RankSummary& rank : report.ranks) rank.arrivals = 100;
+  const std::string text = unwrapped(to_markdown(report));
+  EXPECT_THAT(text,
+              HasSubstr("Node node02 (all 2 trace ranks), persistent: the own lateness of its trace ranks adds up "
+                        "to 110.0 ms, 550.0 us per collective and trace rank; cause: slow_kernel"));
+  EXPECT_THAT(text, HasSubstr("the costliest of them, trace rank 2 is GPU 0 of process 4002 on `node02`"));
+  EXPECT_THAT(unwrapped(to_summary(report, "out")),
+              HasSubstr("The costliest of them, trace rank 2, is GPU 0 of process 4002 on node02."));
+  EXPECT_THAT(text, Not(HasSubstr("last in 90.0%")));
+}
+
+TEST(Markdown, SaysOfASuspectWhatItsCauseWouldBe) {
+  JobReport report = small_report();
+  SuspectedStraggler& suspect = report.suspects.emplace_back();
+  suspect.late = report.stragglers.front();
+  suspect.steps = 4;
+  suspect.steps_needed = 9;
+  report.stragglers.clear();
+  EXPECT_THAT(unwrapped(to_summary(report, "out")),
+              HasSubstr("Trace rank 2 (persistent), most likely cause: slow_kernel (same work, but slower)."));
+}
+
 TEST(Markdown, TellsHowGoodTheDataAre) {
   const std::string text = unwrapped(to_markdown(small_report()));
   EXPECT_THAT(text, HasSubstr("5 inputs: 3 ok, 1 degraded, 1 failed."));
