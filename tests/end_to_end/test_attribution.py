@@ -337,15 +337,30 @@ class Places(AttributionTest):
                                   f"extra_work:data={seed},factor=1.3", layers=1)
                 self.assertEqual([(s["place"], s["cause"]) for s in report["stragglers"]], [(str(seed), "extra_work")])
 
+    def test_rail_is_named_as_one(self):
+        # GPU 0, or 1, of every node.
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                slow = list(range(seed % 2, 8, 2))
+                faults = [option for rank in slow for option in ("--fault", f"slow_gpu:rank={rank},factor=1.2")]
+                report = self.job(seed, "--nodes", "4", "--gpus-per-node", "2", "--steps", "20", *faults, layers=1)
+                (straggler,) = report["stragglers"]
+                self.assertEqual((straggler["level"], straggler["place"]), ("rail", f"GPU {seed % 2} of every node"))
+                self.assertEqual((straggler["trace_ranks"], straggler["cause"]), (slow, "slow_kernel"))
+
     def test_rack_of_a_topology_file(self):
         hosts = {rank["host"]: None for rank in self.job(1, "--nodes", "4", "--gpus-per-node", "2")["trace_ranks"]}
         topology = self.directory / "racks"
         topology.write_text("# two each\n" + "".join(f"{host} rack{i // 2}\n" for i, host in enumerate(hosts)))
-        self.synth("job", "--nodes", "4", "--gpus-per-node", "2", "--steps", "24", *SMALL, "--force", "--fault",
-                   "slow_node:nodes=2+3,factor=1.2")
-        report = self.analyse(self.directory / "job", "out", "--force", "--topology", topology)
-        (straggler,) = report["stragglers"]
-        self.assertEqual((straggler["level"], straggler["place"]), ("rack", "rack1"))
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                rack = seed % 2
+                self.synth("job", "--seed", str(seed), "--nodes", "4", "--gpus-per-node", "2", "--steps", "24", "--layers", "1",
+                           *SMALL, "--force", "--fault", f"slow_node:nodes={2 * rack}+{2 * rack + 1},factor=1.2")
+                report = self.analyse(self.directory / "job", "out", "--force", "--topology", topology)
+                (straggler,) = report["stragglers"]
+                self.assertEqual((straggler["level"], straggler["place"]), ("rack", f"rack{rack}"))
+                self.assertEqual(straggler["trace_ranks"], list(range(4 * rack, 4 * rack + 4)))
         topology.write_text("lonely\n")
         done = self.explain(self.directory / "job", "out", "--force", "--topology", topology)
         self.assertEqual(done.returncode, 2)

@@ -150,7 +150,7 @@ class Rows(EndToEndTest):
     def test_of_every_finding_are_in_the_store(self):
         steps_told = 0
         for seed, options in enumerate(self.JOBS):
-            report = self.analyse(self.synth("job", "--seed", str(seed), "--truth", "none", "--force", *options), "out", "--force")
+            report = self.analyse(self.synth(f"job{seed}", "--seed", str(seed), "--truth", "none", *options), "out", "--force")
             order = [(["high", "medium", "low", "info"].index(one["severity"]), -(one["cost_ns"] or 0)) for one in report["findings"]]
             self.assertEqual(order, sorted(order), f"seed {seed}")
             with h5py.File(self.directory / "out" / "store.h5") as store:

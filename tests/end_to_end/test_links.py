@@ -1,6 +1,7 @@
 """Links: counters follow the collectives or do not, slow links are found where they were planted, messages add up."""
 
 import csv
+import json
 
 from support import EndToEndTest, main
 
@@ -139,6 +140,21 @@ class Messages(EndToEndTest):
             self.assertEqual(row["sent_bytes"], row["received_bytes"])
             measured[int(row["source"]), int(row["destination"])] = int(row["sent_bytes"])
         self.assertEqual(measured, expected)
+
+    def test_byte_matrix_of_all_to_alls_is_what_members_sent(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                gpus = [2, 3, 4][seed % 3]
+                traces = self.synth(f"job{seed}", "--seed", str(seed), "--nodes", "1", "--gpus-per-node", str(gpus), "--layers",
+                                    str(1 + seed % 2), "--steps", "3", "--moe", "--activation-mib", ["4", "16"][seed % 2])
+                truth = json.loads((traces / "truth.json").read_text())
+                sent = sum(one["bytes"] for one in truth["instances"] if one["operation"] == "all_to_all")
+                self.assertGreater(sent, 0)
+                self.analyse(traces, "out", "--csv", "--force", "--quiet")
+                with open(self.directory / "out" / "tables" / "byte_matrix.csv") as file:
+                    rows = {(int(row["source"]), int(row["destination"])): (int(row["sent_bytes"]), int(row["received_bytes"]))
+                            for row in csv.DictReader(file)}
+                self.assertEqual(rows, {(s, d): (sent, sent) for s in range(gpus) for d in range(gpus)})
 
 
 if __name__ == "__main__":
