@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "nsys_explain/report/report.hpp"
@@ -25,9 +23,10 @@ std::string whereabouts(const JobReport& report, const Straggler& straggler) {
 std::string to_summary(const JobReport& report, std::string_view output_directory) {
   const Overview overview = overview_of(report);
   std::string out = verdict(report, overview) + '\n';
-  // Who is late, or why nobody is, is enough here; the rest is in the report.
+  // Who is named above, else the worst of them, or why nobody is, is enough here; the rest is in the report.
   const std::vector<std::string> sentences = explanation(report, overview);
-  const std::size_t told = std::min(overview.stragglers.size(), explained_stragglers);
+  const std::size_t late = overview.stragglers.size();
+  const std::size_t told = late > explained_stragglers ? 1 : late;
   for (std::size_t i = 0; i < told; ++i)
     out += wrap(sentences[i], "  ", "    ") + wrap(whereabouts(report, overview.stragglers[i]), "  ", "    ");
   if (told == 0 && !sentences.empty()) out += wrap(sentences.front(), "  ", "    ");
