@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "exit_agreement.hpp"
 #include "robust.hpp"
 
 namespace nsys_explain::collectives {
@@ -17,39 +18,34 @@ namespace {
 /// Members leave an all-gather up to this late, each by a habit of its own.
 constexpr Nanoseconds reach_ns = 200'000;
 
-/// What operations of a symbol take at least, but for a few, and some less.
-Nanoseconds least_transfer(const std::vector<TurnLane>& lanes, std::uint64_t symbol) {
-  constexpr std::size_t one_in = 100;
-  constexpr double part = 0.75;
-  std::vector<Nanoseconds> durations_ns;
-  for (const TurnLane& lane : lanes) {
-    const auto found = lane.operations.find(symbol);
-    if (found == lane.operations.end()) continue;
-    for (const TurnOperation& operation : found->second) durations_ns.push_back(operation.exit_ns - operation.enter_ns);
+/// Of operations, one of which ends nearest, the nearest within reach that was under way together with this one for so
+/// long, of those that may be meant; nullptr: none.
+template <typename MayBe>
+const TurnOperation* nearest_together(const TurnOperation& own, const std::vector<TurnOperation>& others,
+                                      std::size_t nearest, Nanoseconds together_ns, MayBe may_be) {
+  const auto distance_ns = [&](std::size_t j) { return std::abs(others[j].exit_ns - own.exit_ns); };
+  const auto is_possible = [&](std::size_t j) {
+    return std::min(own.exit_ns, others[j].exit_ns) - std::max(own.enter_ns, others[j].enter_ns) >= together_ns &&
+           may_be(others[j]);
+  };
+  const TurnOperation* best = nullptr;
+  Nanoseconds best_ns = reach_ns + 1;
+  for (std::size_t j = nearest + 1; j-- > 0 && distance_ns(j) < best_ns;) {
+    if (is_possible(j)) best = &others[j], best_ns = distance_ns(j);
   }
-  if (durations_ns.empty()) return 0;
-  const auto nth = durations_ns.begin() + static_cast<std::ptrdiff_t>(durations_ns.size() / one_in);
-  std::nth_element(durations_ns.begin(), nth, durations_ns.end());
-  return static_cast<Nanoseconds>(part * static_cast<double>(*nth));
+  for (std::size_t j = nearest + 1; j < others.size() && distance_ns(j) < best_ns; ++j) {
+    if (is_possible(j)) best = &others[j], best_ns = distance_ns(j);
+  }
+  return best;
 }
 
 /// Of operations, one of which ends nearest, the nearest that was under way together with this one for so long, or that
 /// one if there is none within reach: the next operation of a lane often ends nearer than the one that it left early.
 const TurnOperation& counterpart(const TurnOperation& own, const std::vector<TurnOperation>& others,
                                  std::size_t nearest, Nanoseconds together_ns) {
-  const auto distance_ns = [&](std::size_t j) { return std::abs(others[j].exit_ns - own.exit_ns); };
-  const auto is_possible = [&](std::size_t j) {
-    return std::min(own.exit_ns, others[j].exit_ns) - std::max(own.enter_ns, others[j].enter_ns) >= together_ns;
-  };
-  std::size_t best = nearest;
-  Nanoseconds best_ns = is_possible(nearest) ? distance_ns(nearest) : reach_ns + 1;
-  for (std::size_t j = nearest; j-- > 0 && distance_ns(j) < best_ns;) {
-    if (is_possible(j)) best = j, best_ns = distance_ns(j);
-  }
-  for (std::size_t j = nearest + 1; j < others.size() && distance_ns(j) < best_ns; ++j) {
-    if (is_possible(j)) best = j, best_ns = distance_ns(j);
-  }
-  return others[best];
+  const TurnOperation* together =
+      nearest_together(own, others, nearest, together_ns, [](const TurnOperation&) { return true; });
+  return together != nullptr ? *together : others[nearest];
 }
 
 /// Of each operation of a symbol on a lane: when the lanes of a set entered and left it, if it is theirs.
@@ -248,6 +244,49 @@ bool cannot_judge(const Gathers& gathers, const Assumption& assumed) {
 }
 
 }  // namespace
+
+Nanoseconds least_transfer(const std::vector<TurnLane>& lanes, std::uint64_t symbol) {
+  constexpr std::size_t one_in = 100;
+  constexpr double part = 0.75;
+  std::vector<Nanoseconds> durations_ns;
+  for (const TurnLane& lane : lanes) {
+    const auto found = lane.operations.find(symbol);
+    if (found == lane.operations.end()) continue;
+    for (const TurnOperation& operation : found->second) durations_ns.push_back(operation.exit_ns - operation.enter_ns);
+  }
+  if (durations_ns.empty()) return 0;
+  const auto nth = durations_ns.begin() + static_cast<std::ptrdiff_t>(durations_ns.size() / one_in);
+  std::nth_element(durations_ns.begin(), nth, durations_ns.end());
+  return static_cast<Nanoseconds>(part * static_cast<double>(*nth));
+}
+
+bool is_met_by_most(const std::vector<TurnLane>& lanes, std::size_t l, std::uint64_t symbol,
+                    const TurnOperation& operation, Nanoseconds together_ns) {
+  constexpr Nanoseconds far_nearer = 4;  // who leaves late often leaves nearer to what it did before or after
+  const LaneSet& set = *operation.claimed;
+  const auto is_claimed = [&](const TurnOperation& its) { return its.claimed != nullptr && *its.claimed == set; };
+  const auto counterpart_of = [&](const TurnOperation& own, std::size_t lane, auto may_be) -> const TurnOperation* {
+    const auto others = lanes[lane].operations.find(symbol);
+    if (others == lanes[lane].operations.end()) return nullptr;
+    const auto nearest = &nearest_exit(others->second, own.exit_ns) - others->second.data();
+    return nearest_together(own, others->second, static_cast<std::size_t>(nearest), together_ns, may_be);
+  };
+  const auto meets = [&](std::size_t member) {
+    const TurnOperation* its = counterpart_of(operation, member, is_claimed);
+    if (its == nullptr) return false;
+    const auto may_be = [&](const TurnOperation& own) { return own.claimed == nullptr || is_claimed(own); };
+    const TurnOperation* nearest = counterpart_of(*its, l, may_be);
+    const auto distance_ns = [&](const TurnOperation& own) { return std::abs(own.exit_ns - its->exit_ns); };
+    return far_nearer * distance_ns(*nearest) >= distance_ns(operation);
+  };
+  std::size_t captured = 0, meeting = 0;
+  for (const std::size_t member : set) {
+    if (member == l || !lanes[member].covers(operation.exit_ns)) continue;
+    ++captured;
+    meeting += meets(member) ? 1 : 0;
+  }
+  return 2 * meeting >= captured;
+}
 
 bool Assumption::speaks_for_all(std::size_t l, const Gathers& asked) const {
   const auto found = sets.find(l);

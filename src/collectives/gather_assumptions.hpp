@@ -28,6 +28,15 @@ struct Met {
   }
 };
 
+/// What operations of a symbol take at least, but for a few, and some less.
+Nanoseconds least_transfer(const std::vector<TurnLane>& lanes, std::uint64_t symbol);
+
+/// Whether half of the other members that were captured, or more, did something together with a claimed operation of a
+/// lane that they claim for the same, and nothing of that lane that may be it lies far nearer. `together_ns`: what
+/// operations take at least.
+bool is_met_by_most(const std::vector<TurnLane>& lanes, std::size_t l, std::uint64_t symbol,
+                    const TurnOperation& operation, Nanoseconds together_ns);
+
 /// Operations of a symbol, of each lane: positions in its operations, ascending.
 using Gathers = std::map<std::size_t, std::vector<std::size_t>>;
 

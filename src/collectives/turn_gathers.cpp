@@ -411,4 +411,20 @@ void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<L
   }
 }
 
+void withdraw_unmet_gathers(std::vector<TurnLane>& lanes) {
+  std::vector<TurnOperation*> unmet;
+  for (const std::uint64_t symbol : symbols_of(lanes, Operation::all_gather)) {
+    const Nanoseconds together_ns = least_transfer(lanes, symbol);
+    for (std::size_t l = 0; l < lanes.size(); ++l) {
+      const auto operations = lanes[l].operations.find(symbol);
+      if (operations == lanes[l].operations.end()) continue;
+      for (TurnOperation& operation : operations->second) {
+        if (operation.claimed != nullptr && !is_met_by_most(lanes, l, symbol, operation, together_ns))
+          unmet.push_back(&operation);
+      }
+    }
+  }
+  for (TurnOperation* operation : unmet) operation->claimed = nullptr;
+}
+
 }  // namespace nsys_explain::collectives

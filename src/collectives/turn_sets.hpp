@@ -132,6 +132,10 @@ void review_claims(std::vector<TurnLane>& lanes, const std::vector<std::vector<L
 /// is the rest.
 void agree_by_place(std::vector<TurnLane>& lanes);
 
+/// Takes claims of all-gathers back where most members left something else at the time, or something that this lane
+/// left another one with: the place in the program may be mistaken, and a size be one by chance.
+void withdraw_unmet_gathers(std::vector<TurnLane>& lanes);
+
 /// Claims the broadcasts of lanes whose communicators are known. A receiver that is there before the root waits and
 /// leaves together with it; one that comes later waits for nobody. All broadcasts of a symbol go to the communicators
 /// of one kind, the one whose members did so.

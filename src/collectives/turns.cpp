@@ -54,6 +54,7 @@ class TurnFinder {
     review_claims(lanes_, sets_and_slices_, slices_);
     agree_by_place(lanes_);
     withdraw_slow_exchanges(lanes_);
+    withdraw_unmet_gathers(lanes_);
     claim_broadcasts(lanes_, sets_and_slices_);
     claim_reductions(lanes_, sets_and_slices_);
   }

@@ -120,5 +120,48 @@ TEST(GatherAssumptions, WhoWasNotCapturedCannotBeJudged) {
   EXPECT_EQ(explained_for_lane_0(lanes), LaneSet{});
 }
 
+std::size_t count_claimed(const TurnLane& lane) {
+  const std::vector<TurnOperation>& operations = lane.operations.at(symbol);
+  return static_cast<std::size_t>(
+      std::count_if(operations.begin(), operations.end(), [](const auto& o) { return o.claimed != nullptr; }));
+}
+
+TEST(UnmetGathers, WhatNoOtherMemberDidIsWithdrawn) {
+  std::vector<TurnLane> lanes = gathers_of_data_pairs(1, 30'000, 30'000);
+  const LaneSet all{0, 1, 2, 3}, data[] = {{0, 2}, {1, 3}};
+  for (std::size_t l = 0; l < 4; ++l) {
+    for (TurnOperation& operation : lanes[l].operations.at(symbol)) operation.claimed = &data[l % 2];
+  }
+  lanes[3].operations.at(symbol)[20].claimed = &all;
+  withdraw_unmet_gathers(lanes);
+  EXPECT_EQ(count_claimed(lanes[0]), 60U);
+  EXPECT_EQ(count_claimed(lanes[2]), 60U);
+  EXPECT_EQ(lanes[3].operations.at(symbol)[20].claimed, nullptr);
+  EXPECT_EQ(lanes[1].operations.at(symbol)[20].claimed, nullptr) << "nothing is left to leave it with";
+  EXPECT_EQ(count_claimed(lanes[1]) + count_claimed(lanes[3]), 118U);
+}
+
+TEST(UnmetGathers, WhatEndsFarFromWhatAnotherOneEndsWithIsWithdrawn) {
+  std::vector<TurnLane> lanes = gathers_of_data_pairs(1, 30'000, 30'000);
+  const LaneSet data[] = {{0, 2}, {1, 3}};
+  for (std::size_t l = 0; l < 4; ++l) {
+    for (TurnOperation& operation : lanes[l].operations.at(symbol)) operation.claimed = &data[l % 2];
+  }
+  // Lane 0 did something else first while lane 2 waited, and that is taken for what they did together.
+  TurnOperation& waiting = lanes[2].operations.at(symbol)[20];
+  waiting.enter_ns -= 200'000;
+  std::vector<TurnOperation>& operations = lanes[0].operations.at(symbol);
+  operations[20].claimed = nullptr;
+  TurnOperation other = operations[20];
+  other.enter_ns = waiting.enter_ns - 10'000;
+  other.exit_ns = operations[20].enter_ns - 10'000;
+  other.claimed = &data[0];
+  operations.insert(operations.begin() + 20, other);
+  withdraw_unmet_gathers(lanes);
+  EXPECT_EQ(operations[20].claimed, nullptr);
+  EXPECT_EQ(count_claimed(lanes[0]), 59U);
+  EXPECT_EQ(count_claimed(lanes[1]) + count_claimed(lanes[3]), 120U);
+}
+
 }  // namespace
 }  // namespace nsys_explain::collectives

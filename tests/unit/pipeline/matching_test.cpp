@@ -450,6 +450,15 @@ TEST(Matching, WithoutPayloadGathersThatTakeTheSameEverywhereAreOfOneKind) {
                   drift(20), fault("slow_gpu:rank=1,factor=1.3")});
 }
 
+TEST(Matching, WithoutPayloadGathersAreNotClaimedForMembersThatDidOthers) {
+  const Change common = all_of({without_payload, steps(120), fully_sharded, sequence_parallel, losses});
+  expect_matched(0.95, 34036,
+                 {common, gpus(8), tensor(4), layers(3), shared_stream, fault("late_host:rank=1,pause=3ms")});
+  // One that left late, and the next one: what is left of two of which each member lost the other.
+  expect_matched(0.995, 34037,
+                 {common, gpus(4), tensor(2), pipeline(2), layers(2), drift(50), fault("slow_gpu:rank=1,factor=1.3")});
+}
+
 TEST(Matching, PipelineNeighboursExchangeInPairs) {
   expect_matched(1, 0, 3, {pipeline(4), steps(6)});
   // Without payload one pair of stages on two hosts, which share but half of their exchanges, may be missed.
