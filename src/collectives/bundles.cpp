@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "clock_map.hpp"
 #include "exit_agreement.hpp"
+#include "program_places.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -106,6 +108,69 @@ void join_loose(std::span<const Arrival> arrivals, std::span<const MemberArrival
   std::erase_if(bundles, [](const Bundle& bundle) { return bundle.empty(); });
 }
 
+/// What gathers of a symbol take at least, but for a few: from the entry of the last member to the exit of the first.
+std::map<std::uint64_t, Nanoseconds> least_gather_times(std::span<const Arrival> arrivals,
+                                                        std::span<const Bundle> bundles) {
+  constexpr std::size_t one_in = 100;
+  std::map<std::uint64_t, std::vector<Nanoseconds>> times_ns;
+  for (const Bundle& bundle : bundles) {
+    if (bundle.size() < 2 || arrivals[bundle.front()].operation != Operation::all_gather) continue;
+    Nanoseconds last_enter_ns = arrivals[bundle.front()].enter_ns, first_exit_ns = arrivals[bundle.front()].exit_ns;
+    for (const std::size_t a : bundle) {
+      last_enter_ns = std::max(last_enter_ns, arrivals[a].enter_ns);
+      first_exit_ns = std::min(first_exit_ns, arrivals[a].exit_ns);
+    }
+    times_ns[arrival_symbol(arrivals[bundle.front()])].push_back(first_exit_ns - last_enter_ns);
+  }
+  std::map<std::uint64_t, Nanoseconds> least_ns;
+  for (auto& [symbol, of_symbol] : times_ns) {
+    const auto nth = of_symbol.begin() + static_cast<std::ptrdiff_t>(of_symbol.size() / one_in);
+    std::nth_element(of_symbol.begin(), nth, of_symbol.end());
+    least_ns[symbol] = std::max<Nanoseconds>(0, *nth);
+  }
+  return least_ns;
+}
+
+/// What was recorded around each arrival in the communicator.
+std::vector<Recorded> recorded_around_arrivals(std::size_t arrivals, std::span<const MemberArrivals> members) {
+  std::vector<std::vector<std::uint64_t>> sequences;
+  for (const MemberArrivals& member : members) sequences.push_back(member.symbols);
+  const std::vector<std::vector<Recorded>> recorded = recorded_around(sequences);
+  std::vector<Recorded> result(arrivals, Recorded::unknown);
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    for (std::size_t i = 0; i < recorded[m].size(); ++i) result[members[m].indices[i]] = recorded[m][i];
+  }
+  return result;
+}
+
+/// Members leave gathers late now and then, by as much as the next one takes. Where the record of one is lost on one
+/// member, and that of the next on another, what is left of the two looks like one. It ends at least as far apart as
+/// the next one takes, and both lack one like it: those are parted of which one does and the other may.
+void part_gathers(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
+                  std::vector<Bundle>& bundles) {
+  const std::map<std::uint64_t, Nanoseconds> least_ns = least_gather_times(arrivals, bundles);
+  std::vector<Recorded> recorded;
+  std::vector<Bundle> parted;
+  for (Bundle& bundle : bundles) {
+    if (bundle.size() < 2 || arrivals[bundle.front()].operation != Operation::all_gather) continue;
+    Bundle by_exit = bundle;
+    const auto earlier = [&](std::size_t a, std::size_t b) { return arrivals[a].exit_ns < arrivals[b].exit_ns; };
+    std::sort(by_exit.begin(), by_exit.end(), earlier);
+    const Nanoseconds apart_ns = least_ns.at(arrival_symbol(arrivals[bundle.front()]));
+    if (arrivals[by_exit.back()].exit_ns - arrivals[by_exit.front()].exit_ns < apart_ns) continue;
+    if (recorded.empty()) recorded = recorded_around_arrivals(arrivals.size(), members);
+    const std::size_t middle = by_exit[(by_exit.size() - 1) / 2];
+    std::erase_if(bundle, [&](std::size_t a) {
+      const bool is_far = std::abs(arrivals[a].exit_ns - arrivals[middle].exit_ns) >= apart_ns;
+      const auto [least, most] = std::minmax(recorded[a], recorded[middle]);
+      const bool lack_one = most == Recorded::all_but_one_like_it && least != Recorded::all;
+      if (is_far && lack_one) parted.push_back({a});
+      return is_far && lack_one;
+    });
+  }
+  bundles.insert(bundles.end(), parted.begin(), parted.end());
+}
+
 std::vector<Bundle> aligned(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
                             const AlignmentOptions& alignment) {
   std::vector<MemberSequence> sequences;
@@ -125,6 +190,7 @@ std::vector<Bundle> aligned(std::span<const Arrival> arrivals, std::span<const M
     for (std::size_t i = 0; i < numbers[m].size(); ++i)
       bundles[static_cast<std::size_t>(numbers[m][i])].push_back(members[m].indices[i]);
   }
+  if (alignment.time_scale_ns != no_time) part_gathers(arrivals, members, bundles);
   join_loose(arrivals, members, numbers, bundles);
   return bundles;
 }

@@ -34,8 +34,8 @@ class Places {
   /// False for what is left of a place where a record was lost.
   bool is_whole(std::uint64_t place) const {
     constexpr std::size_t one_in = 10;
-    const std::size_t times = times_.at(place);
-    return times >= fewest && one_in * times >= most_;
+    const auto found = times_.find(place);
+    return found != times_.end() && found->second >= fewest && one_in * found->second >= most_;
   }
 
   std::size_t most() const { return most_; }
@@ -91,33 +91,67 @@ std::uint64_t usual_place(const Places* before, const Places* after) {
   return before->usual() == after->usual() ? before->usual() : 0;
 }
 
+/// What lies around the operations of all sequences.
+struct Program {
+  PlacesAround by_before, by_after;
+
+  explicit Program(std::span<const std::vector<std::uint64_t>> sequences) {
+    for (const std::vector<std::uint64_t>& symbols : sequences) {
+      for (std::size_t i = reach; i + reach < symbols.size(); ++i) {
+        const Surroundings around(symbols, i);
+        if (around.place == 0) continue;
+        by_before[around.before].add(around.place);
+        by_after[around.after].add(around.place);
+      }
+    }
+  }
+
+  bool is_whole(const Surroundings& around) const {
+    return around.place != 0 && by_before.at(around.before).is_whole(around.place) &&
+           by_after.at(around.after).is_whole(around.place);
+  }
+
+  /// Whether all around an operation was recorded but one like it, directly before or after.
+  bool lacks_one_like_it(const std::vector<std::uint64_t>& symbols, std::size_t i) const {
+    const Surroundings around(symbols, i);
+    if (around.place == 0) return false;
+    std::vector<std::uint64_t> completed(symbols.begin() + static_cast<std::ptrdiff_t>(i - reach),
+                                         symbols.begin() + static_cast<std::ptrdiff_t>(i + reach + 1));
+    completed.insert(completed.begin() + reach, symbols[i]);
+    return by_before.at(around.before).is_whole(hash_of(completed, 0, 2 * reach + 1)) ||
+           by_after.at(around.after).is_whole(hash_of(completed, 1, 2 * reach + 2));
+  }
+};
+
 }  // namespace
 
 std::vector<std::vector<std::uint64_t>> program_places(std::span<const std::vector<std::uint64_t>> sequences) {
-  PlacesAround by_before, by_after;
-  for (const std::vector<std::uint64_t>& symbols : sequences) {
-    for (std::size_t i = reach; i + reach < symbols.size(); ++i) {
-      const Surroundings around(symbols, i);
-      if (around.place == 0) continue;
-      by_before[around.before].add(around.place);
-      by_after[around.after].add(around.place);
-    }
-  }
+  const Program program(sequences);
   std::vector<std::vector<std::uint64_t>> places;
   for (const std::vector<std::uint64_t>& symbols : sequences) {
     std::vector<std::uint64_t>& of_one = places.emplace_back(symbols.size(), 0);
     for (std::size_t i = 0; i < symbols.size(); ++i) {
       const Surroundings around(symbols, i);
-      const Places* before = find(by_before, around.before);
-      const Places* after = find(by_after, around.after);
-      if (around.place != 0 && before->is_whole(around.place) && after->is_whole(around.place)) {
-        of_one[i] = around.place;
-        continue;
-      }
-      of_one[i] = usual_place(before, after);
+      of_one[i] = program.is_whole(around)
+                      ? around.place
+                      : usual_place(find(program.by_before, around.before), find(program.by_after, around.after));
     }
   }
   return places;
+}
+
+std::vector<std::vector<Recorded>> recorded_around(std::span<const std::vector<std::uint64_t>> sequences) {
+  const Program program(sequences);
+  std::vector<std::vector<Recorded>> result;
+  for (const std::vector<std::uint64_t>& symbols : sequences) {
+    std::vector<Recorded>& of_one = result.emplace_back();
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+      of_one.push_back(program.is_whole(Surroundings(symbols, i)) ? Recorded::all
+                       : program.lacks_one_like_it(symbols, i)    ? Recorded::all_but_one_like_it
+                                                                  : Recorded::unknown);
+    }
+  }
+  return result;
 }
 
 }  // namespace nsys_explain::collectives

@@ -13,4 +13,11 @@ namespace nsys_explain::collectives {
 /// it was seen around one place only. 0: not known.
 std::vector<std::vector<std::uint64_t>> program_places(std::span<const std::vector<std::uint64_t>> sequences);
 
+/// What was recorded around an operation: the same lies around others often. Or it would, if there were one more
+/// operation of the kind directly before or after.
+enum class Recorded : std::uint8_t { unknown, all, all_but_one_like_it };
+
+/// Of each operation of these sequences of symbols.
+std::vector<std::vector<Recorded>> recorded_around(std::span<const std::vector<std::uint64_t>> sequences);
+
 }  // namespace nsys_explain::collectives

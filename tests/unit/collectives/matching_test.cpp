@@ -282,5 +282,52 @@ TEST(Match, OfTwoMembersWhatEachSendsToItselfIsNoMessage) {
   EXPECT_EQ(size_of(1), 1024) << "a pair exchange";
 }
 
+/// Three all-gathers and a reduce-scatter per step of two members; the index of an arrival tells which it is.
+class Gathers {
+ public:
+  static constexpr std::int32_t per_step = 4, steps = 40;
+  static constexpr Nanoseconds transfer_ns = 90'000;
+
+  /// The first member leaves these later, by more than the next one takes.
+  std::vector<std::int32_t> left_late;
+  std::vector<std::int32_t> lost_on_first, lost_on_second;
+
+  MatchedBlock match() const {
+    const std::vector<std::int32_t>* lost[] = {&lost_on_first, &lost_on_second};
+    std::vector<std::vector<Arrival>> members(2);
+    Nanoseconds next_ns[] = {0, 0};
+    for (std::int32_t i = 0; i < per_step * steps; ++i) {
+      const Nanoseconds end_ns = std::max(next_ns[0], next_ns[1]) + transfer_ns + 100 * (i % 7);
+      for (std::int32_t m = 0; m < 2; ++m) {
+        const auto number = static_cast<std::size_t>(m);
+        const bool is_late = m == 0 && std::count(left_late.begin(), left_late.end(), i) > 0;
+        const Operation operation = i % per_step == 3 ? Operation::reduce_scatter : Operation::all_gather;
+        Arrival a = arrival(m, static_cast<std::int32_t>(members[number].size()), next_ns[number], operation);
+        a.exit_ns = end_ns + (is_late ? transfer_ns + 10'000 : 0);
+        a.index = i;
+        next_ns[number] = a.exit_ns + 1'000;
+        if (std::count(lost[number]->begin(), lost[number]->end(), i) == 0) members[number].push_back(a);
+      }
+    }
+    const auto planned = plan_communicators(summaries_of(members));
+    std::vector<Arrival> both = members[0];
+    both.insert(both.end(), members[1].begin(), members[1].end());
+    return match_unit({0, 0, per_step * steps, 0}, planned.at(0), both, {.time_scale_ns = 1'000});
+  }
+};
+
+TEST(Match, GathersThatFollowEachOtherAreNotOneThoughTheOtherHalvesWereLost) {
+  Gathers gathers;
+  gathers.left_late = {80, 120};
+  gathers.lost_on_first = {81};
+  gathers.lost_on_second = {80, 159};
+  const MatchedBlock block = gathers.match();
+  EXPECT_EQ(block.instances.size(), 157U) << "of 160, all but the two, and the last one";
+  for (const Instance& instance : block.instances) {
+    const auto first = static_cast<std::size_t>(instance.first_arrival);
+    EXPECT_EQ(block.arrivals[first].index, block.arrivals[first + 1].index);
+  }
+}
+
 }  // namespace
 }  // namespace nsys_explain::collectives

@@ -95,5 +95,18 @@ TEST(ProgramPlaces, WhatIsAllAlikeTellsNothing) {
   EXPECT_EQ(places_of({1, 2, 3}), Places(3, 0));
 }
 
+TEST(RecordedAround, OneOfARunIsMissed) {
+  Symbols symbols;
+  for (int step = 0; step < 40; ++step) symbols.insert(symbols.end(), {1, 1, 1, 2, 3, 2});
+  Symbols lossy = symbols;
+  lossy.erase(lossy.begin() + 121);  // of the run at 120
+  const auto recorded = recorded_around(std::vector<Symbols>{symbols, lossy});
+  for (std::size_t i = 8; i + 8 < symbols.size(); ++i) EXPECT_EQ(recorded[0][i], Recorded::all) << i;
+  for (const std::size_t i : {120, 121}) EXPECT_EQ(recorded[1][i], Recorded::all_but_one_like_it) << i;
+  for (const std::size_t i : {114, 118, 122, 126}) EXPECT_EQ(recorded[1][i], Recorded::unknown) << i;
+  for (const std::size_t i : {0, 7, 238}) EXPECT_EQ(recorded[1][i], Recorded::unknown) << i;
+  for (const std::size_t i : {100, 111, 130, 200}) EXPECT_EQ(recorded[1][i], Recorded::all) << i;
+}
+
 }  // namespace
 }  // namespace nsys_explain::collectives
