@@ -87,7 +87,7 @@ std::vector<RowSurplus> work_surplus_of(std::span<const std::size_t> chosen, std
 }
 
 /// What these places cost more than their likes: what is charged to them, and their part in what all of them cost. The
-/// probabilities share the error rate; the parts get little of it, because where they tell they tell much.
+/// probabilities share the error rate; the parts get a hundredth of it.
 struct CostSurplus {
   RowSurplus charged;
   Surplus shared;
@@ -97,7 +97,7 @@ struct CostSurplus {
 
 std::vector<CostSurplus> cost_surplus_of(std::span<const std::size_t> chosen, std::span<const Place> places,
                                          const JobDelays& delays) {
-  constexpr double part_of_shared = 0.001;
+  constexpr double part_of_shared = 0.01;
   const std::vector<std::int64_t> costs = rows_of(delays.cost_ns, chosen, places, delays.bins);
   const std::vector<std::int64_t> lateness = rows_of(delays.excess_work_ns, chosen, places, delays.bins);
   const std::vector<RowSurplus> charged = surplus_of(costs, chosen.size(), delays);
