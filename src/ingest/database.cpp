@@ -64,7 +64,7 @@ sqlite3* open_connection(const std::string& path, OpenMode mode, const char* vfs
 
 }  // namespace
 
-std::string quoted(std::string_view identifier) {
+std::string quoted_identifier(std::string_view identifier) {
   std::string result = "\"";
   for (const char c : identifier) {
     if (c == '"') result += '"';
@@ -156,7 +156,7 @@ void Database::read_schema() {
                 [&](std::string name) { tables_.try_emplace(std::move(name)); });
   for (auto& [table, columns] : tables_) {
     std::vector<std::string>& names = columns;
-    for_each_text(handle_, "SELECT name FROM pragma_table_info(" + quoted(table) + ")", table,
+    for_each_text(handle_, "SELECT name FROM pragma_table_info(" + quoted_identifier(table) + ")", table,
                   [&](std::string name) { names.push_back(std::move(name)); });
   }
 }

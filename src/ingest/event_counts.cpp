@@ -43,8 +43,8 @@ std::int64_t count_rows(const Database& database, std::int64_t most, std::initia
     if (!database.has_table(table)) continue;
     std::int64_t rows = 0;
     // A table WITHOUT ROWID, which nsys does not write, is counted through its key.
-    if (!query(database, fmt::format("SELECT max(rowid) FROM {}", quoted(table)), rows)) {
-      query(database, fmt::format("SELECT count(*) FROM {}", quoted(table)), rows);
+    if (!query(database, fmt::format("SELECT max(rowid) FROM {}", quoted_identifier(table)), rows)) {
+      query(database, fmt::format("SELECT count(*) FROM {}", quoted_identifier(table)), rows);
     }
     sum += std::clamp<std::int64_t>(rows, 0, most);
   }

@@ -141,10 +141,11 @@ void for_each_sqlite_batch(const Database& database, const SqliteScan& scan, Sca
   std::string arguments = scan.rowid_name.empty() ? "0" : scan.rowid_name;
   for (const auto& column : columns) {
     arguments += ", ";
-    arguments += column->exists ? quoted(column->name) : "NULL";
+    arguments += column->exists ? quoted_identifier(column->name) : "NULL";
   }
   // An index that a tool added could hold all columns asked for, and would give its own order.
-  std::string sql = fmt::format("SELECT {}({}) FROM {} NOT INDEXED", sink_function, arguments, quoted(scan.table));
+  std::string sql =
+      fmt::format("SELECT {}({}) FROM {} NOT INDEXED", sink_function, arguments, quoted_identifier(scan.table));
   if (scan.after) sql += fmt::format(" WHERE {} > ?1", scan.rowid_name);
   ScanState state{BatchFiller(columns, use), nullptr};
   run_statement(database.handle(), sql, state, scan);

@@ -47,7 +47,7 @@ std::string find_rowid_name(const Database& database, std::string_view table, co
                                        [&](const auto& column) { return upper(column.name) == upper(name); });
     if (is_column) continue;
     sqlite3_stmt* statement = nullptr;
-    const std::string sql = fmt::format("SELECT {} FROM {}", name, quoted(table));
+    const std::string sql = fmt::format("SELECT {} FROM {}", name, quoted_identifier(table));
     const int code = sqlite3_prepare_v2(database.handle(), sql.c_str(), -1, &statement, nullptr);
     sqlite3_finalize(statement);
     return code == SQLITE_OK ? name : "";  // tables WITHOUT ROWID know none of them

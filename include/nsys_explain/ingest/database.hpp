@@ -57,7 +57,7 @@ class Database {
 };
 
 /// A SQL identifier in double quotes.
-std::string quoted(std::string_view identifier);
+std::string quoted_identifier(std::string_view identifier);
 
 /// Throws TraceError for a failed SQLite call: what SQLite says of it in one line, with the table being read ("" if
 /// none) and what to do.

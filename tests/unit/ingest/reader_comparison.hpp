@@ -44,7 +44,7 @@ inline std::optional<Rows> rows_by_stepping(const std::string& path, const std::
   sqlite3* handle = nullptr;
   sqlite3_stmt* statement = nullptr;
   std::optional<Rows> rows;
-  const std::string sql = "SELECT * FROM " + ingest::quoted(table) + " NOT INDEXED";
+  const std::string sql = "SELECT * FROM " + ingest::quoted_identifier(table) + " NOT INDEXED";
   if (sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK &&
       sqlite3_prepare_v2(handle, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK) {
     rows.emplace();
