@@ -13,6 +13,7 @@
 
 #include "finding_sizes.hpp"
 #include "nsys_explain/model/lower_median.hpp"
+#include "told_late.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -60,21 +61,14 @@ Windows windows_of(const JobReport& report) {
   return windows;
 }
 
-/// A late trace rank of that cause has a finding which holds the same evidence and advice.
-bool is_told_as_straggler(const JobReport& report, std::int32_t trace_rank) {
-  return std::any_of(report.stragglers.begin(), report.stragglers.end(), [&](const Straggler& straggler) {
-    return straggler.cause == Cause::slow_kernel &&
-           std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), trace_rank);
-  });
-}
-
-/// Slow GPUs that no straggler tells, by host.
+/// Slow GPUs by host, but those of the late of that cause: their finding holds the same evidence and advice.
 std::map<std::string, std::vector<const GpuSpeed*>> untold_slow_gpus(const JobReport& report) {
   std::map<std::int32_t, const std::string*> host_of_rank;
   for (const TraceRankIdentity& identity : report.trace_ranks) host_of_rank[identity.trace_rank] = &identity.host;
+  const LateRanks told = late_by(report, {Cause::slow_kernel});
   std::map<std::string, std::vector<const GpuSpeed*>> slow;
   for (const GpuSpeed& speed : report.activity.gpu_speeds) {
-    if (!speed.slow || is_told_as_straggler(report, speed.trace_rank)) continue;
+    if (!speed.slow || is_among(told, speed.trace_rank)) continue;
     slow[*host_of_rank.at(speed.trace_rank)].push_back(&speed);
   }
   return slow;
@@ -159,40 +153,86 @@ void add_slow_gpus(const JobReport& report, std::vector<Finding>& findings) {
   for (auto& [trace_rank, finding] : by_rank) findings.push_back(std::move(finding));
 }
 
-/// Idle time by its causes, then what of it no such finding has told.
+/// What findings about the late tell of something already: by how much they have more of it than is usual.
+struct ToldOfLate {
+  LateRanks ranks;
+  Nanoseconds time_ns = 0;
+
+  /// For a title, and for its evidence.
+  std::string_view beside() const { return time_ns > 0 ? ", besides that of trace ranks that are late by it" : ""; }
+  void add_to(std::vector<std::string>& evidence) const {
+    if (time_ns > 0)
+      evidence.push_back(fmt::format("besides, {} more on trace ranks {} than is usual: see the findings about them",
+                                     gpu_time(time_ns), rank_list(ranks)));
+  }
+};
+
+/// The late by what their hosts did: meanwhile their GPUs are idle.
+LateRanks late_by_host(const JobReport& report) {
+  return late_by(report, {Cause::launch_starved, Cause::sync_stall, Cause::blocking_copy, Cause::allocation,
+                          Cause::profiler_overhead});
+}
+
+ToldOfLate told_of_idle(const JobReport& report, std::string_view cause) {
+  LateRanks late = late_by_host(report);
+  const auto is_of_cause = [&](const Table& table, std::size_t i) {
+    return column<std::string>(table, "cause")[i] == cause;
+  };
+  const Nanoseconds told_ns = surplus_of(late, time_of_ranks(report, "idle_causes", "total_ns", is_of_cause));
+  return {std::move(late), told_ns};
+}
+
+ToldOfLate told_of_all_idle(const JobReport& report) {
+  LateRanks late = late_by_host(report);
+  TimeOfRank idle_ns;
+  for (const RankSummary& rank : report.ranks) idle_ns[rank.trace_rank] = rank.budget.idle_ns;
+  const Nanoseconds told_ns = surplus_of(late, idle_ns);
+  return {std::move(late), told_ns};
+}
+
+/// Idle time by its causes, then what of it no such finding has told, nor those about the late.
 void add_idle(const JobReport& report, const Windows& windows, std::vector<Finding>& findings) {
-  Nanoseconds idle_ns = 0, told_ns = 0;
+  Nanoseconds idle_ns = 0, told_ns = 0, late_ns = 0;
   for (const RankSummary& rank : report.ranks) idle_ns += rank.budget.idle_ns;
   const auto add = [&](const char* cause, const char* id, const char* title, const char* recommendation) {
     const NamedTotal* idle = find(report.activity.idle_causes, cause);
     if (idle == nullptr) return;
-    const double part = share(idle->total_ns, windows.ranks_ns);
+    const ToldOfLate late = told_of_idle(report, cause);
+    late_ns += late.time_ns;
+    const Nanoseconds left_ns = idle->total_ns - late.time_ns;
+    const double part = share(left_ns, windows.ranks_ns);
     if (part < idle_worth_telling) return;
-    told_ns += idle->total_ns;
+    told_ns += left_ns;
     findings.push_back(
         {id,
          severity_of(part),
-         fmt::format("{:.1f}% of GPU time is idle {}", 100 * part, title),
+         fmt::format("{:.1f}% of GPU time is idle {}{}", 100 * part, title, late.beside()),
          {fmt::format("{} in {} gaps, the longest {:.3f} ms; GPUs are idle for {} in all", gpu_time(idle->total_ns),
                       idle->count, static_cast<double>(idle->max_ns) * 1e-6, gpu_time_of(idle_ns, windows.ranks_ns)),
           fmt::format("rows: idle_gaps where cause = '{}'", cause)},
          recommendation,
-         idle->total_ns});
+         left_ns});
+    late.add_to(findings.back().evidence);
   };
   add("launch_starved", "launch-starved", "because the host launched the next work too late",
       "see the barriers and CUDA calls of the host: remove synchronising calls from the loop, launch ahead, use CUDA "
       "graphs or fewer, larger kernels; check the input pipeline and the CPU's load");
   add("dependency_stalled", "dependency-stalled", "waiting for another stream, with work already launched",
       "order the work so that streams overlap, record events as early as possible, and split what others wait for");
-  if (const double part = share(idle_ns - told_ns, windows.ranks_ns); part >= idle_worth_telling) {
+  ToldOfLate late = told_of_all_idle(report);
+  late.time_ns = std::max(late.time_ns, late_ns);
+  const Nanoseconds left_ns = idle_ns - told_ns - late.time_ns;
+  if (const double part = share(left_ns, windows.ranks_ns); part >= idle_worth_telling) {
     findings.push_back(
         {"gpu-idle",
          severity_of(part),
-         fmt::format("GPUs are idle for {:.1f}% of their time{}", 100 * part, told_ns > 0 ? " for other reasons" : ""),
+         fmt::format("GPUs are idle for {:.1f}% of their time{}{}", 100 * part, told_ns > 0 ? " for other reasons" : "",
+                     late.beside()),
          {fmt::format("{} between the first and the last GPU activity of each trace rank",
-                      gpu_time_of(idle_ns - told_ns, windows.ranks_ns))},
+                      gpu_time_of(left_ns, windows.ranks_ns))},
          "look for late launches, synchronising calls and input pipelines on the host; CUDA graphs cut launch cost",
-         idle_ns - told_ns});
+         left_ns});
+    late.add_to(findings.back().evidence);
   }
 }
 
@@ -231,24 +271,38 @@ void add_tail(const ActivitySummary& activity, const Windows& windows, std::vect
        static_cast<Nanoseconds>(tail.excess_ns)});
 }
 
-/// Copies that block by how they are called, then the time of copies that no such finding has told.
+ToldOfLate told_of_copies(const JobReport& report, std::string_view rule) {
+  LateRanks late = late_by(report, {Cause::blocking_copy});
+  const auto is_of_rule = [&](const Table& table, std::size_t i) {
+    return column<std::string>(table, "rule")[i] == rule;
+  };
+  const Nanoseconds told_ns = surplus_of(late, time_of_ranks(report, "expert_rules", "total_ns", is_of_rule));
+  return {std::move(late), told_ns};
+}
+
+/// Copies that block by how they are called, then the time of copies that no such finding has told, nor those about the
+/// late.
 void add_copies(const JobReport& report, const Windows& windows, std::vector<Finding>& findings) {
   Nanoseconds told_ns = 0, exposed_ns = 0;
   for (const RankSummary& rank : report.ranks) exposed_ns += rank.budget.copy_ns;
   const auto add = [&](const char* rule, const char* id, const char* title, const char* recommendation) {
     const NamedTotal* cases = find(report.activity.rules, rule);
     if (cases == nullptr) return;
-    const double part = share(cases->total_ns, windows.ranks_ns);
+    const ToldOfLate late = told_of_copies(report, rule);
+    const Nanoseconds left_ns = cases->total_ns - late.time_ns;
+    const double part = share(left_ns, windows.ranks_ns);
+    told_ns += late.time_ns;
     if (part < copies_worth_telling) return;
-    told_ns += cases->total_ns;
+    told_ns += left_ns;
     findings.push_back({id,
                         severity_of(part),
-                        fmt::format("{:.1f}% of GPU time is {}", 100 * part, title),
+                        fmt::format("{:.1f}% of GPU time is {}{}", 100 * part, title, late.beside()),
                         {fmt::format("{} in {} copies, {:.3f} GB", gpu_time(cases->total_ns), cases->count,
                                      static_cast<double>(cases->bytes) * 1e-9),
                          fmt::format("rows: expert_rule_cases where rule = '{}'", rule)},
                         recommendation,
-                        cases->total_ns});
+                        left_ns});
+    late.add_to(findings.back().evidence);
   };
   add("cuda_memcpy_async", "pageable-copies",
       "asynchronous copies of pageable memory, which block like synchronous ones",
@@ -277,35 +331,49 @@ void add_copies(const JobReport& report, const Windows& windows, std::vector<Fin
                       exposed_ns - told_ns});
 }
 
-void add_allocations(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
-  const double part = share(activity.allocation_in_window_ns, windows.processes_ns);
+void add_allocations(const JobReport& report, const Windows& windows, std::vector<Finding>& findings) {
+  const ActivitySummary& activity = report.activity;
+  const LateRanks late = late_by(report, {Cause::allocation});
+  const auto all = [](const Table&, std::size_t) { return true; };
+  const ToldOfLate told{late, surplus_of(late, time_of_ranks(report, "allocations", "in_window_ns", all))};
+  const Nanoseconds left_ns = activity.allocation_in_window_ns - told.time_ns;
+  const double part = share(left_ns, windows.processes_ns);
   if (activity.allocations.empty() || part < allocations_worth_telling) return;
   std::int64_t count = 0;
   for (const NamedTotal& call : activity.allocations) count += call.count;
   const NamedTotal& largest = activity.allocations.front();
-  findings.push_back(
-      {"allocation-churn",
-       severity_of(part),
-       fmt::format("the host spends {:.1f}% of the run making and freeing memory, streams and events", 100 * part),
-       {fmt::format("{:.3f} seconds between the first and the last GPU activity of the processes ({})",
-                    seconds(activity.allocation_in_window_ns), activity.processes.size()),
-        fmt::format("{} calls in all, most time in {} ({} calls)", count, largest.name, largest.count),
-        "rows: allocations"},
-       "allocate before the loop, use a caching or stream-ordered allocator (cudaMallocAsync), and "
-       "capture after warm-up"});
+  findings.push_back({"allocation-churn",
+                      severity_of(part),
+                      fmt::format("the host spends {:.1f}% of the run making and freeing memory, streams and events{}",
+                                  100 * part, told.beside()),
+                      {fmt::format("{:.3f} seconds between the first and the last GPU activity of the processes ({})",
+                                   seconds(left_ns), activity.processes.size()),
+                       fmt::format("{} calls in all, most time in {} ({} calls)", count, largest.name, largest.count),
+                       "rows: allocations"},
+                      "allocate before the loop, use a caching or stream-ordered allocator (cudaMallocAsync), and "
+                      "capture after warm-up"});
 }
 
-void add_overhead(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
-  const double part = share(activity.profiler_in_window_ns, windows.processes_ns);
+void add_overhead(const JobReport& report, const Windows& windows, std::vector<Finding>& findings) {
+  const ActivitySummary& activity = report.activity;
+  const LateRanks late = late_by(report, {Cause::profiler_overhead});
+  const auto of_profiler = [](const Table& table, std::size_t i) {
+    return column<std::int64_t>(table, "profiler")[i] != 0;
+  };
+  const ToldOfLate told{late,
+                        surplus_of(late, time_of_ranks(report, "profiler_overhead", "in_window_ns", of_profiler))};
+  const Nanoseconds left_ns = activity.profiler_in_window_ns - told.time_ns;
+  const double part = share(left_ns, windows.processes_ns);
   if (part < overhead_worth_telling) return;
   const auto largest = std::find_if(activity.overheads.begin(), activity.overheads.end(),
                                     [](const NamedTotal& overhead) { return overhead.kind == "profiler"; });
   Finding finding{
       "profiler-overhead",
       part >= severe_share ? FindingSeverity::medium : FindingSeverity::low,
-      fmt::format("the profiler itself took thread time worth {:.1f}% of the run: times are distorted", 100 * part),
+      fmt::format("the profiler itself took thread time worth {:.1f}% of the run: times are distorted{}", 100 * part,
+                  told.beside()),
       {fmt::format("{:.3f} seconds between the first and the last GPU activity of the processes ({}), over all threads",
-                   seconds(activity.profiler_in_window_ns), activity.processes.size()),
+                   seconds(left_ns), activity.processes.size()),
        "rows: profiler_overhead where profiler = 1"},
       "trace less (only -t cuda,nvtx; no backtraces, no memory usage), and capture a window after warm-up"};
   if (largest != activity.overheads.end()) {
@@ -324,8 +392,8 @@ void add_activity_findings(const JobReport& report, std::vector<Finding>& findin
   add_storm(report.activity, findings);
   add_tail(report.activity, windows, findings);
   add_copies(report, windows, findings);
-  add_allocations(report.activity, windows, findings);
-  add_overhead(report.activity, windows, findings);
+  add_allocations(report, windows, findings);
+  add_overhead(report, windows, findings);
 }
 
 }  // namespace nsys_explain::analysis

@@ -11,8 +11,8 @@ namespace nsys_explain::analysis {
 ///
 /// | id | told where |
 /// |---|---|
-/// | slow-gpu | a trace rank is significantly slower at its peers' kernels (gpu_speed), and not named as late for it;
-/// | | one finding for all GPUs of a node that are so alike |
+/// | slow-gpu | a trace rank is significantly slower at its peers' kernels (gpu_speed); one finding for all GPUs of a
+/// | | node that are so alike |
 /// | launch-starved | GPUs idle because the host launched late: 5% of the window or more |
 /// | dependency-stalled | the same, waiting for another stream |
 /// | gpu-idle | GPUs idle for reasons that these two do not tell: 5% of the window or more |
@@ -22,6 +22,9 @@ namespace nsys_explain::analysis {
 /// | exposed-copies | copies that no kernel hides and these two do not tell: 5% of the window or more |
 /// | allocation-churn | the host spends 2% of its processes' windows or more in making and freeing memory |
 /// | profiler-overhead | the profiler took 5% of the processes' windows or more: times are distorted |
+///
+/// Of what makes a trace rank late its own finding tells: slow GPUs are not told again, and of idle time, copies,
+/// allocations and the profiler's time that such trace ranks have only what the others have, too, counts here.
 void add_activity_findings(const JobReport& report, std::vector<Finding>& findings);
 
 }  // namespace nsys_explain::analysis

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "finding_sizes.hpp"
+#include "told_late.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -113,14 +114,17 @@ std::vector<Throttled> throttled_ranks(const Table& throttling) {
   return ranks;
 }
 
-void add_throttling_finding(const Table& throttling, std::vector<Finding>& findings) {
+/// `told`: of them a finding tells that they are late, with their clocks.
+void add_throttling_finding(const Table& throttling, const LateRanks& told, std::vector<Finding>& findings) {
   constexpr std::size_t most_named = 8;
-  const std::vector<Throttled> ranks = throttled_ranks(throttling);
+  std::vector<Throttled> ranks = throttled_ranks(throttling);
+  const auto more = std::erase_if(ranks, [&](const Throttled& one) { return is_among(told, one.rank); });
   if (ranks.empty()) return;
   Finding finding;
   finding.id = "gpu-throttling";
   finding.severity = FindingSeverity::medium;
-  finding.title = fmt::format("the GPUs of {} trace ranks ran slower than they can while they were used", ranks.size());
+  finding.title = fmt::format("the GPUs of {} {}trace ranks ran slower than they can while they were used",
+                              ranks.size(), more > 0 ? "more " : "");
   for (std::size_t i = 0; i < std::min(ranks.size(), most_named); ++i) {
     const Throttled& of_rank = ranks[i];
     const std::string lowest =
@@ -141,7 +145,7 @@ void add_throttling_finding(const Table& throttling, std::vector<Finding>& findi
 void add_attribution_findings(const JobReport& report, std::vector<Finding>& findings) {
   if (const Table* coverage = find_table(report.tables, "nvtx_coverage")) add_coverage_findings(*coverage, findings);
   if (const Table* throttling = find_table(report.tables, "gpu_throttling"))
-    add_throttling_finding(*throttling, findings);
+    add_throttling_finding(*throttling, late_by(report, {Cause::slow_kernel}), findings);
 }
 
 }  // namespace nsys_explain::analysis

@@ -38,14 +38,6 @@ bool is_overfull_stage(const JobReport& report, const JobDelays& delays, const S
   return find_overfull_stage(delays, indices_of(report, straggler)) != nullptr;
 }
 
-/// The slow link with most lost time that one of the straggler's trace ranks lies on; the others exchange with it.
-const SlowLink* link_of(const JobReport& report, const Straggler& straggler) {
-  for (const SlowLink& link : report.slow_links)
-    for (const std::int32_t trace_rank : link.trace_ranks)
-      if (covers(straggler, trace_rank)) return &link;
-  return nullptr;
-}
-
 /// What the straggler's trace ranks took longer than their peers, over the run.
 struct Excess {
   Nanoseconds all_ns = 0, transfers_ns = 0;
@@ -69,8 +61,10 @@ void blame_the_link(const JobReport& report, const JobDelays& delays, Straggler&
       "(mean of its trace ranks), all else {:.3f} ms",
       ms_each(excess.transfers_ns), ms_each(excess.all_ns - excess.transfers_ns));
   if (const SlowLink* link = link_of(report, straggler)) {
-    line += fmt::format("; transfers through {} take {:.2f} times as long as equal ones elsewhere (table slow_links)",
-                        describe(*link), link->slowdown);
+    line += fmt::format(
+        "; transfers through {} take {:.2f} times as long as equal ones elsewhere (finding slow-link, table "
+        "slow_links)",
+        describe(*link), link->slowdown);
   }
   straggler.evidence.insert(straggler.evidence.begin(), std::move(line));
 }

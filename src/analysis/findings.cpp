@@ -59,13 +59,14 @@ Nanoseconds cost_of(std::span<const Finding> findings, std::string_view id) {
 /// `told_ns`: of communication by other findings, which is not counted again.
 void add_budget_findings(const JobReport& report, const JobTotals& totals, Nanoseconds told_ns,
                          std::vector<Finding>& findings) {
-  if (const double part = share(totals.exposed, totals.window); part >= worth_telling) {
+  const Nanoseconds left_ns = std::max<Nanoseconds>(0, totals.exposed - told_ns);
+  if (const double part = share(left_ns, totals.window); part >= worth_telling) {
     const double waiting = share(totals.wait, totals.communication);
-    const Nanoseconds left_ns = std::max<Nanoseconds>(0, totals.exposed - told_ns);
     findings.push_back(
         {"exposed-communication",
-         severity_of(share(left_ns, totals.window)),
-         fmt::format("{:.1f}% of GPU time is communication that no compute hides", 100 * part),
+         severity_of(part),
+         fmt::format("{:.1f}% of GPU time is communication that no compute hides{}", 100 * part,
+                     told_ns > 0 ? ", besides what late trace ranks and slow links cost" : ""),
          {fmt::format("{}, summed over {} trace ranks", gpu_time_of(totals.exposed, totals.window),
                       report.ranks.size()),
           fmt::format("of communication ({}, hidden or not) {:.0f}% are waiting for late members",
@@ -74,10 +75,8 @@ void add_budget_findings(const JobReport& report, const JobTotals& totals, Nanos
                        : "overlap it with compute (bucket sizes, prefetching, separate streams), or move fewer bytes",
          left_ns});
     if (told_ns > 0)
-      findings.back().evidence.push_back(
-          left_ns > 0 ? fmt::format("{} of it are not in the cost of findings on late trace ranks and slow links",
-                                    gpu_time(left_ns))
-                      : "no more than findings on late trace ranks and slow links cost: mend these first");
+      findings.back().evidence.push_back(fmt::format(
+          "{} of it are not in the cost of findings on late trace ranks and slow links", gpu_time(left_ns)));
   }
   if (const double part = share(totals.opaque, totals.window); part >= worth_telling) {
     findings.push_back(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -9,37 +10,64 @@
 #include "finding_sizes.hpp"
 #include "nsys_explain/analysis/messages.hpp"
 #include "nsys_explain/analysis/slow_links.hpp"
+#include "straggler_findings.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
-/// Share of the job's GPU time that a slow link costs.
+/// Share of the job's GPU time that a slow link costs, with who is late by it.
 constexpr double severe_loss = 0.05;
 
+/// What is proven of those who are late by a link.
+Nanoseconds waits_for_stragglers(std::span<const Finding> late) {
+  Nanoseconds waits_ns = 0;
+  for (const Finding& finding : late)
+    if (finding.id == "straggler") waits_ns += finding.cost_ns.value_or(0);
+  return waits_ns;
+}
+
+/// One finding for a link and all that it makes late: transfer time and waiting, which do not overlap, are its cost.
 void add_slow_links(const JobReport& report, std::vector<Finding>& findings) {
   Nanoseconds window_ns = 0;
   for (const RankSummary& rank : report.ranks) window_ns += rank.budget.window_ns;
   for (const SlowLink& link : report.slow_links) {
     Finding finding;
     finding.id = "slow-link";
-    finding.severity = severity_of(share(link.lost_ns, window_ns), severe_loss);
+    const std::vector<Finding> late = findings_of_late_by(link, report);
+    const Nanoseconds waits_ns = waits_for_stragglers(late), cost_ns = link.lost_ns + waits_ns;
+    finding.severity = severity_of(share(cost_ns, window_ns), severe_loss);
     finding.title =
         fmt::format("transfers through {} take {:.2f} times as long as equal ones elsewhere: {} in {} collectives",
                     describe(link), link.slowdown, gpu_time(link.lost_ns), link.instances);
+    if (waits_ns > 0)
+      finding.title += fmt::format(", and {} of waiting for who is late by it; {:.1f}% of all GPU time",
+                                   gpu_time(waits_ns), 100 * share(cost_ns, window_ns));
     finding.evidence.push_back(
         fmt::format("{} slow groups of trace ranks have it in common, {} groups without it are not slow",
                     link.slow_groups, link.fast_groups));
     finding.evidence.insert(finding.evidence.end(), link.evidence.begin(), link.evidence.end());
     finding.evidence.emplace_back("rows: bandwidth of these communicators, slow_links");
+    for (const Finding& of_late : late) {
+      finding.evidence.push_back(of_late.title);
+      finding.evidence.insert(finding.evidence.end(), of_late.evidence.begin(), of_late.evidence.end());
+    }
     const bool inside = link.scope == LinkScope::within_node || link.hosts.size() < 2;
     finding.recommendation =
         inside ? "on that host, look for links that are down or retry: nvidia-smi nvlink -s -e, nvidia-smi topo -m, "
                  "dmesg for Xid 74; then NCCL_DEBUG=INFO for the transport that NCCL chose"
                : "look for errors and speed of the ports in between: ibstat, perfquery -x, ethtool -S; compare "
                  "NCCL_DEBUG=INFO for NIC and GPUDirect RDMA; then ib_write_bw or nccl-tests between just these hosts";
-    finding.cost_ns = link.lost_ns;
+    finding.cost_ns = cost_ns;
     findings.push_back(std::move(finding));
   }
+}
+
+/// True where a slow link tells why the trace rank's NVLinks carry less.
+bool is_on_slow_link(const JobReport& report, std::int32_t trace_rank) {
+  return std::any_of(report.slow_links.begin(), report.slow_links.end(), [&](const SlowLink& link) {
+    return link.place != LinkPlace::node && link.place != LinkPlace::node_pair &&
+           std::find(link.trace_ranks.begin(), link.trace_ranks.end(), trace_rank) != link.trace_ranks.end();
+  });
 }
 
 /// GPUs that should carry equal traffic: same host, same model, same counter.
@@ -62,6 +90,7 @@ void add_asymmetry(const JobReport& report, std::vector<Finding>& findings) {
     for (const NvlinkUse* use : uses) {
       const double mean = *use->mean_during_percent;
       if (mean >= least_share * median || median - mean < least_difference_percent) continue;
+      if (is_on_slow_link(report, use->trace_rank)) continue;
       findings.push_back(
           {"nvlink-asymmetry",
            FindingSeverity::low,

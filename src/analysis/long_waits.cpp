@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "told_late.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -17,14 +19,16 @@ std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerC
     all_waits_ns += rank.wait_ns;
     all_windows_ns += rank.budget.window_ns;
   }
+  const std::vector<const Straggler*> late = told_late(report);
   std::size_t count = 0;
   Nanoseconds held_ns = 0, held_by_others_ns = 0;
   for (const StragglerCase& one : longest) {
     if (static_cast<double>(held_ns) >= enough_of_waiting * static_cast<double>(all_waits_ns)) break;
-    const bool by_straggler = std::any_of(report.stragglers.begin(), report.stragglers.end(),
-                                          [&](const Straggler& s) { return s.trace_rank == one.straggler.trace_rank; });
+    const bool is_told = std::any_of(late.begin(), late.end(), [&](const Straggler* who) {
+      return std::binary_search(who->trace_ranks.begin(), who->trace_ranks.end(), one.straggler.trace_rank);
+    });
     held_ns += one.caused_wait_ns;
-    held_by_others_ns += by_straggler ? 0 : one.caused_wait_ns;
+    held_by_others_ns += is_told ? 0 : one.caused_wait_ns;
     ++count;
   }
   const auto held = static_cast<double>(held_by_others_ns);

@@ -357,6 +357,18 @@ Table slow_links_table(std::span<const SlowLink> links) {
   return table;
 }
 
+const SlowLink* link_of(const JobReport& report, const Straggler& straggler) {
+  const auto link = std::find_if(report.slow_links.begin(), report.slow_links.end(), [&](const SlowLink& one) {
+    return std::find_first_of(one.trace_ranks.begin(), one.trace_ranks.end(), straggler.trace_ranks.begin(),
+                              straggler.trace_ranks.end()) != one.trace_ranks.end();
+  });
+  return link == report.slow_links.end() ? nullptr : &*link;
+}
+
+const SlowLink* link_behind(const JobReport& report, const Straggler& straggler) {
+  return straggler.cause == Cause::slow_link ? link_of(report, straggler) : nullptr;
+}
+
 std::string describe(const SlowLink& link) {
   const std::string on =
       link.hosts.empty() ? ""

@@ -8,6 +8,7 @@
 
 #include "finding_sizes.hpp"
 #include "nsys_explain/analysis/job_delays.hpp"
+#include "told_late.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -50,11 +51,12 @@ std::vector<std::int32_t> trace_ranks_of(const Stage& stage, const JobReport& re
   return ranks;
 }
 
+/// True where a straggler is among them, or a suspect that has more to compute or takes longer for it.
 bool is_named(const std::vector<std::int32_t>& ranks, const JobReport& report) {
-  return std::any_of(report.stragglers.begin(), report.stragglers.end(), [&](const Straggler& straggler) {
-    return std::find_first_of(ranks.begin(), ranks.end(), straggler.trace_ranks.begin(), straggler.trace_ranks.end()) !=
-           ranks.end();
-  });
+  LateRanks late = late_by(report, {Cause::slow_kernel, Cause::extra_work});
+  for (const Straggler& straggler : report.stragglers)
+    late.insert(late.end(), straggler.trace_ranks.begin(), straggler.trace_ranks.end());
+  return std::find_first_of(ranks.begin(), ranks.end(), late.begin(), late.end()) != ranks.end();
 }
 
 /// Mean share of the window that these trace ranks wait, or all but these.

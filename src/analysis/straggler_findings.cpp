@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "finding_sizes.hpp"
+#include "nsys_explain/analysis/slow_links.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
@@ -142,114 +143,23 @@ std::string steps_of(const Straggler& straggler) {
                      pattern_name(straggler.pattern), which, straggler.trace_rank);
 }
 
-}  // namespace
-
-void add_straggler_findings(const JobReport& report, std::vector<Finding>& findings) {
-  const JobTime time = job_time(report);
-  for (const Straggler& straggler : report.stragglers) {
-    Finding finding;
-    finding.id = "straggler";
-    const double cost = share(straggler.delay_cost_ns, time.all_windows_ns);
-    finding.severity = std::min(FindingSeverity::medium, severity_of(cost, severe_cost));
-    finding.title = fmt::format("{} makes the others wait: {}, {:.1f}% of all GPU time; {}", culprit_name(straggler),
-                                gpu_time(straggler.delay_cost_ns), 100 * cost, cause_meaning(straggler.cause));
-    finding.evidence.push_back(fmt::format(
-        "at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
-        24 * share(straggler.delay_cost_ns, time.span_ns), gpu_time(straggler.delay_cost_ns), seconds(time.span_ns)));
-    finding.evidence.push_back(whereabouts(report, straggler) + rows_of(report, straggler));
-    if (const std::string steps = steps_of(straggler); !steps.empty()) finding.evidence.push_back(steps);
-    finding.evidence.insert(finding.evidence.end(), straggler.evidence.begin(), straggler.evidence.end());
-    finding.recommendation = advice(straggler.cause, straggler.part);
-    finding.cost_ns = straggler.delay_cost_ns;
-    findings.push_back(std::move(finding));
-  }
-}
-
-void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& findings) {
-  if (!report.delay.rotating) return;
-  Nanoseconds unnamed_ns = report.delay.attributed_ns;
-  std::set<std::int32_t> named;
-  for (const Straggler& straggler : report.stragglers) {
-    unnamed_ns -= straggler.delay_cost_ns;
-    named.insert(straggler.trace_ranks.begin(), straggler.trace_ranks.end());
-  }
-  const RankSummary* worst = nullptr;
-  std::int64_t ranks = 0;
-  for (const RankSummary& rank : report.ranks) {
-    if (named.contains(rank.trace_rank) || rank.delay_cost_ns == 0) continue;
-    ++ranks;
-    if (worst == nullptr || rank.delay_cost_ns > worst->delay_cost_ns) worst = &rank;
-  }
-  if (worst == nullptr) return;
-  const JobTime time = job_time(report);
-  const double cost = share(unnamed_ns, time.all_windows_ns);
+Finding straggler_finding(const JobReport& report, const Straggler& straggler, const JobTime& time) {
   Finding finding;
-  finding.id = "rotating-delay";
-  finding.severity = severity_of(cost, severe_cost);
-  finding.title = fmt::format(
-      "delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; nobody is late "
-      "as a rule",
-      gpu_time(unnamed_ns), 100 * cost);
-  finding.evidence.push_back(
-      fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
-                  24 * share(unnamed_ns, time.span_ns), gpu_time(unnamed_ns), seconds(time.span_ns)));
-  finding.evidence.push_back(
-      fmt::format("{} trace ranks have a part in it, and the largest is {:.1f}% (trace rank {}); in most steps one of "
-                  "them holds up "
-                  "all others (column delay_cost_ns of table steps)",
-                  ranks, 100 * share(worst->delay_cost_ns, unnamed_ns), worst->trace_rank));
-  finding.recommendation =
-      "look for what hits every host now and then: garbage collection (gc.disable() and gc.collect() at the same step "
-      "on "
-      "all ranks), data loader workers that run dry, launching threads without a core of their own (srun "
-      "--cpu-bind=cores), daemons and interrupts on the hosts; one rank's pause costs everybody, so pauses at the same "
-      "step are cheaper";
-  finding.cost_ns = unnamed_ns;
-  findings.push_back(std::move(finding));
+  finding.id = "straggler";
+  const double cost = share(straggler.delay_cost_ns, time.all_windows_ns);
+  finding.severity = std::min(FindingSeverity::medium, severity_of(cost, severe_cost));
+  finding.title = fmt::format("{} makes the others wait: {}, {:.1f}% of all GPU time; {}", culprit_name(straggler),
+                              gpu_time(straggler.delay_cost_ns), 100 * cost, cause_meaning(straggler.cause));
+  finding.evidence.push_back(fmt::format(
+      "at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
+      24 * share(straggler.delay_cost_ns, time.span_ns), gpu_time(straggler.delay_cost_ns), seconds(time.span_ns)));
+  finding.evidence.push_back(whereabouts(report, straggler) + rows_of(report, straggler));
+  if (const std::string steps = steps_of(straggler); !steps.empty()) finding.evidence.push_back(steps);
+  finding.evidence.insert(finding.evidence.end(), straggler.evidence.begin(), straggler.evidence.end());
+  finding.recommendation = advice(straggler.cause, straggler.part);
+  finding.cost_ns = straggler.delay_cost_ns;
+  return finding;
 }
-
-void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findings) {
-  if (report.long_waits.empty()) return;
-  const JobTime time = job_time(report);
-  Nanoseconds all_ns = 0, held_ns = 0;
-  for (const RankSummary& rank : report.ranks) all_ns += rank.wait_ns;
-  std::map<std::pair<Cause, WorkPart>, Nanoseconds> by_cause;
-  Finding finding;
-  finding.id = "long-waits";
-  for (const LongWait& wait : report.long_waits) {
-    held_ns += wait.caused_wait_ns;
-    by_cause[{wait.cause, wait.part}] += wait.caused_wait_ns;
-    std::string line = fmt::format(
-        "instance {}: the others waited {:.3f} ms for trace rank {}, {:.3f} ms behind trace rank "
-        "{}",
-        wait.instance, 1e3 * seconds(wait.caused_wait_ns), wait.trace_rank, 1e3 * seconds(wait.behind_ns),
-        wait.peer_trace_rank);
-    if (wait.more_ns > 0) {
-      line += fmt::format(", with {:.3f} ms more in which {}", 1e3 * seconds(wait.more_ns),
-                          work_parts()[static_cast<std::size_t>(wait.part)].meaning);
-    }
-    if (!wait.detail.empty()) line += fmt::format(" ({})", wait.detail);
-    finding.evidence.push_back(std::move(line));
-  }
-  const auto main = std::max_element(by_cause.begin(), by_cause.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  const auto [cause, part] = main->first;
-  const double cost = share(held_ns, time.all_windows_ns);
-  finding.severity = cost >= severe_cost ? FindingSeverity::medium : FindingSeverity::low;
-  finding.title =
-      fmt::format("{} collectives hold {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
-                  report.long_waits.size(), 100 * share(held_ns, all_ns), 100 * cost,
-                  cause == Cause::slow_kernel  ? "the same kernels took longer"
-                  : cause == Cause::extra_work ? "the last arriver had more to compute"
-                                               : cause_meaning(cause));
-  finding.evidence.push_back(
-      "nobody is late often enough to be named for these; each line is one collective (rows of table long_waits)");
-  finding.recommendation = advice(cause, part);
-  finding.cost_ns = held_ns;
-  findings.push_back(std::move(finding));
-}
-
-namespace {
 
 Finding unproven_finding(const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
@@ -316,7 +226,7 @@ Finding slight_finding(const SuspectedStraggler& suspect) {
           who.delay_cost_ns};
 }
 
-Finding suspect_finding(const SuspectedStraggler& suspect) {
+Finding finding_of_doubt(const SuspectedStraggler& suspect) {
   switch (suspect.doubt) {
     case Doubt::too_few_steps:
       return unproven_finding(suspect);
@@ -330,18 +240,120 @@ Finding suspect_finding(const SuspectedStraggler& suspect) {
   return {};
 }
 
+Finding suspect_finding(const SuspectedStraggler& suspect) {
+  Finding finding = finding_of_doubt(suspect);
+  if (suspect.late.cause != Cause::unknown) {
+    finding.evidence.push_back(fmt::format("{}, most likely because {}", pattern_name(suspect.late.pattern),
+                                           cause_meaning(suspect.late.cause)));
+  }
+  finding.evidence.insert(finding.evidence.end(), suspect.late.evidence.begin(), suspect.late.evidence.end());
+  return finding;
+}
+
 }  // namespace
 
-void add_suspect_findings(const JobReport& report, std::vector<Finding>& findings) {
-  for (const SuspectedStraggler& suspect : report.suspects) {
-    Finding finding = suspect_finding(suspect);
-    if (suspect.late.cause != Cause::unknown) {
-      finding.evidence.push_back(fmt::format("{}, most likely because {}", pattern_name(suspect.late.pattern),
-                                             cause_meaning(suspect.late.cause)));
-    }
-    finding.evidence.insert(finding.evidence.end(), suspect.late.evidence.begin(), suspect.late.evidence.end());
-    findings.push_back(std::move(finding));
+void add_straggler_findings(const JobReport& report, std::vector<Finding>& findings) {
+  const JobTime time = job_time(report);
+  for (const Straggler& straggler : report.stragglers)
+    if (link_behind(report, straggler) == nullptr) findings.push_back(straggler_finding(report, straggler, time));
+}
+
+std::vector<Finding> findings_of_late_by(const SlowLink& link, const JobReport& report) {
+  const JobTime time = job_time(report);
+  std::vector<Finding> findings;
+  for (const Straggler& straggler : report.stragglers)
+    if (link_behind(report, straggler) == &link) findings.push_back(straggler_finding(report, straggler, time));
+  for (const SuspectedStraggler& suspect : report.suspects)
+    if (link_behind(report, suspect.late) == &link) findings.push_back(suspect_finding(suspect));
+  return findings;
+}
+
+void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& findings) {
+  if (!report.delay.rotating) return;
+  Nanoseconds unnamed_ns = report.delay.attributed_ns;
+  std::set<std::int32_t> named;
+  for (const Straggler& straggler : report.stragglers) {
+    unnamed_ns -= straggler.delay_cost_ns;
+    named.insert(straggler.trace_ranks.begin(), straggler.trace_ranks.end());
   }
+  const RankSummary* worst = nullptr;
+  std::int64_t ranks = 0;
+  for (const RankSummary& rank : report.ranks) {
+    if (named.contains(rank.trace_rank) || rank.delay_cost_ns == 0) continue;
+    ++ranks;
+    if (worst == nullptr || rank.delay_cost_ns > worst->delay_cost_ns) worst = &rank;
+  }
+  if (worst == nullptr) return;
+  const JobTime time = job_time(report);
+  const double cost = share(unnamed_ns, time.all_windows_ns);
+  Finding finding;
+  finding.id = "rotating-delay";
+  finding.severity = severity_of(cost, severe_cost);
+  finding.title = fmt::format(
+      "delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; nobody {}is late as a rule",
+      gpu_time(unnamed_ns), 100 * cost, named.empty() ? "" : "else ");
+  finding.evidence.push_back(
+      fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
+                  24 * share(unnamed_ns, time.span_ns), gpu_time(unnamed_ns), seconds(time.span_ns)));
+  finding.evidence.push_back(
+      fmt::format("{} trace ranks have a part in it, and the largest is {:.1f}% (trace rank {}); in most steps one of "
+                  "them holds up "
+                  "all others (column delay_cost_ns of table steps)",
+                  ranks, 100 * share(worst->delay_cost_ns, unnamed_ns), worst->trace_rank));
+  finding.recommendation =
+      "look for what hits every host now and then: garbage collection (gc.disable() and gc.collect() at the same step "
+      "on "
+      "all ranks), data loader workers that run dry, launching threads without a core of their own (srun "
+      "--cpu-bind=cores), daemons and interrupts on the hosts; one rank's pause costs everybody, so pauses at the same "
+      "step are cheaper";
+  finding.cost_ns = unnamed_ns;
+  findings.push_back(std::move(finding));
+}
+
+void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findings) {
+  if (report.long_waits.empty()) return;
+  const JobTime time = job_time(report);
+  Nanoseconds all_ns = 0, held_ns = 0;
+  for (const RankSummary& rank : report.ranks) all_ns += rank.wait_ns;
+  std::map<std::pair<Cause, WorkPart>, Nanoseconds> by_cause;
+  Finding finding;
+  finding.id = "long-waits";
+  for (const LongWait& wait : report.long_waits) {
+    held_ns += wait.caused_wait_ns;
+    by_cause[{wait.cause, wait.part}] += wait.caused_wait_ns;
+    std::string line = fmt::format(
+        "instance {}: the others waited {:.3f} ms for trace rank {}, {:.3f} ms behind trace rank "
+        "{}",
+        wait.instance, 1e3 * seconds(wait.caused_wait_ns), wait.trace_rank, 1e3 * seconds(wait.behind_ns),
+        wait.peer_trace_rank);
+    if (wait.more_ns > 0) {
+      line += fmt::format(", with {:.3f} ms more in which {}", 1e3 * seconds(wait.more_ns),
+                          work_parts()[static_cast<std::size_t>(wait.part)].meaning);
+    }
+    if (!wait.detail.empty()) line += fmt::format(" ({})", wait.detail);
+    finding.evidence.push_back(std::move(line));
+  }
+  const auto main = std::max_element(by_cause.begin(), by_cause.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto [cause, part] = main->first;
+  const double cost = share(held_ns, time.all_windows_ns);
+  finding.severity = cost >= severe_cost ? FindingSeverity::medium : FindingSeverity::low;
+  finding.title =
+      fmt::format("{} collectives hold {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
+                  report.long_waits.size(), 100 * share(held_ns, all_ns), 100 * cost,
+                  cause == Cause::slow_kernel  ? "the same kernels took longer"
+                  : cause == Cause::extra_work ? "the last arriver had more to compute"
+                                               : cause_meaning(cause));
+  finding.evidence.push_back(
+      "nobody is late often enough to be named for these; each line is one collective (rows of table long_waits)");
+  finding.recommendation = advice(cause, part);
+  finding.cost_ns = held_ns;
+  findings.push_back(std::move(finding));
+}
+
+void add_suspect_findings(const JobReport& report, std::vector<Finding>& findings) {
+  for (const SuspectedStraggler& suspect : report.suspects)
+    if (link_behind(report, suspect.late) == nullptr) findings.push_back(suspect_finding(suspect));
 }
 
 }  // namespace nsys_explain::analysis

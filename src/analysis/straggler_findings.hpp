@@ -7,11 +7,14 @@
 namespace nsys_explain::analysis {
 
 /// One finding per straggler of the report: what it costs, why it is late, the evidence, and what to do about that
-/// cause.
+/// cause. None for those whom a slow link makes late: the finding of the link tells.
 void add_straggler_findings(const JobReport& report, std::vector<Finding>& findings);
 
-/// One finding per suspect: what would prove it, or what it would cost.
+/// One finding per suspect: what would prove it, or what it would cost. Likewise.
 void add_suspect_findings(const JobReport& report, std::vector<Finding>& findings);
+
+/// What the two leave out of those whom this link of the report makes late: stragglers, then suspects.
+std::vector<Finding> findings_of_late_by(const SlowLink& link, const JobReport& report);
 
 /// One finding where delays cost much, but now one trace rank has them, now another: what that jitter costs, without a
 /// culprit.

@@ -103,6 +103,30 @@ class SlowLinks(EndToEndTest):
                 self.assertEqual(len(found), 1, found)
                 self.assertIn(f"transfers through trace rank {rank} (", found[0]["title"])
 
+    def test_a_link_and_who_is_late_by_it_are_told_once_and_others_besides(self):
+        for seed in range(10):
+            rank, slow = seed % 8, (seed + 5) % 8  # another lane: no transfers in common
+            which = f"ranks={rank // 2 * 2}+{rank // 2 * 2 + 1}" if seed % 3 == 0 else f"rank={rank}"
+            with self.subTest(seed=seed, which=which):
+                alone, both = (
+                    self.analyse(self.synth(f"{name}{seed}", "--seed", str(300 + seed), "--nodes", "2", "--gpus-per-node", "4",
+                                            "--tp", "2", "--steps", "20", "--layers", "2", "--fault",
+                                            f"slow_link:{which},factor=2.5", *more), f"out-{name}{seed}", "--quiet")
+                    for name, more in (("alone", []), ("both", ["--fault", f"slow_gpu:rank={slow},factor=1.3"])))
+                costs = {"straggler", "slow-link", "unproven-straggler", "hidden-straggler", "slow-gpu", "long-waits"}
+                told = [one for one in alone["findings"] if one["id"] in costs]
+                self.assertEqual([one["id"] for one in told], ["slow-link"])
+                delays = sum(one["delay_cost_ns"] for one in alone["stragglers"])
+                self.assertGreater(delays, 0)
+                self.assertGreater(told[0]["cost_ns"], delays)
+                for straggler in alone["stragglers"]:
+                    self.assertEqual(straggler["cause"], "slow_link")
+                    self.assertTrue(any("finding slow-link" in line for line in straggler["evidence"]), straggler["evidence"])
+                titles = {one["id"]: one["title"] for one in both["findings"]}
+                self.assertIn("slow-link", titles)
+                self.assertIn([slow], [one["trace_ranks"] for one in both["stragglers"]])
+                self.assertIn(f"trace rank {slow} makes the others wait", titles["straggler"])
+
     def test_clean_jobs_have_none(self):
         for seed in range(10):
             layout = [PP_ON_FOUR_NODES, ALL_LEVELS, [*ALL_LEVELS, "--moe"], [*PP_ON_FOUR_NODES, "--transfer-noise", "0.05"],

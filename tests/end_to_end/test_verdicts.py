@@ -113,6 +113,24 @@ class Verdicts(EndToEndTest):
                     self.assertEqual([f"trace rank {rank} computes" in title for rank, title in zip(told, titles)], [True] * len(told))
                     self.assertEqual(len(titles), len(told), titles)
 
+    def test_each_problem_is_told_once(self):
+        """Pauses of one host are idle time, calls, the profiler's time and long waits as well: no findings of their own."""
+        large, small = ["--gpus-per-node", "4", "--steps", "30"], ["--gpus-per-node", "1", "--steps", "16"]
+        for seed, (size, fault, told) in enumerate((
+                (large, "allocation:rank=0,pause=13ms,period=3,first_step=2", "straggler"),
+                (large, "sync_stall:rank=5,pause=12ms,period=3,first_step=1", "straggler"),
+                (large, "late_host:rank=3,pause=14ms,period=3,first_step=1", "straggler"),
+                (large, "profiler_overhead:rank=2,pause=13ms,period=3,first_step=2", "straggler"),
+                (large, "blocking_copy:rank=6,bytes=32MB", "straggler"),
+                (small, "profiler_overhead:rank=0,pause=4ms,first_step=5,last_step=10", "unproven-straggler"),
+                (small, "late_host:rank=1,pause=4ms,first_step=5,last_step=10", "unproven-straggler"))):
+            with self.subTest(fault=fault):
+                report = self.analyse(self.synth(f"once{seed}", "--seed", str(1900 + seed), "--nodes", "2", *size, "--layers", "2",
+                                                 "--gradient-mib", "8", "--activation-mib", "4", "--fault", fault),
+                                      f"out-once{seed}", "--quiet")
+                by_themselves = {"exposed-communication", "low-nvtx-coverage"}
+                self.assertEqual([one["id"] for one in report["findings"] if one["id"] not in by_themselves], [told])
+
     def test_every_instance_of_the_truth_is_matched(self):
         traces = self.synth("job", "--seed", "5", "--steps", "6", "--tp", "2")
         truth = json.loads((traces / "truth.json").read_text())

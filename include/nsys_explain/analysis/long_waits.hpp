@@ -11,7 +11,7 @@
 namespace nsys_explain::analysis {
 
 /// How many of the longest waits deserve an explanation of their own: as many as hold 80% of all waiting, where those
-/// whose last arriver is no straggler hold at least 30% of all waiting, and 0.5% of all GPU time; else 0.
+/// whose last arriver no finding tells as late hold at least 30% of all waiting, and 0.5% of all GPU time; else 0.
 /// `longest`: the cases with the most caused wait of the run, most first.
 std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerCase> longest);
 

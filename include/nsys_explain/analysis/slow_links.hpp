@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nsys_explain/analysis/bandwidth.hpp"
+#include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/slow_link.hpp"
 
 /// Where in the network transfers are slow, by comparing groups that should be equally fast.
@@ -31,6 +32,13 @@ std::vector<std::vector<std::int32_t>> slow_groups(std::span<const TransferGroup
 
 /// Table `slow_links`: a row per place.
 Table slow_links_table(std::span<const SlowLink> links);
+
+/// The link of the report with most lost time that one of the straggler's trace ranks lies on; null where there is
+/// none.
+const SlowLink* link_of(const JobReport& report, const Straggler& straggler);
+
+/// Likewise, where the straggler is late by its transfers: then finding `slow-link` tells of both.
+const SlowLink* link_behind(const JobReport& report, const Straggler& straggler);
 
 /// "the link between trace ranks 3 and 7 (hosts n0, n1)".
 std::string describe(const SlowLink& link);

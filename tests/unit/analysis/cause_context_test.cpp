@@ -125,7 +125,7 @@ TEST(CauseContext, ASlowLinkIsTheCauseWhereItsTransfersAreMostOfWhatTakesLonger)
       scene.straggler.evidence[0],
       "transfers that compute waited for, from the latest enter on, took 6.000 ms longer than its peers' over the "
       "run (mean of its trace ranks), all else 3.000 ms; transfers through the link between trace ranks 1 and 2 "
-      "take 2.50 times as long as equal ones elsewhere (table slow_links)");
+      "take 2.50 times as long as equal ones elsewhere (finding slow-link, table slow_links)");
 }
 
 TEST(CauseContext, ClocksAndPowerStandBesideThoseOfTheOtherGpus) {

@@ -59,10 +59,22 @@ TEST(LongWaits, NoneWhereWaitingHardlyCosts) {
 
 TEST(LongWaits, NoneWhereAStragglerExplainsThem) {
   JobReport report = job();
-  report.stragglers.push_back({});
-  report.stragglers.back().trace_rank = 0;
+  Straggler late;
+  late.trace_rank = 1;
+  late.trace_ranks = {0, 1};  // a place: the costliest trace rank is another one
+  report.stragglers = {late};
   const std::vector<StragglerCase> longest{wait_of(0, 9 * ms)};
   EXPECT_EQ(waits_to_explain(report, longest), 0U);
+}
+
+TEST(LongWaits, NoneWhereASuspectExplainsThem) {
+  JobReport report = job();
+  SuspectedStraggler& suspect = report.suspects.emplace_back();
+  suspect.late.trace_ranks = {0};
+  const std::vector<StragglerCase> longest{wait_of(0, 9 * ms)};
+  EXPECT_EQ(waits_to_explain(report, longest), 0U);
+  suspect.doubt = Doubt::slight;  // hardly anybody waits for it, as far as is proven
+  EXPECT_EQ(waits_to_explain(report, longest), 1U);
 }
 
 TEST(LongWaits, BecomeOneFindingWithALineEach) {
