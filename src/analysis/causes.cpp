@@ -16,7 +16,6 @@ constexpr double smallest_share = 0.05;        ///< of all that differs in a cas
 constexpr double smallest_share_of_own = 0.5;  ///< where peers have another role: of what is known without them
 constexpr double smallest_excess = 0.005;      ///< of the peer's kernel time: less is not slower
 constexpr std::int64_t noise_factor = 4;
-constexpr std::int64_t weight_limit = 4;  ///< times the median of the caused waits
 
 /// 1.4826 times the median absolute deviation: a standard deviation that outliers do not bend.
 Nanoseconds spread(std::vector<Nanoseconds> values) {
@@ -249,8 +248,8 @@ bool runs_same_kernels(std::span<const StragglerCase> cases, std::span<const Cas
   return 2 * same > counting;
 }
 
-/// The most that one case weighs among others.
-Nanoseconds heaviest_case(std::span<const StragglerCase> cases) {
+/// The most that one case weighs among others: so many times the median of the caused waits.
+Nanoseconds heaviest_case(std::span<const StragglerCase> cases, std::int64_t weight_limit = usual_weight_limit) {
   std::vector<Nanoseconds> waits;
   for (const StragglerCase& one : cases) waits.push_back(one.caused_wait_ns);
   return waits.empty() ? 0 : weight_limit * lower_median(std::move(waits));
@@ -296,10 +295,11 @@ double share_that_counts(std::span<const StragglerCase> cases) {
   return all > 0 ? static_cast<double>(counts) / static_cast<double>(all) : 0;
 }
 
-CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence) {
+CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence,
+                          std::int64_t weight_limit) {
   CauseVerdict result;
   if (share_that_counts(cases) < least_that_counts) return result;
-  const Nanoseconds heaviest = heaviest_case(cases);
+  const Nanoseconds heaviest = heaviest_case(cases, weight_limit);
 
   std::vector<CaseVerdict> verdicts;
   for (const StragglerCase& one : cases) verdicts.push_back(judge_case(one, divergence));

@@ -253,6 +253,17 @@ std::vector<RowSurplus> surplus_of_rows(const std::vector<std::int64_t>& rows, s
   return surplus;
 }
 
+std::vector<double> order_p_values(std::span<const std::int64_t> rows, std::size_t count, std::size_t bins) {
+  std::vector<std::int64_t> less(rows.size(), 0), of_bin(count);
+  for (std::size_t b = 0; b < bins; ++b) {
+    for (std::size_t i = 0; i < count; ++i) of_bin[i] = rows[i * bins + b];
+    std::sort(of_bin.begin(), of_bin.end());
+    for (std::size_t i = 0; i < count; ++i)
+      less[i * bins + b] = std::lower_bound(of_bin.begin(), of_bin.end(), rows[i * bins + b]) - of_bin.begin();
+  }
+  return caused_wait_p_values(less, count, bins);
+}
+
 namespace {
 
 /// The rows that are late in a bin, the latest first.

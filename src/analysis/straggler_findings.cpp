@@ -12,6 +12,7 @@
 #include "finding_sizes.hpp"
 #include "nsys_explain/analysis/slow_links.hpp"
 #include "nsys_explain/model/names.hpp"
+#include "told_late.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -180,18 +181,21 @@ Finding unproven_finding(const SuspectedStraggler& suspect) {
 
 Finding hidden_finding(const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
+  const std::string shadow =
+      suspect.behind.empty()
+          ? "delays that wander from trace rank to trace rank"
+          : fmt::format("trace rank{} {}", suspect.behind.size() > 1 ? "s" : "", fmt::join(suspect.behind, ", "));
   return {
       "hidden-straggler",
       std::max(FindingSeverity::medium, severity_of(suspect.hidden_cost_share, severe_cost)),
-      fmt::format("{} is late, too, but nobody waits for it behind trace rank{} {}: mend both, or it costs about "
+      fmt::format("{} is late, too, but nobody waits for it behind {}: mend both, or it costs about "
                   "{:.1f}% of the GPU time that is left",
-                  culprit_name(who), suspect.behind.size() > 1 ? "s" : "", fmt::join(suspect.behind, ", "),
-                  100 * suspect.hidden_cost_share),
+                  culprit_name(who), shadow, 100 * suspect.hidden_cost_share),
       {fmt::format("were it like its peers, it would take this much longer with a probability of at most {:.1e}; in "
-                   "the steps in which it does, a straggler takes longer still",
-                   who.p_value),
-       "the cost is an estimate, rather too low: by how much it is behind everybody else, at the rate at which the "
-       "stragglers' lateness costs now (columns own_lateness_ns and delay_cost_ns of table steps); what its host does "
+                   "the steps in which it does, {} takes longer still",
+                   who.p_value, suspect.behind.empty() ? "somebody, now this one, now that," : "a straggler"),
+       "the cost is an estimate, rather too low: by how much it is behind everybody else, at the rate at which "
+       "their lateness costs now (columns own_lateness_ns and delay_cost_ns of table steps); what its host does "
        "while its GPU waits anyway costs nothing yet"},
       advice(who.cause, who.part),
       suspect.estimated_cost_ns};
@@ -291,7 +295,7 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   finding.severity = severity_of(cost, severe_cost);
   finding.title = fmt::format(
       "delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; nobody {}is late as a rule",
-      gpu_time(unnamed_ns), 100 * cost, named.empty() ? "" : "else ");
+      gpu_time(unnamed_ns), 100 * cost, told_late(report).empty() ? "" : "else ");
   finding.evidence.push_back(
       fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
                   24 * share(unnamed_ns, time.span_ns), gpu_time(unnamed_ns), seconds(time.span_ns)));

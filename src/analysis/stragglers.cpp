@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "nsys_explain/analysis/significance.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 #include "slow_ranks.hpp"
 #include "suspects.hpp"
 #include "unseen_waits.hpp"
@@ -205,19 +208,45 @@ struct Shadow {
   std::vector<std::size_t> ranks;        ///< of the stragglers, ascending
   std::vector<Nanoseconds> lateness_ns;  ///< of the latest of them, by bin
   double waiting = 0;                    ///< of all ranks together, per time that the latest of them is late
-  double windows_ns = 0;                 ///< of all ranks together
 };
+
+/// Of all ranks together, per time that the latest is late.
+double waiting_per_lateness(Nanoseconds cost_ns, std::span<const Nanoseconds> lateness_ns, std::size_t ranks) {
+  const double lateness = std::accumulate(lateness_ns.begin(), lateness_ns.end(), 0.0);
+  return lateness > 0 ? std::min(static_cast<double>(cost_ns) / lateness, static_cast<double>(ranks - 1)) : 0;
+}
 
 Shadow shadow_of(std::span<const Straggler> named, std::span<const RankSummary> ranks, const JobDelays& delays) {
   Shadow shadow;
   shadow.ranks = ranks_of(named, ranks);
   shadow.lateness_ns = delays.greatest_excess(shadow.ranks);
-  double cost = 0, lateness = 0;
-  for (const RankSummary& rank : ranks) shadow.windows_ns += static_cast<double>(rank.budget.window_ns);
-  for (const Straggler& straggler : named) cost += static_cast<double>(straggler.delay_cost_ns);
-  for (const Nanoseconds of_bin : shadow.lateness_ns) lateness += static_cast<double>(of_bin);
-  if (lateness > 0) shadow.waiting = std::min(cost / lateness, static_cast<double>(ranks.size() - 1));
+  Nanoseconds cost_ns = 0;
+  for (const Straggler& straggler : named) cost_ns += straggler.delay_cost_ns;
+  shadow.waiting = waiting_per_lateness(cost_ns, shadow.lateness_ns, ranks.size());
   return shadow;
+}
+
+/// All ranks but these, ascending.
+std::vector<std::size_t> ranks_but(std::span<const std::size_t> these, std::span<const std::size_t> nor_those,
+                                   std::size_t count) {
+  std::vector<std::size_t> others;
+  for (std::size_t r = 0; r < count; ++r)
+    if (!std::binary_search(these.begin(), these.end(), r) &&
+        !std::binary_search(nor_those.begin(), nor_those.end(), r))
+      others.push_back(r);
+  return others;
+}
+
+/// What most ranks take longer in a bin, by bin: without delays that hit few of them.
+std::vector<Nanoseconds> usual_excess(std::span<const std::size_t> ranks, const JobDelays& delays) {
+  std::vector<Nanoseconds> usual(delays.bins, 0), of_bin;
+  for (std::size_t b = 0; b < delays.bins; ++b) {
+    of_bin.clear();
+    for (const std::size_t r : ranks)
+      of_bin.push_back(std::max<Nanoseconds>(0, delays.excess_work_ns[r * delays.bins + b]));
+    if (!of_bin.empty()) usual[b] = lower_median(of_bin);
+  }
+  return usual;
 }
 
 /// What a place costs once others are mended: GPU time, and its share of what is left then.
@@ -226,18 +255,26 @@ struct HiddenCost {
   double share = 0;
 };
 
+/// `behind_ns`: what the place is behind everybody else, over the run; `mended_ns`: by how much the latest is less late
+/// once others are mended; both cost `waiting` per time.
+HiddenCost cost_once_mended(double waiting, Nanoseconds behind_ns, Nanoseconds mended_ns,
+                            std::span<const RankSummary> ranks) {
+  double windows = 0;
+  for (const RankSummary& rank : ranks) windows += static_cast<double>(rank.budget.window_ns);
+  // Once mended, they hold nobody up, themselves neither: everybody is done earlier by the same.
+  const auto count = static_cast<double>(ranks.size());
+  const double left = windows - count / (count - 1) * waiting * static_cast<double>(mended_ns);
+  if (left <= 0) return {};
+  const double cost = std::min(left, waiting * static_cast<double>(behind_ns));
+  return {static_cast<Nanoseconds>(cost), cost / left};
+}
+
 /// The cost of a place that mostly takes longer where a straggler takes longer still, once the stragglers are mended:
 /// what it is behind everybody else, at the rate at which the stragglers' lateness costs now. 0 for other places.
-HiddenCost hidden_cost(const Place& place, const Shadow& shadow, const JobDelays& delays) {
-  const std::size_t count = delays.role.size();
-  std::vector<std::size_t> others;
-  for (std::size_t r = 0; r < count; ++r) {
-    if (!std::binary_search(shadow.ranks.begin(), shadow.ranks.end(), r) &&
-        !std::binary_search(place.ranks.begin(), place.ranks.end(), r))
-      others.push_back(r);
-  }
+HiddenCost cost_behind_stragglers(const Place& place, const Shadow& shadow, std::span<const RankSummary> ranks,
+                                  const JobDelays& delays) {
   const std::vector<Nanoseconds> of_place = delays.greatest_excess(place.ranks);
-  const std::vector<Nanoseconds> of_others = delays.greatest_excess(others);
+  const std::vector<Nanoseconds> of_others = delays.greatest_excess(ranks_but(place.ranks, shadow.ranks, ranks.size()));
   Nanoseconds all = 0, covered = 0, behind = 0, mended = 0;
   for (std::size_t b = 0; b < delays.bins; ++b) {
     all += of_place[b];
@@ -245,20 +282,53 @@ HiddenCost hidden_cost(const Place& place, const Shadow& shadow, const JobDelays
     behind += std::max<Nanoseconds>(0, of_place[b] - of_others[b]);
     mended += std::max<Nanoseconds>(0, shadow.lateness_ns[b] - std::max(of_place[b], of_others[b]));
   }
-  // Once mended, stragglers hold nobody up, themselves neither: everybody is done earlier by the same.
-  const double everybody = static_cast<double>(count) / static_cast<double>(count - 1);
-  const double left = shadow.windows_ns - everybody * shadow.waiting * static_cast<double>(mended);
-  if (2 * covered < all || left <= 0) return {};
-  const double cost = std::min(left, shadow.waiting * static_cast<double>(behind));
-  return {static_cast<Nanoseconds>(cost), cost / left};
+  return 2 * covered < all ? HiddenCost{} : cost_once_mended(shadow.waiting, behind, mended, ranks);
 }
 
-/// Places that take longer than their likes beyond chance, though nobody waits for them behind the stragglers.
+/// What a place takes longer than is usual for others in a bin, by bin, but never more than what it typically does
+/// where it is longer: delays that go round hit it, too, and are not what lasts.
+std::vector<Nanoseconds> lasting_excess(const Place& place, std::span<const Nanoseconds> usual_ns,
+                                        const JobDelays& delays) {
+  std::vector<Nanoseconds> lasting = delays.greatest_excess(place.ranks), longer;
+  for (std::size_t b = 0; b < delays.bins; ++b) {
+    lasting[b] = std::max<Nanoseconds>(0, lasting[b] - usual_ns[b]);
+    if (lasting[b] > 0) longer.push_back(lasting[b]);
+  }
+  const Nanoseconds limit = longer.empty() ? 0 : lower_median(longer);
+  for (Nanoseconds& of_bin : lasting) of_bin = std::min(of_bin, limit);
+  return lasting;
+}
+
+/// Likewise behind delays that go round: now this one takes longer still, now that. 0 where others do not wait for the
+/// place when it is the latest.
+HiddenCost cost_behind_delays_that_go_round(const Place& place, std::span<const RankSummary> ranks,
+                                            const JobDelays& delays) {
+  const std::vector<bool> bear = bear_costs(delays.cost_ns, delays.excess_work_ns, ranks.size(), delays.bins);
+  if (std::none_of(place.ranks.begin(), place.ranks.end(), [&](std::size_t r) { return bear[r]; })) return {};
+  const std::vector<std::size_t> others = ranks_but(place.ranks, {}, ranks.size());
+  const std::vector<Nanoseconds> usual_ns = usual_excess(others, delays);
+  const std::vector<Nanoseconds> lasting_ns = lasting_excess(place, usual_ns, delays);
+  const std::vector<Nanoseconds> of_place = delays.greatest_excess(place.ranks);
+  const std::vector<Nanoseconds> of_others = delays.greatest_excess(others);
+  std::vector<Nanoseconds> latest_ns;
+  Nanoseconds cost_ns = 0, covered = 0, behind = 0, mended = 0;
+  for (const RankSummary& rank : ranks) cost_ns += rank.delay_cost_ns;
+  for (std::size_t b = 0; b < delays.bins; ++b) {
+    latest_ns.push_back(std::max(of_place[b], of_others[b]));
+    behind += lasting_ns[b];
+    covered += std::min(lasting_ns[b], std::max<Nanoseconds>(0, of_others[b] - usual_ns[b]));
+    mended += std::max<Nanoseconds>(0, latest_ns[b] - usual_ns[b] - lasting_ns[b]);
+  }
+  const double waiting = waiting_per_lateness(cost_ns, latest_ns, ranks.size());
+  return 2 * covered < behind ? HiddenCost{} : cost_once_mended(waiting, behind, mended, ranks);
+}
+
+/// Places that take longer than their likes beyond chance, though nobody waits for them behind the stragglers, or
+/// behind delays that go round.
 std::vector<SuspectedStraggler> find_hidden(std::span<const RankSummary> ranks, const Totals& totals,
                                             std::span<const Place> places, const Probabilities& probabilities,
                                             std::span<const Straggler> named, const JobDelays& delays,
                                             const StragglerCriteria& criteria) {
-  if (named.empty()) return {};
   const Shadow shadow = shadow_of(named, ranks, delays);
   std::vector<SuspectedStraggler> hidden;
   for (const std::size_t p : explaining_places(places, probabilities.longer, delays)) {
@@ -269,11 +339,15 @@ std::vector<SuspectedStraggler> find_hidden(std::span<const RankSummary> ranks, 
     one.doubt = Doubt::hidden;
     one.verdict_p_value = probabilities.limit[p];
     one.steps = static_cast<std::int64_t>(delays.steps);
-    const HiddenCost cost = hidden_cost(places[p], shadow, delays);
+    HiddenCost cost = cost_behind_stragglers(places[p], shadow, ranks, delays);
+    if (cost.share >= criteria.suspect_cost_share) {
+      for (const std::size_t r : shadow.ranks) one.behind.push_back(ranks[r].trace_rank);
+    } else {
+      cost = cost_behind_delays_that_go_round(places[p], ranks, delays);
+    }
     one.hidden_cost_share = cost.share;
     one.estimated_cost_ns = cost.time_ns;
     if (!is_new(one, named) || one.hidden_cost_share < criteria.suspect_cost_share) continue;
-    for (const std::size_t r : shadow.ranks) one.behind.push_back(ranks[r].trace_rank);
     hidden.push_back(std::move(one));
   }
   std::stable_sort(hidden.begin(), hidden.end(), [](const SuspectedStraggler& a, const SuspectedStraggler& b) {
@@ -383,7 +457,7 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
   named.suspects = find_unseen(ranks, totals, places, probabilities, named.stragglers, delays, criteria);
   std::vector<Straggler> told = named.stragglers;
   for (const SuspectedStraggler& unseen : named.suspects) told.push_back(unseen.late);
-  for (const auto find : {find_unproven, find_hidden, find_slight})
+  for (const auto find : {find_hidden, find_unproven, find_slight})  // beyond chance first
     for (SuspectedStraggler& suspect : find(ranks, totals, places, probabilities, named.stragglers, delays, criteria))
       if (is_new(suspect, told)) {
         told.push_back(suspect.late);

@@ -24,17 +24,21 @@ std::vector<std::int64_t> rows_of(std::span<const std::int64_t> by_rank, std::sp
   return rows;
 }
 
+/// Steps are independent draws; spans of time need not be, and are pooled. Returns the number of bins left.
+std::size_t independent_bins(std::vector<std::int64_t>& rows, std::size_t count, const JobDelays& delays) {
+  return delays.by_step ? delays.bins : pool_bins(rows, count, delays.bins);
+}
+
 /// What these rows of bins have more of something than their likes.
 std::vector<RowSurplus> surplus_of(std::vector<std::int64_t> rows, std::size_t count, const JobDelays& delays) {
-  // Steps are independent draws; spans of time need not be.
-  const std::size_t bins = delays.by_step ? delays.bins : pool_bins(rows, count, delays.bins);
+  const std::size_t bins = independent_bins(rows, count, delays);
   return surplus_of_rows(rows, count, bins);
 }
 
-/// Likewise, these places.
-std::vector<RowSurplus> surplus_of(std::span<const std::int64_t> by_rank, std::span<const std::size_t> chosen,
-                                   std::span<const Place> places, const JobDelays& delays) {
-  return surplus_of(rows_of(by_rank, chosen, places, delays.bins), chosen.size(), delays);
+/// Likewise, the probability of their order.
+std::vector<double> order_of(std::vector<std::int64_t> rows, std::size_t count, const JobDelays& delays) {
+  const std::size_t bins = independent_bins(rows, count, delays);
+  return order_p_values(rows, count, bins);
 }
 
 /// Kernel time, relative, that each rank takes beyond its likes in a bin: the (lower) median of those of its role. By
@@ -59,14 +63,20 @@ std::vector<double> slower_than_likes(const JobDelays& delays) {
   return slower;
 }
 
-/// What these places take longer than chance lets GPUs drift apart: steps that share such a drift are no independent
-/// draws. Only what kernels did take longer may be such a drift: a late host is not.
-std::vector<RowSurplus> work_surplus_of(std::span<const std::size_t> chosen, std::span<const Place> places,
-                                        const JobDelays& delays) {
+/// What places take longer, a row of bins each.
+struct WorkRows {
+  std::vector<std::int64_t> all;
+  /// What is longer than chance lets GPUs drift apart: steps that share such a drift are no independent draws. Only
+  /// what kernels did take longer may be such a drift: a late host is not. Empty where nothing is known of drifts.
+  std::vector<std::int64_t> beyond;
+};
+
+WorkRows work_rows_of(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays) {
   constexpr double three_deviations = 0.00135;  // of a normal variable
   // What a rank takes longer is over the medians of places, one by one: somewhat more than over that of whole steps.
   constexpr double safely = 2;
-  if (delays.wander.empty()) return surplus_of(delays.excess_work_ns, chosen, places, delays);
+  WorkRows rows{rows_of(delays.excess_work_ns, chosen, places, delays.bins), {}};
+  if (delays.wander.empty()) return rows;
   std::vector<SpeedWander> of_gpus;
   for (const std::size_t p : chosen)
     for (const std::size_t r : places[p].ranks) of_gpus.push_back(delays.wander[r]);
@@ -76,14 +86,30 @@ std::vector<RowSurplus> work_surplus_of(std::span<const std::size_t> chosen, std
   for (std::size_t i = 0; i < beyond.size(); ++i)
     beyond[i] -= static_cast<Nanoseconds>(std::clamp(safely * slower[i], 0.0, drift) *
                                           static_cast<double>(delays.kernel_ns[i / delays.bins]));
-  std::vector<RowSurplus> surplus = surplus_of(beyond, chosen, places, delays);
-  // Taken off one and not off another, a drift must not make that one look longer than it is: all of it has to be, too.
-  const std::vector<RowSurplus> of_all = surplus_of(delays.excess_work_ns, chosen, places, delays);
+  rows.beyond = rows_of(beyond, chosen, places, delays.bins);
+  return rows;
+}
+
+/// What these places take longer than their likes. Taken off one and not off another, a drift must not make that one
+/// look longer than it is: beyond it and all of it have to be longer.
+std::vector<RowSurplus> work_surplus_of(const WorkRows& rows, std::size_t count, const JobDelays& delays) {
+  const std::vector<RowSurplus> of_all = surplus_of(rows.all, count, delays);
+  if (rows.beyond.empty()) return of_all;
+  std::vector<RowSurplus> surplus = surplus_of(rows.beyond, count, delays);
   for (std::size_t i = 0; i < surplus.size(); ++i) {
     surplus[i].any.p_value = std::max(surplus[i].any.p_value, of_all[i].any.p_value);
     surplus[i].limited.p_value = std::max(surplus[i].limited.p_value, of_all[i].limited.p_value);
   }
   return surplus;
+}
+
+/// Likewise, the probability of their order.
+std::vector<double> work_order_of(const WorkRows& rows, std::size_t count, const JobDelays& delays) {
+  std::vector<double> p_values = order_of(rows.all, count, delays);
+  if (rows.beyond.empty()) return p_values;
+  const std::vector<double> of_beyond = order_of(rows.beyond, count, delays);
+  for (std::size_t i = 0; i < p_values.size(); ++i) p_values[i] = std::max(p_values[i], of_beyond[i]);
+  return p_values;
 }
 
 /// What these places cost more than their likes: what is charged to them, and their part in what all of them cost. The
@@ -138,7 +164,7 @@ Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place>
   const std::vector<CostSurplus> cost = cost_surplus_of(chosen, places, delays);
   if (std::none_of(cost.begin(), cost.end(), [&](const CostSurplus& one) { return one.p_value() <= mention_limit; }))
     return {};
-  const std::vector<RowSurplus> work = work_surplus_of(chosen, places, delays);
+  const std::vector<RowSurplus> work = work_surplus_of(work_rows_of(chosen, places, delays), chosen.size(), delays);
   Best best;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const double p_value = std::max(cost[i].p_value(), work[i].p_value());
@@ -147,12 +173,17 @@ Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place>
   return best;
 }
 
-/// Likewise, of the work alone.
+/// Likewise, of the work alone: by how much it is longer, and by its order, which gets a hundredth of the error rate.
 Best longest_work(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays) {
-  const std::vector<RowSurplus> work = work_surplus_of(chosen, places, delays);
+  constexpr double part_of_order = 0.01;
+  const WorkRows rows = work_rows_of(chosen, places, delays);
+  const std::vector<RowSurplus> work = work_surplus_of(rows, chosen.size(), delays);
+  const std::vector<double> order = work_order_of(rows, chosen.size(), delays);
   Best best;
-  for (std::size_t i = 0; i < chosen.size(); ++i)
-    if (i == 0 || work[i].p_value() < best.p_value) best = {i, work[i].p_value(), work[i], {}};
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const double p_value = std::min(work[i].p_value() / (1 - part_of_order), order[i] / part_of_order);
+    if (i == 0 || p_value < best.p_value) best = {i, std::min(1.0, p_value), work[i], {}};
+  }
   return best;
 }
 

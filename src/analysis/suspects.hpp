@@ -25,7 +25,7 @@ struct Probabilities {
 };
 
 /// Takes one culprit after the other out of a class, down to the first that is not proven; of the others those that
-/// take longer, whatever it costs.
+/// take longer, by sums or by order, whatever it costs.
 void test_class(std::vector<std::size_t> members, std::span<const Place> places, const JobDelays& delays, double limit,
                 double mention_limit, Probabilities& probabilities);
 

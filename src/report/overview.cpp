@@ -149,6 +149,12 @@ std::string verdict(const JobReport& report, const Overview& overview) {
             "communicates longer meanwhile has clocks that nothing relates to its own.",
             culprit_name(first.late), 100 * first.unseen_cost_share);
       }
+      if (first.doubt == Doubt::hidden) {
+        return fmt::format(
+            "Nobody is late as a rule, but {} takes longer than its peers behind delays that wander: about {:.1f}% of "
+            "the GPU time that is left once these are mended.",
+            culprit_name(first.late), 100 * first.hidden_cost_share);
+      }
       if (first.doubt == Doubt::slight) {
         return fmt::format("No trace rank is late enough to matter: {}, late as a rule, costs {:.2f}% of all GPU time.",
                            culprit_name(first.late), 100 * first.late.cost_share);
@@ -196,10 +202,12 @@ std::vector<std::string> explanation(const JobReport& report, const Overview& ov
           fmt::format("{} ({}), most likely {}.", capitalised(culprit_name(first)), when(first), cause_of(first)));
   }
   for (const SuspectedStraggler& suspect : report.suspects) {
-    if (suspect.doubt != Doubt::hidden) continue;
-    sentences.push_back(fmt::format("Behind {}, {} is late as well ({}), though nobody waits for it yet; {}.",
-                                    overview.stragglers.size() == 1 ? "it" : "them", culprit_name(suspect.late),
-                                    when(suspect.late), cause_of(suspect.late)));
+    if (suspect.doubt != Doubt::hidden || overview.stragglers.empty()) continue;
+    const char* const shadow = suspect.behind.empty()            ? "delays that wander"
+                               : overview.stragglers.size() == 1 ? "it"
+                                                                 : "them";
+    sentences.push_back(fmt::format("Behind {}, {} is late as well ({}), though nobody waits for it yet; {}.", shadow,
+                                    culprit_name(suspect.late), when(suspect.late), cause_of(suspect.late)));
     break;
   }
   if (report.instances == 0 || report.ranks.empty()) return sentences;

@@ -79,6 +79,35 @@ class Hidden(AttributionTest):
                 self.assertGreater(hidden["hidden_cost_share"], 0.3 * alone["cost_share"])
 
 
+    def test_a_culprit_far_behind_delays_that_go_round_is_told_first(self):
+        # In each step somebody is late by 3 ms, and the culprit by less than a third of that: most steps cost no more for it.
+        hidden, unproven = 0, []
+        for seed in range(8):
+            with self.subTest(seed=seed):
+                layout = [["--nodes", "2", "--gpus-per-node", "4"], ["--nodes", "1", "--gpus-per-node", "8"],
+                          ["--nodes", "2", "--gpus-per-node", "6", "--tp", "2"]][seed % 3]
+                rank = 5 * seed % 8
+                fault, cause = [("extra_work:rank={},factor=1.3,mode=more", "extra_work"),
+                                ("sync_stall:rank={},pause=600us", "sync_stall")][seed % 2]
+                faults = ["--fault", fault.format(rank), "--fault", "rotating_jitter:pause=3ms"]
+                report = self.job(720 + seed, *layout, "--steps", "30", *faults, layers=1)
+                told = report["stragglers"] + report["suspects"]
+                self.assertEqual([(one["trace_ranks"], one["cause"], one["pattern"]) for one in told][:1],
+                                 [([rank], cause, "persistent")])
+                unproven += [one["doubt"] for one in told[1:]]
+                if report["stragglers"]:
+                    continue
+                hidden += 1
+                self.assertEqual((told[0]["doubt"], told[0]["behind"]), ("hidden", []))
+                text = " ".join((self.directory / "out" / "report.md").read_text().split())
+                self.assertIn(f"**Nobody is late as a rule, but trace rank {rank} takes longer than its peers behind", text)
+                alone, = self.job(720 + seed, *layout, "--steps", "30", *faults[:2], layers=1)["stragglers"]
+                self.assertLess(told[0]["hidden_cost_share"], 1.5 * alone["cost_share"])
+                self.assertGreater(told[0]["hidden_cost_share"], 0.3 * alone["cost_share"])
+        self.assertGreater(hidden, 0, "some are not waited for enough to be named")
+        self.assertLessEqual(set(unproven), {"too_few_steps"})
+        self.assertLessEqual(len(unproven), 2, "one job in twenty may suspect somebody")
+
     def test_a_slow_gpu_whose_kernels_run_while_others_stall_is_told_by_its_kernels(self):
         # Its compute is done while its exchanges queue behind the stalled one's, so it is not even late.
         report = self.job(701, "--nodes", "1", "--gpus-per-node", "4", "--steps", "30", "--fault",

@@ -46,6 +46,11 @@ struct RowSurplus {
 /// By row; probabilities as those of caused_wait_p_values.
 std::vector<RowSurplus> surplus_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins);
 
+/// Likewise of the order alone: each row counts in a bin by how many have less there (Friedman's ranks, ties lowest).
+/// One long delay in every bin, now of this row, now of that, drowns sums; who is always among the longest stays it. By
+/// row; probabilities as those of caused_wait_p_values.
+std::vector<double> order_p_values(std::span<const std::int64_t> rows, std::size_t count, std::size_t bins);
+
 /// The costs of each bin, shared out by lateness: each slice of it counts alike for all rows that are at least so late
 /// (Shapley's value where the latest sets the cost: Littlechild and Owen 1973, "airport game"). The last one alone is
 /// charged with all that others wait, though the second would have cost nearly as much: one that is late in every step

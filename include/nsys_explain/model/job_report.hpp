@@ -192,7 +192,7 @@ struct Straggler {
 /// Why one who takes longer than its peers is not called a straggler.
 enum class Doubt : std::uint8_t {
   too_few_steps,  ///< it costs the others much, but chance does as much in so few steps
-  hidden,         ///< beyond chance, but behind a straggler's greater lateness: nobody waits for it yet
+  hidden,         ///< beyond chance, but behind greater lateness of stragglers, or now of this, now of that one
   unseen,         ///< beyond chance, but no clock relates it to those who seem to wait for it
   slight,         ///< beyond chance, but it costs too little for a verdict
 };
@@ -207,7 +207,7 @@ struct SuspectedStraggler {
   /// hidden: as Straggler::cost_share, of the GPU time that is left once the stragglers are mended. An estimate, and
   /// rather too low: what a host does while its GPU waits costs nothing, until nobody waits any more.
   double hidden_cost_share = 0;
-  std::vector<std::int32_t> behind;   ///< hidden: the stragglers' trace ranks, ascending
+  std::vector<std::int32_t> behind;   ///< hidden: the stragglers' trace ranks, ascending; none: delays that go round
   double unseen_cost_share = 0;       ///< unseen: as Straggler::cost_share, an estimate that takes no common clock
   Nanoseconds estimated_cost_ns = 0;  ///< hidden, unseen: the GPU time behind that share
 };
@@ -341,7 +341,7 @@ struct JobReport {
   std::vector<OperationSummary> by_operation;
   std::vector<RankSummary> ranks;  ///< same order as trace_ranks
   std::vector<Straggler> stragglers;
-  std::vector<SuspectedStraggler> suspects;  ///< by doubt: unseen, too few steps, hidden, slight; costliest first
+  std::vector<SuspectedStraggler> suspects;  ///< by doubt: unseen, hidden, too few steps, slight; costliest first
   std::vector<LongWait>
       long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
   DelaySummary delay;

@@ -1,5 +1,6 @@
 #include "nsys_explain/analysis/significance.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -170,6 +171,30 @@ TEST(Surplus, IsBeyondTheMedianOfTheOtherRows) {
 }
 
 using Rows = std::vector<std::int64_t>;
+
+TEST(OrderPValues, WhoIsAlwaysAmongTheLongestStandsOutOfLongDelaysThatGoRound) {
+  // Of 8 rows the third has 9 in each of 32 bins, and one after the other has 90 more.
+  std::vector<std::int64_t> rows(8 * 32, 0);
+  for (std::size_t b = 0; b < 32; ++b) {
+    rows[2 * 32 + b] += 9;
+    rows[b % 8 * 32 + b] += 90;
+  }
+  EXPECT_GT(caused_wait_p_values(rows, 8, 32)[2], 0.01) << "4 * 99 + 28 * 9 is 60% more than what each other row has";
+  const std::vector<double> order = order_p_values(rows, 8, 32);
+  // It is the longest in 4 bins and the second in 28; with a probability of a quarter a row is one of these.
+  EXPECT_LT(order[2], 1e-12);
+  EXPECT_GT(order[2], std::pow(0.125, 32));
+  for (const std::size_t other : {0, 1, 3, 4, 5, 6, 7}) EXPECT_GT(order[other], 0.5);
+}
+
+TEST(OrderPValues, OfRowsThatAreAlikeNothingIsImprobable) {
+  EXPECT_THAT(order_p_values(std::vector<std::int64_t>(4 * 16, 5), 4, 16), ::testing::Each(1.0));
+}
+
+TEST(OrderPValues, OfTwoByHand) {
+  // The first is longer in all of three bins, by little or much: one of eight.
+  EXPECT_NEAR(order_p_values({{5, 1, 900, 4, 0, 7}}, 2, 3)[0], 0.125, 0.01);
+}
 
 TEST(ShareCosts, EachSliceOfLatenessCountsAlikeForAllWhoAreAsLate) {
   // Bins: the header's example; two alike; one alone; nobody late.

@@ -374,6 +374,73 @@ TEST(Stragglers, WhoIsLateBehindDelaysThatGoRoundIsProvenByItsPartInAllOfThem) {
   EXPECT_TRUE(made_behind_delays_that_go_round(false).stragglers().empty()) << "nobody waits for it";
 }
 
+/// Of 8 ranks the sixth is late by 0.9 ms in every bin, and somebody, now and then it, by 3 ms. `waited_for`: likewise.
+Case made_far_behind_delays_that_go_round(bool waited_for) {
+  constexpr Nanoseconds us = 1'000;
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b) {
+    const std::size_t other = anybody(b);
+    c.delays.excess_work_ns[5 * case_bins + b] += 900 * us;
+    c.delays.excess_work_ns[other * case_bins + b] += 3000 * us;
+    const std::size_t charged = other == 5 && !waited_for ? b % 4 : other;
+    const Nanoseconds cost = 7 * (other == 5 ? 3900 : 3000) * us;
+    c.delays.cost_ns[charged * case_bins + b] += cost;
+    c.ranks[charged].delay_cost_ns += cost;
+  }
+  return c;
+}
+
+TEST(Stragglers, WhoIsLateFarBehindDelaysThatGoRoundIsToldWithWhatItWouldCost) {
+  const Case c = made_far_behind_delays_that_go_round(true);
+  const Named named = find_stragglers(c.ranks, c.totals, c.delays, {});
+  EXPECT_TRUE(named.stragglers.empty()) << "in most steps nobody waits for it";
+  ASSERT_EQ(named.suspects.size(), 1U);
+  const SuspectedStraggler& hidden = named.suspects[0];
+  EXPECT_EQ(hidden.doubt, Doubt::hidden);
+  EXPECT_EQ(hidden.late.trace_ranks, (std::vector<std::int32_t>{5}));
+  EXPECT_TRUE(hidden.behind.empty()) << "nobody in particular";
+  EXPECT_LT(hidden.late.p_value, 1e-9);
+  // Seven wait for each nanosecond. Without what goes round it is late by 0.9 ms in each of 64 steps; all eight save
+  // the others' 2.1 of 3 ms, and its own 3 of 3.9 ms where it was hit itself, of 8 s.
+  std::size_t hits = 0;
+  for (std::size_t b = 0; b < case_bins; ++b) hits += anybody(b) == 5 ? 1 : 0;
+  ASSERT_GT(hits, 0U);
+  const double mended = static_cast<double>(case_bins - hits) * 0.0021 + static_cast<double>(hits) * 0.003;
+  EXPECT_NEAR(hidden.hidden_cost_share, 7 * case_bins * 0.0009 / (8 - 8 * mended), 1e-6);
+  EXPECT_EQ(find_stragglers(made_far_behind_delays_that_go_round(false).ranks, c.totals,
+                            made_far_behind_delays_that_go_round(false).delays, {})
+                .suspects.size(),
+            0U)
+      << "others do not wait for it where it is the latest";
+
+  JobReport report;
+  report.ranks = c.ranks;
+  report.suspects = named.suspects;
+  report.delay.rotating = true;
+  report.delay.attributed_ns = 1'000'000'000;
+  const auto findings = find_problems(report);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].id, "rotating-delay");
+  EXPECT_NE(findings[0].title.find("nobody else is late as a rule"), std::string::npos);
+  EXPECT_EQ(findings[1].id, "hidden-straggler");
+  EXPECT_NE(findings[1].title.find("trace rank 5 is late, too, but nobody waits for it behind delays that wander from "
+                                   "trace rank to trace rank: mend both"),
+            std::string::npos);
+}
+
+TEST(Stragglers, DelaysThatGoRoundHideNobodyWhereAllAreAlike) {
+  constexpr Nanoseconds us = 1'000;
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b) {
+    c.delay(anybody(b), b, 21'000 * us);
+    for (std::size_t r = 0; r < 8; ++r)  // noise
+      c.delays.excess_work_ns[r * case_bins + b] += static_cast<Nanoseconds>(anybody(7 * b + r)) * 100 * us;
+  }
+  const Named named = find_stragglers(c.ranks, c.totals, c.delays, {});
+  EXPECT_TRUE(named.stragglers.empty());
+  EXPECT_TRUE(named.suspects.empty());
+}
+
 TEST(Stragglers, WhoIsLateBehindAnotherIsNotForgotten) {
   const Case c = made_hidden([](std::size_t) { return 4'000'000; });
   const Named named = find_stragglers(c.ranks, c.totals, c.delays, {});

@@ -211,13 +211,23 @@ TEST(Markdown, SaysWhoIsSuspected) {
   report.suspects[0].late.cost_share = 0.00128;
   EXPECT_THAT(unwrapped(to_markdown(report)), HasSubstr("**No trace rank is late enough to matter: trace rank 2, late "
                                                         "as a rule, costs 0.13% of all GPU time.**"));
+  report.suspects[0].doubt = Doubt::hidden;
+  report.suspects[0].hidden_cost_share = 0.1481;
+  EXPECT_THAT(unwrapped(to_markdown(report)),
+              HasSubstr("**Nobody is late as a rule, but trace rank 2 takes longer than its peers behind delays that "
+                        "wander: about 14.8% of the GPU time that is left once these are mended.**"));
+  EXPECT_THAT(unwrapped(to_markdown(report)), Not(HasSubstr("is late as well"))) << "once is enough";
   report = small_report();
   suspect.doubt = Doubt::hidden;
+  suspect.behind = {2};
   suspect.late.trace_rank = 3;
   report.suspects = {suspect};
   EXPECT_THAT(unwrapped(to_markdown(report)),
               HasSubstr("Behind it, trace rank 3 is late as well (persistent), though nobody waits for it yet; cause: "
                         "slow_kernel"));
+  report.suspects[0].behind.clear();
+  EXPECT_THAT(unwrapped(to_markdown(report)),
+              HasSubstr("Behind delays that wander, trace rank 3 is late as well (persistent), though nobody waits"));
 }
 
 TEST(Markdown, OfAnEmptyReportSaysSo) {
