@@ -38,14 +38,25 @@ bool is_overfull_stage(const JobReport& report, const JobDelays& delays, const S
   return find_overfull_stage(delays, indices_of(report, straggler)) != nullptr;
 }
 
-/// What the straggler's trace ranks took longer than their peers, over the run.
+/// True where its transfers are slow by another trace rank: for these it is not named, but for what else it is late by.
+bool is_partner_of_slow_rank(std::size_t rank, const JobDelays& delays) {
+  const auto is_of = [&](const SlowRank& slow) {
+    return std::binary_search(slow.partners.begin(), slow.partners.end(), rank);
+  };
+  return std::any_of(delays.slow_ranks.begin(), delays.slow_ranks.end(), is_of) &&
+         std::none_of(delays.slow_ranks.begin(), delays.slow_ranks.end(),
+                      [&](const SlowRank& slow) { return slow.rank == rank; });
+}
+
+/// What the straggler's trace ranks took longer than their peers, over the run, and how much of it is slow transfers of
+/// their own.
 struct Excess {
   Nanoseconds all_ns = 0, transfers_ns = 0;
 
   Excess(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
     for (const std::size_t r : indices_of(report, straggler)) {
       all_ns += delays.excess_of(r);
-      transfers_ns += delays.slow_transfer_ns[r];
+      if (!is_partner_of_slow_rank(r, delays)) transfers_ns += delays.slow_transfers_of(r);
     }
   }
 };

@@ -14,9 +14,21 @@ std::size_t bin_of_step(std::size_t step, std::size_t steps) {
   return std::min(step * bins / steps, bins - 1);
 }
 
-Nanoseconds JobDelays::excess_of(std::size_t rank) const {
-  const auto row = excess_work_ns.begin() + static_cast<std::ptrdiff_t>(rank * bins);
+namespace {
+
+Nanoseconds sum_of_row(const std::vector<Nanoseconds>& rows, std::size_t rank, std::size_t bins) {
+  const auto row = rows.begin() + static_cast<std::ptrdiff_t>(rank * bins);
   return std::accumulate(row, row + static_cast<std::ptrdiff_t>(bins), Nanoseconds{0});
+}
+
+}  // namespace
+
+Nanoseconds JobDelays::excess_of(std::size_t rank) const {
+  return sum_of_row(excess_work_ns, rank, bins);
+}
+
+Nanoseconds JobDelays::slow_transfers_of(std::size_t rank) const {
+  return slow_transfer_ns.empty() ? 0 : sum_of_row(slow_transfer_ns, rank, bins);
 }
 
 std::vector<Nanoseconds> JobDelays::greatest_excess(std::span<const std::size_t> ranks) const {

@@ -1,6 +1,7 @@
 #include "slow_ranks.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "nsys_explain/analysis/significance.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 bool late_by_transfers(std::span<const std::size_t> ranks, const JobDelays& delays) {
   Nanoseconds transfers = 0, excess = 0;
   for (const std::size_t r : ranks) {
-    transfers += delays.slow_transfer_ns[r];
+    transfers += delays.slow_transfers_of(r);
     excess += delays.excess_of(r);
   }
   return transfers > 0 && 2 * transfers > excess;
@@ -38,22 +39,29 @@ SlowRanks proven_slow_ranks(const JobDelays& delays, double limit) {
   SlowRanks proven;
   for (const SlowRank& slow : delays.slow_ranks) {
     if (!late_by_transfers(std::span(&slow.rank, 1), delays)) continue;
-    const double p_value =
-        p_value_of_set(late_with(slow, delays).ranks, delays.excess_work_ns, delays.role.size(), delays.bins);
-    if (p_value <= limit) proven.emplace(&slow, p_value);
+    Place late = late_with(slow, delays);
+    const double p_value = p_value_of_set(late.ranks, delays.excess_work_ns, delays.role.size(), delays.bins);
+    if (p_value <= limit) proven.emplace(&slow, LateTogether{std::move(late), p_value});
   }
   return proven;
 }
 
-void leave_out_explained(const SlowRanks& slow_ranks, std::span<const Place> places, const JobDelays& delays,
-                         std::vector<std::size_t>& likes) {
-  for (const auto& entry : slow_ranks) {
-    const std::vector<std::size_t> late = late_with(*entry.first, delays).ranks;
-    std::erase_if(likes, [&](std::size_t p) {
-      const std::vector<std::size_t>& ranks = places[p].ranks;
-      return std::find_first_of(ranks.begin(), ranks.end(), late.begin(), late.end()) != ranks.end();
-    });
+void take_off_slow_transfers(const SlowRanks& slow_ranks, JobDelays& delays) {
+  for (const auto& [slow, together] : slow_ranks) {
+    for (const std::size_t r : together.late.ranks) {
+      const bool is_slow =
+          std::any_of(slow_ranks.begin(), slow_ranks.end(), [&](const auto& other) { return other.first->rank == r; });
+      for (std::size_t i = r * delays.bins; !is_slow && i < (r + 1) * delays.bins; ++i)
+        delays.excess_work_ns[i] -= std::exchange(delays.slow_transfer_ns[i], 0);
+    }
   }
+}
+
+void leave_out_slow_ranks(const SlowRanks& slow_ranks, std::span<const Place> places, std::vector<std::size_t>& likes) {
+  for (const auto& entry : slow_ranks)
+    std::erase_if(likes, [&](std::size_t p) {
+      return std::binary_search(places[p].ranks.begin(), places[p].ranks.end(), entry.first->rank);
+    });
 }
 
 }  // namespace nsys_explain::analysis

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <set>
 
@@ -112,43 +113,63 @@ void add_proof(const Place& place, const JobDelays& delays, Straggler& straggler
                   p_value, delays.bins, delays.by_step ? "spans of whole steps" : "spans of time"));
 }
 
-/// A slow trace rank with what its transfers cost: its own delays, and those of all that are late by them.
-Straggler describe_slow_rank(const SlowRank& slow, double p_value, std::span<const RankSummary> ranks,
-                             const Totals& totals, const JobDelays& delays) {
-  Straggler culprit = describe({Level::gpu, "", {slow.rank}, {}}, p_value, ranks, totals);
-  const Place late = late_with(slow, delays);
-  std::vector<std::int32_t> others;
-  for (const std::size_t r : std::span(late.ranks).subspan(1)) {
-    others.push_back(ranks[r].trace_rank);
-    culprit.delay_cost_ns += ranks[r].delay_cost_ns;
+/// Who of the ranks is a straggler, or of one.
+std::vector<std::size_t> ranks_of(std::span<const Straggler> named, std::span<const RankSummary> ranks) {
+  std::vector<std::size_t> found;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const auto is_of = [&](const Straggler& straggler) {
+      return std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), ranks[r].trace_rank);
+    };
+    if (std::any_of(named.begin(), named.end(), is_of)) found.push_back(r);
   }
-  culprit.cost_share = share_of(cost_of(late, ranks), ranks);
+  return found;
+}
+
+/// A slow trace rank with what its transfers cost: its own delays, and of those of all that are late by them, but for
+/// culprits themselves, the part that transfers have in their lateness.
+Straggler describe_slow_rank(const LateTogether& together, std::span<const Straggler> culprits,
+                             std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays) {
+  const std::vector<std::size_t>& late = together.late.ranks;
+  Straggler culprit = describe({Level::gpu, "", {late.front()}, {}}, together.p_value, ranks, totals);
+  const std::vector<std::size_t> named = ranks_of(culprits, ranks);
+  std::vector<std::int32_t> others;
+  for (const std::size_t r : std::span(late).subspan(1)) {
+    if (std::binary_search(named.begin(), named.end(), r)) continue;
+    others.push_back(ranks[r].trace_rank);
+    const double part = static_cast<double>(delays.slow_transfers_of(r)) / static_cast<double>(delays.excess_of(r));
+    culprit.delay_cost_ns +=
+        static_cast<Nanoseconds>(std::min(1.0, part) * static_cast<double>(ranks[r].delay_cost_ns));
+  }
+  culprit.cost_share = share_of(culprit.delay_cost_ns, ranks);
   if (!others.empty())
     culprit.evidence.push_back(fmt::format(
-        "trace ranks {} exchange with it, and are late with it by the same transfers: their cost is in its own",
+        "trace ranks {} exchange with it, and are late with it by the same transfers: what these cost is in its own",
         fmt::join(others, ", ")));
   return culprit;
 }
 
 /// The culprits of these places: each place itself, but one trace rank for all that are late by its slow transfers.
+/// `delays`: without those that are proven, which `all_delays` has.
 std::vector<Straggler> describe_culprits(std::span<const std::size_t> needed, std::span<const Place> places,
                                          std::span<const double> p_values, SlowRanks slow_ranks,
                                          std::span<const RankSummary> ranks, const Totals& totals,
-                                         const JobDelays& delays) {
+                                         const JobDelays& delays, const JobDelays& all_delays) {
   std::vector<Straggler> culprits;
   for (const std::size_t p : needed) {
     if (const SlowRank* slow = slow_rank_behind(places[p], delays)) {
-      double& p_value = slow_ranks.try_emplace(slow, 1).first->second;
-      p_value = std::min(p_value, p_values[p]);
+      const auto entry = slow_ranks.try_emplace(slow, LateTogether{late_with(*slow, delays), 1}).first;
+      entry->second.p_value = std::min(entry->second.p_value, p_values[p]);
       continue;
     }
     culprits.push_back(describe(places[p], p_values[p], ranks, totals));
     add_proof(places[p], delays, culprits.back());
   }
-  for (const auto& [slow, p_value] : slow_ranks) {
-    culprits.push_back(describe_slow_rank(*slow, p_value, ranks, totals, delays));
-    add_proof({Level::gpu, "", {slow->rank}, {}}, delays, culprits.back());
+  std::vector<Straggler> slow_culprits;
+  for (const auto& [slow, together] : slow_ranks) {
+    slow_culprits.push_back(describe_slow_rank(together, culprits, ranks, totals, all_delays));
+    add_proof({Level::gpu, "", {slow->rank}, {}}, delays, slow_culprits.back());
   }
+  std::move(slow_culprits.begin(), slow_culprits.end(), std::back_inserter(culprits));
   return culprits;
 }
 
@@ -174,7 +195,8 @@ std::vector<SuspectedStraggler> find_unproven(std::span<const RankSummary> ranks
     SuspectedStraggler one;
     const SlowRank* const slow = slow_rank_behind(places[p], delays);
     if (slow != nullptr && !slow_ranks.insert(slow).second) continue;
-    one.late = slow != nullptr ? describe_slow_rank(*slow, probabilities.likely[p], ranks, totals, delays)
+    one.late = slow != nullptr ? describe_slow_rank({late_with(*slow, delays), probabilities.likely[p]}, named, ranks,
+                                                    totals, delays)
                                : describe(places[p], probabilities.likely[p], ranks, totals);
     one.verdict_p_value = probabilities.limit[p];
     const double cost_share = slow != nullptr ? one.late.cost_share : share_of(probabilities.cost_ns[p], ranks);
@@ -189,18 +211,6 @@ std::vector<SuspectedStraggler> find_unproven(std::span<const RankSummary> ranks
     return a.late.cost_share > b.late.cost_share;
   });
   return unproven;
-}
-
-/// Who of the ranks is a straggler, or of one.
-std::vector<std::size_t> ranks_of(std::span<const Straggler> named, std::span<const RankSummary> ranks) {
-  std::vector<std::size_t> found;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const auto is_of = [&](const Straggler& straggler) {
-      return std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), ranks[r].trace_rank);
-    };
-    if (std::any_of(named.begin(), named.end(), is_of)) found.push_back(r);
-  }
-  return found;
 }
 
 /// The stragglers as what hides others.
@@ -419,18 +429,20 @@ std::vector<SuspectedStraggler> find_slight(std::span<const RankSummary> ranks, 
 
 }  // namespace
 
-Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays,
+Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& all_delays,
                       std::span<const Grouping> groupings, const StragglerCriteria& criteria) {
   const std::vector<Place> places = list_places(ranks.size(), groupings);
   const double limit = criteria.false_alarm_rate / static_cast<double>(std::max<std::size_t>(1, places.size()));
   const std::vector<double> nothing(places.size(), 1);
   Probabilities probabilities{nothing, nothing, nothing, std::vector<double>(places.size(), limit), {}};
   for (const Place& place : places) probabilities.cost_ns.push_back(cost_of(place, ranks));
+  JobDelays delays = all_delays;
   const SlowRanks slow_ranks = proven_slow_ranks(delays, limit);
+  take_off_slow_transfers(slow_ranks, delays);
   const std::vector<std::vector<std::size_t>> classes = classes_of_likes(places, delays);
   for (std::vector<std::size_t> likes : classes) {
     const auto tests = static_cast<double>(classes.size() * likes.size());
-    leave_out_explained(slow_ranks, places, delays, likes);
+    leave_out_slow_ranks(slow_ranks, places, likes);
     test_class(likes, places, delays, criteria.false_alarm_rate / tests, criteria.unproven_rate / tests, probabilities);
   }
   const auto prove = [&](std::size_t p, double p_value) {
@@ -448,7 +460,7 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
            share_of(probabilities.cost_ns[p], ranks) < criteria.smallest_cost_share;
   });
   for (Straggler& straggler :
-       describe_culprits(needed, places, probabilities.proven, slow_ranks, ranks, totals, delays)) {
+       describe_culprits(needed, places, probabilities.proven, slow_ranks, ranks, totals, delays, all_delays)) {
     straggler.gpu_hours_per_day = straggler.cost_share * static_cast<double>(24 * ranks.size());
     if (straggler.cost_share >= criteria.smallest_cost_share) named.stragglers.push_back(std::move(straggler));
   }

@@ -34,7 +34,6 @@ class Ledger {
       delays.clock_group.push_back(clock.sessions[session].component);
     delays.cost_ns.assign(job.numbers.size() * delays.bins, 0);
     delays.excess_work_ns.assign(job.numbers.size() * delays.bins, 0);
-    delays.slow_transfer_ns.assign(job.numbers.size(), 0);
     ranks.resize(job.numbers.size());
   }
 
@@ -296,7 +295,12 @@ void add_excess(std::size_t r, const LocalRank& rank, std::span<const StepSums> 
     for (std::size_t i = 0; i < path.arrivals.size(); ++i)
       excess_ns[ledger.entry_of(r, rank, path.arrivals[i])] += analysis::excess_at(path, i);
   }
-  ledger.delays.slow_transfer_ns[r] += path.before.back().transfers_ns;
+  if (!path.excess_transfers_ns.empty()) {
+    std::vector<Nanoseconds>& transfers_ns = ledger.delays.slow_transfer_ns;
+    transfers_ns.resize(excess_ns.size(), 0);
+    for (std::size_t i = 0; i < path.arrivals.size(); ++i)
+      transfers_ns[ledger.entry_of(r, rank, path.arrivals[i])] += path.excess_transfers_ns[i];
+  }
   ledger.delays.role[r] = path.role;
 }
 
@@ -311,7 +315,11 @@ SettledDelays add_up(const exchange::Communicator& communicator, const JobRanks&
   settled.delays = std::move(ledger.delays);
   settled.delays.cost_ns = communicator.sum(settled.delays.cost_ns);
   settled.delays.excess_work_ns = communicator.sum(settled.delays.excess_work_ns);
-  settled.delays.slow_transfer_ns = communicator.sum(settled.delays.slow_transfer_ns);
+  std::vector<Nanoseconds>& transfers_ns = settled.delays.slow_transfer_ns;
+  if (communicator.maximum(std::ssize(transfers_ns)) > 0) {
+    transfers_ns.resize(settled.delays.excess_work_ns.size(), 0);
+    transfers_ns = communicator.sum(transfers_ns);
+  }
   std::vector<std::int64_t> flat;
   for (std::size_t r = 0; r < ledger.ranks.size(); ++r) {
     const RankDelays& rank = ledger.ranks[r];

@@ -44,12 +44,13 @@ struct JobDelays {
   std::vector<double> slowness;        ///< kernel_slowness, by rank, then bin; likewise
   /// By rank, then bin: work beyond that of peers, and transfers over slow links; may be negative.
   std::vector<Nanoseconds> excess_work_ns;
-  std::vector<Nanoseconds> slow_transfer_ns;  ///< by rank: the transfers in it
+  std::vector<Nanoseconds> slow_transfer_ns;  ///< likewise: the transfers in it; empty where there are none
   std::vector<SlowRank> slow_ranks;
   std::vector<std::int32_t> clock_group;  ///< SessionClock::component, by rank: between two no wait is seen
 
   /// Over the run.
   Nanoseconds excess_of(std::size_t rank) const;
+  Nanoseconds slow_transfers_of(std::size_t rank) const;
   /// What the latest of these ranks took longer than its peers, by bin; not below 0.
   std::vector<Nanoseconds> greatest_excess(std::span<const std::size_t> ranks) const;
 };

@@ -17,7 +17,7 @@ struct Scene {
     delays.speed.resize(4);
     delays.bins = 2;
     delays.excess_work_ns.assign(8, 0);
-    delays.slow_transfer_ns.assign(4, 0);
+    delays.slow_transfer_ns.assign(8, 0);
     straggler.trace_rank = 2;
     straggler.trace_ranks = {2};
   }
@@ -114,10 +114,10 @@ TEST(CauseContext, ASlowLinkIsTheCauseWhereItsTransfersAreMostOfWhatTakesLonger)
   scene.slow_link({1, 2});
   EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::unknown) << "a slow link that compute did not wait for";
   scene.delays.excess_work_ns[2 * 2] = 9'000'000;
-  scene.delays.slow_transfer_ns[2] = 4'000'000;
+  scene.delays.slow_transfer_ns[2 * 2] = 4'000'000;
   EXPECT_EQ(scene.cause_after(Cause::launch_starved), Cause::launch_starved) << "less than half of it";
   EXPECT_TRUE(scene.straggler.evidence.empty());
-  scene.delays.slow_transfer_ns[2] = 6'000'000;
+  scene.delays.slow_transfer_ns[2 * 2] = 6'000'000;
   scene.delays.speed[2] = {2, 10, 1.2, 1e-9, true};
   EXPECT_EQ(scene.cause_after(Cause::unknown), Cause::slow_link);
   ASSERT_EQ(scene.straggler.evidence.size(), 1U);
@@ -126,6 +126,17 @@ TEST(CauseContext, ASlowLinkIsTheCauseWhereItsTransfersAreMostOfWhatTakesLonger)
       "transfers that compute waited for, from the latest enter on, took 6.000 ms longer than its peers' over the "
       "run (mean of its trace ranks), all else 3.000 ms; transfers through the link between trace ranks 1 and 2 "
       "take 2.50 times as long as equal ones elsewhere (finding slow-link, table slow_links)");
+}
+
+TEST(CauseContext, WhoSharesTheSlowTransfersOfAnotherIsLateBySomethingElse) {
+  Scene scene;
+  scene.slow_link({1});
+  scene.delays.excess_work_ns[2 * 2] = 9'000'000;
+  scene.delays.slow_transfer_ns[2 * 2] = 6'000'000;
+  scene.delays.slow_ranks = {{1, {1, 2, 3}}};
+  EXPECT_EQ(scene.cause_after(Cause::sync_stall), Cause::sync_stall);
+  scene.delays.slow_ranks.push_back({2, {2, 3}});
+  EXPECT_EQ(scene.cause_after(Cause::sync_stall), Cause::slow_link) << "its own are slow, too";
 }
 
 TEST(CauseContext, ClocksAndPowerStandBesideThoseOfTheOtherGpus) {

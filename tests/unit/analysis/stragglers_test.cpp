@@ -26,7 +26,7 @@ struct Case {
     delays.speed.resize(count);
     delays.cost_ns.assign(count * case_bins, 0);
     delays.excess_work_ns.assign(count * case_bins, 0);
-    delays.slow_transfer_ns.assign(count, 0);
+    delays.slow_transfer_ns.assign(count * case_bins, 0);
     delays.clock_group.assign(count, 0);
     for (std::size_t r = 0; r < count; ++r) {
       ranks[r].trace_rank = static_cast<std::int32_t>(r);
@@ -43,6 +43,12 @@ struct Case {
     ++t.last_arrivals;
     ++t.own_last_arrivals;
     t.caused_wait_ns += cost;
+  }
+
+  /// So many tenths of what it takes longer are slow transfers.
+  void by_transfers(std::size_t rank, Nanoseconds tenths) {
+    for (std::size_t i = rank * case_bins; i < (rank + 1) * case_bins; ++i)
+      delays.slow_transfer_ns[i] = delays.excess_work_ns[i] * tenths / 10;
   }
 
   std::vector<Straggler> stragglers(std::span<const Grouping> groupings = {}) const {
@@ -220,9 +226,11 @@ TEST(Stragglers, WhoIsLateByTheTransfersOfOneSlowRankIsThatRank) {
     c.delay(3, b, 7'000'000);
   }
   c.delays.slow_ranks = {{3, {2, 3, 7}}};
-  for (const std::size_t r : {2U, 3U}) c.delays.slow_transfer_ns[r] = c.delays.excess_of(r) * 3 / 10;
+  for (const std::size_t r : {2U, 3U}) c.by_transfers(r, 3);
   EXPECT_EQ(c.stragglers().size(), 2U) << "most of it is work";
-  for (const std::size_t r : {2U, 3U}) c.delays.slow_transfer_ns[r] = c.delays.excess_of(r) * 6 / 10;
+  for (const std::size_t r : {2U, 3U}) c.by_transfers(r, 6);
+  EXPECT_EQ(c.stragglers().size(), 2U) << "what else the other takes longer is its own";
+  for (const std::size_t r : {2U, 3U}) c.by_transfers(r, 10);
   const auto stragglers = c.stragglers();
   ASSERT_EQ(stragglers.size(), 1U);
   EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{3}));
@@ -233,8 +241,10 @@ TEST(Stragglers, WhoIsLateByTheTransfersOfOneSlowRankIsThatRank) {
   // One that is late with it needs no proof of its own to be counted, but to be late by transfers.
   c.delays.slow_ranks = {{3, {2, 3, 6, 7}}};
   for (const std::size_t r : {6U, 7U}) c.delay(r, 0, 5'000'000);
-  c.delays.slow_transfer_ns[7] = c.delays.excess_of(7);
+  c.by_transfers(7, 10);
   EXPECT_EQ(c.stragglers()[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 17'000'000 + 5'000'000);
+  c.by_transfers(7, 6);
+  EXPECT_NEAR(static_cast<double>(c.stragglers()[0].delay_cost_ns), case_bins * 17e6 + 3e6, 10);
 }
 
 TEST(Stragglers, APlaceIsNoCulpritForAMemberThatIsLateByTheTransfersOfAnother) {
@@ -245,7 +255,7 @@ TEST(Stragglers, APlaceIsNoCulpritForAMemberThatIsLateByTheTransfersOfAnother) {
     for (const std::size_t r : {4U, 5U, 6U, 7U}) c.delay(r, b, r == 4 ? 20'000'000 : 9'000'000);
     c.delay(1, b, 3'000'000);
   }
-  for (const std::size_t r : {4U, 5U, 6U, 7U}) c.delays.slow_transfer_ns[r] = c.delays.excess_of(r);
+  for (const std::size_t r : {4U, 5U, 6U, 7U}) c.by_transfers(r, 10);
   c.delays.slow_ranks = {{4, {4, 5, 6, 7}}};
   for (const Straggler& straggler : c.stragglers(nodes)) {
     EXPECT_EQ(straggler.level, Level::gpu);
@@ -262,7 +272,7 @@ TEST(Stragglers, ASlowRankIsNamedThoughItAndItsPartnersAreLastInTurns) {
       c.delays.excess_work_ns[r * case_bins + b] = 3'000'000 + static_cast<Nanoseconds>(anybody(b + r)) * 1000;
   }
   EXPECT_TRUE(c.stragglers().empty());
-  for (std::size_t r = 1; r < 6; ++r) c.delays.slow_transfer_ns[r] = c.delays.excess_of(r);
+  for (std::size_t r = 1; r < 6; ++r) c.by_transfers(r, 10);
   c.delays.slow_ranks = {{3, {1, 2, 3, 4, 5}}};
   const auto stragglers = c.stragglers();
   ASSERT_EQ(stragglers.size(), 1U);
@@ -273,6 +283,15 @@ TEST(Stragglers, ASlowRankIsNamedThoughItAndItsPartnersAreLastInTurns) {
   for (std::size_t b = 0; b < case_bins; b += 4) two.delay(6, b, 30'000'000);
   ASSERT_EQ(two.stragglers().size(), 2U);
   EXPECT_EQ(two.stragglers()[1].trace_ranks, (std::vector<std::int32_t>{6}));
+  // And so is one of those who share them, by what it is late beside: a pause in every fourth step.
+  Case partner = c;
+  for (std::size_t b = 0; b < case_bins; b += 4) partner.delay(2, b, 70'000'000);
+  const auto both = partner.stragglers();
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].trace_ranks, (std::vector<std::int32_t>{2}));
+  EXPECT_EQ(both[1].trace_ranks, (std::vector<std::int32_t>{3}));
+  EXPECT_EQ(both[1].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 10'000'000 - c.ranks[2].delay_cost_ns)
+      << "what rank 2 costs is in its own";
   // Equal excess of everybody is nobody's.
   for (std::size_t i = 0; i < c.delays.excess_work_ns.size(); ++i) c.delays.excess_work_ns[i] = 3'000'000;
   EXPECT_TRUE(c.stragglers().empty());
