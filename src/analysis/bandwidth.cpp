@@ -36,11 +36,6 @@ bool tells_bandwidth(const Instance& instance) {
          instance.transfer_ns > resolution_factor * std::max<std::int64_t>(instance.skew_uncertainty_ns, 0);
 }
 
-std::span<const InstanceArrival> members_of(const MatchedBlock& block, const Instance& instance) {
-  return std::span(block.arrivals)
-      .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
-}
-
 std::int32_t size_class_of(const Instance& instance) {
   return static_cast<std::int32_t>(
       std::floor(size_classes_per_octave * std::log2(static_cast<double>(instance.message_bytes))));

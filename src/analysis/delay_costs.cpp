@@ -89,9 +89,10 @@ void open_claims(const Instance& instance, std::span<const InstanceArrival> memb
   });
   const std::int32_t last_index = last == members.end() ? -1 : last->index;
   for (const InstanceArrival& member : members) {
-    if (member.wait_ns == 0) continue;
+    const Nanoseconds waited_ns = wait_ns(instance, member);
+    if (waited_ns == 0) continue;
     (waited_for_last(instance, member) ? opening.claims : opening.untold)
-        .push_back({instance.last_trace_rank, last_index, member.wait_ns, member.wait_ns, member.trace_rank});
+        .push_back({instance.last_trace_rank, last_index, waited_ns, waited_ns, member.trace_rank});
   }
 }
 

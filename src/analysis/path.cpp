@@ -469,13 +469,15 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
 }
 
 void take_outcome(Path& path, const RoutedOutcome& routed) {
-  const auto i = static_cast<std::size_t>(routed.index);
-  path.arrivals[i].matched = true;
-  path.arrivals[i].blocking = routed.blocking != 0;
-  path.outcomes[i] = routed.outcome;
+  path.outcomes[static_cast<std::size_t>(routed.index)] = routed.outcome;
 }
 
 void measure(Path& path, std::span<const WorkProfile> profiles) {
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    if (!path.outcomes[i].matched) continue;
+    path.arrivals[i].matched = true;
+    path.arrivals[i].blocking = path.outcomes[i].blocking;
+  }
   measure_work(path, profiles);
   find_synchronisations(path);
   find_role(path);

@@ -103,13 +103,18 @@ std::vector<double> bounds_of_sums(std::span<const std::int64_t> caused, std::si
       const std::size_t zeros = ranks - distances[b].size();
       powers.emplace_back(std::move(distances[b]), -highest[b], zeros);
     }
+    const double largest_sum = *std::max_element(sums.begin(), sums.end());
     for (int part = 0; part < parts_of_octave; ++part) {
       double weight = grid_value(0) * std::exp2(static_cast<double>(part) / parts_of_octave);
+      double latest = 0;  // bound of the largest sum
       for (BinPowers& of_bin : powers) of_bin.start(weight);
       for (std::size_t octave = 0; octave < octaves; ++octave, weight *= 2) {
         double log_moments = 0;
         for (std::size_t b = 0; b < bins; ++b)
           log_moments += weight * highest[b] + std::log(powers[b].add_and_square() / static_cast<double>(ranks));
+        // Convex in the weight: once it grows it goes on growing, and that of a smaller sum does so sooner.
+        if (log_moments - weight * largest_sum > latest) break;
+        latest = log_moments - weight * largest_sum;
         for (std::size_t r = 0; r < ranks; ++r) log_p[r] = std::min(log_p[r], log_moments - weight * sums[r]);
       }
     }

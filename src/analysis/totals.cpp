@@ -39,9 +39,9 @@ void count_instances(CommunicatorTotals& totals, const MatchedBlock& block) {
     totals.infeasible += instance.feasible ? 0 : 1;
     totals.unjudged += instance.feasible && instance.comparable ? 0 : 1;
     totals.pair_exchanges += instance.operation == Operation::send_recv && instance.arrivals == 2 ? 1 : 0;
-    const auto first = block.arrivals.begin() + static_cast<std::ptrdiff_t>(instance.first_arrival);
-    const auto blocking = std::count_if(first, first + static_cast<std::ptrdiff_t>(instance.arrivals),
-                                        [](const InstanceArrival& arrival) { return arrival.blocking; });
+    const std::span<const InstanceArrival> members = members_of(block, instance);
+    const auto blocking =
+        std::count_if(members.begin(), members.end(), [](const InstanceArrival& arrival) { return arrival.blocking; });
     totals.blocking_instances += 2 * blocking > instance.arrivals ? 1 : 0;
   }
 }
@@ -61,15 +61,15 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       operation.sized_transfer_ns += instance.transfer_ns;
     }
 
-    for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
-      const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(a)];
+    for (const InstanceArrival& arrival : members_of(block, instance)) {
       const std::size_t index = index_of(arrival.trace_rank, trace_ranks);
       RankTotals& rank = totals.ranks[index];
       ++rank.arrivals;
-      rank.wait_ns += arrival.wait_ns;
+      const Nanoseconds waited_ns = wait_ns(instance, arrival);
+      rank.wait_ns += waited_ns;
       rank.own_lateness_ns += arrival.own_lateness_ns;
-      rank.inherited_lateness_ns += arrival.inherited_lateness_ns;
-      operation.wait_ns += arrival.wait_ns;
+      rank.inherited_lateness_ns += inherited_lateness_ns(instance, arrival);
+      operation.wait_ns += waited_ns;
       if (sized) {
         rank.sized_bus_bytes += bus_bytes;
         rank.sized_transfer_ns += instance.transfer_ns;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "nsys_explain/model/lower_median.hpp"
@@ -11,12 +12,9 @@ namespace nsys_explain::analysis {
 namespace {
 
 /// A wrong match, or a wrong clock: whichever it is, its numbers mean nothing.
-void withdraw_claims(Instance& instance, std::span<InstanceArrival> members) {
+void withdraw_claims(Instance& instance) {
   instance.resolved = false;
   instance.transfer_ns = 0;
-  for (InstanceArrival& member : members) {
-    member.wait_ns = member.transfer_ns = 0;
-  }
 }
 
 }  // namespace
@@ -24,9 +22,7 @@ void withdraw_claims(Instance& instance, std::span<InstanceArrival> members) {
 void compute_waits(MatchedBlock& block, const ClockKnowledge& clock) {
   std::vector<Nanoseconds> scratch;
   for (Instance& instance : block.instances) {
-    const std::span<InstanceArrival> members =
-        std::span(block.arrivals)
-            .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+    const std::span<const InstanceArrival> members = members_of(std::as_const(block), instance);
     // Last and second-last; ties go to the lower trace rank, which members are sorted by. An instance has two at least.
     const InstanceArrival* first = &members[0];
     const InstanceArrival* second = &members[members[1].enter_ns > members[0].enter_ns ? 0 : 1];
@@ -55,10 +51,8 @@ void compute_waits(MatchedBlock& block, const ClockKnowledge& clock) {
 
     scratch.clear();
     Nanoseconds earliest_exit = members[0].exit_ns, latest_exit = members[0].exit_ns;
-    for (InstanceArrival& member : members) {
-      member.wait_ns = std::max<Nanoseconds>(0, std::min(instance.last_enter_ns, member.exit_ns) - member.enter_ns);
-      member.transfer_ns = std::max<Nanoseconds>(0, member.exit_ns - instance.last_enter_ns);
-      scratch.push_back(member.transfer_ns);
+    for (const InstanceArrival& member : members) {
+      scratch.push_back(std::max<Nanoseconds>(0, member.exit_ns - instance.last_enter_ns));
       earliest_exit = std::min(earliest_exit, member.exit_ns);
       latest_exit = std::max(latest_exit, member.exit_ns);
     }
@@ -66,7 +60,7 @@ void compute_waits(MatchedBlock& block, const ClockKnowledge& clock) {
     instance.transfer_ns = lower_median(scratch);
     instance.feasible =
         !is_synchronising(instance.operation) || earliest_exit + resolution_factor * u >= instance.last_enter_ns;
-    if (!instance.feasible) withdraw_claims(instance, members);
+    if (!instance.feasible) withdraw_claims(instance);
   }
 }
 
@@ -76,13 +70,13 @@ bool stayed_for_last(const Instance& instance, const InstanceArrival& member) {
 
 bool waited_for_last(const Instance& instance, const InstanceArrival& member) {
   return has_lateness(instance) && member.trace_rank != instance.last_trace_rank && stayed_for_last(instance, member) &&
-         member.wait_ns > resolution_factor * instance.skew_uncertainty_ns;
+         wait_ns(instance, member) > resolution_factor * instance.skew_uncertainty_ns;
 }
 
 void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns) {
   const Nanoseconds lateness = member.enter_ns - instance.first_enter_ns;
   member.own_lateness_ns = std::clamp<Nanoseconds>(excess_work_ns, 0, lateness);
-  member.inherited_lateness_ns = lateness - member.own_lateness_ns;
+  member.lateness_split = true;
 }
 
 void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> members) {
@@ -98,7 +92,7 @@ void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> me
   }
   const Nanoseconds saved = instance.last_enter_ns - std::max(second, instance.last_enter_ns - own);
   for (const InstanceArrival& member : members)
-    if (stayed_for_last(instance, member)) instance.caused_wait_ns += std::min(member.wait_ns, saved);
+    if (stayed_for_last(instance, member)) instance.caused_wait_ns += std::min(wait_ns(instance, member), saved);
 }
 
 }  // namespace nsys_explain::analysis

@@ -43,40 +43,41 @@ void for_each_arrival(MatchedBlock& block, const Piece& piece, const Visit& visi
 }
 
 /// What all members of an instance are told.
-RoutedOutcome common_outcome(const MatchedBlock& block, const Instance& instance,
-                             std::span<const InstanceArrival> members, std::size_t captured_members,
-                             std::span<const std::uint64_t> slow_groups) {
-  RoutedOutcome common;
-  analysis::Outcome& outcome = common.outcome;
-  outcome.sequence = instance.sequence;
+analysis::Outcome common_outcome(const MatchedBlock& block, const Instance& instance,
+                                 std::span<const InstanceArrival> members, std::size_t captured_members,
+                                 std::span<const std::uint64_t> slow_groups) {
+  analysis::Outcome outcome;
+  outcome.matched = true;
+  outcome.sequence = static_cast<std::int32_t>(instance.sequence);
   outcome.last_trace_rank = instance.last_trace_rank;
   outcome.communicator = block.communicator;
   outcome.complete = members.size() == captured_members;
   std::size_t blocking = 0;
+  std::uint64_t partners = 0;
   for (const InstanceArrival& member : members) {
     if (member.trace_rank == instance.last_trace_rank) outcome.last_index = member.index;
-    outcome.partners = analysis::digest_of_partners(outcome.partners, member.trace_rank);
+    partners = analysis::digest_of_partners(partners, member.trace_rank);
     blocking += member.blocking ? 1 : 0;
   }
-  common.blocking = 2 * blocking > members.size() ? 1 : 0;
-  outcome.tied = !analysis::has_lateness(instance) ||
-                 std::all_of(members.begin(), members.end(), [&](const InstanceArrival& member) {
-                   return analysis::stayed_for_last(instance, member);
-                 });
-  outcome.slow_link = std::binary_search(slow_groups.begin(), slow_groups.end(), outcome.partners);
-  return common;
+  outcome.partners = static_cast<std::uint32_t>(partners >> 32U);
+  outcome.blocking = 2 * blocking > members.size();
+  outcome.tied =
+      !has_lateness(instance) || std::all_of(members.begin(), members.end(), [&](const InstanceArrival& member) {
+        return analysis::stayed_for_last(instance, member);
+      });
+  outcome.slow_link = std::binary_search(slow_groups.begin(), slow_groups.end(), partners);
+  return outcome;
 }
 
-RoutedOutcome outcome_of(RoutedOutcome common, const Instance& instance, const InstanceArrival& member) {
-  common.trace_rank = member.trace_rank;
-  common.index = member.index;
-  common.outcome.wait_ns = member.wait_ns;
-  common.outcome.lateness_ns = analysis::has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
-  common.outcome.judged = analysis::waited_for_last(instance, member);
-  return common;
+RoutedOutcome outcome_of(const analysis::Outcome& common, const Instance& instance, const InstanceArrival& member) {
+  RoutedOutcome routed{common, member.trace_rank, member.index};
+  routed.outcome.wait_ns = wait_ns(instance, member);
+  routed.outcome.lateness_ns = has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
+  routed.outcome.judged = analysis::waited_for_last(instance, member);
+  return routed;
 }
 
-/// Outcome::partners of the slow groups, ascending.
+/// Digests of the members of the slow groups, ascending.
 std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
   std::vector<std::uint64_t> digests;
   for (const std::vector<std::int32_t>& slow : links.slow_groups)
@@ -89,7 +90,7 @@ std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
 /// to be sent.
 void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::uint64_t> slow_groups,
                 std::span<const Piece> pieces, CrossRank& cross, Outgoing<RoutedOutcome>& outgoing) {
-  std::vector<RoutedOutcome> common;
+  std::vector<analysis::Outcome> common;
   for (const Piece& piece : pieces) {
     MatchedBlock& block = cross.blocks[piece.block];
     const auto captured = cross.communicators[static_cast<std::size_t>(block.communicator)].trace_ranks.size();
@@ -263,7 +264,7 @@ void split_lateness(CrossRank& cross, const Piece& piece, const ExcessOf& excess
   MatchedBlock& block = cross.blocks[piece.block];
   for_each_arrival(block, piece, [&](std::size_t i, InstanceArrival& member) {
     const Nanoseconds excess_ns = excess_of(member);
-    if (excess_ns != no_time && analysis::has_lateness(block.instances[i]))
+    if (excess_ns != no_time && has_lateness(block.instances[i]))
       analysis::split_lateness(block.instances[i], member, excess_ns);
   });
   for (std::size_t i = piece.first; i < piece.end; ++i)

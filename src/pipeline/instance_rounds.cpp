@@ -103,7 +103,6 @@ std::pair<std::vector<std::int64_t>, std::int64_t> place_blocks(const exchange::
 }  // namespace
 
 void gather_instances(const exchange::Communicator& communicator, const CrossRank& cross,
-                      std::span<const std::int64_t> first_instance,
                       const std::function<void(const InstanceRound&)>& use) {
   std::size_t next_owned = 0;
   for (const Round& round : plan_rounds(cross)) {
@@ -112,14 +111,12 @@ void gather_instances(const exchange::Communicator& communicator, const CrossRan
       const MatchedBlock& block = cross.blocks[next_owned];
       for (const Instance& instance : block.instances) {
         mine.instances.push_back({block.communicator, 0, instance});
-        const std::int64_t number = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
-        for (std::int64_t a = 0; a < instance.arrivals; ++a) {
-          mine.arrivals.push_back({number, block.arrivals[static_cast<std::size_t>(instance.first_arrival + a)]});
-        }
+        const std::span<const InstanceArrival> members = members_of(block, instance);
+        mine.arrivals.insert(mine.arrivals.end(), members.begin(), members.end());
       }
     }
     use(in_order({communicator.gather(std::span<const InstanceRow>(mine.instances)).values,
-                  communicator.gather(std::span<const ArrivalRow>(mine.arrivals)).values}));
+                  communicator.gather(std::span<const InstanceArrival>(mine.arrivals)).values}));
   }
 }
 
@@ -163,7 +160,7 @@ std::vector<RowRun> InstanceRows::take_arrivals(std::int64_t end) {
         const std::int64_t arrival = instance.first_arrival + at.arrival;
         if (at.first_row[at.block] + arrival >= end) return runs.finish();
         runs.add(at.first_row[at.block] + arrival,
-                 {number_of(block, instance), block.arrivals[static_cast<std::size_t>(arrival)]});
+                 {number_of(block, instance), &instance, &block.arrivals[static_cast<std::size_t>(arrival)]});
       }
     }
   }

@@ -17,13 +17,12 @@ inline constexpr std::int64_t arrivals_per_round = 1 << 18;
 
 /// Consecutive instances with all of their arrivals; empty on every tool rank but 0.
 struct InstanceRound {
-  std::vector<InstanceRow> instances;  ///< by communicator, then sequence
-  std::vector<ArrivalRow> arrivals;    ///< by instance
+  std::vector<InstanceRow> instances;     ///< by communicator, then sequence
+  std::vector<InstanceArrival> arrivals;  ///< by instance
 };
 
 /// Collective: shows all instances to rank 0, some of them at a time: `use` is called on every tool rank equally often.
 void gather_instances(const exchange::Communicator& communicator, const CrossRank& cross,
-                      std::span<const std::int64_t> first_instance,
                       const std::function<void(const InstanceRound&)>& use);
 
 /// What a tool rank owns of the tables of instances and of arrivals: the rows of its units.

@@ -29,13 +29,4 @@ struct OwnedRounds {
 
 OwnedRounds plan_owned_rounds(const CrossRank& cross);
 
-inline std::span<InstanceArrival> members_of(MatchedBlock& block, const Instance& instance) {
-  return std::span(block.arrivals)
-      .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
-}
-inline std::span<const InstanceArrival> members_of(const MatchedBlock& block, const Instance& instance) {
-  return std::span(block.arrivals)
-      .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
-}
-
 }  // namespace nsys_explain::pipeline

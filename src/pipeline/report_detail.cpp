@@ -42,14 +42,9 @@ void for_each_instance(const CrossRank& cross, const Visit& visit) {
   }
 }
 
-std::span<const InstanceArrival> arrivals_of(const MatchedBlock& block, const Instance& instance) {
-  return std::span(block.arrivals)
-      .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
-}
-
 Nanoseconds total_wait(const MatchedBlock& block, const Instance& instance) {
   Nanoseconds sum = 0;
-  for (const InstanceArrival& arrival : arrivals_of(block, instance)) sum += arrival.wait_ns;
+  for (const InstanceArrival& arrival : members_of(block, instance)) sum += wait_ns(instance, arrival);
   return sum;
 }
 
@@ -135,7 +130,7 @@ std::vector<CollectiveDetail> gather_collectives(const exchange::Communicator& c
   for_each_instance(cross, [&](const MatchedBlock& block, const Instance& instance) {
     const std::int64_t number = number_of(block, instance, first_instance);
     if (!numbers.contains(number)) return;
-    const std::vector<InstanceArrival> listed = first_and_last(arrivals_of(block, instance));
+    const std::vector<InstanceArrival> listed = first_and_last(members_of(block, instance));
     instances.push_back({number, block.communicator, static_cast<std::int64_t>(listed.size()),
                          instance.arrivals - static_cast<std::int64_t>(listed.size()), total_wait(block, instance),
                          instance});
@@ -191,10 +186,10 @@ ReportDetail gather_detail(const exchange::Communicator& communicator, const Cro
   map.own_lateness_ns.assign(cells, 0);
   for_each_instance(cross, [&](const MatchedBlock& block, const Instance& instance) {
     const std::int64_t bin = bin_of(map, instance);
-    for (const InstanceArrival& arrival : arrivals_of(block, instance)) {
+    for (const InstanceArrival& arrival : members_of(block, instance)) {
       const std::size_t cell =
           job.index_of(arrival.trace_rank) * static_cast<std::size_t>(map.bins) + static_cast<std::size_t>(bin);
-      map.wait_ns[cell] += arrival.wait_ns;
+      map.wait_ns[cell] += wait_ns(instance, arrival);
       map.own_lateness_ns[cell] += arrival.own_lateness_ns;
     }
   });

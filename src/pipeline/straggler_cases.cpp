@@ -134,9 +134,7 @@ void propose_instance(const MatchedBlock& block, const Instance& instance, Trace
   proposal.last_enter_ns = instance.last_enter_ns;
   proposal.caused_wait_ns = instance.caused_wait_ns;
   if (!shortlist.would_take(proposal)) return;
-  const auto arrivals =
-      std::span(block.arrivals)
-          .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+  const std::span<const InstanceArrival> arrivals = members_of(block, instance);
   for (const InstanceArrival& arrival : arrivals) {
     if (arrival.trace_rank == instance.last_trace_rank) proposal.own_lateness_ns = arrival.own_lateness_ns;
   }

@@ -78,9 +78,10 @@ Table arrivals_chunk(std::span<const ArrivalRow> rows) {
   Table table = make_table(arrivals_schema());
   RowWriter writer(table);
   for (const ArrivalRow& row : rows) {
-    const InstanceArrival& a = row.arrival;
-    writer << row.instance << std::int64_t{a.trace_rank} << a.enter_ns << a.exit_ns << a.wait_ns << a.transfer_ns
-           << a.own_lateness_ns << a.inherited_lateness_ns << timing_source_name(a.timing_source);
+    const Instance& i = *row.instance;
+    const InstanceArrival& a = *row.arrival;
+    writer << row.number << std::int64_t{a.trace_rank} << a.enter_ns << a.exit_ns << wait_ns(i, a) << transfer_ns(i, a)
+           << a.own_lateness_ns << inherited_lateness_ns(i, a) << timing_source_name(a.timing_source);
   }
   return table;
 }

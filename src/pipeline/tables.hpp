@@ -18,9 +18,11 @@ struct InstanceRow {
   Instance instance;
 };
 
+/// One arrival of a block, which must remain.
 struct ArrivalRow {
-  std::int64_t instance = 0;
-  InstanceArrival arrival;
+  std::int64_t number = 0;  ///< of the instance in the job
+  const Instance* instance = nullptr;
+  const InstanceArrival* arrival = nullptr;
 };
 
 TableSchema instances_schema();

@@ -177,7 +177,7 @@ void write_collectives(InstanceRound round, const Inquiry& inquiry, std::span<co
   auto next = round.arrivals.begin();
   for (const InstanceRow& row : round.instances) {
     std::vector<InstanceArrival> arrivals;
-    for (std::int32_t a = 0; a < row.instance.arrivals; ++a) arrivals.push_back((next++)->arrival);
+    for (std::int32_t a = 0; a < row.instance.arrivals; ++a) arrivals.push_back(*next++);
     if (!is_shown(row.instance, window)) continue;
     // Viewers take slices of equal starts by falling length, and arrows in the order in which they take their slices.
     std::sort(arrivals.begin(), arrivals.end(), [](const InstanceArrival& a, const InstanceArrival& b) {
@@ -246,7 +246,7 @@ void write_timeline(const exchange::Communicator& communicator, const TimelineRe
     if (!cut.empty()) file->write(trace.mark(window.end_ns, cut));
   });
   const std::vector<std::int64_t> first_instance = first_instances(report);
-  gather_instances(communicator, inquiry.cross, first_instance, [&](const InstanceRound& round) {
+  gather_instances(communicator, inquiry.cross, [&](const InstanceRound& round) {
     exchange::run_agreed(communicator, phase, [&] {
       if (file) write_collectives(round, inquiry, first_instance, window, trace, *file);
     });

@@ -170,10 +170,10 @@ Json collectives(const std::vector<CollectiveDetail>& details) {
     for (const InstanceArrival& one : detail.arrivals) {
       arrivals["trace_rank"].push_back(one.trace_rank);
       arrivals["enter_ns"].push_back(one.enter_ns - summary.first_enter_ns);
-      arrivals["wait_ns"].push_back(one.wait_ns);
-      arrivals["transfer_ns"].push_back(one.transfer_ns);
+      arrivals["wait_ns"].push_back(wait_ns(summary, one));
+      arrivals["transfer_ns"].push_back(transfer_ns(summary, one));
       arrivals["own_lateness_ns"].push_back(one.own_lateness_ns);
-      arrivals["inherited_lateness_ns"].push_back(one.inherited_lateness_ns);
+      arrivals["inherited_lateness_ns"].push_back(inherited_lateness_ns(summary, one));
     }
   }
   all["arrivals"] = std::move(arrivals);

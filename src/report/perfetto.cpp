@@ -151,6 +151,7 @@ std::string PerfettoTrace::collective(const TimelineCollective& collective) {
   std::string out;
   for (std::size_t a = 0; a < collective.arrivals.size(); ++a) {
     const InstanceArrival& arrival = collective.arrivals[a];
+    const Nanoseconds waited_ns = wait_ns(summary, arrival);
     const std::int64_t thread_id = free_track(out, collective, arrival).thread_id;
     const std::int64_t process_id = process_of(arrival.trace_rank);
     const std::string place =
@@ -166,12 +167,12 @@ std::string PerfettoTrace::collective(const TimelineCollective& collective) {
         R"({}{{"ph":"X","cat":"collective","name":"{}",{},"dur":{}{},"args":{{"instance":{},"bytes":{},"last_trace_rank":{},)"
         R"("wait_us":{},"own_lateness_us":{}}}}})",
         separator, operation_name(summary.operation), place, microseconds(arrival.exit_ns - arrival.enter_ns), arrows,
-        collective.instance, summary.message_bytes, summary.last_trace_rank, microseconds(arrival.wait_ns),
+        collective.instance, summary.message_bytes, summary.last_trace_rank, microseconds(waited_ns),
         microseconds(arrival.own_lateness_ns));
-    if (arrival.wait_ns > 0) {
+    if (waited_ns > 0) {
       out += fmt::format(
           R"({}{{"ph":"X","cat":"wait","name":"wait","cname":"terrible",{},"dur":{},"args":{{"for_trace_rank":{}}}}})",
-          separator, place, microseconds(arrival.wait_ns), summary.last_trace_rank);
+          separator, place, microseconds(waited_ns), summary.last_trace_rank);
     }
   }
   return out;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,31 +17,32 @@
 /// trace is involved on each side, so no error of the clocks enters.
 namespace nsys_explain::analysis {
 
-/// What the members of an instance together know about one of them.
+/// What the members of an instance together know about one of them. Small, since there is one of each arrival.
 struct Outcome {
   Nanoseconds wait_ns = 0;
   Nanoseconds lateness_ns = 0;  ///< own enter - earliest enter; 0 where nothing may be claimed
-  std::int64_t sequence = 0;    ///< of the instance within its communicator
-  std::uint64_t partners = 0;   ///< digest of the instance's members: they differ among sends and receives
+  std::uint32_t partners = 0;   ///< of the digest of the instance's members: they differ among sends and receives
+  std::int32_t sequence = 0;    ///< of the instance within its communicator
   std::int32_t last_trace_rank = -1;
   std::int32_t last_index = -1;  ///< Arrival::index of the last arriver
   std::int32_t communicator = -1;
-  bool judged = false;     ///< the wait is longer than the uncertainty of the clocks can make it
-  bool complete = false;   ///< all captured members of the communicator took part
-  bool tied = true;        ///< everybody was still there when the last one entered: nobody left it behind
-  bool slow_link = false;  ///< transfers among these members are slower than those of equal groups (slow_links.hpp)
+  bool matched : 1 = false;
+  bool blocking : 1 = true;    ///< for most members
+  bool judged : 1 = false;     ///< the wait is longer than the uncertainty of the clocks can make it
+  bool complete : 1 = false;   ///< all captured members of the communicator took part
+  bool tied : 1 = true;        ///< everybody was still there when the last one entered: nobody left it behind
+  bool slow_link : 1 = false;  ///< transfers among these members are slower than those of equal groups (slow_links.hpp)
+  std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised
 };
 
 /// An outcome on its way to the path of the member. Trivially copyable.
 struct RoutedOutcome {
   Outcome outcome;
   std::int32_t trace_rank = -1;
-  std::int32_t index = -1;    ///< Arrival::index of this member
-  std::int32_t blocking = 1;  ///< 1: for most members
-  std::int32_t reserved = 0;  ///< no padding bytes travel uninitialised
+  std::int32_t index = -1;  ///< Arrival::index of this member
 };
 
-/// Outcome::partners with one member more, in the order of trace ranks; of none: 0.
+/// Digest of the members of an instance with one more, in the order of trace ranks; of none: 0.
 std::uint64_t digest_of_partners(std::uint64_t others, std::int32_t trace_rank);
 
 /// A communicator that a trace rank is a member of.
@@ -121,7 +123,8 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
 /// Digest of which compute kernels a rank runs, by base name: neither how many, nor how large, nor how long.
 std::uint64_t names_of_kernels(const RankEvents& events);
 
-/// Takes over what an instance tells of one arrival. Outcomes may come in any order and need not be complete.
+/// Takes over what an instance tells of one arrival, for measure(). Outcomes may come in any order and need not be
+/// complete.
 void take_outcome(Path& path, const RoutedOutcome& routed);
 
 /// Once all outcomes are known: measures the work between arrivals and finds the role. `profiles` are those of the

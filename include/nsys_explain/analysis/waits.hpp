@@ -19,19 +19,14 @@ struct ClockKnowledge {
 /// An arrival is resolved as the last one beyond this many standard uncertainties.
 inline constexpr std::int64_t resolution_factor = 3;
 
-/// Waits, transfers and last arrivers of every instance of a block whose times are job time. With A = latest enter:
-/// wait = min(A, exit) - enter, transfer = max(0, exit - A). Of members without comparable clocks, and of infeasible
-/// instances, nothing is claimed: waits stay 0, and none is resolved.
+/// Last arrivers and transfers of every instance of a block whose times are job time; its arrivals' waits follow from
+/// them. Of members without comparable clocks, and of infeasible instances, nothing is claimed: waits are 0, and none
+/// is resolved.
 void compute_waits(MatchedBlock& block, const ClockKnowledge& clock);
-
-/// True where lateness (enter - earliest enter) means something.
-inline bool has_lateness(const Instance& instance) {
-  return instance.comparable && instance.feasible;
-}
 
 /// True where a member was still there when the last one entered, as far as the clocks tell. Who left before (the root
 /// of a broadcast, or who only sends to that of a reduce) did not wait for the last one: in Scalasca's terms, late
-/// broadcast and early reduce are waits of those who receive. Its wait_ns is nobody's fault.
+/// broadcast and early reduce are waits of those who receive. Its wait is nobody's fault.
 bool stayed_for_last(const Instance& instance, const InstanceArrival& member);
 
 /// True where a member waited for the last one, for longer than the uncertainty of the clocks can make it.

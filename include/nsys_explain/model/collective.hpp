@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,19 +87,18 @@ struct Arrival {
   std::array<std::uint8_t, 2> reserved = {};  ///< no padding bytes travel uninitialised
 };
 
-/// One member's part in one instance. Trivially copyable.
+/// One member's part in one instance: what cannot be worked out from the instance (see wait_ns() and its like), since
+/// there may be hundreds of millions of these. Trivially copyable.
 struct InstanceArrival {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
   Nanoseconds work_ns = no_time;  ///< see Arrival
-  Nanoseconds wait_ns = 0;
-  Nanoseconds transfer_ns = 0;
   Nanoseconds own_lateness_ns = 0;
-  Nanoseconds inherited_lateness_ns = 0;
   std::int32_t trace_rank = -1;
   std::int32_t index = -1;  ///< see Arrival
   TimingSource timing_source = TimingSource::kernel;
-  bool blocking = true;  ///< see Arrival
+  bool blocking = true;         ///< see Arrival
+  bool lateness_split = false;  ///< into own and inherited
 };
 
 /// One collective operation across its members. A = latest enter.
@@ -123,6 +124,27 @@ struct Instance {
   Nanoseconds caused_wait_ns = 0;    ///< waiting that would vanish without the last arriver's own lateness
 };
 
+/// True where lateness (enter - earliest enter) means something.
+inline bool has_lateness(const Instance& instance) {
+  return instance.comparable && instance.feasible;
+}
+
+/// Of one of its arrivals, with A = latest enter: min(A, exit) - enter; 0 without lateness.
+inline Nanoseconds wait_ns(const Instance& instance, const InstanceArrival& arrival) {
+  if (!has_lateness(instance)) return 0;
+  return std::max<Nanoseconds>(0, std::min(instance.last_enter_ns, arrival.exit_ns) - arrival.enter_ns);
+}
+
+/// max(0, exit - A); 0 without lateness.
+inline Nanoseconds transfer_ns(const Instance& instance, const InstanceArrival& arrival) {
+  return has_lateness(instance) ? std::max<Nanoseconds>(0, arrival.exit_ns - instance.last_enter_ns) : 0;
+}
+
+/// What its own work does not explain of enter - earliest enter; 0 where that was not told apart.
+inline Nanoseconds inherited_lateness_ns(const Instance& instance, const InstanceArrival& arrival) {
+  return arrival.lateness_split ? arrival.enter_ns - instance.first_enter_ns - arrival.own_lateness_ns : 0;
+}
+
 /// Matched instances of one communicator, consecutive in sequence: the piece that one owner rank works on.
 struct MatchedBlock {
   std::int32_t communicator = 0;  ///< index into the run's list of communicators
@@ -130,5 +152,15 @@ struct MatchedBlock {
   std::vector<Instance> instances;
   std::vector<InstanceArrival> arrivals;
 };
+
+/// The arrivals of one of its instances.
+inline std::span<InstanceArrival> members_of(MatchedBlock& block, const Instance& instance) {
+  return std::span(block.arrivals)
+      .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+}
+inline std::span<const InstanceArrival> members_of(const MatchedBlock& block, const Instance& instance) {
+  return std::span(block.arrivals)
+      .subspan(static_cast<std::size_t>(instance.first_arrival), static_cast<std::size_t>(instance.arrivals));
+}
 
 }  // namespace nsys_explain

@@ -28,12 +28,11 @@ TEST(OpenClaims, AreOfThoseWhoWaitedForTheLastOne) {
   instance.last_enter_ns = 500;
   instance.last_trace_rank = 7;
   instance.skew_uncertainty_ns = 10;
-  const std::vector<InstanceArrival> members = {
-      {.enter_ns = 100, .exit_ns = 600, .wait_ns = 400, .trace_rank = 2, .index = 10},
-      {.enter_ns = 475, .exit_ns = 600, .wait_ns = 25, .trace_rank = 3, .index = 11},
-      {.enter_ns = 100, .exit_ns = 460, .wait_ns = 360, .trace_rank = 4, .index = 12},
-      {.enter_ns = 460, .exit_ns = 600, .wait_ns = 40, .trace_rank = 5, .index = 13},
-      {.enter_ns = 500, .exit_ns = 600, .wait_ns = 0, .trace_rank = 7, .index = 14}};
+  const std::vector<InstanceArrival> members = {{.enter_ns = 100, .exit_ns = 600, .trace_rank = 2, .index = 10},
+                                                {.enter_ns = 475, .exit_ns = 600, .trace_rank = 3, .index = 11},
+                                                {.enter_ns = 100, .exit_ns = 460, .trace_rank = 4, .index = 12},
+                                                {.enter_ns = 460, .exit_ns = 600, .trace_rank = 5, .index = 13},
+                                                {.enter_ns = 500, .exit_ns = 600, .trace_rank = 7, .index = 14}};
   OpeningClaims opening{{Claim{}}, {Claim{}}};  // what it held before is gone
   open_claims(instance, members, opening);
   const auto shown = [](const std::vector<Claim>& claims) {

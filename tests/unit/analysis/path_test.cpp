@@ -72,10 +72,11 @@ Path path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std:
   Path path = make_path(arrivals, communicators(size_of_two), steps, kernel_names);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     RoutedOutcome routed;
+    routed.outcome.matched = true;
     routed.index = static_cast<std::int32_t>(i);
-    routed.blocking = arrivals[i].blocking ? 1 : 0;
+    routed.outcome.blocking = arrivals[i].blocking ? 1 : 0;
     routed.outcome.complete = true;
-    routed.outcome.partners = arrivals[i].communicator;
+    routed.outcome.partners = static_cast<std::uint32_t>(arrivals[i].communicator);
     take_outcome(path, routed);
   }
   measure(path, no_profiles(path));
@@ -122,8 +123,9 @@ Path path_of_told(const std::vector<Told>& told) {
   Path path = make_path(arrivals, communicators(), {}, 0);
   for (std::size_t i = 0; i < told.size(); ++i) {
     RoutedOutcome routed;
+    routed.outcome.matched = true;
     routed.index = static_cast<std::int32_t>(i);
-    routed.blocking = told[i].others_waited ? 1 : 0;
+    routed.outcome.blocking = told[i].others_waited ? 1 : 0;
     routed.outcome.complete = true;
     take_outcome(path, routed);
   }
@@ -257,6 +259,7 @@ TEST(Path, IsNotTiedToOthersByWhatItsOwnComputeRanBeside) {
                         communicators(), {}, 0);
   for (std::int32_t i = 0; i < 3; ++i) {
     RoutedOutcome routed;
+    routed.outcome.matched = true;
     routed.index = i;
     routed.outcome.complete = true;
     take_outcome(path, routed);
@@ -291,6 +294,7 @@ TEST(Path, IsNotTiedToOthersByWhatTheyLeftBeforeItCame) {
   for (const bool left_behind : {false, true}) {
     for (std::int32_t i = 0; i < 3; ++i) {
       RoutedOutcome routed;
+      routed.outcome.matched = true;
       routed.index = i;
       routed.outcome.complete = true;
       routed.outcome.tied = !(left_behind && i == 1);
@@ -382,8 +386,9 @@ TEST(Excess, WorkIsNotLostBetweenArrivalsThatAreNotMatched) {
     Path path = make_path(arrivals, communicators(), {StepSource::nvtx, {0}, 20'000'000}, 0);
     for (const std::int32_t i : {0, 1, 3}) {
       RoutedOutcome routed;
+      routed.outcome.matched = true;
       routed.index = i;
-      routed.blocking = arrivals[static_cast<std::size_t>(i)].blocking ? 1 : 0;
+      routed.outcome.blocking = arrivals[static_cast<std::size_t>(i)].blocking ? 1 : 0;
       routed.outcome.complete = true;
       take_outcome(path, routed);
     }

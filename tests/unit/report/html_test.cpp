@@ -37,10 +37,16 @@ ReportDetail full_detail(std::int32_t ranks) {
     CollectiveDetail one;
     one.instance = 1'000'000 + number;
     one.communicator = "0x0123456789abcdef";
-    one.summary.first_enter_ns = one.summary.last_enter_ns = long_time;
+    one.summary.comparable = true;
+    one.summary.first_enter_ns = long_time;
+    one.summary.last_enter_ns = long_time + 2'469'134;
     one.arrivals.resize(number < wide ? std::min<std::size_t>(listed_arrivals, static_cast<std::size_t>(ranks)) : 2);
     for (InstanceArrival& arrival : one.arrivals) {
-      arrival = {long_time + 1'234'567, long_time + 7'654'321, 0, 1'234'567, 123'456, 987'654, 456'789, ranks - 1, 0};
+      arrival.enter_ns = long_time + 1'234'567;
+      arrival.exit_ns = one.summary.last_enter_ns + 123'456;
+      arrival.own_lateness_ns = 777'778;
+      arrival.lateness_split = true;
+      arrival.trace_rank = ranks - 1;
     }
     detail.collectives.push_back(one);
   }
