@@ -27,17 +27,25 @@ struct Closeness {
   bool is_by_chance() const { return close < (crowded_part + 0.05) * asked + 0.75 * std::sqrt(asked); }
 };
 
-/// How long an operation took once all of a set that left with it were there.
-Nanoseconds time_together(const std::vector<TurnLane>& lanes, std::size_t l, std::uint64_t symbol,
-                          const TurnOperation& operation, const LaneSet& set) {
-  Nanoseconds last_enter_ns = operation.enter_ns;
+/// What those of a set did who left together with an operation.
+struct TimeTogether {
+  Nanoseconds took_ns = 0;  ///< once all of them were there, until the first left: without what others leave late
+  bool is_of_all = false;   ///< of the set
+};
+
+TimeTogether time_together(const std::vector<TurnLane>& lanes, std::size_t l, std::uint64_t symbol,
+                           const TurnOperation& operation, const LaneSet& set) {
+  Nanoseconds last_enter_ns = operation.enter_ns, first_exit_ns = operation.exit_ns;
+  std::size_t members = 1;
   for (std::size_t n = 0; n < lanes[l].neighbours.size(); ++n) {
     const std::size_t other = lanes[l].neighbours[n];
     if (!operation.witnesses.test(n) || !std::binary_search(set.begin(), set.end(), other)) continue;
-    last_enter_ns =
-        std::max(last_enter_ns, nearest_exit(lanes[other].operations.at(symbol), operation.exit_ns).enter_ns);
+    const TurnOperation& its = nearest_exit(lanes[other].operations.at(symbol), operation.exit_ns);
+    last_enter_ns = std::max(last_enter_ns, its.enter_ns);
+    first_exit_ns = std::min(first_exit_ns, its.exit_ns);
+    ++members;
   }
-  return operation.exit_ns - last_enter_ns;
+  return {first_exit_ns - last_enter_ns, members == set.size()};
 }
 
 /// Whether a time is about what others take, or less.
@@ -53,7 +61,9 @@ void withdraw_slow_exchanges(std::vector<TurnLane>& lanes, std::size_t l) {
     std::map<LaneSet, std::vector<std::pair<Nanoseconds, TurnOperation*>>> claims;
     for (TurnOperation& operation : operations) {
       if (operation.claimed == nullptr || operation.usual_transfer_ns == 0) continue;
-      const Nanoseconds time_ns = time_together(lanes, l, symbol, operation, *operation.claimed) - habit_ns;
+      const TimeTogether together = time_together(lanes, l, symbol, operation, *operation.claimed);
+      // Whose record is lost may have come a little later than all others.
+      const Nanoseconds time_ns = together.took_ns - (together.is_of_all ? 0 : habit_ns);
       claims[*operation.claimed].emplace_back(time_ns, &operation);
     }
     for (auto& [set, of_set] : claims) {
@@ -237,7 +247,7 @@ class Claimer {
   /// class of shorter ones.
   bool takes_as_long(std::size_t l, std::uint64_t symbol, const TurnOperation& operation, const LaneSet& set) const {
     if (operation.usual_transfer_ns == 0) return true;
-    return is_as_short(time_together(lanes_, l, symbol, operation, set),
+    return is_as_short(time_together(lanes_, l, symbol, operation, set).took_ns,
                        std::max(operation.usual_transfer_ns, operation.transfer_ns));
   }
 
