@@ -39,13 +39,16 @@ const TurnOperation* nearest_together(const TurnOperation& own, const std::vecto
   return best;
 }
 
-/// Of operations, one of which ends nearest, the nearest that was under way together with this one for so long, or that
-/// one if there is none within reach: the next operation of a lane often ends nearer than the one that it left early.
+/// Of operations, one of which ends nearest, the nearest that was under way together with this one for so long: at the
+/// same place of the program, if there is one within reach, or anywhere; or that one if there is none. The next
+/// operation of a lane often ends nearer than the one that it left early.
 const TurnOperation& counterpart(const TurnOperation& own, const std::vector<TurnOperation>& others,
                                  std::size_t nearest, Nanoseconds together_ns) {
-  const TurnOperation* together =
-      nearest_together(own, others, nearest, together_ns, [](const TurnOperation&) { return true; });
-  return together != nullptr ? *together : others[nearest];
+  const auto find = [&](auto may_be) { return nearest_together(own, others, nearest, together_ns, may_be); };
+  const TurnOperation* found =
+      own.place == 0 ? nullptr : find([&](const TurnOperation& its) { return its.place == own.place; });
+  if (found == nullptr) found = find([](const TurnOperation&) { return true; });
+  return found != nullptr ? *found : others[nearest];
 }
 
 /// Of each operation of a symbol on a lane: when the lanes of a set entered and left it, if it is theirs.

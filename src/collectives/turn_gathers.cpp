@@ -238,15 +238,16 @@ std::vector<Explained> explained_by_size(std::span<const Explained> places, cons
   return result;
 }
 
-/// How well a time is one that operations of these communicators take.
+/// How well a time is one that operations of these communicators take: what disturbs them makes them longer.
 enum class Size : std::uint8_t { other, near, known };
 
 Size size_of(Nanoseconds took_ns, std::span<const Nanoseconds> usual_ns) {
-  constexpr double same = 0.1, near = 0.25;
+  constexpr double longer = 0.1, shorter = 0.05, near = 0.25;
   Size best = Size::other;
   for (const Nanoseconds one_ns : usual_ns) {
-    const double off = std::abs(static_cast<double>(took_ns - one_ns)) / static_cast<double>(one_ns);
-    best = std::max(best, off <= same ? Size::known : off <= near ? Size::near : Size::other);
+    const double off = static_cast<double>(took_ns - one_ns) / static_cast<double>(one_ns);
+    const bool is_known = -shorter <= off && off <= longer;
+    best = std::max(best, is_known ? Size::known : std::abs(off) <= near ? Size::near : Size::other);
   }
   return best;
 }
@@ -347,6 +348,30 @@ bool is_of_others_size(const Explained& place, const UsualTimes& usual_ns) {
   });
 }
 
+/// Whose operations those of a place are that take, if they are theirs, as long as what is known to be, and would be of
+/// no such size in any others of which some is known; nullptr: nobody's, or several may be meant.
+const Assumption* told_by_size(const UsualTimes& usual_ns, const Gathers& gathers) {
+  const Assumption* only = nullptr;
+  std::size_t possible = 0;
+  for (const auto& [assumed, sizes_ns] : usual_ns) {
+    const std::optional<Range> range = transfers(gathers, *assumed);
+    const Size size = range ? size_of(range->middle_ns(), sizes_ns) : Size::near;
+    possible += size == Size::other ? 0 : 1;
+    if (size == Size::known) only = assumed;
+  }
+  return possible == 1 ? only : nullptr;
+}
+
+/// Places that cannot tell by themselves, where their size does.
+void add_told_by_size(std::span<const Explained> places, const UsualTimes& usual_ns, const Gathers* unknown,
+                      std::vector<Explained>& told) {
+  if (usual_ns.size() < 2) return;  // nothing to tell a size from
+  for (const Explained& place : places) {
+    if (place.by != nullptr || place.gathers == unknown) continue;
+    if (const Assumption* by = told_by_size(usual_ns, *place.gathers)) told.push_back(explained_by(*place.gathers, by));
+  }
+}
+
 /// Claims of operations of a symbol, by lane and operation; nullptr: none.
 using Claims = std::map<std::size_t, std::vector<const LaneSet*>>;
 
@@ -397,15 +422,16 @@ void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<L
   for (const std::uint64_t symbol : symbols_of(lanes, Operation::all_gather)) {
     const std::vector<Assumption> all = assumptions_of(lanes, symbol, families);
     const std::map<std::uint64_t, Gathers> by_places = by_place(lanes, symbol);
-    const auto unknown = by_places.find(0);
+    const auto found = by_places.find(0);
+    const Gathers* unknown = found == by_places.end() ? nullptr : &found->second;
     std::vector<Explained> places;
     for (const auto& [place, gathers] : by_places)
       places.push_back(place == 0 ? Explained{&gathers, nullptr, 0} : explained(gathers, all, sure));
     std::deque<Gathers> lefts;
-    std::vector<Explained> told = believed(
-        places, explained_by_size(places, all, unknown == by_places.end() ? nullptr : &unknown->second, lefts));
+    std::vector<Explained> told = believed(places, explained_by_size(places, all, unknown, lefts));
     const UsualTimes usual_ns = usual_times(told);
     std::erase_if(told, [&](const Explained& place) { return is_of_others_size(place, usual_ns); });
+    add_told_by_size(places, usual_times(told), unknown, told);
     for (const Explained& place : told) claim_usual(lanes, symbol, *place.gathers, *place.by);
     claim_by_size(lanes, symbol, told);
   }
