@@ -280,6 +280,9 @@ bool is_met_by_most(const std::vector<TurnLane>& lanes, std::size_t l, std::uint
     const auto may_be = [&](const TurnOperation& own) { return own.claimed == nullptr || is_claimed(own); };
     const TurnOperation* nearest = counterpart_of(*its, l, may_be);
     const auto distance_ns = [&](const TurnOperation& own) { return std::abs(own.exit_ns - its->exit_ns); };
+    // It may be the one before, and the others have waited for the next one, whose record is lost.
+    const bool may_be_another = operation.is_placed_by_others || its->is_placed_by_others;
+    if (may_be_another && distance_ns(operation) >= together_ns) return false;
     return far_nearer * distance_ns(*nearest) >= distance_ns(operation);
   };
   std::size_t captured = 0, meeting = 0;

@@ -32,8 +32,8 @@ struct Met {
 Nanoseconds least_transfer(const std::vector<TurnLane>& lanes, std::uint64_t symbol);
 
 /// Whether half of the other members that were captured, or more, did something together with a claimed operation of a
-/// lane that they claim for the same, and nothing of that lane that may be it lies far nearer. `together_ns`: what
-/// operations take at least.
+/// lane that they claim for the same, and nothing of that lane that may be it lies far nearer; where only others tell
+/// the place of either, before another one could have been done. `together_ns`: what operations take at least.
 bool is_met_by_most(const std::vector<TurnLane>& lanes, std::size_t l, std::uint64_t symbol,
                     const TurnOperation& operation, Nanoseconds together_ns);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <unordered_map>
 
 #include "hash_mix.hpp"
@@ -39,6 +40,14 @@ class Places {
   }
 
   std::size_t most() const { return most_; }
+
+  std::set<std::uint64_t> whole() const {
+    std::set<std::uint64_t> places;
+    for (const auto& [place, times] : times_) {
+      if (is_whole(place)) places.insert(place);
+    }
+    return places;
+  }
 
   /// Where nearly all of them lie, but for lost records; 0: at several, or too few to tell.
   std::uint64_t usual() const {
@@ -78,17 +87,36 @@ const Places* find(const PlacesAround& places, std::uint64_t context) {
   return found == places.end() ? nullptr : &found->second;
 }
 
-/// What was seen far more often was recorded whole. If both were, what was lost is one of two alike: which, is not
-/// known.
-std::uint64_t usual_place(const Places* before, const Places* after) {
-  constexpr std::size_t far_more = 4;
-  if (before == nullptr || after == nullptr) {
-    const Places* known = before == nullptr ? after : before;
+/// What was seen around an operation and recorded whole: far more often than the other side; nullptr: none was.
+struct WholeSides {
+  const Places* before = nullptr;
+  const Places* after = nullptr;
+
+  WholeSides(const Places* seen_before, const Places* seen_after) : before(seen_before), after(seen_after) {
+    constexpr std::size_t far_more = 4;
+    if (before == nullptr || after == nullptr) return;
+    const std::size_t most_before = before->most(), most_after = after->most();
+    if (most_before > far_more * most_after) after = nullptr;
+    if (most_after > far_more * most_before) before = nullptr;
+  }
+};
+
+/// If both sides were recorded whole, what was lost is one of two alike: which, is not known.
+std::uint64_t usual_place(const WholeSides& sides) {
+  if (sides.before == nullptr || sides.after == nullptr) {
+    const Places* known = sides.before == nullptr ? sides.after : sides.before;
     return known == nullptr ? 0 : known->usual();
   }
-  if (before->most() > far_more * after->most()) return before->usual();
-  if (after->most() > far_more * before->most()) return after->usual();
-  return before->usual() == after->usual() ? before->usual() : 0;
+  return sides.before->usual() == sides.after->usual() ? sides.before->usual() : 0;
+}
+
+/// Where an operation may be, as one side or the other tells.
+std::vector<std::uint64_t> allowed_places(const WholeSides& sides) {
+  std::set<std::uint64_t> allowed;
+  for (const Places* side : {sides.before, sides.after}) {
+    if (side != nullptr) allowed.merge(side->whole());
+  }
+  return {allowed.begin(), allowed.end()};
 }
 
 /// What lies around the operations of all sequences.
@@ -111,6 +139,15 @@ struct Program {
            by_after.at(around.after).is_whole(around.place);
   }
 
+  WholeSides sides_of(const Surroundings& around) const {
+    return {find(by_before, around.before), find(by_after, around.after)};
+  }
+
+  /// 0: not known.
+  std::uint64_t place_of(const Surroundings& around) const {
+    return is_whole(around) ? around.place : usual_place(sides_of(around));
+  }
+
   /// Whether all around an operation was recorded but one like it, directly before or after.
   bool lacks_one_like_it(const std::vector<std::uint64_t>& symbols, std::size_t i) const {
     const Surroundings around(symbols, i);
@@ -129,15 +166,24 @@ std::vector<std::vector<std::uint64_t>> program_places(std::span<const std::vect
   const Program program(sequences);
   std::vector<std::vector<std::uint64_t>> places;
   for (const std::vector<std::uint64_t>& symbols : sequences) {
-    std::vector<std::uint64_t>& of_one = places.emplace_back(symbols.size(), 0);
-    for (std::size_t i = 0; i < symbols.size(); ++i) {
-      const Surroundings around(symbols, i);
-      of_one[i] = program.is_whole(around)
-                      ? around.place
-                      : usual_place(find(program.by_before, around.before), find(program.by_after, around.after));
-    }
+    std::vector<std::uint64_t>& of_one = places.emplace_back();
+    for (std::size_t i = 0; i < symbols.size(); ++i) of_one.push_back(program.place_of(Surroundings(symbols, i)));
   }
   return places;
+}
+
+std::vector<std::vector<std::vector<std::uint64_t>>> possible_places(
+    std::span<const std::vector<std::uint64_t>> sequences) {
+  const Program program(sequences);
+  std::vector<std::vector<std::vector<std::uint64_t>>> possible;
+  for (const std::vector<std::uint64_t>& symbols : sequences) {
+    std::vector<std::vector<std::uint64_t>>& of_one = possible.emplace_back(symbols.size());
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+      const Surroundings around(symbols, i);
+      if (program.place_of(around) == 0) of_one[i] = allowed_places(program.sides_of(around));
+    }
+  }
+  return possible;
 }
 
 std::vector<std::vector<Recorded>> recorded_around(std::span<const std::vector<std::uint64_t>> sequences) {

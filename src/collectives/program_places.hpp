@@ -13,6 +13,11 @@ namespace nsys_explain::collectives {
 /// it was seen around one place only. 0: not known.
 std::vector<std::vector<std::uint64_t>> program_places(std::span<const std::vector<std::uint64_t>> sequences);
 
+/// Of each operation whose place is not known, as program_places says, those where it may be: what comes before it or
+/// what follows was seen there often. None for the others.
+std::vector<std::vector<std::vector<std::uint64_t>>> possible_places(
+    std::span<const std::vector<std::uint64_t>> sequences);
+
 /// What was recorded around an operation: the same lies around others often. Or it would, if there were one more
 /// operation of the kind directly before or after.
 enum class Recorded : std::uint8_t { unknown, all, all_but_one_like_it };

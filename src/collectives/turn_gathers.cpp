@@ -362,9 +362,13 @@ const Assumption* told_by_size(const UsualTimes& usual_ns, const Gathers& gather
   return possible == 1 ? only : nullptr;
 }
 
-/// Places that cannot tell by themselves, where their size does.
-void add_told_by_size(std::span<const Explained> places, const UsualTimes& usual_ns, const Gathers* unknown,
+/// Places that cannot tell by themselves, where their size does, of what places tell, or those that cannot `together`.
+void add_told_by_size(std::span<const Explained> places, std::span<const Explained> together, const Gathers* unknown,
                       std::vector<Explained>& told) {
+  std::vector<Explained> sized = told;
+  std::copy_if(together.begin(), together.end(), std::back_inserter(sized),
+               [](const Explained& alike) { return alike.by != nullptr; });
+  const UsualTimes usual_ns = usual_times(sized);
   if (usual_ns.size() < 2) return;  // nothing to tell a size from
   for (const Explained& place : places) {
     if (place.by != nullptr || place.gathers == unknown) continue;
@@ -428,10 +432,11 @@ void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<L
     for (const auto& [place, gathers] : by_places)
       places.push_back(place == 0 ? Explained{&gathers, nullptr, 0} : explained(gathers, all, sure));
     std::deque<Gathers> lefts;
-    std::vector<Explained> told = believed(places, explained_by_size(places, all, unknown, lefts));
+    const std::vector<Explained> together = explained_by_size(places, all, unknown, lefts);
+    std::vector<Explained> told = believed(places, together);
     const UsualTimes usual_ns = usual_times(told);
     std::erase_if(told, [&](const Explained& place) { return is_of_others_size(place, usual_ns); });
-    add_told_by_size(places, usual_times(told), unknown, told);
+    add_told_by_size(places, together, unknown, told);
     for (const Explained& place : told) claim_usual(lanes, symbol, *place.gathers, *place.by);
     claim_by_size(lanes, symbol, told);
   }

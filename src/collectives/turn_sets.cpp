@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "gather_assumptions.hpp"
 #include "program_places.hpp"
 
 namespace nsys_explain::collectives {
@@ -23,26 +24,63 @@ void add_nearest_neighbours(std::vector<TurnLane>& lanes) {
   }
 }
 
-void place_operations(std::vector<TurnLane>& lanes) {
-  struct Step {
-    TurnOperation* operation;
-    std::uint64_t symbol;
-  };
-  std::vector<std::vector<Step>> programs;
-  std::vector<std::vector<std::uint64_t>> sequences;
-  for (TurnLane& lane : lanes) {
-    std::vector<Step>& program = programs.emplace_back();
-    for (auto& [symbol, operations] : lane.operations) {
-      for (TurnOperation& operation : operations) program.push_back({&operation, symbol});
+/// The operations of a lane in the order of its program.
+struct LaneProgram {
+  std::vector<TurnOperation*> operations;
+  std::vector<std::uint64_t> symbols;
+
+  explicit LaneProgram(TurnLane& lane) {
+    std::map<std::int32_t, std::pair<TurnOperation*, std::uint64_t>> by_index;
+    for (auto& [symbol, of_symbol] : lane.operations) {
+      for (TurnOperation& operation : of_symbol) by_index[operation.index] = {&operation, symbol};
     }
-    std::sort(program.begin(), program.end(),
-              [](const Step& a, const Step& b) { return a.operation->index < b.operation->index; });
-    std::vector<std::uint64_t>& symbols = sequences.emplace_back();
-    for (const Step& step : program) symbols.push_back(step.symbol);
+    for (const auto& [index, step] : by_index) {
+      operations.push_back(step.first);
+      symbols.push_back(step.second);
+    }
   }
+};
+
+/// Calls visit(its) for what a lane did that was under way together with another lane's operation for so long.
+template <typename Visit>
+void for_each_together(const std::vector<TurnOperation>& by_exit, const TurnOperation& operation,
+                       Nanoseconds together_ns, Visit visit) {
+  auto its = std::lower_bound(by_exit.begin(), by_exit.end(), operation.enter_ns + together_ns,
+                              [](const TurnOperation& o, Nanoseconds t) { return o.exit_ns < t; });
+  for (; its != by_exit.end() && its->enter_ns + together_ns <= operation.exit_ns; ++its) {
+    if (std::min(its->exit_ns, operation.exit_ns) - std::max(its->enter_ns, operation.enter_ns) >= together_ns)
+      visit(*its);
+  }
+}
+
+/// Where others were that did the like at the time, of the places where this lane ever is; 0 if they were at several,
+/// or none left before it could have done the next one: those may be ahead and have waited for it. `together_ns`: what
+/// operations take at least.
+std::uint64_t place_of_others(const std::vector<TurnLane>& lanes, const TurnLane& lane, std::uint64_t symbol,
+                              const TurnOperation& operation, const std::set<std::uint64_t>& places,
+                              Nanoseconds together_ns) {
+  std::set<std::uint64_t> of_others;
+  bool leaves_with_one = false;
+  for (const std::size_t other : lane.neighbours) {
+    const auto found = lanes[other].operations.find(symbol);
+    if (found == lanes[other].operations.end()) continue;
+    for_each_together(found->second, operation, together_ns, [&](const TurnOperation& its) {
+      if (!places.contains(its.place)) return;
+      of_others.insert(its.place);
+      leaves_with_one = leaves_with_one || std::abs(its.exit_ns - operation.exit_ns) < together_ns;
+    });
+    if (of_others.size() > 1) return 0;
+  }
+  return leaves_with_one ? *of_others.begin() : 0;
+}
+
+void place_operations(std::vector<TurnLane>& lanes) {
+  std::vector<LaneProgram> programs;
+  std::vector<std::vector<std::uint64_t>> sequences;
+  for (TurnLane& lane : lanes) sequences.push_back(programs.emplace_back(lane).symbols);
   const std::vector<std::vector<std::uint64_t>> places = program_places(sequences);
   for (std::size_t l = 0; l < programs.size(); ++l) {
-    for (std::size_t i = 0; i < programs[l].size(); ++i) programs[l][i].operation->place = places[l][i];
+    for (std::size_t i = 0; i < programs[l].operations.size(); ++i) programs[l].operations[i]->place = places[l][i];
   }
 }
 
@@ -74,6 +112,36 @@ std::vector<TurnLane> make_turn_lanes(std::span<const SampledOperation> operatio
   add_nearest_neighbours(lanes);
   place_operations(lanes);
   return lanes;
+}
+
+void place_by_others(std::vector<TurnLane>& lanes) {
+  std::vector<LaneProgram> programs;
+  std::vector<std::vector<std::uint64_t>> sequences;
+  for (TurnLane& lane : lanes) sequences.push_back(programs.emplace_back(lane).symbols);
+  const auto possible = possible_places(sequences);
+  std::map<std::uint64_t, Nanoseconds> together_ns;
+  std::vector<std::pair<TurnOperation*, std::uint64_t>> placed;
+  for (std::size_t l = 0; l < programs.size(); ++l) {
+    std::map<std::uint64_t, std::set<std::uint64_t>> places;  // by symbol
+    for (std::size_t i = 0; i < programs[l].operations.size(); ++i) {
+      if (programs[l].operations[i]->place != 0)
+        places[programs[l].symbols[i]].insert(programs[l].operations[i]->place);
+    }
+    for (std::size_t i = 0; i < programs[l].operations.size(); ++i) {
+      if (possible[l][i].empty()) continue;
+      TurnOperation* operation = programs[l].operations[i];
+      const std::uint64_t symbol = programs[l].symbols[i];
+      if (!together_ns.contains(symbol)) together_ns[symbol] = least_transfer(lanes, symbol);
+      const std::uint64_t place =
+          place_of_others(lanes, lanes[l], symbol, *operation, places[symbol], together_ns.at(symbol));
+      if (std::binary_search(possible[l][i].begin(), possible[l][i].end(), place))
+        placed.emplace_back(operation, place);
+    }
+  }
+  for (const auto& [operation, place] : placed) {
+    operation->place = place;
+    operation->is_placed_by_others = true;
+  }
 }
 
 Nanoseconds exit_tolerance(Operation operation) {

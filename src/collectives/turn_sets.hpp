@@ -34,7 +34,8 @@ struct TurnOperation {
   Nanoseconds usual_transfer_ns = 0;  ///< of those of its size; 0: not known
   std::int32_t index = -1;            ///< Arrival::index
   Operation operation = Operation::unknown;
-  std::uint64_t place = 0;    ///< in the program (see program_places)
+  std::uint64_t place = 0;  ///< in the program (see program_places)
+  bool is_placed_by_others = false;
   Witnesses witnesses;        ///< those that leave one of the kind together with it
   Witnesses close_witnesses;  ///< of these, the closest
   const LaneSet* claimed = nullptr;
@@ -85,6 +86,10 @@ std::vector<FineClock> fine_clocks(const std::vector<TurnLane>& lanes, Nanosecon
 
 /// Moves lanes to that clock.
 void refine_clocks(std::vector<TurnLane>& lanes, Nanoseconds centre_ns);
+
+/// Gives operations whose place in the program is not known the one where all others are that do the like at the time,
+/// if it may be there. Lanes on one clock.
+void place_by_others(std::vector<TurnLane>& lanes);
 
 /// The symbols of an operation, on any lane.
 std::set<std::uint64_t> symbols_of(const std::vector<TurnLane>& lanes, Operation operation);
