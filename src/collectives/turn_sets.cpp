@@ -128,8 +128,8 @@ void place_by_others(std::vector<TurnLane>& lanes) {
         places[programs[l].symbols[i]].insert(programs[l].operations[i]->place);
     }
     for (std::size_t i = 0; i < programs[l].operations.size(); ++i) {
-      if (possible[l][i].empty()) continue;
       TurnOperation* operation = programs[l].operations[i];
+      if (possible[l][i].empty() || operation->claimed != nullptr) continue;
       const std::uint64_t symbol = programs[l].symbols[i];
       if (!together_ns.contains(symbol)) together_ns[symbol] = least_transfer(lanes, symbol);
       const std::uint64_t place =

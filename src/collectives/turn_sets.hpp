@@ -87,8 +87,8 @@ std::vector<FineClock> fine_clocks(const std::vector<TurnLane>& lanes, Nanosecon
 /// Moves lanes to that clock.
 void refine_clocks(std::vector<TurnLane>& lanes, Nanoseconds centre_ns);
 
-/// Gives operations whose place in the program is not known the one where all others are that do the like at the time,
-/// if it may be there. Lanes on one clock.
+/// Gives operations that are not claimed, and whose place in the program is not known, the one where all others are
+/// that do the like at the time, if it may be there. Lanes on one clock.
 void place_by_others(std::vector<TurnLane>& lanes);
 
 /// The symbols of an operation, on any lane.

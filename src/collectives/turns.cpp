@@ -50,9 +50,9 @@ class TurnFinder {
         if (!contains(sets_of_lane_[l], set)) sets_and_slices_[l].push_back(set);
       }
     }
-    place_by_others(lanes_);
     claim_gathers(lanes_, sets_and_slices_);
     review_claims(lanes_, sets_and_slices_, slices_);
+    place_by_others(lanes_);
     agree_by_place(lanes_);
     withdraw_slow_exchanges(lanes_);
     withdraw_unmet_gathers(lanes_);

@@ -87,6 +87,11 @@ TEST(ProgramPlaces, WhichOfTwoAlikeWasLostIsNotKnown) {
   EXPECT_EQ(places[5 * step_length + 30], 0);
   EXPECT_EQ(places[5 * step_length + 29], whole[29]);
   EXPECT_EQ(places[5 * step_length + 31], whole[32]);
+  const auto possible = possible_places(std::vector<Symbols>{symbols}).front();
+  Places either{whole[30], whole[31]};
+  std::sort(either.begin(), either.end());
+  EXPECT_EQ(possible[5 * step_length + 30], either);
+  EXPECT_TRUE(possible[5 * step_length + 29].empty());
 }
 
 TEST(ProgramPlaces, WhatIsAllAlikeTellsNothing) {

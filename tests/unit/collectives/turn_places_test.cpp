@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/turn_claims.hpp"
 #include "collectives/turn_sets.hpp"
+#include "nsys_explain/collectives/inference.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -72,6 +74,91 @@ TEST(TurnPlaces, PartsAreNotAtOddsWithTheWhole) {
   const auto claim = [](std::size_t l, std::size_t i) { return i % 3 == 0 ? LaneSet{0, 1, 2, 3} : neighbours_of(l); };
   const Place place(20, claim);
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(place.claimed(2, i), claim(2, i)) << i;
+}
+
+/// Two lanes that run a program whose step holds gathers twice in a row, one of which the second lane lost in one step.
+/// Gathers of the first lane end so much later than those of the second.
+class LostGather {
+ public:
+  static constexpr std::size_t step_length = 30, steps = 12, lossy_step = 6;
+  static constexpr Nanoseconds took_ns = 50'000, every_ns = 100'000;
+
+  /// `lost`: which of the two.
+  LostGather(std::size_t lost, Nanoseconds later_ns) {
+    std::vector<SampledOperation> operations;
+    for (std::int32_t rank = 0; rank < 2; ++rank) {
+      std::int32_t index = 0;
+      for (std::size_t i = 0; i < steps * step_length; ++i) {
+        if (rank == 1 && i == lossy_step * step_length + lost) continue;
+        const std::size_t in_step = i % step_length;
+        const Nanoseconds exit_ns = static_cast<Nanoseconds>(i) * every_ns + (rank == 0 ? later_ns : 0);
+        operations.push_back({.enter_ns = exit_ns - took_ns - (rank == 0 ? later_ns : 0),
+                              .exit_ns = exit_ns,
+                              .symbol = in_step < 2 ? gather : other + in_step * in_step % 7,
+                              .trace_rank = rank,
+                              .session = 0,
+                              .lane = 0,
+                              .index = index++,
+                              .operation = in_step < 2 ? Operation::all_gather : Operation::all_reduce,
+                              .stream = 0});
+      }
+    }
+    lanes_ = make_turn_lanes(operations, RoughClocks(operations, std::vector<SessionTie>{{.unit = 0}}, 0));
+    place_by_others(lanes_);
+  }
+
+  /// Of a gather of a step, of those that were recorded.
+  std::uint64_t place(std::size_t lane, std::size_t step, std::size_t which) const {
+    const std::size_t lost = lane == 1 && step > lossy_step ? 1 : 0;
+    return lanes_[lane].operations.at(gather)[2 * step + which - lost].place;
+  }
+
+ private:
+  static constexpr std::uint64_t gather = 1, other = 2;
+  std::vector<TurnLane> lanes_;
+};
+
+TEST(TurnPlaces, WhereARecordWasLostOthersTellThePlace) {
+  for (const std::size_t lost : {0, 1}) {
+    const LostGather job(lost, 0);
+    EXPECT_NE(job.place(0, 3, 0), job.place(0, 3, 1));
+    EXPECT_EQ(job.place(1, 3, 0), job.place(0, 3, 0));
+    EXPECT_EQ(job.place(1, LostGather::lossy_step, 0), job.place(0, 3, 1 - lost)) << lost;
+    EXPECT_EQ(job.place(1, LostGather::lossy_step + 1, 1), job.place(0, 3, 1)) << lost;
+  }
+}
+
+TEST(TurnPlaces, OthersThatMayBeAheadDoNotTellThePlace) {
+  EXPECT_EQ(LostGather(0, 45'000).place(1, LostGather::lossy_step, 0), 0);
+}
+
+/// Two lanes that claim their exchanges for each other; the last takes so long once both are there, until the first of
+/// them leaves. Lane 1 always leaves late.
+bool is_last_exchange_claimed(Nanoseconds took_ns) {
+  constexpr Nanoseconds usual_ns = 60'000, late_ns = 20'000;
+  const LaneSet both{0, 1};
+  std::vector<TurnLane> lanes(2);
+  for (std::size_t l = 0; l < 2; ++l) {
+    lanes[l].neighbours = {1 - l};
+    for (Nanoseconds i = 0; i < 20; ++i) {
+      TurnOperation& operation = lanes[l].operations[symbol].emplace_back();
+      operation.operation = Operation::all_to_all;
+      operation.enter_ns = 1'000'000 * i;
+      operation.exit_ns = operation.enter_ns + (i == 19 ? took_ns : usual_ns) + (l == 1 ? late_ns : 0);
+      operation.usual_transfer_ns = usual_ns;
+      operation.witnesses.set(0);
+      operation.claimed = &both;
+    }
+  }
+  withdraw_slow_exchanges(lanes);
+  const bool is_claimed = lanes[0].operations.at(symbol).back().claimed != nullptr;
+  EXPECT_EQ(is_claimed, lanes[1].operations.at(symbol).back().claimed != nullptr);
+  return is_claimed;
+}
+
+TEST(TurnPlaces, ExchangesThatTookLongerThanTheirClassAreNoneOfIt) {
+  EXPECT_TRUE(is_last_exchange_claimed(65'000));
+  EXPECT_FALSE(is_last_exchange_claimed(90'000));
 }
 
 }  // namespace

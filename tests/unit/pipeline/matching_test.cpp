@@ -347,6 +347,13 @@ TEST(Matching, WithoutPayloadHowLongAllGathersTakeTellsWhoseTheyAre) {
                   fault("slow_gpu:rank=1,factor=1.3")});
 }
 
+TEST(Matching, WithoutPayloadThePlaceWhereAllGathersAreDoneTellsTheirSize) {
+  // No gather of a data group tells by itself whose it is; all together do, and those of tensor groups are shorter.
+  expect_matched(0.99, 32053,
+                 {without_payload, nodes(4), gpus(4), tensor(2), layers(2), steps(40), fully_sharded, sequence_parallel,
+                  shared_stream, drift(2)});
+}
+
 TEST(Matching, WithoutPayloadWhatRootsWaitForTellsWhoseReductionsAre) {
   const Change every_step = [](JobPlan& plan) { plan.workload.reduce_every = 1; };
   const Change shapes[] = {pipeline(2), all_of({tensor(2), gpus(4)}), all_of({gpus(4), fully_sharded})};
@@ -452,7 +459,7 @@ TEST(Matching, WithoutPayloadGathersThatTakeTheSameEverywhereAreOfOneKind) {
 
 TEST(Matching, WithoutPayloadGathersAreNotClaimedForMembersThatDidOthers) {
   const Change common = all_of({without_payload, steps(120), fully_sharded, sequence_parallel, losses});
-  expect_matched(0.95, 34036,
+  expect_matched(0.985, 34036,
                  {common, gpus(8), tensor(4), layers(3), shared_stream, fault("late_host:rank=1,pause=3ms")});
   // One that left late, and the next one: what is left of two of which each member lost the other.
   expect_matched(0.995, 34037,
