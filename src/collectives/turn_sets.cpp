@@ -30,13 +30,14 @@ struct LaneProgram {
   std::vector<std::uint64_t> symbols;
 
   explicit LaneProgram(TurnLane& lane) {
-    std::map<std::int32_t, std::pair<TurnOperation*, std::uint64_t>> by_index;
+    std::vector<std::pair<TurnOperation*, std::uint64_t>> steps;
     for (auto& [symbol, of_symbol] : lane.operations) {
-      for (TurnOperation& operation : of_symbol) by_index[operation.index] = {&operation, symbol};
+      for (TurnOperation& operation : of_symbol) steps.emplace_back(&operation, symbol);
     }
-    for (const auto& [index, step] : by_index) {
-      operations.push_back(step.first);
-      symbols.push_back(step.second);
+    std::sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.first->index < b.first->index; });
+    for (const auto& [operation, symbol] : steps) {
+      operations.push_back(operation);
+      symbols.push_back(symbol);
     }
   }
 };
