@@ -217,6 +217,8 @@ void add_export_options(CLI::App& app, Arguments& arguments) {
                                     "What NVLink samples show: the traffic, bursts that have nothing to do with it, "
                                     "or full utilisation while links are idle");
   group.flag("--nic-metrics", style.nic_metrics, "Bytes sent and received by a NIC per GPU");
+  group.flag("--switch-metrics", style.switch_metrics,
+             "Bytes sent and received by the InfiniBand switch port of each NIC");
 }
 
 /// The plan with the options whose unit or sense differs folded in.

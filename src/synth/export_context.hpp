@@ -102,6 +102,9 @@ void write_gpu_metric_rows(ExportContext& context);
 /// Samples of the NICs of this session's ranks.
 void write_nic_metric_rows(ExportContext& context);
 
+/// Samples of the switch ports that these are plugged into.
+void write_switch_metric_rows(ExportContext& context);
+
 /// What nsys says about the session, the machine, processes and capture. Last: it also writes the strings.
 void write_session_facts(ExportContext& context);
 

@@ -106,6 +106,8 @@ const std::map<std::string_view, TableText>& tables() {
       {"GPU_METRICS", {"rawTimestamp:I!@20240 timestamp:I! typeId:I! metricId:I! value:I!", 20233}},
       {"TARGET_INFO_GPU_METRICS", {"typeId:I! sourceId:I! typeName:T! metricId:I! metricName:T!", 20233}},
       {"NET_NIC_METRIC", {"start:I! end:I! globalId:I! portId:I! metricsListId:I! metricsIdx:I! value:I!", 20233}},
+      {"NET_IB_SWITCH_METRIC",
+       {"start:I! end:I! globalId:I! portId:I! metricsListId:I! metricsIdx:I! value:I!", 20233}},
       {"TARGET_INFO_NETWORK_METRICS", {"metricsListId:I! metricsIdx:I! name:T! description:T! unit:T!", 20233}},
       {"TARGET_INFO_NIC_INFO", {"GUID:I! stateName:T! nicId:I! name:T! deviceId:I! vendorId:I! linkLayer:I!", 20233}},
       {"NIC_ID_MAP", {"nicId:I! globalId:I!", 20233}},

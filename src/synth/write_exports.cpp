@@ -51,6 +51,7 @@ WrittenExport write_session(const SimulatedJob& job, const JobPlan& plan, const 
     if (plan.capture.nvtx) write_nvtx_rows(context);
     if (plan.export_style.gpu_metrics) write_gpu_metric_rows(context);
     if (plan.export_style.nic_metrics) write_nic_metric_rows(context);
+    if (plan.export_style.switch_metrics) write_switch_metric_rows(context);
     write_session_facts(context);
     if (!plan.export_style.lazy)
       for (const std::string_view name : table_names(context.release.number)) context.table(name).create();

@@ -75,17 +75,21 @@ double unrelated_percent(const ExportContext& context, std::int32_t rank, Nanose
   return burst.uniform() < 0.3 ? 44 : 0;
 }
 
-/// One NIC per GPU: what collectives that cross nodes send and receive through it.
-void write_nic_names(ExportContext& context) {
+/// Bytes sent and received, as the list of metrics of one kind of device.
+void write_network_names(ExportContext& context, std::int64_t list) {
   Table names = context.table("TARGET_INFO_NETWORK_METRICS");
   for (const auto& [index, name] : {std::pair{0, "IB: Bytes sent"}, std::pair{1, "IB: Bytes received"}}) {
-    names.set(names.column("metricsListId"), 3);
+    names.set(names.column("metricsListId"), list);
     names.set(names.column("metricsIdx"), index);
     names.set_text(names.column("name"), name);
     names.set_text(names.column("description"), name);
     names.set_text(names.column("unit"), "bytes/ms");
     names.insert();
   }
+}
+
+/// One NIC per GPU: what collectives that cross nodes send and receive through it.
+void write_nics(ExportContext& context) {
   Table nics = context.table("TARGET_INFO_NIC_INFO");
   Table ids = context.table("NIC_ID_MAP");
   for (const RankIdentity& identity : context.ranks) {
@@ -104,14 +108,18 @@ void write_nic_names(ExportContext& context) {
   }
 }
 
-}  // namespace
+/// A port of a network device.
+struct Port {
+  std::int64_t device = 0, number = 1;
+};
 
-void write_nic_metric_rows(ExportContext& context) {
-  if (!context.has_table("NET_NIC_METRIC")) return;
-  write_nic_names(context);
+/// What goes through the port of each trace rank, `port_of(local rank)`, every millisecond.
+template <class PortOf>
+void write_network_samples(ExportContext& context, const char* table, std::int64_t list, const PortOf& port_of) {
   constexpr Nanoseconds period = 1'000'000;
-  Table samples = context.table("NET_NIC_METRIC");
+  Table samples = context.table(table);
   for (const RankIdentity& identity : context.ranks) {
+    const Port port = port_of(context.job.places[static_cast<std::size_t>(identity.rank)].local_rank);
     const std::vector<Flow> flows = flows_of(context, identity.rank, Path::nic);
     std::size_t first = 0;
     for (Nanoseconds at = context.session.start_ns + period; at < context.job.end_ns; at += period) {
@@ -119,16 +127,32 @@ void write_nic_metric_rows(ExportContext& context) {
       for (const int index : {0, 1}) {
         samples.set(samples.column("start"), context.host_time(at - period));
         samples.set(samples.column("end"), context.host_time(at));
-        samples.set(samples.column("globalId"),
-                    global_vm_id | context.job.places[static_cast<std::size_t>(identity.rank)].local_rank);
-        samples.set(samples.column("portId"), 1);
-        samples.set(samples.column("metricsListId"), 3);
+        samples.set(samples.column("globalId"), global_vm_id | port.device);
+        samples.set(samples.column("portId"), port.number);
+        samples.set(samples.column("metricsListId"), list);
         samples.set(samples.column("metricsIdx"), index);
         samples.set(samples.column("value"), std::llround(bytes));
         samples.insert();
       }
     }
   }
+}
+
+}  // namespace
+
+void write_nic_metric_rows(ExportContext& context) {
+  constexpr std::int64_t list = 3;
+  if (!context.has_table("NET_NIC_METRIC")) return;
+  write_network_names(context, list);
+  write_nics(context);
+  write_network_samples(context, "NET_NIC_METRIC", list, [](std::int32_t nic) { return Port{nic, 1}; });
+}
+
+void write_switch_metric_rows(ExportContext& context) {
+  constexpr std::int64_t list = 4, leaf = 900;  // no NIC has this number
+  if (!context.has_table("NET_IB_SWITCH_METRIC")) return;
+  write_network_names(context, list);
+  write_network_samples(context, "NET_IB_SWITCH_METRIC", list, [](std::int32_t nic) { return Port{leaf, 1 + nic}; });
 }
 
 void write_gpu_metric_rows(ExportContext& context) {

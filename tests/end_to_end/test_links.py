@@ -82,6 +82,27 @@ class Counters(EndToEndTest):
             self.assertGreater(network[metric]["mean_during"], 2 * network[metric]["mean_outside"])
 
 
+    def test_switch_ports_follow_collectives_between_nodes(self):
+        for seed in range(10):
+            with self.subTest(seed=seed):
+                nodes, gpus = [(2, 2), (3, 1), (2, 4)][seed % 3]
+                traces = self.synth(f"job{seed}", "--seed", str(40 + seed), "--nodes", str(nodes), "--gpus-per-node", str(gpus),
+                                    "--steps", "8", "--switch-metrics", *(["--nic-metrics"] if seed % 2 else []))
+                network = self.analyse(traces, f"out{seed}", "--quiet")["network"]
+                ports = {(use["source"], use["metric"]): use for use in network}
+                sources = {"infiniband_switch", "nic"} if seed % 2 else {"infiniband_switch"}
+                self.assertEqual(set(ports), {(source, f"IB: Bytes {way}") for source in sources for way in ("sent", "received")})
+                for use in ports.values():
+                    self.assertEqual((use["ports"], use["correlated_ports"]), (nodes * gpus, nodes * gpus))
+                    self.assertEqual(use["unit"], "bytes/ms")
+                    self.assertGreater(use["mean_during"], 2 * use["mean_outside"])
+                if seed % 2:  # a NIC's traffic is that of its port
+                    for way in ("sent", "received"):
+                        for mean in ("mean_during", "mean_outside"):
+                            self.assertAlmostEqual(ports["nic", f"IB: Bytes {way}"][mean],
+                                                   ports["infiniband_switch", f"IB: Bytes {way}"][mean], delta=1e-6)
+
+
 class SlowLinks(EndToEndTest):
     def test_slow_link_between_nodes(self):
         for seed in range(10):

@@ -201,7 +201,8 @@ struct ExportStyle {
   Nanoseconds gpu_metrics_period_ns = 100'000;
   Nanoseconds gpu_metrics_lag_ns = 0;  ///< samples show the traffic this much later
   LinkCounters link_counters = LinkCounters::traffic;
-  bool nic_metrics = false;  ///< bytes sent and received by one NIC per GPU, every millisecond
+  bool nic_metrics = false;     ///< bytes sent and received by one NIC per GPU, every millisecond
+  bool switch_metrics = false;  ///< likewise by the port of the node's leaf switch that this NIC is plugged into
 };
 
 struct JobPlan {
