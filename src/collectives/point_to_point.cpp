@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "bundles.hpp"
 #include "exit_agreement.hpp"
@@ -175,24 +177,49 @@ class PeerFinder {
       for (const std::size_t m : {channel.a, channel.b})
         best_ns[m] = std::min(best_ns[m], std::max(least_spread_ns, channel.agreement.exit_spread_ns));
     }
-    std::erase_if(found, [&](const Channel& channel) {
+    const auto is_as_good = [&](const Channel& channel) {
       const auto reference_ns = static_cast<double>(std::min(best_ns[channel.a], best_ns[channel.b]));
       // Pairs have links of their own, so good ones differ among themselves.
-      return static_cast<double>(channel.agreement.exit_spread_ns) >
+      return static_cast<double>(channel.agreement.exit_spread_ns) <=
              2 * worst_spread_ratio(channel.agreement.pairs) * reference_ns;
-    });
+    };
+    const auto first_worse = std::stable_partition(found.begin(), found.end(), is_as_good);
+    std::vector<Channel> worse(first_worse, found.end());
+    found.erase(first_worse, found.end());
     drop_rivals(found);
+    add_where_room(std::move(worse), found);
     return found;
+  }
+
+  /// How often an exchange of each member is claimed, on average.
+  std::vector<double> parts_taken(const std::vector<Channel>& channels) const {
+    std::vector<double> taken(by_exit_.size(), 0);
+    for (const Channel& channel : channels) {
+      for (const std::size_t m : {channel.a, channel.b}) taken[m] += channel.agreement.shared_part;
+    }
+    return taken;
+  }
+
+  /// Channels that agree worse than others of their members, but take what all others leave, and whose enters have
+  /// nothing to do with each other: members that others hold in step enter together, too.
+  void add_where_room(std::vector<Channel> worse, std::vector<Channel>& channels) const {
+    constexpr Nanoseconds far_wider = 100;
+    constexpr double all = 1.05;
+    std::erase_if(worse, [](const Channel& channel) {
+      return channel.agreement.enter_spread_ns < far_wider * channel.agreement.exit_spread_ns;
+    });
+    std::vector<Channel> together = channels;
+    together.insert(together.end(), worse.begin(), worse.end());
+    const std::vector<double> taken = parts_taken(together);
+    std::copy_if(worse.begin(), worse.end(), std::back_inserter(channels),
+                 [&](const Channel& channel) { return taken[channel.a] <= all && taken[channel.b] <= all; });
   }
 
   /// Channels that would take most of a member's exchanges twice: peers that others hold in step leave alike, and which
   /// of them is whose cannot be told.
   void drop_rivals(std::vector<Channel>& channels) const {
     constexpr double most_taken = 1.5;
-    std::vector<double> taken(by_exit_.size(), 0);  // times that an exchange of the member is claimed, on average
-    for (const Channel& channel : channels) {
-      for (const std::size_t m : {channel.a, channel.b}) taken[m] += channel.agreement.shared_part;
-    }
+    const std::vector<double> taken = parts_taken(channels);
     std::erase_if(channels, [&](const Channel& channel) {
       return taken[channel.a] > most_taken || taken[channel.b] > most_taken;
     });

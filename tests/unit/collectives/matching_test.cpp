@@ -329,5 +329,48 @@ TEST(Match, GathersThatFollowEachOtherAreNotOneThoughTheOtherHalvesWereLost) {
   }
 }
 
+/// A pipeline of four members whose calls do not tell peers. Each step the first and the last two leave together to 30
+/// ns, the ones in the middle only to 600, the later of which enters up to `enters_apart_us` before the other.
+std::size_t exchanges_in_the_middle(std::int64_t enters_apart_us) {
+  constexpr std::int64_t steps = 200, step_ns = 2'000'000;
+  std::vector<std::vector<Arrival>> members(4);
+  const auto add = [&](std::int32_t member, Nanoseconds enter_ns, Nanoseconds exit_ns) {
+    std::vector<Arrival>& own = members[static_cast<std::size_t>(member)];
+    Arrival a = arrival(member, static_cast<std::int32_t>(own.size()), enter_ns, Operation::send_recv);
+    a.exit_ns = exit_ns;
+    a.index = static_cast<std::int32_t>(own.size());
+    own.push_back(a);
+  };
+  for (std::int64_t k = 1; k <= steps; ++k) {
+    const Nanoseconds first_ns = k * step_ns, middle_ns = first_ns + 1'000'000, last_ns = first_ns + 1'500'000;
+    const Nanoseconds closely_ns = 60 * (k % 5), enters_ns = 1'000 * (k * 13 % 41);
+    add(0, first_ns - 90'000, first_ns);
+    add(1, first_ns - 90'000 + enters_ns, first_ns + closely_ns);
+    add(1, middle_ns - 50'000, middle_ns);
+    add(2, middle_ns - 50'000 - 1'000 * (k * 37 % (enters_apart_us + 1)), middle_ns + 300 * (k % 11));
+    add(2, last_ns - 90'000, last_ns);
+    add(3, last_ns - 90'000 + enters_ns, last_ns + closely_ns);
+  }
+  const auto planned = plan_communicators(summaries_of(members));
+  std::vector<Arrival> all;
+  for (const std::vector<Arrival>& own : members) all.insert(all.end(), own.begin(), own.end());
+  const MatchedBlock block = match_unit({0, 0, 2 * steps, 0}, planned.at(0), all, {.time_scale_ns = 1'000});
+  std::size_t found = 0;
+  for (const Instance& instance : block.instances) {
+    const auto pair = members_of(block, instance);
+    const std::int32_t first = pair.front().trace_rank, second = pair.back().trace_rank;
+    EXPECT_EQ(second, first + 1);
+    EXPECT_LE(std::abs(pair.front().exit_ns - pair.back().exit_ns), 3'000) << "those of one step";
+    found += first == 1 ? 1 : 0;
+  }
+  EXPECT_EQ(block.instances.size() - found, 2U * steps);
+  return found;
+}
+
+TEST(Match, StagesThatAgreeWorseExchangeWhatTheirOtherNeighboursLeave) {
+  EXPECT_EQ(exchanges_in_the_middle(800), 200U) << "one waits for the other";
+  EXPECT_EQ(exchanges_in_the_middle(40), 0U) << "both may be held in step, their peers elsewhere";
+}
+
 }  // namespace
 }  // namespace nsys_explain::collectives
