@@ -136,9 +136,11 @@ Straggler describe_slow_rank(const LateTogether& together, std::span<const Strag
   for (const std::size_t r : std::span(late).subspan(1)) {
     if (std::binary_search(named.begin(), named.end(), r)) continue;
     others.push_back(ranks[r].trace_rank);
-    const double part = static_cast<double>(delays.slow_transfers_of(r)) / static_cast<double>(delays.excess_of(r));
-    culprit.delay_cost_ns +=
-        static_cast<Nanoseconds>(std::min(1.0, part) * static_cast<double>(ranks[r].delay_cost_ns));
+    const Nanoseconds transfers_ns = delays.slow_transfers_of(r), excess_ns = delays.excess_of(r);
+    // Who is early but for the transfers is late by nothing else.
+    const double part =
+        transfers_ns < excess_ns ? static_cast<double>(transfers_ns) / static_cast<double>(excess_ns) : 1.0;
+    culprit.delay_cost_ns += static_cast<Nanoseconds>(part * static_cast<double>(ranks[r].delay_cost_ns));
   }
   culprit.cost_share = share_of(culprit.delay_cost_ns, ranks);
   if (!others.empty())

@@ -245,6 +245,9 @@ TEST(Stragglers, WhoIsLateByTheTransfersOfOneSlowRankIsThatRank) {
   EXPECT_EQ(c.stragglers()[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 17'000'000 + 5'000'000);
   c.by_transfers(7, 6);
   EXPECT_NEAR(static_cast<double>(c.stragglers()[0].delay_cost_ns), case_bins * 17e6 + 3e6, 10);
+  c.delays.excess_work_ns[7 * case_bins + 1] = -2'000'000;
+  EXPECT_EQ(c.stragglers()[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 17'000'000 + 5'000'000)
+      << "it would be early but for the transfers";
 }
 
 TEST(Stragglers, APlaceIsNoCulpritForAMemberThatIsLateByTheTransfersOfAnother) {
