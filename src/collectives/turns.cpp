@@ -217,12 +217,12 @@ class TurnFinder {
   void accept_pipelines(HeldLanes& held) {
     std::map<Kind, std::vector<const LaneSet*>> pairs;
     for (const auto& [set, by] : noted_) {
-      if (set.size() != 2 || noted_without_habits_.contains(set)) continue;
-      if (contains(sets_of_lane_[set.front()], set)) return;
-      pairs[kind_of(set)].push_back(&set);
+      if (set.size() == 2 && !noted_without_habits_.contains(set)) pairs[kind_of(set)].push_back(&set);
     }
     if (pairs.size() != 1 || pairs.begin()->second.size() < 2) return;
-    for (const LaneSet* set : pairs.begin()->second) accept(*set, held);
+    for (const LaneSet* set : pairs.begin()->second) {
+      if (!contains(sets_of_lane_[set->front()], *set)) accept(*set, held);
+    }
     for (bool has_more = true; has_more;) {
       has_more = false;
       for (auto& [key, classes] : classes_) {

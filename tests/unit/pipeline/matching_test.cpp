@@ -394,6 +394,12 @@ TEST(Matching, WithoutPayloadPeersInStepLieAtTheUsualDistance) {
       {without_payload, gpus(8), tensor(4), pipeline(4), steps(16), drift(50), fault("slow_gpu:rank=1,factor=1.3")});
 }
 
+TEST(Matching, WithoutPayloadPairsInTheMiddleOfPipelinesAreFoundThoughOneIsKnown) {
+  expect_matched(0.99, 45016,
+                 {without_payload, nodes(4), gpus(4), tensor(4), pipeline(4), layers(3), steps(120), drift(20),
+                  fully_sharded, sequence_parallel, shared_stream, losses, fault("late_host:rank=1,pause=3ms")});
+}
+
 TEST(Matching, WithoutPayloadExchangesOfPipelinesInStepAreNoAllToAll) {
   // No clock relates the hosts of the two stages, so that those who exchange with others seem to meet each other only.
   expect_matched(0.8, 32022,
