@@ -93,7 +93,7 @@ WorkRows work_rows_of(std::span<const std::size_t> chosen, std::span<const Place
 /// What these places take longer than their likes. Taken off one and not off another, a drift must not make that one
 /// look longer than it is: beyond it and all of it have to be longer.
 std::vector<RowSurplus> work_surplus_of(const WorkRows& rows, std::size_t count, const JobDelays& delays) {
-  const std::vector<RowSurplus> of_all = surplus_of(rows.all, count, delays);
+  std::vector<RowSurplus> of_all = surplus_of(rows.all, count, delays);
   if (rows.beyond.empty()) return of_all;
   std::vector<RowSurplus> surplus = surplus_of(rows.beyond, count, delays);
   for (std::size_t i = 0; i < surplus.size(); ++i) {
