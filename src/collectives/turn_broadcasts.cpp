@@ -65,14 +65,6 @@ void test(Evidence& evidence, const std::vector<TurnLane>& lanes, const LaneSet&
   evidence.contrary += best.second;
 }
 
-bool is_part(const SetOfLane& part, const SetOfLane& whole) {
-  return std::all_of(whole.begin(), whole.end(), [&](const auto& entry) {
-    const auto own = part.find(entry.first);
-    return own == part.end() ||
-           std::includes(entry.second->begin(), entry.second->end(), own->second->begin(), own->second->end());
-  });
-}
-
 /// The kind whose members waited for one of them. Of communicators that contain each other the smallest: parts of what
 /// belongs together are better than what does not. Of two that are at odds none.
 const SetOfLane* explaining(const Families& families, const std::vector<TurnLane>& lanes, std::uint64_t symbol) {
@@ -86,7 +78,7 @@ const SetOfLane* explaining(const Families& families, const std::vector<TurnLane
     }
     if (evidence.fitting < std::max(fewest_fitting, times * evidence.contrary)) continue;
     if (smallest == nullptr) smallest = &family;
-    if (!is_part(*smallest, family)) return nullptr;
+    if (!are_parts(*smallest, family)) return nullptr;
   }
   return smallest;
 }
@@ -94,8 +86,9 @@ const SetOfLane* explaining(const Families& families, const std::vector<TurnLane
 }  // namespace
 
 void claim_broadcasts(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane) {
-  const Families families = families_of(sets_of_lane);
+  const Families all = families_of(sets_of_lane);
   for (const std::uint64_t symbol : symbols_of(lanes, Operation::broadcast)) {
+    const Families families = held_by_many(all, lanes, symbol);
     const SetOfLane* family = explaining(families, lanes, symbol);
     if (family == nullptr) continue;
     for (const auto& [l, set] : *family) {

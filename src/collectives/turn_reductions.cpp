@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -72,23 +74,6 @@ std::vector<double> too_long(const Reductions& reductions, const LaneSet& set, c
   return centred(std::move(took_ns));
 }
 
-/// The members that are explained worst as long as nobody waits, at most a few.
-std::vector<std::size_t> possible_roots(const std::vector<double>& values_ns, std::size_t members,
-                                        double deviation_ns) {
-  constexpr std::size_t most = 8;
-  std::vector<std::pair<double, std::size_t>> misfits;
-  for (std::size_t m = 0; m < members; ++m) {
-    std::vector<double> own;
-    for (std::size_t v = m; v < values_ns.size(); v += members) own.push_back(values_ns[v]);
-    misfits.emplace_back(-misfit(own, deviation_ns), m);
-  }
-  std::sort(misfits.begin(), misfits.end());
-  misfits.resize(std::min(most, misfits.size()));
-  std::vector<std::size_t> roots;
-  for (const auto& [negative, m] : misfits) roots.push_back(m);
-  return roots;
-}
-
 Residuals by_operation(const std::vector<double>& values_ns, const LaneSet& set, const Instances& instances) {
   Residuals residuals;
   for (std::size_t i = 0; i < instances.size(); ++i) {
@@ -97,22 +82,65 @@ Residuals by_operation(const std::vector<double>& values_ns, const LaneSet& set,
   return residuals;
 }
 
-/// With the root that fits best.
-Residuals best_residuals(const Reductions& reductions, const LaneSet& set) {
-  const Instances instances = instances_of(reductions, set);
-  if (instances.empty()) return {};
-  const std::vector<double> if_nobody = too_long(reductions, set, instances, std::nullopt);
-  const double deviation_ns = deviation_of(if_nobody, least_deviation_ns);
-  std::vector<double> best;
+/// What the communicators of a kind did.
+struct SetReductions {
+  const LaneSet* set = nullptr;
+  Instances instances;
+  double deviation_ns = 0;  ///< as long as nobody waits
+};
+
+/// By how much operations are explained worse than usual if the members at one position of each set are the roots.
+double misfit_of(const Reductions& reductions, std::span<const SetReductions> sets, std::optional<std::size_t> root) {
+  return std::accumulate(sets.begin(), sets.end(), 0.0, [&](double sum, const SetReductions& of) {
+    return sum + misfit(too_long(reductions, *of.set, of.instances, root), of.deviation_ns);
+  });
+}
+
+/// The positions whose members are explained worst as long as nobody waits, at most a few.
+std::vector<std::size_t> possible_roots(const Reductions& reductions, std::span<const SetReductions> sets) {
+  constexpr std::size_t most = 8;
+  const std::size_t members = sets.front().set->size();
+  std::vector<std::pair<double, std::size_t>> misfits;
+  for (std::size_t m = 0; m < members; ++m) misfits.emplace_back(0.0, m);
+  for (const auto& [set, instances, deviation_ns] : sets) {
+    const std::vector<double> values_ns = too_long(reductions, *set, instances, std::nullopt);
+    for (std::size_t m = 0; m < members; ++m) {
+      std::vector<double> own;
+      for (std::size_t v = m; v < values_ns.size(); v += members) own.push_back(values_ns[v]);
+      misfits[m].first -= misfit(own, deviation_ns);
+    }
+  }
+  std::sort(misfits.begin(), misfits.end());
+  misfits.resize(std::min(most, misfits.size()));
+  std::vector<std::size_t> roots;
+  for (const auto& [negative, m] : misfits) roots.push_back(m);
+  return roots;
+}
+
+/// Of the communicators of a kind, with the root that fits best: what a program does in all of them, it does with a
+/// root at the same position in each.
+Residuals best_residuals(const Reductions& reductions, const SetOfLane& family) {
+  std::vector<SetReductions> sets;
+  for (const auto& [l, set] : family) {
+    if (set->front() != l) continue;
+    Instances instances = instances_of(reductions, *set);
+    if (instances.empty()) continue;
+    const double deviation_ns = deviation_of(too_long(reductions, *set, instances, std::nullopt), least_deviation_ns);
+    sets.push_back({set, std::move(instances), deviation_ns});
+  }
+  if (sets.empty()) return {};
+  std::size_t best = 0;
   double least = std::numeric_limits<double>::max();
-  for (const std::size_t root : possible_roots(if_nobody, set.size(), deviation_ns)) {
-    std::vector<double> values_ns = too_long(reductions, set, instances, root);
-    const double found = misfit(values_ns, deviation_ns);
+  for (const std::size_t root : possible_roots(reductions, sets)) {
+    const double found = misfit_of(reductions, sets, root);
     if (found >= least) continue;
     least = found;
-    best = std::move(values_ns);
+    best = root;
   }
-  return by_operation(best, set, instances);
+  Residuals residuals;
+  for (const auto& [set, instances, deviation_ns] : sets)
+    residuals.merge(by_operation(too_long(reductions, *set, instances, best), *set, instances));
+  return residuals;
 }
 
 /// Twice the log of how much better one explains what both explain.
@@ -138,13 +166,7 @@ struct Hypothesis {
 /// The last one is that nobody waits.
 std::vector<Hypothesis> hypotheses_of(const Reductions& reductions, const Families& families) {
   std::vector<Hypothesis> hypotheses;
-  for (const auto& [kind, family] : families) {
-    Hypothesis& hypothesis = hypotheses.emplace_back();
-    hypothesis.kind = &family;
-    for (const auto& [l, set] : family) {
-      if (set->front() == l) hypothesis.residuals.merge(best_residuals(reductions, *set));
-    }
-  }
+  for (const auto& [kind, family] : families) hypotheses.push_back({&family, best_residuals(reductions, family)});
   Hypothesis& nobody = hypotheses.emplace_back();
   for (const auto& [l, operations] : reductions) {
     const Instances own = instances_of(reductions, {l});
@@ -153,28 +175,43 @@ std::vector<Hypothesis> hypotheses_of(const Reductions& reductions, const Famili
   return hypotheses;
 }
 
-/// The one that explains most reductions, better than every other one does by so much that chance does not; nullptr:
-/// none.
+/// Whether one explains so much better what both explain that chance does not. That nobody waits is what communicators
+/// look like whose root comes last, or that are not known: there are few, so that less tells.
+bool is_far_better(const Hypothesis& one, const Hypothesis& other) {
+  constexpr double sure = 15, likely = 5;
+  return evidence(one.residuals, other.residuals) >= (other.kind == nullptr ? likely : sure) &&
+         evidence(other.residuals, one.residuals) <= 0;
+}
+
+/// Whether communicators explain most of all reductions, as well as those of one size can be.
+bool explains_most(const Hypothesis& hypothesis, std::size_t all) {
+  return hypothesis.kind != nullptr && 2 * hypothesis.residuals.size() > all &&
+         deviation(hypothesis.residuals) <= static_cast<double>(exit_tolerance(Operation::reduce));
+}
+
+/// The one that explains most reductions, if none explains them far better, and each of the others far worse than some.
+/// Of communicators that contain each other the smallest: parts of what belongs together are better than what does not.
+/// nullptr: none.
 const Hypothesis* explaining(const std::vector<Hypothesis>& hypotheses) {
-  constexpr double least_evidence = 15;
+  std::vector<const Hypothesis*> left;
+  for (const Hypothesis& hypothesis : hypotheses) {
+    const bool is_refuted = std::any_of(hypotheses.begin(), hypotheses.end(),
+                                        [&](const Hypothesis& other) { return is_far_better(other, hypothesis); });
+    if (!is_refuted && !hypothesis.residuals.empty()) left.push_back(&hypothesis);
+  }
   const std::size_t all = hypotheses.back().residuals.size();
-  const auto explains = [&](const Hypothesis& hypothesis) {
-    return hypothesis.kind != nullptr && 2 * hypothesis.residuals.size() > all &&
-           std::all_of(hypotheses.begin(), hypotheses.end(), [&](const Hypothesis& other) {
-             return &other == &hypothesis || other.residuals.empty() ||
-                    (evidence(hypothesis.residuals, other.residuals) >= least_evidence &&
-                     evidence(other.residuals, hypothesis.residuals) <= 0);
-           });
-  };
-  const auto found = std::find_if(hypotheses.begin(), hypotheses.end(), explains);
-  return found == hypotheses.end() ? nullptr : &*found;
+  const bool contain_each_other = std::all_of(left.begin(), left.end(), [&](const Hypothesis* hypothesis) {
+    return explains_most(*hypothesis, all) && are_parts(*left.front()->kind, *hypothesis->kind);
+  });
+  return left.empty() || !contain_each_other ? nullptr : left.front();
 }
 
 }  // namespace
 
 void claim_reductions(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane) {
-  const Families families = families_of(sets_of_lane);
+  const Families all = families_of(sets_of_lane);
   for (const std::uint64_t symbol : symbols_of(lanes, Operation::reduce)) {
+    const Families families = held_by_many(all, lanes, symbol);
     Reductions reductions;
     for (std::size_t l = 0; l < lanes.size(); ++l) {
       const auto found = lanes[l].operations.find(symbol);

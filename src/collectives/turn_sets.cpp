@@ -211,4 +211,25 @@ Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane) {
   return families;
 }
 
+bool are_parts(const SetOfLane& parts, const SetOfLane& wholes) {
+  return std::all_of(wholes.begin(), wholes.end(), [&](const auto& entry) {
+    const auto own = parts.find(entry.first);
+    return own == parts.end() || is_subset(*own->second, *entry.second);
+  });
+}
+
+Families held_by_many(const Families& families, const std::vector<TurnLane>& lanes, std::uint64_t symbol) {
+  std::vector<std::size_t> doing;
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    if (lanes[l].operations.contains(symbol)) doing.push_back(l);
+  }
+  Families held;
+  for (const auto& [kind, family] : families) {
+    const auto holding = std::count_if(doing.begin(), doing.end(),
+                                       [&, &of_kind = family](std::size_t l) { return of_kind.contains(l); });
+    if (2 * static_cast<std::size_t>(holding) >= doing.size()) held.emplace(kind, family);
+  }
+  return held;
+}
+
 }  // namespace nsys_explain::collectives

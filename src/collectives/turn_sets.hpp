@@ -122,6 +122,13 @@ using Families = std::map<Kind, SetOfLane>;
 /// Lanes that have two communicators of a kind are left out. Points to the sets.
 Families families_of(const std::vector<std::vector<LaneSet>>& sets_of_lane);
 
+/// Whether the communicators of one kind are parts of those of another one, where both are known.
+bool are_parts(const SetOfLane& parts, const SetOfLane& wholes);
+
+/// The kinds of which half of the lanes that do operations of a symbol have a communicator, or more: what a program
+/// does, all do in theirs.
+Families held_by_many(const Families& families, const std::vector<TurnLane>& lanes, std::uint64_t symbol);
+
 /// Claims the all-gathers of lanes whose communicators are known, by the place in the program where they are done: for
 /// the kind of communicators that explains when they could be left (see gather_assumptions), or none.
 void claim_gathers(std::vector<TurnLane>& lanes, const std::vector<std::vector<LaneSet>>& sets_of_lane);
