@@ -283,16 +283,28 @@ bool has_exceptions(std::span<const Explained> places, const Assumption& most) {
   return static_cast<double>(exceptions) >= least_share * static_cast<double>(count_explained(places));
 }
 
-/// Whether the operations of a place are about as well explained as those of most places are that the same explains, or
-/// take as long as those: what some members leave late shows by its width only.
-bool is_usual(const Explained& place, std::span<const Explained> places, double times) {
-  std::vector<double> widths_ns, times_ns;
-  for (const Explained& other : places) {
-    if (other.by != place.by) continue;
-    widths_ns.push_back(other.width_ns);
-    times_ns.push_back(static_cast<double>(transfers(*other.gathers, *other.by)->first_ns));
+/// What the same explains as a place leaves unexplained of most places of its lanes, as most of its operations have it:
+/// members of some communicators leave late more often than those of others.
+double usual_width_ns(const Explained& place, std::span<const Explained> places) {
+  std::vector<double> of_operations_ns;
+  for (const auto& [l, operations] : *place.gathers) {
+    std::vector<double> widths_ns;
+    for (const Explained& other : places) {
+      if (other.by == place.by && other.gathers->contains(l)) widths_ns.push_back(other.width_ns);
+    }
+    of_operations_ns.insert(of_operations_ns.end(), operations.size(), median(std::move(widths_ns)));
   }
-  return place.width_ns <= times * median(std::move(widths_ns)) ||
+  return median(std::move(of_operations_ns));
+}
+
+/// Whether the operations of a place are about as well explained as usual, or take as long as those of most places that
+/// the same explains: what some members leave late shows by its width only.
+bool is_usual(const Explained& place, std::span<const Explained> places, double times) {
+  std::vector<double> times_ns;
+  for (const Explained& other : places) {
+    if (other.by == place.by) times_ns.push_back(static_cast<double>(transfers(*other.gathers, *other.by)->first_ns));
+  }
+  return place.width_ns <= times * usual_width_ns(place, places) ||
          is_same(transfers(*place.gathers, *place.by)->first_ns, median(std::move(times_ns)));
 }
 

@@ -126,6 +126,28 @@ std::size_t count_claimed(const TurnLane& lane) {
       std::count_if(operations.begin(), operations.end(), [](const auto& o) { return o.claimed != nullptr; }));
 }
 
+TEST(ClaimedGathers, SomeCommunicatorsLeaveLateMoreOftenThanOthers) {
+  // Those of lanes 0 and 2 lie at one place, those of the others at three.
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::vector<TurnLane> lanes = gathers_of_data_pairs(seed, 80'000, 80'000);
+    std::mt19937 random(seed);
+    for (std::size_t l = 0; l < 4; ++l) {
+      for (std::size_t i = 0; i < 60; ++i) {
+        TurnOperation& operation = lanes[l].operations.at(symbol)[i];
+        operation.place = l % 2 == 0 ? 1 : 2 + i / 20;
+        if (l % 2 == 0) operation.exit_ns += static_cast<Nanoseconds>(random() % 20'000);
+      }
+    }
+    const auto sets = sets_of_lanes();
+    claim_gathers(lanes, sets);
+    for (std::size_t l = 0; l < 4; ++l) {
+      EXPECT_GE(count_claimed(lanes[l]), 54U) << seed << " " << l;
+      for (const TurnOperation& operation : lanes[l].operations.at(symbol))
+        EXPECT_TRUE(operation.claimed == nullptr || *operation.claimed == sets[l][1]) << seed;
+    }
+  }
+}
+
 TEST(UnmetGathers, WhatNoOtherMemberDidIsWithdrawn) {
   std::vector<TurnLane> lanes = gathers_of_data_pairs(1, 30'000, 30'000);
   const LaneSet all{0, 1, 2, 3}, data[] = {{0, 2}, {1, 3}};
