@@ -112,6 +112,21 @@ class Claimer {
       claim_one_by_one(l, operations, rest, alike.parts);
   }
 
+  /// Gives exchanges that may be with several others to the pair whose other member claims what it left together with
+  /// them, if it is one.
+  void share_claims() {
+    std::map<TurnOperation*, std::set<const LaneSet*>> shared;
+    for (std::size_t l = 0; l < lanes_.size(); ++l) {
+      for (auto& [symbol, operations] : lanes_[l].operations) {
+        if (largest_habit(operations.front().operation) == 0) continue;
+        for (const std::size_t other : lanes_[l].neighbours) note_shared_claims(l, other, symbol, shared);
+      }
+    }
+    for (const auto& [operation, sets] : shared) {
+      if (sets.size() == 1) operation->claimed = *sets.begin();
+    }
+  }
+
   /// Takes claims back that most of the other members who left at the time do not share; of exchanges, which lanes in
   /// step leave alike, most of all that were captured.
   void confirm(std::size_t l) {
@@ -144,6 +159,24 @@ class Claimer {
   }
 
  private:
+  /// What a lane claims for the pair of it and another one, and that one left together with it and does not claim.
+  void note_shared_claims(std::size_t l, std::size_t other, std::uint64_t symbol,
+                          std::map<TurnOperation*, std::set<const LaneSet*>>& shared) {
+    const auto found = lanes_[other].operations.find(symbol);
+    const auto pair = std::find(sets_of_lane_[other].begin(), sets_of_lane_[other].end(),
+                                LaneSet{std::min(l, other), std::max(l, other)});
+    if (found == lanes_[other].operations.end() || pair == sets_of_lane_[other].end()) return;
+    const std::vector<TurnOperation>& operations = lanes_[l].operations.at(symbol);
+    const Nanoseconds tolerance_ns = exit_tolerance(operations.front().operation);
+    for_each_nearest(found->second, operations, usual_habit(found->second, operations),
+                     [&](std::size_t i, std::size_t j, Nanoseconds difference_ns) {
+                       const LaneSet* claimed = operations[j].claimed;
+                       if (found->second[i].claimed == nullptr && claimed != nullptr && *claimed == *pair &&
+                           std::abs(difference_ns) <= tolerance_ns)
+                         shared[&found->second[i]].insert(&*pair);
+                     });
+  }
+
   /// Whether the program does operations of a class in several communicators, none of which is part of another.
   bool has_crossing_parts(std::size_t l, const OperationClass& whole) const {
     const auto cross = [&](const OperationClass& a, const OperationClass& b) {
@@ -236,6 +269,8 @@ class Claimer {
         if (meetings[k][s] != Meeting::no) possible.push_back(s);
       }
       TurnOperation& operation = operations[alike.members[k]];
+      if (has_habits && possible.size() > 1)
+        std::erase_if(possible, [&](std::size_t s) { return !takes_as_long(l, symbol, operation, *sets[s]); });
       if (possible.size() == 1 && meetings[k][possible.front()] == Meeting::yes &&
           (has_habits || takes_as_long(l, symbol, operation, *sets[possible.front()])))
         operation.claimed = sets[possible.front()];
@@ -323,6 +358,7 @@ void claim_met(std::vector<TurnLane>& lanes, const ClassesOfLanes& classes,
   for (const auto& [key, of_key] : classes) {
     for (const OperationClass& alike : of_key) claimer.claim_class(key.first, key.second, alike);
   }
+  claimer.share_claims();
   for (std::size_t l = 0; l < lanes.size(); ++l) claimer.confirm(l);
 }
 

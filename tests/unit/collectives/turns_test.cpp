@@ -174,6 +174,79 @@ TEST(Turns, LanesThatAreHeldInStepDoNotClaimEachOthersOperations) {
   }
 }
 
+/// A pipeline of four stages, each of which exchanges with the next one by itself and, every fourth time, the first two
+/// together with the last two: their exits agree to the nanosecond, but for what members differ.
+class Pipeline {
+ public:
+  explicit Pipeline(unsigned seed) : random_(seed) {}
+
+  /// Who is last when the two pairs exchange together: the stages in the middle, or the first and the last one.
+  SharedStreams run(int rounds, bool middle_is_last) {
+    for (int round = 0; round < rounds; ++round) {
+      time_ns_ += 6'000'000 + below(500'000);
+      if (round % 4 == 3) {
+        exchange(0, 1, time_ns_, middle_is_last);
+        exchange(3, 2, time_ns_, middle_is_last);
+      } else {
+        exchange(0, 1, time_ns_, below(2) == 0);
+        exchange(2, 3, time_ns_ + 1'000'000 + below(300'000), below(2) == 0);
+      }
+      exchange(1, 2, time_ns_ + 3'000'000 + below(300'000), below(2) == 0);
+    }
+    return std::move(job_);
+  }
+
+ private:
+  Nanoseconds below(Nanoseconds end) { return static_cast<Nanoseconds>(random_() % static_cast<std::uint64_t>(end)); }
+
+  void exchange(std::int32_t a, std::int32_t b, Nanoseconds last_enter_ns, bool b_is_last) {
+    for (const std::int32_t rank : {a, b}) {
+      const bool is_last = (rank == b) == b_is_last;
+      const std::int32_t index = next_index_[rank]++;
+      job_.operations.push_back({.enter_ns = last_enter_ns - (is_last ? 0 : 150'000 + below(300'000)),
+                                 .exit_ns = last_enter_ns + 400'000 + below(1'000),
+                                 .symbol = std::uint64_t{1} << 32U,
+                                 .trace_rank = rank,
+                                 .session = 0,
+                                 .lane = static_cast<std::uint64_t>(rank),
+                                 .index = index,
+                                 .operation = Operation::send_recv,
+                                 .stream = 0});
+      job_.members[{rank, index}] = {a, b};
+    }
+  }
+
+  std::mt19937_64 random_;
+  Nanoseconds time_ns_ = 0;
+  std::map<std::int32_t, std::int32_t> next_index_;
+  SharedStreams job_;
+};
+
+/// Expects all but one in so many to be told, and none mistaken.
+void expect_told(const SharedStreams& job, std::size_t one_in) {
+  const auto keys = share_out_turns(job.operations, one_clock(job.operations), 0);
+  EXPECT_GE(keys.size(), job.operations.size() * (one_in - 1) / one_in);
+  std::map<std::uint64_t, std::set<std::int32_t>> members_of_key;
+  for (const OperationKey& key : keys) {
+    const auto& members = job.members.at({key.trace_rank, key.index});
+    EXPECT_EQ(members_of_key.try_emplace(key.key, members).first->second, members);
+  }
+}
+
+TEST(Turns, OfPairsThatExchangeAtOnceHowLongTheyTookTells) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_told(Pipeline(seed).run(80, false), 50);
+  }
+}
+
+TEST(Turns, OfPairsThatExchangeAtOnceTheMemberThatCannotBeInAnotherTells) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_told(Pipeline(seed).run(80, true), 50);
+  }
+}
+
 TEST(Turns, WhatTooFewOperationsShowIsLeftAlone) {
   const SharedStreams job = Simulation(1).run(1);
   for (const OperationKey& key : share_out_turns(job.operations, one_clock(job.operations), 0))
