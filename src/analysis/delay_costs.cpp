@@ -128,9 +128,10 @@ std::vector<Nanoseconds> share_out(Nanoseconds amount, std::span<const Nanosecon
 
 Delay delay_of(const Path& path, std::int32_t index) {
   const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(index)];
-  const Excess& end = path.before[static_cast<std::size_t>(index)];
+  const auto here = static_cast<std::size_t>(index);
+  const Excess& end = path.before[here];
   const Excess& begin = path.before[first_since_tied(arrival)];
-  const Nanoseconds transfers = end.transfers_ns - begin.transfers_ns;
+  const Nanoseconds transfers = excess_transfers_between(path, first_since_tied(arrival), here);
   const Nanoseconds work = end.work_ns - begin.work_ns + arrival.excess_work_ns + transfers;
   const Nanoseconds waiting = end.waiting_ns - begin.waiting_ns;
   // Work that only shortened a wait made nobody late, nor did waiting after having worked less.

@@ -35,11 +35,13 @@ std::vector<double> host_idle_surplus(std::span<const std::int64_t> idle_ns, std
   const std::size_t ranks = bins > 0 ? idle_ns.size() / bins : 0;
   std::vector<double> surplus(ranks, 0);
   if (ranks < 2) return surplus;
-  const std::vector<double> p_values = caused_wait_p_values(idle_ns, ranks, bins);
   const std::vector<std::int64_t> usual = usual_in_bins(idle_ns, kernel_ns, bins);
   for (std::size_t r = 0; r < ranks; ++r)
-    if (p_values[r] * static_cast<double>(ranks) <= false_alarm_rate)
-      surplus[r] = surplus_of(idle_ns.subspan(r * bins, bins), kernel_ns.subspan(r * bins, bins), usual);
+    surplus[r] = surplus_of(idle_ns.subspan(r * bins, bins), kernel_ns.subspan(r * bins, bins), usual);
+  if (std::all_of(surplus.begin(), surplus.end(), [](double of_rank) { return of_rank == 0; })) return surplus;
+  const std::vector<double> p_values = caused_wait_p_values(idle_ns, ranks, bins);
+  for (std::size_t r = 0; r < ranks; ++r)
+    if (p_values[r] * static_cast<double>(ranks) > false_alarm_rate) surplus[r] = 0;
   return surplus;
 }
 

@@ -34,28 +34,29 @@ std::uint32_t place_of(std::uint64_t key, std::span<const PathCommunicator> comm
 /// What starts within this time of something else started, or was let go by its end, at that moment.
 constexpr Nanoseconds moment_ns = 20'000;
 
-/// Whether arrivals had queued behind a collective beside which compute went on, be it while that one queued itself:
-/// their enter then says nothing about when they were ready.
-class Queue {
- public:
-  Queue(const Path& path, std::span<const WorkProfile> profiles) {
-    for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-      const PathArrival& arrival = path.arrivals[i];
-      const Nanoseconds before_enter_ns = held_up(arrival) ? 0 : Nanoseconds{profiles[i].queued_ns};
-      const Nanoseconds compute_beside_ns = Nanoseconds{profiles[i].compute_beside_ns} - before_enter_ns;
-      if (arrival.blocking && !arrival.beside_compute && compute_beside_ns <= moment_ns) continue;
-      exits_.insert(std::upper_bound(exits_.begin(), exits_.end(), arrival.exit_ns), arrival.exit_ns);
-    }
+/// When each arrival was ready: at its enter, or where it had queued behind a collective beside which compute went on,
+/// be it while that one queued itself, once all that was launched before it was done, as on a peer whose collective was
+/// over by then.
+std::vector<Nanoseconds> ready_times(const Path& path, std::span<const WorkProfile> profiles) {
+  std::vector<Nanoseconds> ready_ns;
+  ready_ns.reserve(path.arrivals.size());
+  std::vector<Nanoseconds> exits;   // of the collectives with compute beside them that go on
+  Nanoseconds latest_ns = no_time;  // of the exits of those that are over
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    const PathArrival& arrival = path.arrivals[i];
+    std::erase_if(exits, [&](Nanoseconds exit_ns) {
+      const bool is_over = exit_ns <= arrival.enter_ns;
+      if (is_over) latest_ns = latest_ns == no_time ? exit_ns : std::max(latest_ns, exit_ns);
+      return is_over;
+    });
+    const bool held_up = latest_ns != no_time && arrival.enter_ns - latest_ns < moment_ns;
+    const Nanoseconds queued_ns{profiles[i].queued_ns};
+    ready_ns.push_back(arrival.enter_ns - (held_up ? queued_ns : 0));
+    const Nanoseconds compute_beside_ns = Nanoseconds{profiles[i].compute_beside_ns} - (held_up ? 0 : queued_ns);
+    if (!arrival.blocking || arrival.beside_compute || compute_beside_ns > moment_ns) exits.push_back(arrival.exit_ns);
   }
-
-  bool held_up(const PathArrival& arrival) const {
-    const auto later = std::upper_bound(exits_.begin(), exits_.end(), arrival.enter_ns);
-    return later != exits_.begin() && arrival.enter_ns - *std::prev(later) < moment_ns;
-  }
-
- private:
-  std::vector<Nanoseconds> exits_;  ///< of the collectives with compute beside them, ascending
-};
+  return ready_ns;
+}
 
 /// When compute stood still for a collective, which is no work: by end. It may have gone on beside the collective
 /// before it waited for it. Whether others stood still does not matter: ends of collectives differ. `ready_ns`: of
@@ -85,18 +86,6 @@ Nanoseconds work_between(Nanoseconds from_ns, Nanoseconds until_ns, std::span<co
   return work_ns;
 }
 
-/// When each arrival was ready: at its enter, or where it queued behind a collective beside compute, once all that was
-/// launched before it was done, as on a peer whose collective was over by then.
-std::vector<Nanoseconds> ready_times(const Path& path, std::span<const WorkProfile> profiles, const Queue& queue) {
-  std::vector<Nanoseconds> ready_ns;
-  ready_ns.reserve(path.arrivals.size());
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    const PathArrival& arrival = path.arrivals[i];
-    ready_ns.push_back(arrival.enter_ns - (queue.held_up(arrival) ? Nanoseconds{profiles[i].queued_ns} : 0));
-  }
-  return ready_ns;
-}
-
 /// Arrivals in the order in which they were ready; those of one moment in order of enter.
 std::vector<std::uint32_t> order_by_readiness(std::span<const Nanoseconds> ready_ns) {
   std::vector<std::uint32_t> order;
@@ -112,8 +101,7 @@ std::vector<std::uint32_t> order_by_readiness(std::span<const Nanoseconds> ready
 /// Work is told apart arrival by arrival, blocking or not: peers then agree on what lies between two places even where
 /// one had to wait at a place and another did not. Two of one moment have the same work, whichever is first.
 void measure_work(Path& path, std::span<const WorkProfile> profiles) {
-  const Queue queue(path, profiles);
-  const std::vector<Nanoseconds> ready_ns = ready_times(path, profiles, queue);
+  const std::vector<Nanoseconds> ready_ns = ready_times(path, profiles);
   const std::vector<Interval> stalls = find_stalls(path, profiles, ready_ns);
   path.by_readiness = order_by_readiness(ready_ns);
   Nanoseconds before_moment_ns = no_time, latest_ns = no_time;  // ready, of the moment before and of all so far
@@ -318,26 +306,32 @@ std::vector<Nanoseconds> add_up_excess_work(Path& path) {
   return with_it_ns;
 }
 
+/// Sets Path::transfers_before_ns.
+void add_up_transfers(Path& path) {
+  const std::vector<Nanoseconds>& excess_ns = path.excess_transfers_ns;
+  if (excess_ns.empty()) return;
+  path.transfers_before_ns.assign(excess_ns.size() + 1, 0);
+  std::partial_sum(excess_ns.begin(), excess_ns.end(), path.transfers_before_ns.begin() + 1);
+}
+
 void add_up_excess(Path& path) {
   const std::size_t arrivals = path.arrivals.size();
   path.before.resize(arrivals + 1);
   const std::vector<Nanoseconds> work_with_it_ns = add_up_excess_work(path);
+  add_up_transfers(path);
   path.own_excess_ns.resize(arrivals);
-  Nanoseconds at_latest_blocking_ns = 0;
-  Nanoseconds waiting_ns = 0, transfers_ns = 0;
+  Nanoseconds at_latest_blocking_ns = 0, waiting_ns = 0;
   for (std::size_t i = 0; i < arrivals; ++i) {
     const PathArrival& arrival = path.arrivals[i];
     path.before[i].waiting_ns = waiting_ns;
-    path.before[i].transfers_ns = transfers_ns;
     const auto after_tied = static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1);
-    const Nanoseconds slow_transfers_ns = transfers_ns - path.before[after_tied].transfers_ns;
-    path.own_excess_ns[i] = arrival.compared ? work_with_it_ns[i] - at_latest_blocking_ns + slow_transfers_ns : no_time;
+    path.own_excess_ns[i] =
+        arrival.compared ? work_with_it_ns[i] - at_latest_blocking_ns + excess_transfers_between(path, after_tied, i)
+                         : no_time;
     if (arrival.matched && arrival.blocking && path.outcomes[i].tied) at_latest_blocking_ns = work_with_it_ns[i];
     if (arrival.blocking && !arrival.beside_compute) waiting_ns += arrival.excess_wait_ns;
-    if (!path.excess_transfers_ns.empty()) transfers_ns += path.excess_transfers_ns[i];
   }
   path.before.back().waiting_ns = waiting_ns;
-  path.before.back().transfers_ns = transfers_ns;
 }
 
 /// Arrivals of each step; those outside of all steps come last.
@@ -533,9 +527,14 @@ void finish_excess(Path& path) {
   add_up_excess(path);
 }
 
+Nanoseconds excess_transfers_between(const Path& path, std::size_t begin, std::size_t end) {
+  const std::vector<Nanoseconds>& before_ns = path.transfers_before_ns;
+  return before_ns.empty() ? 0 : before_ns[end] - before_ns[begin];
+}
+
 Nanoseconds excess_at(const Path& path, std::size_t arrival) {
   const Excess &before = path.before[arrival], &after = path.before[arrival + 1];
-  return after.work_ns - before.work_ns + after.transfers_ns - before.transfers_ns;
+  return after.work_ns - before.work_ns + excess_transfers_between(path, arrival, arrival + 1);
 }
 
 }  // namespace nsys_explain::analysis

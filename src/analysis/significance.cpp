@@ -201,26 +201,6 @@ std::vector<std::int64_t> limited(std::vector<std::int64_t> rows, std::size_t bi
   return rows;
 }
 
-/// `part`: of the error rate.
-std::vector<Surplus> surplus_of(std::span<const std::int64_t> rows, std::size_t count, std::size_t bins, double part) {
-  const std::vector<double> p_values = caused_wait_p_values(rows, count, bins);
-  std::vector<std::int64_t> sums;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto row = rows.subspan(i * bins, bins);
-    sums.push_back(std::accumulate(row.begin(), row.end(), std::int64_t{0}));
-  }
-  std::vector<std::int64_t> sorted = sums;
-  std::sort(sorted.begin(), sorted.end());
-  std::vector<Surplus> surplus;
-  for (std::size_t i = 0; i < count; ++i) {
-    // The lower median of the others: their order is the sorted one, without this row's sum.
-    std::size_t middle = count > 2 ? (count - 2) / 2 : 0;
-    if (count > 1 && sums[i] <= sorted[middle]) ++middle;
-    surplus.push_back({std::min(1.0, p_values[i] / part), count > 1 ? sums[i] - sorted[middle] : sums[i]});
-  }
-  return surplus;
-}
-
 }  // namespace
 
 std::size_t pool_bins(std::vector<std::int64_t>& caused, std::size_t ranks, std::size_t bins) {
@@ -249,10 +229,30 @@ std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, s
   return p_values;
 }
 
+std::vector<Surplus> surplus_of_sums(std::span<const std::int64_t> rows, std::size_t count, std::size_t bins,
+                                     double part) {
+  const std::vector<double> p_values = caused_wait_p_values(rows, count, bins);
+  std::vector<std::int64_t> sums;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto row = rows.subspan(i * bins, bins);
+    sums.push_back(std::accumulate(row.begin(), row.end(), std::int64_t{0}));
+  }
+  std::vector<std::int64_t> sorted = sums;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<Surplus> surplus;
+  for (std::size_t i = 0; i < count; ++i) {
+    // The lower median of the others: their order is the sorted one, without this row's sum.
+    std::size_t middle = count > 2 ? (count - 2) / 2 : 0;
+    if (count > 1 && sums[i] <= sorted[middle]) ++middle;
+    surplus.push_back({std::min(1.0, p_values[i] / part), count > 1 ? sums[i] - sorted[middle] : sums[i]});
+  }
+  return surplus;
+}
+
 std::vector<RowSurplus> surplus_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins) {
   constexpr double part_of_limited = 0.01;
-  const std::vector<Surplus> of_any = surplus_of(rows, count, bins, 1 - part_of_limited);
-  const std::vector<Surplus> of_limited = surplus_of(limited(rows, bins), count, bins, part_of_limited);
+  const std::vector<Surplus> of_any = surplus_of_sums(rows, count, bins, 1 - part_of_limited);
+  const std::vector<Surplus> of_limited = surplus_of_sums(limited(rows, bins), count, bins, part_of_limited);
   std::vector<RowSurplus> surplus;
   for (std::size_t i = 0; i < count; ++i) surplus.push_back({of_any[i], of_limited[i]});
   return surplus;

@@ -91,11 +91,14 @@ WorkRows work_rows_of(std::span<const std::size_t> chosen, std::span<const Place
 }
 
 /// What these places take longer than their likes. Taken off one and not off another, a drift must not make that one
-/// look longer than it is: beyond it and all of it have to be longer.
-std::vector<RowSurplus> work_surplus_of(const WorkRows& rows, std::size_t count, const JobDelays& delays) {
-  std::vector<RowSurplus> of_all = surplus_of(rows.all, count, delays);
-  if (rows.beyond.empty()) return of_all;
+/// look longer than it is: beyond it and all of it have to be longer. Probabilities above `limit` may be too small.
+std::vector<RowSurplus> work_surplus_of(const WorkRows& rows, std::size_t count, const JobDelays& delays,
+                                        double limit) {
+  if (rows.beyond.empty()) return surplus_of(rows.all, count, delays);
   std::vector<RowSurplus> surplus = surplus_of(rows.beyond, count, delays);
+  if (std::none_of(surplus.begin(), surplus.end(), [&](const RowSurplus& one) { return one.p_value() <= limit; }))
+    return surplus;
+  const std::vector<RowSurplus> of_all = surplus_of(rows.all, count, delays);
   for (std::size_t i = 0; i < surplus.size(); ++i) {
     surplus[i].any.p_value = std::max(surplus[i].any.p_value, of_all[i].any.p_value);
     surplus[i].limited.p_value = std::max(surplus[i].limited.p_value, of_all[i].limited.p_value);
@@ -104,11 +107,12 @@ std::vector<RowSurplus> work_surplus_of(const WorkRows& rows, std::size_t count,
 }
 
 /// Likewise, the probability of their order.
-std::vector<double> work_order_of(const WorkRows& rows, std::size_t count, const JobDelays& delays) {
-  std::vector<double> p_values = order_of(rows.all, count, delays);
-  if (rows.beyond.empty()) return p_values;
-  const std::vector<double> of_beyond = order_of(rows.beyond, count, delays);
-  for (std::size_t i = 0; i < p_values.size(); ++i) p_values[i] = std::max(p_values[i], of_beyond[i]);
+std::vector<double> work_order_of(const WorkRows& rows, std::size_t count, const JobDelays& delays, double limit) {
+  if (rows.beyond.empty()) return order_of(rows.all, count, delays);
+  std::vector<double> p_values = order_of(rows.beyond, count, delays);
+  if (std::none_of(p_values.begin(), p_values.end(), [&](double p_value) { return p_value <= limit; })) return p_values;
+  const std::vector<double> of_all = order_of(rows.all, count, delays);
+  for (std::size_t i = 0; i < p_values.size(); ++i) p_values[i] = std::max(p_values[i], of_all[i]);
   return p_values;
 }
 
@@ -127,15 +131,18 @@ std::vector<CostSurplus> cost_surplus_of(std::span<const std::size_t> chosen, st
   const std::vector<std::int64_t> costs = rows_of(delays.cost_ns, chosen, places, delays.bins);
   const std::vector<std::int64_t> lateness = rows_of(delays.excess_work_ns, chosen, places, delays.bins);
   const std::vector<RowSurplus> charged = surplus_of(costs, chosen.size(), delays);
-  const std::vector<RowSurplus> shared =
-      surplus_of(share_costs(costs, lateness, chosen.size(), delays.bins), chosen.size(), delays);
   const std::vector<bool> bear = bear_costs(costs, lateness, chosen.size(), delays.bins);
+  std::vector<Surplus> shared(chosen.size());
+  if (std::find(bear.begin(), bear.end(), true) != bear.end()) {
+    std::vector<std::int64_t> shares = share_costs(costs, lateness, chosen.size(), delays.bins);
+    const std::size_t bins = independent_bins(shares, chosen.size(), delays);
+    shared = surplus_of_sums(shares, chosen.size(), bins, part_of_shared);
+  }
   std::vector<CostSurplus> surplus;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    CostSurplus& one = surplus.emplace_back(CostSurplus{charged[i], shared[i].any});
+    CostSurplus& one = surplus.emplace_back(CostSurplus{charged[i], bear[i] ? shared[i] : Surplus{}});
     for (Surplus* const of : {&one.charged.any, &one.charged.limited})
       of->p_value = std::min(1.0, of->p_value / (1 - part_of_shared));
-    one.shared.p_value = bear[i] ? std::min(1.0, one.shared.p_value / part_of_shared) : 1;
   }
   return surplus;
 }
@@ -164,7 +171,8 @@ Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place>
   const std::vector<CostSurplus> cost = cost_surplus_of(chosen, places, delays);
   if (std::none_of(cost.begin(), cost.end(), [&](const CostSurplus& one) { return one.p_value() <= mention_limit; }))
     return {};
-  const std::vector<RowSurplus> work = work_surplus_of(work_rows_of(chosen, places, delays), chosen.size(), delays);
+  const std::vector<RowSurplus> work =
+      work_surplus_of(work_rows_of(chosen, places, delays), chosen.size(), delays, mention_limit);
   Best best;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const double p_value = std::max(cost[i].p_value(), work[i].p_value());
@@ -174,11 +182,13 @@ Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place>
 }
 
 /// Likewise, of the work alone: by how much it is longer, and by its order, which gets a hundredth of the error rate.
-Best longest_work(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays) {
+/// Anything where none has a p-value of `limit` or less.
+Best longest_work(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays,
+                  double limit) {
   constexpr double part_of_order = 0.01;
   const WorkRows rows = work_rows_of(chosen, places, delays);
-  const std::vector<RowSurplus> work = work_surplus_of(rows, chosen.size(), delays);
-  const std::vector<double> order = work_order_of(rows, chosen.size(), delays);
+  const std::vector<RowSurplus> work = work_surplus_of(rows, chosen.size(), delays, limit);
+  const std::vector<double> order = work_order_of(rows, chosen.size(), delays, limit);
   Best best;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const double p_value = std::min(work[i].p_value() / (1 - part_of_order), order[i] / part_of_order);
@@ -283,7 +293,7 @@ void test_class(std::vector<std::size_t> members, std::span<const Place> places,
     if (delays.by_step) take(best, mention_limit, probabilities.likely);
     break;
   }
-  while (members.size() > 1 && take(longest_work(members, places, delays), limit, probabilities.longer)) {
+  while (members.size() > 1 && take(longest_work(members, places, delays, limit), limit, probabilities.longer)) {
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nsys_explain/model/trace_rank_index.hpp"
+
 namespace nsys_explain::analysis {
 
 Totals make_totals(std::size_t trace_ranks) {
@@ -22,11 +24,6 @@ bool is_own_last(const Instance& instance, const InstanceArrival& arrival) {
 std::int64_t bus_bytes_of(const Instance& instance) {
   return static_cast<std::int64_t>(static_cast<double>(instance.message_bytes) *
                                    bus_bandwidth_factor(instance.operation, instance.members));
-}
-
-std::size_t index_of(std::int32_t trace_rank, std::span<const std::int32_t> trace_ranks) {
-  return static_cast<std::size_t>(std::lower_bound(trace_ranks.begin(), trace_ranks.end(), trace_rank) -
-                                  trace_ranks.begin());
 }
 
 }  // namespace
@@ -61,8 +58,9 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       operation.sized_transfer_ns += instance.transfer_ns;
     }
 
+    const std::int64_t expected_last_ppb = 1'000'000'000 / instance.arrivals;
     for (const InstanceArrival& arrival : members_of(block, instance)) {
-      const std::size_t index = index_of(arrival.trace_rank, trace_ranks);
+      const std::size_t index = index_of_trace_rank(trace_ranks, arrival.trace_rank);
       RankTotals& rank = totals.ranks[index];
       ++rank.arrivals;
       const Nanoseconds waited_ns = wait_ns(instance, arrival);
@@ -76,7 +74,7 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       }
       if (!instance.resolved) continue;
       ++rank.resolved;
-      rank.expected_last_ppb += 1'000'000'000 / instance.arrivals;
+      rank.expected_last_ppb += expected_last_ppb;
       if (arrival.trace_rank != instance.last_trace_rank) continue;
       ++rank.last_arrivals;
       rank.caused_wait_ns += instance.caused_wait_ns;

@@ -27,12 +27,6 @@ void shift_times(LocalRank& rank, Nanoseconds start_ns) {
 
 }  // namespace
 
-std::size_t JobRanks::index_of(std::int32_t trace_rank) const {
-  const auto same = static_cast<std::size_t>(trace_rank);  // where no rank is missing
-  if (same < numbers.size() && numbers[same] == trace_rank) return same;
-  return static_cast<std::size_t>(std::lower_bound(numbers.begin(), numbers.end(), trace_rank) - numbers.begin());
-}
-
 JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
                      const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides) {
   std::vector<TraceFacts> mine;

@@ -6,6 +6,7 @@
 #include "local_traces.hpp"
 #include "nsys_explain/exchange/communicator.hpp"
 #include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/trace_rank_index.hpp"
 
 namespace nsys_explain::pipeline {
 
@@ -20,7 +21,7 @@ struct JobRanks {
   std::vector<std::int32_t> ranks_of_session;  ///< how many trace ranks each session holds
   std::vector<Warning> warnings;
 
-  std::size_t index_of(std::int32_t trace_rank) const;
+  std::size_t index_of(std::int32_t trace_rank) const { return index_of_trace_rank(numbers, trace_rank); }
 };
 
 /// Collective: exchanges the facts of all inputs, resolves trace ranks and sessions. Gives the local ranks their

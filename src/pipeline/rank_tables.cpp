@@ -27,6 +27,7 @@
 #include "nsys_explain/analysis/roofline.hpp"
 #include "nsys_explain/analysis/run_facts.hpp"
 #include "nsys_explain/analysis/streams.hpp"
+#include "nsys_explain/model/trace_rank_index.hpp"
 #include "pack.hpp"
 #include "threads.hpp"
 
@@ -220,15 +221,6 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
   return tables;
 }
 
-void move_times(Table& table, const std::function<Nanoseconds(Nanoseconds)>& to_new_clock) {
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    if (table.schema.columns[c].kind != ColumnKind::time) continue;
-    for (std::int64_t& time_ns : std::get<std::vector<std::int64_t>>(table.columns[c])) {
-      if (time_ns != no_time) time_ns = to_new_clock(time_ns);
-    }
-  }
-}
-
 std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
                                       std::span<const std::int32_t> trace_ranks,
                                       std::vector<LocalTrace>& local_traces) {
@@ -243,13 +235,12 @@ std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator
   std::vector<std::int64_t> longest(long_names.size() * most_columns, 0);
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      const auto index =
-          std::lower_bound(trace_ranks.begin(), trace_ranks.end(), rank.trace_rank) - trace_ranks.begin();
+      const std::size_t index = index_of_trace_rank(trace_ranks, rank.trace_rank);
       for (std::size_t i = 0; i < long_names.size(); ++i) {
         const Table* const table = find_table(rank.tables, long_names[i]);
         if (table == nullptr) continue;
         const TableExtent extent = extent_of(*table);
-        rows[i * trace_ranks.size() + static_cast<std::size_t>(index)] = static_cast<std::int64_t>(extent.rows);
+        rows[i * trace_ranks.size() + index] = static_cast<std::int64_t>(extent.rows);
         for (std::size_t c = 0; c < extent.longest_texts.size(); ++c) {
           std::int64_t& of_column = longest.at(i * most_columns + 1 + c);  // behind `trace_rank`
           of_column = std::max(of_column, static_cast<std::int64_t>(extent.longest_texts[c]));

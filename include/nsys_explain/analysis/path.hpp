@@ -90,8 +90,7 @@ static_assert(sizeof(PathArrival) <= sizeof(Arrival));
 /// What a rank took longer than is usual for its peers, up to some point of its way.
 struct Excess {
   Nanoseconds work_ns = 0;
-  Nanoseconds waiting_ns = 0;    ///< in those that were blocking
-  Nanoseconds transfers_ns = 0;  ///< that compute waited for, over slow links
+  Nanoseconds waiting_ns = 0;  ///< in those that were blocking
 
   friend bool operator==(const Excess&, const Excess&) = default;
 };
@@ -111,6 +110,7 @@ struct Path {
   std::vector<Nanoseconds> own_excess_ns;
   /// Before each arrival, and one entry more. Work counts to when it was ready, that of one moment together.
   std::vector<Excess> before;
+  std::vector<Nanoseconds> transfers_before_ns;  ///< likewise, excess transfers; empty where there are none
 };
 
 /// `arrivals` are in order of Arrival::index, on the clock of `steps`; `communicators` holds each of theirs, by key.
@@ -181,6 +181,10 @@ void take_usual(Path& path, std::size_t arrival, const UsualWork& usual);
 /// Once what is usual is known of all samples of the path. A rank that has no peer at a place is compared with itself
 /// in other steps; that cannot show what lasts, so it is compared without its surplus.
 void finish_excess(Path& path);
+
+/// Excess transfers over slow links that compute waited for, between two arrivals, the second not included. After
+/// finish_excess.
+Nanoseconds excess_transfers_between(const Path& path, std::size_t begin, std::size_t end);
 
 /// What an arrival adds to the time that its rank took longer than its peers: the work before it, and its transfer
 /// where that goes over a slow link. After finish_excess.

@@ -43,6 +43,10 @@ struct RowSurplus {
   double p_value() const { return std::min(any.p_value, limited.p_value); }
 };
 
+/// The rows as they are. By row; probabilities as those of caused_wait_p_values, divided by `part` of the error rate.
+std::vector<Surplus> surplus_of_sums(std::span<const std::int64_t> rows, std::size_t count, std::size_t bins,
+                                     double part);
+
 /// By row; probabilities as those of caused_wait_p_values.
 std::vector<RowSurplus> surplus_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins);
 

@@ -110,11 +110,12 @@ struct Job {
     Costs costs{std::vector<Nanoseconds>(paths.size(), 0), 0, {}};
     for (Path& path : paths) {
       path.before.assign(1, {});
+      path.transfers_before_ns.assign(1, 0);
       for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
         const PathArrival& arrival = path.arrivals[i];
         const Excess& before = path.before.back();
-        path.before.push_back({before.work_ns + arrival.excess_work_ns, before.waiting_ns + arrival.excess_wait_ns,
-                               before.transfers_ns + path.excess_transfers_ns[i]});
+        path.before.push_back({before.work_ns + arrival.excess_work_ns, before.waiting_ns + arrival.excess_wait_ns});
+        path.transfers_before_ns.push_back(path.transfers_before_ns.back() + path.excess_transfers_ns[i]);
       }
     }
     for (const Claim& claim : opening) open[{claim.trace_rank, claim.index}].push_back(claim);

@@ -513,8 +513,7 @@ TEST(Excess, OfTransfersCountsOnSlowLinksOnlyUntilTheRankMeetsTheOthersAgain) {
   finish_excess(path);
   EXPECT_EQ(path.excess_transfers_ns[1], 3'500'000);
   EXPECT_EQ(path.excess_transfers_ns[3], 0) << "its link is not known to be slow: ends differ by chance";
-  EXPECT_EQ(before_each(path, &Excess::transfers_ns),
-            (std::vector<Nanoseconds>{0, 0, 3'500'000, 8'000'000, 8'000'000, 11'500'000}));
+  EXPECT_EQ(path.transfers_before_ns, (std::vector<Nanoseconds>{0, 0, 3'500'000, 8'000'000, 8'000'000, 11'500'000}));
   EXPECT_EQ(path.own_excess_ns[2], 0) << "who shares the slow transfer does not wait for it again";
   EXPECT_EQ(path.own_excess_ns[3], 8'000'000);
   EXPECT_EQ(path.own_excess_ns[4], 0);
