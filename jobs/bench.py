@@ -37,6 +37,16 @@ print(json.dumps({"seconds": time.perf_counter() - start, "rows": rows}))
 """
 
 
+# A tool rank that leaves behind how much memory it needed: the directory for that, then its command.
+RANK = """
+import os, resource, subprocess, sys
+done = subprocess.run(sys.argv[2:])
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+open(os.path.join(sys.argv[1], os.environ.get("OMPI_COMM_WORLD_RANK", "0")), "w").write(str(peak))
+sys.exit(done.returncode)
+"""
+
+
 def options():
     parser = argparse.ArgumentParser(prog="bench.sh")
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build" / "release")
@@ -138,10 +148,35 @@ class Bench:
         self.over_ranks("traces", f"64 traces, {size_of(directory) / 1e6:,.0f} MB", directory, "--threads", 1)
 
     def cross(self):
-        ranks, steps = (128, 220) if self.full else (16, 100)
-        directory = self.make("cross", "--nodes", ranks, "--gpus-per-node", 8, "--steps", steps, "--layers", 1,
-                              "--files", "per_node")
-        self.over_ranks("cross", f"{8 * ranks} ranks, {size_of(directory) / 1e6:,.0f} MB", directory, "--threads", 1)
+        nodes, few_nodes, steps = (128, 8, 220) if self.full else (16, 4, 100)
+        plan = ("--gpus-per-node", 8, "--steps", steps, "--layers", 1, "--files", "per_node")
+        directory = self.make("cross", "--nodes", nodes, *plan)
+        few = self.make("few", "--nodes", few_nodes, *plan)
+        self.over_ranks("cross", f"{8 * nodes} ranks, {size_of(directory) / 1e6:,.0f} MB", directory, "--threads", 1)
+        self.cross_rate(directory, f"{8 * nodes} ranks", few, f"{8 * few_nodes} ranks")
+
+    def cross_rate(self, many, name_of_many, few, name_of_few):
+        """Arrivals a second of what is done across ranks. Machines differ, and one machine from hour to hour: so beside
+        how many rows sqlite3_step reads in a second, right before each run."""
+        if not shutil.which("mpirun"):
+            return
+        path = self.big_export()
+        print("matching, clocks and waits over 2 tool ranks of one thread, each run beside sqlite3_step on one core")
+        rows = self.results["cross_rate"] = []
+        for _ in range(self.arguments.repeat):
+            step = json.loads(run([self.reader, path, "step"]))
+            runs = {name: self.explain(job, "--threads", 1, ranks=2)
+                    for name, job in ((name_of_many, many), (name_of_few, few))}
+            arrivals_a_second = {name: figures["arrivals"] / cross_seconds(figures) for name, figures in runs.items()}
+            rows.append({"step_rows_a_second": step["rows"] / step["seconds"], "arrivals_a_second": arrivals_a_second,
+                         "peak_memory_bytes_of_ranks": runs[name_of_many]["peak_memory_bytes_of_ranks"]})
+        rows.sort(key=lambda row: row["arrivals_a_second"][name_of_many] / row["step_rows_a_second"])
+        for row in rows:
+            of_many, of_few = row["arrivals_a_second"].values()
+            first, *others = row["peak_memory_bytes_of_ranks"]
+            print(f"  {name_of_many}: {of_many / 1e6:.2f} million arrivals/s, {of_many / row['step_rows_a_second']:.2f} x "
+                  f"the rows of sqlite3_step ({row['step_rows_a_second'] / 1e6:.2f} million/s); time per arrival "
+                  f"{of_few / of_many:.2f} x that of {name_of_few}; rank 0 holds {first / max(others):.2f} x another")
 
     def over_ranks(self, name, label, *inputs):
         if not shutil.which("mpirun"):
@@ -161,12 +196,23 @@ class Bench:
         shutil.rmtree(out, ignore_errors=True)
         environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                            OMPI_MCA_hwloc_base_binding_policy="none")
-        launcher = [] if ranks is None else ["mpirun", "--oversubscribe", "-n", ranks]
+        memory = self.scratch / "memory"
+        shutil.rmtree(memory, ignore_errors=True)
+        memory.mkdir()
+        launcher = [] if ranks is None else ["mpirun", "--oversubscribe", "-n", ranks, sys.executable, "-c", RANK, memory]
         start = time.perf_counter()
         run([*launcher, self.tool, *inputs, "--out", out, "--quiet"], env=environment)
         seconds = time.perf_counter() - start
-        phases = json.loads((out / "report.json").read_text())["run"]["phases"]
-        return {"seconds": seconds, "phases": phases, "peak_memory_bytes": max(p["peak_memory_bytes"] for p in phases)}
+        report = json.loads((out / "report.json").read_text())
+        phases = report["run"]["phases"]
+        return {"seconds": seconds, "phases": phases, "peak_memory_bytes": max(p["peak_memory_bytes"] for p in phases),
+                "peak_memory_bytes_of_ranks": [int(file.read_text()) for file in sorted(memory.iterdir())],
+                "arrivals": sum(rank["arrivals"] for rank in report["ranks"])}
+
+
+def cross_seconds(figures):
+    names = ("matching collectives", "aligning clocks", "attributing waits")
+    return sum(phase["seconds"] for phase in figures["phases"] if phase["name"] in names)
 
 
 def columns_of(table):
