@@ -47,17 +47,21 @@ class OrderedDecoding {
 
   void run(const std::function<void(PageBatch&)>& use) {
     LeafDecoder decoder(file_, scan_.columns, scan_.column_count);
+    std::unique_lock lock(mutex_);
     for (std::size_t run = 0; run < runs_.size(); ++run) {
       Slot& slot = slots_[run % slots_.size()];
-      if (claim(run)) {
-        decode(decoder, run);
-      } else {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return slot.ready; });
+      // Where a helper is still at this run, one ahead of it is done meanwhile.
+      while (!slot.ready) {
+        changed_.wait(lock, [&] { return slot.ready || may_claim(); });
+        if (!slot.ready) decode_next(decoder, lock);
       }
+      lock.unlock();
       if (slot.failure) std::rethrow_exception(slot.failure);
       if (slot.batch.rows > 0) use(slot.batch);
-      release(run);
+      lock.lock();
+      slot.ready = false;
+      used_ = run + 1;
+      changed_.notify_all();
     }
   }
 
@@ -68,19 +72,15 @@ class OrderedDecoding {
     bool ready = false;
   };
 
-  bool claim(std::size_t run) {
-    const std::lock_guard lock(mutex_);
-    if (next_ != run) return false;
-    ++next_;
-    return true;
-  }
+  bool may_claim() const { return next_ < runs_.size() && next_ < used_ + slots_.size(); }
 
-  void release(std::size_t run) {
-    {
-      const std::lock_guard lock(mutex_);
-      slots_[run % slots_.size()].ready = false;
-      used_ = run + 1;
-    }
+  /// May claim; `lock` is held before and after.
+  void decode_next(LeafDecoder& decoder, std::unique_lock<std::mutex>& lock) {
+    const std::size_t run = next_++;
+    lock.unlock();
+    decode(decoder, run);
+    lock.lock();
+    slots_[run % slots_.size()].ready = true;
     changed_.notify_all();
   }
 
@@ -98,14 +98,9 @@ class OrderedDecoding {
     LeafDecoder decoder(file_, scan_.columns, scan_.column_count);
     std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [&] { return stopped_ || next_ == runs_.size() || next_ < used_ + slots_.size(); });
+      changed_.wait(lock, [&] { return stopped_ || next_ == runs_.size() || may_claim(); });
       if (stopped_ || next_ == runs_.size()) return;
-      const std::size_t run = next_++;
-      lock.unlock();
-      decode(decoder, run);
-      lock.lock();
-      slots_[run % slots_.size()].ready = true;
-      changed_.notify_all();
+      decode_next(decoder, lock);
     }
   }
 
