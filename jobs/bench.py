@@ -143,9 +143,31 @@ class Bench:
                     print(f"    {phase['name']:24} {phase['seconds']:8.2f} s {phase['peak_memory_bytes'] / 1e6:8,.0f} MB")
 
     def traces(self):
-        directory = self.make("traces", "--nodes", 8, "--gpus-per-node", 8, "--steps", 50, "--operator-ranges",
-                              "--repeat", 18 if self.full else 2)
+        directory = self.make("traces", "--nodes", 8, "--gpus-per-node", 8, "--steps", 900 if self.full else 100,
+                              "--operator-ranges")
         self.over_ranks("traces", f"64 traces, {size_of(directory) / 1e6:,.0f} MB", directory, "--threads", 1)
+        self.both_at_once(sorted(directory.glob("*.sqlite")))
+
+    def both_at_once(self, traces):
+        """What two cores are worth here: runs that know nothing of each other, at once, each over half of the traces."""
+        halves = traces[::2], traces[1::2]
+
+        def at_once():
+            start = time.perf_counter()
+            runs = [subprocess.Popen([self.tool, *half, "--threads", "1", "--out", self.scratch / f"half{i}", "--quiet"])
+                    for i, half in enumerate(halves)]
+            if any([process.wait() for process in runs]):
+                sys.exit("bench.sh: a run over half of the traces failed")
+            seconds = time.perf_counter() - start
+            for i in range(len(halves)):
+                shutil.rmtree(self.scratch / f"half{i}")
+            return {"seconds": seconds}
+
+        alone = median_of(lambda: self.explain(*halves[0], "--threads", 1), self.arguments.repeat)["seconds"]
+        both = median_of(at_once, self.arguments.repeat)["seconds"]
+        self.results["two_runs_at_once"] = {"alone_seconds": alone, "both_seconds": both}
+        print(f"  two runs over half of them each: {alone:.2f} s alone, {both:.2f} s both at once "
+              f"(so {2 * alone / both:.2f} x is what two cores give)")
 
     def cross(self):
         # 22 collectives a step on each rank, most of them of the eight of a node: 2,541 in all where full.
