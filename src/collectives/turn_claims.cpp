@@ -270,20 +270,11 @@ class Claimer {
       }
       TurnOperation& operation = operations[alike.members[k]];
       if (has_habits && possible.size() > 1)
-        std::erase_if(possible, [&](std::size_t s) { return !takes_as_long(l, symbol, operation, *sets[s]); });
+        std::erase_if(possible, [&](std::size_t s) { return !takes_as_long(lanes_, l, symbol, operation, *sets[s]); });
       if (possible.size() == 1 && meetings[k][possible.front()] == Meeting::yes &&
-          (has_habits || takes_as_long(l, symbol, operation, *sets[possible.front()])))
+          (has_habits || takes_as_long(lanes_, l, symbol, operation, *sets[possible.front()])))
         operation.claimed = sets[possible.front()];
     }
-  }
-
-  /// Whether an operation took about as long once all of a set were there as by those that left with it, or as its
-  /// class usually does. Some other lane that left at that time by chance, and entered late, may have put it into a
-  /// class of shorter ones.
-  bool takes_as_long(std::size_t l, std::uint64_t symbol, const TurnOperation& operation, const LaneSet& set) const {
-    if (operation.usual_transfer_ns == 0) return true;
-    return is_as_short(time_together(lanes_, l, symbol, operation, set).took_ns,
-                       std::max(operation.usual_transfer_ns, operation.transfer_ns));
   }
 
   /// Whether the operations of a class that meet a set leave as closely with its members as those of one communicator
@@ -349,6 +340,13 @@ Meeting meeting(const std::vector<TurnLane>& lanes, std::size_t l, const TurnOpe
   }
   if (covered == 0) return Meeting::unknown;
   return met > 0 && met >= least_share * covered ? Meeting::yes : Meeting::no;
+}
+
+bool takes_as_long(const std::vector<TurnLane>& lanes, std::size_t l, std::uint64_t symbol,
+                   const TurnOperation& operation, const LaneSet& set) {
+  if (operation.usual_transfer_ns == 0) return true;
+  return is_as_short(time_together(lanes, l, symbol, operation, set).took_ns,
+                     std::max(operation.usual_transfer_ns, operation.transfer_ns));
 }
 
 void claim_met(std::vector<TurnLane>& lanes, const ClassesOfLanes& classes,

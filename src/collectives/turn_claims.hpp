@@ -28,6 +28,12 @@ enum class Meeting : std::uint8_t { no, yes, unknown };
 Meeting meeting(const std::vector<TurnLane>& lanes, std::size_t l, const TurnOperation& operation, const LaneSet& set,
                 Witnesses TurnOperation::*witnesses = &TurnOperation::witnesses);
 
+/// Whether an operation took about as long once all of a set were there as by those that left with it, or as its class
+/// usually does, if it is of one. Some other lane that left at that time by chance, and entered late, may have put it
+/// into a class of shorter ones.
+bool takes_as_long(const std::vector<TurnLane>& lanes, std::size_t l, std::uint64_t symbol,
+                   const TurnOperation& operation, const LaneSet& set);
+
 /// Claims operations for the communicators that they meet, as far as it is clear which, and others at the time agree.
 /// Claims point into `sets_of_lane`. `symbols_of_set`: of the operations in which sets were found.
 void claim_met(std::vector<TurnLane>& lanes, const ClassesOfLanes& classes,

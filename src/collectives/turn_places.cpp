@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "turn_claims.hpp"
 #include "turn_sets.hpp"
 
 namespace nsys_explain::collectives {
@@ -112,7 +113,9 @@ Vote vote_of(std::span<const Voter> voters, const Families& sets) {
   return {most->first, static_cast<double>(claims) >= least_claimed * static_cast<double>(voters.size()), false};
 }
 
-void follow(std::span<const Voter> voters, const Vote& vote, const Families& sets) {
+/// What is claimed takes as long then; slow exchanges are withdrawn last of all.
+void follow(std::span<const Voter> voters, const Vote& vote, const Families& sets, const std::vector<TurnLane>& lanes,
+            std::uint64_t symbol) {
   for (const auto& [operation, l] : voters) {
     if (operation->claimed != nullptr) {
       const bool differs = vote.kind ? kind_of(*operation->claimed) != *vote.kind : vote.is_at_odds;
@@ -120,7 +123,9 @@ void follow(std::span<const Voter> voters, const Vote& vote, const Families& set
     }
     if (operation->claimed == nullptr && vote.kind && vote.is_for_all) {
       const auto set = sets.at(*vote.kind).find(l);
-      if (set != sets.at(*vote.kind).end()) operation->claimed = set->second;
+      if (set == sets.at(*vote.kind).end() || set->second == nullptr) continue;
+      const bool has_habits = largest_habit(operation->operation) > 0;
+      if (has_habits || takes_as_long(lanes, l, symbol, *operation, *set->second)) operation->claimed = set->second;
     }
   }
 }
@@ -138,11 +143,11 @@ void agree_by_place(std::vector<TurnLane>& lanes) {
     for (std::size_t s = is_first_unknown ? 1 : 0; s < sizes.size(); ++s) {
       Vote vote = vote_of(sizes[s], sets);
       if (has_habits) vote.is_at_odds = false;
-      follow(sizes[s], vote, sets);
+      follow(sizes[s], vote, sets, lanes, place.first);
       if (common && common->kind != vote.kind) vote = {};
       common = vote;
     }
-    if (is_first_unknown && common) follow(sizes.front(), *common, sets);
+    if (is_first_unknown && common) follow(sizes.front(), *common, sets, lanes, place.first);
   }
 }
 

@@ -13,17 +13,19 @@ namespace {
 
 constexpr std::uint64_t symbol = 1;
 
-/// Four lanes that do operations at one place; `claim` says for which members lane l claims its i-th one.
+/// Four lanes that do operations at one place, each of which took so long and 1'000 ns usually; `claim` says for which
+/// members lane l claims its i-th one.
 class Place {
  public:
   template <typename Claim>
-  Place(std::size_t operations, Claim claim) {
+  Place(std::size_t operations, Claim claim, Nanoseconds took_ns = 1'000) {
     lanes_.resize(4);
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
       for (std::size_t i = 0; i < operations; ++i) {
         TurnOperation& operation = lanes_[l].operations[symbol].emplace_back();
         operation.operation = Operation::all_reduce;
         operation.place = 5;
+        operation.exit_ns = took_ns;
         operation.usual_transfer_ns = 1'000;
         const LaneSet set = claim(l, i);
         if (!set.empty()) operation.claimed = &*sets_.insert(set).first;
@@ -57,6 +59,14 @@ TEST(TurnPlaces, WhatNearlyAllClaimHolds) {
   for (std::size_t l = 0; l < 4; ++l) {
     for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(place.claimed(l, i), neighbours_of(l)) << l << ' ' << i;
   }
+}
+
+TEST(TurnPlaces, WhatTookLongerIsNotFilledIn) {
+  // Lane 0 did it alone for twice as long as usual, so that it was no operation of its size.
+  const Place place(
+      20, [](std::size_t l, std::size_t i) { return l == 0 && i == 9 ? LaneSet{} : neighbours_of(l); }, 2'000);
+  EXPECT_EQ(place.claimed(0, 9), LaneSet{});
+  EXPECT_EQ(place.claimed(0, 8), neighbours_of(0));
 }
 
 TEST(TurnPlaces, WhereFewAreClaimedTheRestIsNot) {
