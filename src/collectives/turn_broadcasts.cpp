@@ -41,6 +41,8 @@ std::pair<std::size_t, std::size_t> waiting_for(const std::vector<TurnLane>& lan
     if (member == root || own == lanes[member].operations.end()) continue;
     for_each_nearest(own->second, of_root->second, 0, [&](std::size_t i, std::size_t j, Nanoseconds difference_ns) {
       const TurnOperation& mine = own->second[i];
+      // Where the root lost its record, its next one is nearer to another.
+      if (&nearest_exit(own->second, of_root->second[j].exit_ns) != &mine) return;
       if (mine.exit_ns < lanes[root].first_exit_ns || lanes[root].last_exit_ns < mine.exit_ns) return;
       const Nanoseconds lead_ns = of_root->second[j].enter_ns - mine.enter_ns;
       const bool has_waited = mine.exit_ns - mine.enter_ns > longest_ns;

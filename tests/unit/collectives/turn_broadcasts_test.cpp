@@ -35,6 +35,23 @@ std::vector<TurnLane> broadcasts_of(const std::vector<LaneSet>& sets, unsigned s
   return lanes;
 }
 
+TEST(TurnBroadcasts, WhereTheRootLostItsRecordNothingSpeaksAgainstIt) {
+  const LaneSet halves[] = {{0, 1, 2, 3}, {4, 5, 6, 7}};
+  std::vector<std::vector<LaneSet>> sets(8);
+  for (std::size_t l = 0; l < 8; ++l) sets[l] = {halves[l / 4]};
+  std::vector<TurnLane> lanes = broadcasts_of({halves[0], halves[1]}, 1);
+  for (const std::size_t root : {std::size_t{0}, std::size_t{4}}) {
+    std::vector<TurnOperation>& operations = lanes[root].operations.at(symbol);
+    for (std::size_t i = operations.size(); i-- > 0;) {
+      if (i % 4 == 0) operations.erase(operations.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  claim_broadcasts(lanes, sets);
+  for (std::size_t l = 0; l < 8; ++l) {
+    for (const TurnOperation& operation : lanes[l].operations.at(symbol)) EXPECT_NE(operation.claimed, nullptr) << l;
+  }
+}
+
 TEST(TurnBroadcasts, WhatFewLanesHoldIsOfNoProgram) {
   const LaneSet halves[] = {{0, 1, 2, 3}, {4, 5, 6, 7}}, stray = {0, 3};
   std::vector<std::vector<LaneSet>> sets(8);
