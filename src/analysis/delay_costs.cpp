@@ -127,11 +127,11 @@ std::vector<Nanoseconds> share_out(Nanoseconds amount, std::span<const Nanosecon
 }
 
 Delay delay_of(const Path& path, std::int32_t index) {
-  const PathArrival& arrival = path.arrivals[static_cast<std::size_t>(index)];
   const auto here = static_cast<std::size_t>(index);
-  const Excess& end = path.before[here];
-  const Excess& begin = path.before[first_since_tied(arrival)];
-  const Nanoseconds transfers = excess_transfers_between(path, first_since_tied(arrival), here);
+  const PathArrival& arrival = path.arrivals[here];
+  const std::size_t since = first_since_tied(arrival);
+  const Excess &begin = path.before[since], &end = path.before[here];
+  const Nanoseconds transfers = excess_transfers_between(path, since, here);
   const Nanoseconds work = end.work_ns - begin.work_ns + arrival.excess_work_ns + transfers;
   const Nanoseconds waiting = end.waiting_ns - begin.waiting_ns;
   // Work that only shortened a wait made nobody late, nor did waiting after having worked less.
