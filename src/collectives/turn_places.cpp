@@ -130,25 +130,107 @@ void follow(std::span<const Voter> voters, const Vote& vote, const Families& set
   }
 }
 
+/// What is done at a place, in any size that tells it.
+struct ToldPlace {
+  Kind kind;
+  Nanoseconds least_ns = 0;  ///< what the smallest takes
+};
+
+/// Nothing if no size tells a kind, or two tell different ones. `votes`: of these sizes, from small to large.
+std::optional<ToldPlace> told_place(std::span<const Vote> votes, std::span<const std::span<const Voter>> sizes) {
+  std::optional<ToldPlace> told;
+  for (std::size_t s = 0; s < votes.size(); ++s) {
+    if (!votes[s].kind) continue;
+    if (told && told->kind != *votes[s].kind) return std::nullopt;
+    if (!told) told = {*votes[s].kind, sizes[s].front().operation->usual_transfer_ns};
+  }
+  return told;
+}
+
+/// What places say of the claims there for another kind than they tell, as if these were of another size.
+class OtherClaims {
+ public:
+  explicit OtherClaims(const Families& sets) : sets_(sets) {}
+
+  void note(std::span<const Voter> voters, std::uint64_t symbol, const ToldPlace& told) {
+    for (const Voter& voter : voters) {
+      if (voter.operation->claimed == nullptr) continue;
+      if (kind_of(*voter.operation->claimed) == told.kind)
+        told_.insert(voter.operation);
+      else
+        others_.push_back({voter, symbol, told});
+    }
+  }
+
+  /// Takes those back that may be what the place tells: few operations, which do not tell by themselves, have met
+  /// others by chance. But not where a member is at a place that tells what is claimed: near a lost record, places may
+  /// be mistaken.
+  void withdraw(const std::vector<TurnLane>& lanes) const {
+    std::vector<TurnOperation*> withdrawn;
+    for (const OtherClaim& other : others_) {
+      if (may_be_told(lanes, other) && !is_told_by_member(lanes, other)) withdrawn.push_back(other.voter.operation);
+    }
+    for (TurnOperation* operation : withdrawn) operation->claimed = nullptr;
+  }
+
+ private:
+  struct OtherClaim {
+    Voter voter;
+    std::uint64_t symbol = 0;
+    ToldPlace told;
+  };
+
+  /// Whether an operation took long enough for what the place tells, and those left with it who do that.
+  bool may_be_told(const std::vector<TurnLane>& lanes, const OtherClaim& other) const {
+    constexpr double least = 0.8;
+    const TurnOperation& operation = *other.voter.operation;
+    const auto duration_ns = static_cast<double>(operation.exit_ns - operation.enter_ns);
+    if (duration_ns < least * static_cast<double>(other.told.least_ns)) return false;
+    const SetOfLane& family = sets_.at(other.told.kind);
+    const auto set = family.find(other.voter.lane);
+    return set == family.end() || set->second == nullptr ||
+           meeting(lanes, other.voter.lane, operation, *set->second) != Meeting::no;
+  }
+
+  bool is_told_by_member(const std::vector<TurnLane>& lanes, const OtherClaim& other) const {
+    const LaneSet& set = *other.voter.operation->claimed;
+    return std::any_of(set.begin(), set.end(), [&](std::size_t member) {
+      const auto found = lanes[member].operations.find(other.symbol);
+      if (found == lanes[member].operations.end()) return false;
+      const TurnOperation& its = nearest_exit(found->second, other.voter.operation->exit_ns);
+      return told_.contains(&its) && *its.claimed == set;
+    });
+  }
+
+  const Families& sets_;
+  std::set<const TurnOperation*> told_;  ///< claimed for what their places tell
+  std::vector<OtherClaim> others_;
+};
+
 }  // namespace
 
 void agree_by_place(std::vector<TurnLane>& lanes) {
   const Families sets = claimed_sets(lanes);
+  OtherClaims others(sets);
   for (auto& [place, voters] : voters_at_places(lanes)) {
     // Members of exchanges leave by habits of their own, so that different parts of one communicator are claimed.
     const bool has_habits = largest_habit(voters.front().operation->operation) > 0;
     std::optional<Vote> common;
     const std::vector<std::span<const Voter>> sizes = by_size(voters);
     const bool is_first_unknown = sizes.size() > 1 && sizes.front().front().operation->usual_transfer_ns == 0;
-    for (std::size_t s = is_first_unknown ? 1 : 0; s < sizes.size(); ++s) {
+    std::vector<Vote> votes(is_first_unknown ? 1 : 0);
+    for (std::size_t s = votes.size(); s < sizes.size(); ++s) {
       Vote vote = vote_of(sizes[s], sets);
       if (has_habits) vote.is_at_odds = false;
       follow(sizes[s], vote, sets, lanes, place.first);
+      votes.push_back(vote);
       if (common && common->kind != vote.kind) vote = {};
       common = vote;
     }
     if (is_first_unknown && common) follow(sizes.front(), *common, sets, lanes, place.first);
+    if (const std::optional<ToldPlace> told = told_place(votes, sizes)) others.note(voters, place.first, *told);
   }
+  others.withdraw(lanes);
 }
 
 }  // namespace nsys_explain::collectives

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <vector>
@@ -12,6 +13,7 @@ namespace nsys_explain::collectives {
 namespace {
 
 constexpr std::uint64_t symbol = 1;
+constexpr std::uint64_t place_of_neighbours = 5, place_of_opposite = 7;
 
 /// Four lanes that do operations at one place, each of which took so long and 1'000 ns usually; `claim` says for which
 /// members lane l claims its i-th one.
@@ -24,7 +26,7 @@ class Place {
       for (std::size_t i = 0; i < operations; ++i) {
         TurnOperation& operation = lanes_[l].operations[symbol].emplace_back();
         operation.operation = Operation::all_reduce;
-        operation.place = 5;
+        operation.place = place_of_neighbours;
         operation.exit_ns = took_ns;
         operation.usual_transfer_ns = 1'000;
         const LaneSet set = claim(l, i);
@@ -84,6 +86,66 @@ TEST(TurnPlaces, PartsAreNotAtOddsWithTheWhole) {
   const auto claim = [](std::size_t l, std::size_t i) { return i % 3 == 0 ? LaneSet{0, 1, 2, 3} : neighbours_of(l); };
   const Place place(20, claim);
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(place.claimed(2, i), claim(2, i)) << i;
+}
+
+/// Lanes 0 and 2, of four that reduce with their neighbours at one place, and with those opposite, which takes longer,
+/// at another. They seem to have done the last one with each other as well.
+struct LastReduction {
+  std::uint64_t place_of_first = place_of_neighbours, place_of_second = place_of_neighbours;
+  Nanoseconds took_ns = 90'000;
+  bool is_neighbour_captured = false;
+};
+
+bool is_claimed(const LastReduction& last) {
+  constexpr Nanoseconds neighbours_ns = 50'000, opposite_ns = 90'000, every_ns = 1'000'000;
+  std::set<LaneSet> sets;
+  std::vector<TurnLane> lanes(4);
+  Nanoseconds exit_ns = 0;
+  const auto add = [&](std::size_t l, std::uint64_t place, Nanoseconds took_ns, Nanoseconds usual_ns) {
+    TurnOperation& operation = lanes[l].operations[symbol].emplace_back();
+    operation.operation = Operation::reduce_scatter;
+    operation.place = place;
+    operation.enter_ns = exit_ns - took_ns;
+    operation.exit_ns = exit_ns;
+    operation.usual_transfer_ns = usual_ns;
+    operation.claimed = &*sets.insert(usual_ns == opposite_ns ? opposite_of(l) : neighbours_of(l)).first;
+    lanes[l].first_exit_ns = std::min(lanes[l].first_exit_ns, exit_ns);
+    lanes[l].last_exit_ns = exit_ns;
+  };
+  for (int step = 0; step < 20; ++step) {
+    exit_ns += every_ns;
+    for (std::size_t l = 0; l < 4; ++l) add(l, place_of_neighbours, neighbours_ns, neighbours_ns);
+    exit_ns += every_ns;
+    for (std::size_t l = 0; l < 4; ++l) add(l, place_of_opposite, opposite_ns, opposite_ns);
+  }
+  exit_ns += every_ns;
+  add(0, last.place_of_first, last.took_ns, opposite_ns);
+  add(2, last.place_of_second, last.took_ns, opposite_ns);
+  for (const std::size_t l : {0, 2}) lanes[l].neighbours = {l + 1};
+  for (const std::size_t l : {1, 3}) {
+    if (last.is_neighbour_captured) lanes[l].last_exit_ns = exit_ns;
+  }
+  agree_by_place(lanes);
+  const auto is_last_claimed = [&](std::size_t l) { return lanes[l].operations.at(symbol).back().claimed != nullptr; };
+  EXPECT_EQ(is_last_claimed(0), is_last_claimed(2));
+  for (const TurnLane& lane : lanes) {
+    for (std::size_t i = 0; i < 40; ++i) EXPECT_NE(lane.operations.at(symbol)[i].claimed, nullptr) << i;
+  }
+  return is_last_claimed(0);
+}
+
+TEST(TurnPlaces, WhatFewClaimForOthersAsIfItWereOfAnotherSizeIsTakenBack) {
+  EXPECT_FALSE(is_claimed({}));
+}
+
+TEST(TurnPlaces, OfTwoPlacesOneMayBeMistaken) {
+  EXPECT_TRUE(is_claimed({.place_of_second = place_of_opposite}));
+  EXPECT_TRUE(is_claimed({.place_of_first = place_of_opposite}));
+}
+
+TEST(TurnPlaces, WhatCannotBeWhatThePlaceTellsIsNot) {
+  EXPECT_TRUE(is_claimed({.took_ns = 30'000}));              // too short for neighbours
+  EXPECT_TRUE(is_claimed({.is_neighbour_captured = true}));  // and it left nothing then
 }
 
 /// Two lanes that run a program whose step holds gathers twice in a row, one of which the second lane lost in one step.
