@@ -18,7 +18,6 @@ constexpr std::size_t suspects_of_kind = 3;
 constexpr std::string_view launcher_gap = "launcher_gap";  ///< holds the other barriers: not added to them
 
 using Integers = std::vector<std::int64_t>;
-using Texts = std::vector<std::string>;
 
 double share_of(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
@@ -46,7 +45,7 @@ std::vector<NamedTotal> totals_by_name(const Table* table, const Columns& column
   if (table == nullptr) return {};
   const auto integers = [&](const char* name) { return *name == '\0' ? nullptr : &column<std::int64_t>(*table, name); };
   const auto& names = column<std::string>(*table, columns.name);
-  const Texts* kinds = *columns.kind == '\0' ? nullptr : &column<std::string>(*table, columns.kind);
+  const TextColumn* kinds = *columns.kind == '\0' ? nullptr : &column<std::string>(*table, columns.kind);
   const Integers *counts = integers(columns.count), *totals = integers(columns.total), *maxima = integers(columns.max),
                  *bytes = integers(columns.bytes);
   std::map<std::pair<std::string_view, std::string_view>, NamedTotal> sums;

@@ -30,7 +30,7 @@ Table make_table(TableSchema schema) {
         break;
       case ColumnKind::label:
       case ColumnKind::text:
-        table.columns.emplace_back(std::vector<std::string>{});
+        table.columns.emplace_back(TextColumn{});
         break;
     }
   }

@@ -44,11 +44,11 @@ struct RankTables {
   }
 };
 
-/// Moves rows of a table of a trace rank to the end of the joined one.
-void append_rows_of(std::int32_t trace_rank, Table& rows, std::size_t first, std::size_t count, Table& joined) {
+/// Appends rows of a table of a trace rank to the joined one.
+void append_rows_of(std::int32_t trace_rank, const Table& rows, std::size_t first, std::size_t count, Table& joined) {
   auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
   ranks.insert(ranks.end(), count, trace_rank);
-  move_rows(rows, first, count, joined, 1);
+  append_run(rows, first, count, joined, 1);
 }
 
 /// Tables of one name below each other.

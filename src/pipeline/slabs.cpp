@@ -74,7 +74,7 @@ std::vector<RowRun> take_slab(const exchange::Communicator& communicator, std::s
 /// `runs`: at least one.
 Slab encode(std::vector<RowRun> runs, const TableExtent& extent, bool with_csv) {
   Table rows = std::move(runs.front().rows);
-  for (RowRun& run : std::span(runs).subspan(1)) move_rows(run.rows, 0, run.rows.row_count(), rows);
+  for (const RowRun& run : std::span(runs).subspan(1)) append_run(run.rows, 0, run.rows.row_count(), rows);
   return {store::encode_rows(rows, extent, 0, rows.row_count()), with_csv ? report::csv_rows(rows) : std::string()};
 }
 
@@ -111,14 +111,17 @@ void write_by_slabs(const exchange::Communicator& communicator, std::span<const 
   }
 }
 
-void move_rows(Table& from, std::size_t first, std::size_t count, Table& to, std::size_t at) {
+void append_run(const Table& from, std::size_t first, std::size_t count, Table& to, std::size_t at) {
   for (std::size_t c = 0; c < from.columns.size(); ++c) {
     std::visit(
-        [&](auto& values) {
-          auto& all = std::get<std::decay_t<decltype(values)>>(to.columns[at + c]);
-          const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
-          all.insert(all.end(), std::make_move_iterator(begin),
-                     std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(count)));
+        [&]<class Values>(const Values& values) {
+          auto& all = std::get<Values>(to.columns[at + c]);
+          if constexpr (std::is_same_v<Values, TextColumn>) {
+            all.append(values, first, count);
+          } else {
+            const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
+            all.insert(all.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
+          }
         },
         from.columns[c]);
   }

@@ -53,8 +53,8 @@ struct DealtTable {
 /// keep all ranks busy, too. Which rank encodes what has no influence on the result.
 void write_by_slabs(const exchange::Communicator& communicator, std::span<const DealtTable> tables, bool with_csv);
 
-/// Moves rows [first, first + count) of the columns of `from` to the end of those of `to`, where its first column is
-/// that of number `at`.
-void move_rows(Table& from, std::size_t first, std::size_t count, Table& to, std::size_t at = 0);
+/// Appends rows [first, first + count) of the columns of `from` to those of `to`, where its first column is that of
+/// number `at`.
+void append_run(const Table& from, std::size_t first, std::size_t count, Table& to, std::size_t at = 0);
 
 }  // namespace nsys_explain::pipeline

@@ -49,11 +49,11 @@ Json cells(const std::vector<double>& values, const std::vector<std::size_t>& ro
 }
 
 /// Each text once, and which of them stands in each row: names repeat on every trace rank.
-Json cells(const std::vector<std::string>& values, const std::vector<std::size_t>& rows) {
+Json cells(const TextColumn& values, const std::vector<std::size_t>& rows) {
   Json texts = Json::array(), codes = Json::array();
-  std::map<std::string_view, std::size_t> known;
+  std::map<std::uint32_t, std::size_t> known;
   for (const std::size_t r : rows) {
-    const auto [entry, is_new] = known.try_emplace(values[r], known.size());
+    const auto [entry, is_new] = known.try_emplace(values.codes()[r], known.size());
     if (is_new) texts.push_back(cut(values[r]));
     codes.push_back(entry->second);
   }

@@ -46,11 +46,11 @@ bool has_values_of(ColumnKind kind, const ColumnData& values) {
     case ColumnKind::text:
       break;
   }
-  return std::holds_alternative<std::vector<std::string>>(values);
+  return std::holds_alternative<TextColumn>(values);
 }
 
-void check_texts(const std::string& name, const std::vector<std::string>& texts, std::size_t width) {
-  for (const std::string& text : texts) {
+void check_texts(const std::string& name, const TextColumn& texts, std::size_t width) {
+  for (const std::string& text : texts.distinct()) {
     if (text.size() <= width) continue;
     throw std::invalid_argument(fmt::format(
         "column {} holds a text of {} bytes, of which a fixed width of {} would cut the end; make a label a text "
@@ -96,7 +96,7 @@ void check_rows(const Table& rows, const TableSchema& schema, const std::vector<
     }
     const ColumnLayout layout = layout_of(column.kind, length, longest_texts.at(c));
     if (layout.is_text && layout.width > 0) {
-      check_texts(name, std::get<std::vector<std::string>>(rows.columns[c]), layout.width);
+      check_texts(name, std::get<TextColumn>(rows.columns[c]), layout.width);
     }
   }
 }

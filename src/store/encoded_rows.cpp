@@ -30,15 +30,26 @@ void place_numbers(std::span<const Number> numbers, std::size_t value_stride, st
   }
 }
 
+bool is_storable_column(const ColumnData& values) {
+  const auto* texts = std::get_if<TextColumn>(&values);
+  return texts == nullptr || std::all_of(texts->distinct().begin(), texts->distinct().end(), is_storable);
+}
+
+/// The texts as HDF5 can hold them.
+TextColumn storable_texts(const TextColumn& texts) {
+  TextColumn storable;
+  for (const std::string& text : texts) storable.push_back(storable_text(text));
+  return storable;
+}
+
 /// Rows [first, first + count) as `room` values of the layout, zeros behind them.
 std::string lay_out(const ColumnData& values, const ColumnLayout& layout, std::size_t first, std::size_t count,
                     std::size_t room) {
   std::string bytes(room * layout.width, '\0');
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&values)) {
+  if (const auto* texts = std::get_if<TextColumn>(&values)) {
     for (std::size_t row = 0; row < count; ++row) {
       const std::string& text = (*texts)[first + row];
-      char* const place = bytes.data() + row * layout.width;
-      std::memcpy(place, is_storable(text) ? text.data() : storable_text(text).data(), text.size());
+      std::memcpy(bytes.data() + row * layout.width, text.data(), text.size());
     }
     return bytes;
   }
@@ -65,13 +76,14 @@ void append_chunk(const std::string& plain, EncodedColumn& column) {
   column.chunk_bytes.push_back(bytes);
 }
 
+/// Texts are to be storable.
 EncodedColumn encode_column(const ColumnData& values, const ColumnLayout& layout, std::size_t first,
                             std::size_t count) {
   EncodedColumn column;
   if (layout.width == 0) {
-    const auto& texts = std::get<std::vector<std::string>>(values);
+    const auto& texts = std::get<TextColumn>(values);
     column.texts.reserve(count);
-    for (std::size_t row = first; row < first + count; ++row) column.texts.push_back(storable_text(texts[row]));
+    for (std::size_t row = first; row < first + count; ++row) column.texts.push_back(texts[row]);
   } else if (layout.chunk_rows == 0) {
     column.bytes = lay_out(values, layout, first, count, count);
   } else {
@@ -90,7 +102,10 @@ EncodedRows encode_rows(const Table& rows, const TableExtent& extent, std::size_
   EncodedRows encoded{rows.schema.name, count, {}};
   for (std::size_t c = 0; c < rows.columns.size(); ++c) {
     const ColumnLayout layout = layout_of(rows.schema.columns[c].kind, extent.rows, extent.longest_texts[c]);
-    encoded.columns.push_back(encode_column(rows.columns[c], layout, first, count));
+    const ColumnData& values = rows.columns[c];
+    encoded.columns.push_back(is_storable_column(values)
+                                  ? encode_column(values, layout, first, count)
+                                  : encode_column(storable_texts(std::get<TextColumn>(values)), layout, first, count));
   }
   return encoded;
 }

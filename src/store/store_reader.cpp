@@ -50,26 +50,27 @@ class VariableStrings {
   std::vector<char*> pointers_;
 };
 
-std::vector<std::string> read_variable_texts(const Object& type, hid_t dataset, hid_t memory, hid_t file,
-                                             std::size_t count, std::string_view name) {
+TextColumn read_variable_texts(const Object& type, hid_t dataset, hid_t memory, hid_t file, std::size_t count,
+                               std::string_view name) {
   VariableStrings strings(type.id(), memory, count);
   checked(H5Dread(dataset, type.id(), memory, file, H5P_DEFAULT, strings.data()), "read", name);
-  return strings.copies();
+  TextColumn texts;
+  for (const std::string& text : strings.copies()) texts.push_back(text);
+  return texts;
 }
 
-std::vector<std::string> read_texts(hid_t dataset, hid_t memory, hid_t file, std::size_t count, std::string_view name) {
+TextColumn read_texts(hid_t dataset, hid_t memory, hid_t file, std::size_t count, std::string_view name) {
   if (count == 0) return {};
   const Object type = type_of(dataset, name);
   if (H5Tis_variable_str(type.id()) > 0) return read_variable_texts(type, dataset, memory, file, count, name);
   const std::size_t width = H5Tget_size(type.id());
   std::vector<char> packed(width * count);
   checked(H5Dread(dataset, type.id(), memory, file, H5P_DEFAULT, packed.data()), "read", name);
-  std::vector<std::string> texts;
-  texts.reserve(count);
+  TextColumn texts;
   for (std::size_t row = 0; row < count; ++row) {
     const auto begin = packed.begin() + static_cast<std::ptrdiff_t>(row * width);
     const auto end = begin + static_cast<std::ptrdiff_t>(width);
-    texts.emplace_back(begin, std::find(begin, end, '\0'));
+    texts.push_back({begin, std::find(begin, end, '\0')});
   }
   return texts;
 }

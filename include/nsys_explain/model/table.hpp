@@ -5,9 +5,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "nsys_explain/model/text_column.hpp"
 
 namespace nsys_explain {
 
@@ -45,8 +48,12 @@ struct TableSchema {
 };
 
 /// Values of one column; the alternative follows from ColumnKind: integers for integer and time, reals, and
-/// strings for label and text.
-using ColumnData = std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>>;
+/// texts for label and text.
+using ColumnData = std::variant<std::vector<std::int64_t>, std::vector<double>, TextColumn>;
+
+/// The alternative of ColumnData that holds values of a type.
+template <class Value>
+using ColumnOf = std::conditional_t<std::is_same_v<Value, std::string>, TextColumn, std::vector<Value>>;
 
 /// A table, or one chunk of a long table: columns of equal length in the order of the schema.
 /// The store and the CSV files write the same tables.
@@ -73,8 +80,8 @@ const Table* find_table(const std::vector<Table>& tables, std::string_view name)
 
 /// The values of a column by its name; throws std::out_of_range or std::bad_variant_access where the schema differs.
 template <class Value>
-const std::vector<Value>& column(const Table& table, std::string_view name) {
-  return std::get<std::vector<Value>>(table.columns[table.schema.index_of(name)]);
+const ColumnOf<Value>& column(const Table& table, std::string_view name) {
+  return std::get<ColumnOf<Value>>(table.columns[table.schema.index_of(name)]);
 }
 
 /// Appends values to a table, column by column from left to right, then the next row.
@@ -83,14 +90,15 @@ class RowWriter {
   explicit RowWriter(Table& table) : table_(table) {}
   RowWriter& operator<<(std::int64_t value) { return put(value); }
   RowWriter& operator<<(double value) { return put(value); }
-  RowWriter& operator<<(std::string_view value) { return put(std::string(value)); }
-  RowWriter& operator<<(const char* value) { return put(std::string(value)); }  // or it would be taken for a bool
+  RowWriter& operator<<(std::string_view value) { return put(value); }
+  RowWriter& operator<<(const char* value) { return put(std::string_view(value)); }  // or it would be taken for a bool
   RowWriter& operator<<(bool value) { return put(std::int64_t{value ? 1 : 0}); }
 
  private:
   template <class Value>
   RowWriter& put(Value value) {
-    std::get<std::vector<Value>>(table_.columns[column_]).push_back(std::move(value));
+    using Column = std::conditional_t<std::is_same_v<Value, std::string_view>, TextColumn, std::vector<Value>>;
+    std::get<Column>(table_.columns[column_]).push_back(value);
     column_ = (column_ + 1) % table_.columns.size();
     return *this;
   }

@@ -92,8 +92,8 @@ TEST(LevelSums, OfEveryPlaceThatHoldsSeveralTraceRanksAndHasAName) {
                                         {Level::rail, {"0", "1", "2", "3"}},  // a place for each: nothing new
                                         {Level::rack, {"r", "", "r", "r"}}};
   const Table table = level_sums_table(ranks, groupings);
-  EXPECT_EQ(column<std::string>(table, "level"), (Names{"node", "node", "rack"}));
-  EXPECT_EQ(column<std::string>(table, "place"), (Names{"b", "a", "r"}));
+  EXPECT_EQ(column<std::string>(table, "level"), (TextColumn{"node", "node", "rack"}));
+  EXPECT_EQ(column<std::string>(table, "place"), (TextColumn{"b", "a", "r"}));
   EXPECT_EQ(column<std::int64_t>(table, "first_trace_rank"), (std::vector<std::int64_t>{10, 12, 10}));
   EXPECT_EQ(column<std::int64_t>(table, "trace_ranks"), (std::vector<std::int64_t>{2, 2, 3}));
   EXPECT_EQ(column<std::int64_t>(table, "wait_ns"), (std::vector<std::int64_t>{1 + 2, 4 + 8, 1 + 4 + 8}));

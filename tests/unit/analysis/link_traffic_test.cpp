@@ -58,7 +58,7 @@ TEST(LinkTraffic, RequestsAndResponsesAreSummed) {
   rank.sample(GpuCounter::nvlink_receive_responses, [&](Nanoseconds at) { return rank.in_collective(at) ? 10u : 0u; });
   const Table table = rank.table();
   ASSERT_EQ(table.row_count(), 3u);  // transmit was not captured; all, all-reduce, all-gather
-  EXPECT_EQ(column<std::string>(table, "operation"), (std::vector<std::string>{"all", "all_reduce", "all_gather"}));
+  EXPECT_EQ(column<std::string>(table, "operation"), (TextColumn{"all", "all_reduce", "all_gather"}));
   EXPECT_DOUBLE_EQ(column<double>(table, "mean_during_percent")[0], 40);
   EXPECT_DOUBLE_EQ(column<double>(table, "mean_outside_percent")[0], 1);
   EXPECT_NEAR(column<double>(table, "correlation")[0], 1, 1e-9);
@@ -185,7 +185,7 @@ TEST(Messages, SendsAreSummedByPeer) {
   const Table table = messages_table({trace, process, process.devices[0], launches, {}, {}});
   ASSERT_EQ(table.row_count(), 2u);
   EXPECT_EQ(column<std::int64_t>(table, "own_rank"), (std::vector<std::int64_t>{2, 2}));
-  EXPECT_EQ(column<std::string>(table, "direction"), (std::vector<std::string>{"send", "recv"}));
+  EXPECT_EQ(column<std::string>(table, "direction"), (TextColumn{"send", "recv"}));
   EXPECT_EQ(column<std::int64_t>(table, "calls"), (std::vector<std::int64_t>{2, 1}));
   EXPECT_EQ(column<std::int64_t>(table, "bytes"), (std::vector<std::int64_t>{150, 7}));
   // Of several GPUs in one process nobody knows which one a call was for.

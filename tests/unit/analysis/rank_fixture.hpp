@@ -87,7 +87,7 @@ class OneRank {
 
 using Integers = std::vector<std::int64_t>;
 using Reals = std::vector<double>;
-using Texts = std::vector<std::string>;
+using Texts = TextColumn;
 
 inline const Integers& integers(const Table& table, std::string_view name) {
   return column<std::int64_t>(table, name);
@@ -116,7 +116,7 @@ inline Table join(const std::vector<Table>& of_ranks) {
       std::visit(
           [&](const auto& values) {
             auto& all = std::get<std::decay_t<decltype(values)>>(joined.columns[c + 1]);
-            all.insert(all.end(), values.begin(), values.end());
+            for (const auto& value : values) all.push_back(value);
           },
           of_ranks[rank].columns[c]);
     }

@@ -336,7 +336,7 @@ TEST(Roofline, PlacesKernelsUnderTheirCeilings) {
   EXPECT_NEAR(real_at(roofline, "achieved_gbs", 0), 777.5, 1e-9);
   EXPECT_NEAR(real_at(roofline, "bandwidth_percent", 0), 50, 1e-9);
   EXPECT_NEAR(real_at(roofline, "attainable_tflops", 0), 1.0, 1e-9);
-  EXPECT_EQ(column<std::string>(roofline, "bound").front(), "memory");
+  EXPECT_EQ(column<std::string>(roofline, "bound")[0], "memory");
 }
 
 TEST(Weights, BandwidthIsBytesOverKernelTime) {

@@ -57,8 +57,8 @@ TEST(Table, HasTheRightTypePerColumn) {
   ASSERT_EQ(table.columns.size(), 4U);
   EXPECT_TRUE(std::holds_alternative<std::vector<std::int64_t>>(table.columns[0]));
   EXPECT_TRUE(std::holds_alternative<std::vector<double>>(table.columns[1]));
-  EXPECT_TRUE(std::holds_alternative<std::vector<std::string>>(table.columns[2]));
-  EXPECT_TRUE(std::holds_alternative<std::vector<std::string>>(table.columns[3]));
+  EXPECT_TRUE(std::holds_alternative<TextColumn>(table.columns[2]));
+  EXPECT_TRUE(std::holds_alternative<TextColumn>(table.columns[3]));
   EXPECT_EQ(table.row_count(), 0U);
   std::get<0>(table.columns[0]).push_back(7);
   EXPECT_EQ(table.row_count(), 1U);

@@ -18,7 +18,7 @@ TEST(RowWriter, FillsColumnsFromLeftToRightRowByRow) {
   rows << "a" << std::int64_t{5} << 0.5;
   rows << "b" << std::int64_t{7} << 0.25;
   EXPECT_EQ(table.row_count(), 2U);
-  EXPECT_EQ(column<std::string>(table, "name"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(column<std::string>(table, "name"), (TextColumn{"a", "b"}));
   EXPECT_EQ(column<std::int64_t>(table, "at_ns"), (std::vector<std::int64_t>{5, 7}));
   EXPECT_EQ(column<double>(table, "share"), (std::vector<double>{0.5, 0.25}));
 }

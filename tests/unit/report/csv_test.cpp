@@ -10,7 +10,7 @@
 namespace nsys_explain::report {
 namespace {
 
-Table one_text_column(std::vector<std::string> values) {
+Table one_text_column(TextColumn values) {
   Table table = make_table({"t", "", {{"n", ColumnKind::integer, "", ""}, {"text", ColumnKind::text, "", ""}}});
   table.columns[0] = std::vector<std::int64_t>(values.size(), -1);
   table.columns[1] = std::move(values);
@@ -51,7 +51,7 @@ TEST(Csv, DefusesFormulasInTextOnly) {
 
 TEST(Csv, ARowIsNeverABlankLine) {
   Table table = make_table({"t", "", {{"text", ColumnKind::text, "", ""}}});
-  table.columns[0] = std::vector<std::string>{"", "x"};
+  table.columns[0] = TextColumn{"", "x"};
   EXPECT_EQ(csv_rows(table), "\"\"\r\nx\r\n");
 }
 

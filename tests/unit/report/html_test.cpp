@@ -173,7 +173,7 @@ TEST(PageViews, SumsAreOverAllTraceRanksAndTheMostComeFirst) {
   report.tables = {table};
   const std::vector<Table> views = page_views(report);
   ASSERT_EQ(views.size(), 1U);
-  EXPECT_EQ(column<std::string>(views[0], "name"), (std::vector<std::string>{"large", "small"}));
+  EXPECT_EQ(column<std::string>(views[0], "name"), (TextColumn{"large", "small"}));
   EXPECT_EQ(column<std::int64_t>(views[0], "total_ns"), (std::vector<std::int64_t>{50, 25}));
   EXPECT_EQ(column<std::int64_t>(views[0], "count"), (std::vector<std::int64_t>{6, 4}));
 }

@@ -112,10 +112,10 @@ Table arrivals() {
   table.columns[0] = std::vector<std::int64_t>{0, 1, 2};
   table.columns[1] = std::vector<std::int64_t>{-1, std::numeric_limits<std::int64_t>::max(), no_time};
   table.columns[2] = std::vector<double>{0.25, -0.0, std::numeric_limits<double>::quiet_NaN()};
-  table.columns[3] = std::vector<std::string>{"kernel", "", "größe"};
+  table.columns[3] = TextColumn{"kernel", "", "größe"};
   std::string lambdas;
   for (int i = 0; i < 3000; ++i) lambdas += "λ";
-  table.columns[4] = std::vector<std::string>{"", "two\nlines", lambdas};
+  table.columns[4] = TextColumn{"", "two\nlines", lambdas};
   return table;
 }
 
@@ -234,7 +234,7 @@ TEST_F(StoreWriterTest, TextsHaveTheWidthOfTheLongestUnlessItIsVeryLong) {
                     << ""
                     << "";
   EXPECT_THAT(message_of([&] { writer.append(longer); }), AllOf(HasSubstr("longer/short"), HasSubstr("4 bytes")));
-  std::get<std::vector<std::string>>(longer.columns[0])[0] = "123";
+  longer.columns[0] = TextColumn{"123"};
   writer.append(longer);
   writer.close();
   EXPECT_EQ(text_width(file(), "texts/short"), 8u);  // "größer": 6 characters
@@ -301,9 +301,9 @@ TEST_F(StoreWriterTest, HostileTextIsStoredAsValidUtf8) {
   for (const std::size_t length : {1, 300}) {  // of one width, and of any
     const std::string last(length, 'x');
     Table table = make_table({"names", "bad \xff description", {{"name", ColumnKind::text, "", ""}}});
-    table.columns[0] = std::vector<std::string>{
-        std::string("a\0b", 3), "bad\xc3(", "overlong\xc0\x80", "\xed\xa0\x80", "good \xf0\x9f\x9a\x80",
-        "cut \xf0\x9f\x9a",     last};
+    table.columns[0] =
+        TextColumn{std::string("a\0b", 3), "bad\xc3(", "overlong\xc0\x80", "\xed\xa0\x80", "good \xf0\x9f\x9a\x80",
+                   "cut \xf0\x9f\x9a",     last};
     StoreWriter writer(file());
     writer.set_attribute("/", "schema_version", "1.0");
     writer.write(table);
@@ -328,7 +328,7 @@ TEST_F(StoreWriterTest, ARefusedChunkLeavesNoTrace) {
   EXPECT_THROW(writer.append(wrong_type), std::invalid_argument);
 
   Table long_label = arrivals();
-  std::get<std::vector<std::string>>(long_label.columns[3])[1] = std::string(label_width + 1, 'x');
+  long_label.columns[3] = TextColumn{"kernel", std::string(label_width + 1, 'x'), ""};
   EXPECT_THAT(message_of([&] { writer.append(long_label); }),
               AllOf(HasSubstr("collective_arrivals/timing_source"), HasSubstr("49"), HasSubstr("48")));
 
@@ -339,7 +339,7 @@ TEST_F(StoreWriterTest, ARefusedChunkLeavesNoTrace) {
   EXPECT_THROW(writer.append(integers("unknown", {1})), std::invalid_argument);
 
   Table longest = arrivals();
-  std::get<std::vector<std::string>>(longest.columns[3])[1] = std::string(label_width, 'x');
+  longest.columns[3] = TextColumn{"kernel", std::string(label_width, 'x'), ""};
   writer.append(longest);
   writer.close();
   EXPECT_EQ(read_integers(file(), "collective_arrivals/instance"), (std::vector<std::int64_t>{0, 1, 2}));
