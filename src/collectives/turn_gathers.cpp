@@ -132,6 +132,15 @@ bool takes_as_long(const Gathers& gathers, const Assumption& assumed, std::span<
          });
 }
 
+/// Whether what operations take varies more at every place if they are of communicators that are not known.
+bool varies_more(std::span<const Explained> places, const Assumption& unknown, const Assumption& assumed) {
+  return unknown.kind == nullptr && std::all_of(places.begin(), places.end(), [&](const Explained& place) {
+           const std::optional<Range> its = transfers(*place.gathers, unknown),
+                                      own = transfers(*place.gathers, assumed);
+           return !its || !own || its->width_ns() > own->width_ns();
+         });
+}
+
 /// Whether operations of all places take the same if they are of these communicators, and of no others nearly so.
 bool take_the_same(std::span<const Explained> places, const Assumption& assumed, const std::vector<Assumption>& all) {
   constexpr std::size_t fewest_places = 5;
@@ -145,7 +154,8 @@ bool take_the_same(std::span<const Explained> places, const Assumption& assumed,
   const std::optional<double> own = relative_width(assumed);
   return own && *own <= same && std::all_of(all.begin(), all.end(), [&](const Assumption& other) {
            const std::optional<double> its = relative_width(other);
-           return &other == &assumed || (its && *its >= far_worse * std::max(exact, *own));
+           return &other == &assumed || (its && *its >= far_worse * std::max(exact, *own)) ||
+                  varies_more(places, other, assumed);
          });
 }
 

@@ -461,6 +461,10 @@ TEST(Matching, WithoutPayloadGathersThatTakeTheSameEverywhereAreOfOneKind) {
   expect_matched(0.99, 5082,
                  {without_payload, gpus(8), tensor(2), layers(4), steps(24), fully_sharded, experts, shared_stream,
                   drift(20), fault("slow_gpu:rank=1,factor=1.3")});
+  // What they take though nobody waits, as if they were of others, is nearly the same everywhere as well.
+  expect_matched(0.99, 55036,
+                 {without_payload, one_host, gpus(4), tensor(2), layers(3), steps(24), sequence_parallel, experts,
+                  shared_stream, drift(20), losses, fault("late_host:rank=1,pause=3ms")});
 }
 
 TEST(Matching, WithoutPayloadGathersAreNotClaimedForMembersThatDidOthers) {
