@@ -39,15 +39,21 @@ LaneRelation measure_relation(const MemberSequence& member, const MemberSequence
   std::vector<double> residuals;
   for (std::size_t i = 0; i < x.size(); ++i) residuals.push_back(std::abs(y[i] - line.offset_ns - line.slope * x[i]));
   std::sort(residuals.begin(), residuals.end());
-  const auto sharp = static_cast<std::size_t>(
-      std::upper_bound(residuals.begin(), residuals.end(), static_cast<double>(sharp_ns)) - residuals.begin());
+  const auto within = [&](Nanoseconds distance_ns) {
+    return static_cast<std::size_t>(
+        std::upper_bound(residuals.begin(), residuals.end(), static_cast<double>(distance_ns)) - residuals.begin());
+  };
+  const std::size_t sharp = within(sharp_ns), beside = within(2 * sharp_ns) - sharp;
   const std::size_t most = (4 * relation.covered + 4) / 5;
   relation.spread_ns =
       most > 0 && most <= residuals.size() ? residuals[most - 1] : std::numeric_limits<double>::infinity();
   relation.line = {
       static_cast<double>(base_ns) + line.offset_ns + line.slope * static_cast<double>(centre_ns - middle_ns),
       line.slope};
-  if (sharp >= fewest_sharp) relation.sharp_share = static_cast<double>(sharp) / static_cast<double>(relation.covered);
+  if (sharp >= fewest_sharp) {
+    relation.sharp_share = static_cast<double>(sharp) / static_cast<double>(relation.covered);
+    relation.beside_share = static_cast<double>(beside) / static_cast<double>(relation.covered);
+  }
   return relation;
 }
 

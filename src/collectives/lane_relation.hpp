@@ -22,6 +22,7 @@ struct LaneRelation {
   std::size_t covered = 0;  ///< operations of the member that lie within the reference's span
   std::size_t paired = 0;   ///< of these, with a counterpart nearby
   double sharp_share = 0;   ///< of the covered; 0 where fewer than fewest_sharp are sharp
+  double beside_share = 0;  ///< of the covered, those that lie up to as far again
   double spread_ns = 0;     ///< four in five of the covered lie this close to the line; infinite where fewer are paired
 };
 

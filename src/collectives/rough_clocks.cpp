@@ -87,13 +87,15 @@ MemberSequence merge_records(std::vector<PooledRecord> records, Nanoseconds cent
 /// The relation of two trace ranks by lanes, or parts of lanes, with most sharp operations.
 std::optional<LaneRelation> relate_by(LanePart::Kind kind, std::span<const LanePair> pairs, Nanoseconds centre_ns) {
   // Two communicators that the program holds in step agree in part; lanes of one agree in nearly all.
-  constexpr double surely_one = 0.9;
+  constexpr double surely_one = 0.9, far_more = 3;
   std::optional<LaneRelation> best;
   std::pair<bool, double> most_telling{false, 0};  // one communicator's, sharp operations
   for (const LanePair& lanes : pairs) {
     if (lanes.kind != kind) continue;
     const auto found = relate_lanes(*lanes.member, *lanes.reference, Kinship::unknown, centre_ns);
     if (!found || found->sharp_share < lanes.least_share) continue;
+    // Lanes in step leave within some microseconds of each other, and seldom closely.
+    if (found->sharp_share < far_more * found->beside_share) continue;
     const std::pair telling(found->sharp_share >= surely_one, found->sharp_share * static_cast<double>(found->covered));
     if (telling <= most_telling) continue;
     most_telling = telling;
