@@ -141,8 +141,8 @@ void review_claims(std::vector<TurnLane>& lanes, const std::vector<std::vector<L
 
 /// What a program does at a place, in one size, is done in communicators of one kind, whoever does it: claims that
 /// differ from nearly all others there are taken back, or all if they are at odds, and where nearly all are claimed, so
-/// is the rest. Where sizes that tell a
-/// kind tell only one, what may be of it is claimed for no other, whatever its size.
+/// is the rest. Where sizes that tell a kind tell only one, what may be of it is claimed for no other, whatever its
+/// size.
 void agree_by_place(std::vector<TurnLane>& lanes);
 
 /// Takes claims of all-gathers back where most members left something else at the time, or something that this lane

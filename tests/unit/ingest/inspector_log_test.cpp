@@ -1,5 +1,6 @@
 #include "nsys_explain/ingest/inspector_log.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -80,10 +81,9 @@ TEST(InspectorLog, DamagedLinesAndOtherVersionsAreCounted) {
 class InspectorDirectory : public ::testing::Test {
  protected:
   void SetUp() override {
-    directory_ = std::filesystem::path(::testing::TempDir()) /
-                 (std::string("inspector-") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_);
+    std::string pattern = (std::filesystem::temp_directory_path() / "inspector_log_test.XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
   void add(const std::string& name) const { std::ofstream(directory_ / name) << terse << "\n"; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
@@ -26,18 +27,15 @@ inline JobPlan small_plan() {
   return plan;
 }
 
-/// A directory of this test alone, removed afterwards.
+/// A directory of this test alone, which is yet to be made and is removed afterwards.
 class ExportTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = std::string(info->test_suite_name()) + "." + info->name();
-    for (char& c : name)
-      if (c == '/') c = '_';
-    directory_ = std::filesystem::temp_directory_path() / ("nsys_explain_synth_" + name);
-    std::filesystem::remove_all(directory_);
+    std::string pattern = (std::filesystem::temp_directory_path() / "synth_test.XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = std::filesystem::path(pattern) / "job";
   }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
+  void TearDown() override { std::filesystem::remove_all(directory_.parent_path()); }
 
   /// Simulates, writes, and returns the paths of the exports.
   std::vector<std::string> write(const JobPlan& plan) {
