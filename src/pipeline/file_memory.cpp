@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,15 @@ namespace {
 /// What is smaller is not worth a file.
 constexpr std::size_t least_bytes = 1 << 20;
 
-/// A new file without a name, with room on the disk for all its bytes: to run out of it later would be a SIGBUS.
+std::int64_t free_bytes(const std::string& directory) {
+  std::error_code failure;
+  const std::filesystem::space_info space = std::filesystem::space(directory, failure);
+  return failure ? 0 : static_cast<std::int64_t>(space.available);
+}
+
+/// A new file without a name, with room on the disk for all its bytes: to run out of it later would be a SIGBUS. What
+/// cannot have room is not begun: a file system fills the disk first and fails then, and all others who write there
+/// at that moment fail with it.
 class UnlinkedFile {
  public:
   UnlinkedFile(const std::string& directory, std::size_t bytes) {
@@ -28,7 +37,8 @@ class UnlinkedFile {
     int failure = file_ < 0 ? errno : 0;
     if (failure == 0) {
       ::unlink(name.c_str());
-      failure = ::posix_fallocate(file_, 0, static_cast<off_t>(bytes));
+      failure = std::cmp_greater(bytes, free_bytes(directory)) ? ENOSPC
+                                                               : ::posix_fallocate(file_, 0, static_cast<off_t>(bytes));
     }
     if (failure == 0) return;
     if (file_ >= 0) ::close(file_);
@@ -62,10 +72,7 @@ bool lies_in_memory(const std::string& directory) {
 }  // namespace
 
 std::int64_t FileMemory::available_bytes() const {
-  if (lies_in_memory(directory_)) return 0;
-  std::error_code failure;
-  const std::filesystem::space_info space = std::filesystem::space(directory_, failure);
-  return failure ? 0 : static_cast<std::int64_t>(space.available);
+  return lies_in_memory(directory_) ? 0 : free_bytes(directory_);
 }
 
 void* FileMemory::do_allocate(std::size_t bytes, std::size_t alignment) {

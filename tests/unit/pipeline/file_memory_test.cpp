@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <numeric>
 #include <stdexcept>
@@ -56,10 +58,20 @@ TEST_F(FileMemoryTest, SaysWhereNoFileCanBeMade) {
               ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("/absent"), HasSubstr("set TMPDIR"))));
 }
 
-TEST_F(FileMemoryTest, SaysWhereTheDiskIsFull) {
+/// A limit on the size of files, which is met before the disk is full: who begins such a file is told "File too large".
+TEST_F(FileMemoryTest, DoesNotFillTheDiskToLearnThatItIsTooSmall) {
+  struct rlimit before {};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit limited = before;
+  limited.rlim_cur = 1 << 20;
+  ::setrlimit(RLIMIT_FSIZE, &limited);
   FileMemory memory(directory_);
   const auto too_much = static_cast<std::size_t>(memory.available_bytes()) + (std::size_t{1} << 40);
-  EXPECT_THROW(std::ignore = memory.allocate(too_much), std::runtime_error);
+  EXPECT_THAT([&] { std::ignore = memory.allocate(too_much); },
+              ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("No space left"), HasSubstr("set TMPDIR"))));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
   EXPECT_TRUE(std::filesystem::is_empty(directory_));
 }
 
