@@ -27,7 +27,8 @@ bool agree(const LanesOfRanks& members, const LanesOfRanks& references, double o
     for (const UnnamedLanes& reference : references) {
       const std::vector<LanePair> pairs = lane_pairs(member, reference);
       if (std::any_of(pairs.begin(), pairs.end(), [&](const LanePair& lanes) {
-            return measure_relation(*lanes.member, *lanes.reference, map, centre_ns).sharp_share >= least_coupled_share;
+            return lanes.kind != LanePart::Kind::side &&
+                   measure_relation(*lanes.member, *lanes.reference, map, centre_ns).sharp_share >= least_coupled_share;
           })) {
         return true;
       }
@@ -42,7 +43,7 @@ std::optional<RoughLine> relate_surely(const LanesOfRanks& members, const LanesO
   for (const UnnamedLanes& member : members) {
     for (const UnnamedLanes& reference : references) {
       for (const LanePair& lanes : lane_pairs(member, reference)) {
-        if (lanes.kind == LanePart::Kind::symbol || lanes.kind == LanePart::Kind::place)
+        if (lanes.kind != LanePart::Kind::lane && lanes.kind != LanePart::Kind::all_lanes)
           continue;  // a part is never as sure as the whole
         const std::optional<LaneRelation> found =
             relate_lanes(*lanes.member, *lanes.reference, Kinship::unknown, centre_ns);
@@ -127,7 +128,7 @@ void RoughClocks::tie_sessions(std::span<const SessionTie> ties) {
     std::map<std::int32_t, LanesOfRanks> lanes;
     for (const std::int32_t session : sessions) {
       for (const Rank* rank : unnamed_ranks[session])
-        lanes[session].push_back(unnamed_lanes(rank->operations, rank->places));
+        lanes[session].push_back(unnamed_lanes(rank->operations, rank->places, rank->sides));
     }
     std::vector<std::int32_t> kept = sessions;
     for (const SessionRelation& moved : moved_sessions(lanes, offset, centre_ns_)) {

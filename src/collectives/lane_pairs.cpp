@@ -10,7 +10,8 @@
 namespace nsys_explain::collectives {
 
 UnnamedLanes unnamed_lanes(std::span<const SampledOperation> by_exit,
-                           std::span<const std::array<std::uint64_t, 2>> places) {
+                           std::span<const std::array<std::uint64_t, 2>> places,
+                           std::span<const std::array<std::uint64_t, 2>> sides) {
   UnnamedLanes sequences;
   for (std::size_t i = 0; i < by_exit.size(); ++i) {
     const SampledOperation& operation = by_exit[i];
@@ -20,17 +21,21 @@ UnnamedLanes unnamed_lanes(std::span<const SampledOperation> by_exit,
                                  LanePart{LanePart::Kind::all_lanes, 0, 0}})
       append_operation(sequences[part], operation.symbol, operation.enter_ns, operation.exit_ns);
     if (!ends_sharply(operation.operation)) continue;
-    for (const std::uint64_t place : std::set<std::uint64_t>(places[i].begin(), places[i].end())) {
-      if (place == 0) continue;
-      append_operation(sequences[{LanePart::Kind::place, operation.lane, place}], operation.symbol, operation.enter_ns,
-                       operation.exit_ns);
-    }
+    const auto append = [&](LanePart::Kind kind, std::uint64_t place) {
+      if (place != 0)
+        append_operation(sequences[{kind, operation.lane, place}], operation.symbol, operation.enter_ns,
+                         operation.exit_ns);
+    };
+    for (const std::uint64_t place : std::set<std::uint64_t>(places[i].begin(), places[i].end()))
+      append(LanePart::Kind::place, place);
+    for (const std::uint64_t side : sides[i]) append(LanePart::Kind::side, side);
   }
-  // Of a lane with one symbol that is the lane once more.
+  // What is too little to tell anything; and of a lane with one symbol that is the lane once more.
   std::erase_if(sequences, [&](const auto& entry) {
     const auto& [part, sequence] = entry;
-    return part.kind == LanePart::Kind::symbol &&
-           sequence.symbols.size() == sequences.at({LanePart::Kind::lane, part.lane, 0}).symbols.size();
+    return sequence.symbols.size() < fewest_sharp ||
+           (part.kind == LanePart::Kind::symbol &&
+            sequence.symbols.size() == sequences.at({LanePart::Kind::lane, part.lane, 0}).symbols.size());
   });
   return sequences;
 }

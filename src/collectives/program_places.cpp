@@ -172,6 +172,21 @@ std::vector<std::vector<std::uint64_t>> program_places(std::span<const std::vect
   return places;
 }
 
+std::vector<std::array<std::uint64_t, 2>> program_sides(const std::vector<std::uint64_t>& symbols) {
+  std::vector<std::array<std::uint64_t, 2>> sides(symbols.size(), {0, 0});
+  const auto side = [&](std::size_t i, std::size_t first, std::size_t end) -> std::uint64_t {
+    const auto begin = symbols.begin();
+    const bool tells = std::any_of(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(end),
+                                   [&](std::uint64_t symbol) { return symbol != symbols[i]; });
+    return tells ? hash_of(symbols, first, end) : 0;
+  };
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    if (i >= reach) sides[i][0] = side(i, i - reach, i + 1);
+    if (i + reach < symbols.size()) sides[i][1] = side(i, i, i + reach + 1);
+  }
+  return sides;
+}
+
 std::vector<std::vector<std::vector<std::uint64_t>>> possible_places(
     std::span<const std::vector<std::uint64_t>> sequences) {
   const Program program(sequences);

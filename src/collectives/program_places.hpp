@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,6 +18,11 @@ std::vector<std::vector<std::uint64_t>> program_places(std::span<const std::vect
 /// what follows was seen there often. None for the others.
 std::vector<std::vector<std::vector<std::uint64_t>>> possible_places(
     std::span<const std::vector<std::uint64_t>> sequences);
+
+/// Of each operation of a sequence of symbols, what comes before it and what follows, each with it. First and last
+/// stages of a pipeline lack exchanges on one side of what all do. 0: not all was recorded, or all is of its own kind,
+/// which tells nothing.
+std::vector<std::array<std::uint64_t, 2>> program_sides(const std::vector<std::uint64_t>& symbols);
 
 /// What was recorded around an operation: the same lies around others often. Or it would, if there were one more
 /// operation of the kind directly before or after.

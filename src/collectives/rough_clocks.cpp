@@ -118,14 +118,14 @@ MemberSequence merge_sequences(std::span<const MemberSequence* const> sequences)
   return merged;
 }
 
-/// The relation of two trace ranks by what they did at places of the program, as far as that ends as closely together
-/// as operations of one communicator do: of a lane whose communicators are mostly of one host, what little goes to
-/// others. The closest place tells the shift, all that agree with it the line.
-std::optional<LaneRelation> relate_places(std::span<const LanePair> pairs, Nanoseconds centre_ns) {
+/// The relation of two trace ranks by what they did at places of the program, or by what lies on one side of those, as
+/// far as that ends as closely together as operations of one communicator do: of a lane whose communicators are mostly
+/// of one host, what little goes to others. The closest place tells the shift, all that agree with it the line.
+std::optional<LaneRelation> relate_places(LanePart::Kind kind, std::span<const LanePair> pairs, Nanoseconds centre_ns) {
   constexpr double largest_spread_ns = 2'000;
   std::optional<LaneRelation> best;
   for (const LanePair& lanes : pairs) {
-    if (lanes.kind != LanePart::Kind::place) continue;
+    if (lanes.kind != kind) continue;
     const auto found = relate_lanes(*lanes.member, *lanes.reference, Kinship::one_communicator, centre_ns);
     if (!found || found->spread_ns > largest_spread_ns) continue;
     if (!best || found->spread_ns < best->spread_ns) best = found;
@@ -134,7 +134,7 @@ std::optional<LaneRelation> relate_places(std::span<const LanePair> pairs, Nanos
   const ClockMap map({{centre_ns, best->line.offset_ns, best->line.slope}});
   std::vector<const MemberSequence*> members, references;
   for (const LanePair& lanes : pairs) {
-    if (lanes.kind != LanePart::Kind::place) continue;
+    if (lanes.kind != kind) continue;
     const LaneRelation found = measure_relation(*lanes.member, *lanes.reference, map, centre_ns);
     if (found.paired < fewest_sharp || found.spread_ns > largest_spread_ns) continue;
     members.push_back(lanes.member);
@@ -219,7 +219,10 @@ void RoughClocks::place_operations() {
     Rank* rank;
     std::vector<std::size_t> operations;  ///< of a lane that no call names, as they were called
   };
-  for (Rank& rank : ranks_) rank.places.assign(rank.operations.size(), {});
+  for (Rank& rank : ranks_) {
+    rank.places.assign(rank.operations.size(), {});
+    rank.sides.assign(rank.operations.size(), {});
+  }
   for (const bool with_exchanges : {true, false}) {
     std::vector<Program> programs;
     std::vector<std::vector<std::uint64_t>> sequences;
@@ -242,6 +245,9 @@ void RoughClocks::place_operations() {
     for (std::size_t p = 0; p < programs.size(); ++p) {
       for (std::size_t i = 0; i < places[p].size(); ++i)
         programs[p].rank->places[programs[p].operations[i]][with_exchanges ? 0 : 1] = places[p][i];
+      if (!with_exchanges) continue;
+      const std::vector<Sides> sides = program_sides(sequences[p]);
+      for (std::size_t i = 0; i < sides.size(); ++i) programs[p].rank->sides[programs[p].operations[i]] = sides[i];
     }
   }
 }
@@ -373,14 +379,15 @@ std::optional<SessionRelation> RoughClocks::compare_components(const Comparison&
 std::optional<SessionRelation> RoughClocks::compare_ranks(const Comparison& comparison) const {
   const Rank& reference_rank = ranks_[static_cast<std::size_t>(comparison.reference)];
   const Rank& member_rank = ranks_[static_cast<std::size_t>(comparison.member)];
-  const auto members = unnamed_lanes(member_rank.operations, member_rank.places),
-             references = unnamed_lanes(reference_rank.operations, reference_rank.places);
+  const auto members = unnamed_lanes(member_rank.operations, member_rank.places, member_rank.sides),
+             references = unnamed_lanes(reference_rank.operations, reference_rank.places, reference_rank.sides);
   const std::vector<LanePair> pairs = lane_pairs(members, references);
   std::optional<LaneRelation> found;
-  for (const LanePart::Kind kind :
-       {LanePart::Kind::lane, LanePart::Kind::place, LanePart::Kind::symbol, LanePart::Kind::all_lanes}) {
+  using Kind = LanePart::Kind;
+  for (const Kind kind : {Kind::lane, Kind::place, Kind::symbol, Kind::all_lanes, Kind::side}) {
     if (found) break;
-    found = kind == LanePart::Kind::place ? relate_places(pairs, centre_ns_) : relate_by(kind, pairs, centre_ns_);
+    const bool is_of_program = kind == Kind::place || kind == Kind::side;
+    found = is_of_program ? relate_places(kind, pairs, centre_ns_) : relate_by(kind, pairs, centre_ns_);
   }
   if (!found) return std::nullopt;
   return SessionRelation{member_rank.session, reference_rank.session, found->line.offset_ns, found->line.slope,

@@ -107,11 +107,14 @@ class RoughClocks {
   /// In the program, and in the program without exchanges, as stages of a pipeline have those at other times; 0: not
   /// known.
   using Places = std::array<std::uint64_t, 2>;
+  /// What the program does before, and after; 0: not known.
+  using Sides = std::array<std::uint64_t, 2>;
   struct Rank {
     std::int32_t trace_rank = -1;
     std::int32_t session = -1;
     std::vector<SampledOperation> operations;  ///< by exit
     std::vector<Places> places;                ///< of these
+    std::vector<Sides> sides;                  ///< of these
   };
   using PartyComponents = std::map<std::uint64_t, std::map<std::int32_t, std::size_t>>;
 

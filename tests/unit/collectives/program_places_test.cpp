@@ -43,6 +43,19 @@ TEST(ProgramPlaces, EveryStepGoesThroughTheSame) {
   }
 }
 
+TEST(ProgramPlaces, OneSideIsTheSameWhereTheOtherDiffers) {
+  const Symbols one{3, 3, 3, 3, 3, 3, 3, 2, 1, 3, 3, 3, 2, 3, 3, 3, 3};  // eight around a 1
+  Symbols other = one;
+  other[7] = 3;
+  EXPECT_EQ(program_sides(one)[8][1], program_sides(other)[8][1]);
+  EXPECT_NE(program_sides(one)[8][1], 0U);
+  EXPECT_NE(program_sides(one)[8][0], program_sides(other)[8][0]);
+  other[16] = 1;
+  EXPECT_NE(program_sides(one)[8][1], program_sides(other)[8][1]);
+  EXPECT_EQ(program_sides(one)[9][1], 0U) << "seven follow";
+  EXPECT_EQ(program_sides(Symbols(17, 3))[8][0], 0U) << "all are alike";
+}
+
 TEST(ProgramPlaces, AreTheSameForAllWhoRunTheProgram) {
   const Symbols symbols = program(1);
   const Symbols from_the_middle(symbols.begin() + 100, symbols.end());
