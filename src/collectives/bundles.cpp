@@ -74,20 +74,28 @@ bool is_loose(Operation operation) {
 
 using Numbers = std::vector<std::vector<std::int64_t>>;
 
-/// Loose operations that lie between the same two others on their members are one.
+/// Loose operations that lie between the same two others on their members are one; where several follow each other,
+/// each with the one of its kind, if there is only one.
 void join_loose(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members, const Numbers& numbers,
                 std::vector<Bundle>& bundles) {
-  using Place = std::tuple<std::int64_t, std::int64_t, Operation>;  // numbers of the operations before and after
   struct Placed {
     std::int64_t number;
     std::uint64_t symbol;
   };
+  // Numbers of the operations before and after, what lies between, and one of that.
+  using Place = std::tuple<std::int64_t, std::int64_t, std::vector<Operation>, Operation>;
   std::map<Place, std::vector<Placed>> places;
   for (std::size_t m = 0; m < members.size(); ++m) {
+    const std::size_t size = numbers[m].size();
     const auto operation = [&](std::size_t i) { return arrivals[members[m].indices[i]].operation; };
-    for (std::size_t i = 1; i + 1 < numbers[m].size(); ++i) {
-      if (is_loose(operation(i)) && !is_loose(operation(i - 1)) && !is_loose(operation(i + 1)))
-        places[{numbers[m][i - 1], numbers[m][i + 1], operation(i)}].push_back({numbers[m][i], members[m].symbols[i]});
+    for (std::size_t first = 1, end = 1; first < size; first = end + 1) {
+      std::vector<Operation> between;
+      for (end = first; end < size && is_loose(operation(end)); ++end) between.push_back(operation(end));
+      const std::set<Operation> kinds(between.begin(), between.end());
+      if (end == size || is_loose(operation(first - 1)) || kinds.size() < between.size()) continue;
+      for (std::size_t i = first; i < end; ++i)
+        places[{numbers[m][first - 1], numbers[m][end], between, operation(i)}].push_back(
+            {numbers[m][i], members[m].symbols[i]});
     }
   }
   for (const auto& [place, placed] : places) {

@@ -236,6 +236,27 @@ TEST(Match, ABroadcastThatTheRootLeftEarlyIsFoundByWhatLiesAroundIt) {
   EXPECT_EQ(two.unmatched_arrivals, 4);
 }
 
+TEST(Match, WhatFollowsEachOtherAndNobodyWaitsForIsFoundByWhatLiesAroundBoth) {
+  // The first member is out of both before the second comes, which has an operation more.
+  const auto job = [](Operation first, Operation second) {
+    std::vector<Arrival> all{arrival(0, 0, 1'000), arrival(0, 1, 1'200, first, 64), arrival(0, 2, 1'400, second, 64),
+                             arrival(0, 3, 9'000)};
+    for (const Arrival& other : {arrival(1, 0, 1'000), arrival(1, 1, 5'200, first, 64),
+                                 arrival(1, 2, 5'400, second, 64), arrival(1, 3, 9'000), arrival(1, 4, 9'500)})
+      all.push_back(other);
+    const auto first_of_other = all.begin() + 4;
+    const auto planned = plan_communicators(summaries_of({{all.begin(), first_of_other}, {first_of_other, all.end()}}));
+    return match_unit({0, 0, 9, 0}, planned.at(0), all, {.time_scale_ns = 1});
+  };
+  const MatchedBlock different = job(Operation::reduce, Operation::broadcast);
+  ASSERT_EQ(different.instances.size(), 4U);
+  EXPECT_EQ(different.instances[1].operation, Operation::reduce);
+  EXPECT_EQ(different.instances[2].operation, Operation::broadcast);
+  EXPECT_EQ(different.unmatched_arrivals, 1);
+  const MatchedBlock alike = job(Operation::broadcast, Operation::broadcast);
+  EXPECT_EQ(alike.instances.size(), 2U) << "either may lack one of three, and not the same";
+}
+
 TEST(Match, BlocksKeepTheSequenceOfTheWhole) {
   PlannedCommunicator communicator;
   communicator.trace_ranks = {0, 1};
