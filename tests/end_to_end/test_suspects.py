@@ -138,7 +138,7 @@ class SlowNodeWithoutPayload(AttributionTest):
     def test_it_is_the_first_suspect_where_they_are_too_few(self):
         for seed in range(3):
             with self.subTest(seed=seed):
-                report, nodes, node = self.slow_node(seed, steps=7)
+                report, nodes, node = self.slow_node(seed, steps=4)
                 self.assertEqual(report["stragglers"], [])
                 (unseen,) = report["suspects"]
                 self.assertEqual((unseen["doubt"], unseen["trace_ranks"]), ("unseen", list(range(4 * node, 4 * node + 4))))
