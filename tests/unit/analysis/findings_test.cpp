@@ -132,5 +132,74 @@ TEST(FindingCosts, OfSuspectsTheyAreAsSaid) {
                         "0.15% of all GPU time"));
 }
 
+TEST(Findings, AnEmptyReportHasNone) {
+  EXPECT_TRUE(find_problems({}).empty());
+}
+
+TEST(Findings, StateTheirNumbers) {
+  JobReport report;
+  report.ranks.resize(2);
+  for (RankSummary& rank : report.ranks) {
+    rank.budget.window_ns = 1'000'000'000;
+    rank.budget.exposed_communication_ns = 300'000'000;
+    rank.budget.idle_ns = 100'000'000;
+  }
+  const auto findings = find_problems(report);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].id, "exposed-communication");
+  EXPECT_EQ(findings[0].severity, FindingSeverity::high);
+  EXPECT_NE(findings[0].title.find("30.0%"), std::string::npos);
+  EXPECT_EQ(findings[1].id, "gpu-idle");
+  EXPECT_EQ(findings[1].severity, FindingSeverity::medium);
+  EXPECT_NE(findings[1].evidence[0].find("0.200 of 2.000 GPU-seconds"), std::string::npos);
+}
+
+TEST(Findings, TellCopiesOnce) {
+  JobReport report;
+  report.ranks.resize(1);
+  report.ranks[0].budget.window_ns = 1'000'000'000;
+  report.ranks[0].budget.copy_ns = 900'000'000;
+  NamedTotal blocking, copies;
+  blocking.name = "cuda_memcpy_sync";
+  blocking.total_ns = 300'000'000;
+  copies.name = "[CUDA memcpy Host-to-Device]";
+  copies.total_ns = 900'000'000;
+  copies.bytes = 18'000'000'000;
+  report.activity.rules = {blocking};
+  report.activity.transfers = {copies};
+  auto findings = find_problems(report);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].id, "exposed-copies");
+  EXPECT_EQ(findings[1].id, "blocking-copies");
+  EXPECT_EQ(findings[0].title, "60.0% of GPU time is copies that no kernel hides, besides those of other findings");
+  EXPECT_EQ(findings[0].cost_ns, 600'000'000);
+  EXPECT_EQ(findings[1].cost_ns, 300'000'000);
+  EXPECT_NE(findings[0].evidence[1].find("20.0 GB/s"), std::string::npos) << findings[0].evidence[1];
+  report.activity.rules[0].total_ns = 900'000'000;
+  EXPECT_EQ(find_problems(report).size(), 1U);
+}
+
+TEST(Findings, TellIdleTimeOnce) {
+  JobReport report;
+  report.ranks.resize(1);
+  report.ranks[0].budget.window_ns = 1'000'000'000;
+  report.ranks[0].budget.idle_ns = 300'000'000;
+  NamedTotal starved;
+  starved.name = "launch_starved";
+  starved.total_ns = 270'000'000;
+  report.activity.idle_causes = {starved};
+  auto findings = find_problems(report);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "launch-starved");
+  EXPECT_NE(findings[0].evidence[0].find("idle for 0.300 of 1.000"), std::string::npos) << findings[0].evidence[0];
+  report.activity.idle_causes[0].total_ns = 100'000'000;
+  findings = find_problems(report);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].id, "gpu-idle");
+  EXPECT_EQ(findings[0].title, "GPUs are idle for 20.0% of their time for other reasons");
+  EXPECT_EQ(findings[0].cost_ns, 200'000'000);
+  EXPECT_EQ(findings[1].id, "launch-starved");
+}
+
 }  // namespace
 }  // namespace nsys_explain::analysis
