@@ -9,6 +9,7 @@
 #include <span>
 
 #include "clock_map.hpp"
+#include "exit_agreement.hpp"
 #include "robust.hpp"
 
 namespace nsys_explain::collectives {
@@ -102,6 +103,37 @@ double variance_ratio(const Residuals& residuals, const std::vector<bool>& is_fi
   return expected > 0 ? distances / expected : std::numeric_limits<double>::infinity();
 }
 
+/// Of one operation, of the members of a part.
+struct Passage {
+  double last_enter = -std::numeric_limits<double>::infinity(), sum_of_exits = 0, members = 0;
+
+  void add(double enter, double exit) {
+    last_enter = std::max(last_enter, enter);
+    sum_of_exits += exit;
+    ++members;
+  }
+};
+
+/// Whether exits of two parts lie far closer together than the entries of the last of each: parts that do not wait for
+/// each other leave as much later as they come.
+bool wait_for_each_other(const ExitTable& table, std::span<const std::size_t> members,
+                         const std::vector<bool>& is_first) {
+  std::vector<double> enters, exits;
+  for (std::size_t first = 0; first < table.enters.size(); first += table.members) {
+    std::array<Passage, 2> parts;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      const std::size_t at = first + members[m];
+      if (!std::isnan(table.exits[at])) parts[is_first[m] ? 0 : 1].add(table.enters[at], table.exits[at]);
+    }
+    if (parts[0].members + parts[1].members < static_cast<double>(members.size())) continue;
+    enters.push_back(parts[0].last_enter - parts[1].last_enter);
+    exits.push_back(parts[0].sum_of_exits / parts[0].members - parts[1].sum_of_exits / parts[1].members);
+  }
+  if (exits.size() < fewest_agreeing_pairs) return false;
+  const double far = worst_spread_ratio(exits.size());
+  return scatter(std::move(enters)) > far * scatter(std::move(exits));
+}
+
 /// True for the members of one of the two parts that do not leave as one.
 std::optional<std::vector<bool>> split(const ExitTable& table, std::span<const std::size_t> members) {
   if (members.size() < 3) return std::nullopt;
@@ -118,6 +150,8 @@ std::optional<std::vector<bool>> split(const ExitTable& table, std::span<const s
   // One member alone may just scatter more than others do.
   const double margin = std::min(first, second) > 1 ? 1.2 : 6;
   if (variance_ratio(residuals, is_first, first, second) < margin * chance * chance) return std::nullopt;
+  // Of one member alone, others may be left out for whom it waited.
+  if (std::min(first, second) > 1 && wait_for_each_other(table, members, is_first)) return std::nullopt;
   return is_first;
 }
 

@@ -12,15 +12,17 @@
 namespace nsys_explain::collectives {
 
 /// When members left operations: exits[operation * members + member], in ns against any time of the operation; NaN
-/// where a member did not.
+/// where a member did not. When they entered likewise, or empty: not known.
 struct ExitTable {
   std::size_t members = 0;
   std::vector<double> exits;
+  std::vector<double> enters = {};
 };
 
 /// The members, ascending, that leave as one with member `own`: as long as they fall into two parts whose distance
 /// varies more than the exits within each do, the part without it is left out. The parts are those of the first
-/// principal component of the exits.
+/// principal component of the exits. Where the exits of two parts lie far closer together than the entries of the last
+/// of each, those have waited for each other, and are none.
 std::vector<std::size_t> leave_as_one(const ExitTable& table, std::size_t own);
 
 /// Takes out what each member's clock lacks of a line through its exits; `times` of the operations.

@@ -161,17 +161,21 @@ class TurnFinder {
     std::sort(asked.begin(), asked.end(),
               [](const TurnOperation& a, const TurnOperation& b) { return a.exit_ns < b.exit_ns; });
     const Nanoseconds tolerance_ns = exit_tolerance(operations.front().operation);
-    ExitTable table{set.size(), std::vector<double>(asked.size() * set.size(), std::nan(""))};
+    const std::vector<double> unknown(asked.size() * set.size(), std::nan(""));
+    ExitTable table{set.size(), unknown, unknown};
+    const auto note = [&](std::size_t i, std::size_t m, const TurnOperation& its, Nanoseconds difference_ns) {
+      table.exits[i * set.size() + m] = static_cast<double>(difference_ns);
+      table.enters[i * set.size() + m] = static_cast<double>(its.enter_ns - asked[i].exit_ns);
+    };
     for (std::size_t m = 0; m < set.size(); ++m) {
       if (set[m] == l) {
-        for (std::size_t i = 0; i < asked.size(); ++i) table.exits[i * set.size() + m] = 0;
+        for (std::size_t i = 0; i < asked.size(); ++i) note(i, m, asked[i], 0);
         continue;
       }
       const std::vector<TurnOperation>& others = lanes_[set[m]].operations.at(symbol);
       const Nanoseconds habit_ns = usual_habit(operations, others);
-      for_each_nearest(asked, others, habit_ns, [&](std::size_t i, std::size_t, Nanoseconds difference_ns) {
-        if (std::abs(difference_ns) <= tolerance_ns)
-          table.exits[i * set.size() + m] = static_cast<double>(difference_ns);
+      for_each_nearest(asked, others, habit_ns, [&](std::size_t i, std::size_t j, Nanoseconds difference_ns) {
+        if (std::abs(difference_ns) <= tolerance_ns) note(i, m, others[j], difference_ns);
       });
     }
     const auto own = static_cast<std::size_t>(std::find(set.begin(), set.end(), l) - set.begin());
