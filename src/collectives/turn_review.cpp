@@ -177,20 +177,19 @@ std::set<std::uint64_t> symbols_of_several_components(const std::vector<TurnLane
 void take_back_waiting(const std::vector<TurnLane>& lanes, const LaneSet& set, std::uint64_t symbol,
                        const ClaimsOfMembers& claims, bool is_elsewhere) {
   std::vector<TurnOperation*> operations;
+  std::vector<std::size_t> lane_of;  // of each of them
   std::vector<MemberMeeting> meetings;
-  std::vector<bool> comes_outsider;
   for (std::size_t m = 0; m < set.size(); ++m) {
     const std::vector<MemberMeeting> met = claimed_meetings(lanes, symbol, set, m, claims[m]);
-    for (std::size_t i = 0; i < met.size(); ++i) {
-      operations.push_back(claims[m][i]);
-      meetings.push_back(met[i]);
-      comes_outsider.push_back(comes_outsider_last(lanes, set, set[m], symbol, *claims[m][i], met[i]));
-    }
+    operations.insert(operations.end(), claims[m].begin(), claims[m].end());
+    lane_of.resize(operations.size(), set[m]);
+    meetings.insert(meetings.end(), met.begin(), met.end());
   }
   const Operation operation = operation_of(claims);
   const std::vector<bool> waited = have_waited(meetings);
   std::vector<bool> for_outsider = waited;
-  for (std::size_t i = 0; i < waited.size(); ++i) for_outsider[i] = waited[i] && comes_outsider[i];
+  for (std::size_t i = 0; i < waited.size(); ++i)
+    for_outsider[i] = waited[i] && comes_outsider_last(lanes, set, lane_of[i], symbol, *operations[i], meetings[i]);
   // Members of an all-gather leave when they like.
   std::vector<bool> for_anybody;
   if (is_elsewhere) for_anybody = leaves_at_once(operation) ? have_waited_apart(meetings) : waited;
