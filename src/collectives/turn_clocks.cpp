@@ -21,8 +21,9 @@ struct Point {
   double sharp_ns = 0;  ///< exits of one operation lie mostly within this
 };
 
-/// Rough clocks are good to this.
-constexpr Nanoseconds rough_ns = 10'000;
+/// Rough clocks are good to this: where sends and receives alone relate lanes, those of a chain of stages add up what
+/// their ends differ by as a habit.
+constexpr Nanoseconds rough_ns = 25'000;
 
 std::vector<Point> differences(const TurnLane& a, const TurnLane& b, Nanoseconds centre_ns) {
   std::vector<Point> points;

@@ -46,5 +46,28 @@ TEST(FineClocks, LanesInStepAreOnTheClockThatAllOthersTell) {
   }
 }
 
+TEST(FineClocks, ReachAsFarAsSendsAndReceivesMayMislead) {
+  // Chains of them related lanes 0 and 1 to the others, and their ends differ by some 20 us as a habit.
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    const Nanoseconds off_ns = (seed % 2 == 0 ? 1 : -1) * (11'000 + 1'200 * Nanoseconds{seed});
+    std::mt19937 random(seed);
+    std::vector<TurnLane> lanes(6);
+    for (std::size_t l = 0; l < 6; ++l) {
+      for (std::size_t other = 0; other < 6; ++other) {
+        if (other != l) lanes[l].neighbours.push_back(other);
+      }
+    }
+    for (Nanoseconds step = 0; step < 100; ++step) {
+      for (std::size_t l = 0; l < 6; ++l)
+        leave(lanes[l], 10'000'000 * step + (l < 2 ? off_ns : 0) + static_cast<Nanoseconds>(random() % 400));
+    }
+    const std::vector<FineClock> clocks = fine_clocks(lanes, 500'000'000);
+    for (std::size_t l = 0; l < 6; ++l) {
+      const Nanoseconds at_once_ns = 300'000'000 + (l < 2 ? off_ns : 0);
+      EXPECT_LT(std::abs(clocks[l].corrected(at_once_ns) - clocks[5].corrected(300'000'000)), 200) << seed << " " << l;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace nsys_explain::collectives
