@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
-#include "nsys_explain/exchange/session.hpp"
-#include "nsys_explain/pipeline/job.hpp"
+#include "exchange/session.hpp"
+#include "pipeline/run/job.hpp"
 
 namespace {
 

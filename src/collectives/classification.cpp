@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/classification.hpp"
+#include "collectives/classification.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ struct TableRow {
 };
 
 constexpr auto table = std::to_array<TableRow>({
-#include "communication_kernels.inc"
+#include "collectives/communication_kernels.inc"
 });
 
 /// Template arguments can be thousands of characters; what names a communication kernel stands at the front.

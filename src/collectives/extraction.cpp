@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/extraction.hpp"
+#include "collectives/extraction.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "graph_captures.hpp"
-#include "nccl_groups.hpp"
+#include "collectives/graph_captures.hpp"
+#include "collectives/nccl_groups.hpp"
 #include "nsys_explain/model/launch_index.hpp"
 #include "nsys_explain/model/release.hpp"
 #include "nsys_explain/model/sorting.hpp"

@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/inspector_keys.hpp"
+#include "collectives/inspector_keys.hpp"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/collectives/extraction.hpp"
+#include "collectives/extraction.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/exchange/agree.hpp"
+#include "exchange/agree.hpp"
 
 #include <fmt/format.h>
 

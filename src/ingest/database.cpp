@@ -1,12 +1,12 @@
-#include "nsys_explain/ingest/database.hpp"
+#include "ingest/database.hpp"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <algorithm>
 
+#include "ingest/pages/page_file.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "pages/page_file.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/event_counts.hpp"
+#include "ingest/event_counts.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
-#include "nsys_explain/ingest/database.hpp"
-#include "nsys_explain/ingest/export_report.hpp"
+#include "ingest/database.hpp"
+#include "ingest/export_report.hpp"
+#include "ingest/input_file.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/ingest/input_file.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

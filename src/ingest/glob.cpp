@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/glob.hpp"
+#include "ingest/glob.hpp"
 
 #include <fnmatch.h>
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <regex>
 
-#include "nsys_explain/ingest/export_advice.hpp"
-#include "nsys_explain/ingest/glob.hpp"
-#include "nsys_explain/ingest/rank_resolution.hpp"
-#include "override_match.hpp"
+#include "ingest/export_advice.hpp"
+#include "ingest/glob.hpp"
+#include "ingest/override_match.hpp"
+#include "ingest/rank_resolution.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,10 +1,10 @@
-#include "nsys_explain/ingest/nccl_layouts.hpp"
+#include "ingest/nccl_layouts.hpp"
 
 #include <algorithm>
 #include <set>
 #include <string>
 
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

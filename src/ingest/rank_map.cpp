@@ -5,9 +5,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "nsys_explain/ingest/export_advice.hpp"
-#include "nsys_explain/ingest/rank_resolution.hpp"
-#include "override_match.hpp"
+#include "ingest/export_advice.hpp"
+#include "ingest/override_match.hpp"
+#include "ingest/rank_resolution.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

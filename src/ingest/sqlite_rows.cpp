@@ -1,4 +1,4 @@
-#include "sqlite_rows.hpp"
+#include "ingest/sqlite_rows.hpp"
 
 #include <fmt/format.h>
 #include <sqlite3.h>

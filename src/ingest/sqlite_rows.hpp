@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "nsys_explain/ingest/database.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/database.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 

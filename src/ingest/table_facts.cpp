@@ -1,4 +1,4 @@
-#include "table_facts.hpp"
+#include "ingest/table_facts.hpp"
 
 #include <fmt/format.h>
 #include <sqlite3.h>

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nsys_explain/ingest/database.hpp"
+#include "ingest/database.hpp"
 
 namespace nsys_explain::ingest {
 

@@ -1,14 +1,14 @@
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/table_scan.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "ingest/pages/page_rows.hpp"
+#include "ingest/sqlite_rows.hpp"
+#include "ingest/table_facts.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/model/time.hpp"
-#include "pages/page_rows.hpp"
-#include "sqlite_rows.hpp"
-#include "table_facts.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

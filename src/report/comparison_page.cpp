@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "comparison_text.hpp"
-#include "nsys_explain/report/comparison_report.hpp"
-#include "text.hpp"
+#include "report/comparison_report.hpp"
+#include "report/comparison_text.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "nsys_explain/report/report.hpp"
-#include "page.hpp"
-#include "page_views.hpp"
+#include "report/page.hpp"
+#include "report/page_views.hpp"
+#include "report/report.hpp"
 
 namespace nsys_explain::report {
 namespace {

@@ -1,6 +1,6 @@
-#include "matching_json.hpp"
+#include "report/matching_json.hpp"
 
-#include "inspector_summary.hpp"
+#include "report/inspector_summary.hpp"
 
 #include <string>
 #include <string_view>

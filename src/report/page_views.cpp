@@ -1,4 +1,4 @@
-#include "page_views.hpp"
+#include "report/page_views.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "nsys_explain/report/perfetto.hpp"
+#include "report/perfetto.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nsys_explain/model/utf8.hpp"
-#include "text.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/report/table_text.hpp"
+#include "report/table_text.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "nsys_explain/report/report.hpp"
-#include "text.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {

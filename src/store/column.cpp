@@ -1,4 +1,4 @@
-#include "column.hpp"
+#include "store/column.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nsys_explain/model/time.hpp"
-#include "storable_text.hpp"
+#include "store/storable_text.hpp"
 
 namespace nsys_explain::store {
 

@@ -1,4 +1,4 @@
-#include "column_layout.hpp"
+#include "store/column_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "nsys_explain/store/encoded_rows.hpp"
+#include "store/encoded_rows.hpp"
 
 namespace nsys_explain::store {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/store/encoded_rows.hpp"
+#include "store/encoded_rows.hpp"
 
 #include <zlib.h>
 
@@ -9,8 +9,8 @@
 #include <span>
 #include <variant>
 
-#include "column_layout.hpp"
-#include "storable_text.hpp"
+#include "store/column_layout.hpp"
+#include "store/storable_text.hpp"
 
 namespace nsys_explain::store {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/store/store_reader.hpp"
+#include "store/store_reader.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "hdf5_object.hpp"
+#include "store/hdf5_object.hpp"
 
 namespace nsys_explain::store {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "exchange/agree.hpp"
+#include "exchange/communicator.hpp"
 #include "exchange/transport.hpp"
 #include "mpi/mpi_test.hpp"
-#include "nsys_explain/exchange/agree.hpp"
-#include "nsys_explain/exchange/communicator.hpp"
 
 namespace nsys_explain::exchange {
 namespace {

@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "exchange/agree.hpp"
 #include "mpi/mpi_test.hpp"
-#include "nsys_explain/exchange/agree.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "nsys_explain/store/store_reader.hpp"
-#include "nsys_explain/store/store_writer.hpp"
-#include "pipeline/slabs.hpp"
+#include "pipeline/run/slabs.hpp"
+#include "report/report.hpp"
+#include "store/store_reader.hpp"
+#include "store/store_writer.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -1,11 +1,11 @@
-#include "leaf_decoder.hpp"
+#include "ingest/pages/leaf_decoder.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
 
-#include "bytes.hpp"
+#include "ingest/pages/bytes.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest::pages {

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "nsys_explain/ingest/table_scan.hpp"
-#include "page_file.hpp"
-#include "record_layout.hpp"
-#include "table_tree.hpp"
+#include "ingest/pages/page_file.hpp"
+#include "ingest/pages/record_layout.hpp"
+#include "ingest/pages/table_tree.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest::pages {
 

@@ -1,4 +1,4 @@
-#include "page_file.hpp"
+#include "ingest/pages/page_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "bytes.hpp"
+#include "ingest/pages/bytes.hpp"
 
 namespace nsys_explain::ingest::pages {
 

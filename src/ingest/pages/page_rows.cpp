@@ -1,4 +1,4 @@
-#include "page_rows.hpp"
+#include "ingest/pages/page_rows.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "table_tree.hpp"
+#include "ingest/pages/table_tree.hpp"
 
 namespace nsys_explain::ingest::pages {
 namespace {

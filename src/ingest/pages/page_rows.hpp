@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "leaf_decoder.hpp"
+#include "ingest/pages/leaf_decoder.hpp"
 
 namespace nsys_explain::ingest::pages {
 

@@ -1,9 +1,9 @@
-#include "record_layout.hpp"
+#include "ingest/pages/record_layout.hpp"
 
 #include <cstring>
 #include <limits>
 
-#include "bytes.hpp"
+#include "ingest/pages/bytes.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest::pages {

@@ -1,6 +1,6 @@
-#include "table_tree.hpp"
+#include "ingest/pages/table_tree.hpp"
 
-#include "bytes.hpp"
+#include "ingest/pages/bytes.hpp"
 
 namespace nsys_explain::ingest::pages {
 namespace {

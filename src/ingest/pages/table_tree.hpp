@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "page_file.hpp"
+#include "ingest/pages/page_file.hpp"
 
 namespace nsys_explain::ingest::pages {
 

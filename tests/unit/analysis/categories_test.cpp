@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/categories.hpp"
+#include "analysis/tables/categories.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/cause_context.hpp"
+#include "analysis/causes/cause_context.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/nvtx.hpp"
+#include "analysis/tables/nvtx.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/trace/launches.hpp"
+#include "analysis/trace/nvtx_names.hpp"
 #include "made_trace.hpp"
-#include "nsys_explain/analysis/launches.hpp"
-#include "nsys_explain/analysis/nvtx_names.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

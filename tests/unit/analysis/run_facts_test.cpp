@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/run_facts.hpp"
+#include "analysis/tables/run_facts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

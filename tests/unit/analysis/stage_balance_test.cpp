@@ -1,11 +1,11 @@
-#include "nsys_explain/analysis/stage_balance.hpp"
+#include "analysis/verdict/stage_balance.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "nsys_explain/analysis/findings.hpp"
-#include "nsys_explain/analysis/kernels.hpp"
+#include "analysis/findings/findings.hpp"
+#include "analysis/tables/kernels.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/input_file.hpp"
+#include "ingest/input_file.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

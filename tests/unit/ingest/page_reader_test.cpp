@@ -8,8 +8,8 @@
 #include <random>
 
 #include "ingest/pages/page_rows.hpp"
-#include "nsys_explain/synth/exports.hpp"
-#include "nsys_explain/synth/simulated_job.hpp"
+#include "synth/exports.hpp"
+#include "synth/simulated_job.hpp"
 #include "unit/ingest/export_fixture.hpp"
 #include "unit/ingest/reader_comparison.hpp"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
 #include "nsys_explain/model/time.hpp"
 
 /// Scans against libsqlite3: every row and column of every table of a file, by a plain loop over sqlite3_step.

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/table_scan.hpp"
 
 #include <gmock/gmock.h>
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "nsys_explain/report/report.hpp"
 #include "report/page_views.hpp"
+#include "report/report.hpp"
 #include "sample_report.hpp"
 
 namespace nsys_explain::report {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "nsys_explain/model/utf8.hpp"
-#include "nsys_explain/report/capture_advice.hpp"
-#include "nsys_explain/report/report.hpp"
+#include "report/capture_advice.hpp"
+#include "report/report.hpp"
 #include "report/text.hpp"
 #include "sample_report.hpp"
 

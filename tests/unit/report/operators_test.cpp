@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "nsys_explain/report/report.hpp"
+#include "report/report.hpp"
 
 /// What operators read: metrics and the line for job logs. Values worked out by hand.
 namespace nsys_explain::report {

@@ -1,4 +1,4 @@
-#include "nsys_explain/store/store_reader.hpp"
+#include "store/store_reader.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "nsys_explain/model/time.hpp"
-#include "nsys_explain/store/store_writer.hpp"
+#include "store/store_writer.hpp"
 
 namespace nsys_explain::store {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/store/store_writer.hpp"
+#include "store/store_writer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
-#include "nsys_explain/store/store_reader.hpp"
+#include "store/store_reader.hpp"
 
 /// Read by LeakSanitizer, where one is linked. HDF5 1.10 forgets a buffer when it cannot flush a file to a full disk.
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
