@@ -128,7 +128,7 @@ std::map<std::pair<std::int64_t, std::int64_t>, MappedGpu> read_cuda_devices(con
   return devices;
 }
 
-std::vector<std::string> split(std::string_view list) {
+std::vector<std::string> split_list(std::string_view list) {
   std::vector<std::string> parts;
   while (!list.empty()) {
     const std::size_t comma = std::min(list.find(','), list.size());
@@ -197,7 +197,7 @@ void identify_gpus(const Database& database, const Metadata& metadata, std::vect
   const auto cuda_devices = read_cuda_devices(database);
   const auto visible_variable = metadata.environment.find("CUDA_VISIBLE_DEVICES");
   const std::vector<std::string> visible =
-      visible_variable == metadata.environment.end() ? std::vector<std::string>() : split(visible_variable->second);
+      visible_variable == metadata.environment.end() ? std::vector<std::string>() : split_list(visible_variable->second);
   std::int64_t assumed = 0, unknown = 0;
   for (ProcessTrace& process : processes) {
     for (DeviceTrace& device : process.devices) {

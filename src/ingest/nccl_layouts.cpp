@@ -163,10 +163,6 @@ std::optional<std::string> from_hex(std::string_view text) {
   return bytes;
 }
 
-std::int64_t zero_if_null(std::int64_t value) {
-  return value == no_time ? 0 : value;
-}
-
 }  // namespace
 
 PayloadSchemas::PayloadSchemas(const Database& database) {

@@ -163,10 +163,6 @@ class NvtxReader {
   std::int64_t open_ranges_ = 0;
 };
 
-std::int64_t zero_if_null(std::int64_t value) {
-  return value == no_time ? 0 : value;
-}
-
 void NvtxReader::read() {
   TableScan scan(reading_.database, table);
   const Columns columns(scan);

@@ -103,4 +103,9 @@ class TableScan {
   SharesRead shares_;
 };
 
+/// NULL of a column whose absence means 0.
+inline std::int64_t zero_if_null(std::int64_t value) {
+  return value == no_time ? 0 : value;
+}
+
 }  // namespace nsys_explain::ingest

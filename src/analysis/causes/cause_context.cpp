@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "analysis/links/slow_links.hpp"
+#include "analysis/statistics/statistics.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/names.hpp"
 
@@ -78,12 +79,6 @@ void blame_the_link(const JobReport& report, const JobDelays& delays, Straggler&
         describe(*link), link->slowdown);
   }
   straggler.evidence.insert(straggler.evidence.begin(), std::move(line));
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 /// The rows of the table gpu_samples that can be held against each other: NVML's and those of GPU metrics count

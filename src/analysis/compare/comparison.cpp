@@ -10,15 +10,12 @@
 
 #include "analysis/compare/trend.hpp"
 #include "analysis/statistics/ratio_noise.hpp"
+#include "analysis/statistics/statistics.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
 constexpr std::string_view over_ranks = "mean over trace ranks";
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 /// Relative standard deviation of figures of whole runs; 0 for fewer than two.
 double spread(const std::vector<double>& values) {

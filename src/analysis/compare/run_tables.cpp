@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/statistics/statistics.hpp"
 #include "analysis/tables/categories.hpp"
 
 namespace nsys_explain::analysis {
@@ -16,10 +17,6 @@ namespace {
 constexpr const char* rank_figures[] = {"window_ns",     "compute_ns",     "exposed_communication_ns",
                                         "overlapped_ns", "copy_ns",        "idle_ns",
                                         "wait_ns",       "own_lateness_ns"};
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 std::vector<MeanTime> category_times(const RunTables& run, double trace_ranks) {
   std::vector<MeanTime> times;

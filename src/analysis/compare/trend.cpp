@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "analysis/statistics/statistics.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -38,12 +40,6 @@ std::vector<double> shares_by_discordant_pairs(std::size_t n) {
 /// The p-value of n values in perfect order: none can be smaller.
 double smallest_p_value(std::size_t n) {
   return std::min(1.0, 2 / std::tgamma(static_cast<double>(n) + 1));
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 /// Median of the slopes of all pairs of runs, relative to the median value.

@@ -25,7 +25,7 @@ namespace nsys_explain::analysis {
 namespace {
 
 /// Share of the window time of all trace ranks from which on a finding is worth a line.
-constexpr double worth_telling = 0.05;
+constexpr double share_worth_telling = 0.05;
 
 struct JobTotals {
   Nanoseconds window = 0, communication = 0, exposed = 0, opaque = 0, wait = 0;
@@ -60,7 +60,7 @@ Nanoseconds cost_of(std::span<const Finding> findings, std::string_view id) {
 void add_budget_findings(const JobReport& report, const JobTotals& totals, Nanoseconds told_ns,
                          std::vector<Finding>& findings) {
   const Nanoseconds left_ns = std::max<Nanoseconds>(0, totals.exposed - told_ns);
-  if (const double part = share(left_ns, totals.window); part >= worth_telling) {
+  if (const double part = share(left_ns, totals.window); part >= share_worth_telling) {
     const double waiting = share(totals.wait, totals.communication);
     findings.push_back(
         {"exposed-communication",
@@ -78,7 +78,7 @@ void add_budget_findings(const JobReport& report, const JobTotals& totals, Nanos
       findings.back().evidence.push_back(fmt::format(
           "{} of it are not in the cost of findings on late trace ranks and slow links", gpu_time(left_ns)));
   }
-  if (const double part = share(totals.opaque, totals.window); part >= worth_telling) {
+  if (const double part = share(totals.opaque, totals.window); part >= share_worth_telling) {
     findings.push_back(
         {"opaque-graphs",
          severity_of(part),

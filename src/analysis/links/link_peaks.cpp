@@ -5,17 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "analysis/statistics/delimited_text.hpp"
+
 namespace nsys_explain::analysis {
-namespace {
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r";
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 const std::vector<LinkPeak>& known_link_peaks() {
   static const std::vector<LinkPeak> peaks{

@@ -167,9 +167,7 @@ void add_direction(RowWriter& rows, std::string_view metric, const DirectionSamp
   }
 }
 
-constexpr auto integer = ColumnKind::integer;
-constexpr auto real = ColumnKind::real;
-constexpr auto label = ColumnKind::label;
+using enum ColumnKind;
 
 /// Calls use(direction, samples that count) for every direction that was captured.
 template <class Use>

@@ -25,8 +25,7 @@ std::map<std::uint64_t, std::int32_t> own_ranks(const ProcessTrace& process, con
   return ranks;
 }
 
-constexpr auto integer = ColumnKind::integer;
-constexpr auto label = ColumnKind::label;
+using enum ColumnKind;
 
 }  // namespace
 

@@ -48,11 +48,12 @@ bool contains(const std::vector<std::int32_t>& sorted, std::int32_t value) {
 }
 
 /// A place, as a predicate on sets.
-struct Candidate {
+struct CandidatePlace {
   LinkPlace place = LinkPlace::rank;
   LinkScope scope = LinkScope::any;
-  std::int32_t first = 0, second = 0;                  ///< ranks or nodes; equal for places with one
-  auto operator<=>(const Candidate&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees a 0 in it
+  std::int32_t first = 0, second = 0;  ///< ranks or nodes; equal for places with one
+  auto operator<=>(const CandidatePlace&) const =
+      default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees a 0 in it
 
   bool is_in(const RankSet& set) const {
     if (scope == LinkScope::within_node && set.crosses_nodes()) return false;
@@ -134,8 +135,8 @@ std::vector<RankSet> judge_groups(std::span<const TransferGroup> groups, std::sp
   return result;
 }
 
-std::set<Candidate> candidates_of(const RankSet& set) {
-  std::set<Candidate> candidates;
+std::set<CandidatePlace> candidates_of(const RankSet& set) {
+  std::set<CandidatePlace> candidates;
   const LinkScope own = set.crosses_nodes() ? LinkScope::between_nodes : LinkScope::within_node;
   const auto add_all = [&](const std::vector<std::int32_t>& members, LinkPlace single, LinkPlace pair) {
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -152,17 +153,17 @@ std::set<Candidate> candidates_of(const RankSet& set) {
 
 /// The slow sets that a candidate explains.
 struct Explanation {
-  Candidate candidate;
+  CandidatePlace candidate;
   std::vector<std::size_t> explained;  ///< indices, ascending
   double lost_ns = 0;
 };
 
 /// Candidates that are in no fast set, with the slow sets among `open` that they explain.
 std::vector<Explanation> explanations_of(const std::vector<RankSet>& sets, const std::vector<std::size_t>& open) {
-  std::set<Candidate> candidates;
+  std::set<CandidatePlace> candidates;
   for (const std::size_t s : open) candidates.merge(candidates_of(sets[s]));
   std::vector<Explanation> explanations;
-  for (const Candidate& candidate : candidates) {
+  for (const CandidatePlace& candidate : candidates) {
     const bool refuted =
         std::any_of(sets.begin(), sets.end(), [&](const RankSet& s) { return s.is_fast() && candidate.is_in(s); });
     if (refuted) continue;
@@ -190,7 +191,7 @@ const Explanation* most_telling(const std::vector<Explanation>& explanations,
     const Explanation* only = nullptr;
     int found = 0;
     for (const Explanation& explanation : explanations) {
-      const Candidate& candidate = explanation.candidate;
+      const CandidatePlace& candidate = explanation.candidate;
       if (candidate.place != place || candidate.scope != scope || explanation.explained != explained) continue;
       only = &explanation;
       ++found;
@@ -229,7 +230,7 @@ SlowLink make_link(const std::vector<RankSet>& sets, const std::vector<std::size
     link.trace_ranks = common_ranks(sets, explained);
     link.place = link.trace_ranks.size() == 2 ? LinkPlace::rank_pair : LinkPlace::group;
   } else {
-    const Candidate& candidate = named->candidate;
+    const CandidatePlace& candidate = named->candidate;
     link.place = candidate.place;
     link.scope = candidate.scope;
     if (link.place == LinkPlace::node || link.place == LinkPlace::node_pair) {

@@ -5,16 +5,12 @@
 #include <cmath>
 
 namespace nsys_explain::analysis {
-namespace {
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
 }
-
-}  // namespace
-
 std::vector<std::vector<std::string>> parse_csv(std::string_view text) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> row;

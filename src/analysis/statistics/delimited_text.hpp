@@ -31,4 +31,11 @@ struct Line {
 };
 std::vector<Line> significant_lines(std::string_view text);
 
+/// Without blanks at its ends.
+std::string_view trimmed(std::string_view text);
+
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 }  // namespace nsys_explain::analysis

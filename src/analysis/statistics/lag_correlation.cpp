@@ -4,10 +4,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/statistics/random.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr std::size_t fewest_samples = 50;
+constexpr std::size_t fewest_correlated_samples = 50;
 constexpr std::size_t most_samples = 16384;
 constexpr std::size_t stretches = 16;
 constexpr int permutations = 499;
@@ -87,22 +89,6 @@ std::size_t memory_of(const Values& values, const Moments& moments) {
   return values.size() / fewest_blocks;
 }
 
-/// SplitMix64: the same permutations on every machine.
-class Random {
- public:
-  /// In [0, bound).
-  std::size_t below(std::size_t bound) {
-    state_ += 0x9E3779B97F4A7C15;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    return static_cast<std::size_t>((z ^ (z >> 31)) % bound);
-  }
-
- private:
-  std::uint64_t state_ = 0x6C61672D73636E;
-};
-
 /// `values` with their blocks in random order, the beginning of the first block drawn, too: in a job of equal steps
 /// blocks as long as a step would otherwise all fit each other's places.
 void permute_blocks(const Values& values, std::size_t block, Random& random, std::vector<std::size_t>& order,
@@ -129,7 +115,7 @@ struct Scanned {
 double permutation_p_value(const Values& x, const Moments& of_x, const std::vector<Scanned>& scan, double observed) {
   // Activity keeps its order, so only what samples remember of each other has to survive.
   const std::size_t block = std::clamp<std::size_t>(block_memories * memory_of(x, of_x), 1, x.size() / fewest_blocks);
-  Random random;
+  Random random(0x6C61672D73636E);
   std::vector<std::size_t> order;
   Values permuted;
   int exceedances = 0;
@@ -148,7 +134,7 @@ double permutation_p_value(const Values& x, const Moments& of_x, const std::vect
 
 std::optional<LagCorrelation> correlate(const SampledSeries& series, const CoveredTime& active,
                                         std::span<const Nanoseconds> lags, Nanoseconds refinement_ns) {
-  if (series.values.size() < fewest_samples) return std::nullopt;
+  if (series.values.size() < fewest_correlated_samples) return std::nullopt;
   const std::vector<std::size_t> chosen = chosen_samples(series.values.size());
   Values x;
   x.reserve(chosen.size());

@@ -6,6 +6,9 @@
 #include <numbers>
 #include <numeric>
 
+#include "analysis/statistics/random.hpp"
+#include "analysis/statistics/statistics.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -14,26 +17,6 @@ constexpr double covered = 0.99;
 
 /// Clusters tell their own spread from here on.
 constexpr std::size_t fewest_clusters = 4;
-
-/// SplitMix64: the same numbers on every machine.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t end) {
-    state_ += 0x9E3779B97F4A7C15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
-    return static_cast<std::size_t>((z ^ (z >> 31U)) % end);
-  }
-
- private:
-  std::uint64_t state_;
-};
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 std::size_t block_length(std::size_t samples) {
   return static_cast<std::size_t>(std::max(1.0, std::round(std::cbrt(samples))));

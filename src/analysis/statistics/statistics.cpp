@@ -25,12 +25,12 @@ namespace {
 constexpr std::array<double, 4> told_fractions{0.5, 0.90, 0.95, 0.99};
 
 /// What lies at a fraction of the way through ascending values: between two ranks.
-struct Place {
+struct RankedPlace {
   std::size_t below = 0, above = 0;
   double weight = 0;
 };
 
-Place place_at(double fraction, std::size_t count) {
+RankedPlace place_at(double fraction, std::size_t count) {
   const double position = fraction * static_cast<double>(count - 1);
   const auto below = static_cast<std::size_t>(position);
   return {below, std::min(below + 1, count - 1), position - static_cast<double>(below)};
@@ -125,7 +125,7 @@ void set_percentiles_of(Statistics& statistics, std::span<Value> values) {
   if (values.empty()) return;
   std::vector<std::size_t> ranks;
   for (const double fraction : told_fractions) {
-    const Place place = place_at(fraction, values.size());
+    const RankedPlace place = place_at(fraction, values.size());
     ranks.insert(ranks.end(), {place.below, place.above});
   }
   std::sort(ranks.begin(), ranks.end());
@@ -135,7 +135,7 @@ void set_percentiles_of(Statistics& statistics, std::span<Value> values) {
     return found[static_cast<std::size_t>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin())];
   };
   const auto told = [&](double fraction) {
-    const Place place = place_at(fraction, values.size());
+    const RankedPlace place = place_at(fraction, values.size());
     const std::int64_t below = value_at(place.below), above = value_at(place.above);
     return static_cast<double>(below) + place.weight * static_cast<double>(above - below);
   };
@@ -265,6 +265,18 @@ Bucket bucket(std::size_t index) {
   constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
   const std::int64_t upper = index + 1 == bucket_count ? largest : (quarters + 1) << shift;
   return {quarters << shift, upper};
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
 }  // namespace nsys_explain::analysis

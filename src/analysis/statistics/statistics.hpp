@@ -34,6 +34,15 @@ void set_percentiles(Statistics& statistics, std::span<std::int64_t> values);
 /// The value at `fraction` (0 to 1) of ascending values, interpolated linearly between neighbours; 0 for none.
 double percentile(std::span<const std::int64_t> ascending, double fraction);
 
+/// Of any values, which must not be empty.
+double mean(const std::vector<double>& values);
+/// The middle value, of an even number the mean of the two in the middle; 0 for none.
+double median(std::vector<double> values);
+
+inline double percent(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
 /// What stands for values that do not fit into 4 bytes, or are negative: these few are kept elsewhere, in their order.
 inline constexpr std::uint32_t kept_elsewhere = 0xFFFFFFFF;
 inline std::uint32_t in_four_bytes(std::int64_t value) {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/statistics/delimited_text.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "nsys_explain/model/intervals.hpp"
 
@@ -50,10 +51,6 @@ struct Rule {
     if (longest.size() > shown_cases) longest.resize(shown_cases);
   }
 };
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 void add_memory_cases(const RankEvents& events, Rule& async_copy, Rule& sync_copy, Rule& sync_set) {
   constexpr std::int16_t pageable = 0, pinned = 1, managed = 4;

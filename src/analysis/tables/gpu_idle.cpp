@@ -17,20 +17,20 @@ namespace {
 
 constexpr std::size_t longest_gaps = 200;
 
-using StreamKey = std::pair<std::uint32_t, std::uint32_t>;  ///< context, stream
+using IdleStreamKey = std::pair<std::uint32_t, std::uint32_t>;  ///< context, stream
 
 /// When a stream was told to wait for an event of another stream, by the host's clock; ascending.
 class StreamWaits {
  public:
   explicit StreamWaits(const RankEvents& events) {
-    std::unordered_map<std::uint32_t, StreamKey> recorded_on;  // by event_sync_id
+    std::unordered_map<std::uint32_t, IdleStreamKey> recorded_on;  // by event_sync_id
     for (const EventRecord& record : events.process.event_records) {
       if (record.event_sync_id != 0)
-        recorded_on.emplace(record.event_sync_id, StreamKey(record.context_id, record.stream_id));
+        recorded_on.emplace(record.event_sync_id, IdleStreamKey(record.context_id, record.stream_id));
     }
     for (const Synchronization& wait : events.process.synchronizations) {
       if (wait.kind != SyncKind::stream_wait_event) continue;
-      const StreamKey stream(wait.context_id, wait.stream_id);
+      const IdleStreamKey stream(wait.context_id, wait.stream_id);
       const auto record = recorded_on.find(wait.event_sync_id);
       // Without its record a wait counts: a stream is not made to wait for itself.
       if (record != recorded_on.end() && record->second == stream) continue;
@@ -39,7 +39,7 @@ class StreamWaits {
   }
 
   /// Whether the stream was told to wait after `begin` and no later than `end`.
-  bool any_between(StreamKey stream, Nanoseconds begin, Nanoseconds end) {
+  bool any_between(IdleStreamKey stream, Nanoseconds begin, Nanoseconds end) {
     Waits* const waits = of_stream_.find(stream);
     if (waits == nullptr) return false;
     waits->latest = upper_bound_near(waits->times, waits->latest, begin, std::less<>());
@@ -51,7 +51,7 @@ class StreamWaits {
     std::vector<Nanoseconds> times;
     std::size_t latest = 0;  ///< the first after the latest `begin` that was asked for
   };
-  RunMap<StreamKey, Waits> of_stream_;
+  RunMap<IdleStreamKey, Waits> of_stream_;
 };
 
 struct Gap {
@@ -105,7 +105,7 @@ class GapFinder {
     }
     const auto before = events_.launches.find(latest.correlation_id, latest.start_ns);
     const Nanoseconds previous_launch_ns = before ? before->start_ns : latest.start_ns;
-    const StreamKey stream(next.context_id, next.stream_id);
+    const IdleStreamKey stream(next.context_id, next.stream_id);
     if (waits_.any_between(stream, previous_launch_ns, launch->start_ns)) gap.cause = IdleCause::dependency_stalled;
     return gap;
   }
@@ -127,7 +127,7 @@ class GapFinder {
   const RankEvents& events_;
   StreamWaits waits_;
   std::optional<Nanoseconds> busy_until_;
-  RunMap<StreamKey, Latest> latest_on_stream_;
+  RunMap<IdleStreamKey, Latest> latest_on_stream_;
   std::array<CompactValues, idle_cause_count> lengths_;
   std::vector<Gap> longest_;
   Nanoseconds shortest_kept_ns_ = 0;  ///< of those kept when there were too many: what is shorter cannot count any more

@@ -2,15 +2,14 @@
 #include <iterator>
 #include <string_view>
 
+#include "analysis/statistics/statistics.hpp"
 #include "analysis/tables/gpu_samples.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr auto integer = ColumnKind::integer;
-constexpr auto real = ColumnKind::real;
-constexpr auto label = ColumnKind::label;
+using enum ColumnKind;
 constexpr std::string_view nvml = "nvml", gpu_metrics = "gpu_metrics";
 constexpr double slow_share = 0.9;  ///< of the highest clock
 
@@ -40,20 +39,18 @@ bool belongs(const GpuSample& sample, const RankEvents& events) {
   return sample.index < 0 || sample.index == index;
 }
 
-double median_of(std::vector<double> values) {
-  if (values.empty()) return -1;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+/// Below 0 where there are none.
+double median_where_known(std::vector<double> values) {
+  return values.empty() ? -1 : median(std::move(values));
 }
 
 template <class Member>
-double median(const std::vector<GpuSample>& samples, Member member) {
+double median_sample(const std::vector<GpuSample>& samples, Member member) {
   std::vector<double> values;
   for (const GpuSample& sample : samples) {
     if (sample.*member >= 0) values.push_back(sample.*member);
   }
-  return median_of(std::move(values));
+  return median_where_known(std::move(values));
 }
 
 /// Of this rank's GPU during its GPU activity, by time.
@@ -172,7 +169,7 @@ double median_clock(const std::vector<ClockSample>& clocks) {
   for (const ClockSample& sample : clocks) {
     if (sample.clock_mhz >= 0) values.push_back(sample.clock_mhz);
   }
-  return median_of(std::move(values));
+  return median_where_known(std::move(values));
 }
 
 }  // namespace
@@ -209,7 +206,7 @@ std::vector<Table> gpu_sample_tables(const RankEvents& events, const std::vector
   if (!of_nvml.empty()) {
     const std::int64_t slow = add_spans(of_nvml, highest, nvml, throttling);
     row << nvml << static_cast<std::int64_t>(of_nvml.size()) << slow << median_clock(of_nvml) << highest
-        << median(samples, &GpuSample::power_w) << median(samples, &GpuSample::temperature_c);
+        << median_sample(samples, &GpuSample::power_w) << median_sample(samples, &GpuSample::temperature_c);
   }
   if (!of_metrics.empty()) {
     const std::int64_t slow = add_spans(of_metrics, highest, gpu_metrics, throttling);

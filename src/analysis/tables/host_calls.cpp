@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/statistics/delimited_text.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 
@@ -19,10 +20,6 @@ namespace nsys_explain::analysis {
 namespace {
 
 constexpr Nanoseconds shortest_launcher_gap_ns = 100'000;
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 bool is_os_wait(std::string_view name) {
   constexpr auto waits = std::to_array<std::string_view>(

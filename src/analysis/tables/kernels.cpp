@@ -42,15 +42,15 @@ Grouping group_by_name(const RankEvents& events, StringIndex KernelKind::*name) 
   return result;
 }
 
-using LaunchKey = std::array<std::int32_t, 7>;
+using LaunchConfiguration = std::array<std::int32_t, 7>;
 
-LaunchKey launch_key(const KernelKind& k) {
+LaunchConfiguration launch_key(const KernelKind& k) {
   return {static_cast<std::int32_t>(k.demangled_name), k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z};
 }
 
 Grouping group_by_launch(const RankEvents& events) {
   Grouping result;
-  std::map<LaunchKey, std::uint32_t> group_of_key;
+  std::map<LaunchConfiguration, std::uint32_t> group_of_key;
   for (const KernelKind& kind : events.device.kernel_kinds) {
     const auto [entry, is_new] =
         group_of_key.try_emplace(launch_key(kind), static_cast<std::uint32_t>(result.groups.size()));
@@ -81,10 +81,6 @@ std::vector<Statistics> totals_of(const RankEvents& events, const Grouping& grou
     of_group.total += kernel.end_ns - kernel.start_ns;
   }
   return totals;
-}
-
-double percent(std::int64_t part, std::int64_t whole) {
-  return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
 std::string_view tail_of(const Statistics& s) {

@@ -17,7 +17,7 @@ namespace nsys_explain::analysis {
 namespace {
 
 /// Launches of one kernel by one call of one thread.
-using LaunchKey = std::tuple<std::uint32_t, StringIndex, StringIndex>;  ///< thread, call, kernel
+using LaunchingCallKey = std::tuple<std::uint32_t, StringIndex, StringIndex>;  ///< thread, call, kernel
 
 /// Numbers what launches are told apart by, in the order in which it is met.
 class LaunchGroups {
@@ -25,7 +25,7 @@ class LaunchGroups {
   explicit LaunchGroups(const DeviceTrace& device) : device_(device), latest_(device.kernel_kinds.size(), none) {}
 
   std::uint32_t number_of(const Kernel& kernel, const ApiCall& call) {
-    const LaunchKey key(call.thread_id, call.name, device_.kind_of(kernel).demangled_name);
+    const LaunchingCallKey key(call.thread_id, call.name, device_.kind_of(kernel).demangled_name);
     std::uint32_t& group = latest_[kernel.kind];
     if (group == none || keys_[group] != key) {
       const auto [entry, is_new] = number_of_.try_emplace(key, static_cast<std::uint32_t>(keys_.size()));
@@ -34,13 +34,13 @@ class LaunchGroups {
     }
     return group;
   }
-  const std::vector<LaunchKey>& keys() const { return keys_; }
+  const std::vector<LaunchingCallKey>& keys() const { return keys_; }
 
  private:
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
   const DeviceTrace& device_;
-  std::vector<LaunchKey> keys_;
-  std::map<LaunchKey, std::uint32_t> number_of_;
+  std::vector<LaunchingCallKey> keys_;
+  std::map<LaunchingCallKey, std::uint32_t> number_of_;
   std::vector<std::uint32_t> latest_;  ///< by kernel kind: mostly right for the next, too
 };
 

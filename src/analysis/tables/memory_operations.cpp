@@ -16,7 +16,7 @@
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr std::int64_t time_spans = 256;
+constexpr std::int64_t memory_time_spans = 256;
 
 /// Operation, kind of source, kind of destination.
 using TransferKey = std::tuple<std::string, std::int16_t, std::int16_t>;
@@ -27,10 +27,6 @@ struct Transfers {
 
 double gigabytes_per_second(std::int64_t bytes, Nanoseconds duration_ns) {
   return duration_ns > 0 ? static_cast<double>(bytes) / static_cast<double>(duration_ns) : 0;
-}
-
-double percent(std::int64_t part, std::int64_t whole) {
-  return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
 std::map<TransferKey, Transfers> transfers_of(const DeviceTrace& device) {
@@ -96,32 +92,32 @@ Table transfers_table(const std::map<TransferKey, Transfers>& transfers) {
   return table;
 }
 
-enum class Direction : std::uint8_t { host_to_device, device_to_host, on_device, peer, set, other };
+enum class CopyDirection : std::uint8_t { host_to_device, device_to_host, on_device, peer, set, other };
 constexpr std::size_t direction_count = 6;
 constexpr std::array<std::string_view, direction_count> direction_names{
     "host_to_device", "device_to_host", "on_device", "peer", "set", "other"};
 
-Direction direction_of(const MemoryOperation& operation) {
-  if (operation.is_set) return Direction::set;
+CopyDirection direction_of(const MemoryOperation& operation) {
+  if (operation.is_set) return CopyDirection::set;
   switch (operation.copy_kind) {
     case 1:
     case 3:
     case 11:
-      return Direction::host_to_device;
+      return CopyDirection::host_to_device;
     case 2:
     case 4:
     case 12:
-      return Direction::device_to_host;
+      return CopyDirection::device_to_host;
     case 5:
     case 6:
     case 7:
     case 8:
-      return Direction::on_device;
+      return CopyDirection::on_device;
     case 10:
     case 13:
-      return Direction::peer;
+      return CopyDirection::peer;
     default:
-      return Direction::other;
+      return CopyDirection::other;
   }
 }
 
@@ -215,7 +211,7 @@ std::vector<Table> gpu_memory_tables(const RankEvents& events) {
   if (mine.empty()) return tables;
 
   const Nanoseconds begin_ns = mine.front()->time_ns;
-  const Nanoseconds span_ns = (mine.back()->time_ns - begin_ns) / time_spans + 1;
+  const Nanoseconds span_ns = (mine.back()->time_ns - begin_ns) / memory_time_spans + 1;
   std::map<std::int16_t, MemoryUse> use;
   RowWriter over_time(tables[0]), summary(tables[1]);
   for (std::size_t i = 0; i < mine.size();) {

@@ -21,8 +21,7 @@
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr auto integer = ColumnKind::integer;
-constexpr auto text = ColumnKind::text;
+using enum ColumnKind;
 
 bool any_open(const NvtxRanges& ranges) {
   return std::any_of(ranges.begin(), ranges.end(),

@@ -12,8 +12,7 @@
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr auto integer = ColumnKind::integer;
-constexpr auto time_kind = ColumnKind::time;
+using enum ColumnKind;
 constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
 /// GPU work launched in a phase.
@@ -154,10 +153,10 @@ Table steps_table(const Phases& phases) {
   Table table = make_table({"nvtx_steps",
                             "The first 2,000 steps of each trace rank, by start",
                             {{"step", integer, "", "number in the label, else counted from 0"},
-                             {"start_ns", time_kind, "ns", "of the NVTX range on the host"},
+                             {"start_ns", ColumnKind::time, "ns", "of the NVTX range on the host"},
                              {"host_ns", integer, "ns", "its duration"},
-                             {"gpu_start_ns", time_kind, "ns", "first start of GPU work launched in it"},
-                             {"gpu_end_ns", time_kind, "ns", "last end"},
+                             {"gpu_start_ns", ColumnKind::time, "ns", "first start of GPU work launched in it"},
+                             {"gpu_end_ns", ColumnKind::time, "ns", "last end"},
                              {"gpu_operations", integer, "", ""},
                              {"kernel_ns", integer, "ns", "sum of kernel durations"}}});
   RowWriter row(table);

@@ -12,16 +12,13 @@
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr auto integer = ColumnKind::integer;
-constexpr auto real = ColumnKind::real;
-constexpr auto label = ColumnKind::label;
-constexpr auto text = ColumnKind::text;
+using enum ColumnKind;
 
 double per_second(double amount, Nanoseconds time_ns) {
   return time_ns > 0 ? amount / static_cast<double>(time_ns) * 1e9 : 0;
 }
 
-double percent(double part, double whole) {
+double percent_of(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
@@ -140,7 +137,7 @@ Table model_flops_table(const RankEvents& events, const KindTimes& times, const 
     const double peak = gpu ? gpu->tflops(type) : 0;
     const double achieved = per_second(flops, gemms.total_ns) * 1e-12;
     row << std::string_view(type) << of_type.calls << gemms.count << scaled << flops << gemms.total_ns << window_ns
-        << achieved << peak << percent(achieved, peak) << percent(per_second(flops, window_ns) * 1e-12, peak);
+        << achieved << peak << percent_of(achieved, peak) << percent_of(per_second(flops, window_ns) * 1e-12, peak);
   }
   return table;
 }
@@ -208,8 +205,8 @@ Table roofline_table(const RankEvents& events, const KindTimes& times, const std
                                    : profiled.dram_percent > profiled.sm_percent                 ? "memory"
                                                                                                  : "compute";
     row << std::string_view(profiled.name) << time.count << time.total_ns << profiled.flops << profiled.dram_bytes
-        << intensity << tflops << attainable << gbs << peak_gbs << (has_bytes ? percent(gbs, peak_gbs) : -1.0) << bound
-        << profiled.sm_percent << profiled.dram_percent << profiled.tensor_percent << profiled.l2_hit_percent
+        << intensity << tflops << attainable << gbs << peak_gbs << (has_bytes ? percent_of(gbs, peak_gbs) : -1.0)
+        << bound << profiled.sm_percent << profiled.dram_percent << profiled.tensor_percent << profiled.l2_hit_percent
         << profiled.occupancy_percent << std::string_view(profiled.top_stall).substr(0, label_width);
   }
   return table;
@@ -241,7 +238,7 @@ Table weight_table(const RankEvents& events, const KindTimes& times, const std::
     const double gbs = per_second(rule.bytes * static_cast<double>(time.count), time.total_ns) * 1e-9;
     const double peak = gpu ? gpu->bandwidth_gbs : 0;
     row << std::string_view(rule.pattern) << rule.bytes << time.count << time.total_ns << gbs << peak
-        << percent(gbs, peak);
+        << percent_of(gbs, peak);
   }
   return table;
 }

@@ -13,10 +13,10 @@
 namespace nsys_explain::analysis {
 namespace {
 
-enum class Place : std::uint8_t { kernel, process, domain };
+enum class FrameworkPlace : std::uint8_t { kernel, process, domain };
 
 struct FrameworkMark {
-  Place place;
+  FrameworkPlace place;
   std::string_view mark;
   std::string_view framework;
 };
@@ -59,11 +59,11 @@ std::vector<std::string_view> frameworks_of(const RankEvents& events) {
   const auto domains = texts_of(events.process.nvtx_ranges, strings, [](const NvtxRange& r) { return r.domain; });
   const auto is_there = [&](const FrameworkMark& m) {
     switch (m.place) {
-      case Place::kernel:
+      case FrameworkPlace::kernel:
         return std::any_of(kernels.begin(), kernels.end(), [&](auto name) { return has_word(name, m.mark); });
-      case Place::process:
+      case FrameworkPlace::process:
         return std::string_view(events.process.name).substr(events.process.name.rfind('/') + 1) == m.mark;
-      case Place::domain:
+      case FrameworkPlace::domain:
         return std::find(domains.begin(), domains.end(), m.mark) != domains.end();
     }
     return false;
@@ -116,7 +116,7 @@ const std::vector<Sameness>& samenesses() {
   return all;
 }
 
-std::string rank_list(const std::vector<std::int32_t>& ranks) {
+std::string rank_names(const std::vector<std::int32_t>& ranks) {
   constexpr std::size_t most_named = 8;
   if (ranks.size() <= most_named) return fmt::format("{}", fmt::join(ranks, ", "));
   return fmt::format("{} and {} more", fmt::join(ranks.begin(), ranks.begin() + most_named, ", "),
@@ -130,7 +130,7 @@ std::string evidence_of(const RunFactSummary& fact) {
     const RunFactSummary::Value& value = fact.values[v];
     const std::string who = v == 0 && value.trace_ranks.size() > 1
                                 ? fmt::format("{} trace ranks", value.trace_ranks.size())
-                                : fmt::format("trace rank {}", rank_list(value.trace_ranks));
+                                : fmt::format("trace rank {}", rank_names(value.trace_ranks));
     text += fmt::format("{} {} ({})", v > 0 ? "," : "", value.value, who);
   }
   if (fact.values.size() > most_values) text += fmt::format(", and {} more", fact.values.size() - most_values);

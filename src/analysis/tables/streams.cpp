@@ -17,7 +17,7 @@
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr std::int64_t time_spans = 256;
+constexpr std::int64_t stream_time_spans = 256;
 
 using StreamKey = std::pair<std::uint32_t, std::uint32_t>;  ///< context, stream
 
@@ -203,7 +203,7 @@ Table utilisation_table(const RankEvents& events) {
   const Interval window = gpu_window(events.device);
   const Nanoseconds window_ns = window.end_ns - window.start_ns;
   if (window_ns <= 0) return table;
-  const Nanoseconds span_ns = (window_ns + time_spans - 1) / time_spans;
+  const Nanoseconds span_ns = (window_ns + stream_time_spans - 1) / stream_time_spans;
   const auto spans = static_cast<std::size_t>((window_ns + span_ns - 1) / span_ns);
   std::vector<TimeSpans> parts(gpu_part_count, TimeSpans(window.start_ns, span_ns, spans));
   for_each_gpu_part(events.device, events.communication_kinds, [&](GpuPart part, const Interval& interval) {

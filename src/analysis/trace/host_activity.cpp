@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "analysis/statistics/delimited_text.hpp"
 #include "analysis/trace/hold_ups.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
@@ -16,10 +17,6 @@ namespace {
 
 /// Ranges that took less do not explain lateness; frameworks mark every operator.
 constexpr Nanoseconds shortest_range_ns = 20'000;
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 /// Precedence of what happens at one time, on the launching thread and on others. 0: does not count.
 struct Precedence {

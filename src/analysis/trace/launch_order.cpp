@@ -26,7 +26,7 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-using LaunchKey = std::pair<Nanoseconds, std::uint64_t>;  ///< launch, node of a graph
+using LaunchMoment = std::pair<Nanoseconds, std::uint64_t>;  ///< launch, node of a graph
 
 /// What kernels are ordered by; of equal ones the order of start decides.
 class LaunchKeys {
@@ -38,10 +38,10 @@ class LaunchKeys {
 
   /// Kernels of one graph launch share the launch. Which of two streams' ran first is a matter of time, and differs
   /// from rank to rank; nodes are numbered in the order in which the program made them.
-  LaunchKey of(const Kernel& kernel) const {
+  LaunchMoment of(const Kernel& kernel) const {
     return {launch_time_ns(events_, kernel), has_graphs_ ? events_.device.kind_of(kernel).graph_node_id : 0};
   }
-  LaunchKey of(std::uint32_t kernel) const { return of(events_.device.kernels[kernel]); }
+  LaunchMoment of(std::uint32_t kernel) const { return of(events_.device.kernels[kernel]); }
 
  private:
   const RankEvents& events_;
@@ -68,7 +68,7 @@ class MainSequence {
   explicit MainSequence(const std::vector<bool>& is_main_kind) : is_main_kind_(is_main_kind) {}
 
   /// Whether the kernel goes on with the sequence. To be asked once for each, in order of start.
-  bool takes(const Kernel& kernel, const LaunchKey& key) {
+  bool takes(const Kernel& kernel, const LaunchMoment& key) {
     if (!is_main_kind_[kernel.kind] || key < latest_) return false;
     latest_ = key;
     return true;
@@ -76,7 +76,7 @@ class MainSequence {
 
  private:
   const std::vector<bool>& is_main_kind_;
-  LaunchKey latest_{std::numeric_limits<Nanoseconds>::min(), 0};
+  LaunchMoment latest_{std::numeric_limits<Nanoseconds>::min(), 0};
 };
 
 /// Numbers of the kernels outside of the main sequence, by launch; none where all run in the order of their launches.
@@ -84,10 +84,10 @@ std::pmr::vector<std::uint32_t> kernels_out_of_order(const RankEvents& events, c
                                                      MainSequence sequence) {
   std::pmr::vector<std::uint32_t> others;
   bool in_order = true;
-  LaunchKey latest{std::numeric_limits<Nanoseconds>::min(), 0};
+  LaunchMoment latest{std::numeric_limits<Nanoseconds>::min(), 0};
   std::uint32_t number = 0;
   for (const Kernel& kernel : events.device.kernels) {
-    const LaunchKey key = keys.of(kernel);
+    const LaunchMoment key = keys.of(kernel);
     in_order = in_order && key >= latest;
     latest = key;
     if (!sequence.takes(kernel, key)) others.push_back(number);
@@ -110,8 +110,8 @@ void for_each_launched(const RankEvents& events, const LaunchKeys& keys, const U
     return;
   }
   std::size_t next = 0;
-  LaunchKey next_key = keys.of(others.front());
-  const auto use_others_until = [&](const LaunchKey& key, std::uint32_t number) {
+  LaunchMoment next_key = keys.of(others.front());
+  const auto use_others_until = [&](const LaunchMoment& key, std::uint32_t number) {
     while (next < others.size() && std::pair(next_key, others[next]) < std::pair(key, number)) {
       use(others[next], kernels[others[next]]);
       if (++next < others.size()) next_key = keys.of(others[next]);
@@ -119,7 +119,7 @@ void for_each_launched(const RankEvents& events, const LaunchKeys& keys, const U
   };
   for (std::uint32_t k = 0; k < kernels.size(); ++k) {
     const Kernel kernel = kernels[k];
-    const LaunchKey key = keys.of(kernel);
+    const LaunchMoment key = keys.of(kernel);
     if (!sequence.takes(kernel, key)) continue;
     use_others_until(key, k);
     use(k, kernel);

@@ -11,6 +11,8 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/statistics/statistics.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -20,7 +22,7 @@ constexpr std::int64_t fewest_kernels = 3;  ///< below, one that depends on the 
 constexpr double clock_step_ns = 32;
 constexpr double robust_deviation = 1.4826;   ///< standard deviations per median absolute deviation
 constexpr double median_efficiency = 1.2533;  ///< standard error of a median over that of a mean
-constexpr double worth_telling = 1.02, worth_telling_of_two = 1.05, outlying = 3;
+constexpr double slow_worth_telling = 1.02, slow_worth_telling_of_two = 1.05, outlying = 3;
 
 constexpr std::array<const char*, 6> shape_names{"grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"};
 using Shape = std::array<std::int64_t, shape_names.size()>;
@@ -29,19 +31,12 @@ using KernelKey = std::pair<std::string_view, Shape>;
 /// One kernel on one trace rank.
 struct Execution {
   std::int64_t rank = 0, count = 0, total_ns = 0;
-  double median_ns = 0, relative_error = 0, spread = 0;
+  double median_ns = 0, relative_error = 0, robust_spread = 0;
   double peers_median_ns = 0, ratio = 1, z = 0;
 };
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 /// Robust standard deviation.
-double spread(const std::vector<double>& values) {
+double robust_spread(const std::vector<double>& values) {
   const double centre = median(values);
   std::vector<double> distances;
   for (const double value : values) distances.push_back(std::abs(value - centre));
@@ -149,7 +144,7 @@ struct Speed {
   void add(const Execution& execution) {
     const auto weight = static_cast<double>(execution.total_ns);
     ratios.emplace_back(execution.ratio, weight);
-    spreads.emplace_back(execution.spread, weight);
+    spreads.emplace_back(execution.robust_spread, weight);
     counts.emplace_back(static_cast<double>(execution.count), weight);
     compared_ns += execution.total_ns;
     ++kernels;
@@ -176,10 +171,10 @@ struct Speed {
 };
 
 bool stands_out(std::size_t r, const std::vector<double>& ratios) {
-  if (ratios.size() == 2) return ratios[r] >= worth_telling_of_two;
+  if (ratios.size() == 2) return ratios[r] >= slow_worth_telling_of_two;
   std::vector<double> others = ratios;
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(r));
-  return ratios[r] - median(others) > outlying * spread(others);
+  return ratios[r] - median(others) > outlying * robust_spread(others);
 }
 
 Table speed_table(const std::map<std::int64_t, Speed>& speeds) {
@@ -195,7 +190,7 @@ Table speed_table(const std::map<std::int64_t, Speed>& speeds) {
                     "of being this slow by chance, over all trace ranks: as GPUs drift apart for the length of a "
                     "capture"},
                    {"slow", ColumnKind::integer, "", "1: significant, at least 2%, and unlike the others"},
-                   {"spread", ColumnKind::real, "",
+                   {"robust_spread", ColumnKind::real, "",
                     "standard deviation of one kernel's executions over its median; median over time"},
                    {"executions", ColumnKind::integer, "", "of one kernel; median over time"}}});
   std::vector<double> ratios;
@@ -204,8 +199,8 @@ Table speed_table(const std::map<std::int64_t, Speed>& speeds) {
   std::size_t r = 0;
   for (const auto& [rank, speed] : speeds) {
     const double p_value = speed.p_value(speeds.size());
-    const bool slow = speed.kernels >= fewest_kernels && p_value < significantly_slow && ratios[r] >= worth_telling &&
-                      stands_out(r, ratios);
+    const bool slow = speed.kernels >= fewest_kernels && p_value < significantly_slow &&
+                      ratios[r] >= slow_worth_telling && stands_out(r, ratios);
     row << rank << speed.kernels << speed.compared_ns << speed.slower << ratios[r] << p_value << slow
         << speed.median_over_time(speed.spreads) << static_cast<std::int64_t>(speed.median_over_time(speed.counts));
     ++r;
@@ -281,7 +276,7 @@ Table kernel_imbalance_table(const Table& kernels) {
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
   Table table = make_table({"kernel_imbalance",
-                            "How evenly the time of each kernel is spread over the trace ranks that ran it",
+                            "How evenly the time of each kernel is robust_spread over the trace ranks that ran it",
                             {{"name", ColumnKind::text, "", "kernel with its template and argument lists"},
                              {"trace_ranks", ColumnKind::integer, "", "that ran it"},
                              {"mean_ns", ColumnKind::real, "ns", "sum of durations, mean over these trace ranks"},

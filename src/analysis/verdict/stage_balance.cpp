@@ -22,11 +22,12 @@ std::map<std::string, std::vector<std::size_t>> members_by_stage(const Grouping&
   return members;
 }
 
-constexpr std::array<const char*, 6> shape_names{"grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"};
-using KernelKey = std::pair<std::string_view, std::array<std::int64_t, shape_names.size()>>;
+constexpr std::array<const char*, 6> stage_kernel_shape_names{"grid_x",  "grid_y",  "grid_z",
+                                                              "block_x", "block_y", "block_z"};
+using StageKernelKey = std::pair<std::string_view, std::array<std::int64_t, stage_kernel_shape_names.size()>>;
 
 /// The compute kernels of one trace rank, each with its sum of durations.
-using KernelTotals = std::map<KernelKey, std::int64_t>;
+using KernelTotals = std::map<StageKernelKey, std::int64_t>;
 
 std::vector<KernelTotals> totals_by_rank(const Table& table, std::span<const std::int32_t> trace_ranks) {
   const auto& ranks = column<std::int64_t>(table, "trace_rank");
@@ -37,8 +38,9 @@ std::vector<KernelTotals> totals_by_rank(const Table& table, std::span<const std
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto found = std::lower_bound(trace_ranks.begin(), trace_ranks.end(), ranks[i]);
     if (communication[i] != 0 || found == trace_ranks.end() || *found != ranks[i]) continue;
-    KernelKey key{names[i], {}};
-    for (std::size_t s = 0; s < shape_names.size(); ++s) key.second[s] = column<std::int64_t>(table, shape_names[s])[i];
+    StageKernelKey key{names[i], {}};
+    for (std::size_t s = 0; s < stage_kernel_shape_names.size(); ++s)
+      key.second[s] = column<std::int64_t>(table, stage_kernel_shape_names[s])[i];
     by_rank[static_cast<std::size_t>(found - trace_ranks.begin())][key] += totals[i];
   }
   return by_rank;
@@ -118,7 +120,7 @@ AgainstOthers against_others(const Times& rows, const Times& usual_rows, std::si
 std::vector<double> shared_kernel_shares(const Table& kernels_by_launch, std::span<const std::int32_t> trace_ranks,
                                          const Grouping& stages) {
   const std::vector<KernelTotals> totals = totals_by_rank(kernels_by_launch, trace_ranks);
-  std::map<KernelKey, std::set<std::string_view>> stages_of;
+  std::map<StageKernelKey, std::set<std::string_view>> stages_of;
   for (std::size_t r = 0; r < totals.size(); ++r)
     for (const auto& [kernel, total_ns] : totals[r]) stages_of[kernel].insert(stages.place_of_rank[r]);
   std::vector<double> shares;

@@ -45,7 +45,7 @@ bool names_a_step(std::string_view stem) {
 }
 
 /// Ranges of one name on one thread. Of millions of them only those are kept that may still be the iterations.
-struct Candidate {
+struct CandidateRange {
   std::string_view stem;
   bool named = false;         ///< by a word for a step
   std::int64_t launches = 0;  ///< kernels of the device launched by the thread
@@ -76,10 +76,11 @@ void for_each_launched_kernel(const RankEvents& events, const Use& use) {
 }
 
 /// The ranges that enclose the iterations; nullptr where there are none. `span_ns` is the time the launches cover.
-const Candidate* choose(const std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, Candidate>& candidates,
-                        Nanoseconds span_ns) {
-  const Candidate* best = nullptr;
-  const auto is_better = [](const Candidate& a, const Candidate& b) {
+const CandidateRange* choose(
+    const std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, CandidateRange>& candidates,
+    Nanoseconds span_ns) {
+  const CandidateRange* best = nullptr;
+  const auto is_better = [](const CandidateRange& a, const CandidateRange& b) {
     return std::tie(b.named, b.launches, b.covered_ns, a.stem) < std::tie(a.named, a.launches, a.covered_ns, b.stem);
   };
   for (const auto& [key, candidate] : candidates) {
@@ -156,11 +157,11 @@ Steps steps_from_ranges(const RankEvents& events) {
     std::optional<NumberedName> name;
     std::uint32_t stem = 0, thread_id = 0;
     StringIndex domain = 0;
-    Candidate* latest = nullptr;
+    CandidateRange* latest = nullptr;
   };
   std::vector<Label> labels(events.trace.strings.size());
   std::unordered_map<std::string_view, std::uint32_t> stems;
-  std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, Candidate> candidates;
+  std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, CandidateRange> candidates;
   for (const NvtxRange& range : events.process.nvtx_ranges) {
     if (range.kind == NvtxKind::mark || range.end_ns == no_time || range.is_nccl_call) continue;
     Label& label = labels[range.text];
@@ -181,7 +182,7 @@ Steps steps_from_ranges(const RankEvents& events) {
     }
     label.latest->add({range.start_ns, range.end_ns}, label.name->number);
   }
-  const Candidate* chosen = choose(candidates, launching->end_ns - launching->start_ns);
+  const CandidateRange* chosen = choose(candidates, launching->end_ns - launching->start_ns);
   if (chosen == nullptr) return {};
   return steps_on_gpu(chosen->ranges, events, chosen->numbered ? chosen->first_number : std::nullopt);
 }

@@ -8,8 +8,7 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-constexpr auto integer = ColumnKind::integer;
-constexpr auto label = ColumnKind::label;
+using enum ColumnKind;
 
 TableSchema cases_schema(std::string name, std::string description) {
   TableSchema schema{std::move(name),

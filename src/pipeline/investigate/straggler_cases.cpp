@@ -10,7 +10,7 @@
 
 #include "clock/job_time.hpp"
 #include "clock/level_zero.hpp"
-#include "pipeline/write/outputs.hpp"
+#include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -16,7 +16,7 @@ namespace nsys_explain::pipeline {
 namespace {
 
 constexpr auto rows_per_slab = static_cast<std::int64_t>(store::slab_rows);
-constexpr std::string_view phase = "writing results";
+constexpr std::string_view slab_phase = "writing results";
 
 /// Rows [first, end) of a table.
 struct SlabPlace {
@@ -46,7 +46,7 @@ std::vector<RowRun> take_slab(const exchange::Communicator& communicator, std::s
                               std::span<const DealtTable> tables) {
   std::vector<RowRun> mine;
   std::vector<std::vector<char>> outgoing(static_cast<std::size_t>(communicator.size()));
-  exchange::run_agreed(communicator, phase, [&] {
+  exchange::run_agreed(communicator, slab_phase, [&] {
     for (std::size_t s = 0; s < round.size(); ++s) {
       std::vector<RowRun> runs = tables[round[s].table].take(round[s].first, round[s].end);
       const int encoder = encoder_of(communicator, s);
@@ -59,7 +59,7 @@ std::vector<RowRun> take_slab(const exchange::Communicator& communicator, std::s
     }
   });
   const exchange::Gathered<char> received = communicator.all_to_all(std::move(outgoing));
-  exchange::run_agreed(communicator, phase, [&] {
+  exchange::run_agreed(communicator, slab_phase, [&] {
     for (int r = 0; r < communicator.size(); ++r) {
       const std::span<const char> part = received.of(r);
       if (part.empty()) continue;
@@ -88,14 +88,14 @@ void write_by_slabs(const exchange::Communicator& communicator, std::span<const 
     std::vector<RowRun> runs = take_slab(communicator, round, tables);
     Slab mine;
     std::string bytes;
-    exchange::run_agreed(communicator, phase, [&] {
+    exchange::run_agreed(communicator, slab_phase, [&] {
       if (runs.empty()) return;
       const auto own = static_cast<std::size_t>(communicator.size() - 1 - communicator.rank());  // as encoder_of() says
       mine = encode(std::move(runs), tables[round[own].table].extent, with_csv);
       if (!communicator.is_root()) bytes = pack(mine);
     });
     const exchange::Gathered<char> gathered = communicator.gather(std::span<const char>(bytes));
-    exchange::run_agreed(communicator, phase, [&] {
+    exchange::run_agreed(communicator, slab_phase, [&] {
       if (!communicator.is_root()) return;
       for (std::size_t s = 0; s < round.size(); ++s) {
         const int encoder = encoder_of(communicator, s);

@@ -168,16 +168,6 @@ std::map<std::string, report::LongTable> write_tables(const exchange::Communicat
 
 }  // namespace
 
-std::vector<std::int64_t> first_instances(const JobReport& report) {
-  std::vector<std::int64_t> first;
-  std::int64_t next = 0;
-  for (const CommunicatorSummary& communicator : report.communicators) {
-    first.push_back(next);
-    next += communicator.instances;
-  }
-  return first;
-}
-
 void check_output_directory(const std::string& path, bool overwrite) {
   std::error_code error;
   if (overwrite || !fs::is_directory(path, error)) return;

@@ -13,9 +13,6 @@
 
 namespace nsys_explain::pipeline {
 
-/// Number of the first instance of each communicator; instances count through all of them.
-std::vector<std::int64_t> first_instances(const JobReport& report);
-
 /// Throws std::runtime_error where the directory holds older results that the user did not allow to replace.
 void check_output_directory(const std::string& path, bool overwrite);
 

@@ -12,10 +12,7 @@ double real_or_nan(const std::optional<double>& value) {
   return value.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
-constexpr auto integer = ColumnKind::integer;
-constexpr auto real = ColumnKind::real;
-constexpr auto label = ColumnKind::label;
-constexpr auto text = ColumnKind::text;
+using enum ColumnKind;
 
 }  // namespace
 

@@ -24,7 +24,7 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-constexpr const char* phase = "writing the timeline";
+constexpr const char* timeline_phase = "writing the timeline";
 
 /// Events that rank 0 holds at once while it writes: some tens of megabytes.
 constexpr std::int64_t events_per_round = 1 << 18;
@@ -167,7 +167,7 @@ void write_events(const exchange::Communicator& communicator, const JobRanks& jo
     // Each tool rank's part is in order; a stable sort by trace rank puts the parts in order.
     std::stable_sort(round.begin(), round.end(),
                      [](const TimelineEvent& a, const TimelineEvent& b) { return a.trace_rank < b.trace_rank; });
-    exchange::run_agreed(communicator, phase, [&] { std::for_each(round.begin(), round.end(), write); });
+    exchange::run_agreed(communicator, timeline_phase, [&] { std::for_each(round.begin(), round.end(), write); });
   }
 }
 
@@ -219,7 +219,7 @@ std::optional<TimelineRequest> read_timeline_request(const JobSpecification& job
 void write_timeline(const exchange::Communicator& communicator, const TimelineRequest& request, const Inquiry& inquiry,
                     const JobReport& report, std::ostream& problems) {
   LocalTimelines mine(request);
-  exchange::run_agreed(communicator, phase, [&] { read_timelines(inquiry, mine); });
+  exchange::run_agreed(communicator, timeline_phase, [&] { read_timelines(inquiry, mine); });
   const std::vector<std::string> names = agree_on_names(communicator, mine);
   const Interval window{request.window.start_ns, find_end(communicator, request, inquiry.cross, mine.events())};
   std::erase_if(mine.events(), [&](const TimelineEvent& event) { return event.start_ns >= window.end_ns; });
@@ -238,7 +238,7 @@ void write_timeline(const exchange::Communicator& communicator, const TimelineRe
   }
   report::PerfettoTrace trace(inquiry.job.trace_ranks, shift_ns);
   std::unique_ptr<GzipFile> file;  // on rank 0 only
-  exchange::run_agreed(communicator, phase, [&] {
+  exchange::run_agreed(communicator, timeline_phase, [&] {
     if (!communicator.is_root()) return;
     file = std::make_unique<GzipFile>(request.path);
     file->write(trace.begin(facts));
@@ -247,13 +247,13 @@ void write_timeline(const exchange::Communicator& communicator, const TimelineRe
   });
   const std::vector<std::int64_t> first_instance = first_instances(report);
   gather_instances(communicator, inquiry.cross, [&](const InstanceRound& round) {
-    exchange::run_agreed(communicator, phase, [&] {
+    exchange::run_agreed(communicator, timeline_phase, [&] {
       if (file) write_collectives(round, inquiry, first_instance, window, trace, *file);
     });
   });
   write_events(communicator, inquiry.job, mine.events(),
                [&](const TimelineEvent& event) { file->write(trace.event(event, names)); });
-  exchange::run_agreed(communicator, phase, [&] {
+  exchange::run_agreed(communicator, timeline_phase, [&] {
     if (!file) return;
     file->write(trace.end());
     file->publish();
