@@ -335,8 +335,8 @@ Table fused_operations_table(const std::vector<FusedCall>& fused) {
   Table table = make_table({"fused_operations",
                             "collectives that NCCL ran together in one kernel, in call order",
                             {{"enter_ns", ColumnKind::time, "ns", "job time at which the kernel starts"},
-                             {"communicator", ColumnKind::label, "", "NCCL's hash of the communicator"},
-                             {"operation", ColumnKind::label, "", "what the call does"},
+                             {"communicator", ColumnKind::text, "", "NCCL's hash of the communicator"},
+                             {"operation", ColumnKind::text, "", "what the call does"},
                              {"call_bytes", ColumnKind::integer, "bytes", "NCCL's per-call size; -1 unknown"}}});
   RowWriter row(table);
   for (const FusedCall& carried : fused) {

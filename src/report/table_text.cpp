@@ -38,7 +38,7 @@ std::string cell(const ColumnSchema&, const std::string& value) {
 }
 
 bool is_text(ColumnKind kind) {
-  return kind == ColumnKind::label || kind == ColumnKind::text;
+  return kind == ColumnKind::text;
 }
 
 /// Text padded to a width in characters.

@@ -38,14 +38,14 @@ TableSchema schema() {
           "for tests",
           {{"number", ColumnKind::integer, "", ""},
            {"share", ColumnKind::real, "", ""},
-           {"kind", ColumnKind::label, "", ""},
+           {"kind", ColumnKind::text, "", ""},
            {"name", ColumnKind::text, "", ""},
            {"note", ColumnKind::text, "", ""}}};
 }
 
 /// Notes are too long for a fixed width.
 TableExtent extent(std::int64_t rows) {
-  return {static_cast<std::size_t>(rows), {0, 0, 0, 12, 300}};
+  return {static_cast<std::size_t>(rows), {0, 0, 7, 12, 300}};
 }
 
 Table rows_between(std::int64_t first, std::int64_t end) {

@@ -189,8 +189,8 @@ Table nvlink_table(const RankEvents& events) {
   Table table = make_table(
       {"nvlink",
        "One row per trace rank, direction of its NVLinks and operation: traffic during and outside of collectives",
-       {{"metric", label, "", "direction, and what is counted"},
-        {"operation", label, "", "collectives that count as during; all: any"},
+       {{"metric", text, "", "direction, and what is counted"},
+        {"operation", text, "", "collectives that count as during; all: any"},
         {"mean_during_percent", real, "%", "time-weighted mean while the rank is in such a collective; nan: none"},
         {"mean_outside_percent", real, "%", "time-weighted mean while it is in no collective; nan: never"},
         {"correlation", real, "", "Pearson's, of samples and the share of their period in collectives; nan: constant"},
@@ -222,7 +222,7 @@ std::vector<LinkSeries> nvlink_series(const RankEvents& events) {
 Table nvlink_over_time_table(const RankEvents& events) {
   Table table = make_table({"nvlink_over_time",
                             "NVLink traffic over time: means of equal spans of each trace rank's GPU activity",
-                            {{"metric", label, "", "direction, and what is counted"},
+                            {{"metric", text, "", "direction, and what is counted"},
                              {"start_ns", ColumnKind::time, "ns", "job time at which the span starts"},
                              {"span_ns", integer, "ns", ""},
                              {"mean_percent", real, "%", "of the peak; nan: no sample"},
@@ -258,7 +258,7 @@ Table network_table(const RankEvents& events) {
   Table table = make_table(
       {"network",
        "One row per trace rank and metric of a port of its node: traffic during and outside of its collectives",
-       {{"source", label, "", "nic or infiniband_switch"},
+       {{"source", text, "", "nic or infiniband_switch"},
         {"device", ColumnKind::text, "", "name of the NIC, else nsys' id"},
         {"port", integer, "", "port of the device"},
         {"metric", ColumnKind::text, "", "as nsys names it"},

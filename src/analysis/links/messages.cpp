@@ -32,8 +32,8 @@ using enum ColumnKind;
 Table messages_table(const RankEvents& events) {
   Table table = make_table({"messages",
                             "One row per trace rank, communicator, direction and peer: sends and receives as called",
-                            {{"communicator", label, "", "NCCL's communicator hash"},
-                             {"direction", label, "", "send or recv"},
+                            {{"communicator", text, "", "NCCL's communicator hash"},
+                             {"direction", text, "", "send or recv"},
                              {"own_rank", integer, "", "NCCL's number of this trace rank; -1: not recorded"},
                              {"peer", integer, "", "NCCL's number of the other one"},
                              {"calls", integer, "", "calls with a recorded size"},

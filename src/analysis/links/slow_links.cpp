@@ -334,13 +334,12 @@ std::vector<std::vector<std::int32_t>> slow_groups(std::span<const TransferGroup
 
 Table slow_links_table(std::span<const SlowLink> links) {
   constexpr auto integer = ColumnKind::integer;
-  constexpr auto label = ColumnKind::label;
   constexpr auto text = ColumnKind::text;
   Table table = make_table(
       {"slow_links",
        "One row per place whose transfers are slower than those of equal groups elsewhere, most lost time first",
-       {{"place", label, "", "rank, rank_pair, node, node_pair, or group: some of its trace ranks"},
-        {"scope", label, "", "transfers that are slow: any, within_node or between_nodes"},
+       {{"place", text, "", "rank, rank_pair, node, node_pair, or group: some of its trace ranks"},
+        {"scope", text, "", "transfers that are slow: any, within_node or between_nodes"},
         {"trace_ranks", text, "", "of the place"},
         {"hosts", text, "", "of the place"},
         {"slow_groups", integer, "", "groups of trace ranks that are slow through it"},

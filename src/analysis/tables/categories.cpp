@@ -82,10 +82,6 @@ Table elapsed_table(const RankEvents& events) {
 
 CategoryMap::CategoryMap(std::string name, std::vector<Rule> rules) : name_(std::move(name)) {
   for (Rule& rule : rules) {
-    if (rule.category.size() > label_width) {
-      throw std::invalid_argument(fmt::format(
-          "category '{}' is longer than {} bytes, the width of its column; shorten it", rule.category, label_width));
-    }
     Matcher matcher{plain_alternatives(rule.pattern), std::nullopt, std::move(rule.category)};
     if (matcher.alternatives.empty()) {
       try {
@@ -143,7 +139,7 @@ std::vector<Table> category_tables(const Table& elapsed, const CategoryMap& map,
   tables.push_back(make_table({"category_kernels",
                                fmt::format("The category of every kernel, by the map {}", map.name()),
                                {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
-                                {"category", ColumnKind::label, "", ""},
+                                {"category", ColumnKind::text, "", ""},
                                 {"name", ColumnKind::text, "", "kernel, copy, set or graph"},
                                 {"instances", ColumnKind::integer, "", ""},
                                 {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
@@ -151,7 +147,7 @@ std::vector<Table> category_tables(const Table& elapsed, const CategoryMap& map,
   tables.push_back(make_table({"categories",
                                fmt::format("GPU time by category, no moment counted twice, by the map {}", map.name()),
                                {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
-                                {"category", ColumnKind::label, "", ""},
+                                {"category", ColumnKind::text, "", ""},
                                 {"instances", ColumnKind::integer, "", ""},
                                 {"elapsed_ns", ColumnKind::integer, "ns", ""},
                                 {"share_percent", ColumnKind::real, "%", "of the trace rank's rows"}}}));

@@ -32,8 +32,7 @@ class CategoryMap {
     std::string category;
   };
 
-  /// Throws std::invalid_argument with the pattern that is no regular expression, and category names longer than a
-  /// label.
+  /// Throws std::invalid_argument with the pattern that is no regular expression.
   CategoryMap(std::string name, std::vector<Rule> rules);
 
   /// One of the maps that come with the tool; throws std::invalid_argument with the names that there are.

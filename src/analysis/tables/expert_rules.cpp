@@ -169,13 +169,13 @@ std::vector<Table> expert_rule_tables(const RankEvents& events) {
   std::vector<Table> tables;
   tables.push_back(make_table({"expert_rules",
                                "The rules of nsys analyze with its default limits: how often each applies",
-                               {{"rule", ColumnKind::label, "", "as nsys names it"},
+                               {{"rule", ColumnKind::text, "", "as nsys names it"},
                                 {"cases", ColumnKind::integer, "", ""},
                                 {"total_ns", ColumnKind::integer, "ns", "sum of their durations"},
                                 {"bytes", ColumnKind::integer, "bytes", "copied or set"}}}));
   tables.push_back(make_table({"expert_rule_cases",
                                "Up to 50 cases of each rule, longest first",
-                               {{"rule", ColumnKind::label, "", "as in expert_rules"},
+                               {{"rule", ColumnKind::text, "", "as in expert_rules"},
                                 {"start_ns", ColumnKind::time, "ns", ""},
                                 {"duration_ns", ColumnKind::integer, "ns", ""},
                                 {"bytes", ColumnKind::integer, "bytes", ""},

@@ -151,7 +151,7 @@ std::vector<Table> idle_tables(const RankEvents& events) {
   const auto window_ns = window ? static_cast<double>(window->end_ns - window->start_ns) : 0.0;
 
   TableSchema causes{"idle_causes", "Time without GPU activity, by why the device had nothing to do", {}};
-  causes.columns = {{"cause", ColumnKind::label, "",
+  causes.columns = {{"cause", ColumnKind::text, "",
                      "launch_starved: the host launched late; dependency_stalled: "
                      "waiting for another stream; other"},
                     {"share_percent", ColumnKind::real, "%", "of the window from first to last GPU activity"}};
@@ -171,7 +171,7 @@ std::vector<Table> idle_tables(const RankEvents& events) {
                   "The longest times without GPU activity: up to 200 of each trace rank, by start",
                   {{"start_ns", ColumnKind::time, "ns", "end of the GPU activity before"},
                    {"duration_ns", ColumnKind::integer, "ns", ""},
-                   {"cause", ColumnKind::label, "", "as in idle_causes"},
+                   {"cause", ColumnKind::text, "", "as in idle_causes"},
                    {"launched_ns", ColumnKind::time, "ns", "when the call began that launched the next activity"},
                    {"next", ColumnKind::text, "", "the activity that ended the gap"}}}));
   RowWriter gap_row(tables.back());

@@ -179,7 +179,7 @@ std::vector<Table> gpu_sample_tables(const RankEvents& events, const std::vector
       {"gpu_samples",
        "Samples of this trace rank's GPU during its GPU activity, from NVML (--nvml) and the trace's own GPU metrics; "
        "-1: not sampled",
-       {{"source", label, "", "nvml, or gpu_metrics: means over 1 ms of the samples taken while a kernel runs"},
+       {{"source", text, "", "nvml, or gpu_metrics: means over 1 ms of the samples taken while a kernel runs"},
         {"samples", integer, "", ""},
         {"throttled_samples", integer, "", "see gpu_throttling"},
         {"median_sm_clock_mhz", real, "MHz", ""},
@@ -189,7 +189,7 @@ std::vector<Table> gpu_sample_tables(const RankEvents& events, const std::vector
   Table throttling =
       make_table({"gpu_throttling",
                   "Spans in which a GPU in use ran below 90% of its clock, or the driver throttled it",
-                  {{"source", label, "", "nvml or gpu_metrics, see gpu_samples"},
+                  {{"source", text, "", "nvml or gpu_metrics, see gpu_samples"},
                    {"start_ns", ColumnKind::time, "ns", "first sample of the span"},
                    {"end_ns", ColumnKind::time, "ns", "next sample that is not throttled, or the last one"},
                    {"samples", integer, "", ""},

@@ -183,7 +183,7 @@ std::vector<Table> api_tables(const RankEvents& events) {
 Table barriers_table(const RankEvents& events) {
   Table table = make_table({"barriers",
                             "Where the host stopped: waiting for the GPU, blocking copies, pauses between launches",
-                            {{"kind", ColumnKind::label, "", "sync_api, blocking_memcpy, launcher_gap or host_wait"},
+                            {{"kind", ColumnKind::text, "", "sync_api, blocking_memcpy, launcher_gap or host_wait"},
                              {"name", ColumnKind::text, "", "function"},
                              {"count", ColumnKind::integer, "", ""},
                              {"total_ns", ColumnKind::integer, "ns", "sum of durations"},

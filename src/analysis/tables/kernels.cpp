@@ -191,7 +191,7 @@ Table summary_table(const RankEvents& events, const Grouping& grouping, const st
   schema.columns.push_back({"share_percent", ColumnKind::real, "%", "of the sum of all kernel durations"});
   for (ColumnSchema& column : statistics_columns("ns")) schema.columns.push_back(std::move(column));
   schema.columns.push_back(
-      {"tail", ColumnKind::label, "", "none, outliers (max > 2 medians) or systematic (p99 > 1.5)"});
+      {"tail", ColumnKind::text, "", "none, outliers (max > 2 medians) or systematic (p99 > 1.5)"});
   schema.columns.push_back({"tail_score_ns", ColumnKind::real, "ns", "(p99 - median) x count"});
 
   Table table = make_table(std::move(schema));

@@ -59,7 +59,7 @@ Table statistics_by_operation(const std::map<std::string, std::vector<std::int64
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.second.total > b.second.total; });
-  schema.columns = {{"operation", ColumnKind::label, "", "as nsys names it"},
+  schema.columns = {{"operation", ColumnKind::text, "", "as nsys names it"},
                     {"share_percent", ColumnKind::real, "%", "of the sum of all rows"}};
   for (ColumnSchema& column : statistics_columns(unit)) schema.columns.push_back(std::move(column));
   Table table = make_table(std::move(schema));
@@ -74,9 +74,9 @@ Table statistics_by_operation(const std::map<std::string, std::vector<std::int64
 Table transfers_table(const std::map<TransferKey, Transfers>& transfers) {
   Table table = make_table({"memory_transfers",
                             "Copies and sets by operation and kind of memory",
-                            {{"operation", ColumnKind::label, "", "as nsys names it"},
-                             {"source", ColumnKind::label, "", "kind of memory read; Pageable copies block the host"},
-                             {"destination", ColumnKind::label, "", "kind of memory written"},
+                            {{"operation", ColumnKind::text, "", "as nsys names it"},
+                             {"source", ColumnKind::text, "", "kind of memory read; Pageable copies block the host"},
+                             {"destination", ColumnKind::text, "", "kind of memory written"},
                              {"count", ColumnKind::integer, "", "operations"},
                              {"bytes", ColumnKind::integer, "bytes", "sum"},
                              {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
@@ -144,7 +144,7 @@ Table copy_engines_table(const RankEvents& events) {
   for (std::size_t i = 0; i < copying.size(); ++i) overlapped_ns[direction[i]] += overlaps_ns[i];
   Table table = make_table({"copy_engines",
                             "Copies and sets by direction: when any of them ran, and how much of that compute hid",
-                            {{"direction", ColumnKind::label, "", ""},
+                            {{"direction", ColumnKind::text, "", ""},
                              {"count", ColumnKind::integer, "", "operations"},
                              {"bytes", ColumnKind::integer, "bytes", "sum"},
                              {"busy_ns", ColumnKind::integer, "ns", "union of their times"},
@@ -196,12 +196,12 @@ std::vector<Table> gpu_memory_tables(const RankEvents& events) {
   tables.push_back(make_table({"gpu_memory",
                                "Memory in use over time, counted from the start of the trace",
                                {{"start_ns", ColumnKind::time, "ns", "begin of the span of time"},
-                                {"memory", ColumnKind::label, "", "kind of memory"},
+                                {"memory", ColumnKind::text, "", "kind of memory"},
                                 {"in_use_bytes", ColumnKind::integer, "bytes", "at the end of the span"},
                                 {"peak_bytes", ColumnKind::integer, "bytes", "most within the span"}}}));
   tables.push_back(make_table({"gpu_memory_summary",
                                "Allocations by kind of memory",
-                               {{"memory", ColumnKind::label, "", "kind of memory"},
+                               {{"memory", ColumnKind::text, "", "kind of memory"},
                                 {"allocations", ColumnKind::integer, "", ""},
                                 {"releases", ColumnKind::integer, "", ""},
                                 {"allocated_bytes", ColumnKind::integer, "bytes", "sum of all allocations"},

@@ -56,7 +56,7 @@ TableSchema with_columns(TableSchema schema, std::vector<ColumnSchema> before, s
 std::vector<ColumnSchema> range_columns() {
   return {{"domain", text, "", "NVTX domain; empty: the default one"},
           {"range", text, "", "label, without PyTorch's operator number"},
-          {"style", ColumnKind::label, "", "PushPop or StartEnd"}};
+          {"style", ColumnKind::text, "", "PushPop or StartEnd"}};
 }
 
 /// What is told of groups: statistics of their values, and one sum beside them.
@@ -278,7 +278,7 @@ Table projection_trace_table(const Ranges& r, const Parents& parents, Projection
                             {{"range_id", integer, "", "number of the range in its process"},
                              {"domain", text, "", ""},
                              {"range", text, "", "label as recorded"},
-                             {"style", ColumnKind::label, "", "PushPop or StartEnd"},
+                             {"style", ColumnKind::text, "", "PushPop or StartEnd"},
                              {"thread_id", integer, "", ""},
                              {"level", integer, "", "0: outermost"},
                              {"start_ns", ColumnKind::time, "ns", "first start of its GPU work"},
@@ -526,7 +526,7 @@ Table kernels_in_ranges_table(const Ranges& r, const SurroundedKernels& kernels,
                                          {}},
                                         {{"domain", text, "", "NVTX domain; empty: the default one"},
                                          {"range", text, "", "label, without PyTorch's operator number"},
-                                         {"style", ColumnKind::label, "", "PushPop or StartEnd"},
+                                         {"style", ColumnKind::text, "", "PushPop or StartEnd"},
                                          {"kernel", text, "", "kernel with its template and argument lists"}},
                                         {{"ranges", integer, "", "ranges of that name that launched the kernel"}}));
   const PairDurations durations(kernels, launches);

@@ -78,7 +78,7 @@ Table overhead_table(const RankEvents& events) {
       {"profiler_overhead",
        "Time that the profiler took from threads, or CUDA spent behind the scenes",
        {{"profiler", ColumnKind::integer, "", "1: the profiler's doing; 0: CUDA's own"},
-        {"kind", ColumnKind::label, "", "as CUPTI classifies it"},
+        {"kind", ColumnKind::text, "", "as CUPTI classifies it"},
         {"name", ColumnKind::text, "", ""},
         {"count", ColumnKind::integer, "", ""},
         {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
@@ -118,7 +118,7 @@ Table thread_states_table(const RankEvents& events) {
   Table table = make_table({"thread_states",
                             "Where threads spent their time, by the scheduler's record",
                             {{"thread", ColumnKind::integer, "", "thread id"},
-                             {"state", ColumnKind::label, "", "on_cpu, or why it was off: unknown where not exported"},
+                             {"state", ColumnKind::text, "", "on_cpu, or why it was off: unknown where not exported"},
                              {"duration_ns", ColumnKind::integer, "ns", ""},
                              {"switches", ColumnKind::integer, "", "times that the thread went on a CPU"},
                              {"migrations", ColumnKind::integer, "", "of them, on another CPU than before"}}});

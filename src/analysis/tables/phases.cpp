@@ -114,7 +114,7 @@ Table phases_table(const Phases& phases) {
       {"phases",
        "GPU work by phase of the program (NVTX ranges); a kernel belongs to the innermost phase around its "
        "launch, and to its step besides",
-       {{"phase", ColumnKind::label, "", "step, forward, backward, optimizer, prefill, decode or the user's"},
+       {{"phase", ColumnKind::text, "", "step, forward, backward, optimizer, prefill, decode or the user's"},
         {"ranges", integer, "", "times the phase was entered"},
         {"host_ns", integer, "ns", "sum of the ranges' durations"},
         {"projected_ns", integer, "ns", "sum over ranges: first start to last end of their GPU work"},
@@ -173,7 +173,7 @@ Table steps_table(const Phases& phases) {
 
 Table serving_table(const Phases& phases) {
   TableSchema schema{"serving", "Latencies of token generation, where prefill and decode are NVTX ranges", {}};
-  schema.columns = {{"latency", ColumnKind::label, "", "time_to_first_token or time_per_output_token"}};
+  schema.columns = {{"latency", ColumnKind::text, "", "time_to_first_token or time_per_output_token"}};
   for (ColumnSchema& column : statistics_columns("ns")) schema.columns.push_back(std::move(column));
   Table table = make_table(std::move(schema));
   std::vector<std::int64_t> first_token, next_token;

@@ -45,15 +45,15 @@ Table occupancy_table(const RankEvents& events, const KindTimes& times, const st
       {"kernel_occupancy",
        "Theoretical occupancy by kernel and launch configuration, most time first (at most 500 for each trace rank)",
        {{"kernel", text, "", "with its template and argument lists"},
-        {"grid", label, "", "blocks in x, y, z"},
-        {"block", label, "", "threads in x, y, z"},
+        {"grid", text, "", "blocks in x, y, z"},
+        {"block", text, "", "threads in x, y, z"},
         {"registers_per_thread", integer, "", ""},
         {"shared_bytes", integer, "bytes", "static and dynamic, per block"},
         {"count", integer, "", "executions"},
         {"total_ns", integer, "ns", "sum of durations"},
         {"occupancy_percent", real, "%", "of a multiprocessor's threads, at most"},
         {"blocks_per_multiprocessor", integer, "", "resident at once"},
-        {"limit", label, "", "what allows no more: threads, blocks, registers or shared memory"},
+        {"limit", text, "", "what allows no more: threads, blocks, registers or shared memory"},
         {"waves", real, "",
          "blocks over what all multiprocessors hold at once; just above a whole number wastes time"}}});
   if (!gpu) return table;
@@ -104,7 +104,7 @@ Table model_flops_table(const RankEvents& events, const KindTimes& times, const 
   Table table =
       make_table({"model_flops",
                   "FLOPs of logged matrix multiplications (2MNK) against the peak of the GPU and type",
-                  {{"type", label, "", "fp64, fp32, tf32, fp16 (and bf16), fp8; fp4 and int8 without a known peak"},
+                  {{"type", text, "", "fp64, fp32, tf32, fp16 (and bf16), fp8; fp4 and int8 without a known peak"},
                    {"logged_calls", integer, "", "matrix multiplications in the log"},
                    {"gemm_kernels", integer, "", "GEMM kernels in the trace, of all types"},
                    {"scaled", integer, "",
@@ -168,13 +168,13 @@ Table roofline_table(const RankEvents& events, const KindTimes& times, const std
         {"achieved_gbs", real, "GB/s", ""},
         {"peak_gbs", real, "GB/s", "0: not known for this GPU (--gpu-peaks)"},
         {"bandwidth_percent", real, "%", "achieved of peak"},
-        {"bound", label, "", "memory, compute, or latency (neither above 60% in Nsight Compute)"},
+        {"bound", text, "", "memory, compute, or latency (neither above 60% in Nsight Compute)"},
         {"sm_percent", real, "%", "Nsight Compute: throughput of the multiprocessors"},
         {"dram_percent", real, "%", "Nsight Compute: throughput of the memory"},
         {"tensor_percent", real, "%", "Nsight Compute: tensor pipe active"},
         {"l2_hit_percent", real, "%", "Nsight Compute"},
         {"occupancy_percent", real, "%", "Nsight Compute: achieved"},
-        {"top_stall", label, "", "reason that stalls warps most"}}});
+        {"top_stall", text, "", "reason that stalls warps most"}}});
   RowWriter row(table);
   for (const NcuKernel& profiled : ncu) {
     std::map<std::pair<StringIndex, StringIndex>, bool> matches;
@@ -207,7 +207,7 @@ Table roofline_table(const RankEvents& events, const KindTimes& times, const std
     row << std::string_view(profiled.name) << time.count << time.total_ns << profiled.flops << profiled.dram_bytes
         << intensity << tflops << attainable << gbs << peak_gbs << (has_bytes ? percent_of(gbs, peak_gbs) : -1.0)
         << bound << profiled.sm_percent << profiled.dram_percent << profiled.tensor_percent << profiled.l2_hit_percent
-        << profiled.occupancy_percent << std::string_view(profiled.top_stall).substr(0, label_width);
+        << profiled.occupancy_percent << std::string_view(profiled.top_stall);
   }
   return table;
 }

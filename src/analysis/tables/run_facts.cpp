@@ -142,7 +142,7 @@ std::string evidence_of(const RunFactSummary& fact) {
 Table run_facts_table(const RankEvents& events) {
   Table table = make_table({"run_facts",
                             "What each trace rank ran on and with, as its export tells it",
-                            {{"fact", ColumnKind::label, "", "driver, gpu, framework, ..."},
+                            {{"fact", ColumnKind::text, "", "driver, gpu, framework, ..."},
                              {"value", ColumnKind::text, "", "a list where several hold"}}});
   RowWriter row(table);
   for (const RunFact& fact : events.trace.facts) row << std::string_view(fact.name) << std::string_view(fact.value);

@@ -177,8 +177,6 @@ std::vector<PhaseRule> parse_phase_map(std::string_view text) {
     const std::size_t gap = line.text.find_first_of(" \t");
     if (gap == std::string::npos) throw refuse("has no pattern");
     PhaseRule rule{line.text.substr(0, gap), line.text.substr(line.text.find_first_not_of(" \t", gap))};
-    if (rule.phase.size() > label_width)
-      throw refuse(fmt::format("names a phase of more than {} letters", label_width));
     try {
       const std::regex check(rule.pattern);
     } catch (const std::regex_error&) {

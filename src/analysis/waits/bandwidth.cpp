@@ -185,13 +185,13 @@ Table bandwidth_table(std::span<const TransferGroup> groups, std::span<const std
                       const NodeOfRank& node_of) {
   constexpr auto integer = ColumnKind::integer;
   constexpr auto real = ColumnKind::real;
-  constexpr auto label = ColumnKind::label;
+  constexpr auto text = ColumnKind::text;
   Table table = make_table(
       {"bandwidth",
        "One row per communicator, operation and power of two of the message size: speed of transfers once every member "
        "is there",
-       {{"communicator", label, "", "NCCL's communicator hash, or inferred-N"},
-        {"operation", label, "", "what the members do"},
+       {{"communicator", text, "", "NCCL's communicator hash, or inferred-N"},
+        {"operation", text, "", "what the members do"},
         {"from_bytes", integer, "bytes", "message sizes from this power of two to below the next"},
         {"members", integer, "", "trace ranks that took part"},
         {"nodes", integer, "", "nodes that they lie on"},

@@ -43,7 +43,7 @@ Table level_sums_table(std::span<const RankSummary> ranks, std::span<const Group
   constexpr auto integer = ColumnKind::integer;
   Table table = make_table({"level_sums",
                             "Sums over the trace ranks of each node, rail, rack and whatever else is told apart",
-                            {{"level", ColumnKind::label, "", "kind of place"},
+                            {{"level", ColumnKind::text, "", "kind of place"},
                              {"place", ColumnKind::text, "", "its name"},
                              {"first_trace_rank", integer, "", "the lowest in it"},
                              {"trace_ranks", integer, "", "how many it holds"},

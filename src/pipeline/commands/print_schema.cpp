@@ -31,8 +31,6 @@ std::string_view kind_name(ColumnKind kind) {
       return "time";
     case ColumnKind::real:
       return "real";
-    case ColumnKind::label:
-      return "label";
     case ColumnKind::text:
       return "text";
   }
@@ -84,7 +82,7 @@ void print_schema(std::ostream& out) {
   const std::vector<Table> joined = rank_tables();
   for (const Table& table : compared_tables(joined)) schemas.push_back(table.schema);
   for (const Table& table : joined) schemas.push_back(table.schema);
-  out << "Tables of store.h5 and tables/*.csv. Times count from the job epoch; label and text are UTF-8.\n";
+  out << "Tables of store.h5 and tables/*.csv. Times count from the job epoch; text is UTF-8.\n";
   for (const TableSchema& schema : schemas) {
     out << fmt::format("\n{}: {}\n", schema.name, schema.description);
     for (const ColumnSchema& column : schema.columns) {

@@ -21,8 +21,8 @@ TableSchema cases_schema(std::string name, std::string description) {
                        "the longest work rather than the longest wait, own_lateness_ns"},
                       {"own_lateness_ns", integer, "ns", "lateness by own work"},
                       {"peer_trace_rank", integer, "", "the peer: median work of those that did the same"},
-                      {"cause", label, "", "what this case speaks for; none: behind since an earlier collective"},
-                      {"part", label, "", "what differs most for that cause"},
+                      {"cause", text, "", "what this case speaks for; none: behind since an earlier collective"},
+                      {"part", text, "", "what differs most for that cause"},
                       {"same_kernels", integer, "", "1: both launched the same kernels with the same grids"}}};
   for (const char* who : {"", "peer_"}) {
     const char* whose = *who == '\0' ? "the last arriver" : "the peer";
@@ -45,7 +45,7 @@ TableSchema differences_schema() {
   return {"straggler_differences",
           "What stragglers did differently from a peer before the worst of straggler_cases, largest difference first",
           {{"trace_rank", integer, "", "the straggler"},
-           {"kind", label, "", "kernel, copy, call, range (NVTX) or hold_up"},
+           {"kind", text, "", "kernel, copy, call, range (NVTX) or hold_up"},
            {"name", ColumnKind::text, "", "kernel, kind of copy, CUDA call, NVTX range, system call"},
            {"shape", ColumnKind::text, "", "grid and block of a kernel, bytes of a copy"},
            {"count", integer, "", "on the straggler"},

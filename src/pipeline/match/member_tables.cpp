@@ -90,11 +90,11 @@ std::map<std::int32_t, Mismatch> first_mismatches(const exchange::Communicator& 
 }  // namespace
 
 Table communicator_members_table() {
-  constexpr auto integer = ColumnKind::integer, label = ColumnKind::label;
+  constexpr auto integer = ColumnKind::integer, text = ColumnKind::text;
   return make_table(
       {"communicator_members",
        "One row per member of a communicator: what it lacks of the operations that others have",
-       {{"communicator", label, "", "NCCL's communicator hash, or inferred-N"},
+       {{"communicator", text, "", "NCCL's communicator hash, or inferred-N"},
         {"communicator_rank", integer, "", "NCCL's rank in the communicator; -1: not known"},
         {"trace_rank", integer, "", "rank of the profiled job; -1: a member without a trace"},
         {"arrivals", integer, "", "operations it has, matched or not"},
@@ -105,24 +105,24 @@ Table communicator_members_table() {
 }
 
 Table communicator_mismatches_table() {
-  constexpr auto integer = ColumnKind::integer, label = ColumnKind::label;
+  constexpr auto integer = ColumnKind::integer, text = ColumnKind::text;
   return make_table(
       {"communicator_mismatches",
        "The first operation of a communicator at which its members part; no row where they never do",
-       {{"communicator", label, "", "NCCL's communicator hash, or inferred-N"},
+       {{"communicator", text, "", "NCCL's communicator hash, or inferred-N"},
         {"at_ns", ColumnKind::time, "ns", "job time of the latest enter of those that have the operation"},
-        {"difference", label, "",
+        {"difference", text, "",
          "missing, extra (most others lack it), operation, bytes, root, or unmatched (alike, but nothing shows that it "
          "is "
          "the same)"},
         {"differing_members", integer, "", "how many differ from the rest"},
         {"trace_rank", integer, "", "the first of them"},
         {"position", integer, "", "operations of the communicator that it had entered before"},
-        {"operation", label, "", "what it does; none: nothing"},
+        {"operation", text, "", "what it does; none: nothing"},
         {"call_bytes", integer, "bytes", "NCCL's per-call size; -1: not known, or nothing done"},
         {"peer_trace_rank", integer, "", "the first of those it differs from"},
         {"peer_position", integer, "", "operations of the communicator that one had entered before"},
-        {"peer_operation", label, "", "what that one does; none: nothing"},
+        {"peer_operation", text, "", "what that one does; none: nothing"},
         {"peer_call_bytes", integer, "bytes", "likewise"}}});
 }
 

@@ -95,7 +95,7 @@ Table rank_places_table(std::span<const std::int32_t> numbers, std::span<const a
                             "Where each trace rank sits: node, rail and rack, and its place in the parallel layout as "
                             "communicators show it",
                             {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
-                             {"level", ColumnKind::label, "", "as in stragglers"},
+                             {"level", ColumnKind::text, "", "as in stragglers"},
                              {"place", ColumnKind::text, "", "trace ranks of one level and place belong together"}}});
   RowWriter row(table);
   for (const analysis::Grouping& grouping : groupings) {

@@ -84,23 +84,19 @@ class TableSinks {
   std::map<std::string, std::ofstream> files_;
 };
 
-TableExtent extent_without_texts(const TableSchema& schema, std::int64_t rows) {
-  return {static_cast<std::size_t>(rows), std::vector<std::size_t>(schema.columns.size(), 0)};
-}
-
 void write_instances(const exchange::Communicator& communicator, const JobReport& report, const CrossRank& cross,
                      bool with_csv, TableSinks* sinks) {
   InstanceRows instances(communicator, cross, first_instances(report));
-  const TableExtent extent = extent_without_texts(instances_schema(), instances.instances_in_all());
-  const TableExtent arrivals_extent = extent_without_texts(arrivals_schema(), instances.arrivals_in_all());
+  const TableExtent extent = instances_extent(instances.instances_in_all(), cross.communicators);
+  const TableExtent of_arrivals = arrivals_extent(instances.arrivals_in_all());
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
     sinks->create(instances_schema(), extent);
-    sinks->create(arrivals_schema(), arrivals_extent);
+    sinks->create(arrivals_schema(), of_arrivals);
   });
   const auto write = [&](const Slab& slab) { sinks->append(slab); };
   const DealtTable tables[] = {{extent, [&](auto, auto end) { return instances.take_instances(end); }, write},
-                               {arrivals_extent, [&](auto, auto end) { return instances.take_arrivals(end); }, write}};
+                               {of_arrivals, [&](auto, auto end) { return instances.take_arrivals(end); }, write}};
   write_by_slabs(communicator, tables, with_csv);
 }
 
@@ -109,7 +105,7 @@ void write_steps(const exchange::Communicator& communicator, const JobReport& re
   const std::int64_t all_rows = communicator.sum(std::ssize(rows));
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
-    sinks->create(steps_schema(), extent_without_texts(steps_schema(), all_rows));
+    sinks->create(steps_schema(), steps_extent(all_rows));
     sinks->store().set_attribute("/steps", "source", report.delay.step_source);
   });
   const std::int64_t per_round =

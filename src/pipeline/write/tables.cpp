@@ -1,5 +1,6 @@
 #include "pipeline/write/tables.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -14,6 +15,20 @@ double real_or_nan(const std::optional<double>& value) {
 
 using enum ColumnKind;
 
+TableExtent extent_without_texts(const TableSchema& schema, std::int64_t rows) {
+  return {static_cast<std::size_t>(rows), std::vector<std::size_t>(schema.columns.size(), 0)};
+}
+
+/// Bytes of the longest name of an enumeration that ends with `last`.
+template <class Value>
+std::size_t longest_name(Value last, std::string_view (*name_of)(Value)) {
+  std::size_t longest = 0;
+  for (int value = 0; value <= static_cast<int>(last); ++value) {
+    longest = std::max(longest, name_of(static_cast<Value>(value)).size());
+  }
+  return longest;
+}
+
 }  // namespace
 
 TableSchema instances_schema() {
@@ -21,9 +36,9 @@ TableSchema instances_schema() {
       "collective_instances",
       "One row per collective operation matched across its members, by communicator, then sequence",
       {{"instance", integer, "", "number of the instance in this run"},
-       {"communicator", label, "", "NCCL's communicator hash, or inferred-N"},
+       {"communicator", text, "", "NCCL's communicator hash, or inferred-N"},
        {"sequence", integer, "", "number of the instance within its communicator, in job-time order"},
-       {"operation", label, "", "what the members do"},
+       {"operation", text, "", "what the members do"},
        {"bytes", integer, "bytes", "message size by the convention of nccl-tests; -1: not known"},
        {"members", integer, "", "size of the communicator"},
        {"arrivals", integer, "", "members whose part was found"},
@@ -51,7 +66,7 @@ TableSchema arrivals_schema() {
            {"transfer_ns", integer, "ns", "from the latest enter to the own exit, not below 0"},
            {"own_lateness_ns", integer, "ns", "lateness by own work since the previous collective"},
            {"inherited_lateness_ns", integer, "ns", "lateness carried over from earlier waiting"},
-           {"timing_source", label, "", "kernel, projection (copies launched in the call) or graph_node"}}};
+           {"timing_source", text, "", "kernel, projection (copies launched in the call) or graph_node"}}};
 }
 
 Table instances_chunk(std::span<const InstanceRow> rows,
@@ -83,6 +98,23 @@ Table arrivals_chunk(std::span<const ArrivalRow> rows) {
   return table;
 }
 
+TableExtent instances_extent(std::int64_t rows, const std::vector<collectives::PlannedCommunicator>& communicators) {
+  const TableSchema schema = instances_schema();
+  TableExtent extent = extent_without_texts(schema, rows);
+  std::size_t& longest = extent.longest_texts[schema.index_of("communicator")];
+  for (const collectives::PlannedCommunicator& planned : communicators)
+    longest = std::max(longest, planned.name.size());
+  extent.longest_texts[schema.index_of("operation")] = longest_name(Operation::barrier, operation_name);
+  return extent;
+}
+
+TableExtent arrivals_extent(std::int64_t rows) {
+  const TableSchema schema = arrivals_schema();
+  TableExtent extent = extent_without_texts(schema, rows);
+  extent.longest_texts[schema.index_of("timing_source")] = longest_name(TimingSource::graph_node, timing_source_name);
+  return extent;
+}
+
 TableSchema steps_schema() {
   return {"steps",
           "One row per step of the job and trace rank, by step, then trace rank",
@@ -94,6 +126,10 @@ TableSchema steps_schema() {
            {"wait_ns", integer, "ns", "waiting for other members"},
            {"caused_wait_ns", integer, "ns", "waiting that would vanish without its own lateness"},
            {"delay_cost_ns", integer, "ns", "waiting anywhere in the job that starts from its delays in this step"}}};
+}
+
+TableExtent steps_extent(std::int64_t rows) {
+  return extent_without_texts(steps_schema(), rows);
 }
 
 Table steps_chunk(std::span<const StepRow> rows) {
@@ -110,7 +146,7 @@ Table trace_ranks_table(const JobReport& report) {
   Table table = make_table({"trace_ranks",
                             "Ranks of the profiled job: one process on one device",
                             {{"trace_rank", integer, "", "number in the profiled job"},
-                             {"rank_source", label, "", "what says so, most trustworthy source first"},
+                             {"rank_source", text, "", "what says so, most trustworthy source first"},
                              {"path", text, "", "input that holds it"},
                              {"process_id", integer, "", "as seen inside its container"},
                              {"device_id", integer, "", "CUDA ordinal as the process saw it"},
@@ -165,15 +201,15 @@ Table ranks_table(const JobReport& report) {
 Table communicators_table(const JobReport& report) {
   Table table = make_table({"communicators",
                             "Communicators of the profiled job",
-                            {{"communicator", label, "", "NCCL's communicator hash, or inferred-N"},
-                             {"given_name", label, "", "what the program calls it (commName); empty: not known"},
+                            {{"communicator", text, "", "NCCL's communicator hash, or inferred-N"},
+                             {"given_name", text, "", "what the program calls it (commName); empty: not known"},
                              {"size", integer, "", "members that exist"},
                              {"members_seen", integer, "", "trace ranks found"},
                              {"instances", integer, "", ""},
                              {"complete", integer, "", "instances with every member"},
                              {"partial", integer, "", "instances with some members missing"},
                              {"unmatched_arrivals", integer, "", "arrivals without a counterpart"},
-                             {"evidence", label, "", "what brought the members together"}}});
+                             {"evidence", text, "", "what brought the members together"}}});
   RowWriter writer(table);
   for (const CommunicatorSummary& c : report.communicators) {
     writer << std::string_view(c.name) << std::string_view(c.given_name) << std::int64_t{c.size}
@@ -187,7 +223,7 @@ Table operations_table(const JobReport& report) {
   Table table =
       make_table({"operations",
                   "Sums over all instances by operation; bandwidths rest on complete, feasible instances of known size",
-                  {{"operation", label, "", ""},
+                  {{"operation", text, "", ""},
                    {"instances", integer, "", ""},
                    {"bytes", integer, "bytes", "message sizes; -1: not known"},
                    {"wait_ns", integer, "ns", "over all members"},
@@ -208,7 +244,7 @@ Table clock_table(const JobReport& report) {
                   "Job time = u - offset - drift * 1e-9 * (u - offset - pivot), with u = UTC by the report - epoch",
                   {{"path", text, "", "input"},
                    {"host", text, "", ""},
-                   {"method", label, "", "collectives, host_clock or utc"},
+                   {"method", text, "", "collectives, host_clock or utc"},
                    {"offset_ns", integer, "ns", "at the pivot"},
                    {"drift_ppb", real, "ppb", ""},
                    {"uncertainty_ns", integer, "ns", "one standard uncertainty; -1: related to no other session"},
@@ -227,7 +263,7 @@ Table clock_residuals_table(const JobReport& report) {
   Table table =
       make_table({"clock_residuals",
                   "How far ends of collectives held out of the clock fit lie from their instance's median",
-                  {{"operation", label, "", "what the members do"},
+                  {{"operation", text, "", "what the members do"},
                    {"one_host", integer, "", "1: all members on one host"},
                    {"from_bytes", integer, "bytes", "message sizes from here to below twice this; -1: not known"},
                    {"decides", integer, "", "1: counts in the residual of the whole run"},

@@ -5,6 +5,7 @@
 
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/table.hpp"
+#include "nsys_explain/model/table_extent.hpp"
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/match/cross_rank.hpp"
 
@@ -33,6 +34,11 @@ Table instances_chunk(std::span<const InstanceRow> rows,
                       const std::vector<collectives::PlannedCommunicator>& communicators,
                       std::span<const std::int64_t> first_instance);
 Table arrivals_chunk(std::span<const ArrivalRow> rows);
+
+/// Of tables with so many rows of the job, whatever their texts.
+TableExtent instances_extent(std::int64_t rows, const std::vector<collectives::PlannedCommunicator>& communicators);
+TableExtent arrivals_extent(std::int64_t rows);
+TableExtent steps_extent(std::int64_t rows);
 
 TableSchema steps_schema();
 Table steps_chunk(std::span<const StepRow> rows);

@@ -47,7 +47,6 @@ TEST(CategoryMap, BadOnesSayWhatIsWrong) {
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(std::string(error.what()).find("'('"), std::string::npos);
   }
-  EXPECT_THROW(CategoryMap("mine", {{"x", std::string(49, 'c')}}), std::invalid_argument);
   try {
     CategoryMap::built_in("vllm/gpt");
     FAIL();

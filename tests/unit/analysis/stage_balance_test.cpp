@@ -178,7 +178,7 @@ TEST(LongestStage, HasTheTraceRanksOfItsPlace) {
   Table places = make_table({"rank_places",
                              "",
                              {{"trace_rank", ColumnKind::integer, "", ""},
-                              {"level", ColumnKind::label, "", ""},
+                              {"level", ColumnKind::text, "", ""},
                               {"place", ColumnKind::text, "", ""}}});
   RowWriter row(places);
   row << std::int64_t{0} << std::string_view("pipeline_stage") << std::string_view("1");

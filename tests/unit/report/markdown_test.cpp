@@ -174,7 +174,7 @@ TEST(Markdown, OfAJobWithoutStragglersSaysWhoHasNoPeer) {
   Table& places = report.tables.emplace_back(make_table({"rank_places",
                                                          "",
                                                          {{"trace_rank", ColumnKind::integer, "", ""},
-                                                          {"level", ColumnKind::label, "", ""},
+                                                          {"level", ColumnKind::text, "", ""},
                                                           {"place", ColumnKind::text, "", ""}}}));
   RowWriter row(places);
   row << std::int64_t{0} << "pipeline_stage"

@@ -41,7 +41,7 @@ JobReport small_report() {
   report.run.tool_version = "1.2.3";
   Table bandwidth = make_table({"bandwidth",
                                 "",
-                                {{"operation", ColumnKind::label, "", ""},
+                                {{"operation", ColumnKind::text, "", ""},
                                  {"from_bytes", ColumnKind::integer, "", ""},
                                  {"members", ColumnKind::integer, "", ""},
                                  {"nodes", ColumnKind::integer, "", ""},
