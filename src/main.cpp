@@ -49,7 +49,8 @@ A PART OF THE RUN
   from NVTX ranges, and the GPU work launched in it whenever it runs. Several at once must all hold. INDEX counts from 0;
   DOMAIN * is any, none is the default one. Steps are ranges such as 'step 12', 'ProfilerStep#12' or 'iteration 12';
   forward, backward, optimizer, prefill and decode are recognised, too. A phase map names others: lines
-  'PHASE PATTERN' with a regular expression, for example 'step ^it=(\d+)'; '#' starts a comment.
+  'PHASE PATTERN' with a regular expression, for example 'step ^it=(\d+)'; '#' starts a comment. Regular expressions
+  are RE2's: those of Perl without lookaround and backreferences.
 
 OTHER EVIDENCE
   --ncu         ncu --import REPORT.ncu-rep --csv --page raw > FILE: tables roofline and kernel_occupancy

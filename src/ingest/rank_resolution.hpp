@@ -22,7 +22,7 @@ struct RankOverrides {
     std::int32_t rank = 0;
   };
   std::vector<Entry> entries;  ///< the first one that matches a trace rank counts
-  std::string regex;           ///< ECMAScript; the first capture group is the rank; searched in the path
+  std::string regex;           ///< model/regex.hpp; the first capture group is the rank; searched in the path
 };
 
 /// Parses a rank map: lines "PATTERN RANK" or "PATTERN PID DEVICE RANK", where PID or DEVICE may be `*` and a pattern

@@ -26,25 +26,10 @@ constexpr auto built_in_rules = std::to_array<BuiltInRule>({
 #include "analysis/tables/category_maps.inc"
 });
 
-/// Regular expressions recurse per character; what tells a kernel's purpose stands far before this.
-constexpr std::size_t longest_searched_name = 4096;
-
 struct Elapsed {
   std::int64_t instances = 0;
   Nanoseconds total_ns = 0, elapsed_ns = 0;
 };
-
-/// "a|b|c" -> a, b, c; empty where the pattern needs a regular expression.
-std::vector<std::string> plain_alternatives(std::string_view pattern) {
-  if (pattern.find_first_of("\\^$.*+?()[]{}") != std::string_view::npos) return {};
-  std::vector<std::string> parts;
-  while (true) {
-    const std::size_t bar = pattern.find('|');
-    parts.emplace_back(pattern.substr(0, bar));
-    if (bar == std::string_view::npos) return parts;
-    pattern.remove_prefix(bar + 1);
-  }
-}
 
 }  // namespace
 
@@ -82,17 +67,13 @@ Table elapsed_table(const RankEvents& events) {
 
 CategoryMap::CategoryMap(std::string name, std::vector<Rule> rules) : name_(std::move(name)) {
   for (Rule& rule : rules) {
-    Matcher matcher{plain_alternatives(rule.pattern), std::nullopt, std::move(rule.category)};
-    if (matcher.alternatives.empty()) {
-      try {
-        matcher.expression.emplace(rule.pattern, std::regex::ECMAScript | std::regex::optimize);
-      } catch (const std::regex_error& error) {
-        throw std::invalid_argument(
-            fmt::format("'{}' is no regular expression ({}), so kernels cannot be told by it; correct it", rule.pattern,
-                        error.what()));
-      }
+    try {
+      matchers_.push_back({Regex(rule.pattern), std::move(rule.category)});
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(
+          fmt::format("'{}' is no regular expression ({}), so kernels cannot be told by it; correct it", rule.pattern,
+                      error.what()));
     }
-    matchers_.push_back(std::move(matcher));
   }
 }
 
@@ -117,14 +98,8 @@ std::vector<std::string_view> CategoryMap::built_in_names() {
 }
 
 std::string_view CategoryMap::category_of(std::string_view kernel_name) const {
-  const std::string_view searched = kernel_name.substr(0, longest_searched_name);
   for (const Matcher& matcher : matchers_) {
-    const bool found =
-        matcher.expression
-            ? std::regex_search(searched.begin(), searched.end(), *matcher.expression)
-            : std::any_of(matcher.alternatives.begin(), matcher.alternatives.end(),
-                          [&](const std::string& part) { return searched.find(part) != std::string_view::npos; });
-    if (found) return matcher.category;
+    if (matcher.pattern.occurs_in(kernel_name)) return matcher.category;
   }
   return "misc";
 }

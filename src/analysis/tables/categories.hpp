@@ -1,13 +1,13 @@
 #pragma once
 
 #include <optional>
-#include <regex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analysis/trace/rank_events.hpp"
+#include "nsys_explain/model/regex.hpp"
 #include "nsys_explain/model/table.hpp"
 
 /// Where GPU time goes by what kernels are for (vLLM's gputrc2graph), for every trace rank.
@@ -28,7 +28,7 @@ Table elapsed_table(const RankEvents& events);
 class CategoryMap {
  public:
   struct Rule {
-    std::string pattern;  ///< ECMAScript regular expression, searched anywhere in the name, case-sensitive
+    std::string pattern;  ///< regular expression (model/regex.hpp), searched anywhere in the name, case-sensitive
     std::string category;
   };
 
@@ -43,10 +43,8 @@ class CategoryMap {
   std::string_view category_of(std::string_view kernel_name) const;
 
  private:
-  /// Most patterns are plain alternatives, which need no regular expression.
   struct Matcher {
-    std::vector<std::string> alternatives;
-    std::optional<std::regex> expression;
+    Regex pattern;
     std::string category;
   };
   std::string name_;

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <regex>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -352,13 +351,12 @@ std::vector<WeightRule> parse_weights(std::string_view text) {
     const auto bytes = parse_number(number);
     if (!bytes || *bytes <= 0)
       throw refuse(fmt::format("has '{}', which is no number of bytes", line.text.substr(0, gap)));
-    WeightRule rule{*bytes * scale, line.text.substr(line.text.find_first_not_of(" \t", gap))};
+    const std::string pattern = line.text.substr(line.text.find_first_not_of(" \t", gap));
     try {
-      const std::regex check(rule.pattern);
-    } catch (const std::regex_error&) {
-      throw refuse(fmt::format("has '{}', which is not a regular expression", rule.pattern));
+      rules.push_back({*bytes * scale, Regex(pattern)});
+    } catch (const std::invalid_argument& error) {
+      throw refuse(fmt::format("has '{}', which is not a regular expression ({})", pattern, error.what()));
     }
-    rules.push_back(std::move(rule));
   }
   return rules;
 }

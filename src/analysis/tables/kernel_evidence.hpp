@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "nsys_explain/model/regex.hpp"
+
 /// What other tools know about kernels and a trace does not: work done, bytes moved, how far units were used.
 namespace nsys_explain::analysis {
 
@@ -40,7 +42,7 @@ GemmLog parse_cublas_log(std::string_view text);
 /// Bytes of weights that each launch of the kernels must read.
 struct WeightRule {
   double bytes = 0;
-  std::string pattern;  ///< ECMAScript regular expression on the demangled name
+  Regex pattern;  ///< searched in the demangled name
 };
 
 /// Lines `BYTES PATTERN`; k, M, G after the number are 1e3, 1e6, 1e9. Throws std::runtime_error.

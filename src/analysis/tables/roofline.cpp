@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 #include <string>
 #include <tuple>
 
@@ -225,19 +224,18 @@ Table weight_table(const RankEvents& events, const KindTimes& times, const std::
                              {"bandwidth_percent", real, "%", "achieved of peak"}}});
   RowWriter row(table);
   for (const WeightRule& rule : rules) {
-    const std::regex pattern(rule.pattern);
     std::map<StringIndex, bool> matches;
     KernelTime time;
     for (std::size_t k = 0; k < times.size(); ++k) {
       const StringIndex name = events.device.kernel_kinds[k].demangled_name;
       const auto [entry, is_new] = matches.try_emplace(name);
-      if (is_new) entry->second = std::regex_search(events.trace.strings[name], pattern);
+      if (is_new) entry->second = rule.pattern.occurs_in(events.trace.strings[name]);
       if (entry->second) time.add(times[k]);
     }
     if (time.count == 0) continue;
     const double gbs = per_second(rule.bytes * static_cast<double>(time.count), time.total_ns) * 1e-9;
     const double peak = gpu ? gpu->bandwidth_gbs : 0;
-    row << std::string_view(rule.pattern) << rule.bytes << time.count << time.total_ns << gbs << peak
+    row << std::string_view(rule.pattern.text()) << rule.bytes << time.count << time.total_ns << gbs << peak
         << percent_of(gbs, peak);
   }
   return table;

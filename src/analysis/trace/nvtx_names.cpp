@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <regex>
 #include <stdexcept>
 #include <tuple>
 #include <unordered_map>
@@ -11,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
-#include "nsys_explain/model/table.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -133,25 +131,14 @@ std::string_view range_style(NvtxKind kind) {
   return kind == NvtxKind::start_end ? "StartEnd" : "PushPop";
 }
 
-struct PhaseNames::Compiled {
-  std::string phase;
-  std::regex pattern;
-};
-
-PhaseNames::PhaseNames(const std::vector<PhaseRule>& rules) {
-  for (const PhaseRule& rule : rules) rules_.push_back({rule.phase, std::regex(rule.pattern, std::regex::optimize)});
-}
-
-PhaseNames::~PhaseNames() = default;
-
 std::optional<RecognisedPhase> PhaseNames::recognise(std::string_view label) const {
-  for (const Compiled& rule : rules_) {
-    std::match_results<std::string_view::const_iterator> match;
-    if (!std::regex_search(label.begin(), label.end(), match, rule.pattern)) continue;
+  for (const PhaseRule& rule : rules_) {
+    const auto match = rule.pattern.find(label);
+    if (!match) continue;
     RecognisedPhase found{rule.phase, -1};
-    if (match.size() > 1 && match[1].matched) {
-      const char* begin = label.data() + (match[1].first - label.begin());
-      const char* end = label.data() + (match[1].second - label.begin());
+    if (match->first_group) {
+      const char* begin = match->first_group->data();
+      const char* end = begin + match->first_group->size();
       std::int64_t number = -1;
       if (const auto parsed = std::from_chars(begin, end, number); parsed.ec == std::errc() && parsed.ptr == end) {
         found.number = number;
@@ -176,13 +163,12 @@ std::vector<PhaseRule> parse_phase_map(std::string_view text) {
     };
     const std::size_t gap = line.text.find_first_of(" \t");
     if (gap == std::string::npos) throw refuse("has no pattern");
-    PhaseRule rule{line.text.substr(0, gap), line.text.substr(line.text.find_first_not_of(" \t", gap))};
+    const std::string pattern = line.text.substr(line.text.find_first_not_of(" \t", gap));
     try {
-      const std::regex check(rule.pattern);
-    } catch (const std::regex_error&) {
-      throw refuse(fmt::format("has '{}', which is not a regular expression", rule.pattern));
+      rules.push_back({line.text.substr(0, gap), Regex(pattern)});
+    } catch (const std::invalid_argument& error) {
+      throw refuse(fmt::format("has '{}', which is not a regular expression ({})", pattern, error.what()));
     }
-    rules.push_back(std::move(rule));
   }
   return rules;
 }

@@ -5,9 +5,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nsys_explain/model/range_name.hpp"
+#include "nsys_explain/model/regex.hpp"
 #include "nsys_explain/model/trace.hpp"
 
 /// What NVTX ranges are called, and which of them are one kind of thing.
@@ -48,7 +50,7 @@ struct RecognisedPhase {
 /// pattern, where it has one and it is a number, is the number of the step.
 struct PhaseRule {
   std::string phase;
-  std::string pattern;  ///< ECMAScript regular expression
+  Regex pattern;
 };
 
 /// Turns labels into phases: by the user's rules first, in their order, then by the words that frameworks use ("step
@@ -56,16 +58,11 @@ struct PhaseRule {
 /// ("aten::...", "AddmmBackward0") are no phases.
 class PhaseNames {
  public:
-  /// Throws std::regex_error; parse_phase_map has checked the patterns.
-  explicit PhaseNames(const std::vector<PhaseRule>& rules);
-  ~PhaseNames();
-  PhaseNames(const PhaseNames&) = delete;
-  PhaseNames& operator=(const PhaseNames&) = delete;
+  explicit PhaseNames(std::vector<PhaseRule> rules) : rules_(std::move(rules)) {}
   std::optional<RecognisedPhase> recognise(std::string_view label) const;
 
  private:
-  struct Compiled;
-  std::vector<Compiled> rules_;
+  std::vector<PhaseRule> rules_;
 };
 
 /// Lines `PHASE PATTERN`; `#` starts a comment, empty lines do not count. Throws std::runtime_error: problem, why it

@@ -37,6 +37,8 @@ TEST(CategoryMap, FirstMatchWins) {
   EXPECT_EQ(map.category_of("gemm"), "misc") << "the pattern is anchored";
   EXPECT_EQ(map.category_of("xaab"), "plus");
   EXPECT_EQ(map.category_of("Flash"), "misc") << "patterns tell case";
+  EXPECT_EQ(map.category_of(std::string(1'000'000, 'x') + "flash"), "attention")
+      << "to the end of a name of any length";
   EXPECT_EQ(map.category_of(std::string(1'000'000, 'x')), "misc") << "a long name is no reason to overflow the stack";
 }
 
