@@ -43,6 +43,7 @@
 #include "pipeline/run/topology.hpp"
 #include "pipeline/run/user_options.hpp"
 #include "pipeline/run/watch.hpp"
+#include "pipeline/whole_file.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "pipeline/write/tables.hpp"
 #include "pipeline/write/timeline.hpp"
@@ -368,7 +369,10 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
       has_results = true;
     });
     if (directory && !job.prometheus_path.empty()) {
-      write_whole_file(job.prometheus_path, report::to_prometheus(report, job.output_directory));
+      WholeFile file(job.prometheus_path,
+                     "whoever reads it sees an older one or none; make room there or name another file");
+      file.write(report::to_prometheus(report, job.output_directory));
+      file.publish();
     }
   });
   if (timeline) {

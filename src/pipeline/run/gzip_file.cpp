@@ -1,57 +1,43 @@
 #include "pipeline/run/gzip_file.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <stdexcept>
+#include <cstddef>
+#include <utility>
 
-#include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 namespace nsys_explain::pipeline {
 namespace {
 
-std::runtime_error cannot_write(const std::string& path, std::string_view why) {
-  return std::runtime_error(fmt::format(
-      "cannot write {}: {}; without it there is no timeline; choose another --perfetto or make room there", path, why));
-}
+constexpr const char* timeline_advice = "without it there is no timeline; choose another --perfetto or make room there";
 
 }  // namespace
 
-GzipFile::GzipFile(const std::string& path)
-    : path_(path), part_(path + ".part"), file_(::gzopen(part_.c_str(), "wb6")) {
-  if (file_ == nullptr) throw cannot_write(path_, std::strerror(errno));
+GzipFile::GzipFile(const std::string& path) : file_(path, timeline_advice) {
+  const int descriptor = ::dup(file_.descriptor());
+  compressed_ = descriptor < 0 ? nullptr : ::gzdopen(descriptor, "wb6");
+  if (compressed_ != nullptr) return;
+  if (descriptor >= 0) ::close(descriptor);
+  file_.fail();
 }
 
 GzipFile::~GzipFile() {
-  if (file_ == nullptr) return;
-  ::gzclose(file_);
-  std::error_code ignored;
-  std::filesystem::remove(part_, ignored);
+  if (compressed_ != nullptr) ::gzclose(compressed_);
 }
 
 void GzipFile::write(std::string_view text) {
   constexpr std::size_t at_once = std::size_t{1} << 30U;  // zlib counts bytes in an int
   while (!text.empty()) {
     const std::size_t length = std::min(text.size(), at_once);
-    if (::gzwrite(file_, text.data(), static_cast<unsigned>(length)) <= 0) {
-      throw cannot_write(path_, "the disk did not take it");
-    }
+    if (::gzwrite(compressed_, text.data(), static_cast<unsigned>(length)) <= 0) file_.fail();
     text.remove_prefix(length);
   }
 }
 
 void GzipFile::publish() {
-  gzFile_s* file = file_;
-  file_ = nullptr;
-  std::error_code error;
-  if (::gzclose(file) != Z_OK) {
-    std::filesystem::remove(part_, error);
-    throw cannot_write(path_, "the disk did not take it");
-  }
-  std::filesystem::rename(part_, path_, error);
-  if (error) throw cannot_write(path_, error.message());
+  if (::gzclose(std::exchange(compressed_, nullptr)) != Z_OK) file_.fail();
+  file_.publish();
 }
 
 }  // namespace nsys_explain::pipeline

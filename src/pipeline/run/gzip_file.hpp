@@ -1,20 +1,20 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
+
+#include "pipeline/whole_file.hpp"
 
 struct gzFile_s;
 
 namespace nsys_explain::pipeline {
 
-/// A file that is compressed while it is written, beside the final one, which it replaces when it is complete. Equal
-/// texts give equal bytes: no time of writing is in it. Every function throws std::runtime_error (problem, why it
-/// matters, what to do).
+/// A whole file that is compressed while it is written. Equal texts give equal bytes: no time of writing is in it.
+/// Every function throws std::runtime_error (problem, why it matters, what to do).
 class GzipFile {
  public:
   explicit GzipFile(const std::string& path);
-  ~GzipFile();  ///< removes what was not published
+  ~GzipFile();
   GzipFile(const GzipFile&) = delete;
   GzipFile& operator=(const GzipFile&) = delete;
 
@@ -22,8 +22,8 @@ class GzipFile {
   void publish();
 
  private:
-  std::string path_, part_;
-  gzFile_s* file_;
+  WholeFile file_;
+  gzFile_s* compressed_;
 };
 
 }  // namespace nsys_explain::pipeline

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -10,9 +9,9 @@
 #include <streambuf>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "pipeline/run/digest.hpp"
+#include "pipeline/whole_file.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -46,13 +45,13 @@ std::uint64_t digest_of_words(std::string_view bytes, std::uint64_t seen) {
 /// Takes the bytes of a record on their way to the file.
 class BytesToFile final : public std::streambuf {
  public:
-  BytesToFile(std::ofstream& file, std::uint64_t seed) : file_(file), digest_(seed) { buffer_.reserve(buffer_bytes); }
+  BytesToFile(WholeFile& file, std::uint64_t seed) : file_(file), digest_(seed) { buffer_.reserve(buffer_bytes); }
 
   /// Call once all bytes have come.
   void finish() {
     digest_ = digest_of_words(buffer_, digest_);
     size_ += buffer_.size();
-    file_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    file_.write(buffer_);
     buffer_.clear();
   }
   std::uint64_t size() const { return size_; }
@@ -66,7 +65,7 @@ class BytesToFile final : public std::streambuf {
       rest.remove_prefix(part.size());
       if (buffer_.size() == buffer_bytes) finish();
     }
-    return count;  // what the disk does not take shows when the file is closed
+    return count;
   }
   int_type overflow(int_type byte) override {
     const char character = traits_type::to_char_type(byte);
@@ -76,16 +75,14 @@ class BytesToFile final : public std::streambuf {
 
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 18;  ///< whole words
-  std::ofstream& file_;
+  WholeFile& file_;
   std::string buffer_;
   std::uint64_t size_ = 0, digest_;
 };
 
-/// A name that no other process on any host writes at the same time.
-fs::path unfinished_name(const fs::path& final_name) {
-  std::array<char, 256> host = {};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  return final_name.parent_path() / fmt::format(".{}-{}-{}", final_name.filename().string(), host.data(), ::getpid());
+std::string_view bytes_of(const Header& header) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): a file is bytes
+  return {reinterpret_cast<const char*>(&header), sizeof header};
 }
 
 }  // namespace
@@ -123,39 +120,17 @@ fs::path RecordDirectory::save(std::string_view key, const WriteBytes& write) co
   fs::create_directories(path_, error);
   if (error) throw std::runtime_error(fmt::format("cannot create {}: {}", path_.string(), error.message()));
   fs::path final_name = file_of(key);
-  const fs::path unfinished = unfinished_name(final_name);
-  std::ofstream file(unfinished, std::ios::binary);
+  WholeFile file(final_name);
   Header header{magic, key.size(), 0, 0};
-  const auto write_header = [&] {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): a file is bytes
-    file.write(reinterpret_cast<const char*>(&header), sizeof header);
-  };
-  write_header();
-  file.write(key.data(), static_cast<std::streamsize>(key.size()));
+  file.write(bytes_of(header));
+  file.write(key);
   BytesToFile bytes(file, digest(key));
-  try {
-    write(bytes);
-  } catch (...) {
-    fs::remove(unfinished, error);
-    throw;
-  }
+  write(bytes);
   bytes.finish();
   header.bytes_size = bytes.size();
   header.digest = bytes.digest();
-  file.seekp(0);
-  write_header();
-  file.close();
-  if (!file) {
-    const int reason = errno;
-    fs::remove(unfinished, error);
-    throw std::runtime_error(fmt::format("cannot write {}: {}", final_name.string(), std::strerror(reason)));
-  }
-  fs::rename(unfinished, final_name, error);
-  if (error) {
-    std::error_code ignored;
-    fs::remove(unfinished, ignored);
-    throw std::runtime_error(fmt::format("cannot write {}: {}", final_name.string(), error.message()));
-  }
+  file.rewrite(0, bytes_of(header));
+  file.publish();
   return final_name;
 }
 

@@ -238,21 +238,6 @@ void OutputDirectory::publish() {
   }
 }
 
-void write_whole_file(const std::string& path, const std::string& text) {
-  const std::string unfinished = fmt::format("{}.{}.unfinished", path, ::getpid());
-  std::ofstream file(unfinished, std::ios::binary);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  std::error_code error = file ? std::error_code() : std::error_code(errno, std::generic_category());
-  if (!error) fs::rename(unfinished, path, error);
-  if (!error) return;
-  std::error_code ignored;
-  fs::remove(unfinished, ignored);
-  throw std::runtime_error(fmt::format(
-      "cannot write {}: {}; whoever reads it sees an older one or none; make room there or name another file", path,
-      error.message()));
-}
-
 void write_results(const exchange::Communicator& communicator, const JobSpecification& job, const JobReport& report,
                    const CrossRank& cross, const std::vector<StepRow>& step_rows, std::vector<LocalTrace>& local_traces,
                    OutputDirectory* directory) {

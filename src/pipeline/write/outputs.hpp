@@ -38,9 +38,6 @@ class OutputDirectory {
   std::filesystem::path final_, staging_;
 };
 
-/// Writes a file outside the output directory: in one step for whoever reads it. Throws std::runtime_error.
-void write_whole_file(const std::string& path, const std::string& text);
-
 /// Collective: writes the tables with a row per instance and per arrival from the blocks of all tool ranks, and that
 /// with a row per step and trace rank, in bounded rounds, then the small ones, then (rank 0) publishes nothing yet.
 /// `directory` is null on every tool rank but 0. Fails on all ranks alike (exchange::AgreedFailure) where rank 0 cannot
