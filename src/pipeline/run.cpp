@@ -43,7 +43,7 @@
 #include "pipeline/run/topology.hpp"
 #include "pipeline/run/user_options.hpp"
 #include "pipeline/run/watch.hpp"
-#include "pipeline/whole_file.hpp"
+#include "pipeline/run/whole_file.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "pipeline/write/tables.hpp"
 #include "pipeline/write/timeline.hpp"

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipeline/whole_file.hpp"
+#include "pipeline/run/whole_file.hpp"
 
 struct gzFile_s;
 

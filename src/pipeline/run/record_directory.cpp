@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "pipeline/run/digest.hpp"
-#include "pipeline/whole_file.hpp"
+#include "pipeline/run/whole_file.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

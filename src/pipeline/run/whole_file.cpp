@@ -1,4 +1,4 @@
-#include "pipeline/whole_file.hpp"
+#include "pipeline/run/whole_file.hpp"
 
 #include <cerrno>
 #include <random>
