@@ -20,7 +20,8 @@ class PageFile;
 enum class OpenMode { read_only, private_copy };
 
 /// An open export: the connection and what its schema really is. One read transaction spans the object's life, so all
-/// scans see one state of the file even if something replaces rows meanwhile.
+/// scans see one state of the file even if something replaces rows meanwhile. SQLite has only so many operations for
+/// all that it is asked, by the file's size: in damaged files it may go round in circles.
 class Database {
  public:
   /// Throws TraceError.
@@ -38,20 +39,20 @@ class Database {
   sqlite3* handle() const { return handle_; }
 
   const ScanOptions& options() const { return options_; }
-  /// The file as pages; nullptr where they are not to be read, for a reason that the log tells unless the user asked
-  /// for SQLite.
-  const pages::PageFile* page_file() const { return page_file_.get(); }
+  const pages::PageFile& page_file() const { return *page_file_; }
   /// Scans write to it, also through a database that they may not change otherwise.
   ScanLog& log() const { return *log_; }
 
  private:
-  void read_schema();
+  void begin(const std::string& path, OpenMode mode, const char* vfs);
   void open_pages(const std::string& path);
+  void read_schema();
 
   // Destroyed after the connection is closed: see PageFile.
   std::unique_ptr<pages::PageFile> page_file_;
   std::unique_ptr<ScanLog> log_ = std::make_unique<ScanLog>();
   ScanOptions options_;
+  std::int64_t operations_left_ = 0;
   sqlite3* handle_ = nullptr;
   std::map<std::string, std::vector<std::string>, std::less<>> tables_;
 };

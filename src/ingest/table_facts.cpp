@@ -63,7 +63,8 @@ TableFacts read_table_facts(const Database& database, std::string_view table) {
                [&](sqlite3_stmt* row) { facts.root_page = static_cast<std::uint32_t>(sqlite3_column_int64(row, 0)); });
   std::size_t key_columns = 0;
   bool key_is_integer = false;
-  for_each_row(database, table, "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1)", [&](sqlite3_stmt* row) {
+  const char* columns = "SELECT name, type, pk, hidden, \"notnull\" AND dflt_value IS NULL FROM pragma_table_xinfo(?1)";
+  for_each_row(database, table, columns, [&](sqlite3_stmt* row) {
     const std::string type = text_of(row, 1);
     if (sqlite3_column_int(row, 2) > 0) {
       ++key_columns;
@@ -72,7 +73,10 @@ TableFacts read_table_facts(const Database& database, std::string_view table) {
     }
     facts.has_generated_columns |= sqlite3_column_int(row, 3) != 0;
     facts.columns.push_back({text_of(row, 0), sounds_real(type)});
+    // SQLite adds no column without a value for the rows that exist.
+    if (sqlite3_column_int(row, 4) != 0) facts.fewest_columns = facts.columns.size();
   });
+  if (facts.has_generated_columns) facts.fewest_columns = 0;
   // A primary key that is not the rowid has an index of its own (INTEGER PRIMARY KEY DESC is such a one).
   bool key_has_index = false;
   for_each_row(database, table, "SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk'",

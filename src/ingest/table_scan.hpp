@@ -74,7 +74,8 @@ using BatchSink = std::function<void(std::size_t rows)>;
 ///     scan.for_each_batch([&](std::size_t rows) { for (std::size_t row = 0; row < rows; ++row) use(start[row]); });
 ///
 /// Two readers stand behind it, and its users see no difference: the pages of the table themselves (src/ingest/pages),
-/// and SQLite, which takes over from the row at which the first meets what it cannot vouch for.
+/// and SQLite, which takes over from the row at which the first meets what it does not know. Damage that either notices
+/// is an error.
 /// A table that does not exist has no rows: nsys creates tables only for events that happened.
 class TableScan {
  public:

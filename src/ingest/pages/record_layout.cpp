@@ -81,6 +81,7 @@ bool RecordLayouts::parse(const std::uint8_t* record, std::size_t header_bytes, 
   std::uint64_t offset = header_bytes;
   std::size_t column = 0, next = 0;
   for (; at < end; ++column) {
+    if (column == column_count_) return false;
     std::uint64_t type = 0;
     const std::size_t length = read_varint(at, end, type);
     const std::uint64_t bytes = value_bytes(type);
@@ -100,8 +101,8 @@ bool RecordLayouts::parse(const std::uint8_t* record, std::size_t header_bytes, 
     offset += bytes;
   }
   layout.record_bytes = offset;
-  // Fewer: the row is older than the table's newest column, whose default value only the schema knows.
-  return column == column_count_;
+  layout.lacks_columns = column < column_count_;
+  return column >= fewest_columns_;
 }
 
 }  // namespace nsys_explain::ingest::pages

@@ -199,6 +199,17 @@ TEST_F(InputFileTest, AHotJournalIsRolledBackInACopyOnly) {
   EXPECT_TRUE(fs::is_empty(copies.path()));
 }
 
+/// So nothing is left to SQLite, which would have to be trusted with damage.
+TEST_F(InputFileTest, CopiesAreReadPageByPageWhateverJournalTheyHad) {
+  for (const char* mode : {"WAL", "PERSIST", "TRUNCATE"}) {
+    testing::Writer sql(file(mode));
+    sql(std::string("PRAGMA wal_autocheckpoint = 0; PRAGMA journal_mode = ") + mode);
+    write_export(sql);
+    EXPECT_TRUE(InputFile(file(mode)).is_private_copy()) << mode;
+    EXPECT_NO_THROW(read_trace(file(mode), {Reader::pages, 1})) << mode;
+  }
+}
+
 TEST_F(InputFileTest, SidecarsAreFoundBehindASymbolicLink) {
   testing::Writer sql(file("real.sqlite"));
   sql("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0");
