@@ -169,7 +169,7 @@ void Database::begin(const std::string& path, OpenMode mode, const char* vfs) {
 
 /// The schema has its pages, too: a table that they lost would be taken for one that nsys had no events for.
 void Database::open_pages(const std::string& path) {
-  const pages::PageScan schema{1, 5, 5};
+  const pages::PageScan schema{1, {std::vector<bool>(5), 5}};
   try {
     page_file_ = std::make_unique<pages::PageFile>(path);
     pages::check_pages(*page_file_, schema, 1);

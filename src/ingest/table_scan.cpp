@@ -19,7 +19,7 @@ pages::PageScan plan_pages(const pages::PageFile& file, const TableFacts& facts,
   if (!file.has_utf8_texts()) throw pages::PageSurprise("texts are not in UTF-8");
   if (facts.has_generated_columns) throw pages::PageSurprise("some of its columns are generated");
   if (facts.rowid_name.empty()) throw pages::PageSurprise("its rowid has no name");
-  pages::PageScan plan{facts.root_page, facts.columns.size(), facts.fewest_columns, {}, columns.size()};
+  pages::PageScan plan{facts.root_page, facts.rules, {}, columns.size()};
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!columns[i]->exists) continue;
     const auto found = std::find_if(facts.columns.begin(), facts.columns.end(),
@@ -104,8 +104,7 @@ class TablePass {
   /// WITHOUT ROWID, which nsys does not write, are not: only the bounds of the database hold for them.
   void read_rest(const TableFacts& facts) {
     if (!facts.rowid_name.empty()) {
-      const pages::PageScan table{facts.root_page, facts.columns.size(), facts.fewest_columns};
-      pages::check_pages(database_.page_file(), table, database_.options().threads);
+      pages::check_pages(database_.page_file(), {facts.root_page, facts.rules}, database_.options().threads);
     }
     const SqliteScan rest{table_, facts.rowid_name, seen_.rows > 0 ? std::optional(seen_.last_rowid) : std::nullopt};
     for_each_sqlite_batch(database_, rest, columns_, [&](const RowSpan& batch) { take(batch); });

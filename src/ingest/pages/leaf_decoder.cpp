@@ -121,7 +121,7 @@ void LeafDecoder::decode_record(Record& record, std::int64_t rowid, std::uint32_
     gather(record, record.length, page, batch);  // the header itself goes on in overflow pages
     layout = layouts_.of(record.bytes, record.available);
   }
-  if (layout == nullptr) throw PageDamage("a record has not the columns of its table", page);
+  if (layout == nullptr) throw PageDamage("a record is none of its table", page);
   if (layout->record_bytes != record.length) throw PageDamage("a record is not as long as its header says", page);
   if (layout->lacks_columns && !only_checks_) throw PageSurprise("some of its rows are older than its newest column");
   if (layout->wanted_bytes > record.available) gather(record, layout->wanted_bytes, page, batch);

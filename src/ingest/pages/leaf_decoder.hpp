@@ -15,8 +15,7 @@ namespace nsys_explain::ingest::pages {
 /// What to read of a table.
 struct PageScan {
   std::uint32_t root_page = 0;
-  std::size_t column_count = 0;            ///< columns that a record of the table holds
-  std::size_t fewest_columns = 0;          ///< that one older than the others holds
+  RecordRules rules;
   std::vector<WantedColumn> columns = {};  ///< ascending by position
   std::size_t outputs = 0;                 ///< columns of a batch
   bool only_checks = false;                ///< that pages and records are as they should be, whatever their values
@@ -38,7 +37,7 @@ struct PageBatch {
 class LeafDecoder {
  public:
   LeafDecoder(const PageFile& file, const PageScan& scan)
-      : file_(file), layouts_(scan.columns, scan.fewest_columns, scan.column_count), only_checks_(scan.only_checks) {}
+      : file_(file), layouts_(scan.columns, scan.rules), only_checks_(scan.only_checks) {}
 
   /// Decodes a run (divide_into_runs) into `batch`, whose columns[WantedColumn::output] must exist. Throws
   /// PageSurprise and PageDamage; the batch then means nothing.

@@ -148,10 +148,15 @@ TEST_F(PageDamageTest, TablesInOnePlaceAreDamage) {
   EXPECT_THAT(error_of_reading(), HasSubstr("in the same place of the file"));
 }
 
-TEST_F(PageDamageTest, RowsWithoutAColumnThatEveryRowMustHaveAreDamage) {
-  Writer{file()}("CREATE TABLE T (a INTEGER); INSERT INTO T VALUES (1)")(
-      "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = 'CREATE TABLE T (a INTEGER, b INTEGER NOT NULL)'");
-  EXPECT_THAT(error_of_reading(), HasSubstr("has not the columns of its table"));
+TEST_F(PageDamageTest, RowsThatTheTableCannotHoldAreDamage) {
+  const char* later_tables[] = {"CREATE TABLE T (a INTEGER, b INTEGER, c INTEGER NOT NULL)",
+                                "CREATE TABLE T (a INTEGER NOT NULL, b INTEGER)", "CREATE TABLE T (a INTEGER)"};
+  for (const char* later : later_tables) {
+    std::filesystem::remove(file());
+    Writer{file()}("CREATE TABLE T (a INTEGER, b INTEGER); INSERT INTO T VALUES (NULL, 1)")(
+        std::string("PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = '") + later + "'");
+    EXPECT_THAT(error_of_reading(), HasSubstr("a record is none of its table")) << later;
+  }
 }
 
 TEST_F(PageDamageTest, CountsOfMissingRowsAreNeverNegative) {
