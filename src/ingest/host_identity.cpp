@@ -196,8 +196,9 @@ void identify_gpus(const Database& database, const Metadata& metadata, std::vect
   const std::vector<Gpu> gpus = read_gpus(database);
   const auto cuda_devices = read_cuda_devices(database);
   const auto visible_variable = metadata.environment.find("CUDA_VISIBLE_DEVICES");
-  const std::vector<std::string> visible =
-      visible_variable == metadata.environment.end() ? std::vector<std::string>() : split_list(visible_variable->second);
+  const std::vector<std::string> visible = visible_variable == metadata.environment.end()
+                                               ? std::vector<std::string>()
+                                               : split_list(visible_variable->second);
   std::int64_t assumed = 0, unknown = 0;
   for (ProcessTrace& process : processes) {
     for (DeviceTrace& device : process.devices) {
