@@ -190,7 +190,7 @@ Table speed_table(const std::map<std::int64_t, Speed>& speeds) {
                     "of being this slow by chance, over all trace ranks: as GPUs drift apart for the length of a "
                     "capture"},
                    {"slow", ColumnKind::integer, "", "1: significant, at least 2%, and unlike the others"},
-                   {"robust_spread", ColumnKind::real, "",
+                   {"spread", ColumnKind::real, "",
                     "standard deviation of one kernel's executions over its median; median over time"},
                    {"executions", ColumnKind::integer, "", "of one kernel; median over time"}}});
   std::vector<double> ratios;
@@ -276,7 +276,7 @@ Table kernel_imbalance_table(const Table& kernels) {
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
   Table table = make_table({"kernel_imbalance",
-                            "How evenly the time of each kernel is robust_spread over the trace ranks that ran it",
+                            "How evenly the time of each kernel is spread over the trace ranks that ran it",
                             {{"name", ColumnKind::text, "", "kernel with its template and argument lists"},
                              {"trace_ranks", ColumnKind::integer, "", "that ran it"},
                              {"mean_ns", ColumnKind::real, "ns", "sum of durations, mean over these trace ranks"},
