@@ -14,9 +14,7 @@ step "packages"
 jobs/install-packages.sh build
 
 step "build"
-launcher=()
-if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-cmake --preset release -DNSYS_EXPLAIN_TESTS=OFF "${launcher[@]}" >/dev/null
+cmake --preset release -DNSYS_EXPLAIN_TESTS=OFF >/dev/null
 cmake --build --preset release --parallel "$(nproc)"
 
 step "a simulated job of 8 ranks; the GPU of rank $slow_rank runs 1.3 times slower"

@@ -19,7 +19,7 @@ if(NOT CMAKE_CROSSCOMPILING)
 endif()
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/nsys_explain)
-set(modules model exchange ingest clock collectives analysis store report synth pipeline)
+set(modules model ingest)  # what a stranger links: plain traces, and reading them
 set(libraries project_options)
 foreach(module IN LISTS modules)
   set_target_properties(nsys_explain_${module} PROPERTIES EXPORT_NAME ${module})

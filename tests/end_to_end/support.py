@@ -15,7 +15,13 @@ TOOL = os.environ["NSYS_EXPLAIN_TOOL"]
 SYNTH = os.environ["NSYS_EXPLAIN_SYNTH"]
 MPIEXEC = os.environ.get("NSYS_EXPLAIN_MPIEXEC", "mpiexec")
 SHARED_TRACES = pathlib.Path(os.environ.get("NSYS_EXPLAIN_SHARED_TRACES", "/nonexistent"))
+THOROUGH = os.environ.get("NSYS_EXPLAIN_THOROUGH", "") not in ("", "0")
 TIMEOUT_SECONDS = 120  # far above what a run takes: a run that reaches it hangs
+
+
+def seeds(count):
+    """The seeds of a test that tries many: all of them in the tier `thorough`, else the first, the middle and the last."""
+    return range(count) if THOROUGH or count <= 3 else (0, count // 2, count - 1)
 
 
 class EndToEndTest(unittest.TestCase):

@@ -7,7 +7,7 @@ import collections
 
 import h5py
 
-from support import EndToEndTest, main
+from support import EndToEndTest, main, seeds
 
 SMALL = ["--truth", "none"]
 
@@ -41,7 +41,7 @@ class Innocent(AttributionTest):
         kinds = [[], ["--kernel-noise", "0.02", "--pause-probability", "0.1", "--pause-mean-ms", "3"],
                  ["--fault", "rotating_jitter:pause=3ms"],
                  ["--tp", "2", "--pp", "2", "--kernel-noise", "0.02", "--pause-probability", "0.05"]]
-        for seed in range(40):
+        for seed in seeds(40):
             with self.subTest(seed=seed):
                 report = self.job(100 + seed, "--steps", "24" if seed % 4 < 3 else "10", *kinds[seed % 4])
                 self.assertEqual(self.named(report), [])
@@ -54,7 +54,7 @@ class Innocent(AttributionTest):
 
     def test_speeds_that_wander_make_no_gpu_slow(self):
         # In these captures one GPU or another is slower by some 2% from end to end, in hundreds of kernels.
-        for seed in range(12):
+        for seed in seeds(12):
             with self.subTest(seed=seed):
                 gpus, steps, wander = [("3", "8", "0.01"), ("4", "8", "0.02"), ("8", "16", "0.02"), ("2", "30", "0.01")][seed % 4]
                 report = self.job(200 + seed, "--nodes", "1", "--gpus-per-node", gpus, "--steps", steps, "--speed-wander", wander,
@@ -66,7 +66,7 @@ class Innocent(AttributionTest):
     def test_ends_of_collectives_that_differ_are_nobodys_delay(self):
         # All-gathers of one tensor group always end later than those of the other, by nobody's work. The last arrivers
         # are the same in every step, and all that noise costs is theirs.
-        for seed in range(4):
+        for seed in seeds(4):
             with self.subTest(seed=seed):
                 report = self.job(110 + seed, "--nodes", "2", "--gpus-per-node", "4", "--tp", "4", "--tp-style",
                                   "sequence_parallel", "--steps", "24", "--kernel-noise", "0.02", "--payload", "none")
@@ -75,13 +75,13 @@ class Innocent(AttributionTest):
 
 class Culprits(AttributionTest):
     def test_slightly_slow_gpu_in_a_long_capture(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 report = self.job(seed, "--steps", "40", "--fault", f"slow_gpu:rank={seed * 3 % 8},factor=1.025")
                 self.assertEqual(self.named(report), [(seed * 3 % 8, "persistent")])
 
     def test_slightly_slow_gpu_though_speeds_wander(self):
-        for seed in range(4):
+        for seed in seeds(4):
             with self.subTest(seed=seed):
                 rank = seed * 3 % 4
                 report = self.job(220 + seed, "--nodes", "1", "--gpus-per-node", "4", "--steps", "60", "--speed-wander", "0.003",
@@ -90,7 +90,7 @@ class Culprits(AttributionTest):
                 self.assertEqual([s["trace_rank"] for s in report["activity"]["gpu_speeds"] if s["slow"]], [rank])
 
     def test_two_culprits_each_with_its_cause_and_pattern(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 slow, late, first = seed % 8, (seed * 3 + 5) % 8, 1 + seed % 3  # before step 0 there is nothing to measure
                 late = late if late != slow else (late + 1) % 8
@@ -107,7 +107,7 @@ class Culprits(AttributionTest):
                 self.assertEqual((periodic["first_step"], periodic["period_steps"]), (first, 4))
 
     def test_transient(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 rank, first = seed * 5 % 8, 2 + 2 * seed
                 last = first + 8
@@ -119,7 +119,7 @@ class Culprits(AttributionTest):
 
     def test_slow_gpu_of_two_for_most_of_the_run(self):
         # Its kernels alone prove it, on average over the run; when it was slow is to be told, too.
-        for seed in range(4):
+        for seed in seeds(4):
             with self.subTest(seed=seed):
                 first, last = 1 + seed, 11 + 2 * seed
                 report = self.job(20 + seed, "--nodes", "1", "--gpus-per-node", "2", "--steps", str(last + 4), "--fault",
@@ -133,7 +133,7 @@ class Culprits(AttributionTest):
                    ["--nodes", "2", "--gpus-per-node", "8", "--tp", "4", "--pp", "2"],
                    ["--nodes", "4", "--gpus-per-node", "4", "--tp", "2", "--pp", "4"],
                    ["--nodes", "4", "--gpus-per-node", "8", "--tp", "2", "--pp", "2"]]
-        for seed in range(12):
+        for seed in seeds(12):
             with self.subTest(seed=seed):
                 layout = layouts[seed % 4]
                 rank = (seed * 7 + 3) % (int(layout[1]) * int(layout[3]))
@@ -144,14 +144,14 @@ class Culprits(AttributionTest):
 
     def test_the_tensor_partner_of_a_slow_gpu_is_a_victim(self):
         # Its peers run ahead: their gradient exchanges end in the middle of their compute, its own do not.
-        for seed in range(4):
+        for seed in seeds(4):
             with self.subTest(seed=seed):
                 report = self.job(seed, "--nodes", "2", "--gpus-per-node", "4", "--tp", "2", "--steps", "12", "--fault",
                                   f"slow_gpu:rank={(5 + 3 * seed) % 8},factor=1.3", layers=8)
                 self.assertEqual(self.named(report), [((5 + 3 * seed) % 8, "persistent")])
 
     def test_slow_gpu_among_64(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 rank, (tensor, stages) = (seed * 23 + 5) % 64, [("8", "2"), ("4", "4"), ("2", "4")][seed % 3]
                 report = self.job(seed, "--nodes", "8", "--gpus-per-node", "8", "--tp", tensor, "--pp", stages,
@@ -167,7 +167,7 @@ class Pipelines(AttributionTest):
 
     def test_slow_gpu_of_a_pipeline(self):
         causes = []
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 layout = [["--nodes", "1", "--gpus-per-node", "4", "--pp", "4"],
                           ["--nodes", "2", "--gpus-per-node", "4", "--pp", "4"]][seed % 2]
@@ -180,7 +180,7 @@ class Pipelines(AttributionTest):
     def test_gradients_that_queue_on_other_stages_make_nobody_late(self):
         # A late last stage makes its replica's first stage late, and alone there in having no queue of all-reduces.
         faults = [("extra_work:rank={},factor=1.3", "extra_work"), ("slow_gpu:rank={},factor=1.3", "slow_kernel")]
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 gpus, rank, steps = [("4", 4 + seed // 2 % 4, "8"), ("6", 3 + seed // 2 % 3, "10")][seed % 2]
                 fault, cause = faults[seed // 2 % 2]
@@ -190,7 +190,7 @@ class Pipelines(AttributionTest):
 
     def test_late_host_of_a_pipeline(self):
         # A pause on a later stage hides in the wait for the first activations, so the first stage has it.
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 gpus, rank = [("4", 0), ("8", seed // 2 % 2)][seed % 2]
                 payload = ["--payload", "none"] if seed % 4 == 3 else []
@@ -201,7 +201,7 @@ class Pipelines(AttributionTest):
 
     def test_late_host_of_a_stage_that_computes_longer_than_its_neighbour(self):
         # Without replicas the neighbour is all there is to compare with, and what it computes tells nothing.
-        for seed in range(3):
+        for seed in seeds(3):
             with self.subTest(seed=seed):
                 kind = ["descheduled", "data_loading", "module_load"][seed]
                 report = self.job(30 + seed, "--nodes", "1", "--gpus-per-node", ["2", "3", "4"][seed], "--pp", ["2", "3", "4"][seed],
@@ -211,14 +211,14 @@ class Pipelines(AttributionTest):
 
     def test_a_gradient_behind_several_that_queue_makes_nobody_late(self):
         # The last all-reduce of a late replica's stages queues behind nothing, those of its peers behind two.
-        for seed in range(3):
+        for seed in seeds(3):
             with self.subTest(seed=seed):
                 report = self.job(40 + seed, "--nodes", "2", "--gpus-per-node", "4", "--pp", "4", "--micro-batches", "4", "--steps",
                                   "20", "--gradient-mib", "64", "--fault", f"late_host:rank={seed % 2},pause=3.5ms", layers=3)
                 self.assertEqual([s["trace_ranks"] for s in report["stragglers"]], [[seed % 2]])
 
     def test_clean_and_noisy_pipelines_name_nobody(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 noise = ["--kernel-noise", "0.02", "--pause-probability", "0.05"] if seed % 2 else []
                 report = self.job(seed, "--nodes", "1", "--gpus-per-node", "4", "--pp", "4", "--steps", "24", *noise,
@@ -244,12 +244,12 @@ class Stages(AttributionTest):
         return straggler
 
     def test_slow_gpus(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 self.assertEqual(self.stage_fault(seed, "slow_gpu:stage={stage},factor=1.2")["cause"], "slow_kernel")
 
     def test_more_layers(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 straggler = self.stage_fault(seed, "extra_work:stage={stage},mode=layers")
                 self.assertEqual(straggler["cause"], "extra_work")
@@ -267,7 +267,7 @@ class WithoutPayload(AttributionTest):
     LAYOUTS = [["--tp", "2", "--pp", "2"], ["--pp", "4"], ["--tp", "4"], ["--moe"], ["--dp-style", "fully_sharded"]]
 
     def test_slow_gpu(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 rank = (seed * 3 + 1) % 8
                 report = self.job(seed, *self.LAYOUTS[seed % 5], "--payload", "none", "--steps", "16", "--fault",
@@ -275,7 +275,7 @@ class WithoutPayload(AttributionTest):
                 self.assertEqual(self.named(report), [(rank, "persistent")])
 
     def test_late_host(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 rank, layout = (seed * 3 + 1) % 8, self.LAYOUTS[seed % 5]
                 if "4" in layout and "--pp" in layout:
@@ -285,7 +285,7 @@ class WithoutPayload(AttributionTest):
                 self.assertEqual(self.named(report), [(rank, "persistent")])
 
     def test_clean_and_noisy_jobs_name_nobody(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 noise = ["--kernel-noise", "0.02", "--pause-probability", "0.05"] if seed % 2 else []
                 report = self.job(seed, *self.LAYOUTS[seed % 5], "--payload", "none", "--steps", "16", *noise, layers=2)
@@ -294,7 +294,7 @@ class WithoutPayload(AttributionTest):
 
 class Places(AttributionTest):
     def test_slow_node_is_named_as_one(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 layout = ["--tp", "4"] if seed % 2 else []
                 report = self.job(seed, "--nodes", "3", "--gpus-per-node", "4", "--steps", "16", *layout, "--fault",
@@ -305,7 +305,7 @@ class Places(AttributionTest):
 
     def test_a_place_in_the_parallel_layout_is_named_as_one(self):
         # 16 ranks, tensor 2 x data 4 x pipeline 2, the tensor index varying fastest: neither node nor rail.
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 index = seed % 2 if seed < 6 else seed - 6
                 kind, slow = [("tensor", [r for r in range(16) if r % 2 == index]),
@@ -339,7 +339,7 @@ class Places(AttributionTest):
 
     def test_rail_is_named_as_one(self):
         # GPU 0, or 1, of every node.
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 slow = list(range(seed % 2, 8, 2))
                 faults = [option for rank in slow for option in ("--fault", f"slow_gpu:rank={rank},factor=1.2")]
@@ -352,7 +352,7 @@ class Places(AttributionTest):
         hosts = {rank["host"]: None for rank in self.job(1, "--nodes", "4", "--gpus-per-node", "2")["trace_ranks"]}
         topology = self.directory / "racks"
         topology.write_text("# two each\n" + "".join(f"{host} rack{i // 2}\n" for i, host in enumerate(hosts)))
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 rack = seed % 2
                 self.synth("job", "--seed", str(seed), "--nodes", "4", "--gpus-per-node", "2", "--steps", "24", "--layers", "1",
@@ -372,7 +372,7 @@ class SlowLinks(AttributionTest):
 
     def test_of_one_trace_rank(self):
         # Its tensor partner shares every slow transfer, and is no culprit.
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 layout, rank = [["--tp", "2"], ["--tp", "4"], ["--tp", "2", "--tp-style", "sequence_parallel"]][seed % 3], seed * 5 % 8
                 report = self.job(seed, "--nodes", "2", "--gpus-per-node", "4", *layout, "--steps", "16", "--fault",
@@ -382,7 +382,7 @@ class SlowLinks(AttributionTest):
 
     def test_of_one_trace_rank_with_short_transfers(self):
         # Some of them too short for what ends of collectives differ by; victims, and their places, are not named beside.
-        for seed in range(6):
+        for seed in seeds(6):
             with self.subTest(seed=seed):
                 layout, rank = [["--tp", "2"], ["--tp", "4"]][seed % 2], (seed * 3 + 1) % 8
                 style = ["--tp-style", "sequence_parallel"] if seed % 3 else []
@@ -394,7 +394,7 @@ class SlowLinks(AttributionTest):
                 self.assertEqual(report["suspects"], [])
 
     def test_between_two_tensor_partners(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 first = seed * 2 % 8
                 report = self.job(seed, "--nodes", "2", "--gpus-per-node", "4", "--tp", "2", "--steps", "16", "--fault",
@@ -418,7 +418,7 @@ class Steps(AttributionTest):
             self.assertLessEqual(steps[column].sum(), of_ranks, column)
 
     def test_culprit_is_found_without_steps(self):
-        for seed in range(5):
+        for seed in seeds(5):
             with self.subTest(seed=seed):
                 report = self.job(seed, "--steps", "20", "--no-nvtx", "--fault", "slow_gpu:rank=2,factor=1.3")
                 self.assertEqual(self.named(report), [(2, "persistent")])

@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import sqlite3
 
-from support import EndToEndTest, main
+from support import EndToEndTest, main, seeds
 
 JOB = ["--nodes", "2", "--gpus-per-node", "2", "--steps", "16", "--fault", "slow_gpu:rank=2,factor=1.4"]
 
@@ -74,12 +74,12 @@ class Captures(EndToEndTest):
         self.assertEqual(report["ranks"], kept["ranks"])
 
     def test_a_capture_that_was_started_again(self):
-        for seed in range(3):
+        for seed in seeds(3):
             with self.subTest(seed=seed):
                 self.check(seed, True, "a capture at another time of a process")
 
     def test_a_session_exported_in_parts(self):
-        for seed in range(3):
+        for seed in seeds(3):
             with self.subTest(seed=seed):
                 self.check(seed, False, "a different part of the profiling session")
 

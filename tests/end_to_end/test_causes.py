@@ -7,9 +7,9 @@ import unittest
 
 import h5py
 
-from support import SHARED_TRACES, SYNTH, EndToEndTest, main, run
+from support import SHARED_TRACES, SYNTH, EndToEndTest, main, run, seeds
 
-SEEDS = range(10)
+SEEDS = seeds(10)
 FAULTS = {
     "slow_gpu:rank={rank},factor=1.2": ("slow_kernel", None),
     "extra_work:rank={rank},factor=1.3": ("extra_work", None),

@@ -6,9 +6,9 @@ import re
 import shutil
 import unittest
 
-from support import EndToEndTest, SHARED_TRACES, TOOL, main, run
+from support import EndToEndTest, SHARED_TRACES, TOOL, main, run, THOROUGH
 
-SEEDS = 20
+SEEDS = 20 if THOROUGH else 8  # a trend takes some runs
 JOB = ("--nodes", "1", "--gpus-per-node", "2", "--layers", "2", "--steps", "24", "--truth", "none")
 # Every kernel and every transfer takes 3% longer: so does a step.
 SLOWER = ("--compute-scale", "1.03", "--bandwidth-intra", str(200 / 1.03))

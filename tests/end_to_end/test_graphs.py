@@ -6,7 +6,7 @@ import json
 import h5py
 
 from matching_truth import Score
-from support import EndToEndTest, main
+from support import EndToEndTest, main, seeds
 
 JOB = ["--nodes", "2", "--gpus-per-node", "2", "--graph", "node", "--drift-ppm", "20"]
 SMALL, LONGER = ["--layers", "2", "--steps", "12"], ["--layers", "4", "--steps", "16"]
@@ -40,20 +40,20 @@ class Graphs(EndToEndTest):
         self.assertEqual(report["collectives"]["complete"], instances)
 
     def test_undisturbed_replays_take_payload_and_partners(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 score = self.score("--seed", str(seed), *SMALL, *SHAPES[seed % 4])
                 self.assertEqual(score.matched, score.present, str(score))
                 self.check_payload()
 
     def test_losses_and_windows_that_miss_the_capture_of_the_graph(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 score = self.score("--seed", str(seed), *LONGER, *LOSSES[seed % 2], "--drop", "0.01", "--ragged", "0.2")
                 self.assertGreaterEqual(score.share, 0.995, str(score))
 
     def test_losses_where_the_capture_of_the_graph_was_recorded(self):
-        for seed in range(4):
+        for seed in seeds(4):
             with self.subTest(seed=seed):
                 score = self.score("--seed", str(seed), *SMALL, *SHAPES[seed % 4], "--drop", "0.01")
                 self.assertGreaterEqual(score.share, 0.995, str(score))

@@ -3,7 +3,7 @@
 import json
 
 from matching_truth import Score
-from support import EndToEndTest, main
+from support import EndToEndTest, main, seeds
 
 JOB = ["--nodes", "2", "--gpus-per-node", "2", "--layers", "2", "--steps", "8", "--tp", "2", "--drift-ppm", "20"]
 NO_PAYLOAD = ["--payload", "none"]
@@ -31,7 +31,7 @@ class Inspector(EndToEndTest):
         return sum(w["count"] for w in report["warnings"] if text in w["message"])
 
     def test_every_logged_collective_takes_its_key(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 # Communicators that take turns on a stream cannot be told without payload, but for the logs.
                 stream = ["--shared-nccl-stream"] if seed % 2 else []
@@ -43,7 +43,7 @@ class Inspector(EndToEndTest):
                 self.assertGreaterEqual(score.matched + self.unlogged(), score.present, str(score))
 
     def test_lost_kernels_and_ragged_windows_move_no_key(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 score, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, "--drop", "0.01", "--ragged", "0.2")
                 logged = score.present - self.unlogged()
@@ -51,7 +51,7 @@ class Inspector(EndToEndTest):
                 self.assertEqual(report["matching"]["inspector"]["contradicting"], 0)
 
     def test_terse_logs_give_no_wrong_key(self):
-        for seed in range(3):
+        for seed in seeds(3):
             with self.subTest(seed=seed):
                 _, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, logs="terse")
                 self.assertEqual(report["matching"]["inspector"]["contradicting"], 0)

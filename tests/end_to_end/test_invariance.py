@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 
 from stores import datasets
-from support import EndToEndTest, main
+from support import EndToEndTest, main, seeds
 
 
 class Invariance(EndToEndTest):
@@ -46,7 +46,7 @@ class Invariants(EndToEndTest):
     """What may change the representation of a job, but no verdict (the clock fit absorbs it)."""
 
     FAULT = ("--nodes", "2", "--gpus-per-node", "2", "--steps", "10", "--fault", "slow_gpu:rank=2,factor=1.3")
-    SEEDS = range(10)
+    SEEDS = seeds(10)
 
     def assert_same_verdict(self, one, other):
         self.assertEqual([s["trace_rank"] for s in one["stragglers"]], [2])
@@ -127,7 +127,7 @@ class Invariants(EndToEndTest):
 class InvariantsWithoutPayload(Invariants):
     FAULT = ("--nodes", "2", "--gpus-per-node", "2", "--steps", "16", "--fault", "slow_gpu:rank=2,factor=1.3",
              "--payload", "none")
-    SEEDS = range(3)
+    SEEDS = seeds(3)
 
 
 def tables_of(connection):

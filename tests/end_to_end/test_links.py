@@ -3,7 +3,7 @@
 import csv
 import json
 
-from support import EndToEndTest, main
+from support import EndToEndTest, main, seeds
 
 PP_ON_FOUR_NODES = ["--nodes", "4", "--gpus-per-node", "4", "--tp", "4", "--pp", "4", "--steps", "3", "--layers", "2"]
 ALL_LEVELS = ["--nodes", "4", "--gpus-per-node", "4", "--tp", "2", "--pp", "2", "--dp", "4", "--steps", "4", "--layers", "2"]
@@ -20,7 +20,7 @@ class Counters(EndToEndTest):
         return self.analyse(traces, name + "-out", "--quiet")
 
     def test_planted_lags_are_found(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 lag_us = [0, 50, 120, 200, 300, 410, 500, 640, 700, 850][seed]
                 nvlink = self.metrics(f"job{seed}", seed, "--gpu-metrics-lag-us", str(lag_us))["nvlink"]
@@ -34,7 +34,7 @@ class Counters(EndToEndTest):
 
     def test_unrelated_counters_are_not_called_related(self):
         judged, related = 0, 0
-        for seed in range(10):
+        for seed in seeds(10):
             report = self.metrics(f"job{seed}", 50 + seed, "--link-counters", "unrelated", gpus=4)
             # The two directions show the same bursts: one of them is one judgement.
             received = [use for use in report["nvlink"]["gpus"] if "receive" in use["metric"]]
@@ -45,7 +45,7 @@ class Counters(EndToEndTest):
         self.assertLessEqual(related, 3)
 
     def test_idle_links_that_read_full_are_left_out(self):
-        for seed in range(3):
+        for seed in seeds(3):
             report = self.metrics(f"job{seed}", seed, "--link-counters", "idle_artefact")
             for use in report["nvlink"]["gpus"]:
                 self.assertGreater(use["artefacts"], use["samples"])
@@ -83,7 +83,7 @@ class Counters(EndToEndTest):
 
 
     def test_switch_ports_follow_collectives_between_nodes(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 nodes, gpus = [(2, 2), (3, 1), (2, 4)][seed % 3]
                 traces = self.synth(f"job{seed}", "--seed", str(40 + seed), "--nodes", str(nodes), "--gpus-per-node", str(gpus),
@@ -105,7 +105,7 @@ class Counters(EndToEndTest):
 
 class SlowLinks(EndToEndTest):
     def test_slow_link_between_nodes(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 first = seed % 3
                 traces = self.synth(f"job{seed}", "--seed", str(seed), *PP_ON_FOUR_NODES, "--fault",
@@ -115,7 +115,7 @@ class SlowLinks(EndToEndTest):
                 self.assertIn(f"the link between hosts node{first:03} and node{first + 1:03} ", found[0]["title"])
 
     def test_slow_rank(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 rank = 7 * seed % 16
                 traces = self.synth(f"job{seed}", "--seed", str(200 + seed), *ALL_LEVELS, "--fault",
@@ -125,7 +125,7 @@ class SlowLinks(EndToEndTest):
                 self.assertIn(f"transfers through trace rank {rank} (", found[0]["title"])
 
     def test_a_link_and_who_is_late_by_it_are_told_once_and_others_besides(self):
-        for seed in range(10):
+        for seed in seeds(10):
             # Of another lane, without a transfer in common, or of the same one, late by the slow transfers itself.
             rank, slow = seed % 8, (seed + [5, 4][seed // 2 % 2]) % 8
             which = f"ranks={rank // 2 * 2}+{rank // 2 * 2 + 1}" if seed % 3 == 0 else f"rank={rank}"
@@ -150,7 +150,7 @@ class SlowLinks(EndToEndTest):
                 self.assertIn(f"trace rank {slow} makes the others wait", titles["straggler"])
 
     def test_clean_jobs_have_none(self):
-        for seed in range(10):
+        for seed in seeds(10):
             layout = [PP_ON_FOUR_NODES, ALL_LEVELS, [*ALL_LEVELS, "--moe"], [*PP_ON_FOUR_NODES, "--transfer-noise", "0.05"],
                       [*ALL_LEVELS, "--dp-style", "fully_sharded"]][seed % 5]
             with self.subTest(seed=seed):
@@ -188,7 +188,7 @@ class Messages(EndToEndTest):
         self.assertEqual(measured, expected)
 
     def test_byte_matrix_of_all_to_alls_is_what_members_sent(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 gpus = [2, 3, 4][seed % 3]
                 traces = self.synth(f"job{seed}", "--seed", str(seed), "--nodes", "1", "--gpus-per-node", str(gpus), "--layers",

@@ -6,7 +6,7 @@ import json
 import h5py
 
 from matching_truth import Score
-from support import EndToEndTest, main
+from support import EndToEndTest, main, seeds
 
 GROUPS = ["--nodes", "2", "--gpus-per-node", "4", "--layers", "4", "--drift-ppm", "20", "--steps", "6"]
 
@@ -36,7 +36,7 @@ class Members(EndToEndTest):
         return +gaps
 
     def test_lost_operations_are_named_by_rank(self):
-        for seed in range(4):
+        for seed in seeds(4):
             with self.subTest(seed=seed):
                 report, score = self.score("--seed", str(seed), "--tp", "2", "--drop", "0.01")
                 gaps, found = self.true_gaps(), self.found_gaps()
@@ -61,7 +61,7 @@ class Members(EndToEndTest):
                                                       "first_mismatches": []})
 
     def test_what_ragged_windows_cut_off_is_not_missing(self):
-        for seed in range(3):
+        for seed in seeds(3):
             with self.subTest(seed=seed):
                 report, _ = self.score("--seed", str(seed), "--tp", "2", "--ragged", "0.2")
                 self.assertEqual(report["matching"]["missing_arrivals"], 0)
@@ -82,7 +82,7 @@ class Members(EndToEndTest):
         self.assertIn("3 of 8", (self.directory / "out" / "report.md").read_text())
 
     def test_the_rest_matches_where_a_rank_is_absent_and_communicators_are_made_anew(self):
-        for seed in range(3):
+        for seed in seeds(3):
             with self.subTest(seed=seed):
                 report, score = self.score("--seed", str(seed), "--tp", "2", "--restart-at", "3", "--missing-rank", "5")
                 self.assertEqual((score.matched, score.wrong_pairs), (score.present, 0), str(score))

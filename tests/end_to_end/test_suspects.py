@@ -1,14 +1,14 @@
 """Who is not called a straggler, and why: too few steps, or a greater straggler in front; and who must not be missed for
 the others having left before it came."""
 
-from support import main
+from support import main, seeds
 from test_attribution import AttributionTest
 
 
 class Broadcasts(AttributionTest):
     def test_who_comes_late_to_a_broadcast_that_the_others_have_left_is_late_at_what_follows(self):
         # Steps of a tensor group begin with a broadcast, in which nobody waits but for the root.
-        for seed in range(4):
+        for seed in seeds(4):
             with self.subTest(seed=seed):
                 rank, gpus = (seed * 3 + 2) % 4, ["4", "8"][seed % 2]
                 payload = ["--payload", "none"] if seed >= 2 else []
@@ -30,7 +30,7 @@ class FewSteps(AttributionTest):
         kinds = ["slow_gpu:rank={},factor=1.4", "late_host:rank={},pause=4ms,kind=gc", "sync_stall:rank={},pause=3ms",
                  "allocation:rank={},pause=4ms"]
         named = 0
-        for seed in range(12):
+        for seed in seeds(12):
             with self.subTest(seed=seed):
                 ranks, hits, fault = 2 + seed % 2, 6 + seed // 2, kinds[seed % 4].format(seed % 2)
                 if seed % 3:
@@ -59,7 +59,7 @@ class FewSteps(AttributionTest):
 class Hidden(AttributionTest):
     def test_a_culprit_behind_a_greater_one_is_named_as_such(self):
         # Nobody waits for the smaller one, in any step, until the greater one is mended.
-        for seed in range(5):
+        for seed in seeds(5):
             with self.subTest(seed=seed):
                 layout = [["--nodes", "2", "--gpus-per-node", "4"], ["--nodes", "1", "--gpus-per-node", "4"]][seed % 2]
                 lesser, greater = seed % 4, (seed + 1 + seed // 2) % 4
@@ -82,7 +82,7 @@ class Hidden(AttributionTest):
     def test_a_culprit_far_behind_delays_that_go_round_is_told_first(self):
         # In each step somebody is late by 3 ms, and the culprit by less than a third of that: most steps cost no more for it.
         hidden, unproven = 0, []
-        for seed in range(8):
+        for seed in seeds(8):
             with self.subTest(seed=seed):
                 layout = [["--nodes", "2", "--gpus-per-node", "4"], ["--nodes", "1", "--gpus-per-node", "8"],
                           ["--nodes", "2", "--gpus-per-node", "6", "--tp", "2"]][seed % 3]
@@ -128,7 +128,7 @@ class SlowNodeWithoutPayload(AttributionTest):
         return report, nodes, node
 
     def test_it_is_the_straggler_where_those_operations_relate_its_clock(self):
-        for seed in range(3):
+        for seed in seeds(3):
             with self.subTest(seed=seed):
                 report, _, node = self.slow_node(seed, steps=20)
                 (straggler,) = report["stragglers"]
@@ -136,7 +136,7 @@ class SlowNodeWithoutPayload(AttributionTest):
                 self.assertEqual((straggler["cause"], straggler["pattern"]), ("slow_kernel", "persistent"))
 
     def test_it_is_the_first_suspect_where_they_are_too_few(self):
-        for seed in range(3):
+        for seed in seeds(3):
             with self.subTest(seed=seed):
                 report, nodes, node = self.slow_node(seed, steps=4)
                 self.assertEqual(report["stragglers"], [])

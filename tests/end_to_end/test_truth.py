@@ -5,7 +5,7 @@ import json
 import h5py
 import numpy
 
-from support import EndToEndTest, main
+from support import EndToEndTest, main, seeds
 
 
 def load(directory):
@@ -57,17 +57,17 @@ class Truth(EndToEndTest):
         return report
 
     def test_data_parallel_with_large_offsets_and_drifts(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 self.compare("--seed", str(seed), "--steps", "12", "--drift-ppm", "50", "--utc-offset-ms", "20")
 
     def test_fully_sharded(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 self.compare("--seed", str(seed), "--steps", "5", "--dp-style", "fully_sharded", "--drift-ppm", "50")
 
     def test_tensor_and_pipeline_groups(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 self.compare("--seed", str(seed), "--steps", "4", "--nodes", "2", "--gpus-per-node", "4", "--tp", "2",
                              "--pp", "2", "--drift-ppm", "20")

@@ -2,12 +2,12 @@
 
 import json
 
-from support import EndToEndTest, main
+from support import EndToEndTest, main, seeds
 
 
 class Verdicts(EndToEndTest):
     def test_slow_gpu_is_named_first(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 slow = (3 * seed + 1) % 8
                 traces = self.synth(f"job{seed}", "--seed", str(seed), "--steps", "12", "--fault",
@@ -21,7 +21,7 @@ class Verdicts(EndToEndTest):
                 self.assertTrue(any(f"rank {slow}" in line for line in summary[:12]), "not on the first screen")
 
     def test_clean_job_names_nobody(self):
-        for seed in range(10):
+        for seed in seeds(10):
             with self.subTest(seed=seed):
                 traces = self.synth(f"job{seed}", "--seed", str(100 + seed), "--steps", "12")
                 report = self.analyse(traces, f"out{seed}", ranks=2)
