@@ -37,6 +37,7 @@
 #include "pipeline/run/heap.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/memory_budget.hpp"
+#include "pipeline/run/own_files.hpp"
 #include "pipeline/run/phases.hpp"
 #include "pipeline/run/progress.hpp"
 #include "pipeline/run/threads.hpp"
@@ -255,7 +256,9 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     options = read_user_options(job);
     categories = read_category_map(job);
     timeline = read_timeline_request(job);
-    if (communicator.is_root()) check_output_directory(job.output_directory, job.overwrite);
+    if (!communicator.is_root()) return;
+    check_output_directory(job.output_directory, job.overwrite);
+    check_own_places(job.output_directory);
   });
   failure_code = results_not_written;
   phases.local("preparing the output", [&] {
@@ -364,7 +367,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   });
   phases.local("publishing results", [&] {
     watch.undisturbed([&] {
-      if (directory) directory->publish();
+      if (directory) directory->publish(only_ours(results_in(job.output_directory)));
       prepared = nullptr;
       has_results = true;
     });

@@ -101,6 +101,42 @@ class BadInput(EndToEndTest):
         self.assertEqual({p.name for p in out.iterdir()} - {"report.html"},
                          {"precious.txt", "report.json", "report.md", "store.h5"})
 
+    def test_files_of_others_where_results_go_are_kept(self):
+        """No name makes a file the program's own."""
+        foreign = b"step,loss\r\n"
+        self.analyse(self.good, "older", "--csv")
+        out = self.directory / "out"
+        for name, *options in (["shards/train.tar"], ["shards/0123.record", "--force"], ["store.h5", "--force"],
+                               ["report.md", "--force"], ["tables/train.csv", "--force"],
+                               ["tables/ranks.csv", "--force", "--csv"]):
+            kept = out / name
+            kept.parent.mkdir(parents=True)
+            kept.write_bytes(foreign)
+            with self.subTest(name=name):
+                done = self.explain(self.good, "out", *options)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("another --out", done.stderr)
+                self.assertEqual(kept.read_bytes(), foreign)
+                self.assertEqual([p for p in out.rglob("*") if p.is_file()], [kept])
+            shutil.rmtree(out)
+        (self.directory / "older" / "tables" / "mine.csv").write_bytes(foreign)
+        before = {p: p.stat().st_mtime_ns for p in (self.directory / "older").rglob("*")}
+        done = self.explain(self.good, "older", "--force", "--csv", ranks=2)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("mine.csv", done.stderr)
+        self.assertEqual(before, {p: p.stat().st_mtime_ns for p in (self.directory / "older").rglob("*")})
+
+    def test_older_results_are_replaced_as_one(self):
+        self.analyse(self.good, "out", "--csv")
+        page = self.directory / "out" / "report.html"
+        page.write_text("of a tool that was built with a page")
+        self.analyse(self.good[:1], "out", "--force")
+        self.analyse(self.good[:1], "new")
+        names = {name: {p.name for p in (self.directory / name).iterdir()} for name in ("out", "new")}
+        self.assertEqual(names["out"], names["new"])
+        if page.exists():
+            self.assertNotIn("of a tool that was", page.read_text())
+
     def test_a_failing_run_keeps_older_results(self):
         self.analyse(self.good, "out")
         before = (self.directory / "out" / "report.json").read_bytes()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "exchange/agree.hpp"
+#include "pipeline/run/own_files.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -133,14 +135,15 @@ UnfinishedRun::UnfinishedRun(const JobSpecification& job, const exchange::Commun
 void UnfinishedRun::complete() {
   std::error_code ignored;
   if (!is_merge_ || !is_root_ || !takes_own_shards_) return;
-  fs::remove_all(shards_.path(), ignored);
+  for (const fs::path& path : records_in(shards_.path()).ours | std::views::reverse) fs::remove(path, ignored);
 }
 
 UnfinishedRun::~UnfinishedRun() {
   if (is_merge_) return;  // its shards are the user's
   std::error_code ignored;
   // Every tool rank has read its traces, or none will. What earlier runs left lies where the first one writes.
-  if (is_root_) fs::remove_all(shards_.path(), ignored);
+  const std::vector<fs::path> all = is_root_ ? records_in(shards_.path()).ours : std::vector<fs::path>();
+  for (const fs::path& path : all | std::views::reverse) fs::remove(path, ignored);
   records_.discard_shards();
   fs::remove(shards_.file_of(plan_key), ignored);
   // On the disk of a host without results nothing remains. Directories that hold anything stay.

@@ -20,6 +20,9 @@ namespace fs = std::filesystem;
 
 constexpr std::array<char, 16> magic = {'n', 's', 'y', 's', '-', 'e', 'x', 'p', 'l', 'a', 'i', 'n', ' ', 'r', '0', '2'};
 
+/// Without the number of the layout.
+constexpr std::string_view mark(magic.data(), magic.size() - 2);
+
 /// In front of key and bytes, as this machine stores integers: records do not travel between kinds of machines.
 struct Header {
   std::array<char, 16> magic = {};
@@ -85,7 +88,21 @@ std::string_view bytes_of(const Header& header) {
   return {reinterpret_cast<const char*>(&header), sizeof header};
 }
 
+/// Whether it is the name of a record that is being written.
+bool is_unfinished_name(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.starts_with('.') && name.find(".record-") != std::string::npos;
+}
+
 }  // namespace
+
+bool RecordDirectory::is_record(const fs::path& file) {
+  std::array<char, mark.size()> beginning = {};
+  std::ifstream content(file, std::ios::binary);
+  content.read(beginning.data(), beginning.size());
+  if (content.is_open() && content.gcount() == 0) return is_unfinished_name(file);  // nothing has come to the disk yet
+  return std::string_view(beginning.data(), beginning.size()) == mark;
+}
 
 fs::path RecordDirectory::file_of(std::string_view key) const {
   return path_ / fmt::format("{:016x}.record", digest(key));

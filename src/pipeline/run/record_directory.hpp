@@ -31,6 +31,9 @@ class RecordDirectory {
   /// std::runtime_error with the reason.
   std::filesystem::path save(std::string_view key, const WriteBytes& write) const;
 
+  /// Whether a file is a record of any layout, or the beginning of one.
+  static bool is_record(const std::filesystem::path& file);
+
  private:
   std::filesystem::path path_;
 };

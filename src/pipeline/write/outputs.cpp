@@ -5,6 +5,8 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <ranges>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include "exchange/agree.hpp"
 #include "pipeline/read/rank_tables.hpp"
 #include "pipeline/read/unfinished_run.hpp"
+#include "pipeline/run/own_files.hpp"
 #include "pipeline/run/slabs.hpp"
 #include "pipeline/write/instance_rounds.hpp"
 #include "pipeline/write/tables.hpp"
@@ -29,14 +32,33 @@ std::runtime_error cannot_write(const fs::path& path, const std::string& why) {
                   path.string(), why));
 }
 
+/// In front of the name of a staging directory inside the final one.
+constexpr std::string_view staging_prefix = ".nsys-explain-";
+
+bool is_staging(const fs::path& path) {
+  return path.filename().string().starts_with(staging_prefix);
+}
+
+/// What is none of the named results (a table) comes after those that come first.
+std::vector<fs::path> in_order_of_appearance(std::vector<fs::path> files) {
+  const auto place = [](const fs::path& file) {
+    const std::string name = file.filename().string();
+    return std::tuple(name == json_name, name != store_name, file);
+  };
+  std::sort(files.begin(), files.end(), [&](const fs::path& a, const fs::path& b) { return place(a) < place(b); });
+  return files;
+}
+
 /// The same tables to the store and, where asked for, to CSV files.
 class TableSinks {
  public:
   TableSinks(const OutputDirectory& directory, bool csv)
-      : store_((directory.staging() / "store.h5").string()), csv_directory_(directory.staging() / "tables"), csv_(csv) {
+      : store_((directory.staging() / store_name).string()),
+        csv_directory_(directory.staging() / tables_name),
+        csv_(csv) {
     if (csv_) fs::create_directories(csv_directory_);
     store_.set_attribute("/", "schema_version", "1.0");
-    store_.set_attribute("/", "format", "nsys-explain-mpi store: one group per table, one dataset per column");
+    store_.set_attribute("/", "format", std::string(store_mark) + ": one group per table, one dataset per column");
   }
 
   store::StoreWriter& store() { return store_; }
@@ -168,11 +190,16 @@ void check_output_directory(const std::string& path, bool overwrite) {
   std::error_code error;
   if (overwrite || !fs::is_directory(path, error)) return;
   for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.path() == shard_directory(path)) continue;  // of a run that was cut off before it had results
+    if (entry.path() == shard_directory(path) || is_staging(entry.path())) continue;
     throw std::runtime_error(fmt::format(
         "{} is not empty; older results there would be replaced; give another --out, or --force to replace them",
         path));
   }
+}
+
+void check_own_places(const std::string& output_directory) {
+  only_ours(records_in(shard_directory(output_directory)));
+  only_ours(results_in(output_directory));
 }
 
 OutputDirectory::OutputDirectory(const std::string& final_path) : final_(final_path) {
@@ -188,8 +215,9 @@ OutputDirectory::OutputDirectory(const std::string& final_path) : final_(final_p
   fs::create_directories(parent, error);
   if (error) throw cannot_write(final_, error.message());
   const bool exists = fs::is_directory(final_);
-  std::string pattern =
-      ((exists ? fs::absolute(final_) : parent) / (exists ? ".nsys-explain-XXXXXX" : "." + name + "-XXXXXX")).string();
+  std::string pattern = ((exists ? fs::absolute(final_) : parent) /
+                         (exists ? fmt::format("{}XXXXXX", staging_prefix) : "." + name + "-XXXXXX"))
+                            .string();
   if (::mkdtemp(pattern.data()) == nullptr) throw cannot_write(final_, std::strerror(errno));
   staging_ = pattern;
 }
@@ -203,14 +231,14 @@ void OutputDirectory::remove() const {
   if (!staging_.empty()) fs::remove_all(staging_, ignored);
 }
 
-void OutputDirectory::write_text(const std::string& name, const std::string& text) const {
+void OutputDirectory::write_text(std::string_view name, const std::string& text) const {
   std::ofstream file(staging_ / name, std::ios::binary);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
   if (!file) throw cannot_write(final_ / name, std::strerror(errno));
 }
 
-void OutputDirectory::publish() {
+void OutputDirectory::publish(const std::vector<fs::path>& older) {
   std::error_code error;
   fs::permissions(staging_,
                   fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read |
@@ -225,14 +253,13 @@ void OutputDirectory::publish() {
     fs::create_directories(final_, error);
     if (error) throw cannot_write(final_, error.message());
   }
-  std::vector<fs::path> finished(fs::directory_iterator(staging_), {});
-  // report.json last: a script that waits for it finds the rest.
-  std::sort(finished.begin(), finished.end(), [](const fs::path& a, const fs::path& b) {
-    return std::pair(a.filename() == "report.json", a) < std::pair(b.filename() == "report.json", b);
-  });
-  for (const fs::path& file : finished) {
+  // Backwards, and forwards again: whatever comes between, no file stands beside those of another run.
+  for (const fs::path& file : in_order_of_appearance(older) | std::views::reverse) {
+    fs::remove(file, error);
+    if (error) throw cannot_write(file, error.message());
+  }
+  for (const fs::path& file : in_order_of_appearance({fs::directory_iterator(staging_), {}})) {
     const fs::path target = final_ / file.filename();
-    if (fs::is_directory(file)) fs::remove_all(target, error);
     fs::rename(file, target, error);
     if (error) throw cannot_write(target, error.message());
   }
@@ -256,9 +283,9 @@ void write_results(const exchange::Communicator& communicator, const JobSpecific
     sinks->store().set_attribute("/run", "tool_version", report.run.tool_version);
     sinks->store().set_attribute("/run", "tool_ranks", std::int64_t{report.run.tool_ranks});
     sinks->close();
-    directory->write_text("report.json", report::to_json(report));
-    directory->write_text("report.md", report::to_markdown(report));
-    if (report::has_html()) directory->write_text("report.html", report::to_html(report, long_tables));
+    directory->write_text(json_name, report::to_json(report));
+    directory->write_text(markdown_name, report::to_markdown(report));
+    if (report::has_html()) directory->write_text(page_name, report::to_html(report, long_tables));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exchange/communicator.hpp"
@@ -13,8 +14,12 @@
 
 namespace nsys_explain::pipeline {
 
-/// Throws std::runtime_error where the directory holds older results that the user did not allow to replace.
+/// Throws std::runtime_error where the directory holds anything that the user did not allow to replace, but for what a
+/// run leaves that was cut off before it had results.
 void check_output_directory(const std::string& path, bool overwrite);
+
+/// Throws std::runtime_error where results or records would have to replace what is not of this program.
+void check_own_places(const std::string& output_directory);
 
 /// Where rank 0 writes. Results are made in a directory beside the final one and moved there when all are complete, so
 /// nothing half-written replaces an older result. The destructor removes what was not published.
@@ -28,11 +33,12 @@ class OutputDirectory {
 
   const std::filesystem::path& staging() const { return staging_; }
   /// Writes a whole file in the staging directory; throws when the disk does not take it.
-  void write_text(const std::string& name, const std::string& text) const;
+  void write_text(std::string_view name, const std::string& text) const;
   /// Removes what was not published.
   void remove() const;
-  /// Moves every file to the final directory, each in one step.
-  void publish();
+  /// Removes the older results, of which none may stay beside the new ones, and moves every file to the final
+  /// directory, each in one step.
+  void publish(const std::vector<std::filesystem::path>& older = {});
 
  private:
   std::filesystem::path final_, staging_;
