@@ -231,10 +231,16 @@ TraceAccess trace_access(const JobSpecification& job) {
   return job.only_shards ? TraceAccess::never : TraceAccess::when_unchanged;
 }
 
+/// What a failure means at some point of the run.
+struct Failure {
+  int exit_code = wrong_usage;
+  std::string advice;  ///< what can be done about it; empty: nothing more than it says itself
+};
+
 /// The run, phase by phase. `plan`: of the run that this one finishes. Throws exchange::AgreedFailure on all tool ranks
-/// alike; `failure_code` is the exit code that a failure means at that point.
+/// alike; `failure` is what that means.
 int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const exchange::Communicator& communicator,
-               std::ostream& out, std::ostream& problems, int& failure_code) {
+               std::ostream& out, std::ostream& problems, Failure& failure) {
   const std::vector<std::string> hosts = communicator.all_gather_text(host_name());
   std::unique_ptr<OutputDirectory> directory;  // on rank 0 only
   UnfinishedRun unfinished(job, communicator);
@@ -242,12 +248,19 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   std::atomic<bool> has_results = false;
   const auto last_deed = [&]() -> int {
     if (has_results) return results_not_written;  // those that come after the report
+    const int code = write_partial_report(job);
     if (const OutputDirectory* unpublished = prepared) unpublished->remove();
-    return write_partial_report(job);
+    return code;
   };
   Watch watch({job.timeout_s, fmt::format("tool rank {} on {}", communicator.rank(), host_name()),
                communicator.is_root() ? last_deed : std::function<int()>(), some_inputs_failed,
                partial_report_grace_s + 5});
+  // The last thing that all tool ranks agree on, the first one only where its end has not begun.
+  const auto end_well = [&](int code) {
+    exchange::run_agreed(communicator, "ending the run", [&] { watch.undisturbed([] {}); });
+    unfinished.complete(code == all_analysed && !job.only_shards);
+    return code;
+  };
   Phases phases(communicator, watch);
   UserOptions options;
   std::optional<analysis::CategoryMap> categories;
@@ -260,7 +273,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     check_output_directory(job.output_directory, job.overwrite);
     check_own_places(job.output_directory);
   });
-  failure_code = results_not_written;
+  failure.exit_code = results_not_written;
   phases.local("preparing the output", [&] {
     if (communicator.is_root()) directory = std::make_unique<OutputDirectory>(job.output_directory);
     prepared = directory.get();
@@ -269,10 +282,9 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     phases.collective("taking up the plan", [&] { assign_inputs(communicator, job, *plan); });
   } else {
     plan = find_inputs(phases, communicator, job, options, hosts);
-    failure_code = some_inputs_failed;
+    failure.exit_code = some_inputs_failed;
     if (job.require_ranks) require_ranks(phases, communicator, *job.require_ranks, plan->discovery);
-    failure_code = results_not_written;
-    unfinished.keep(*plan);
+    failure.exit_code = results_not_written;
   }
   const ingest::MergedDiscovery& discovery = plan->discovery;
   const int threads = job.threads ? *job.threads : available_threads(communicator);
@@ -281,13 +293,14 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
                              threads, trace_access(job)};
   const std::vector<ingest::AssignedTrace> mine = traces_of(communicator.rank(), *plan);
   if (job.memory_limit_bytes) {
-    failure_code = wrong_usage;  // a limit that is too low, whenever it shows
+    failure.exit_code = wrong_usage;  // a limit that is too low, whenever it shows
     phases.local("planning memory", [&] { check_memory_for(mine, reading); });
   }
+  if (unfinished.keep(*plan)) failure.advice = how_to_finish(job);
   std::vector<LocalTrace> local_traces = read_inputs(communicator, job, mine, reading, phases, problems);
   report_unkept(communicator, unfinished, problems);
   check_memory_for_arrivals(communicator, memory, local_traces);
-  failure_code = results_not_written;
+  failure.exit_code = results_not_written;
   JobRanks ranks;
   phases.collective("resolving ranks", [&] {
     ranks = resolve_job(communicator, local_traces, discovery.failed, options.ranks);
@@ -360,7 +373,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
       problems << "nsys-explain-mpi: no input could be analysed, so there is no report\n";
       if (job.summary_line) out << report::to_summary_line(report, job.output_directory, nothing_analysed) << '\n';
     }
-    return nothing_analysed;
+    return end_well(nothing_analysed);
   }
   phases.collective("writing results", [&] {
     write_results(communicator, job, report, cross, attribution.step_rows, local_traces, directory.get());
@@ -397,25 +410,27 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
       out << report::to_summary(report, job.output_directory) << '\n' << report::to_phase_table(report.run);
     }
   }
-  if (code == all_analysed && !job.only_shards) unfinished.complete();
-  return code;
+  return end_well(code);
 }
 
 }  // namespace
 
 int run(const JobSpecification& job, const exchange::Communicator& communicator, std::ostream& out,
         std::ostream& problems) {
-  int failure_code = wrong_usage;
+  Failure failure;
   try {
     std::optional<RunPlan> plan = recall_plan(communicator, job);
     const JobSpecification whole = plan ? continued(plan->job, job) : job;
-    return run_phases(whole, std::move(plan), communicator, out, problems, failure_code);
-  } catch (const exchange::AgreedFailure& failure) {
-    if (communicator.is_root()) problems << "nsys-explain-mpi: " << failure.what() << '\n';
-    return failure_code;
-  } catch (const std::exception& failure) {
+    return run_phases(whole, std::move(plan), communicator, out, problems, failure);
+  } catch (const exchange::AgreedFailure& agreed) {
+    if (communicator.is_root()) {
+      problems << "nsys-explain-mpi: " << agreed.what() << '\n';
+      if (!failure.advice.empty()) problems << "nsys-explain-mpi: " << failure.advice << '\n';
+    }
+    return failure.exit_code;
+  } catch (const std::exception& alone) {
     // Not agreed on: the others may be waiting for this rank, so it takes them along.
-    problems << fmt::format("nsys-explain-mpi: tool rank {}: {}\n", communicator.rank(), failure.what());
+    problems << fmt::format("nsys-explain-mpi: tool rank {}: {}\n", communicator.rank(), alone.what());
     problems.flush();
     communicator.abort(results_not_written);
   }

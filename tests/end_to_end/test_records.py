@@ -170,6 +170,7 @@ class CutOff(Records):
                                                      self.directory / out, *options)],
                                    env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
         shards = self.directory / out / "shards"
         while not (self.export.hanging_tool() and len(list(shards.glob("*.record"))) >= 4):  # three traces and the plan
             self.assertIsNone(process.poll(), "the run did not hang")
@@ -185,13 +186,20 @@ class CutOff(Records):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([s["trace_rank"] for s in self.report("expected")["stragglers"]], [1])
 
-    def assert_partial(self, out):
+    def staging(self, out):
+        """Where the results of a run are made, in place of `out` until that exists."""
+        [path] = self.directory.glob(f".{out}-*")
+        return path
+
+    def assert_partial(self, out, missing=None):
+        missing = [self.hanging] if missing is None else missing
         report = self.report(out)
         failed = [i["path"] for i in report["inputs"] if i["status"] == "failed"]
-        self.assertEqual(failed, [str(self.hanging)])
+        self.assertEqual(failed, [str(path) for path in missing])
         self.assertEqual(report["findings"][0]["id"], "partial-report")
-        self.assertIn(str(self.hanging), "".join(report["findings"][0]["evidence"]))
-        self.assertEqual(len(report["trace_ranks"]), 3)
+        for path in missing:
+            self.assertIn(str(path), "".join(report["findings"][0]["evidence"]))
+        self.assertEqual(len(report["trace_ranks"]), 4 - len(missing))
         self.assertIn("this report is partial", (self.directory / out / "report.md").read_text())
 
     def assert_merge_finishes(self, out, target):
@@ -255,6 +263,40 @@ class CutOff(Records):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assert_same_results("expected", "out")
         self.assertFalse((self.directory / "out" / "shards").exists())
+
+    def test_records_outlive_a_failure(self):
+        process = self.start("out", ranks=2)
+        (self.staging("out") / "store.h5").mkdir()
+        self.export.open()
+        code, _, problems = self.finish(process)
+        self.assertEqual(code, 5, problems)
+        self.assertIn(f"merge {self.directory}/out/shards --out {self.directory}/out --force finishes it", problems)
+        self.expected()
+        self.assert_merge_finishes("out", "out")
+        self.assertFalse((self.directory / "out" / "shards").exists())
+
+    def test_sigterm_to_the_first_rank_alone_while_it_writes_results(self):
+        process = self.start("out", ranks=4)
+        # It waits there until somebody reads.
+        report = self.staging("out") / "report.json"
+        held = self.directory / "held"
+        os.mkfifo(report)
+        os.link(report, held)
+        self.export.open()
+        while not (report.parent / "store.h5").exists():
+            self.assertIsNone(process.poll(), "the run did not come to its results")
+        os.kill(self.process_of(process, 0), signal.SIGTERM)
+        while "making a partial report" not in (line := process.stderr.readline()):
+            self.assertNotEqual(line, "", "the end of stderr")
+        reader = subprocess.Popen(["cat", held], stdout=subprocess.DEVNULL)
+        self.addCleanup(reader.communicate)
+        self.addCleanup(reader.kill)
+        code, _, problems = self.finish(process)
+        self.assertEqual(code, 4, problems)
+        self.assert_partial("out", missing=[])
+        self.assertEqual([p.name for p in self.directory.glob(".out*")], [], "nothing half-written stays")
+        self.expected()
+        self.assert_merge_finishes("out", "out")
 
     def test_merge_without_the_traces_says_what_is_missing(self):
         process = self.start("out")

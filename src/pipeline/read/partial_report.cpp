@@ -90,11 +90,7 @@ int write_partial_report(const JobSpecification& job) {
     return results_not_written;
   }
   // First of all: some launchers give the survivors of a killed rank a second, others nothing.
-  fmt::print(
-      stderr,
-      "nsys-explain-mpi: what was read lies in {}: nsys-explain-mpi merge {} --out {} --force finishes it; making "
-      "a partial report of it\n",
-      shards, shards, job.output_directory);
+  fmt::print(stderr, "nsys-explain-mpi: {}; making a partial report of it\n", how_to_finish(job));
   std::fflush(stderr);
   const int code = run_self({"merge", shards, "--out", job.output_directory, "--only-shards", "--quiet", "--timeout",
                              std::to_string(partial_report_grace_s)});
@@ -114,16 +110,20 @@ void add_partial_finding(JobReport& report) {
     ++missing;
     if (finding.evidence.size() < named) finding.evidence.push_back(fmt::format("missing: {}", input.path));
   }
-  if (missing == 0) return;
   if (missing > static_cast<std::int64_t>(named)) {
     finding.evidence.push_back(fmt::format("and {} more", missing - static_cast<std::int64_t>(named)));
   }
+  if (missing == 0) finding.evidence.emplace_back("all inputs had been read, but none could be looked into again");
   finding.id = "partial-report";
   finding.severity = FindingSeverity::high;
-  finding.title = fmt::format("this report is partial: the run was cut off, and {} of {} inputs are missing", missing,
-                              report.inputs.size());
-  finding.recommendation =
-      "finish the run with `nsys-explain-mpi merge` and its shards; nothing below counts for the missing ranks";
+  finding.title =
+      missing > 0
+          ? fmt::format("this report is partial: the run was cut off, and {} of {} inputs are missing", missing,
+                        report.inputs.size())
+          : "this report is partial: the run was cut off, and names of kernels and calls behind a verdict may be "
+            "missing";
+  finding.recommendation = "finish the run with `nsys-explain-mpi merge` and its shards";
+  if (missing > 0) finding.recommendation += "; nothing below counts for the missing ranks";
   report.findings.insert(report.findings.begin(), std::move(finding));
 }
 

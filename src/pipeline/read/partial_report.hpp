@@ -14,7 +14,7 @@ inline constexpr int partial_report_grace_s = 30;
 /// run.
 int write_partial_report(const JobSpecification& job);
 
-/// The finding with which such a report begins; nothing where no input is missing.
+/// The finding with which such a report begins.
 void add_partial_finding(JobReport& report);
 
 }  // namespace nsys_explain::pipeline

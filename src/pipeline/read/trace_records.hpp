@@ -17,7 +17,7 @@ namespace nsys_explain::pipeline {
 /// say how traces are read, so a wrong one is never found.
 ///
 /// In the cache, traces that were read well are kept for any later run; in the shards, every trace, until the run is
-/// finished. All members but `discard` may be called from several threads.
+/// finished. All members but `discard_shards` may be called from several threads.
 class TraceRecords {
  public:
   struct Places {

@@ -123,6 +123,15 @@ fs::path shard_directory(const std::string& output_directory) {
   return fs::path(output_directory) / "shards";
 }
 
+std::string how_to_finish(const JobSpecification& job) {
+  const std::string shards = shard_directory(job.output_directory).string();
+  std::error_code ignored;
+  if (!job.shard_directories.empty()) return "repeat the merge";
+  if (!fs::is_directory(shards, ignored)) return "nothing had been read; repeat the run";
+  return fmt::format("what was read lies in {}: nsys-explain-mpi merge {} --out {} --force finishes it", shards, shards,
+                     job.output_directory);
+}
+
 UnfinishedRun::UnfinishedRun(const JobSpecification& job, const exchange::Communicator& communicator)
     : is_merge_(!job.shard_directories.empty()),
       is_root_(communicator.is_root()),
@@ -132,18 +141,13 @@ UnfinishedRun::UnfinishedRun(const JobSpecification& job, const exchange::Commun
       shards_(shard_directory(job.output_directory)),
       records_(places_of(job, shards_)) {}
 
-void UnfinishedRun::complete() {
+void UnfinishedRun::complete(bool nothing_is_missing) {
+  if (is_merge_ && !(is_root_ && takes_own_shards_ && nothing_is_missing)) return;
   std::error_code ignored;
-  if (!is_merge_ || !is_root_ || !takes_own_shards_) return;
-  for (const fs::path& path : records_in(shards_.path()).ours | std::views::reverse) fs::remove(path, ignored);
-}
-
-UnfinishedRun::~UnfinishedRun() {
-  if (is_merge_) return;  // its shards are the user's
-  std::error_code ignored;
-  // Every tool rank has read its traces, or none will. What earlier runs left lies where the first one writes.
+  // What earlier runs left lies where the first tool rank writes.
   const std::vector<fs::path> all = is_root_ ? records_in(shards_.path()).ours : std::vector<fs::path>();
   for (const fs::path& path : all | std::views::reverse) fs::remove(path, ignored);
+  if (is_merge_) return;
   records_.discard_shards();
   fs::remove(shards_.file_of(plan_key), ignored);
   // On the disk of a host without results nothing remains. Directories that hold anything stay.
@@ -151,13 +155,14 @@ UnfinishedRun::~UnfinishedRun() {
   if (!had_output_) fs::remove(output_, ignored);
 }
 
-void UnfinishedRun::keep(const RunPlan& plan) {
-  if (is_merge_ || plan.discovery.traces.empty()) return;
+bool UnfinishedRun::keep(const RunPlan& plan) {
+  if (is_merge_ || plan.discovery.traces.empty()) return false;
   try {
     shards_.save(plan_key, [&](std::streambuf& bytes) { write_packed(plan, bytes); });
   } catch (const std::exception& error) {
     plan_failure_ = error.what();
   }
+  return plan_failure_.empty();
 }
 
 std::string UnfinishedRun::failure() const {

@@ -13,8 +13,9 @@
 /// What a run leaves behind that is cut off (a signal, a lost host, a timeout), and how another one takes it up.
 ///
 /// While a run goes on, OUT/shards holds the plan of the run and a record of every trace that was read, each written by
-/// the tool rank that read it as soon as it has it. A run that ends by itself removes them. `merge` is the same run
-/// once more, with the plan in the place of arguments and records in the place of traces, so its results are equal.
+/// the tool rank that read it as soon as it has it. They outlive every failure: only a run that has done all it was
+/// asked for removes them, once all of its tool ranks know that. `merge` is the same run once more, with the plan in
+/// the place of arguments and records in the place of traces, so its results are equal.
 namespace nsys_explain::pipeline {
 
 /// Which traces a run reads, and how: what the arguments meant on the hosts of the run.
@@ -35,23 +36,24 @@ JobSpecification continued(JobSpecification planned, const JobSpecification& req
 /// Where the shards of a run lie.
 std::filesystem::path shard_directory(const std::string& output_directory);
 
-/// The shards of this run from its first record to its end. Destroyed, it leaves none: a run that is cut off does not
-/// come to that.
+/// What to do about a run that did not come to its end.
+std::string how_to_finish(const JobSpecification& job);
+
+/// The shards of this run from its first record to its end.
 class UnfinishedRun {
  public:
   /// Before any tool rank writes.
   UnfinishedRun(const JobSpecification& job, const exchange::Communicator& communicator);
-  ~UnfinishedRun();
-  UnfinishedRun(const UnfinishedRun&) = delete;
-  UnfinishedRun& operator=(const UnfinishedRun&) = delete;
 
-  /// Never throws: the run itself does not need it. Nothing to do in a merge, whose plan lies in its shards.
-  void keep(const RunPlan& plan);
+  /// Never throws: the run itself does not need it. Returns whether it is kept: not in a merge, whose plan lies in its
+  /// shards.
+  bool keep(const RunPlan& plan);
 
   TraceRecords& records() { return records_; }
 
-  /// The results are there and lack nothing: a merge needs the shards in its own output directory no more.
-  void complete();
+  /// Removes what nobody needs any more: the run has done all it was asked for, on all tool ranks. Of a merge, only the
+  /// shards in its own output directory, and only where nothing is missing.
+  void complete(bool nothing_is_missing);
 
   /// Why nothing, or not everything, could be kept; empty where it could.
   std::string failure() const;
