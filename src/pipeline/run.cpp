@@ -269,13 +269,14 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     options = read_user_options(job);
     categories = read_category_map(job);
     timeline = read_timeline_request(job);
-    if (!communicator.is_root()) return;
-    check_output_directory(job.output_directory, job.overwrite);
-    check_own_places(job.output_directory);
+    if (communicator.is_root()) check_output_directory(job.output_directory, job.overwrite);
   });
   failure.exit_code = results_not_written;
   phases.local("preparing the output", [&] {
-    if (communicator.is_root()) directory = std::make_unique<OutputDirectory>(job.output_directory);
+    if (communicator.is_root()) {
+      check_own_places(job.output_directory);
+      directory = std::make_unique<OutputDirectory>(job.output_directory);
+    }
     prepared = directory.get();
   });
   if (plan) {

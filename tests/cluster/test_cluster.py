@@ -157,14 +157,17 @@ class Damage(Cluster):
         small = pathlib.Path("/mnt/local/small")
         host = "h1"
         self.cluster.on(host, ["mkdir", "-p", small])
-        self.assertEqual(self.cluster.on(host, ["mount", "-t", "tmpfs", "-o", "size=16k", "none", small]).returncode, 0)
-        self.cluster.on(host, ["sh", "-c", f"mkdir {small}/out; echo old > {small}/out/report.md"])
-        done = self.cluster.srun("--nodelist=h1", "--nodes=1", "--ntasks=2", self.tool, self.traces, "--out",
-                                 small / "out", "--force")
+        self.assertEqual(self.cluster.on(host, ["mount", "-t", "tmpfs", "-o", "size=8m", "none", small]).returncode, 0)
+        run = ["--nodelist=h1", "--nodes=1", "--ntasks=2", self.tool, self.traces, "--out", small / "out"]
+        self.assert_run(self.cluster.srun(*run))
+        state = ["sh", "-c", f"cksum {small}/out/*.*"]
+        before = self.cluster.on(host, state).stdout
+        self.assertIn("report.md", before)
+        self.cluster.on(host, ["dd", "if=/dev/zero", f"of={small}/filler", "bs=4k"])
+        done = self.cluster.srun(*run, "--force")
         self.assert_run(done, 5)
         self.assertIn("cannot", done.stderr)
-        self.assertEqual(self.cluster.on(host, ["ls", "-A", small / "out"]).stdout.split(), ["report.md"])
-        self.assertEqual(self.cluster.on(host, ["cat", small / "out" / "report.md"]).stdout, "old\n")
+        self.assertEqual(self.cluster.on(host, state).stdout, before)
 
     def test_a_read_only_output(self):
         frozen = "/mnt/local/frozen"

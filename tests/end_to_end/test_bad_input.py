@@ -106,15 +106,15 @@ class BadInput(EndToEndTest):
         foreign = b"step,loss\r\n"
         self.analyse(self.good, "older", "--csv")
         out = self.directory / "out"
-        for name, *options in (["shards/train.tar"], ["shards/0123.record", "--force"], ["store.h5", "--force"],
-                               ["report.md", "--force"], ["tables/train.csv", "--force"],
-                               ["tables/ranks.csv", "--force", "--csv"]):
+        for code, name, *options in ([2, "shards/train.tar"], [5, "shards/0123.record", "--force"],
+                                     [5, "store.h5", "--force"], [5, "report.md", "--force"],
+                                     [5, "tables/train.csv", "--force"], [5, "tables/ranks.csv", "--force", "--csv"]):
             kept = out / name
             kept.parent.mkdir(parents=True)
             kept.write_bytes(foreign)
             with self.subTest(name=name):
                 done = self.explain(self.good, "out", *options)
-                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn("another --out", done.stderr)
                 self.assertEqual(kept.read_bytes(), foreign)
                 self.assertEqual([p for p in out.rglob("*") if p.is_file()], [kept])
@@ -122,7 +122,7 @@ class BadInput(EndToEndTest):
         (self.directory / "older" / "tables" / "mine.csv").write_bytes(foreign)
         before = {p: p.stat().st_mtime_ns for p in (self.directory / "older").rglob("*")}
         done = self.explain(self.good, "older", "--force", "--csv", ranks=2)
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn("mine.csv", done.stderr)
         self.assertEqual(before, {p: p.stat().st_mtime_ns for p in (self.directory / "older").rglob("*")})
 

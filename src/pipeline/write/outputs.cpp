@@ -190,7 +190,11 @@ void check_output_directory(const std::string& path, bool overwrite) {
   std::error_code error;
   if (overwrite || !fs::is_directory(path, error)) return;
   for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.path() == shard_directory(path) || is_staging(entry.path())) continue;
+    if (entry.path() == shard_directory(path)) {
+      only_ours(records_in(entry.path()));
+      continue;
+    }
+    if (is_staging(entry.path())) continue;
     throw std::runtime_error(fmt::format(
         "{} is not empty; older results there would be replaced; give another --out, or --force to replace them",
         path));
