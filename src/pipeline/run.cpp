@@ -45,6 +45,7 @@
 #include "pipeline/run/user_options.hpp"
 #include "pipeline/run/watch.hpp"
 #include "pipeline/run/whole_file.hpp"
+#include "pipeline/write/outcome.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "pipeline/write/tables.hpp"
 #include "pipeline/write/timeline.hpp"
@@ -154,15 +155,6 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   return report;
 }
 
-int exit_code(const JobSpecification& job, const JobReport& report) {
-  const auto failed = std::count_if(report.inputs.begin(), report.inputs.end(),
-                                    [](const InputReport& input) { return input.status == InputStatus::failed; });
-  if (static_cast<std::size_t>(failed) == report.inputs.size()) return nothing_analysed;
-  const bool ranks_missing =
-      job.require_ranks && static_cast<std::int32_t>(report.trace_ranks.size()) < *job.require_ranks;
-  return failed > 0 || ranks_missing ? some_inputs_failed : all_analysed;
-}
-
 /// The small tables of the whole job, once everything is known; they come first.
 void add_job_tables(JobReport& report) {
   std::vector<Table> tables = job_tables(report);
@@ -246,18 +238,17 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   UnfinishedRun unfinished(job, communicator);
   std::atomic<const OutputDirectory*> prepared = nullptr;
   std::atomic<bool> has_results = false;
-  const auto last_deed = [&]() -> int {
-    if (has_results) return results_not_written;  // those that come after the report
-    const int code = write_partial_report(job);
+  const auto end_early = [&, had_report = has_report(job)] {
+    if (has_results) return say_what_is_missing(job);
+    const int code = end_in_turn(job, communicator.rank(), had_report);
     if (const OutputDirectory* unpublished = prepared) unpublished->remove();
     return code;
   };
   Watch watch({job.timeout_s, fmt::format("tool rank {} on {}", communicator.rank(), host_name()),
-               communicator.is_root() ? last_deed : std::function<int()>(), some_inputs_failed,
-               partial_report_grace_s + 5});
-  // The last thing that all tool ranks agree on, the first one only where its end has not begun.
+               communicator.is_root(), end_early});
+  // The last thing that all tool ranks agree on: from here on records are removed, and the rest is talk.
   const auto end_well = [&](int code) {
-    exchange::run_agreed(communicator, "ending the run", [&] { watch.undisturbed([] {}); });
+    exchange::run_agreed(communicator, "ending the run", [&] { watch.done(code); });
     unfinished.complete(code == all_analysed && !job.only_shards);
     return code;
   };
@@ -369,12 +360,9 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
                 phases.finished(),
                 memory_facts(communicator, memory)};
   if (exit_code(job, report) == nothing_analysed) {
-    if (communicator.is_root()) {
-      for (const InputReport& input : report.inputs) problems << fmt::format("{}: {}\n", input.path, input.message);
-      problems << "nsys-explain-mpi: no input could be analysed, so there is no report\n";
-      if (job.summary_line) out << report::to_summary_line(report, job.output_directory, nothing_analysed) << '\n';
-    }
-    return end_well(nothing_analysed);
+    end_well(nothing_analysed);
+    if (communicator.is_root()) print_outcome(job, report, nothing_analysed, out, problems);
+    return nothing_analysed;
   }
   phases.collective("writing results", [&] {
     write_results(communicator, job, report, cross, attribution.step_rows, local_traces, directory.get());
@@ -383,7 +371,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
     watch.undisturbed([&] {
       if (directory) directory->publish(only_ours(results_in(job.output_directory)));
       prepared = nullptr;
-      has_results = true;
+      has_results = communicator.is_root();
     });
     if (directory && !job.prometheus_path.empty()) {
       WholeFile file(job.prometheus_path,
@@ -400,18 +388,9 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
   }
   report.run.phases = phases.finished();
   report.run.memory = memory_facts(communicator, memory);
-  const int code = exit_code(job, report);
-  if (communicator.is_root()) {
-    for (const InputReport& input : report.inputs) {
-      if (input.status == InputStatus::failed) problems << fmt::format("{}: {}\n", input.path, input.message);
-    }
-    if (job.summary_line) {
-      out << report::to_summary_line(report, job.output_directory, code) << '\n';
-    } else if (!job.quiet) {
-      out << report::to_summary(report, job.output_directory) << '\n' << report::to_phase_table(report.run);
-    }
-  }
-  return end_well(code);
+  const int code = end_well(exit_code(job, report));
+  if (communicator.is_root()) print_outcome(job, report, code, out, problems);
+  return code;
 }
 
 }  // namespace

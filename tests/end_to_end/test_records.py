@@ -1,5 +1,6 @@
 """Records of what was read: a cache that changes nothing but the time, and runs that are cut off and finished by merge."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -162,14 +163,14 @@ class CutOff(Records):
         self.environment = {**os.environ, "PATH": self.export.path(os.environ["PATH"])}
         self.inputs = [*self.files[:3], self.hanging]
 
-    def start(self, out, *options, ranks=None):
+    def start(self, out, *options, ranks=None, stderr=subprocess.PIPE):
         """A run that hangs, once it hangs and all that can be read was read."""
         self.export.close()
         launcher = [] if ranks is None else [MPIEXEC, "-n", str(ranks)]
         process = subprocess.Popen([str(p) for p in (*launcher, TOOL, *self.inputs, "--export", "--out",
                                                      self.directory / out, *options)],
                                    env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
+                                   stderr=stderr, text=True)
         self.addCleanup(process.kill)
         shards = self.directory / out / "shards"
         while not (self.export.hanging_tool() and len(list(shards.glob("*.record"))) >= 4):  # three traces and the plan
@@ -297,6 +298,29 @@ class CutOff(Records):
         self.assertEqual([p.name for p in self.directory.glob(".out*")], [], "nothing half-written stays")
         self.expected()
         self.assert_merge_finishes("out", "out")
+
+    def full_pipe(self):
+        """The end to write to of a pipe that is full and that nobody reads."""
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, reading)
+        self.addCleanup(os.close, writing)
+        os.write(writing, b"x" * fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ))
+        return writing
+
+    def test_sigterm_to_a_run_that_nobody_listens_to(self):
+        process = self.start("out", stderr=self.full_pipe())
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.finish(process)[0], 4)
+        self.assert_partial("out")
+
+    def test_sigterm_to_a_run_with_results_that_nobody_listens_to(self):
+        process = subprocess.Popen([TOOL, *self.files, self.directory / "missing.sqlite", "--out", self.directory / "out"],
+                                   stderr=self.full_pipe(), stdout=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        while not (self.directory / "out" / "report.json").exists() or (self.directory / "out" / "shards").exists():
+            self.assertIsNone(process.poll(), "the run does not wait for a reader")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(TIMEOUT_SECONDS), 4)
 
     def test_merge_without_the_traces_says_what_is_missing(self):
         process = self.start("out")

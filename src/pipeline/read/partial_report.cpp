@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -21,6 +20,8 @@
 
 #include "ingest/child_process.hpp"
 #include "pipeline/read/unfinished_run.hpp"
+#include "pipeline/run/own_files.hpp"
+#include "pipeline/run/watch.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -48,9 +49,10 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// Runs this program with other arguments, in a session of its own: launchers end whole process groups. Returns its
-/// exit code; -1 where it did not start, did not end in time or was killed.
-int run_self(std::vector<std::string> arguments) {
+/// Runs this program with other arguments, in a session of its own: launchers end whole process groups. Without a voice
+/// where nobody would read what it says. Returns its exit code; -1 where it did not start, did not end in time or was
+/// killed.
+int run_self(std::vector<std::string> arguments, bool has_voice) {
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return -1;
@@ -59,13 +61,17 @@ int run_self(std::vector<std::string> arguments) {
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  if (!has_voice) ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   ingest::keep_descriptors_from_children();
   pid_t child = 0;
-  const int failure = ::posix_spawn(&child, program.c_str(), nullptr, &attributes, pointers_to(arguments).data(),
+  const int failure = ::posix_spawn(&child, program.c_str(), &files, &attributes, pointers_to(arguments).data(),
                                     pointers_to(environment).data());
   ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
   if (failure != 0) return -1;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(partial_report_grace_s + 1);
+  const auto deadline = std::chrono::steady_clock::now() + partial_report_grace + std::chrono::seconds(1);
   for (;;) {
     int status = 0;
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
@@ -86,19 +92,38 @@ int write_partial_report(const JobSpecification& job) {
   std::error_code ignored;
   if (!job.shard_directories.empty()) return results_not_written;  // merges can be repeated
   if (!std::filesystem::is_directory(shards, ignored)) {
-    fmt::print(stderr, "nsys-explain-mpi: nothing had been read, so there is no report\n");
+    say_in_passing("nsys-explain-mpi: nothing had been read, so there is no report\n");
     return results_not_written;
   }
   // First of all: some launchers give the survivors of a killed rank a second, others nothing.
-  fmt::print(stderr, "nsys-explain-mpi: {}; making a partial report of it\n", how_to_finish(job));
-  std::fflush(stderr);
+  const bool is_heard =
+      say_in_passing(fmt::format("nsys-explain-mpi: {}; making a partial report of it\n", how_to_finish(job)));
   const int code = run_self({"merge", shards, "--out", job.output_directory, "--only-shards", "--quiet", "--timeout",
-                             std::to_string(partial_report_grace_s)});
-  const bool has_report = code == all_analysed || code == some_inputs_failed;
-  fmt::print(stderr, "nsys-explain-mpi: {}\n",
-             has_report ? fmt::format("{} holds a PARTIAL report", job.output_directory) : "there is no report");
-  std::fflush(stderr);
-  return has_report ? some_inputs_failed : results_not_written;
+                             std::to_string(partial_report_grace.count())},
+                            is_heard);
+  const bool succeeded = code == all_analysed || code == some_inputs_failed;
+  say_in_passing(fmt::format("nsys-explain-mpi: {}\n",
+                             succeeded ? job.output_directory + " holds a PARTIAL report" : "there is no report"));
+  return succeeded ? some_inputs_failed : results_not_written;
+}
+
+int say_what_is_missing(const JobSpecification& job) {
+  say_in_passing(
+      fmt::format("nsys-explain-mpi: {} holds the report, but not all that was to follow it is written; {}\n",
+                  job.output_directory, how_to_finish(job)));
+  return results_not_written;
+}
+
+bool has_report(const JobSpecification& job) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::path(job.output_directory) / json_name, ignored);
+}
+
+int end_in_turn(const JobSpecification& job, int tool_rank, bool had_report, std::chrono::seconds turn) {
+  std::this_thread::sleep_for(turn * std::min(tool_rank, 2));
+  if (tool_rank == 0) return write_partial_report(job);
+  if (has_report(job) && !had_report) return some_inputs_failed;
+  return tool_rank == 1 ? write_partial_report(job) : results_not_written;
 }
 
 void add_partial_finding(JobReport& report) {

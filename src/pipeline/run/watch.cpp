@@ -10,9 +10,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <limits>
+#include <memory>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,6 +43,20 @@ void handle_sigterm(void (*handler)(int)) {
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGTERM, &action, nullptr);
+}
+
+/// Not through stdio, which another thread may hold that hangs in it. Returns whether all was taken.
+bool write_to_stderr(std::string_view text) {
+  sigset_t broken_pipe;
+  ::sigemptyset(&broken_pipe);
+  ::sigaddset(&broken_pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);  // to this thread it is an error like others
+  while (!text.empty()) {
+    const ssize_t taken = ::write(STDERR_FILENO, text.data(), text.size());
+    if (taken < 0 && errno != EINTR) return false;
+    text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(taken, 0)));
+  }
+  return true;
 }
 
 }  // namespace
@@ -73,6 +90,10 @@ void Watch::undisturbed(const std::function<void()>& work) {
   work();
 }
 
+void Watch::done(int exit_code) {
+  undisturbed([&] { done_with_ = exit_code; });
+}
+
 void Watch::keep_watch() {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
@@ -102,25 +123,35 @@ void Watch::end_run(const std::string& reason) {
   // Held to the exit: who would not be disturbed waits for it.
   const std::scoped_lock lock(end_mutex_);
   if (is_over_) return;
+  if (done_with_) std::_Exit(*done_with_);
   say(reason);
-  int code = settings_.exit_code;
-  if (settings_.last_deed) {
-    code = settings_.last_deed();
-  } else {
-    std::this_thread::sleep_for(std::chrono::seconds(settings_.grace_s));
-  }
   // Not MPI_Abort: MPI may be called from the main thread only. A launcher ends all ranks when one leaves without
   // MPI_Finalize.
-  std::_Exit(code);
+  std::_Exit(settings_.last_deed());
 }
 
 void Watch::say(const std::string& reason) {
   const std::scoped_lock lock(doing_mutex_);
   // Of hundreds of tool ranks only those speak that the others wait for.
-  if (!settings_.last_deed && !at_work_) return;
-  fmt::print(stderr, "nsys-explain-mpi: {} {} ({} \"{}\")\n", settings_.name, reason,
-             at_work_ ? "at work in" : "together with the others in", phase_);
-  std::fflush(stderr);
+  if (!settings_.always_speaks && !at_work_) return;
+  say_in_passing(fmt::format("nsys-explain-mpi: {} {} ({} \"{}\")\n", settings_.name, reason,
+                             at_work_ ? "at work in" : "together with the others in", phase_));
+}
+
+bool say_in_passing(const std::string& text) {
+  // Nothing tells beforehand whether a write will wait: another thread of its own does. Who reads takes a message at
+  // once; a second is more than that, and once is enough.
+  static std::atomic<bool> nobody_reads = false;
+  if (nobody_reads) return false;
+  auto written = std::make_shared<std::promise<bool>>();
+  std::future<bool> is_written = written->get_future();
+  try {
+    std::thread([text, written] { written->set_value(write_to_stderr(text)); }).detach();
+  } catch (const std::system_error&) {
+    return false;  // no thread to be had
+  }
+  nobody_reads = is_written.wait_for(std::chrono::seconds(1)) != std::future_status::ready || !is_written.get();
+  return !nobody_reads;
 }
 
 }  // namespace nsys_explain::pipeline

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <iosfwd>
+
+#include "nsys_explain/model/job_report.hpp"
+#include "pipeline/run/job.hpp"
+
+/// What a run tells whoever started it.
+namespace nsys_explain::pipeline {
+
+int exit_code(const JobSpecification& job, const JobReport& report);
+
+/// On the first tool rank: which inputs failed, and the summary that was asked for.
+void print_outcome(const JobSpecification& job, const JobReport& report, int code, std::ostream& out,
+                   std::ostream& problems);
+
+}  // namespace nsys_explain::pipeline

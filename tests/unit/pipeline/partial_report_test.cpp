@@ -1,0 +1,48 @@
+#include "pipeline/read/partial_report.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace nsys_explain::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where those before it do not end the run, a tool rank tells by what lies in the output directory.
+TEST(EndInTurn, WithoutAReportIsAFailure) {
+  std::string pattern = (fs::temp_directory_path() / "partial_report_test.XXXXXX").string();
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  JobSpecification job;
+  job.output_directory = pattern;
+  const auto code = [&](int rank, bool had_report) {
+    return end_in_turn(job, rank, had_report, std::chrono::seconds(0));
+  };
+  for (const int rank : {0, 1, 2}) EXPECT_EQ(code(rank, false), results_not_written) << "nothing had been read";
+  std::ofstream(fs::path(pattern) / "report.json") << "{}";
+  for (const int rank : {1, 2}) EXPECT_EQ(code(rank, false), some_inputs_failed);
+  EXPECT_EQ(code(2, true), results_not_written) << "an older one";
+  fs::remove_all(pattern);
+}
+
+/// Also where nothing is missing but a second look into the traces.
+TEST(AddPartialFinding, AlwaysComesFirst) {
+  JobReport report;
+  report.inputs.resize(2);
+  report.findings.resize(1);
+  add_partial_finding(report);
+  ASSERT_EQ(report.findings.size(), 2);
+  EXPECT_EQ(report.findings.front().id, "partial-report");
+  EXPECT_EQ(report.findings.front().title.find("missing: "), std::string::npos);
+  report.inputs.front().status = InputStatus::failed;
+  add_partial_finding(report);
+  EXPECT_NE(report.findings.front().title.find("1 of 2 inputs are missing"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nsys_explain::pipeline
