@@ -88,19 +88,13 @@ std::string_view bytes_of(const Header& header) {
   return {reinterpret_cast<const char*>(&header), sizeof header};
 }
 
-/// Whether it is the name of a record that is being written.
-bool is_unfinished_name(const fs::path& file) {
-  const std::string name = file.filename().string();
-  return name.starts_with('.') && name.find(".record-") != std::string::npos;
-}
-
 }  // namespace
 
 bool RecordDirectory::is_record(const fs::path& file) {
+  if (WholeFile::is_unfinished(file)) return true;
   std::array<char, mark.size()> beginning = {};
   std::ifstream content(file, std::ios::binary);
   content.read(beginning.data(), beginning.size());
-  if (content.is_open() && content.gcount() == 0) return is_unfinished_name(file);  // nothing has come to the disk yet
   return std::string_view(beginning.data(), beginning.size()) == mark;
 }
 

@@ -15,14 +15,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view unfinished_prefix = ".nsys-explain-";
+
 /// mkostemp() would do, but for the permissions: 0600 whatever the umask and the access lists of the directory say.
 fs::path random_name_beside(const fs::path& path) {
   std::random_device random;
   const std::uint64_t number = (std::uint64_t{random()} << 32U) | random();
-  return path.parent_path() / fmt::format(".nsys-explain-{:016x}", number);
+  return path.parent_path() / fmt::format("{}{:016x}", unfinished_prefix, number);
 }
 
 }  // namespace
+
+bool WholeFile::is_unfinished(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with(unfinished_prefix) && name.size() == unfinished_prefix.size() + 16 &&
+         name.find_first_not_of("0123456789abcdef", unfinished_prefix.size()) == std::string::npos;
+}
 
 WholeFile::WholeFile(fs::path path, std::string advice) : path_(std::move(path)), advice_(std::move(advice)) {
   std::error_code ignored;

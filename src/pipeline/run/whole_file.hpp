@@ -23,6 +23,9 @@ class WholeFile {
   void rewrite(std::int64_t offset, std::string_view bytes);
   void publish();
 
+  /// Whether a path is named as what is being written, or was when its program was killed.
+  static bool is_unfinished(const std::filesystem::path& path);
+
   /// For what writes by itself; where it cannot, it calls fail(), which throws why: what `errno` says.
   int descriptor() const { return descriptor_; }
   [[noreturn]] void fail() const;
