@@ -112,8 +112,7 @@ EXIT CODES as of nsys-explain-mpi itself)";
 /// What concerns the run and its outputs, not what the traces are taken for.
 void add_run_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->required();
-  app.add_flag("-f,--force", job.overwrite,
-               "Replace the results of an earlier run in that directory; other files stay");
+  app.add_flag("-f,--force", job.overwrite, "Replace the results of an earlier run there; other files stay");
   app.add_flag("--csv", job.write_csv, "Write the tables as CSV, too");
   app.add_option("--perfetto", job.perfetto_path,
                  "File (.json.gz) for a timeline of all trace ranks on one clock: for ui.perfetto.dev");

@@ -26,7 +26,7 @@ fs::file_type type_of_entry(const fs::path& path) {
   return fs::symlink_status(path, ignored).type();
 }
 
-void add_file(OwnFiles& files, const fs::path& path, bool is_ours) {
+void add_entry(OwnFiles& files, const fs::path& path, bool is_ours) {
   (is_ours ? files.ours : files.others).push_back(path);
 }
 
@@ -35,12 +35,12 @@ template <class IsOurs>
 void add_directory(OwnFiles& files, const fs::path& directory, const IsOurs& is_ours) {
   const fs::file_type type = type_of_entry(directory);
   if (type == fs::file_type::not_found) return;
-  if (type != fs::file_type::directory) return add_file(files, directory, false);
+  if (type != fs::file_type::directory) return add_entry(files, directory, false);
   std::vector<fs::path> paths(fs::directory_iterator(directory), {});
   std::sort(paths.begin(), paths.end());
   OwnFiles held;
   for (const fs::path& path : paths) {
-    add_file(held, path, type_of_entry(path) == fs::file_type::regular && is_ours(path));
+    add_entry(held, path, type_of_entry(path) == fs::file_type::regular && is_ours(path));
   }
   if (!held.ours.empty() && held.others.empty()) files.ours.push_back(directory);
   files.ours.insert(files.ours.end(), held.ours.begin(), held.ours.end());
@@ -75,7 +75,7 @@ OwnFiles results_in(const fs::path& output_directory) {
   for (const std::string_view name : result_names) {
     const fs::path path = output_directory / name;
     const fs::file_type type = type_of_entry(path);
-    if (type != fs::file_type::not_found) add_file(files, path, store && type == fs::file_type::regular);
+    if (type != fs::file_type::not_found) add_entry(files, path, store && type == fs::file_type::regular);
   }
   add_directory(files, output_directory / tables_name,
                 [&](const fs::path& path) { return store && is_csv_of(*store, path); });

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::array<char, 16> magic = {'n', 's', 'y', 's', '-', 'e', 'x', 'p', 'l', 'a', 'i', 'n', ' ', 'r', '0', '2'};
 
 /// Without the number of the layout.
-constexpr std::string_view mark(magic.data(), magic.size() - 2);
+constexpr std::string_view record_mark(magic.data(), magic.size() - 2);
 
 /// In front of key and bytes, as this machine stores integers: records do not travel between kinds of machines.
 struct Header {
@@ -92,10 +92,10 @@ std::string_view bytes_of(const Header& header) {
 
 bool RecordDirectory::is_record(const fs::path& file) {
   if (WholeFile::is_unfinished(file)) return true;
-  std::array<char, mark.size()> beginning = {};
+  std::array<char, record_mark.size()> beginning = {};
   std::ifstream content(file, std::ios::binary);
   content.read(beginning.data(), beginning.size());
-  return std::string_view(beginning.data(), beginning.size()) == mark;
+  return std::string_view(beginning.data(), beginning.size()) == record_mark;
 }
 
 fs::path RecordDirectory::file_of(std::string_view key) const {

@@ -31,7 +31,8 @@ class OwnRecords : public testing::Test {
 };
 
 TEST_F(OwnRecords, AreWholeOrUnfinished) {
-  const fs::path unfinished = shards_ / ".nsys-explain-0123456789abcdef", longer = shards_ / ".nsys-explain-1123456789abcdef";
+  const fs::path unfinished = shards_ / ".nsys-explain-0123456789abcdef",
+                 longer = shards_ / ".nsys-explain-1123456789abcdef";
   std::ofstream{unfinished};
   fs::copy_file(record_, longer);
   fs::resize_file(longer, 20);
