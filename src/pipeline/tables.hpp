@@ -8,7 +8,7 @@
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/table.hpp"
 
-/// The tables of outputs.md as model tables; the store and the CSV files write what stands here.
+/// The tables of docs/outputs.md as model tables; the store and the CSV files write what stands here.
 namespace nsys_explain::pipeline {
 
 /// One instance as it travels to rank 0. `instance` and `first_row` are set there.
