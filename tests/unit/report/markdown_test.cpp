@@ -125,7 +125,7 @@ TEST(Markdown, ShowsWhatTheClockAndTheMatchingAreWorth) {
   const std::string text = unwrapped(markdown);
   EXPECT_THAT(text, HasSubstr("## Clock and matching quality"));
   EXPECT_THAT(text, HasSubstr("An arrival skew above 15.00 us can be told in every collective"));
-  EXPECT_THAT(text, HasSubstr("1 session is related to no other: no lateness is claimed between it and the rest."));
+  EXPECT_THAT(text, HasSubstr("1 session is related to no other: no lateness is stated between it and the rest."));
   EXPECT_THAT(text, HasSubstr("In 1 collective a member left before the last one entered"));
   EXPECT_THAT(text, HasSubstr("1 collective is not judged"));
   EXPECT_THAT(text, HasSubstr("-12.5 ppb, bent"));
