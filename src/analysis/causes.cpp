@@ -153,9 +153,9 @@ std::string case_line(const std::vector<const StragglerCase*>& speaking, std::si
       std::max_element(peers.begin(), peers.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto count = static_cast<std::int64_t>(speaking.size());
   return fmt::format(
-      "in {} of {} sampled collectives, for {:.3f} ms longer than on a median peer (most often trace rank {}), {}; its "
-      "work took {:.3f} ms longer in all (instances {} in straggler_cases)",
-      speaking.size(), all, ms(more / count), peer->first, meaning(part), ms(work / count), instance_list(speaking));
+      "in {} of {} sampled collectives {} {:.3f} ms longer than on a median peer (most often trace rank {}); its work "
+      "took {:.3f} ms longer in all (instances {} in straggler_cases)",
+      speaking.size(), all, meaning(part), ms(more / count), peer->first, ms(work / count), instance_list(speaking));
 }
 
 std::string kernel_line(const std::vector<const StragglerCase*>& speaking) {

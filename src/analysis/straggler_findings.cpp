@@ -326,8 +326,8 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
         wait.instance, 1e3 * seconds(wait.caused_wait_ns), wait.trace_rank, 1e3 * seconds(wait.behind_ns),
         wait.peer_trace_rank);
     if (wait.more_ns > 0) {
-      line += fmt::format("; for {:.3f} ms longer {}", 1e3 * seconds(wait.more_ns),
-                          work_parts()[static_cast<std::size_t>(wait.part)].meaning);
+      line += fmt::format("; {} {:.3f} ms longer", work_parts()[static_cast<std::size_t>(wait.part)].meaning,
+                          1e3 * seconds(wait.more_ns));
     }
     if (!wait.detail.empty()) line += fmt::format(" ({})", wait.detail);
     finding.evidence.push_back(std::move(line));

@@ -108,7 +108,9 @@ void add_proof(const Place& place, const JobDelays& delays, Straggler& straggler
     if (stage->p_value == p_value) return;
   }
   straggler.evidence.push_back(fmt::format("chance of this by luck: at most {:.1e} ({} {})", p_value, delays.bins,
-                                           delays.by_step ? "spans of whole steps" : "spans of time"));
+                                           !delays.by_step               ? "spans of time"
+                                           : delays.bins == delays.steps ? "steps"
+                                                                         : "spans of whole steps"));
 }
 
 /// Who of the ranks is a straggler, or of one.

@@ -269,7 +269,7 @@ std::string clock_quality(const JobReport& report) {
                         format_duration(*clock.residual.held_out_p90_ns));
   }
   if (clock.smallest_skew_ns) {
-    text += fmt::format("; skews below {} are not distinguishable", format_duration(*clock.smallest_skew_ns));
+    text += fmt::format("; arrival skews below {} are not distinguishable", format_duration(*clock.smallest_skew_ns));
   }
   if (unrelated > 0) {
     text += fmt::format("; {} related to no other: no lateness is stated for {}",
