@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
-#include "nsys_explain/pipeline/compare.hpp"
-#include "nsys_explain/pipeline/job.hpp"
-#include "nsys_explain/pipeline/show.hpp"
+#include "pipeline/commands/compare.hpp"
+#include "pipeline/commands/show.hpp"
+#include "pipeline/run/job.hpp"
 
 namespace nsys_explain {
 namespace {

@@ -1,13 +1,19 @@
 #include <iostream>
 #include <map>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
-#include "nsys_explain/exchange/session.hpp"
-#include "nsys_explain/pipeline/job.hpp"
+#include "exchange/agree.hpp"
+#include "exchange/session.hpp"
+#include "pipeline/run/job.hpp"
 
 namespace {
 
@@ -49,7 +55,8 @@ A PART OF THE RUN
   from NVTX ranges, and the GPU work launched in it whenever it runs. Several at once must all hold. INDEX counts from 0;
   DOMAIN * is any, none is the default one. Steps are ranges such as 'step 12', 'ProfilerStep#12' or 'iteration 12';
   forward, backward, optimizer, prefill and decode are recognised, too. A phase map names others: lines
-  'PHASE PATTERN' with a regular expression, for example 'step ^it=(\d+)'; '#' starts a comment.
+  'PHASE PATTERN' with a regular expression, for example 'step ^it=(\d+)'; '#' starts a comment. Regular expressions
+  are RE2's: those of Perl without lookaround and backreferences.
 
 OTHER EVIDENCE
   --ncu         ncu --import REPORT.ncu-rep --csv --page raw > FILE: tables roofline and kernel_occupancy
@@ -197,18 +204,46 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
   app.set_config("--job", "", "Read options from a file (TOML or INI)");
 }
 
-/// Parsing happens on every rank alike, but only rank 0 speaks.
-int parse(CLI::App& app, int argc, char** argv, bool speaks, bool& finished) {
-  finished = true;
+/// What parsing the command line has come to on this tool rank.
+struct Parsed {
+  std::optional<int> code;             ///< to end with, after `output` and `problems`; empty: go on
+  std::string outcome = "no problem";  ///< in a few words
+  std::string output, problems;
+};
+
+Parsed parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
-    finished = false;
-    return 0;
+    return {};
   } catch (const CLI::ParseError& error) {
-    std::ostream silent(nullptr);
-    const int code = app.exit(error, speaks ? std::cout : silent, speaks ? std::cerr : silent);
-    return code == 0 ? 0 : nsys_explain::pipeline::wrong_usage;
+    std::ostringstream output, problems;
+    const bool fails = app.exit(error, output, problems) != 0;
+    return {fails ? nsys_explain::pipeline::wrong_usage : 0, fails ? error.what() : "it is only to print something",
+            output.str(), problems.str()};
   }
+}
+
+/// Collective: why the tool ranks do not run together: they were not told the same. Inputs count as they were given: a
+/// pattern stands for other files on every node.
+std::optional<std::string> disagreement(const nsys_explain::exchange::Communicator& world, const CLI::App& app,
+                                        const Parsed& parsed) {
+  std::vector<std::string> names{"what they are to do", "their command line"};
+  std::vector<std::string> told{app.get_name(), parsed.outcome};
+  for (const CLI::Option* option : app.get_options()) {
+    names.push_back(option->get_name());
+    told.push_back(fmt::format("{}", fmt::join(option->results(), " ")));
+  }
+  const auto difference = nsys_explain::exchange::find_difference(world, told);
+  if (!difference) return std::nullopt;
+  const auto quoted = [](const std::string& text) { return text.empty() ? "nothing" : '\'' + text + '\''; };
+  return fmt::format(
+      "tool rank {} differs from tool rank 0 in {}: {} instead of {} ({} of {} tool ranks differ), so they would mix "
+      "two "
+      "runs or wait for each other for ever; give all the same options and inputs, and a --job file that every node "
+      "has "
+      "(traces on the nodes' own disks by a quoted pattern, which every node expands by itself)",
+      difference->rank, names[difference->text], quoted(difference->own), quoted(difference->of_root),
+      difference->differing_ranks, world.size());
 }
 
 }  // namespace
@@ -230,10 +265,18 @@ int main(int argc, char** argv) {
 
   nsys_explain::exchange::Session session(argc, argv);
   const nsys_explain::exchange::Communicator world = session.world();
-  bool finished = false;
-  const int code = parse(app, merges ? argc - 1 : argc, merges ? argv + 1 : argv, world.is_root(), finished);
-  if (print_schema && world.is_root()) nsys_explain::pipeline::print_schema(std::cout);
-  if (finished) return code;
+  const Parsed parsed = parse(app, merges ? argc - 1 : argc, merges ? argv + 1 : argv);
+  if (const auto problem = disagreement(world, app, parsed)) {
+    if (world.is_root()) std::cerr << "nsys-explain-mpi: " << *problem << '\n';
+    return nsys_explain::pipeline::wrong_usage;
+  }
+  if (parsed.code) {
+    if (!world.is_root()) return *parsed.code;
+    std::cout << parsed.output;
+    std::cerr << parsed.problems;
+    if (print_schema) nsys_explain::pipeline::print_schema(std::cout);
+    return *parsed.code;
+  }
   if (const auto warning = session.launch_warning()) std::cerr << "nsys-explain-mpi: " << *warning << '\n';
   return nsys_explain::pipeline::run(job, world, std::cout, std::cerr);
 }

@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "nsys_explain/synth/exports.hpp"
-#include "nsys_explain/synth/job_plan.hpp"
-#include "nsys_explain/synth/simulated_job.hpp"
+#include "synth/exports.hpp"
+#include "synth/job_plan.hpp"
+#include "synth/simulated_job.hpp"
 
 namespace synth = nsys_explain::synth;
 using nsys_explain::Nanoseconds;

@@ -1,11 +1,11 @@
-#include "communicator_clocks.hpp"
+#include "clock/communicator_clocks.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
 
-#include "conjugate_gradients.hpp"
+#include "clock/conjugate_gradients.hpp"
 
 namespace nsys_explain::clock {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "samples.hpp"
-#include "unknowns.hpp"
+#include "clock/samples.hpp"
+#include "clock/unknowns.hpp"
 
 namespace nsys_explain::clock {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "unknowns.hpp"
+#include "clock/unknowns.hpp"
 
 namespace nsys_explain::clock {
 

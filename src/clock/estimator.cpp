@@ -1,12 +1,12 @@
-#include "estimator.hpp"
+#include "clock/estimator.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
 
-#include "fixed_point.hpp"
-#include "magnitude_histogram.hpp"
+#include "clock/fixed_point.hpp"
+#include "clock/magnitude_histogram.hpp"
 
 namespace nsys_explain::clock {
 namespace {

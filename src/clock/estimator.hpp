@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "magnitude_histogram.hpp"
-#include "normal_equations.hpp"
-#include "samples.hpp"
+#include "clock/magnitude_histogram.hpp"
+#include "clock/normal_equations.hpp"
+#include "clock/samples.hpp"
 
 namespace nsys_explain::clock {
 

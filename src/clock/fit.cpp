@@ -1,4 +1,4 @@
-#include "nsys_explain/clock/fit.hpp"
+#include "clock/fit.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <numeric>
 #include <utility>
 
-#include "estimator.hpp"
-#include "nsys_explain/clock/job_time.hpp"
-#include "quality.hpp"
-#include "samples.hpp"
+#include "clock/estimator.hpp"
+#include "clock/job_time.hpp"
+#include "clock/quality.hpp"
+#include "clock/samples.hpp"
 
 namespace nsys_explain::clock {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/clock/job_time.hpp"
+#include "clock/job_time.hpp"
 
 #include <algorithm>
 #include <cmath>

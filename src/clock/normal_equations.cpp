@@ -1,11 +1,11 @@
-#include "normal_equations.hpp"
+#include "clock/normal_equations.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
 
-#include "conjugate_gradients.hpp"
+#include "clock/conjugate_gradients.hpp"
 
 namespace nsys_explain::clock {
 namespace {

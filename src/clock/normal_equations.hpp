@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "communicator_clocks.hpp"
-#include "fixed_point.hpp"
-#include "samples.hpp"
-#include "unknowns.hpp"
+#include "clock/communicator_clocks.hpp"
+#include "clock/fixed_point.hpp"
+#include "clock/samples.hpp"
+#include "clock/unknowns.hpp"
 
 /// Weighted least squares over the graph of sessions, with the common exit of every instance eliminated: a Laplacian
 /// whose edges are instances. Solved by conjugate gradients, because only products with it can be had without moving

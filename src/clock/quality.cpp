@@ -1,4 +1,4 @@
-#include "quality.hpp"
+#include "clock/quality.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <span>
 #include <tuple>
 
-#include "magnitude_histogram.hpp"
-#include "nsys_explain/clock/job_time.hpp"
+#include "clock/job_time.hpp"
+#include "clock/magnitude_histogram.hpp"
 
 namespace nsys_explain::clock {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "estimator.hpp"
-#include "samples.hpp"
+#include "clock/estimator.hpp"
+#include "clock/samples.hpp"
 
 /// How far the clocks can be trusted, from what did not go into them.
 namespace nsys_explain::clock {

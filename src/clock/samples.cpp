@@ -1,4 +1,4 @@
-#include "samples.hpp"
+#include "clock/samples.hpp"
 
 #include <algorithm>
 #include <array>

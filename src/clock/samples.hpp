@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "nsys_explain/clock/fit.hpp"
+#include "clock/fit.hpp"
 
 /// The observations as the estimator sees them. Sessions are numbered in order of their paths here, so that the
 /// reference of a component is its smallest number.

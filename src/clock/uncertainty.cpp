@@ -1,4 +1,4 @@
-#include "nsys_explain/clock/uncertainty.hpp"
+#include "clock/uncertainty.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,13 +1,13 @@
-#include "nsys_explain/collectives/alignment.hpp"
+#include "collectives/alignment.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
 
-#include "consensus.hpp"
-#include "shift_search.hpp"
-#include "time_pairing.hpp"
+#include "collectives/consensus.hpp"
+#include "collectives/shift_search.hpp"
+#include "collectives/time_pairing.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

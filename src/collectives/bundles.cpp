@@ -1,4 +1,4 @@
-#include "bundles.hpp"
+#include "collectives/bundles.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <set>
 #include <tuple>
 
-#include "clock_map.hpp"
-#include "exit_agreement.hpp"
-#include "program_places.hpp"
+#include "collectives/clock_map.hpp"
+#include "collectives/exit_agreement.hpp"
+#include "collectives/program_places.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

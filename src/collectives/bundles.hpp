@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "nsys_explain/collectives/alignment.hpp"
-#include "nsys_explain/collectives/matching.hpp"
+#include "collectives/alignment.hpp"
+#include "collectives/matching.hpp"
 
 namespace nsys_explain::collectives {
 

@@ -1,8 +1,9 @@
-#include "nsys_explain/collectives/classification.hpp"
+#include "collectives/classification.hpp"
 
 #include <algorithm>
 #include <array>
-#include <regex>
+
+#include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -17,17 +18,17 @@ struct TableRow {
 };
 
 constexpr auto table = std::to_array<TableRow>({
-#include "communication_kernels.inc"
+#include "collectives/communication_kernels.inc"
 });
 
 /// Template arguments can be thousands of characters; what names a communication kernel stands at the front.
 constexpr std::size_t longest_matched_name = 512;
 
-const std::vector<std::regex>& compiled_patterns() {
-  static const std::vector<std::regex> patterns = [] {
-    std::vector<std::regex> compiled;
+const std::vector<Regex>& compiled_patterns() {
+  static const std::vector<Regex> patterns = [] {
+    std::vector<Regex> compiled;
     compiled.reserve(table.size());
-    for (const TableRow& row : table) compiled.emplace_back(row.pattern, std::regex::ECMAScript | std::regex::optimize);
+    for (const TableRow& row : table) compiled.emplace_back(row.pattern);
     return compiled;
   }();
   return patterns;
@@ -42,9 +43,7 @@ KernelClass classify_kernel(std::string_view short_name, std::string_view demang
       demangled_name.substr(0, std::min(demangled_name.find('('), longest_matched_name));
   for (std::size_t i = 0; i < table.size(); ++i) {
     const std::string_view name = table[i].matched == Name::short_name ? short_part : demangled_part;
-    if (std::regex_search(name.begin(), name.end(), compiled_patterns()[i])) {
-      return {true, table[i].operation, table[i].library};
-    }
+    if (compiled_patterns()[i].occurs_in(name)) return {true, table[i].operation, table[i].library};
   }
   return {};
 }

@@ -1,4 +1,4 @@
-#include "clock_map.hpp"
+#include "collectives/clock_map.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "nsys_explain/collectives/alignment.hpp"
+#include "collectives/alignment.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::collectives {

@@ -1,4 +1,4 @@
-#include "clock_tracking.hpp"
+#include "collectives/clock_tracking.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "clock_map.hpp"
+#include "collectives/clock_map.hpp"
 
 namespace nsys_explain::collectives {
 

@@ -1,4 +1,4 @@
-#include "consensus.hpp"
+#include "collectives/consensus.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "clock_map.hpp"
+#include "collectives/clock_map.hpp"
 
 namespace nsys_explain::collectives {
 

@@ -1,11 +1,11 @@
-#include "exit_agreement.hpp"
+#include "collectives/exit_agreement.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
-#include "clock_map.hpp"
+#include "collectives/clock_map.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

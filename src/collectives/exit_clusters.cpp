@@ -1,4 +1,4 @@
-#include "exit_clusters.hpp"
+#include "collectives/exit_clusters.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <optional>
 #include <span>
 
-#include "clock_map.hpp"
-#include "exit_agreement.hpp"
-#include "robust.hpp"
+#include "collectives/clock_map.hpp"
+#include "collectives/exit_agreement.hpp"
+#include "collectives/robust.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/extraction.hpp"
+#include "collectives/extraction.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "graph_captures.hpp"
-#include "nccl_groups.hpp"
+#include "collectives/graph_captures.hpp"
+#include "collectives/nccl_groups.hpp"
 #include "nsys_explain/model/launch_index.hpp"
 #include "nsys_explain/model/release.hpp"
 #include "nsys_explain/model/sorting.hpp"
@@ -335,8 +335,8 @@ Table fused_operations_table(const std::vector<FusedCall>& fused) {
   Table table = make_table({"fused_operations",
                             "collectives that NCCL ran together in one kernel, in call order",
                             {{"enter_ns", ColumnKind::time, "ns", "job time at which the kernel starts"},
-                             {"communicator", ColumnKind::label, "", "NCCL's hash of the communicator"},
-                             {"operation", ColumnKind::label, "", "what the call does"},
+                             {"communicator", ColumnKind::text, "", "NCCL's hash of the communicator"},
+                             {"operation", ColumnKind::text, "", "what the call does"},
                              {"call_bytes", ColumnKind::integer, "bytes", "NCCL's per-call size; -1 unknown"}}});
   RowWriter row(table);
   for (const FusedCall& carried : fused) {

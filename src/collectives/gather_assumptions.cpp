@@ -1,4 +1,4 @@
-#include "gather_assumptions.hpp"
+#include "collectives/gather_assumptions.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <numeric>
 #include <utility>
 
-#include "exit_agreement.hpp"
-#include "robust.hpp"
+#include "collectives/exit_agreement.hpp"
+#include "collectives/robust.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

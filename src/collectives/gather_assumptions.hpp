@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "turn_sets.hpp"
+#include "collectives/turn_sets.hpp"
 
 /// Whose all-gathers those of a lane are. Members leave when they like, but not before the last one is there, and the
 /// first soon after it could: what an all-gather takes from then on is much the same every time in the right

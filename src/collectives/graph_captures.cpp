@@ -1,4 +1,4 @@
-#include "graph_captures.hpp"
+#include "collectives/graph_captures.hpp"
 
 #include <algorithm>
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "exit_agreement.hpp"
-#include "forest.hpp"
-#include "lane_pairs.hpp"
-#include "nsys_explain/collectives/inference.hpp"
+#include "collectives/exit_agreement.hpp"
+#include "collectives/forest.hpp"
+#include "collectives/inference.hpp"
+#include "collectives/lane_pairs.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

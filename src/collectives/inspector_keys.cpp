@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/inspector_keys.hpp"
+#include "collectives/inspector_keys.hpp"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/collectives/extraction.hpp"
+#include "collectives/extraction.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -369,7 +369,7 @@ Table inspector_keys_table(const std::vector<InspectorCoverage>& coverage) {
   Table table = make_table(
       {"inspector_keys",
        "what NCCL Inspector's logs told of the collectives of each communicator",
-       {{"communicator", ColumnKind::label, "", "NCCL's hash of the communicator"},
+       {{"communicator", ColumnKind::text, "", "NCCL's hash of the communicator"},
         {"records", ColumnKind::integer, "", "collectives that the log of this trace rank holds"},
         {"keyed", ColumnKind::integer, "", "collectives that took communicator and sequence number from the log"},
         {"contradicting", ColumnKind::integer, "", "records that contradict the trace: no key was taken from them"}}});

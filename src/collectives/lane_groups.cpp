@@ -6,14 +6,14 @@
 #include <set>
 #include <tuple>
 
-#include "exit_agreement.hpp"
-#include "exit_clusters.hpp"
-#include "lane_odds.hpp"
-#include "lane_relation.hpp"
-#include "lanes.hpp"
-#include "nsys_explain/collectives/inference.hpp"
-#include "nsys_explain/collectives/matching.hpp"
-#include "slices.hpp"
+#include "collectives/exit_agreement.hpp"
+#include "collectives/exit_clusters.hpp"
+#include "collectives/inference.hpp"
+#include "collectives/lane_odds.hpp"
+#include "collectives/lane_relation.hpp"
+#include "collectives/lanes.hpp"
+#include "collectives/matching.hpp"
+#include "collectives/slices.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

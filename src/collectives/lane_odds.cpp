@@ -1,4 +1,4 @@
-#include "lane_odds.hpp"
+#include "collectives/lane_odds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "lane_relation.hpp"
-#include "member_meetings.hpp"
+#include "collectives/lane_relation.hpp"
+#include "collectives/member_meetings.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "lanes.hpp"
+#include "collectives/lanes.hpp"
 
 /// What shows that lanes that agree are not one communicator after all.
 namespace nsys_explain::collectives {

@@ -1,11 +1,11 @@
-#include "lane_pairs.hpp"
+#include "collectives/lane_pairs.hpp"
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 
-#include "exit_agreement.hpp"
-#include "lanes.hpp"
+#include "collectives/exit_agreement.hpp"
+#include "collectives/lanes.hpp"
 
 namespace nsys_explain::collectives {
 

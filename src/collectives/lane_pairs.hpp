@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "lane_relation.hpp"
+#include "collectives/lane_relation.hpp"
 
 /// Which lanes of two trace ranks to compare where nothing is known of them.
 namespace nsys_explain::collectives {

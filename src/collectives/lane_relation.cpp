@@ -1,11 +1,11 @@
-#include "lane_relation.hpp"
+#include "collectives/lane_relation.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "exit_agreement.hpp"
-#include "shift_search.hpp"
+#include "collectives/exit_agreement.hpp"
+#include "collectives/shift_search.hpp"
 
 namespace nsys_explain::collectives {
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "clock_map.hpp"
-#include "nsys_explain/collectives/alignment.hpp"
-#include "nsys_explain/collectives/inference.hpp"
-#include "shift_contest.hpp"
+#include "collectives/alignment.hpp"
+#include "collectives/clock_map.hpp"
+#include "collectives/inference.hpp"
+#include "collectives/shift_contest.hpp"
 
 namespace nsys_explain::collectives {
 

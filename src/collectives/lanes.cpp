@@ -1,4 +1,4 @@
-#include "lanes.hpp"
+#include "collectives/lanes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <tuple>
 #include <utility>
 
-#include "nsys_explain/collectives/matching.hpp"
-#include "rank_clocks.hpp"
-#include "shift_candidates.hpp"
+#include "collectives/matching.hpp"
+#include "collectives/rank_clocks.hpp"
+#include "collectives/shift_candidates.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "exit_agreement.hpp"
-#include "exit_clusters.hpp"
-#include "nsys_explain/collectives/inference.hpp"
+#include "collectives/exit_agreement.hpp"
+#include "collectives/exit_clusters.hpp"
+#include "collectives/inference.hpp"
 
 /// The sampled operations of lanes, as the search for lanes of one communicator looks at them (see group_lanes).
 namespace nsys_explain::collectives {

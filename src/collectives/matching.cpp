@@ -1,11 +1,11 @@
-#include "nsys_explain/collectives/matching.hpp"
+#include "collectives/matching.hpp"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <utility>
 
-#include "bundles.hpp"
+#include "collectives/bundles.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::collectives {

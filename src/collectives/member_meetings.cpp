@@ -1,4 +1,4 @@
-#include "member_meetings.hpp"
+#include "collectives/member_meetings.hpp"
 
 #include <iterator>
 

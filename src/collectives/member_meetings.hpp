@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "exit_agreement.hpp"
+#include "collectives/exit_agreement.hpp"
 
 /// Whether those who are taken for the members of operations are their members, as far as one can tell who does not
 /// know all others.

@@ -1,11 +1,11 @@
-#include "nsys_explain/collectives/mismatches.hpp"
+#include "collectives/mismatches.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
 
-#include "nsys_explain/collectives/alignment.hpp"
+#include "collectives/alignment.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

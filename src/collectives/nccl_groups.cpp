@@ -1,10 +1,10 @@
-#include "nccl_groups.hpp"
+#include "collectives/nccl_groups.hpp"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "nsys_explain/collectives/extraction.hpp"
+#include "collectives/extraction.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

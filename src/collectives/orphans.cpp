@@ -5,9 +5,9 @@
 #include <tuple>
 #include <vector>
 
-#include "nsys_explain/collectives/inference.hpp"
-#include "program_order.hpp"
-#include "stream_records.hpp"
+#include "collectives/inference.hpp"
+#include "collectives/program_order.hpp"
+#include "collectives/stream_records.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

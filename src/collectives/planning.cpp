@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/collectives/matching.hpp"
+#include "collectives/matching.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

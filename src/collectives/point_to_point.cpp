@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-#include "bundles.hpp"
-#include "exit_agreement.hpp"
+#include "collectives/bundles.hpp"
+#include "collectives/exit_agreement.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -1,9 +1,9 @@
-#include "program_order.hpp"
+#include "collectives/program_order.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "hash_mix.hpp"
+#include "collectives/hash_mix.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

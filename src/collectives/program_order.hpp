@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "stream_records.hpp"
+#include "collectives/stream_records.hpp"
 
 namespace nsys_explain::collectives {
 

@@ -1,11 +1,11 @@
-#include "program_places.hpp"
+#include "collectives/program_places.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <set>
 #include <unordered_map>
 
-#include "hash_mix.hpp"
+#include "collectives/hash_mix.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -1,4 +1,4 @@
-#include "rank_clocks.hpp"
+#include "collectives/rank_clocks.hpp"
 
 #include <vector>
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <span>
 
-#include "turn_sets.hpp"
+#include "collectives/turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 

@@ -5,14 +5,14 @@
 #include <numeric>
 #include <tuple>
 
-#include "exit_agreement.hpp"
-#include "forest.hpp"
-#include "hash_mix.hpp"
-#include "lane_pairs.hpp"
-#include "nsys_explain/collectives/inference.hpp"
-#include "nsys_explain/collectives/matching.hpp"
-#include "program_places.hpp"
-#include "shift_candidates.hpp"
+#include "collectives/exit_agreement.hpp"
+#include "collectives/forest.hpp"
+#include "collectives/hash_mix.hpp"
+#include "collectives/inference.hpp"
+#include "collectives/lane_pairs.hpp"
+#include "collectives/matching.hpp"
+#include "collectives/program_places.hpp"
+#include "collectives/shift_candidates.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

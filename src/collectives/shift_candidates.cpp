@@ -1,4 +1,4 @@
-#include "shift_candidates.hpp"
+#include "collectives/shift_candidates.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "nsys_explain/collectives/alignment.hpp"
+#include "collectives/alignment.hpp"
 
 namespace nsys_explain::collectives {
 

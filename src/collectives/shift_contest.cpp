@@ -1,4 +1,4 @@
-#include "shift_contest.hpp"
+#include "collectives/shift_contest.hpp"
 
 #include <algorithm>
 #include <cmath>

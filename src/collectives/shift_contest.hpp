@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "clock_map.hpp"
-#include "shift_candidates.hpp"
+#include "collectives/clock_map.hpp"
+#include "collectives/shift_candidates.hpp"
 
 namespace nsys_explain::collectives {
 

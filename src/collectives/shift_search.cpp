@@ -1,11 +1,11 @@
-#include "shift_search.hpp"
+#include "collectives/shift_search.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "clock_tracking.hpp"
-#include "shift_candidates.hpp"
-#include "shift_contest.hpp"
+#include "collectives/clock_tracking.hpp"
+#include "collectives/shift_candidates.hpp"
+#include "collectives/shift_contest.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "clock_map.hpp"
-#include "nsys_explain/collectives/alignment.hpp"
-#include "shift_contest.hpp"
+#include "collectives/alignment.hpp"
+#include "collectives/clock_map.hpp"
+#include "collectives/shift_contest.hpp"
 
 namespace nsys_explain::collectives {
 

@@ -1,4 +1,4 @@
-#include "slices.hpp"
+#include "collectives/slices.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
-#include "forest.hpp"
-#include "robust.hpp"
+#include "collectives/forest.hpp"
+#include "collectives/robust.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

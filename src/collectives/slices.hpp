@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "exit_agreement.hpp"
+#include "collectives/exit_agreement.hpp"
 
 /// Communicators that cross others (data groups, the tensor groups of a host) are held in step by them: they enter and
 /// leave at about one time, and what they do looks like operations of one large communicator. What tells them apart is

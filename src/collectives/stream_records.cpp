@@ -1,9 +1,9 @@
-#include "stream_records.hpp"
+#include "collectives/stream_records.hpp"
 
 #include <algorithm>
 #include <tuple>
 
-#include "turn_sets.hpp"
+#include "collectives/turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

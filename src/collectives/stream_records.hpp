@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "nsys_explain/collectives/inference.hpp"
+#include "collectives/inference.hpp"
 
 /// What streams did one after another, where calls name the communicators of most operations (see name_orphans).
 namespace nsys_explain::collectives {

@@ -1,4 +1,4 @@
-#include "time_pairing.hpp"
+#include "collectives/time_pairing.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "turn_sets.hpp"
+#include "collectives/turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -1,4 +1,4 @@
-#include "turn_claims.hpp"
+#include "collectives/turn_claims.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "robust.hpp"
+#include "collectives/robust.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

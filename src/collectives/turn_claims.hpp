@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "turn_classes.hpp"
-#include "turn_sets.hpp"
+#include "collectives/turn_classes.hpp"
+#include "collectives/turn_sets.hpp"
 
 /// Gives operations of lanes to communicators that are known, by who leaves together with them.
 namespace nsys_explain::collectives {

@@ -1,4 +1,4 @@
-#include "turn_classes.hpp"
+#include "collectives/turn_classes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "member_meetings.hpp"
+#include "collectives/member_meetings.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

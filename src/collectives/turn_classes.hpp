@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "turn_sets.hpp"
+#include "collectives/turn_sets.hpp"
 
 /// Operations of a lane that are alike, so that they may be asked together whom they meet.
 namespace nsys_explain::collectives {

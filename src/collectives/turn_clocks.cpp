@@ -3,8 +3,8 @@
 #include <tuple>
 #include <utility>
 
-#include "robust.hpp"
-#include "turn_sets.hpp"
+#include "collectives/robust.hpp"
+#include "collectives/turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "gather_assumptions.hpp"
-#include "robust.hpp"
-#include "turn_sets.hpp"
+#include "collectives/gather_assumptions.hpp"
+#include "collectives/robust.hpp"
+#include "collectives/turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "turn_claims.hpp"
-#include "turn_sets.hpp"
+#include "collectives/turn_claims.hpp"
+#include "collectives/turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

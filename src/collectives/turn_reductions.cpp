@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "robust.hpp"
-#include "turn_sets.hpp"
+#include "collectives/robust.hpp"
+#include "collectives/turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -3,9 +3,9 @@
 #include <map>
 #include <span>
 
-#include "member_meetings.hpp"
-#include "slices.hpp"
-#include "turn_sets.hpp"
+#include "collectives/member_meetings.hpp"
+#include "collectives/slices.hpp"
+#include "collectives/turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -1,10 +1,10 @@
-#include "turn_sets.hpp"
+#include "collectives/turn_sets.hpp"
 
 #include <algorithm>
 #include <tuple>
 
-#include "gather_assumptions.hpp"
-#include "program_places.hpp"
+#include "collectives/gather_assumptions.hpp"
+#include "collectives/program_places.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "exit_agreement.hpp"
-#include "nsys_explain/collectives/inference.hpp"
+#include "collectives/exit_agreement.hpp"
+#include "collectives/inference.hpp"
 
 /// What the search for communicators that take turns on a stream works on (see share_out_turns).
 namespace nsys_explain::collectives {

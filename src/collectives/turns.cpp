@@ -7,12 +7,12 @@
 #include <set>
 #include <tuple>
 
-#include "exit_clusters.hpp"
-#include "nsys_explain/collectives/inference.hpp"
-#include "nsys_explain/collectives/matching.hpp"
-#include "turn_claims.hpp"
-#include "turn_classes.hpp"
-#include "turn_sets.hpp"
+#include "collectives/exit_clusters.hpp"
+#include "collectives/inference.hpp"
+#include "collectives/matching.hpp"
+#include "collectives/turn_claims.hpp"
+#include "collectives/turn_classes.hpp"
+#include "collectives/turn_sets.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/exchange/communicator.hpp"
+#include "exchange/communicator.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "transport.hpp"
+#include "exchange/transport.hpp"
 
 namespace nsys_explain::exchange {
 

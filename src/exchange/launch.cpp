@@ -1,4 +1,4 @@
-#include "launch.hpp"
+#include "exchange/launch.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "nsys_explain/exchange/session.hpp"
+#include "exchange/session.hpp"
 
 namespace nsys_explain::exchange {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <string_view>
 
-#include "transport.hpp"
+#include "exchange/transport.hpp"
 
 namespace nsys_explain::exchange {
 namespace {

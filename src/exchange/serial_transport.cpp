@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "transport.hpp"
+#include "exchange/transport.hpp"
 
 namespace nsys_explain::exchange {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/exchange/session.hpp"
+#include "exchange/session.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <exception>
 
-#include "launch.hpp"
-#include "transport.hpp"
+#include "exchange/launch.hpp"
+#include "exchange/transport.hpp"
 
 namespace nsys_explain::exchange {
 namespace {

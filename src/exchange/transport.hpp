@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "nsys_explain/exchange/communicator.hpp"
+#include "exchange/communicator.hpp"
 
 namespace nsys_explain::exchange {
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/category_file.hpp"
+#include "ingest/category_file.hpp"
 
 #include <stdexcept>
 #include <string_view>

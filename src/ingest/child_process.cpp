@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/child_process.hpp"
+#include "ingest/child_process.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

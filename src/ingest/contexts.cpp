@@ -1,11 +1,11 @@
-#include "nsys_explain/ingest/contexts.hpp"
+#include "ingest/contexts.hpp"
 
 #include <set>
 #include <tuple>
 
+#include "ingest/input_file.hpp"
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/ingest/input_file.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/cuda_events.hpp"
+#include "ingest/cuda_events.hpp"
 
 #include <array>
 #include <bit>
@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "column_value.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/column_value.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

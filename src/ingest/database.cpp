@@ -1,12 +1,14 @@
-#include "nsys_explain/ingest/database.hpp"
+#include "ingest/database.hpp"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
+#include "ingest/pages/page_rows.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "pages/page_file.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -41,6 +43,25 @@ bool is_lock_failure(int extended_code) {
     default:
       return false;
   }
+}
+
+/// SQLite's machine takes one operation for a column of a row, which has at least a byte in the file, and four for a
+/// row, which has at least six. No table is read more than a few times; what it costs to open the smallest file is less
+/// than the fewest.
+constexpr std::int64_t operations_per_byte = 16, fewest_operations = 1'000'000, operations_between_checks = 1000;
+
+std::int64_t operations_for(const std::string& path) {
+  std::int64_t bytes = 0;
+  for (const char* suffix : {"", "-wal"}) {
+    std::error_code missing;
+    const auto size = std::filesystem::file_size(path + suffix, missing);
+    if (!missing) bytes += static_cast<std::int64_t>(size);
+  }
+  return fewest_operations + operations_per_byte * bytes;
+}
+
+int count_operations(void* left) {
+  return (*static_cast<std::int64_t*>(left) -= operations_between_checks) < 0 ? 1 : 0;
 }
 
 sqlite3* open_connection(const std::string& path, OpenMode mode, const char* vfs) {
@@ -91,6 +112,12 @@ void throw_sqlite_error(sqlite3* handle, int code, std::string_view table) {
         "the file is not a SQLite database: only SQLite exports can be read; export the report with: nsys export "
         "--type sqlite --include-blobs=true REPORT.nsys-rep");
   }
+  if (primary == SQLITE_INTERRUPT) {
+    throw TraceError(
+        fmt::format("{} takes longer to read than its size allows: the file is damaged and its pages refer to each "
+                    "other; copy the file again or repeat the export with nsys export",
+                    where));
+  }
   if (primary == SQLITE_NOMEM) {
     throw TraceError(
         fmt::format("out of memory while reading {}: the trace was not read; use more tool ranks or nodes", where));
@@ -103,21 +130,19 @@ void throw_sqlite_error(sqlite3* handle, int code, std::string_view table) {
 }
 
 Database::Database(const std::string& path, OpenMode mode, const ScanOptions& options) : options_(options) {
-  handle_ = open_connection(path, mode, nullptr);
   try {
     try {
-      execute(handle_, "BEGIN; SELECT count(*) FROM sqlite_master");
+      begin(path, mode, nullptr);
     } catch (const TraceError&) {
       // Some parallel file systems are mounted without file locks. Nothing writes an export that is complete, so
       // reading without locks is safe; the failure must not end the analysis.
       if (!is_lock_failure(sqlite3_extended_errcode(handle_))) throw;
       sqlite3_close(handle_);
       handle_ = nullptr;
-      handle_ = open_connection(path, mode, "unix-none");
-      execute(handle_, "BEGIN; SELECT count(*) FROM sqlite_master");
+      begin(path, mode, "unix-none");
     }
+    open_pages(path);
     read_schema();
-    if (options_.reader != Reader::sqlite) open_pages(path);
   } catch (...) {
     sqlite3_close(handle_);
     throw;
@@ -133,24 +158,44 @@ bool Database::has_column(std::string_view table, std::string_view column) const
   return found != tables_.end() && std::find(found->second.begin(), found->second.end(), column) != found->second.end();
 }
 
+void Database::begin(const std::string& path, OpenMode mode, const char* vfs) {
+  handle_ = open_connection(path, mode, vfs);
+  operations_left_ = operations_for(path);
+  sqlite3_progress_handler(handle_, operations_between_checks, count_operations, &operations_left_);
+  // What the log or journal of a copy holds goes into its pages, so that they can be read.
+  if (mode == OpenMode::private_copy) execute(handle_, "PRAGMA journal_mode = DELETE");
+  execute(handle_, "BEGIN; SELECT 1 FROM sqlite_master LIMIT 1");
+}
+
+/// The schema has its pages, too: a table that they lost would be taken for one that nsys had no events for.
 void Database::open_pages(const std::string& path) {
+  const pages::PageScan schema{1, {std::vector<bool>(5), 5}};
   try {
     page_file_ = std::make_unique<pages::PageFile>(path);
+    pages::check_pages(*page_file_, schema, 1);
   } catch (const pages::PageSurprise& surprise) {
-    if (options_.reader == Reader::pages) {
-      throw TraceError(fmt::format(
-          "the pages of the file cannot be read as they are ({}): nothing was read; leave out --reader pages",
-          surprise.what()));
-    }
-    log_->warnings.push_back(
-        {Severity::info, WarningSource::trace, 1,
-         fmt::format("the file was read through SQLite, not page by page, because {}: nothing is missing, it takes "
-                     "longer; export the report again for speed",
-                     surprise.what())});
+    throw TraceError(
+        fmt::format("the pages of the file cannot be read ({}): nothing was read; copy the file again or repeat the "
+                    "export with nsys export",
+                    surprise.what()));
+  } catch (const pages::PageDamage& damage) {
+    throw TraceError(
+        fmt::format("the export's list of tables is damaged ({}): tables may be missing, so nothing was read; copy the "
+                    "file again or repeat the export with nsys export",
+                    damage.what()));
   }
 }
 
 void Database::read_schema() {
+  std::string doubled;
+  for_each_text(handle_, "SELECT name FROM sqlite_master WHERE rootpage > 0 GROUP BY rootpage HAVING count(*) > 1", "",
+                [&](std::string name) { doubled = std::move(name); });
+  if (!doubled.empty()) {
+    throw TraceError(
+        fmt::format("table {} and another are in the same place of the file: it is damaged, so nothing was read; copy "
+                    "it again or repeat the export with nsys export",
+                    doubled));
+  }
   // A virtual table has no pages of its own (rootpage 0) and would call into a module.
   for_each_text(handle_, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0", "",
                 [&](std::string name) { tables_.try_emplace(std::move(name)); });

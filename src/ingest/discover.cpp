@@ -14,10 +14,10 @@
 #include <system_error>
 #include <utility>
 
+#include "ingest/export_advice.hpp"
+#include "ingest/glob.hpp"
+#include "ingest/placeholders.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
-#include "nsys_explain/ingest/export_advice.hpp"
-#include "nsys_explain/ingest/glob.hpp"
-#include "nsys_explain/ingest/placeholders.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

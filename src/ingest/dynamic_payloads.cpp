@@ -1,11 +1,11 @@
-#include "nsys_explain/ingest/dynamic_payloads.hpp"
+#include "ingest/dynamic_payloads.hpp"
 
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

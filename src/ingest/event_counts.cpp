@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/event_counts.hpp"
+#include "ingest/event_counts.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
-#include "nsys_explain/ingest/database.hpp"
-#include "nsys_explain/ingest/export_report.hpp"
+#include "ingest/database.hpp"
+#include "ingest/export_report.hpp"
+#include "ingest/input_file.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/ingest/input_file.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -42,9 +42,10 @@ std::int64_t count_rows(const Database& database, std::int64_t most, std::initia
   for (const std::string_view table : tables) {
     if (!database.has_table(table)) continue;
     std::int64_t rows = 0;
-    // A table WITHOUT ROWID, which nsys does not write, is counted through its key.
-    if (!query(database, fmt::format("SELECT max(rowid) FROM {}", quoted_identifier(table)), rows)) {
-      query(database, fmt::format("SELECT count(*) FROM {}", quoted_identifier(table)), rows);
+    // A table WITHOUT ROWID, which nsys does not write, is counted row by row.
+    const std::string name = quoted_identifier(table);
+    if (!query(database, fmt::format("SELECT max(rowid) FROM {}", name), rows)) {
+      query(database, fmt::format("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT {})", name, most), rows);
     }
     sum += std::clamp<std::int64_t>(rows, 0, most);
   }

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/export_advice.hpp"
+#include "ingest/export_advice.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

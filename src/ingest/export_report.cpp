@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/export_report.hpp"
+#include "ingest/export_report.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "nsys_explain/ingest/child_process.hpp"
-#include "nsys_explain/ingest/export_advice.hpp"
+#include "ingest/child_process.hpp"
+#include "ingest/export_advice.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/file_name_ranks.hpp"
+#include "ingest/file_name_ranks.hpp"
 
 #include <algorithm>
 #include <array>

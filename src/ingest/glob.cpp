@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/glob.hpp"
+#include "ingest/glob.hpp"
 
 #include <fnmatch.h>
 
@@ -81,7 +81,7 @@ class Walk {
 };
 
 /// "a//b*/c" -> {"a", "b*", "c"}, without the leading '/'. Runs of `**` mean the same as one.
-std::vector<std::string> split(const std::string& pattern) {
+std::vector<std::string> split_pattern(const std::string& pattern) {
   std::vector<std::string> components;
   std::size_t begin = 0;
   while (begin < pattern.size()) {
@@ -106,7 +106,7 @@ bool matches_pattern(const std::string& pattern, const std::string& name) {
 }
 
 Expansion expand_pattern(const std::string& pattern) {
-  std::vector<std::string> components = split(pattern);
+  std::vector<std::string> components = split_pattern(pattern);
   if (components.empty()) return {};
   Walk walk(std::move(components));
   walk.descend(pattern.starts_with('/') ? "/" : "", 0);

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "nsys_explain/ingest/link_metrics.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/link_metrics.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,7 +1,7 @@
-#include "nsys_explain/ingest/host_events.hpp"
+#include "ingest/host_events.hpp"
 
-#include "column_value.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/column_value.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/host_identity.hpp"
+#include "ingest/host_identity.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
@@ -128,7 +128,7 @@ std::map<std::pair<std::int64_t, std::int64_t>, MappedGpu> read_cuda_devices(con
   return devices;
 }
 
-std::vector<std::string> split(std::string_view list) {
+std::vector<std::string> split_list(std::string_view list) {
   std::vector<std::string> parts;
   while (!list.empty()) {
     const std::size_t comma = std::min(list.find(','), list.size());
@@ -196,8 +196,9 @@ void identify_gpus(const Database& database, const Metadata& metadata, std::vect
   const std::vector<Gpu> gpus = read_gpus(database);
   const auto cuda_devices = read_cuda_devices(database);
   const auto visible_variable = metadata.environment.find("CUDA_VISIBLE_DEVICES");
-  const std::vector<std::string> visible =
-      visible_variable == metadata.environment.end() ? std::vector<std::string>() : split(visible_variable->second);
+  const std::vector<std::string> visible = visible_variable == metadata.environment.end()
+                                               ? std::vector<std::string>()
+                                               : split_list(visible_variable->second);
   std::int64_t assumed = 0, unknown = 0;
   for (ProcessTrace& process : processes) {
     for (DeviceTrace& device : process.devices) {

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 
-#include "nsys_explain/ingest/export_advice.hpp"
-#include "nsys_explain/ingest/glob.hpp"
-#include "nsys_explain/ingest/rank_resolution.hpp"
-#include "override_match.hpp"
+#include "ingest/export_advice.hpp"
+#include "ingest/glob.hpp"
+#include "ingest/override_match.hpp"
+#include "ingest/rank_resolution.hpp"
+#include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -64,16 +64,16 @@ std::optional<RankClaim> nccl_claim(const ProcessTrace& process, std::int32_t de
   return RankClaim{RankSource::nccl_payload, rank, fmt::format("communicator of {} ranks", size)};
 }
 
-std::optional<RankClaim> user_claim(const RankOverrides& overrides, const std::optional<std::regex>& regex,
+std::optional<RankClaim> user_claim(const RankOverrides& overrides, const std::optional<Regex>& regex,
                                     const TraceRankIdentity& identity) {
   for (const auto& entry : overrides.entries) {
     if (entry_matches(entry, identity.key.path, identity.process_id, identity.key.device_id)) {
       return RankClaim{RankSource::user, entry.rank, "rank map"};
     }
   }
-  std::smatch match;
-  if (regex && std::regex_search(identity.key.path, match, *regex) && match.size() > 1) {
-    if (const auto rank = parse_rank_number(match[1].str())) return RankClaim{RankSource::user, *rank, "rank regex"};
+  if (const auto match = regex ? regex->find(identity.key.path) : std::nullopt) {
+    const auto rank = parse_rank_number(match->first_group.value_or(""));
+    if (rank) return RankClaim{RankSource::user, *rank, "rank regex"};
   }
   return std::nullopt;
 }
@@ -102,7 +102,7 @@ bool entry_matches(const RankOverrides::Entry& entry, const std::string& path, s
 
 std::vector<TraceRankIdentity> identify_trace_ranks(const Trace& trace, const RankOverrides& overrides) {
   check_rank_regex(overrides.regex);
-  std::optional<std::regex> regex;
+  std::optional<Regex> regex;
   if (!overrides.regex.empty()) regex.emplace(overrides.regex);
 
   std::vector<TraceRankIdentity> identities;

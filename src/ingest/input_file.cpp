@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/input_file.hpp"
+#include "ingest/input_file.hpp"
 
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "nsys_explain/ingest/export_advice.hpp"
+#include "ingest/export_advice.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {

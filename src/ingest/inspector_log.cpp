@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/inspector_log.hpp"
+#include "ingest/inspector_log.hpp"
 
 #include <algorithm>
 #include <charconv>

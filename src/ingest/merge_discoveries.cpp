@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "ingest/export_advice.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
-#include "nsys_explain/ingest/export_advice.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/metadata.hpp"
+#include "ingest/metadata.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <set>
 #include <string_view>
 
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {

@@ -1,10 +1,10 @@
-#include "nsys_explain/ingest/nccl_layouts.hpp"
+#include "ingest/nccl_layouts.hpp"
 
 #include <algorithm>
 #include <set>
 #include <string>
 
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -161,10 +161,6 @@ std::optional<std::string> from_hex(std::string_view text) {
     bytes += static_cast<char>(high << 4 | low);
   }
   return bytes;
-}
-
-std::int64_t zero_if_null(std::int64_t value) {
-  return value == no_time ? 0 : value;
 }
 
 }  // namespace

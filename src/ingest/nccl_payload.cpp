@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/nccl_payload.hpp"
+#include "ingest/nccl_payload.hpp"
 
 #include <algorithm>
 #include <array>

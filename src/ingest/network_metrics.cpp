@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/ingest/link_metrics.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/link_metrics.hpp"
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {

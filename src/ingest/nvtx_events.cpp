@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/nvtx_events.hpp"
+#include "ingest/nvtx_events.hpp"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "nsys_explain/ingest/dynamic_payloads.hpp"
-#include "nsys_explain/ingest/nccl_layouts.hpp"
-#include "nsys_explain/ingest/nccl_payload.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/dynamic_payloads.hpp"
+#include "ingest/nccl_layouts.hpp"
+#include "ingest/nccl_payload.hpp"
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/model/range_name.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
@@ -162,10 +162,6 @@ class NvtxReader {
   CallCounts counts_;
   std::int64_t open_ranges_ = 0;
 };
-
-std::int64_t zero_if_null(std::int64_t value) {
-  return value == no_time ? 0 : value;
-}
 
 void NvtxReader::read() {
   TableScan scan(reading_.database, table);

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "nsys_explain/ingest/rank_resolution.hpp"
+#include "ingest/rank_resolution.hpp"
 
 namespace nsys_explain::ingest {
 

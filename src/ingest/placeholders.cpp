@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/placeholders.hpp"
+#include "ingest/placeholders.hpp"
 
 #include <cstdlib>
 

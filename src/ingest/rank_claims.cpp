@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/rank_claims.hpp"
+#include "ingest/rank_claims.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

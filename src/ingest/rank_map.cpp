@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <regex>
 #include <stdexcept>
 #include <string_view>
 
-#include "nsys_explain/ingest/export_advice.hpp"
-#include "nsys_explain/ingest/rank_resolution.hpp"
-#include "override_match.hpp"
+#include "ingest/export_advice.hpp"
+#include "ingest/override_match.hpp"
+#include "ingest/rank_resolution.hpp"
+#include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -93,11 +93,11 @@ RankOverrides parse_rank_map(const std::string& text) {
 void check_rank_regex(const std::string& regex) {
   if (regex.empty()) return;
   try {
-    if (std::regex(regex).mark_count() > 0) return;
-  } catch (const std::regex_error& error) {
-    throw std::invalid_argument(fmt::format(
-        "the rank regex {} is not valid ({}): ranks cannot be told from it; write an ECMAScript regular expression",
-        shell_quoted(regex), error.what()));
+    if (Regex(regex).group_count() > 0) return;
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(
+        fmt::format("the rank regex {} is not valid ({}): ranks cannot be told from it; correct it",
+                    shell_quoted(regex), error.what()));
   }
   throw std::invalid_argument(
       fmt::format("the rank regex {} has no capture group: it does not say which digits are the rank; put them in "

@@ -1,4 +1,4 @@
-#include "rank_messages.hpp"
+#include "ingest/rank_messages.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "nsys_explain/ingest/export_advice.hpp"
+#include "ingest/export_advice.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

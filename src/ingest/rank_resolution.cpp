@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/rank_resolution.hpp"
+#include "ingest/rank_resolution.hpp"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include <string_view>
 #include <tuple>
 
-#include "nsys_explain/ingest/export_advice.hpp"
-#include "nsys_explain/ingest/file_name_ranks.hpp"
-#include "rank_messages.hpp"
+#include "ingest/export_advice.hpp"
+#include "ingest/file_name_ranks.hpp"
+#include "ingest/rank_messages.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/session_checks.hpp"
+#include "ingest/session_checks.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "nsys_explain/ingest/export_advice.hpp"
+#include "ingest/export_advice.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,4 +1,4 @@
-#include "sqlite_rows.hpp"
+#include "ingest/sqlite_rows.hpp"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -6,6 +6,8 @@
 #include <cmath>
 #include <exception>
 
+#include "ingest/pages/page_file.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest {
@@ -16,8 +18,8 @@ constexpr std::size_t batch_rows = 16384;
 /// Collects rows into the columns of a scan and hands them out when a batch is full.
 class BatchFiller {
  public:
-  BatchFiller(ScanColumns& columns, const std::function<void(const RowSpan&)>& use)
-      : columns_(columns), use_(use), pieces_(columns.size()) {
+  BatchFiller(ScanColumns& columns, std::uint64_t most_bytes, const std::function<void(const RowSpan&)>& use)
+      : columns_(columns), bytes_left_(most_bytes), use_(use), pieces_(columns.size()) {
     for (auto& column : columns_) column->values = {};
   }
 
@@ -26,6 +28,7 @@ class BatchFiller {
     if (span_.rows == 0) span_.first_rowid = rowid;
     span_.last_rowid = rowid;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
+      spend_bytes_of(values[i + 1]);
       if (columns_[i]->type == ColumnType::integer) {
         columns_[i]->values.integers.push_back(integer(values[i + 1]));
       } else {
@@ -54,6 +57,19 @@ class BatchFiller {
     std::size_t offset = null_text;
     std::size_t length = 0;
   };
+
+  /// Of texts that many rows share, which no sound table has.
+  void spend_bytes_of(sqlite3_value* value) {
+    const int type = sqlite3_value_type(value);
+    if (type != SQLITE_TEXT && type != SQLITE_BLOB) return;
+    const auto bytes = static_cast<std::uint64_t>(sqlite3_value_bytes(value));
+    if (bytes > bytes_left_) {
+      throw TraceError(
+          "a table gives longer texts than the file has room for: it is damaged, so the trace was not read; copy the "
+          "file again or repeat the export with nsys export");
+    }
+    bytes_left_ -= bytes;
+  }
 
   static std::int64_t integer(sqlite3_value* value) {
     switch (sqlite3_value_type(value)) {
@@ -91,6 +107,7 @@ class BatchFiller {
   }
 
   ScanColumns& columns_;
+  std::uint64_t bytes_left_;
   const std::function<void(const RowSpan&)>& use_;
   std::string bytes_;
   std::vector<std::vector<Piece>> pieces_;
@@ -147,7 +164,8 @@ void for_each_sqlite_batch(const Database& database, const SqliteScan& scan, Sca
   std::string sql =
       fmt::format("SELECT {}({}) FROM {} NOT INDEXED", sink_function, arguments, quoted_identifier(scan.table));
   if (scan.after) sql += fmt::format(" WHERE {} > ?1", scan.rowid_name);
-  ScanState state{BatchFiller(columns, use), nullptr};
+  // Up to half as long again where texts are in UTF-16.
+  ScanState state{BatchFiller(columns, 2 * database.page_file().bytes(), use), nullptr};
   run_statement(database.handle(), sql, state, scan);
   state.filler.flush();
 }

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "nsys_explain/ingest/database.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/database.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 
@@ -23,8 +23,8 @@ struct SqliteScan {
   std::optional<std::int64_t> after;  ///< rows with greater rowids only; needs the name
 };
 
-/// Reads rows through SQLite into `columns` and calls `use` for each batch of them. Always right, whatever the file.
-/// Throws TraceError and whatever `use` throws.
+/// Reads rows through SQLite into `columns` and calls `use` for each batch of them. Knows all that a file may hold, but
+/// must not be let loose on damage (pages/page_file.hpp). Throws TraceError and whatever `use` throws.
 void for_each_sqlite_batch(const Database& database, const SqliteScan& scan, ScanColumns& columns,
                            const std::function<void(const RowSpan&)>& use);
 

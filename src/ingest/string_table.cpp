@@ -1,9 +1,9 @@
-#include "nsys_explain/ingest/string_table.hpp"
+#include "ingest/string_table.hpp"
 
 #include <algorithm>
 #include <functional>
 
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {

@@ -1,4 +1,4 @@
-#include "table_facts.hpp"
+#include "ingest/table_facts.hpp"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -63,7 +63,8 @@ TableFacts read_table_facts(const Database& database, std::string_view table) {
                [&](sqlite3_stmt* row) { facts.root_page = static_cast<std::uint32_t>(sqlite3_column_int64(row, 0)); });
   std::size_t key_columns = 0;
   bool key_is_integer = false;
-  for_each_row(database, table, "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1)", [&](sqlite3_stmt* row) {
+  const char* columns = "SELECT name, type, pk, hidden, \"notnull\", dflt_value IS NULL FROM pragma_table_xinfo(?1)";
+  for_each_row(database, table, columns, [&](sqlite3_stmt* row) {
     const std::string type = text_of(row, 1);
     if (sqlite3_column_int(row, 2) > 0) {
       ++key_columns;
@@ -72,12 +73,18 @@ TableFacts read_table_facts(const Database& database, std::string_view table) {
     }
     facts.has_generated_columns |= sqlite3_column_int(row, 3) != 0;
     facts.columns.push_back({text_of(row, 0), sounds_real(type)});
+    const bool never_null = sqlite3_column_int(row, 4) != 0, has_no_default = sqlite3_column_int(row, 5) != 0;
+    facts.rules.never_null.push_back(never_null);
+    // SQLite adds no column without a value for the rows that exist.
+    if (never_null && has_no_default) facts.rules.fewest_columns = facts.columns.size();
   });
   // A primary key that is not the rowid has an index of its own (INTEGER PRIMARY KEY DESC is such a one).
   bool key_has_index = false;
   for_each_row(database, table, "SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk'",
                [&](sqlite3_stmt*) { key_has_index = true; });
   if (key_columns != 1 || !key_is_integer || key_has_index) facts.rowid_column.reset();
+  if (facts.rowid_column) facts.rules.never_null[*facts.rowid_column] = false;  // the record holds NULL instead
+  if (facts.has_generated_columns) facts.rules = {std::vector<bool>(facts.columns.size()), 0};
   facts.rowid_name = find_rowid_name(database, table, facts);
   return facts;
 }

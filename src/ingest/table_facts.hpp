@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "nsys_explain/ingest/database.hpp"
+#include "ingest/database.hpp"
+#include "ingest/pages/record_layout.hpp"
 
 namespace nsys_explain::ingest {
 
@@ -20,6 +21,7 @@ struct TableFacts {
 
   std::uint32_t root_page = 0;
   std::vector<Column> columns;              ///< as in the records
+  pages::RecordRules rules;                 ///< for its records
   std::optional<std::size_t> rowid_column;  ///< INTEGER PRIMARY KEY, which is the rowid itself
   std::string rowid_name;                   ///< by which SQL knows the rowid; empty: it has none, or columns hide it
   bool has_generated_columns = false;       ///< which records may lack

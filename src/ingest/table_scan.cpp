@@ -1,23 +1,25 @@
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/table_scan.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
+#include "ingest/pages/page_rows.hpp"
+#include "ingest/sqlite_rows.hpp"
+#include "ingest/table_facts.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/model/time.hpp"
-#include "pages/page_rows.hpp"
-#include "sqlite_rows.hpp"
-#include "table_facts.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
 
 /// Throws pages::PageSurprise where only SQLite knows what a column means.
-pages::PageScan plan_pages(const TableFacts& facts, const ScanColumns& columns) {
+pages::PageScan plan_pages(const pages::PageFile& file, const TableFacts& facts, const ScanColumns& columns) {
+  if (!file.has_utf8_texts()) throw pages::PageSurprise("texts are not in UTF-8");
   if (facts.has_generated_columns) throw pages::PageSurprise("some of its columns are generated");
   if (facts.rowid_name.empty()) throw pages::PageSurprise("its rowid has no name");
-  pages::PageScan plan{facts.root_page, facts.columns.size(), {}, columns.size()};
+  pages::PageScan plan{facts.root_page, facts.rules, {}, columns.size()};
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!columns[i]->exists) continue;
     const auto found = std::find_if(facts.columns.begin(), facts.columns.end(),
@@ -63,10 +65,13 @@ class TablePass {
 
   void run() {
     const TableFacts facts = read_table_facts(database_, table_);
-    const bool all_read = database_.page_file() != nullptr && read_pages(facts);
-    if (!all_read) {
-      const SqliteScan rest{table_, facts.rowid_name, seen_.rows > 0 ? std::optional(seen_.last_rowid) : std::nullopt};
-      for_each_sqlite_batch(database_, rest, columns_, [&](const RowSpan& batch) { take(batch); });
+    try {
+      if (database_.options().reader == Reader::sqlite || !read_pages(facts)) read_rest(facts);
+    } catch (const pages::PageDamage& damage) {
+      throw TraceError(
+          fmt::format("table {} is damaged ({}; {} rows were read before): the others cannot be trusted, so the trace "
+                      "was not read; copy the file again or repeat the export with nsys export",
+                      table_, damage.what(), seen_.rows));
     }
     if (!facts.rowid_name.empty() && !facts.rowid_column) warn_about_gap();
   }
@@ -76,7 +81,7 @@ class TablePass {
   bool read_pages(const TableFacts& facts) {
     try {
       pages::for_each_page_batch(
-          *database_.page_file(), plan_pages(facts, columns_), database_.options().threads,
+          database_.page_file(), plan_pages(database_.page_file(), facts, columns_), database_.options().threads,
           [&](pages::PageBatch& batch) { show_batch(batch, columns_, [&](const RowSpan& span) { take(span); }); });
       return true;
     } catch (const pages::PageSurprise& surprise) {
@@ -95,6 +100,16 @@ class TablePass {
     }
   }
 
+  /// SQLite follows the pages of a table wherever they lead, so it gets only what has been checked. The trees of tables
+  /// WITHOUT ROWID, which nsys does not write, are not: only the bounds of the database hold for them.
+  void read_rest(const TableFacts& facts) {
+    if (!facts.rowid_name.empty()) {
+      pages::check_pages(database_.page_file(), {facts.root_page, facts.rules}, database_.options().threads);
+    }
+    const SqliteScan rest{table_, facts.rowid_name, seen_.rows > 0 ? std::optional(seen_.last_rowid) : std::nullopt};
+    for_each_sqlite_batch(database_, rest, columns_, [&](const RowSpan& batch) { take(batch); });
+  }
+
   void take(const RowSpan& batch) {
     if (seen_.rows == 0) seen_.first_rowid = batch.first_rowid;
     seen_.last_rowid = batch.last_rowid;
@@ -104,17 +119,18 @@ class TablePass {
     if (database_.options().on_rows) database_.options().on_rows(static_cast<std::int64_t>(batch.rows));
   }
 
-  /// nsys numbers the rows it writes without gaps. A damaged page can lose rows without SQLite's noticing.
+  /// nsys numbers the rows it writes from 1, without gaps. Rows ascend, so there are no more of them than numbers.
   void warn_about_gap() {
     if (seen_.rows == 0) return;
-    const auto distance = static_cast<std::uint64_t>(seen_.last_rowid) - static_cast<std::uint64_t>(seen_.first_rowid);
-    const std::uint64_t missing = distance + 1 - seen_.rows;
+    const auto first = static_cast<std::uint64_t>(std::min<std::int64_t>(seen_.first_rowid, 1));
+    const std::uint64_t missing = static_cast<std::uint64_t>(seen_.last_rowid) - first - (seen_.rows - 1);
     if (missing == 0) return;
+    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
     database_.log().warnings.push_back(
-        {Severity::info, WarningSource::trace, static_cast<std::int64_t>(missing),
-         fmt::format("rows are missing inside table {} (its row numbers have gaps): deleted by a tool, or lost with a "
-                     "damaged page; sums may be short by them; export the report again if nobody deleted them",
-                     table_)});
+        {Severity::data_loss, WarningSource::trace, static_cast<std::int64_t>(std::min(missing, most)),
+         fmt::format("rows are missing in table {} ({} were read; row numbers have gaps): deleted by a tool, or lost "
+                     "with a damaged page; sums are short by them; export the report again",
+                     table_, seen_.rows)});
   }
 
   const Database& database_;

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/trace_builder.hpp"
+#include "ingest/trace_builder.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-#include "nsys_explain/ingest/trace_time.hpp"
+#include "ingest/trace_time.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

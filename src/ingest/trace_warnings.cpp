@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/trace_warnings.hpp"
+#include "ingest/trace_warnings.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "nsys_explain/ingest/cuda_events.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/cuda_events.hpp"
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {

@@ -9,4 +9,14 @@ std::vector<Straggler*> everybody_late(std::vector<Straggler>& stragglers, std::
   return late;
 }
 
+std::vector<std::int64_t> first_instances(const JobReport& report) {
+  std::vector<std::int64_t> first;
+  std::int64_t next = 0;
+  for (const CommunicatorSummary& communicator : report.communicators) {
+    first.push_back(next);
+    next += communicator.instances;
+  }
+  return first;
+}
+
 }  // namespace nsys_explain

@@ -28,7 +28,6 @@ Table make_table(TableSchema schema) {
       case ColumnKind::real:
         table.columns.emplace_back(std::vector<double>{});
         break;
-      case ColumnKind::label:
       case ColumnKind::text:
         table.columns.emplace_back(TextColumn{});
         break;

@@ -31,7 +31,7 @@ install(EXPORT nsys_explain-targets NAMESPACE nsys_explain:: DESTINATION ${packa
 install(DIRECTORY include/nsys_explain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(src/package/config.cmake.in nsys_explain-config.cmake COPYONLY)
 write_basic_package_version_file(nsys_explain-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/nsys_explain-config.cmake
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/nsys_explain-config.cmake src/package/re2.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/nsys_explain-config-version.cmake DESTINATION ${package_directory})
 
 set(CPACK_GENERATOR DEB TGZ)

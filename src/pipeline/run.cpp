@@ -10,43 +10,44 @@
 
 #include <fmt/format.h>
 
-#include "attribution.hpp"
-#include "cross_rank.hpp"
-#include "heap.hpp"
-#include "inputs.hpp"
-#include "investigation.hpp"
-#include "job_clock.hpp"
-#include "job_ranks.hpp"
-#include "link_analysis.hpp"
-#include "local_traces.hpp"
-#include "member_tables.hpp"
-#include "memory_budget.hpp"
-#include "nsys_explain/analysis/activity_summary.hpp"
-#include "nsys_explain/analysis/findings.hpp"
-#include "nsys_explain/analysis/level_sums.hpp"
-#include "nsys_explain/analysis/link_peaks.hpp"
-#include "nsys_explain/analysis/link_summary.hpp"
-#include "nsys_explain/analysis/messages.hpp"
-#include "nsys_explain/analysis/run_facts.hpp"
-#include "nsys_explain/analysis/stage_balance.hpp"
-#include "nsys_explain/analysis/waits.hpp"
+#include "analysis/findings/findings.hpp"
+#include "analysis/links/link_peaks.hpp"
+#include "analysis/links/link_summary.hpp"
+#include "analysis/links/messages.hpp"
+#include "analysis/tables/activity_summary.hpp"
+#include "analysis/tables/run_facts.hpp"
+#include "analysis/verdict/stage_balance.hpp"
+#include "analysis/waits/level_sums.hpp"
+#include "analysis/waits/waits.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
-#include "nsys_explain/pipeline/job.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "outputs.hpp"
-#include "partial_report.hpp"
-#include "phases.hpp"
-#include "progress.hpp"
-#include "rank_comparison.hpp"
-#include "rank_tables.hpp"
-#include "report_detail.hpp"
-#include "tables.hpp"
-#include "threads.hpp"
-#include "timeline.hpp"
-#include "topology.hpp"
-#include "unfinished_run.hpp"
-#include "user_options.hpp"
-#include "watch.hpp"
+#include "pipeline/attribute/attribution.hpp"
+#include "pipeline/attribute/link_analysis.hpp"
+#include "pipeline/attribute/rank_comparison.hpp"
+#include "pipeline/investigate/investigation.hpp"
+#include "pipeline/investigate/report_detail.hpp"
+#include "pipeline/match/cross_rank.hpp"
+#include "pipeline/match/job_clock.hpp"
+#include "pipeline/match/member_tables.hpp"
+#include "pipeline/read/inputs.hpp"
+#include "pipeline/read/job_ranks.hpp"
+#include "pipeline/read/local_traces.hpp"
+#include "pipeline/read/partial_report.hpp"
+#include "pipeline/read/rank_tables.hpp"
+#include "pipeline/read/unfinished_run.hpp"
+#include "pipeline/run/heap.hpp"
+#include "pipeline/run/job.hpp"
+#include "pipeline/run/memory_budget.hpp"
+#include "pipeline/run/phases.hpp"
+#include "pipeline/run/progress.hpp"
+#include "pipeline/run/threads.hpp"
+#include "pipeline/run/topology.hpp"
+#include "pipeline/run/user_options.hpp"
+#include "pipeline/run/watch.hpp"
+#include "pipeline/run/whole_file.hpp"
+#include "pipeline/write/outputs.hpp"
+#include "pipeline/write/tables.hpp"
+#include "pipeline/write/timeline.hpp"
+#include "report/report.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -368,7 +369,10 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
       has_results = true;
     });
     if (directory && !job.prometheus_path.empty()) {
-      write_whole_file(job.prometheus_path, report::to_prometheus(report, job.output_directory));
+      WholeFile file(job.prometheus_path,
+                     "whoever reads it sees an older one or none; make room there or name another file");
+      file.write(report::to_prometheus(report, job.output_directory));
+      file.publish();
     }
   });
   if (timeline) {

@@ -1,11 +1,11 @@
-#include "absent_sections.hpp"
+#include "report/absent_sections.hpp"
 
 #include <array>
 
 #include <fmt/format.h>
 
-#include "markdown_parts.hpp"
-#include "text.hpp"
+#include "report/markdown_parts.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

@@ -1,6 +1,6 @@
-#include "activity_json.hpp"
+#include "report/activity_json.hpp"
 
-#include "json_parts.hpp"
+#include "report/json_parts.hpp"
 
 namespace nsys_explain::report {
 

@@ -1,14 +1,14 @@
-#include "activity_sections.hpp"
+#include "report/activity_sections.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "markdown_parts.hpp"
-#include "markdown_table.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "text.hpp"
+#include "report/markdown_parts.hpp"
+#include "report/markdown_table.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

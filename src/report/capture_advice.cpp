@@ -1,4 +1,4 @@
-#include "nsys_explain/report/capture_advice.hpp"
+#include "report/capture_advice.hpp"
 
 #include <algorithm>
 #include <numeric>

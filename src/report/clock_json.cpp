@@ -1,4 +1,4 @@
-#include "clock_json.hpp"
+#include "report/clock_json.hpp"
 
 #include "nsys_explain/model/names.hpp"
 

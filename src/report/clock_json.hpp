@@ -1,7 +1,7 @@
 #pragma once
 
-#include "json_parts.hpp"
 #include "nsys_explain/model/job_report.hpp"
+#include "report/json_parts.hpp"
 
 namespace nsys_explain::report {
 

@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "inspector_summary.hpp"
-#include "markdown_parts.hpp"
-#include "markdown_sections.hpp"
-#include "markdown_table.hpp"
-#include "mismatch_text.hpp"
 #include "nsys_explain/model/names.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "overview.hpp"
-#include "text.hpp"
+#include "report/inspector_summary.hpp"
+#include "report/markdown_parts.hpp"
+#include "report/markdown_sections.hpp"
+#include "report/markdown_table.hpp"
+#include "report/mismatch_text.hpp"
+#include "report/overview.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "comparison_text.hpp"
-#include "nsys_explain/report/comparison_report.hpp"
-#include "text.hpp"
+#include "report/comparison_report.hpp"
+#include "report/comparison_text.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {
@@ -92,7 +92,7 @@ std::string category_bars(const Comparison& comparison) {
   return out;
 }
 
-std::string findings_section(const Comparison& comparison) {
+std::string html_findings(const Comparison& comparison) {
   std::string out;
   for (const auto& [when, run] : {std::pair("Before", &comparison.base()), {"Now", &comparison.current()}}) {
     if (run->findings.empty()) continue;
@@ -103,7 +103,7 @@ std::string findings_section(const Comparison& comparison) {
   return out;
 }
 
-std::string runs_section(const Comparison& comparison) {
+std::string html_runs(const Comparison& comparison) {
   std::string out = "<h2>Runs</h2>\n" + html_table(runs_table(comparison));
   const TextTable categories = categories_table(comparison);
   if (categories.rows.empty()) return out;
@@ -135,7 +135,7 @@ std::string spark_line(const Trend& trend) {
       width, height, html_text(trend.figure), trend_text(trend), points);
 }
 
-std::string trend_section(const Comparison& comparison) {
+std::string html_trend(const Comparison& comparison) {
   const TextTable texts = trend_table(comparison);
   std::string out =
       fmt::format("<h2>Trend, per {}</h2>\n<p class=\"note\">{}</p>\n<div class=\"wide\"><table><thead><tr>",
@@ -150,7 +150,7 @@ std::string trend_section(const Comparison& comparison) {
   return out + "</tbody></table></div>\n";
 }
 
-std::string changes_section(const std::string& topic, const std::vector<const Change*>& changes) {
+std::string html_changes(const std::string& topic, const std::vector<const Change*>& changes) {
   std::string out = fmt::format(
       "<h2>By {}</h2>\n<table><thead><tr><th>name</th><th>figure</th><th>before</th><th>now</th><th>change</th>"
       "<th>99% interval</th><th></th></tr></thead><tbody>\n",
@@ -181,10 +181,10 @@ std::string comparison_to_html(const Comparison& comparison) {
       out += fmt::format("<p>{}</p>\n", html_text(parts));
   }
   for (const std::string& note : comparison.notes) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(note));
-  if (!comparison.side_by_side) out += findings_section(comparison);
-  out += runs_section(comparison);
-  if (!comparison.trends.empty()) out += trend_section(comparison);
-  for (const auto& [topic, changes] : by_topic(comparison)) out += changes_section(topic, changes);
+  if (!comparison.side_by_side) out += html_findings(comparison);
+  out += html_runs(comparison);
+  if (!comparison.trends.empty()) out += html_trend(comparison);
+  for (const auto& [topic, changes] : by_topic(comparison)) out += html_changes(topic, changes);
   return out + "</body></html>\n";
 }
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/report/comparison_report.hpp"
+#include "report/comparison_report.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "comparison_text.hpp"
-#include "markdown_table.hpp"
-#include "text.hpp"
+#include "report/comparison_text.hpp"
+#include "report/markdown_table.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {

@@ -1,4 +1,4 @@
-#include "comparison_text.hpp"
+#include "report/comparison_text.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/report/report.hpp"
-#include "text.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {

@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "nsys_explain/model/utf8.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "text.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

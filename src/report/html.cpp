@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "nsys_explain/report/report.hpp"
-#include "page.hpp"
-#include "page_views.hpp"
+#include "report/page.hpp"
+#include "report/page_views.hpp"
+#include "report/report.hpp"
 
 namespace nsys_explain::report {
 namespace {
@@ -69,8 +69,8 @@ std::vector<std::size_t> all_rows(const Table& table) {
 /// The rows that the page holds of a long table: the first ones of every trace rank where it has that column, and where
 /// that leaves hardly any, those of the trace ranks that the page follows; else the first ones. `table` may lack rows
 /// beyond the most that are shown of a trace rank.
-std::vector<std::size_t> shown_rows(const Table& table, std::size_t rows_in_all,
-                                    const std::set<std::int64_t>& followed) {
+std::vector<std::size_t> rows_to_show(const Table& table, std::size_t rows_in_all,
+                                      const std::set<std::int64_t>& followed) {
   constexpr std::size_t too_few = 4;
   const std::size_t limit = most_shown_rows(table.schema);
   if (rows_in_all <= limit) return all_rows(table);
@@ -216,7 +216,7 @@ std::string to_html(const JobReport& report, const std::map<std::string, LongTab
     const auto found = long_tables.find(one.schema.name);
     const Table& held = found == long_tables.end() ? one : found->second.first_rows;
     const std::size_t rows = found == long_tables.end() ? one.row_count() : found->second.rows;
-    data["tables"][one.schema.name] = table(held, rows, shown_rows(held, rows, followed));
+    data["tables"][one.schema.name] = table(held, rows, rows_to_show(held, rows, followed));
   }
   data["views"] = Json::object();
   for (const Table& one : page_views(report))

@@ -1,11 +1,11 @@
-#include "inspector_summary.hpp"
+#include "report/inspector_summary.hpp"
 
 #include <numeric>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "text.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {

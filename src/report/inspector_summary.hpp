@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "json_parts.hpp"
 #include "nsys_explain/model/table.hpp"
+#include "report/json_parts.hpp"
 
 /// What NCCL Inspector's logs gave to the matching, from the table inspector_keys.
 namespace nsys_explain::report {

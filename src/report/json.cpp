@@ -1,14 +1,14 @@
 #include <fmt/format.h>
 
-#include "activity_json.hpp"
-#include "clock_json.hpp"
-#include "json_links.hpp"
-#include "json_parts.hpp"
-#include "matching_json.hpp"
 #include "nsys_explain/model/names.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "phase_summary.hpp"
-#include "run_facts.hpp"
+#include "report/activity_json.hpp"
+#include "report/clock_json.hpp"
+#include "report/json_links.hpp"
+#include "report/json_parts.hpp"
+#include "report/matching_json.hpp"
+#include "report/phase_summary.hpp"
+#include "report/report.hpp"
+#include "report/run_facts.hpp"
 
 // Keys appear in the order of docs/outputs.md, report.json. Non-finite numbers become null and invalid UTF-8 becomes
 // U+FFFD when the document is written.

@@ -1,4 +1,4 @@
-#include "json_links.hpp"
+#include "report/json_links.hpp"
 
 namespace nsys_explain::report {
 

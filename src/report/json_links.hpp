@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "json_parts.hpp"
 #include "nsys_explain/model/job_report.hpp"
+#include "report/json_parts.hpp"
 
 /// Links and network in report.json.
 namespace nsys_explain::report {

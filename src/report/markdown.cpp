@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "absent_sections.hpp"
-#include "activity_sections.hpp"
-#include "markdown_sections.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "overview.hpp"
-#include "phase_summary.hpp"
-#include "run_facts.hpp"
-#include "text.hpp"
+#include "report/absent_sections.hpp"
+#include "report/activity_sections.hpp"
+#include "report/markdown_sections.hpp"
+#include "report/overview.hpp"
+#include "report/phase_summary.hpp"
+#include "report/report.hpp"
+#include "report/run_facts.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

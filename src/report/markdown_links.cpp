@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "markdown_parts.hpp"
-#include "markdown_sections.hpp"
-#include "markdown_table.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "text.hpp"
+#include "report/markdown_parts.hpp"
+#include "report/markdown_sections.hpp"
+#include "report/markdown_table.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

@@ -1,8 +1,8 @@
-#include "markdown_parts.hpp"
+#include "report/markdown_parts.hpp"
 
 #include <fmt/format.h>
 
-#include "text.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

@@ -1,4 +1,4 @@
-#include "markdown_sections.hpp"
+#include "report/markdown_sections.hpp"
 
 #include <fmt/format.h>
 
@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "markdown_parts.hpp"
-#include "markdown_table.hpp"
 #include "nsys_explain/model/names.hpp"
-#include "nsys_explain/report/capture_advice.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "text.hpp"
+#include "report/capture_advice.hpp"
+#include "report/markdown_parts.hpp"
+#include "report/markdown_table.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "nsys_explain/model/job_report.hpp"
-#include "overview.hpp"
+#include "report/overview.hpp"
 
 /// The parts of report.md below the verdict. Each is empty where it has nothing to say; otherwise it starts with its
 /// heading and one sentence on how it was derived and what limits it.

@@ -1,8 +1,8 @@
-#include "markdown_table.hpp"
+#include "report/markdown_table.hpp"
 
 #include <algorithm>
 
-#include "text.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

@@ -1,6 +1,6 @@
-#include "matching_json.hpp"
+#include "report/matching_json.hpp"
 
-#include "inspector_summary.hpp"
+#include "report/inspector_summary.hpp"
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace {
 Json row_of(const Table& table, std::size_t row) {
   Json object;
   for (const ColumnSchema& schema : table.schema.columns) {
-    if (schema.kind == ColumnKind::label) {
+    if (schema.kind == ColumnKind::text) {
       object[schema.name] = column<std::string>(table, schema.name)[row];
     } else {
       const std::int64_t value = column<std::int64_t>(table, schema.name)[row];

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "json_parts.hpp"
 #include "nsys_explain/model/table.hpp"
+#include "report/json_parts.hpp"
 
 namespace nsys_explain::report {
 

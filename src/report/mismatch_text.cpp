@@ -1,4 +1,4 @@
-#include "mismatch_text.hpp"
+#include "report/mismatch_text.hpp"
 
 #include <algorithm>
 #include <map>
@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "markdown_parts.hpp"
-#include "markdown_table.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "text.hpp"
+#include "report/markdown_parts.hpp"
+#include "report/markdown_table.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

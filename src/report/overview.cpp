@@ -1,4 +1,4 @@
-#include "overview.hpp"
+#include "report/overview.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <map>
 
 #include "nsys_explain/model/names.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "text.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

@@ -1,4 +1,4 @@
-#include "page_views.hpp"
+#include "report/page_views.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -22,7 +22,7 @@ constexpr std::size_t most_kinds = 14;
 constexpr std::size_t most_courses = 12;
 constexpr std::size_t most_rows = 600;
 
-Rows all_rows(const Table& table) {
+Rows all_row_numbers(const Table& table) {
   Rows rows(table.row_count());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   return rows;
@@ -54,7 +54,7 @@ Names every_column(const Table& table) {
 /// The rows with the most of an integer column, most first; among equals the first.
 Rows top_rows(const Table& table, std::string_view weight, std::size_t most) {
   const auto& weights = column<std::int64_t>(table, weight);
-  Rows rows = all_rows(table);
+  Rows rows = all_row_numbers(table);
   std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
   rows.resize(std::min(rows.size(), most));
   return rows;
@@ -118,7 +118,7 @@ Table of_ranks(const Table& table, const std::set<std::int64_t>& ranks) {
 }
 
 Rows first_rows(const Table& table) {
-  Rows rows = all_rows(table);
+  Rows rows = all_row_numbers(table);
   rows.resize(std::min(rows.size(), most_rows));
   return rows;
 }

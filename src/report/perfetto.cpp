@@ -1,4 +1,4 @@
-#include "nsys_explain/report/perfetto.hpp"
+#include "report/perfetto.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "nsys_explain/model/utf8.hpp"
-#include "text.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {
 
 /// Names of kernels with all their template arguments have thousands of characters.
-constexpr std::size_t shown_characters = 120;
+constexpr std::size_t event_name_characters = 120;
 
 // Where tracks stand within a process.
 constexpr std::int64_t first_communicator = 1;
@@ -28,7 +28,7 @@ std::string json_string(std::string_view text) {
 }
 
 std::string shown(std::string_view text) {
-  return json_string(plain_text(text, shown_characters));
+  return json_string(plain_text(text, event_name_characters));
 }
 
 std::string_view category_of(TimelineKind kind) {

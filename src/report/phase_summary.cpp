@@ -1,4 +1,4 @@
-#include "phase_summary.hpp"
+#include "report/phase_summary.hpp"
 
 #include <algorithm>
 #include <map>
@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "markdown_table.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "text.hpp"
+#include "report/markdown_table.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

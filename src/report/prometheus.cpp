@@ -11,9 +11,9 @@
 
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/model/utf8.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "overview.hpp"
-#include "text.hpp"
+#include "report/overview.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {

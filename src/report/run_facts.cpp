@@ -1,13 +1,13 @@
-#include "run_facts.hpp"
+#include "report/run_facts.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "markdown_parts.hpp"
-#include "markdown_table.hpp"
-#include "text.hpp"
+#include "report/markdown_parts.hpp"
+#include "report/markdown_table.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "json_parts.hpp"
 #include "nsys_explain/model/job_report.hpp"
+#include "report/json_parts.hpp"
 
 /// What the job ran on and with.
 namespace nsys_explain::report {

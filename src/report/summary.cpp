@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "nsys_explain/report/report.hpp"
-#include "overview.hpp"
-#include "text.hpp"
+#include "report/overview.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

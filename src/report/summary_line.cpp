@@ -1,11 +1,11 @@
 #include <string>
 
-#include "json_parts.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/model/utf8.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "overview.hpp"
-#include "text.hpp"
+#include "report/json_parts.hpp"
+#include "report/overview.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/report/table_text.hpp"
+#include "report/table_text.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "nsys_explain/report/report.hpp"
-#include "text.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {
@@ -38,7 +38,7 @@ std::string cell(const ColumnSchema&, const std::string& value) {
 }
 
 bool is_text(ColumnKind kind) {
-  return kind == ColumnKind::label || kind == ColumnKind::text;
+  return kind == ColumnKind::text;
 }
 
 /// Text padded to a width in characters.

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "nsys_explain/report/report.hpp"
+#include "report/report.hpp"
 
 namespace nsys_explain::report {
 

@@ -1,4 +1,4 @@
-#include "column.hpp"
+#include "store/column.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nsys_explain/model/time.hpp"
-#include "storable_text.hpp"
+#include "store/storable_text.hpp"
 
 namespace nsys_explain::store {
 
@@ -36,7 +36,6 @@ Object file_type(ColumnKind kind, std::size_t width) {
       return own(H5Tcopy(H5T_STD_I64LE), H5Tclose, "create", "integer type");
     case ColumnKind::real:
       return own(H5Tcopy(H5T_IEEE_F64LE), H5Tclose, "create", "real type");
-    case ColumnKind::label:
     case ColumnKind::text:
       break;
   }

@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "column_layout.hpp"
-#include "hdf5_object.hpp"
 #include "nsys_explain/model/table.hpp"
-#include "nsys_explain/store/encoded_rows.hpp"
+#include "store/column_layout.hpp"
+#include "store/encoded_rows.hpp"
+#include "store/hdf5_object.hpp"
 
 namespace nsys_explain::store {
 

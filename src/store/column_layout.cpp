@@ -1,4 +1,4 @@
-#include "column_layout.hpp"
+#include "store/column_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "nsys_explain/store/encoded_rows.hpp"
+#include "store/encoded_rows.hpp"
 
 namespace nsys_explain::store {
 namespace {
@@ -29,10 +29,8 @@ constexpr std::size_t most_text_width = 256;
 /// What HDF5 stores in place of a text of any length.
 constexpr std::size_t text_reference_bytes = 16;
 
-std::size_t text_width(ColumnKind kind, std::size_t longest) {
-  if (kind == ColumnKind::label) return label_width;
-  if (longest > most_text_width) return 0;
-  return longest == label_width ? label_width + 1 : std::max<std::size_t>(longest, 1);  // readers tell labels by width
+std::size_t text_width(std::size_t longest) {
+  return longest > most_text_width ? 0 : std::max<std::size_t>(longest, 1);
 }
 
 bool has_values_of(ColumnKind kind, const ColumnData& values) {
@@ -42,7 +40,6 @@ bool has_values_of(ColumnKind kind, const ColumnData& values) {
       return std::holds_alternative<std::vector<std::int64_t>>(values);
     case ColumnKind::real:
       return std::holds_alternative<std::vector<double>>(values);
-    case ColumnKind::label:
     case ColumnKind::text:
       break;
   }
@@ -52,18 +49,19 @@ bool has_values_of(ColumnKind kind, const ColumnData& values) {
 void check_texts(const std::string& name, const TextColumn& texts, std::size_t width) {
   for (const std::string& text : texts.distinct()) {
     if (text.size() <= width) continue;
-    throw std::invalid_argument(fmt::format(
-        "column {} holds a text of {} bytes, of which a fixed width of {} would cut the end; make a label a text "
-        "column, and announce the longest text",
-        name, text.size(), width));
+    throw std::invalid_argument(
+        fmt::format("column {} holds a text of {} bytes, of which the announced width of {} would cut the end; "
+                    "announce the longest "
+                    "text",
+                    name, text.size(), width));
   }
 }
 
 }  // namespace
 
 ColumnLayout layout_of(ColumnKind kind, std::size_t rows, std::size_t longest_text) {
-  ColumnLayout layout{.width = sizeof(std::int64_t), .is_text = kind == ColumnKind::label || kind == ColumnKind::text};
-  if (layout.is_text) layout.width = text_width(kind, longest_text);
+  ColumnLayout layout{.width = sizeof(std::int64_t), .is_text = kind == ColumnKind::text};
+  if (layout.is_text) layout.width = text_width(longest_text);
   const std::size_t row_bytes = layout.width > 0 ? layout.width : text_reference_bytes;
   if (rows > compact_bytes / row_bytes) {
     layout.chunk_rows = std::min({std::bit_floor(chunk_bytes / row_bytes), slab_rows, rows});

@@ -1,4 +1,4 @@
-#include "nsys_explain/store/encoded_rows.hpp"
+#include "store/encoded_rows.hpp"
 
 #include <zlib.h>
 
@@ -9,15 +9,15 @@
 #include <span>
 #include <variant>
 
-#include "column_layout.hpp"
-#include "storable_text.hpp"
+#include "store/column_layout.hpp"
+#include "store/storable_text.hpp"
 
 namespace nsys_explain::store {
 namespace {
 
 /// Higher ones take up to twice as long and save a twentieth of the file. (libdeflate at its lowest takes two thirds of
 /// zlib's time for numbers that hardly repeat and as long for texts that do, which are most of what is written.)
-constexpr int deflate_level = 1;
+constexpr int rows_deflate_level = 1;
 
 /// Little-endian whatever the machine: byte b of value v goes to v * value_stride + b * byte_stride.
 template <class Number>
@@ -70,7 +70,7 @@ void append_chunk(const std::string& plain, EncodedColumn& column) {
   uLongf bytes = compressBound(plain.size());
   column.bytes.resize(before + bytes);
   const int status = compress2(reinterpret_cast<Bytef*>(column.bytes.data() + before), &bytes,
-                               reinterpret_cast<const Bytef*>(plain.data()), plain.size(), deflate_level);
+                               reinterpret_cast<const Bytef*>(plain.data()), plain.size(), rows_deflate_level);
   if (status != Z_OK) throw std::bad_alloc();  // there is room enough for whatever comes out
   column.bytes.resize(before + bytes);
   column.chunk_bytes.push_back(bytes);

@@ -1,4 +1,4 @@
-#include "hdf5_object.hpp"
+#include "store/hdf5_object.hpp"
 
 namespace nsys_explain::store {
 

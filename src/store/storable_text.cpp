@@ -1,4 +1,4 @@
-#include "storable_text.hpp"
+#include "store/storable_text.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "nsys_explain/store/store_reader.hpp"
+#include "store/store_reader.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "hdf5_object.hpp"
+#include "store/hdf5_object.hpp"
 
 namespace nsys_explain::store {
 
@@ -24,7 +24,7 @@ ColumnKind kind_of(hid_t dataset, std::string_view name) {
     case H5T_FLOAT:
       return ColumnKind::real;
     case H5T_STRING:
-      return H5Tget_size(type.id()) == label_width ? ColumnKind::label : ColumnKind::text;
+      return ColumnKind::text;
     default:
       throw Hdf5Error(fmt::format("read '{}': it is of a type that no store holds", name));
   }
@@ -163,7 +163,6 @@ struct StoreReader::State {
         }
         return values;
       }
-      case ColumnKind::label:
       case ColumnKind::text:
         break;
     }

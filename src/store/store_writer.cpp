@@ -1,4 +1,4 @@
-#include "nsys_explain/store/store_writer.hpp"
+#include "store/store_writer.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "column.hpp"
-#include "column_layout.hpp"
-#include "hdf5_object.hpp"
+#include "store/column.hpp"
+#include "store/column_layout.hpp"
+#include "store/hdf5_object.hpp"
 
 namespace nsys_explain::store {
 

@@ -1,4 +1,4 @@
-#include "database.hpp"
+#include "synth/database.hpp"
 
 #include <stdexcept>
 

@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "database.hpp"
-#include "kernel_catalogue.hpp"
-#include "nsys_explain/synth/exports.hpp"
-#include "schema.hpp"
+#include "synth/database.hpp"
+#include "synth/exports.hpp"
+#include "synth/kernel_catalogue.hpp"
+#include "synth/schema.hpp"
 
 namespace nsys_explain::synth {
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/synth/job_plan.hpp"
+#include "synth/job_plan.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "kernel_catalogue.hpp"
-#include "schema.hpp"
-#include "topology.hpp"
+#include "synth/kernel_catalogue.hpp"
+#include "synth/schema.hpp"
+#include "synth/topology.hpp"
 
 namespace nsys_explain::synth {
 namespace {

@@ -1,10 +1,10 @@
-#include "kernel_catalogue.hpp"
+#include "synth/kernel_catalogue.hpp"
 
 #include <charconv>
 
 #include <fmt/format.h>
 
-#include "nsys_explain/synth/job_plan.hpp"
+#include "synth/job_plan.hpp"
 
 namespace nsys_explain::synth {
 namespace {

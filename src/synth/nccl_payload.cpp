@@ -1,4 +1,4 @@
-#include "nccl_payload.hpp"
+#include "synth/nccl_payload.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "nsys_explain/synth/simulated_job.hpp"
+#include "synth/simulated_job.hpp"
 
 namespace nsys_explain::synth {
 

@@ -1,8 +1,8 @@
-#include "places.hpp"
+#include "synth/places.hpp"
 
 #include <fmt/format.h>
 
-#include "random.hpp"
+#include "synth/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "nsys_explain/synth/job_plan.hpp"
-#include "nsys_explain/synth/simulated_job.hpp"
+#include "synth/job_plan.hpp"
+#include "synth/simulated_job.hpp"
 
 namespace nsys_explain::synth {
 

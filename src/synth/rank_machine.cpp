@@ -1,4 +1,4 @@
-#include "rank_machine.hpp"
+#include "synth/rank_machine.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "nsys_explain/synth/simulated_job.hpp"
-#include "random.hpp"
-#include "step_program.hpp"
-#include "topology.hpp"
+#include "synth/random.hpp"
+#include "synth/simulated_job.hpp"
+#include "synth/step_program.hpp"
+#include "synth/topology.hpp"
 
 namespace nsys_explain::synth {
 

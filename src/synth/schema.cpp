@@ -1,4 +1,4 @@
-#include "schema.hpp"
+#include "synth/schema.hpp"
 
 #include <array>
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/synth/job_plan.hpp"
+#include "synth/job_plan.hpp"
 
 namespace nsys_explain::synth {
 namespace {

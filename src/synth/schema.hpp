@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "database.hpp"
+#include "synth/database.hpp"
 
 namespace nsys_explain::synth {
 

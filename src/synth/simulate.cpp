@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/synth/simulated_job.hpp"
-#include "places.hpp"
-#include "random.hpp"
-#include "rank_machine.hpp"
-#include "step_program.hpp"
-#include "topology.hpp"
+#include "synth/places.hpp"
+#include "synth/random.hpp"
+#include "synth/rank_machine.hpp"
+#include "synth/simulated_job.hpp"
+#include "synth/step_program.hpp"
+#include "synth/topology.hpp"
 
 namespace nsys_explain::synth {
 namespace {

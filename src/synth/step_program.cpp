@@ -1,10 +1,10 @@
-#include "step_program.hpp"
+#include "synth/step_program.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "random.hpp"
+#include "synth/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

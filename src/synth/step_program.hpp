@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernel_catalogue.hpp"
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/time.hpp"
-#include "nsys_explain/synth/job_plan.hpp"
-#include "nsys_explain/synth/simulated_job.hpp"
-#include "topology.hpp"
+#include "synth/job_plan.hpp"
+#include "synth/kernel_catalogue.hpp"
+#include "synth/simulated_job.hpp"
+#include "synth/topology.hpp"
 
 namespace nsys_explain::synth {
 

@@ -1,11 +1,11 @@
-#include "topology.hpp"
+#include "synth/topology.hpp"
 
 #include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
 
-#include "random.hpp"
+#include "synth/random.hpp"
 
 namespace nsys_explain::synth {
 

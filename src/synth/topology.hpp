@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "nsys_explain/synth/job_plan.hpp"
-#include "nsys_explain/synth/simulated_job.hpp"
+#include "synth/job_plan.hpp"
+#include "synth/simulated_job.hpp"
 
 namespace nsys_explain::synth {
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "kernel_catalogue.hpp"
-#include "nsys_explain/synth/exports.hpp"
+#include "synth/exports.hpp"
+#include "synth/kernel_catalogue.hpp"
 
 namespace nsys_explain::synth {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "export_context.hpp"
-#include "random.hpp"
+#include "synth/export_context.hpp"
+#include "synth/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "export_context.hpp"
-#include "nsys_explain/synth/exports.hpp"
-#include "random.hpp"
+#include "synth/export_context.hpp"
+#include "synth/exports.hpp"
+#include "synth/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

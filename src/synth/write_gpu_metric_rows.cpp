@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "export_context.hpp"
-#include "random.hpp"
+#include "synth/export_context.hpp"
+#include "synth/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "export_context.hpp"
+#include "synth/export_context.hpp"
 
 namespace nsys_explain::synth {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "nsys_explain/synth/exports.hpp"
-#include "places.hpp"
-#include "random.hpp"
+#include "synth/exports.hpp"
+#include "synth/places.hpp"
+#include "synth/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

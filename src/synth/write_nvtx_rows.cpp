@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "export_context.hpp"
-#include "nccl_payload.hpp"
+#include "synth/export_context.hpp"
+#include "synth/nccl_payload.hpp"
 
 namespace nsys_explain::synth {
 namespace {

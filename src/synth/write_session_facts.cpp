@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "export_context.hpp"
-#include "places.hpp"
-#include "random.hpp"
+#include "synth/export_context.hpp"
+#include "synth/places.hpp"
+#include "synth/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

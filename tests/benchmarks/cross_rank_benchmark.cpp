@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "nsys_explain/exchange/communicator.hpp"
-#include "pipeline/attribution.hpp"
-#include "pipeline/cross_rank.hpp"
-#include "pipeline/heap.hpp"
-#include "pipeline/job_clock.hpp"
-#include "pipeline/job_ranks.hpp"
-#include "pipeline/link_analysis.hpp"
-#include "pipeline/local_traces.hpp"
+#include "exchange/communicator.hpp"
+#include "pipeline/attribute/attribution.hpp"
+#include "pipeline/attribute/link_analysis.hpp"
+#include "pipeline/match/cross_rank.hpp"
+#include "pipeline/match/job_clock.hpp"
+#include "pipeline/read/job_ranks.hpp"
+#include "pipeline/read/local_traces.hpp"
+#include "pipeline/run/heap.hpp"
 
 /// The cross-rank phase on one core: matching, clock fit, clock correction and waits of a job of one node per 8 trace
 /// ranks, half of whose collectives span the world and half the node. Arrivals per second, stage by stage.

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "nsys_explain/ingest/database.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
+#include "ingest/database.hpp"
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/model/time.hpp"
 
 /// Ways to read the columns that an analysis needs from one export, each run as a process of its own so that its peak

@@ -167,6 +167,28 @@ class BadInput(EndToEndTest):
                         "--out", self.directory / name])
             self.assertEqual([int(p.read_text()) for p in codes.iterdir()], [code] * 3, done.stderr)
 
+    def test_tool_ranks_that_were_told_different_things(self):
+        """Where not all were told the same, nobody waits for anybody: all end with 2, and the message says in what."""
+        out, absent, job = ["--out", self.directory / "out"], self.directory / "absent.toml", self.directory / "job.toml"
+        job.write_text("")
+        told = [*self.good, *out]
+        pairs = [  # of tool rank 0, of tool rank 1, words of the message
+            ([*told, "--timeout", "9"], [*told, "--require-ranks", "3"], "--timeout: nothing instead of '9'"),
+            ([*told, "--no-such-option"], told, "their command line: 'no problem' instead of"),
+            (told, ["merge", self.directory / "shards", *out], "merge"),
+            ([*told, "--job", job], [*told, "--job", absent], "absent.toml"),
+            ([self.good[0], *out], [self.good[1], *out], str(self.good[1]))]
+        for number, (first, second, words) in enumerate(pairs):
+            with self.subTest(words=words):
+                codes = self.directory / f"told{number}"
+                codes.mkdir()
+                keep = ["sh", "-c", '"$@"; echo $? >"$(mktemp "$0/XXXXXX")"', codes, TOOL]
+                done = run([MPIEXEC, "-n", "1", *keep, *first, ":", "-n", "1", *keep, *second])
+                self.assertEqual([int(p.read_text()) for p in codes.iterdir()], [2, 2], done.stderr)
+                self.assertIn("tool rank 1 differs from tool rank 0 in ", done.stderr)
+                self.assertIn(words, done.stderr)
+                self.assertFalse((self.directory / "out").exists())
+
     def test_an_empty_environment(self):
         """Neither PATH nor HOME, as in a hook of Slurm."""
         self.analyse(self.good, "usual")

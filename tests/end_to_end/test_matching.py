@@ -1,6 +1,11 @@
 """Who took part in what, in the results of whole runs, by rank and time alone (see matching_truth.py). Many more jobs
 are matched in tests/unit/pipeline/matching_test.cpp, without the reports that a run writes."""
 
+import contextlib
+import sqlite3
+
+import h5py
+
 from matching_truth import Score
 from support import EndToEndTest, main
 
@@ -37,6 +42,18 @@ class Matching(EndToEndTest):
         self.assertEqual({members: c["given_name"] for members, c in found.items()}, expected)
         self.assertEqual({c["evidence"] for c in found.values()}, {"order"})
         self.assertIn("`tensor`", (self.directory / "out" / "report.md").read_text())
+
+    def test_names_of_communicators_may_be_long(self):
+        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--layers", "1", "--steps", "2", "--nccl-trace",
+                            "--communicator-names", "purpose", "--truth", "none")
+        name = "a name that its program made of many words, " * 8
+        for export in traces.glob("*.sqlite"):
+            with contextlib.closing(sqlite3.connect(export)) as database, database:
+                database.execute("UPDATE NVTX_EVENTS SET text = ? WHERE text = 'world'", (name,))
+        report = self.analyse(traces, "out", "--csv")
+        self.assertEqual([c["given_name"] for c in report["communicators"]], [name])
+        with h5py.File(self.directory / "out" / "store.h5") as store:
+            self.assertEqual(list(store["communicators"]["given_name"].asstr()), [name])
 
 
 if __name__ == "__main__":

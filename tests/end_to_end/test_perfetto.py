@@ -194,6 +194,16 @@ class Perfetto(EndToEndTest):
         self.assertEqual(self.report("nowhere")["collectives"]["partial"], 0)  # the report itself is there
         self.assertEqual(file.read_bytes(), before)
 
+    def test_files_of_the_user_beside_it_stay_as_they_are(self):
+        file = self.directory / "t.json.gz"
+        precious = self.directory / "precious"
+        precious.write_text("kept")
+        (self.directory / "t.json.gz.part").symlink_to(precious)
+        self.analyse(self.synth("job", *JOB), "out", "--perfetto", file)
+        self.assertEqual(precious.read_text(), "kept")
+        self.assertTrue((self.directory / "t.json.gz.part").is_symlink())
+        json.loads(gzip.decompress(file.read_bytes()))
+
     def test_branches_of_a_graph_lie_beside_each_other(self):
         self.timeline(self.synth("graph-job", *JOB, "--graph", "node"), "graphs")
 

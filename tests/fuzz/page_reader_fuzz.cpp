@@ -9,8 +9,8 @@
 
 #include "unit/ingest/reader_comparison.hpp"
 
-/// libFuzzer target: the input is a database file. Whatever its bytes, a scan must give SQLite's rows or fail as SQLite
-/// does, without reading outside its buffers. Build with -DNSYS_EXPLAIN_FUZZ=ON and clang; seeds: make_seeds.py.
+/// libFuzzer target: the input is a database file. Whatever its bytes, a scan must give SQLite's rows or fail, without
+/// reading outside its buffers. Build with -DNSYS_EXPLAIN_FUZZ=ON and clang; seeds: make_seeds.py.
 namespace {
 
 /// In memory where the system has such a place; removed when the process ends.

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nsys_explain/exchange/session.hpp"
+#include "exchange/session.hpp"
 
 namespace exchange = nsys_explain::exchange;
 

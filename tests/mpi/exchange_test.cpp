@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "exchange/agree.hpp"
+#include "exchange/communicator.hpp"
 #include "exchange/transport.hpp"
 #include "mpi/mpi_test.hpp"
-#include "nsys_explain/exchange/agree.hpp"
-#include "nsys_explain/exchange/communicator.hpp"
 
 namespace nsys_explain::exchange {
 namespace {
@@ -255,6 +255,41 @@ TEST_P(ExchangeTest, AgreementOnFailuresOfAllRanks) {
   }
   const auto texts = communicator.all_gather_text(text);
   EXPECT_EQ(std::count(texts.begin(), texts.end(), text), size) << "the ranks were told different things";
+}
+
+TEST_P(ExchangeTest, EqualTextsDifferNowhere) {
+  EXPECT_FALSE(find_difference(communicator, {}));
+  EXPECT_FALSE(find_difference(communicator, {"", "equal", ""}));
+}
+
+TEST_P(ExchangeTest, ADifferenceIsTheFirstOfTheFirstRank) {
+  if (size == 1) return;
+  std::vector<std::string> mine{"equal", std::string(10'000, 'a'), "last"};
+  if (communicator.rank() > 0) mine[2] = "other " + std::to_string(communicator.rank());
+  if (communicator.rank() == size - 1) mine[1][5'000] = 'b';
+  const auto found = find_difference(communicator, mine);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->rank, 1);
+  EXPECT_EQ(found->differing_ranks, size - 1);
+  EXPECT_EQ(found->text, size == 2 ? 1U : 2U);
+  if (size > 2) {
+    EXPECT_EQ(found->own, "other 1");
+    EXPECT_EQ(found->of_root, "last");
+  } else {
+    EXPECT_EQ(found->own, "..." + std::string(40, 'a') + "b" + std::string(59, 'a') + "...");
+    EXPECT_EQ(found->of_root, "..." + std::string(100, 'a') + "...");
+  }
+}
+
+TEST_P(ExchangeTest, FewerTextsDifferWhereTheyEnd) {
+  if (size == 1) return;
+  const auto found =
+      find_difference(communicator, std::vector<std::string>(communicator.rank() == size - 1 ? 1 : 2, "text"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->rank, size - 1);
+  EXPECT_EQ(found->text, 1U);
+  EXPECT_EQ(found->own, "");
+  EXPECT_EQ(found->of_root, "text");
 }
 
 TEST_P(ExchangeTest, AgreementOnEmptyAndUnknownExceptions) {

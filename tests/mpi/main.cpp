@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "exchange/session.hpp"
 #include "exchange/transport.hpp"
 #include "mpi/mpi_test.hpp"
-#include "nsys_explain/exchange/session.hpp"
 
 namespace nsys_explain::mpi_test {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "nsys_explain/exchange/communicator.hpp"
+#include "exchange/communicator.hpp"
 
 /// For tests run by tests/mpi/main.cpp, which starts every test on all ranks at once. A test fails where any rank
 /// fails, and rank 0 prints the failures of all.

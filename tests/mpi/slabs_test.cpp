@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "exchange/agree.hpp"
 #include "mpi/mpi_test.hpp"
-#include "nsys_explain/exchange/agree.hpp"
-#include "nsys_explain/report/report.hpp"
-#include "nsys_explain/store/store_reader.hpp"
-#include "nsys_explain/store/store_writer.hpp"
-#include "pipeline/slabs.hpp"
+#include "pipeline/run/slabs.hpp"
+#include "report/report.hpp"
+#include "store/store_reader.hpp"
+#include "store/store_writer.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -38,14 +38,14 @@ TableSchema schema() {
           "for tests",
           {{"number", ColumnKind::integer, "", ""},
            {"share", ColumnKind::real, "", ""},
-           {"kind", ColumnKind::label, "", ""},
+           {"kind", ColumnKind::text, "", ""},
            {"name", ColumnKind::text, "", ""},
            {"note", ColumnKind::text, "", ""}}};
 }
 
 /// Notes are too long for a fixed width.
 TableExtent extent(std::int64_t rows) {
-  return {static_cast<std::size_t>(rows), {0, 0, 0, 12, 300}};
+  return {static_cast<std::size_t>(rows), {0, 0, 7, 12, 300}};
 }
 
 Table rows_between(std::int64_t first, std::int64_t end) {

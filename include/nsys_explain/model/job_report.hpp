@@ -356,4 +356,7 @@ struct JobReport {
   RunFacts run;
 };
 
+/// Number of the first instance of each communicator; instances count through all of them.
+std::vector<std::int64_t> first_instances(const JobReport& report);
+
 }  // namespace nsys_explain

@@ -15,8 +15,8 @@
 namespace nsys_explain {
 
 /// `time`: a point in time in nanoseconds (not a duration), an integer to the store; it moves with the clock.
-/// `label`: short text from a small set, stored with a fixed width (compresses well). `text`: any length.
-enum class ColumnKind : std::uint8_t { integer, time, real, label, text };
+/// `text`: of any length, since traces and users set no limit.
+enum class ColumnKind : std::uint8_t { integer, time, real, text };
 
 struct ColumnSchema {
   std::string name;  ///< ends in its unit where it has one: _ns, _bytes, _gbs, _percent
@@ -29,9 +29,6 @@ struct ColumnSchema {
     archive(name, kind, unit, description);
   }
 };
-
-/// Longest label in bytes; longer ones do not fit the fixed-width column of the store.
-inline constexpr std::size_t label_width = 48;
 
 struct TableSchema {
   std::string name;
@@ -48,7 +45,7 @@ struct TableSchema {
 };
 
 /// Values of one column; the alternative follows from ColumnKind: integers for integer and time, reals, and
-/// texts for label and text.
+/// texts for text.
 using ColumnData = std::variant<std::vector<std::int64_t>, std::vector<double>, TextColumn>;
 
 /// The alternative of ColumnData that holds values of a type.

@@ -1,11 +1,11 @@
-#include "leaf_decoder.hpp"
+#include "ingest/pages/leaf_decoder.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
 
-#include "bytes.hpp"
+#include "ingest/pages/bytes.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest::pages {
@@ -34,6 +34,7 @@ void LeafDecoder::decode(std::span<const Leaf> run, PageBatch& batch) {
   batch.window.resize(2 * margin + std::size_t{window_pages_} * file_.page_bytes());
   file_.read(window_page_, window_pages_, batch.window.data() + margin);
   batch.extras.clear();
+  batch.overflow_pages.clear();
   batch.rows = 0;
 
   std::size_t rows = 0;
@@ -62,9 +63,9 @@ const std::uint8_t* LeafDecoder::page_bytes(std::uint32_t page, const PageBatch&
 std::uint32_t LeafDecoder::cell_count(const Leaf& leaf, const PageBatch& batch) const {
   const std::uint8_t* header = page_bytes(leaf.page, batch) + page_header_at(leaf.page);
   const std::uint32_t cells = load_be16(header + 3);
-  if (header[0] != 0x0D) throw PageSurprise("not a leaf of a rowid table", leaf.page);
+  if (header[0] != 0x0D) throw PageDamage("not a leaf of a rowid table", leaf.page);
   if (cells > most_cells(file_) || (cells == 0 && !leaf.is_only_one())) {
-    throw PageSurprise("impossible number of cells", leaf.page);
+    throw PageDamage("impossible number of cells", leaf.page);
   }
   return cells;
 }
@@ -73,20 +74,30 @@ void LeafDecoder::decode_leaf(const Leaf& leaf, PageBatch& batch) {
   const std::uint8_t *const bytes = page_bytes(leaf.page, batch), *const end = bytes + file_.usable_bytes();
   const std::uint32_t cells = cell_count(leaf, batch), pointers = page_header_at(leaf.page) + 8;
   std::int64_t previous = leaf.after;
+  std::uint64_t cell_bytes = 0;
   for (std::uint32_t i = 0; i < cells; ++i) {
     const std::uint32_t cell = load_be16(bytes + pointers + std::size_t{2} * i);
-    if (cell < pointers + 2 * cells || cell >= file_.usable_bytes()) throw PageSurprise("bad cell pointer", leaf.page);
+    if (cell < pointers + 2 * cells || cell >= file_.usable_bytes()) throw PageDamage("bad cell pointer", leaf.page);
     const std::uint8_t* at = bytes + cell;
     std::uint64_t length = 0, key = 0;
     const std::size_t length_bytes = read_varint(at, end, length);
     const std::size_t key_bytes = length_bytes == 0 ? 0 : read_varint(at + length_bytes, end, key);
-    if (key_bytes == 0) throw PageSurprise("a cell runs past its page", leaf.page);
+    if (key_bytes == 0) throw PageDamage("a cell runs past its page", leaf.page);
     const auto rowid = static_cast<std::int64_t>(key);
-    if (rowid <= previous || rowid > leaf.last) throw PageSurprise("rowids out of order", leaf.page);
+    if (rowid <= previous || rowid > leaf.last) throw PageDamage("rowids out of order", leaf.page);
     previous = rowid;
     Record record = find_record(at + length_bytes + key_bytes, end, length, leaf.page);
+    const std::size_t pointer_bytes = record.available < length ? 4 : 0;
+    cell_bytes +=
+        std::max<std::uint64_t>(length_bytes + key_bytes + record.available + pointer_bytes, fewest_cell_bytes);
+    if (cell_bytes > file_.usable_bytes()) throw PageDamage("cells overlap", leaf.page);
+    if (only_checks_ && record.available < length) {
+      batch.extras.clear();
+      gather(record, length, leaf.page, batch);
+    }
     decode_record(record, rowid, leaf.page, batch);
   }
+  require_whole_content(file_, leaf.page, bytes, cell_bytes);
 }
 
 /// How much of a long record stays in its leaf: fileformat2, 1.6, "B-tree Pages".
@@ -94,13 +105,13 @@ LeafDecoder::Record LeafDecoder::find_record(const std::uint8_t* at, const std::
                                              std::uint64_t length, std::uint32_t page) const {
   const std::uint64_t usable = file_.usable_bytes(), most = usable - 35;
   if (length <= most) {
-    if (length > static_cast<std::uint64_t>(usable_end - at)) throw PageSurprise("a cell runs past its page", page);
+    if (length > static_cast<std::uint64_t>(usable_end - at)) throw PageDamage("a cell runs past its page", page);
     return {at, length, length, 0};
   }
   const std::uint64_t least = (usable - 12) * 32 / 255 - 23;
   const std::uint64_t fitting = least + (length - least) % (usable - 4);
   const std::uint64_t local = fitting <= most ? fitting : least;
-  if (local + 4 > static_cast<std::uint64_t>(usable_end - at)) throw PageSurprise("a cell runs past its page", page);
+  if (local + 4 > static_cast<std::uint64_t>(usable_end - at)) throw PageDamage("a cell runs past its page", page);
   return {at, local, length, load_be32(at + local)};
 }
 
@@ -110,8 +121,9 @@ void LeafDecoder::decode_record(Record& record, std::int64_t rowid, std::uint32_
     gather(record, record.length, page, batch);  // the header itself goes on in overflow pages
     layout = layouts_.of(record.bytes, record.available);
   }
-  if (layout == nullptr) throw PageSurprise("a record has not the columns of its table", page);
-  if (layout->record_bytes != record.length) throw PageSurprise("a record is not as long as its header says", page);
+  if (layout == nullptr) throw PageDamage("a record is none of its table", page);
+  if (layout->record_bytes != record.length) throw PageDamage("a record is not as long as its header says", page);
+  if (layout->lacks_columns && !only_checks_) throw PageSurprise("some of its rows are older than its newest column");
   if (layout->wanted_bytes > record.available) gather(record, layout->wanted_bytes, page, batch);
 
   const std::size_t row = batch.rows;
@@ -132,20 +144,25 @@ void LeafDecoder::decode_record(Record& record, std::int64_t rowid, std::uint32_
 
 /// Follows the chain of overflow pages: each begins with the number of the next.
 void LeafDecoder::gather(Record& record, std::uint64_t wanted_bytes, std::uint32_t page, PageBatch& batch) const {
-  const std::uint64_t most = std::uint64_t{file_.page_count()} * file_.page_bytes();
-  if (wanted_bytes > most) throw PageSurprise("a record is longer than the file", page);
+  const std::uint64_t overflow_bytes = file_.usable_bytes() - 4, most_pages = file_.page_count();
+  if (record.length / overflow_bytes > most_pages) throw PageDamage("a record is longer than the file", page);
   std::vector<std::uint8_t>& whole = batch.extras.emplace_back(wanted_bytes + 2 * margin);
   std::uint8_t* target = whole.data() + margin;
   std::memcpy(target, record.bytes, record.available);
   std::vector<std::uint8_t> overflow(file_.page_bytes());
   std::uint32_t next = record.overflow_page;
   for (std::uint64_t done = record.available; done < wanted_bytes;) {
-    if (next < 2) throw PageSurprise("a chain of overflow pages ends early", page);
+    if (next < 2) throw PageDamage("a chain of overflow pages ends early", page);
+    if (batch.overflow_pages.size() == most_pages) throw PageDamage("a page is used twice", next);
+    batch.overflow_pages.push_back(next);
     file_.read(next, 1, overflow.data());
-    const std::uint64_t part = std::min<std::uint64_t>(file_.usable_bytes() - 4, wanted_bytes - done);
+    const std::uint64_t part = std::min(overflow_bytes, wanted_bytes - done);
     std::memcpy(target + done, overflow.data() + 4, part);
     next = load_be32(overflow.data());
     done += part;
+    if (record.length - done <= overflow_bytes - part && next != 0) {
+      throw PageDamage("a chain of overflow pages goes on after its record", page);
+    }
   }
   record.bytes = target;
   record.available = wanted_bytes;

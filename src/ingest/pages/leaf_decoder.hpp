@@ -5,12 +5,21 @@
 #include <span>
 #include <vector>
 
-#include "nsys_explain/ingest/table_scan.hpp"
-#include "page_file.hpp"
-#include "record_layout.hpp"
-#include "table_tree.hpp"
+#include "ingest/pages/page_file.hpp"
+#include "ingest/pages/record_layout.hpp"
+#include "ingest/pages/table_tree.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest::pages {
+
+/// What to read of a table.
+struct PageScan {
+  std::uint32_t root_page = 0;
+  RecordRules rules;
+  std::vector<WantedColumn> columns = {};  ///< ascending by position
+  std::size_t outputs = 0;                 ///< columns of a batch
+  bool only_checks = false;                ///< that pages and records are as they should be, whatever their values
+};
 
 /// The rows of one run of leaves. Texts are views of the bytes below; memory is used again for the next run.
 struct PageBatch {
@@ -19,6 +28,7 @@ struct PageBatch {
   double share_read = 0;              ///< of the table's leaves, up to the end of this run
   std::vector<ColumnValues> columns;  ///< as long as the longest batch so far; `rows` counts
 
+  std::vector<std::uint32_t> overflow_pages;     ///< read for the rows
   std::vector<std::uint8_t> window;              ///< the pages of the run
   std::deque<std::vector<std::uint8_t>> extras;  ///< records put together from overflow pages, numbers as text
 };
@@ -26,11 +36,11 @@ struct PageBatch {
 /// Turns leaf pages into columns. One for each thread.
 class LeafDecoder {
  public:
-  LeafDecoder(const PageFile& file, std::vector<WantedColumn> wanted, std::size_t column_count)
-      : file_(file), layouts_(std::move(wanted), column_count) {}
+  LeafDecoder(const PageFile& file, const PageScan& scan)
+      : file_(file), layouts_(scan.columns, scan.rules), only_checks_(scan.only_checks) {}
 
   /// Decodes a run (divide_into_runs) into `batch`, whose columns[WantedColumn::output] must exist. Throws
-  /// PageSurprise; the batch then means nothing.
+  /// PageSurprise and PageDamage; the batch then means nothing.
   void decode(std::span<const Leaf> run, PageBatch& batch);
 
  private:
@@ -59,6 +69,7 @@ class LeafDecoder {
 
   const PageFile& file_;
   RecordLayouts layouts_;
+  bool only_checks_;
   // Where the values of the batch go, in the order of the wanted columns.
   std::vector<std::int64_t*> integers_;  ///< of those wanted as integers
   std::vector<std::int64_t*> rowids_;    ///< among them, those that are the rowid

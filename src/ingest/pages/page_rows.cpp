@@ -1,4 +1,4 @@
-#include "page_rows.hpp"
+#include "ingest/pages/page_rows.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "table_tree.hpp"
+#include "ingest/pages/table_tree.hpp"
 
 namespace nsys_explain::ingest::pages {
 namespace {
@@ -23,7 +23,8 @@ class OrderedDecoding {
   OrderedDecoding(const PageFile& file, const PageScan& scan, int threads)
       : file_(file),
         scan_(scan),
-        leaves_(find_leaves(file, scan.root_page)),
+        met_(file, scan.root_page),
+        leaves_(find_leaves(file, scan.root_page, met_)),
         runs_(divide_into_runs(leaves_, file.page_bytes(), window_bytes)) {
     const auto helpers = std::min<std::size_t>(static_cast<std::size_t>(std::clamp(threads, 1, most_threads)) - 1,
                                                runs_.size() / 4);  // starting a thread takes longer than a few runs
@@ -46,7 +47,7 @@ class OrderedDecoding {
   }
 
   void run(const std::function<void(PageBatch&)>& use) {
-    LeafDecoder decoder(file_, scan_.columns, scan_.column_count);
+    LeafDecoder decoder(file_, scan_);
     std::unique_lock lock(mutex_);
     for (std::size_t run = 0; run < runs_.size(); ++run) {
       Slot& slot = slots_[run % slots_.size()];
@@ -57,6 +58,7 @@ class OrderedDecoding {
       }
       lock.unlock();
       if (slot.failure) std::rethrow_exception(slot.failure);
+      for (const std::uint32_t page : slot.batch.overflow_pages) met_.add(page);
       if (slot.batch.rows > 0) use(slot.batch);
       lock.lock();
       slot.ready = false;
@@ -95,7 +97,7 @@ class OrderedDecoding {
   }
 
   void help() {
-    LeafDecoder decoder(file_, scan_.columns, scan_.column_count);
+    LeafDecoder decoder(file_, scan_);
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [&] { return stopped_ || next_ == runs_.size() || may_claim(); });
@@ -106,6 +108,7 @@ class OrderedDecoding {
 
   const PageFile& file_;
   const PageScan& scan_;
+  PagesMet met_;  ///< in the order of rows, so that what is found does not depend on threads
   std::vector<Leaf> leaves_;
   std::vector<LeafRun> runs_;
   std::vector<Slot> slots_;
@@ -121,6 +124,13 @@ class OrderedDecoding {
 void for_each_page_batch(const PageFile& file, const PageScan& scan, int threads,
                          const std::function<void(PageBatch&)>& use) {
   OrderedDecoding(file, scan, threads).run(use);
+}
+
+void check_pages(const PageFile& file, PageScan scan, int threads) {
+  scan.columns.clear();
+  scan.outputs = 0;
+  scan.only_checks = true;
+  for_each_page_batch(file, scan, threads, [](PageBatch&) {});
 }
 
 }  // namespace nsys_explain::ingest::pages

@@ -1,9 +1,9 @@
-#include "record_layout.hpp"
+#include "ingest/pages/record_layout.hpp"
 
 #include <cstring>
 #include <limits>
 
-#include "bytes.hpp"
+#include "ingest/pages/bytes.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest::pages {
@@ -81,10 +81,12 @@ bool RecordLayouts::parse(const std::uint8_t* record, std::size_t header_bytes, 
   std::uint64_t offset = header_bytes;
   std::size_t column = 0, next = 0;
   for (; at < end; ++column) {
+    if (column == rules_.never_null.size()) return false;
     std::uint64_t type = 0;
     const std::size_t length = read_varint(at, end, type);
     const std::uint64_t bytes = value_bytes(type);
     if (length == 0 || bytes > longest_record || offset + bytes > longest_record) return false;
+    if (type == 0 && rules_.never_null[column]) return false;
     at += length;
     for (; next < wanted_.size() && wanted_[next].position == column; ++next) {
       const auto place = static_cast<std::uint32_t>(offset);
@@ -100,8 +102,8 @@ bool RecordLayouts::parse(const std::uint8_t* record, std::size_t header_bytes, 
     offset += bytes;
   }
   layout.record_bytes = offset;
-  // Fewer: the row is older than the table's newest column, whose default value only the schema knows.
-  return column == column_count_;
+  layout.lacks_columns = column < rules_.never_null.size();
+  return column >= rules_.fewest_columns;
 }
 
 }  // namespace nsys_explain::ingest::pages

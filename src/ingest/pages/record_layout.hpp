@@ -15,6 +15,12 @@ struct WantedColumn {
   bool is_rowid = false;   ///< INTEGER PRIMARY KEY: another name of the rowid, NULL in the record
 };
 
+/// What every record of a table has in common.
+struct RecordRules {
+  std::vector<bool> never_null;    ///< one for each column of the table
+  std::size_t fewest_columns = 0;  ///< a record older than the other columns lacks them
+};
+
 /// Where an integer lies in records with a certain header. Read without branches: load the 8 bytes that begin at
 /// load_offset and end with the value, shift away what precedes it, keep what the mask leaves. NULL and the numbers 0
 /// and 1 have no bytes, only the constant; so has what is no integer (NULL's).
@@ -45,6 +51,7 @@ struct RecordLayout {
   std::array<std::uint8_t, longest_kept_header> header{};
   std::size_t header_bytes = 0;        ///< 0: none yet
   std::uint64_t record_bytes = 0;      ///< by the header
+  bool lacks_columns = false;          ///< older than the table's newest column, whose default only the schema knows
   std::uint32_t wanted_bytes = 0;      ///< of the record, to the end of the last wanted value
   std::vector<IntegerField> integers;  ///< of the columns wanted as integers, in their order
   std::vector<DoubleField> doubles;    ///< among them
@@ -54,11 +61,11 @@ struct RecordLayout {
 /// Layouts of the headers seen lately: the rows of a table share few, since a header says only how long each value is.
 class RecordLayouts {
  public:
-  RecordLayouts(std::vector<WantedColumn> wanted, std::size_t column_count)
-      : wanted_(std::move(wanted)), column_count_(column_count), kept_(slots) {}
+  RecordLayouts(std::vector<WantedColumn> wanted, RecordRules rules)
+      : wanted_(std::move(wanted)), rules_(std::move(rules)), kept_(slots) {}
 
   /// The layout of a record of which `available` bytes can be read (and 8 more without harm). nullptr: the header is
-  /// longer than that, or no header of a whole row of the table. Valid until the next call.
+  /// longer than that, or no header of a row of the table. Valid until the next call.
   const RecordLayout* of(const std::uint8_t* record, std::size_t available);
 
   const std::vector<WantedColumn>& wanted() const { return wanted_; }
@@ -69,7 +76,7 @@ class RecordLayouts {
   bool parse(const std::uint8_t* record, std::size_t header_bytes, std::size_t first_type, RecordLayout& layout) const;
 
   std::vector<WantedColumn> wanted_;  ///< ascending by position
-  std::size_t column_count_;
+  RecordRules rules_;
   std::vector<RecordLayout> kept_;
   RecordLayout too_long_to_keep_;
   const RecordLayout* latest_ = nullptr;

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "page_file.hpp"
+#include "ingest/pages/page_file.hpp"
 
 namespace nsys_explain::ingest::pages {
 
@@ -19,9 +19,24 @@ struct Leaf {
   }
 };
 
+/// Pages that a scan came to. A page belongs to one table, which uses it once.
+class PagesMet {
+ public:
+  PagesMet(const PageFile& file, std::uint32_t root_page)
+      : owners_(file.owners()), root_page_(root_page), met_(owners_.size()) {}
+
+  /// Throws PageDamage where the page was met before, belongs to another table, or is not in the file.
+  void add(std::uint32_t page);
+
+ private:
+  std::vector<std::uint32_t>& owners_;
+  std::uint32_t root_page_;
+  std::vector<bool> met_;
+};
+
 /// The leaves of the table with this root page in rowid order. Reads interior pages only: about one in 400, so this is
-/// the cheap way to divide a table. Throws PageSurprise where the tree is not that of a rowid table.
-std::vector<Leaf> find_leaves(const PageFile& file, std::uint32_t root_page);
+/// the cheap way to divide a table. Throws PageDamage where the tree is not that of a rowid table.
+std::vector<Leaf> find_leaves(const PageFile& file, std::uint32_t root_page, PagesMet& met);
 
 /// Leaves [first, end) that lie close enough together to be read at once.
 struct LeafRun {

@@ -4,17 +4,17 @@
 #include <iterator>
 #include <map>
 
-#include "nsys_explain/analysis/activity_summary.hpp"
-#include "nsys_explain/analysis/categories.hpp"
-#include "nsys_explain/analysis/expert_rules.hpp"
-#include "nsys_explain/analysis/findings.hpp"
-#include "nsys_explain/analysis/gpu_idle.hpp"
-#include "nsys_explain/analysis/host_calls.hpp"
-#include "nsys_explain/analysis/kernels.hpp"
-#include "nsys_explain/analysis/launch_times.hpp"
-#include "nsys_explain/analysis/memory_operations.hpp"
-#include "nsys_explain/analysis/os_runtime.hpp"
-#include "nsys_explain/analysis/streams.hpp"
+#include "analysis/findings/findings.hpp"
+#include "analysis/tables/activity_summary.hpp"
+#include "analysis/tables/categories.hpp"
+#include "analysis/tables/expert_rules.hpp"
+#include "analysis/tables/gpu_idle.hpp"
+#include "analysis/tables/host_calls.hpp"
+#include "analysis/tables/kernels.hpp"
+#include "analysis/tables/launch_times.hpp"
+#include "analysis/tables/memory_operations.hpp"
+#include "analysis/tables/os_runtime.hpp"
+#include "analysis/tables/streams.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

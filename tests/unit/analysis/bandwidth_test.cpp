@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/bandwidth.hpp"
+#include "analysis/waits/bandwidth.hpp"
 
 #include <gtest/gtest.h>
 

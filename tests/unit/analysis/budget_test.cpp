@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/budget.hpp"
+#include "analysis/tables/budget.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/categories.hpp"
+#include "analysis/tables/categories.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,6 +37,8 @@ TEST(CategoryMap, FirstMatchWins) {
   EXPECT_EQ(map.category_of("gemm"), "misc") << "the pattern is anchored";
   EXPECT_EQ(map.category_of("xaab"), "plus");
   EXPECT_EQ(map.category_of("Flash"), "misc") << "patterns tell case";
+  EXPECT_EQ(map.category_of(std::string(1'000'000, 'x') + "flash"), "attention")
+      << "to the end of a name of any length";
   EXPECT_EQ(map.category_of(std::string(1'000'000, 'x')), "misc") << "a long name is no reason to overflow the stack";
 }
 
@@ -47,7 +49,6 @@ TEST(CategoryMap, BadOnesSayWhatIsWrong) {
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(std::string(error.what()).find("'('"), std::string::npos);
   }
-  EXPECT_THROW(CategoryMap("mine", {{"x", std::string(49, 'c')}}), std::invalid_argument);
   try {
     CategoryMap::built_in("vllm/gpt");
     FAIL();

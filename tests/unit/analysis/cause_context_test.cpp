@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/cause_context.hpp"
+#include "analysis/causes/cause_context.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ struct Scene {
     Table table = make_table({"gpu_samples",
                               "",
                               {{"trace_rank", ColumnKind::integer, "", ""},
-                               {"source", ColumnKind::label, "", ""},
+                               {"source", ColumnKind::text, "", ""},
                                {"samples", ColumnKind::integer, "", ""},
                                {"throttled_samples", ColumnKind::integer, "", ""},
                                {"median_sm_clock_mhz", ColumnKind::real, "MHz", ""},

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/causes.hpp"
+#include "analysis/causes/causes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

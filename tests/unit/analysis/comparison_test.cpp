@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/comparison.hpp"
+#include "analysis/compare/comparison.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "nsys_explain/analysis/ratio_noise.hpp"
+#include "analysis/statistics/ratio_noise.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/delay_costs.hpp"
+#include "analysis/waits/delay_costs.hpp"
 
 #include <gtest/gtest.h>
 

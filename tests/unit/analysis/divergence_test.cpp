@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/divergence.hpp"
+#include "analysis/trace/divergence.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

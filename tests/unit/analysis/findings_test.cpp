@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/findings.hpp"
+#include "analysis/findings/findings.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/gpu_samples.hpp"
+#include "analysis/tables/gpu_samples.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,11 +4,11 @@
 #include <numeric>
 #include <random>
 
-#include "nsys_explain/analysis/budget.hpp"
-#include "nsys_explain/analysis/categories.hpp"
-#include "nsys_explain/analysis/gpu_idle.hpp"
-#include "nsys_explain/analysis/memory_operations.hpp"
-#include "nsys_explain/analysis/streams.hpp"
+#include "analysis/tables/budget.hpp"
+#include "analysis/tables/categories.hpp"
+#include "analysis/tables/gpu_idle.hpp"
+#include "analysis/tables/memory_operations.hpp"
+#include "analysis/tables/streams.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/host_idle.hpp"
+#include "analysis/verdict/host_idle.hpp"
 
 #include <gtest/gtest.h>
 

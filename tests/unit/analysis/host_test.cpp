@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "nsys_explain/analysis/expert_rules.hpp"
-#include "nsys_explain/analysis/host_calls.hpp"
-#include "nsys_explain/analysis/launch_times.hpp"
-#include "nsys_explain/analysis/os_runtime.hpp"
+#include "analysis/tables/expert_rules.hpp"
+#include "analysis/tables/host_calls.hpp"
+#include "analysis/tables/launch_times.hpp"
+#include "analysis/tables/os_runtime.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/kernel_time_wander.hpp"
+#include "analysis/verdict/kernel_time_wander.hpp"
 
 #include <gmock/gmock.h>
 

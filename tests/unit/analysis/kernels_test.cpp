@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/kernels.hpp"
+#include "analysis/tables/kernels.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/lag_correlation.hpp"
+#include "analysis/statistics/lag_correlation.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/launch_order.hpp"
+#include "analysis/trace/launch_order.hpp"
 
 #include <algorithm>
 #include <cstdint>

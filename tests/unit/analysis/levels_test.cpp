@@ -1,8 +1,8 @@
-#include "nsys_explain/analysis/levels.hpp"
+#include "analysis/waits/levels.hpp"
 
 #include <gtest/gtest.h>
 
-#include "nsys_explain/analysis/level_sums.hpp"
+#include "analysis/waits/level_sums.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,12 +1,12 @@
-#include "nsys_explain/analysis/link_traffic.hpp"
+#include "analysis/links/link_traffic.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "nsys_explain/analysis/link_peaks.hpp"
-#include "nsys_explain/analysis/link_summary.hpp"
-#include "nsys_explain/analysis/messages.hpp"
+#include "analysis/links/link_peaks.hpp"
+#include "analysis/links/link_summary.hpp"
+#include "analysis/links/messages.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

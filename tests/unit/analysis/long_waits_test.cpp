@@ -1,11 +1,11 @@
-#include "nsys_explain/analysis/long_waits.hpp"
+#include "analysis/causes/long_waits.hpp"
 
 #include <algorithm>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nsys_explain/analysis/findings.hpp"
+#include "analysis/findings/findings.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

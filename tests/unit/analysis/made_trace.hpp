@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "nsys_explain/analysis/rank_events.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "unit/add_kernel.hpp"
 

@@ -1,4 +1,4 @@
-#include "analysis/near_search.hpp"
+#include "analysis/statistics/near_search.hpp"
 
 #include <functional>
 #include <vector>

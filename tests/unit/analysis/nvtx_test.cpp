@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/nvtx.hpp"
+#include "analysis/tables/nvtx.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/trace/launches.hpp"
+#include "analysis/trace/nvtx_names.hpp"
 #include "made_trace.hpp"
-#include "nsys_explain/analysis/launches.hpp"
-#include "nsys_explain/analysis/nvtx_names.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -319,6 +319,15 @@ TEST(NvtxNames, PhaseMapComesFirst) {
   EXPECT_EQ(names.recognise("forward")->name, "forward");
 }
 
+TEST(NvtxNames, PhaseMapsTakeNamesOfAnyLength) {
+  const std::string phase(300, 'p');
+  const PhaseNames names(parse_phase_map(phase + " (a|b)*c (\\d+)$\n"));
+  const auto found = names.recognise(std::string(1'000'000, 'a') + "c 7");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, phase);
+  EXPECT_FALSE(names.recognise(std::string(1'000'000, 'a')));
+}
+
 TEST(NvtxNames, BadPhaseMapsSayWhy) {
   const auto problem = [](std::string_view text) -> std::string {
     try {
@@ -330,6 +339,7 @@ TEST(NvtxNames, BadPhaseMapsSayWhy) {
   };
   EXPECT_THAT(problem("prefill a\nlonely\n"), ::testing::HasSubstr("line 2 of the phase map has no pattern"));
   EXPECT_THAT(problem("decode (open\n"), ::testing::HasSubstr("not a regular expression"));
+  EXPECT_THAT(problem("decode step(?!per)\n"), ::testing::HasSubstr("no lookaround, no backreferences"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/findings.hpp"
+#include "analysis/findings/findings.hpp"
 
 #include <gmock/gmock.h>
 
@@ -63,7 +63,7 @@ void add_times(const char* name, const char* label, const char* value, const cha
   Table table = make_table({name,
                             "",
                             {{"trace_rank", ColumnKind::integer, "", ""},
-                             {label, ColumnKind::label, "", ""},
+                             {label, ColumnKind::text, "", ""},
                              {time, ColumnKind::integer, "ns", ""}}});
   RowWriter rows(table);
   for (std::size_t r = 0; r < times.size(); ++r)
@@ -170,7 +170,7 @@ TEST(OneProblem, ThrottlingIsToldWithWhoIsSlowByIt) {
   Table throttling = make_table({"gpu_throttling",
                                  "",
                                  {{"trace_rank", ColumnKind::integer, "", ""},
-                                  {"source", ColumnKind::label, "", ""},
+                                  {"source", ColumnKind::text, "", ""},
                                   {"start_ns", ColumnKind::time, "ns", ""},
                                   {"end_ns", ColumnKind::time, "ns", ""},
                                   {"lowest_sm_clock_mhz", ColumnKind::real, "MHz", ""},

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/parallel_layout.hpp"
+#include "analysis/waits/parallel_layout.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/path.hpp"
+#include "analysis/waits/path.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "nsys_explain/analysis/blocking.hpp"
+#include "analysis/trace/blocking.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

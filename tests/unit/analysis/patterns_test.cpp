@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/patterns.hpp"
+#include "analysis/waits/patterns.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/phases.hpp"
+#include "analysis/tables/phases.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "nsys_explain/analysis/rank_events.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "unit/add_kernel.hpp"
 

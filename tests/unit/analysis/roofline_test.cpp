@@ -1,5 +1,5 @@
-#include "nsys_explain/analysis/roofline.hpp"
-#include "nsys_explain/analysis/delimited_text.hpp"
+#include "analysis/tables/roofline.hpp"
+#include "analysis/statistics/delimited_text.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/run_facts.hpp"
+#include "analysis/tables/run_facts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ std::vector<Table> joined(const std::vector<std::tuple<int, const char*, const c
   Table table = make_table({"run_facts",
                             "",
                             {{"trace_rank", ColumnKind::integer, "", ""},
-                             {"fact", ColumnKind::label, "", ""},
+                             {"fact", ColumnKind::text, "", ""},
                              {"value", ColumnKind::text, "", ""}}});
   RowWriter row(table);
   for (const auto& [rank, fact, value] : rows) row << std::int64_t{rank} << fact << value;

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/significance.hpp"
+#include "analysis/statistics/significance.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

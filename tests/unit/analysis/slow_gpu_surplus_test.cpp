@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/slow_gpu_surplus.hpp"
+#include "analysis/verdict/slow_gpu_surplus.hpp"
 
 #include <gtest/gtest.h>
 

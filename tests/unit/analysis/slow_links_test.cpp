@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/slow_links.hpp"
+#include "analysis/links/slow_links.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/small_numbers.hpp"
+#include "analysis/statistics/small_numbers.hpp"
 
 #include <gtest/gtest.h>
 

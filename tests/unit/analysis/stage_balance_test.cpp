@@ -1,11 +1,11 @@
-#include "nsys_explain/analysis/stage_balance.hpp"
+#include "analysis/verdict/stage_balance.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "nsys_explain/analysis/findings.hpp"
-#include "nsys_explain/analysis/kernels.hpp"
+#include "analysis/findings/findings.hpp"
+#include "analysis/tables/kernels.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {
@@ -178,7 +178,7 @@ TEST(LongestStage, HasTheTraceRanksOfItsPlace) {
   Table places = make_table({"rank_places",
                              "",
                              {{"trace_rank", ColumnKind::integer, "", ""},
-                              {"level", ColumnKind::label, "", ""},
+                              {"level", ColumnKind::text, "", ""},
                               {"place", ColumnKind::text, "", ""}}});
   RowWriter row(places);
   row << std::int64_t{0} << std::string_view("pipeline_stage") << std::string_view("1");

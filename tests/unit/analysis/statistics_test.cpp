@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/statistics.hpp"
+#include "analysis/statistics/statistics.hpp"
 
 #include <gtest/gtest.h>
 

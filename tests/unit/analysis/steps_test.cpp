@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/steps.hpp"
+#include "analysis/window/steps.hpp"
 
 #include <gtest/gtest.h>
 

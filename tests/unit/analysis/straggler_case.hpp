@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "nsys_explain/analysis/stragglers.hpp"
+#include "analysis/verdict/stragglers.hpp"
 
 /// Delays of a job made up for tests of who is named, proven or suspected.
 namespace nsys_explain::analysis {

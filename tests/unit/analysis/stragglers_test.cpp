@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/stragglers.hpp"
+#include "analysis/verdict/stragglers.hpp"
 
 #include <gtest/gtest.h>
 

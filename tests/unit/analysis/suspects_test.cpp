@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "nsys_explain/analysis/findings.hpp"
+#include "analysis/findings/findings.hpp"
 #include "straggler_case.hpp"
 
 /// Who is not named though late, and why: too few steps, behind another, unseen, at too little cost.

@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/timeline.hpp"
+#include "analysis/tables/timeline.hpp"
 
 #include <gtest/gtest.h>
 

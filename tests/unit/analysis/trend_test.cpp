@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/trend.hpp"
+#include "analysis/compare/trend.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "nsys_explain/analysis/waits.hpp"
+#include "analysis/waits/waits.hpp"
 
 #include <gtest/gtest.h>
 
-#include "nsys_explain/analysis/totals.hpp"
+#include "analysis/waits/totals.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,12 +1,12 @@
-#include "nsys_explain/analysis/window.hpp"
+#include "analysis/window/window.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "analysis/tables/budget.hpp"
 #include "made_trace.hpp"
-#include "nsys_explain/analysis/budget.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "nsys_explain/analysis/rank_events.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "unit/add_kernel.hpp"
 
 namespace nsys_explain::analysis::testing {

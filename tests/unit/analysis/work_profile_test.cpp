@@ -1,4 +1,4 @@
-#include "nsys_explain/analysis/work_profile.hpp"
+#include "analysis/trace/work_profile.hpp"
 
 #include <numeric>
 #include <random>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/host_activity.hpp"
+#include "analysis/trace/host_activity.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 #include "work_fixture.hpp"
 

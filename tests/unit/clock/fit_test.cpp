@@ -1,4 +1,4 @@
-#include "nsys_explain/clock/fit.hpp"
+#include "clock/fit.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "nsys_explain/clock/fit.hpp"
+#include "clock/fit.hpp"
 #include "simulated_clocks.hpp"
 
 /// Fits of simulated clocks held against their truth.

@@ -1,4 +1,4 @@
-#include "nsys_explain/clock/level_zero.hpp"
+#include "clock/level_zero.hpp"
 
 #include <gtest/gtest.h>
 

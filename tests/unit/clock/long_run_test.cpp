@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "clock/job_time.hpp"
 #include "fit_truth.hpp"
-#include "nsys_explain/clock/job_time.hpp"
 #include "simulated_clocks.hpp"
 
 /// Runs of many minutes, along which drifts change.

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "nsys_explain/clock/fit.hpp"
+#include "clock/fit.hpp"
 
 /// Sessions with known clocks and the collectives they would record. Independent of the code under test: clocks run by
 /// u = true + offset + drift * (true - mid-run), in the simulator's own arithmetic.

@@ -1,12 +1,12 @@
-#include "nsys_explain/clock/uncertainty.hpp"
+#include "clock/uncertainty.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
+#include "clock/job_time.hpp"
 #include "fit_truth.hpp"
-#include "nsys_explain/clock/job_time.hpp"
 #include "simulated_clocks.hpp"
 
 namespace nsys_explain::clock {

@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/alignment.hpp"
+#include "collectives/alignment.hpp"
 
 #include <gtest/gtest.h>
 

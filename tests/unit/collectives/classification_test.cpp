@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/classification.hpp"
+#include "collectives/classification.hpp"
 
 #include <gtest/gtest.h>
 

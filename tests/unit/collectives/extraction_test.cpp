@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/extraction.hpp"
+#include "collectives/extraction.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/inspector_keys.hpp"
+#include "collectives/inspector_keys.hpp"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "nsys_explain/collectives/extraction.hpp"
+#include "collectives/extraction.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

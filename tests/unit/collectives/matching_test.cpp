@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/matching.hpp"
+#include "collectives/matching.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "nsys_explain/collectives/mismatches.hpp"
+#include "collectives/mismatches.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "nsys_explain/collectives/alignment.hpp"
+#include "collectives/alignment.hpp"
 
 /// A small job whose collectives are known: what the members of one communicator record, and which operation each
 /// record is.

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/inference.hpp"
 #include "collectives/turn_claims.hpp"
 #include "collectives/turn_sets.hpp"
-#include "nsys_explain/collectives/inference.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "nsys_explain/collectives/inference.hpp"
+#include "collectives/inference.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

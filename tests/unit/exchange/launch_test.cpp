@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "environment.hpp"
-#include "nsys_explain/exchange/session.hpp"
+#include "exchange/session.hpp"
 
 namespace nsys_explain::exchange {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <stdexcept>
 
-#include "nsys_explain/exchange/agree.hpp"
-#include "nsys_explain/exchange/communicator.hpp"
+#include "exchange/agree.hpp"
+#include "exchange/communicator.hpp"
 
 namespace nsys_explain::exchange {
 namespace {

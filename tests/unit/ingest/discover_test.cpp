@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "ingest/export_advice.hpp"
+#include "ingest/glob.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
-#include "nsys_explain/ingest/export_advice.hpp"
-#include "nsys_explain/ingest/glob.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

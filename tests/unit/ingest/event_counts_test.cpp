@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/event_counts.hpp"
+#include "ingest/event_counts.hpp"
 
 #include <gtest/gtest.h>
 

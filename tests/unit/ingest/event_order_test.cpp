@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "nsys_explain/ingest/trace_builder.hpp"
+#include "ingest/trace_builder.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::ingest {

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/host_events.hpp"
+#include "ingest/host_events.hpp"
 
 #include <gmock/gmock.h>
 

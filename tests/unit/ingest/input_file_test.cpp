@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/input_file.hpp"
+#include "ingest/input_file.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -197,6 +197,17 @@ TEST_F(InputFileTest, AHotJournalIsRolledBackInACopyOnly) {
   EXPECT_EQ(kernels_from_10(file()), kernels);
   EXPECT_EQ(snapshot(directory()), before);
   EXPECT_TRUE(fs::is_empty(copies.path()));
+}
+
+/// So nothing is left to SQLite, which would have to be trusted with damage.
+TEST_F(InputFileTest, CopiesAreReadPageByPageWhateverJournalTheyHad) {
+  for (const char* mode : {"WAL", "PERSIST", "TRUNCATE"}) {
+    testing::Writer sql(file(mode));
+    sql(std::string("PRAGMA wal_autocheckpoint = 0; PRAGMA journal_mode = ") + mode);
+    write_export(sql);
+    EXPECT_TRUE(InputFile(file(mode)).is_private_copy()) << mode;
+    EXPECT_NO_THROW(read_trace(file(mode), {Reader::pages, 1})) << mode;
+  }
 }
 
 TEST_F(InputFileTest, SidecarsAreFoundBehindASymbolicLink) {

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/link_metrics.hpp"
+#include "ingest/link_metrics.hpp"
 
 #include "export_fixture.hpp"
 

@@ -1,11 +1,11 @@
-#include "nsys_explain/ingest/nccl_payload.hpp"
+#include "ingest/nccl_payload.hpp"
 
 #include <gmock/gmock.h>
 
 #include <string>
 #include <vector>
 
-#include "nsys_explain/ingest/nccl_layouts.hpp"
+#include "ingest/nccl_layouts.hpp"
 #include "unit/ingest/export_fixture.hpp"
 
 namespace nsys_explain::ingest {

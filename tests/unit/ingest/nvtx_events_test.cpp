@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/nvtx_events.hpp"
+#include "ingest/nvtx_events.hpp"
 
 #include <gmock/gmock.h>
 

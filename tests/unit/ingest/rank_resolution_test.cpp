@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/rank_resolution.hpp"
+#include "ingest/rank_resolution.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "nsys_explain/ingest/file_name_ranks.hpp"
+#include "ingest/file_name_ranks.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

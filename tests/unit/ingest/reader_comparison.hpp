@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "ingest/table_scan.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/ingest/table_scan.hpp"
 #include "nsys_explain/model/time.hpp"
 
 /// Scans against libsqlite3: every row and column of every table of a file, by a plain loop over sqlite3_step.
@@ -103,35 +103,19 @@ inline bool sqlite_reads_the_same(const std::string& path, const std::string& ta
   }
 }
 
-/// By SQLite's own check of its pages.
-inline bool is_intact(const std::string& path) {
-  sqlite3* handle = nullptr;
-  sqlite3_stmt* check = nullptr;
-  sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READONLY, nullptr);
-  const bool intact = sqlite3_prepare_v2(handle, "PRAGMA quick_check", -1, &check, nullptr) == SQLITE_OK &&
-                      sqlite3_step(check) == SQLITE_ROW && cell_of(check, 0).text == "ok";
-  sqlite3_finalize(check);
-  sqlite3_close(handle);
-  return intact;
-}
-
 inline bool is_left_to_sqlite(const Warning& warning) {
   return warning.message.find("through SQLite") != std::string::npos;
-}
-
-inline bool left_to_sqlite_since(const ScanLog& log, std::size_t first_warning) {
-  return std::any_of(log.warnings.begin() + static_cast<std::ptrdiff_t>(first_warning), log.warnings.end(),
-                     is_left_to_sqlite);
 }
 
 struct Comparison {
   std::string difference;  ///< empty: none
   std::size_t tables = 0, rows = 0;
   std::size_t left_to_sqlite = 0;  ///< scans that the page reader gave up
-  std::size_t failed = 0;          ///< scans of tables that SQLite cannot read either
+  std::size_t failed = 0;          ///< scans that found damage
 };
 
-/// Compares scans of all tables with SQLite. A file that cannot be opened has no tables.
+/// Compares scans of all tables with SQLite: the same rows, or an error. A file that
+/// cannot be opened has no tables.
 inline Comparison compare_with_sqlite(const std::string& path, const ScanOptions& options) {
   Comparison result;
   std::optional<Database> database;
@@ -144,22 +128,16 @@ inline Comparison compare_with_sqlite(const std::string& path, const ScanOptions
     const std::optional<Rows> stepped = rows_by_stepping(path, table);
     for (const ColumnType type : {ColumnType::integer, ColumnType::text}) {
       const std::string what = path + ", table " + table + (type == ColumnType::text ? " as text" : " as integers");
-      const std::size_t warnings = database->log().warnings.size();
-      std::string difference;
       try {
         const Rows scanned = rows_by_scan(*database, table, type);
-        if (!stepped && !sqlite_reads_the_same(path, table, type, scanned)) difference = "read, but SQLite cannot";
-        if (stepped && !same_rows(scanned, *stepped, type)) difference = "other rows than SQLite's";
+        if (!stepped && !sqlite_reads_the_same(path, table, type, scanned)) {
+          result.difference = what + ": read, but SQLite cannot";
+        }
+        if (stepped && !same_rows(scanned, *stepped, type)) result.difference = what + ": other rows than SQLite's";
         result.rows += scanned.size();
-      } catch (const TraceError& error) {
-        if (stepped) difference = std::string("SQLite reads it, but ") + error.what();
+      } catch (const TraceError&) {
         ++result.failed;
       }
-      // SQLite reads past damaged cells into whatever its buffer holds, so it need not agree with itself there.
-      const bool is_sqlite_alone =
-          !difference.empty() &&
-          (database->page_file() == nullptr || left_to_sqlite_since(database->log(), warnings)) && !is_intact(path);
-      if (!difference.empty() && !is_sqlite_alone) result.difference = what + ": " + difference;
     }
     ++result.tables;
   }

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/run_facts.hpp"
+#include "ingest/run_facts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "nsys_explain/ingest/session_checks.hpp"
+#include "ingest/session_checks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "ingest/rank_resolution.hpp"
+#include "ingest/session_checks.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/ingest/rank_resolution.hpp"
-#include "nsys_explain/ingest/session_checks.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

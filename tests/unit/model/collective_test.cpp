@@ -52,7 +52,7 @@ TEST(Table, HasTheRightTypePerColumn) {
                             "",
                             {{"a", ColumnKind::integer, "", ""},
                              {"b", ColumnKind::real, "", ""},
-                             {"c", ColumnKind::label, "", ""},
+                             {"c", ColumnKind::text, "", ""},
                              {"d", ColumnKind::text, "", ""}}});
   ASSERT_EQ(table.columns.size(), 4U);
   EXPECT_TRUE(std::holds_alternative<std::vector<std::int64_t>>(table.columns[0]));

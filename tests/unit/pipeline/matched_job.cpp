@@ -15,12 +15,12 @@
 #include <stdlib.h>
 
 #include "nsys_explain/ingest/discovery.hpp"
-#include "nsys_explain/synth/exports.hpp"
-#include "pipeline/cross_rank.hpp"
-#include "pipeline/job_clock.hpp"
-#include "pipeline/local_traces.hpp"
-#include "pipeline/memory_budget.hpp"
-#include "pipeline/trace_records.hpp"
+#include "pipeline/match/cross_rank.hpp"
+#include "pipeline/match/job_clock.hpp"
+#include "pipeline/read/local_traces.hpp"
+#include "pipeline/read/trace_records.hpp"
+#include "pipeline/run/memory_budget.hpp"
+#include "synth/exports.hpp"
 
 namespace nsys_explain::pipeline::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "pipeline/memory_budget.hpp"
+#include "pipeline/run/memory_budget.hpp"
 
 #include <gmock/gmock.h>
 

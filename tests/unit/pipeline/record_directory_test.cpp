@@ -1,4 +1,4 @@
-#include "pipeline/record_directory.hpp"
+#include "pipeline/run/record_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

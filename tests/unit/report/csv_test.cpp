@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "nsys_explain/model/time.hpp"
-#include "nsys_explain/report/report.hpp"
+#include "report/report.hpp"
 
 namespace nsys_explain::report {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "nsys_explain/report/report.hpp"
+#include "report/report.hpp"
 #include "sample_report.hpp"
 
 // To accept new output after reading it: NSYS_EXPLAIN_UPDATE_GOLDEN=1 ctest -R unit.report. Such a run fails, so that

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "nsys_explain/report/report.hpp"
 #include "report/page_views.hpp"
+#include "report/report.hpp"
 #include "sample_report.hpp"
 
 namespace nsys_explain::report {
@@ -72,7 +72,6 @@ Table rank_table(const std::string& name, std::vector<ColumnSchema> columns, std
           case ColumnKind::real:
             rows << 12.3456789012345;
             break;
-          case ColumnKind::label:
           case ColumnKind::text:
             rows << columns[c].name + std::string(150, 'x') + std::to_string(i);
         }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "nsys_explain/report/report.hpp"
+#include "report/report.hpp"
 #include "sample_report.hpp"
 
 namespace nsys_explain::report {

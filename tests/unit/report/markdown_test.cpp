@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "nsys_explain/model/utf8.hpp"
-#include "nsys_explain/report/capture_advice.hpp"
-#include "nsys_explain/report/report.hpp"
+#include "report/capture_advice.hpp"
+#include "report/report.hpp"
 #include "report/text.hpp"
 #include "sample_report.hpp"
 
@@ -174,7 +174,7 @@ TEST(Markdown, OfAJobWithoutStragglersSaysWhoHasNoPeer) {
   Table& places = report.tables.emplace_back(make_table({"rank_places",
                                                          "",
                                                          {{"trace_rank", ColumnKind::integer, "", ""},
-                                                          {"level", ColumnKind::label, "", ""},
+                                                          {"level", ColumnKind::text, "", ""},
                                                           {"place", ColumnKind::text, "", ""}}}));
   RowWriter row(places);
   row << std::int64_t{0} << "pipeline_stage"

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <sstream>
 
-#include "nsys_explain/report/report.hpp"
+#include "nsys_explain/model/regex.hpp"
+#include "report/report.hpp"
 
 /// What operators read: metrics and the line for job logs. Values worked out by hand.
 namespace nsys_explain::report {
@@ -41,7 +41,7 @@ JobReport small_report() {
   report.run.tool_version = "1.2.3";
   Table bandwidth = make_table({"bandwidth",
                                 "",
-                                {{"operation", ColumnKind::label, "", ""},
+                                {{"operation", ColumnKind::text, "", ""},
                                  {"from_bytes", ColumnKind::integer, "", ""},
                                  {"members", ColumnKind::integer, "", ""},
                                  {"nodes", ColumnKind::integer, "", ""},
@@ -77,20 +77,20 @@ TEST(Prometheus, GivesVerdictsWaitShareClockAndBandwidths) {
 
 TEST(Prometheus, IsWellFormed) {
   // Every line a comment or a sample; a family's comments stand before its samples, once; no series twice.
-  const std::regex comment(R"(# (HELP|TYPE) (nsys_explain_[a-z_]+) .+)");
-  const std::regex sample(R"re((nsys_explain_[a-z_]+)\{([a-z_]+="([^"\\\n]|\\["\\n])*",?)+\} [-+.e0-9]+)re");
+  const Regex comment(R"(^# (?:HELP|TYPE) (nsys_explain_[a-z_]+) .+$)");
+  const Regex sample(R"re(^(nsys_explain_[a-z_]+)\{([a-z_]+="([^"\\\n]|\\["\\n])*",?)+\} [-+.e0-9]+$)re");
   std::istringstream stream(to_prometheus(small_report(), "out"));
   std::set<std::string> families, series;
   std::string family;
   int lines = 0;
   for (std::string line; std::getline(stream, line); ++lines) {
-    std::smatch match;
-    if (std::regex_match(line, match, comment)) {
-      family = match[2];
-      EXPECT_TRUE(families.insert(match[1].str() + ' ' + family).second) << line;
+    if (const auto described = comment.find(line)) {
+      family = described->first_group.value();
+      EXPECT_TRUE(families.insert(line.substr(0, line.find(family)) + family).second) << line;
     } else {
-      ASSERT_TRUE(std::regex_match(line, match, sample)) << line;
-      EXPECT_EQ(match[1], family);
+      const auto sampled = sample.find(line);
+      ASSERT_TRUE(sampled) << line;
+      EXPECT_EQ(sampled->first_group, family);
       EXPECT_TRUE(series.insert(line.substr(0, line.rfind(' '))).second) << line;
     }
   }

@@ -1,4 +1,4 @@
-#include "nsys_explain/report/perfetto.hpp"
+#include "report/perfetto.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "nsys_explain/report/report.hpp"
+#include "report/report.hpp"
 
 namespace nsys_explain::report {
 namespace {

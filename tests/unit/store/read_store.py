@@ -18,7 +18,7 @@ def main(path):
         assert table["wait_ns"].attrs["unit"] == "ns"
         assert table["wait_ns"].attrs["description"] == "time spent waiting"
         assert table["wait_ns"].attrs["missing_value"] == -2**63
-        assert [table[name].dtype.str for name in table] == ["<i8", "<i8", "<f8", "|S48", "|O"]
+        assert [table[name].dtype.str for name in table] == ["<i8", "<i8", "<f8", "|S7", "|O"]
         assert h5py.check_string_dtype(table["timing_source"].dtype).encoding == "utf-8"
         assert table["wait_ns"].chunks is None and table["wait_ns"].shape == (3,)  # short: in the header
         assert store["run"].attrs["tool_version"] == "1.2.3" and store["run"].attrs["tool_ranks"] == 4

@@ -1,4 +1,4 @@
-#include "nsys_explain/store/store_reader.hpp"
+#include "store/store_reader.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "nsys_explain/model/time.hpp"
-#include "nsys_explain/store/store_writer.hpp"
+#include "store/store_writer.hpp"
 
 namespace nsys_explain::store {
 namespace {
@@ -39,7 +39,7 @@ class StoreReaderTest : public testing::Test {
     Table table = make_table({"zebras",
                               "striped",
                               {{"name", ColumnKind::text, "", "any text"},
-                               {"kind", ColumnKind::label, "", "short"},
+                               {"kind", ColumnKind::text, "", "short"},
                                {"at_ns", ColumnKind::time, "ns", "when"},
                                {"weight", ColumnKind::real, "kg", "how heavy"}}});
     RowWriter rows(table);
@@ -65,7 +65,7 @@ TEST_F(StoreReaderTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(table.schema.description, "striped");
   EXPECT_EQ(table.schema.columns[3].unit, "kg");
   EXPECT_EQ(table.schema.columns[0].kind, ColumnKind::text);
-  EXPECT_EQ(table.schema.columns[1].kind, ColumnKind::label);
+  EXPECT_EQ(table.schema.columns[1].kind, ColumnKind::text);
   EXPECT_THAT(column<std::string>(table, "name"), ElementsAre("größe", "", std::string(3000, 'x')));
   EXPECT_THAT(column<std::string>(table, "kind"), ElementsAre("a", "", "c"));
   EXPECT_THAT(column<std::int64_t>(table, "at_ns"), ElementsAre(-5, no_time, 7));

@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
-#include "nsys_explain/synth/exports.hpp"
-#include "nsys_explain/synth/job_plan.hpp"
-#include "nsys_explain/synth/simulated_job.hpp"
+#include "synth/exports.hpp"
+#include "synth/job_plan.hpp"
+#include "synth/simulated_job.hpp"
 
 namespace nsys_explain::synth::test {
 

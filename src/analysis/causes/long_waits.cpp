@@ -1,0 +1,56 @@
+#include "analysis/causes/long_waits.hpp"
+
+#include <algorithm>
+
+#include "analysis/causes/told_late.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr double share_of_waiting = 0.3;
+constexpr double share_of_gpu_time = 0.005;
+constexpr double enough_of_waiting = 0.8;
+
+}  // namespace
+
+std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerCase> longest) {
+  Nanoseconds all_waits_ns = 0, all_windows_ns = 0;
+  for (const RankSummary& rank : report.ranks) {
+    all_waits_ns += rank.wait_ns;
+    all_windows_ns += rank.budget.window_ns;
+  }
+  const std::vector<const Straggler*> late = told_late(report);
+  std::size_t count = 0;
+  Nanoseconds held_ns = 0, held_by_others_ns = 0;
+  for (const StragglerCase& one : longest) {
+    if (static_cast<double>(held_ns) >= enough_of_waiting * static_cast<double>(all_waits_ns)) break;
+    const bool is_told = std::any_of(late.begin(), late.end(), [&](const Straggler* who) {
+      return std::binary_search(who->trace_ranks.begin(), who->trace_ranks.end(), one.straggler.trace_rank);
+    });
+    held_ns += one.caused_wait_ns;
+    held_by_others_ns += is_told ? 0 : one.caused_wait_ns;
+    ++count;
+  }
+  const auto held = static_cast<double>(held_by_others_ns);
+  const bool matters = held >= share_of_waiting * static_cast<double>(all_waits_ns) &&
+                       held >= share_of_gpu_time * static_cast<double>(all_windows_ns);
+  return matters ? count : 0;
+}
+
+LongWait explain_wait(const StragglerCase& one, const Divergence* divergence) {
+  const CaseVerdict verdict = judge_case(one, divergence);
+  LongWait wait;
+  wait.instance = one.instance;
+  wait.trace_rank = one.straggler.trace_rank;
+  wait.peer_trace_rank = one.peer.trace_rank;
+  wait.caused_wait_ns = one.caused_wait_ns;
+  wait.behind_ns = one.straggler.work_ns - one.peer.work_ns;
+  if (!verdict.counts) return wait;
+  wait.cause = verdict.cause;
+  wait.part = verdict.part;
+  wait.more_ns = verdict.part_ns;
+  if (divergence != nullptr) wait.detail = largest_differences(*divergence, verdict.cause);
+  return wait;
+}
+
+}  // namespace nsys_explain::analysis

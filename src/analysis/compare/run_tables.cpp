@@ -1,0 +1,116 @@
+#include "analysis/compare/run_tables.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "analysis/statistics/statistics.hpp"
+#include "analysis/tables/categories.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// What of the table `ranks` is compared.
+constexpr const char* rank_figures[] = {"window_ns",     "compute_ns",     "exposed_communication_ns",
+                                        "overlapped_ns", "copy_ns",        "idle_ns",
+                                        "wait_ns",       "own_lateness_ns"};
+
+std::vector<MeanTime> category_times(const RunTables& run, double trace_ranks) {
+  std::vector<MeanTime> times;
+  const Table* table = table_with(run, "categories", {"category", "elapsed_ns"});
+  if (table == nullptr || trace_ranks <= 0) return times;
+  const auto& names = column<std::string>(*table, "category");
+  const auto& elapsed = column<std::int64_t>(*table, "elapsed_ns");
+  std::map<std::string, double> sums;
+  for (std::size_t r = 0; r < names.size(); ++r) {
+    if (names[r] != outside_gpu) sums[names[r]] += static_cast<double>(elapsed[r]);
+  }
+  for (const auto& [name, sum] : sums) times.push_back({name, sum / trace_ranks});
+  std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.mean_ns > b.mean_ns; });
+  return times;
+}
+
+double collectives_per_step(const RunTables& run) {
+  const Table* instances = find_table(run.tables, "collective_instances");
+  return instances == nullptr
+             ? 0
+             : static_cast<double>(instances->row_count()) / static_cast<double>(step_times(run).size());
+}
+
+}  // namespace
+
+const Table* table_with(const RunTables& run, std::string_view name, std::initializer_list<std::string_view> columns) {
+  const Table* table = find_table(run.tables, name);
+  if (table == nullptr) return nullptr;
+  const auto& known = table->schema.columns;
+  const bool all = std::all_of(columns.begin(), columns.end(), [&](std::string_view wanted) {
+    return std::any_of(known.begin(), known.end(), [&](const ColumnSchema& one) { return one.name == wanted; });
+  });
+  return all ? table : nullptr;
+}
+
+std::vector<double> step_times(const RunTables& run) {
+  const Table* steps = table_with(run, "steps", {"step", "duration_ns"});
+  if (steps == nullptr) return {};
+  const auto& step = column<std::int64_t>(*steps, "step");
+  const auto& duration = column<std::int64_t>(*steps, "duration_ns");
+  std::map<std::int64_t, std::pair<double, int>> sums;
+  for (std::size_t r = 0; r < step.size(); ++r) {
+    if (duration[r] <= 0) continue;  // no_time is negative
+    auto& [sum, count] = sums[step[r]];
+    sum += static_cast<double>(duration[r]);
+    ++count;
+  }
+  std::vector<double> times;
+  for (const auto& [number, sum] : sums) times.push_back(sum.first / sum.second);
+  return times;
+}
+
+std::optional<std::string> drop_unlike_steps(RunTables& run, RunTables& other) {
+  if (step_times(run).empty() || step_times(other).empty()) return std::nullopt;
+  std::string why;
+  if (run.step_source != other.step_source) {
+    why =
+        fmt::format("were found by {} in {} and by {} in {}", run.step_source, run.name, other.step_source, other.name);
+  } else if (run.step_source == "periodicity") {
+    const double one = collectives_per_step(run), another = collectives_per_step(other);
+    if (std::abs(one - another) <= 0.05 * std::max(one, another)) return std::nullopt;
+    why = fmt::format("were guessed from repetition, and hold {:.4g} collectives in {} and {:.4g} in {}", one, run.name,
+                      another, other.name);
+  }
+  if (why.empty()) return std::nullopt;
+  for (RunTables* side : {&run, &other}) {
+    std::erase_if(side->tables, [](const Table& table) { return table.schema.name == "steps"; });
+  }
+  return fmt::format("steps {}, so they may not be the same thing: mark them with NVTX ranges in every run", why);
+}
+
+RunProfile profile_run(const RunTables& run) {
+  RunProfile profile;
+  profile.name = run.name;
+  const std::vector<double> steps = step_times(run);
+  profile.steps = static_cast<std::int64_t>(steps.size());
+  if (!steps.empty()) profile.step_ns = mean(steps);
+  const Table* ranks = find_table(run.tables, "ranks");
+  if (ranks == nullptr || ranks->row_count() == 0) return profile;
+  profile.trace_ranks = static_cast<std::int64_t>(ranks->row_count());
+  const auto count = static_cast<double>(profile.trace_ranks);
+  for (const char* figure : rank_figures) {
+    if (table_with(run, "ranks", {figure}) == nullptr) continue;
+    const auto& values = column<std::int64_t>(*ranks, figure);
+    profile.rank_means_ns.push_back({figure, std::accumulate(values.begin(), values.end(), 0.0) / count});
+  }
+  profile.categories = category_times(run, count);
+  if (const Table* findings = table_with(run, "findings", {"id", "severity", "title"})) {
+    for (std::size_t r = 0; r < findings->row_count(); ++r)
+      profile.findings.push_back({column<std::string>(*findings, "id")[r],
+                                  column<std::string>(*findings, "severity")[r],
+                                  column<std::string>(*findings, "title")[r]});
+  }
+  return profile;
+}
+
+}  // namespace nsys_explain::analysis

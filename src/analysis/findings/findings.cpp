@@ -1,0 +1,197 @@
+#include "analysis/findings/findings.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "analysis/findings/activity_findings.hpp"
+#include "analysis/findings/attribution_findings.hpp"
+#include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/link_findings.hpp"
+#include "analysis/findings/stage_findings.hpp"
+#include "analysis/findings/straggler_findings.hpp"
+#include "analysis/tables/run_facts.hpp"
+#include "nsys_explain/model/names.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Share of the window time of all trace ranks from which on a finding is worth a line.
+constexpr double share_worth_telling = 0.05;
+
+struct JobTotals {
+  Nanoseconds window = 0, communication = 0, exposed = 0, opaque = 0, wait = 0;
+};
+
+JobTotals add_up(const JobReport& report) {
+  JobTotals totals;
+  for (const RankSummary& rank : report.ranks) {
+    totals.window += rank.budget.window_ns;
+    totals.communication += rank.budget.communication_ns;
+    totals.exposed += rank.budget.exposed_communication_ns;
+    totals.opaque += rank.budget.opaque_graph_ns;
+    totals.wait += rank.wait_ns;
+  }
+  return totals;
+}
+
+/// What these cost; a hidden straggler nothing yet, since nobody waits for it.
+Nanoseconds cost_of(std::span<const Finding> findings) {
+  Nanoseconds cost_ns = 0;
+  for (const Finding& finding : findings)
+    if (finding.id != "hidden-straggler") cost_ns += finding.cost_ns.value_or(0);
+  return cost_ns;
+}
+
+Nanoseconds cost_of(std::span<const Finding> findings, std::string_view id) {
+  const auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.id == id; });
+  return found == findings.end() ? 0 : found->cost_ns.value_or(0);
+}
+
+/// `told_ns`: of communication by other findings, which is not counted again.
+void add_budget_findings(const JobReport& report, const JobTotals& totals, Nanoseconds told_ns,
+                         std::vector<Finding>& findings) {
+  const Nanoseconds left_ns = std::max<Nanoseconds>(0, totals.exposed - told_ns);
+  if (const double part = share(left_ns, totals.window); part >= share_worth_telling) {
+    const double waiting = share(totals.wait, totals.communication);
+    findings.push_back(
+        {"exposed-communication",
+         severity_of(part),
+         fmt::format("{:.1f}% of GPU time is communication that no compute hides{}", 100 * part,
+                     told_ns > 0 ? ", besides what late trace ranks and slow links cost" : ""),
+         {fmt::format("{}, summed over {} trace ranks", gpu_time_of(totals.exposed, totals.window),
+                      report.ranks.size()),
+          fmt::format("of communication ({}, hidden or not) {:.0f}% are waiting for late members",
+                      gpu_time(totals.communication), 100 * waiting)},
+         waiting > 0.5 ? "most communication is waiting: see who is late before tuning the network"
+                       : "overlap it with compute (bucket sizes, prefetching, separate streams), or move fewer bytes",
+         left_ns});
+    if (told_ns > 0)
+      findings.back().evidence.push_back(fmt::format(
+          "{} of it are not in the cost of findings on late trace ranks and slow links", gpu_time(left_ns)));
+  }
+  if (const double part = share(totals.opaque, totals.window); part >= share_worth_telling) {
+    findings.push_back(
+        {"opaque-graphs",
+         severity_of(part),
+         fmt::format("{:.1f}% of GPU time lies inside CUDA graphs recorded as one interval", 100 * part),
+         {fmt::format("{} whose kernels, collectives among them, are invisible", gpu_time(totals.opaque))},
+         "capture again with: nsys profile -t cuda,nvtx --cuda-graph-trace=node ..."});
+  }
+}
+
+/// "12 of node000, node002 and 1 more host".
+std::string describe_group(std::span<const SessionClock* const> sessions) {
+  constexpr std::size_t named_hosts = 4;
+  std::set<std::string> hosts;
+  for (const SessionClock* session : sessions) hosts.insert(session->host);
+  const std::vector<std::string> named(
+      hosts.begin(), std::next(hosts.begin(), static_cast<std::ptrdiff_t>(std::min(hosts.size(), named_hosts))));
+  std::string text = fmt::format("{} of {}", sessions.size(), fmt::join(named, ", "));
+  if (named.size() < hosts.size()) text += fmt::format(" and {} more hosts", hosts.size() - named.size());
+  return text;
+}
+
+void add_unrelated_clocks(std::span<const SessionClock> sessions, std::vector<Finding>& findings) {
+  constexpr std::size_t told_groups = 4;
+  std::map<std::int32_t, std::vector<const SessionClock*>> by_component;
+  for (const SessionClock& session : sessions) by_component[session.component].push_back(&session);
+  if (by_component.size() < 2) return;
+  std::vector<std::vector<const SessionClock*>> groups;
+  for (auto& [component, members] : by_component) groups.push_back(std::move(members));
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::vector<std::string> told;
+  for (std::size_t g = 0; g < std::min(groups.size(), told_groups); ++g) told.push_back(describe_group(groups[g]));
+  findings.push_back(
+      {"clocks-unrelated",
+       FindingSeverity::medium,
+       "some sessions' clocks cannot be related: no lateness is stated between them",
+       {fmt::format("{} groups of sessions: {}{}", groups.size(), fmt::join(told, "; "),
+                    groups.size() > told_groups ? "; ..." : ""),
+        "neither a shared host clock nor matched collectives relate them: a wait for another group is not seen"},
+       "capture the same collectives on all ranks; on several nodes nsys 2026.4 offers --enable vclock"});
+}
+
+void add_quality_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
+  const bool communicates = totals.communication > 0 || totals.opaque > 0;
+  if (report.instances == 0 && report.trace_ranks.size() > 1 && !communicates) {
+    findings.push_back({"no-communication",
+                        FindingSeverity::info,
+                        "no communication between the trace ranks was recorded: nobody can be late for another",
+                        {fmt::format("{} trace ranks without a communication kernel", report.trace_ranks.size())},
+                        "if they do communicate, capture the steps in which they do"});
+  }
+  if (report.instances == 0 && report.trace_ranks.size() > 1 && communicates) {
+    findings.push_back({"no-collectives",
+                        FindingSeverity::medium,
+                        "no collective could be matched across trace ranks",
+                        {fmt::format("{} trace ranks, {} communication kernels without a counterpart",
+                                     report.trace_ranks.size(), report.unmatched_arrivals)},
+                        "capture all ranks over the same steps; with CUDA graphs add --cuda-graph-trace=node"});
+  }
+  const bool no_payload = std::any_of(report.communicators.begin(), report.communicators.end(), [](const auto& c) {
+    return c.evidence != Evidence::nccl_payload && c.instances > 0;
+  });
+  if (no_payload) {
+    findings.push_back(
+        {"no-nccl-payload",
+         FindingSeverity::info,
+         "message sizes and communicators are not in (all of) the traces: collectives were matched by order",
+         {"sequences are equal on all members, or aligned; bandwidths need sizes and are left out"},
+         "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep "
+         "(NCCL 2.25 or later records communicators)"});
+  }
+  if (report.clock.violations * 10 > report.instances) {
+    findings.push_back(
+        {"infeasible-matches",
+         FindingSeverity::high,
+         fmt::format("{} of {} matched collectives are impossible: a member left before the last one entered",
+                     report.clock.violations, report.instances),
+         {"operations of different groups were probably taken for one: without NCCL's payload the traces do not say "
+          "who "
+          "belongs to a communicator",
+          "nothing about lateness is drawn from them; waits, bandwidths and verdicts leave them out"},
+         "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 "
+         "or "
+         "later records communicators)"});
+  }
+  add_unrelated_clocks(report.clock.sessions, findings);
+}
+
+}  // namespace
+
+std::vector<Finding> find_problems(const JobReport& report) {
+  std::vector<Finding> findings;
+  const JobTotals totals = add_up(report);
+  add_straggler_findings(report, findings);
+  const Nanoseconds by_stragglers_ns = cost_of(findings);
+  add_suspect_findings(report, findings);
+  const Nanoseconds by_late_ranks_ns = cost_of(findings);
+  add_rotating_delay_finding(report, findings);
+  add_long_wait_finding(report, findings);
+  // A delay that rotates is all but that of stragglers, and long waits may be for suspects: both look at one thing.
+  const Nanoseconds told_ns = std::max(
+      {by_late_ranks_ns, by_stragglers_ns + cost_of(findings, "rotating-delay"), cost_of(findings, "long-waits")});
+  add_longest_stage_finding(report, findings);
+  std::vector<Finding> link_findings = find_link_problems(report);
+  add_budget_findings(report, totals, told_ns + cost_of(link_findings), findings);
+  add_activity_findings(report, findings);
+  add_quality_findings(report, totals, findings);
+  for (Finding& finding : link_findings) findings.push_back(std::move(finding));
+  add_attribution_findings(report, findings);
+  add_run_fact_findings(report, findings);
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return std::pair(a.severity, -a.cost_ns.value_or(0)) < std::pair(b.severity, -b.cost_ns.value_or(0));
+  });
+  return findings;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,109 @@
+#include "analysis/findings/stage_findings.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "analysis/causes/told_late.hpp"
+#include "analysis/findings/finding_sizes.hpp"
+#include "analysis/verdict/job_delays.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Stages differ by embedding, head and loss; below these shares nobody would divide the model anew.
+constexpr double least_longer = 0.05;  // than the other stages compute
+constexpr double least_gain = 0.02;    // of the GPU time
+constexpr double severe_gain = 0.10;
+
+/// One row of stage_balance.
+struct Stage {
+  std::string name;
+  Nanoseconds kernel_ns = 0, others_kernel_ns = 0, shared_ns = 0;
+
+  Nanoseconds longer_ns() const { return kernel_ns - others_kernel_ns; }
+};
+
+Stage longest_stage(const Table& balance) {
+  Stage longest;
+  for (std::size_t i = 0; i < balance.row_count(); ++i) {
+    const Stage stage{column<std::string>(balance, "stage")[i], column<std::int64_t>(balance, "kernel_ns")[i],
+                      column<std::int64_t>(balance, "others_kernel_ns")[i],
+                      column<std::int64_t>(balance, "shared_ns")[i]};
+    if (i == 0 || stage.longer_ns() > longest.longer_ns()) longest = stage;
+  }
+  return longest;
+}
+
+/// Of a stage that rank_places knows; else of two trace ranks each is listed by itself.
+std::vector<std::int32_t> trace_ranks_of(const Stage& stage, const JobReport& report) {
+  std::vector<std::int32_t> ranks;
+  if (const Table* places = find_table(report.tables, "rank_places")) {
+    for (std::size_t i = 0; i < places->row_count(); ++i)
+      if (column<std::string>(*places, "level")[i] == "pipeline_stage" &&
+          column<std::string>(*places, "place")[i] == stage.name)
+        ranks.push_back(static_cast<std::int32_t>(column<std::int64_t>(*places, "trace_rank")[i]));
+  }
+  for (const RankSummary& rank : report.ranks)
+    if (ranks.empty() && name_of_lone_stage(rank.trace_rank) == stage.name) ranks.push_back(rank.trace_rank);
+  return ranks;
+}
+
+/// True where a straggler is among them, or a suspect that has more to compute or takes longer for it.
+bool is_named(const std::vector<std::int32_t>& ranks, const JobReport& report) {
+  LateRanks late = late_by(report, {Cause::slow_kernel, Cause::extra_work});
+  for (const Straggler& straggler : report.stragglers)
+    late.insert(late.end(), straggler.trace_ranks.begin(), straggler.trace_ranks.end());
+  return std::find_first_of(ranks.begin(), ranks.end(), late.begin(), late.end()) != ranks.end();
+}
+
+/// Mean share of the window that these trace ranks wait, or all but these.
+double waiting_share(const std::vector<std::int32_t>& ranks, bool these, const JobReport& report) {
+  Nanoseconds wait_ns = 0, window_ns = 0;
+  for (const RankSummary& rank : report.ranks) {
+    if ((std::find(ranks.begin(), ranks.end(), rank.trace_rank) != ranks.end()) != these) continue;
+    wait_ns += rank.wait_ns;
+    window_ns += rank.budget.window_ns;
+  }
+  return share(wait_ns, window_ns);
+}
+
+}  // namespace
+
+void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& findings) {
+  const Table* const balance = find_table(report.tables, "stage_balance");
+  if (balance == nullptr || balance->row_count() == 0 || report.delay.steps <= 0) return;
+  const Stage stage = longest_stage(*balance);
+  const std::vector<std::int32_t> ranks = trace_ranks_of(stage, report);
+  if (ranks.empty() || is_named(ranks, report)) return;
+  Nanoseconds windows_ns = 0;
+  for (const RankSummary& rank : report.ranks) windows_ns += rank.budget.window_ns;
+  const auto bins = static_cast<std::int64_t>(bins_of_steps(static_cast<std::size_t>(report.delay.steps)));
+  const double longer = share(stage.longer_ns(), stage.others_kernel_ns);
+  const Nanoseconds gain_ns = stage.longer_ns() * bins * std::ssize(report.ranks);
+  const double gain = share(gain_ns, windows_ns);
+  const double waits = waiting_share(ranks, true, report), others_wait = waiting_share(ranks, false, report);
+  if (longer < least_longer || gain < least_gain || waits >= others_wait) return;
+  const auto ms = [](Nanoseconds time_ns) { return static_cast<double>(time_ns) * 1e-6; };
+  findings.push_back(
+      {"longest-stage",
+       severity_of(gain, severe_gain),
+       fmt::format("the pipeline stage of trace rank{} {} computes {:.0f}% longer than the others, which wait for it; "
+                   "stages alike would save up to {:.1f}% of the GPU time",
+                   ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "), 100 * longer, 100 * gain),
+       {fmt::format(
+            "{:.3f} ms of kernels in a span of steps, {:.3f} ms in the median of the other stages; {:.3f} ms of "
+            "it in kernels of a name, grid and block that other stages run, too (table stage_balance)",
+            ms(stage.kernel_ns), ms(stage.others_kernel_ns), ms(stage.shared_ns)),
+        fmt::format("it waits for {:.1f}% of its time, the others for {:.1f}%", 100 * waits, 100 * others_wait),
+        "a stage has no peers: the traces do not tell whether it has larger or more work than was meant (longer or "
+        "more "
+        "micro-batches, other shapes), or the model was divided so (layers, embedding, head and loss)"},
+       "compare its kernels with another stage's (table kernels_by_launch), then move layers from it to the others, or "
+       "give the stage with the head or the embedding fewer layers",
+       gain_ns});
+}
+
+}  // namespace nsys_explain::analysis

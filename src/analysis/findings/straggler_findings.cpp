@@ -1,0 +1,358 @@
+#include "analysis/findings/straggler_findings.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "analysis/causes/told_late.hpp"
+#include "analysis/findings/finding_sizes.hpp"
+#include "analysis/links/slow_links.hpp"
+#include "nsys_explain/model/names.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Others' time lost, as a share of the GPU time of all trace ranks: 5% of the whole job is much.
+constexpr double severe_cost = 0.05;
+
+struct JobTime {
+  Nanoseconds all_windows_ns = 0;  ///< of all trace ranks
+  Nanoseconds span_ns = 0;         ///< from the first to the last GPU activity of the job
+};
+
+JobTime job_time(const JobReport& report) {
+  JobTime time;
+  Nanoseconds first_ns = 0, last_ns = 0;
+  for (const RankSummary& rank : report.ranks) {
+    const Budget& budget = rank.budget;
+    if (budget.window_ns == 0) continue;
+    const Nanoseconds end_ns = budget.window_start_ns + budget.window_ns;
+    first_ns = time.all_windows_ns == 0 ? budget.window_start_ns : std::min(first_ns, budget.window_start_ns);
+    last_ns = time.all_windows_ns == 0 ? end_ns : std::max(last_ns, end_ns);
+    time.all_windows_ns += budget.window_ns;
+  }
+  time.span_ns = last_ns - first_ns;
+  return time;
+}
+
+/// What to do where the host launched late, by what it did instead.
+std::string advice_for_host(WorkPart part) {
+  switch (part) {
+    case WorkPart::module_load:
+      return "load GPU code before the loop: a warm-up step with every shape, or CUDA_MODULE_LOADING=EAGER";
+    case WorkPart::file_access:
+      return "take file access out of the training thread: more data loader workers with prefetching, a local copy of "
+             "the data set, checkpoints written in the background; compare the storage of this host with its peers'";
+    case WorkPart::named_range:
+      return "move what the NVTX range named in the evidence does off the launching thread: garbage collection at "
+             "fixed "
+             "steps on all ranks at once (gc.disable() and gc.collect(), or gc.freeze()), more data loader workers "
+             "with prefetching";
+    case WorkPart::system_wait:
+      return "find what the launching thread waits for (the system call is in the evidence): a lock, a data loader "
+             "worker, a network file system; capture with --osrt-threshold=1000 and --backtrace for its stack";
+    case WorkPart::descheduled:
+      return "give the launching thread a core of its own: check the binding (numactl, srun --cpu-bind=cores), the "
+             "number of threads (OMP_NUM_THREADS, data loader workers) and other processes on this host";
+    case WorkPart::launching:
+      return "make fewer and larger launches (CUDA graphs, torch.compile, fused kernels), and compare the CPU "
+             "frequency governor and load of this host with its peers'";
+    default:
+      return "find what the host did in the idle times of its GPU (rows of straggler_cases or long_waits): capture "
+             "this rank again "
+             "with -t cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree --python-sampling=true";
+  }
+}
+
+std::string advice(Cause cause, WorkPart part) {
+  switch (cause) {
+    case Cause::slow_kernel:
+      return "compare the clocks, temperature and power limit of this GPU with its peers' (nvidia-smi -q -d "
+             "CLOCK,POWER,TEMPERATURE,PERFORMANCE; look for active throttle reasons and other processes); if it stays "
+             "slow, run dcgmi diag -r 3, drain it and repeat the run";
+    case Cause::extra_work:
+      return "balance the work: sequence lengths per rank (bucketing, packing), experts per rank, layers per stage";
+    case Cause::launch_starved:
+      return advice_for_host(part);
+    case Cause::sync_stall:
+      return "remove the synchronisation from the step: no .item(), .cpu() or print of GPU values, "
+             "torch.cuda.synchronize() only for timing; a synchronisation that returns late points to an overloaded "
+             "host or to CUDA_LAUNCH_BLOCKING";
+    case Cause::blocking_copy:
+      return "copy asynchronously: pinned host memory (pin_memory=True) with non_blocking=True on a stream of its own, "
+             "prefetched before it is needed; keep what stays equal on the GPU";
+    case Cause::allocation:
+      return "allocate before the loop, or from a pool (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, "
+             "cudaMallocAsync); no torch.cuda.empty_cache() in the step; look for a rank whose memory is nearly full";
+    case Cause::slow_link:
+      return "check the links of the members named in the evidence (nvidia-smi nvlink -e, ibstat, counters of the "
+             "switch), and the mapping of ranks to nodes";
+    case Cause::profiler_overhead:
+      return "do not trust the times of this rank: profile less (fewer --trace domains, no sampling, a shorter "
+             "--capture-range), and repeat before looking for a fault in the job";
+    case Cause::unknown:
+      break;
+  }
+  return "capture this rank and a peer with -t cuda,nvtx,osrt --cpuctxsw=process-tree --cuda-graph-trace=node, and "
+         "compare "
+         "its GPU's clocks with its peers' (nvidia-smi -q -d CLOCK,PERFORMANCE)";
+}
+
+/// Of a place the trace rank whose delays cost most.
+std::string whereabouts(const JobReport& report, const Straggler& straggler) {
+  const auto identity = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
+                                     [&](const auto& rank) { return rank.trace_rank == straggler.trace_rank; });
+  if (identity == report.trace_ranks.end()) return {};
+  const std::string who =
+      straggler.level == Level::gpu ? "it" : fmt::format("the costliest of them, trace rank {},", straggler.trace_rank);
+  return fmt::format("{} is device {} of process {} on host '{}' ({}); ", who, identity->key.device_id,
+                     identity->process_id, identity->host, identity->key.path);
+}
+
+bool has_rows(const JobReport& report, std::string_view name, std::int32_t trace_rank) {
+  const Table* const table = find_table(report.tables, name);
+  if (table == nullptr) return false;
+  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
+  return std::find(ranks.begin(), ranks.end(), trace_rank) != ranks.end();
+}
+
+/// The rows of store.h5 that show it, of those that are there.
+std::string rows_of(const JobReport& report, const Straggler& straggler) {
+  std::vector<std::string_view> tables;
+  for (const std::string_view name : {"straggler_cases", "straggler_differences"})
+    if (has_rows(report, name, straggler.trace_rank)) tables.push_back(name);
+  std::string text = fmt::format("rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1",
+                                 straggler.trace_rank);
+  if (!tables.empty())
+    text += fmt::format(", {} where trace_rank = {}", fmt::join(tables, " and "), straggler.trace_rank);
+  return text;
+}
+
+/// "periodic, every 4 steps from step 1 to step 37: rows of table steps ..."; empty where no steps are known.
+std::string steps_of(const Straggler& straggler) {
+  if (!straggler.first_step || !straggler.last_step) return {};
+  const std::string which = straggler.period_steps
+                                ? fmt::format("every {} steps from step {} to step {}", *straggler.period_steps,
+                                              *straggler.first_step, *straggler.last_step)
+                                : fmt::format("steps {} to {}", *straggler.first_step, *straggler.last_step);
+  return fmt::format("{}, {}: own_lateness_ns and delay_cost_ns in table steps where trace_rank = {}",
+                     pattern_name(straggler.pattern), which, straggler.trace_rank);
+}
+
+Finding straggler_finding(const JobReport& report, const Straggler& straggler, const JobTime& time) {
+  Finding finding;
+  finding.id = "straggler";
+  const double cost = share(straggler.delay_cost_ns, time.all_windows_ns);
+  finding.severity = std::min(FindingSeverity::medium, severity_of(cost, severe_cost));
+  finding.title = fmt::format("{} makes the others wait: {}, {:.1f}% of all GPU time; {}", culprit_name(straggler),
+                              gpu_time(straggler.delay_cost_ns), 100 * cost, cause_meaning(straggler.cause));
+  finding.evidence.push_back(fmt::format(
+      "at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
+      24 * share(straggler.delay_cost_ns, time.span_ns), gpu_time(straggler.delay_cost_ns), seconds(time.span_ns)));
+  finding.evidence.push_back(whereabouts(report, straggler) + rows_of(report, straggler));
+  if (const std::string steps = steps_of(straggler); !steps.empty()) finding.evidence.push_back(steps);
+  finding.evidence.insert(finding.evidence.end(), straggler.evidence.begin(), straggler.evidence.end());
+  finding.recommendation = advice(straggler.cause, straggler.part);
+  finding.cost_ns = straggler.delay_cost_ns;
+  return finding;
+}
+
+Finding unproven_finding(const SuspectedStraggler& suspect) {
+  const Straggler& who = suspect.late;
+  return {
+      "unproven-straggler",
+      std::max(FindingSeverity::medium, severity_of(who.cost_share, severe_cost)),
+      fmt::format("{} seems to make the others wait ({:.1f}% of all GPU time), but {} steps are too few to prove it",
+                  culprit_name(who), 100 * who.cost_share, suspect.steps),
+      {fmt::format("chance of this by luck: at most {:.1e}; a verdict needs {:.1e}", who.p_value,
+                   suspect.verdict_p_value),
+       fmt::format("{} steps like these would prove it", suspect.steps_needed)},
+      fmt::format("capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and "
+                  "compare delay_cost_ns and own_lateness_ns by trace rank in table steps",
+                  suspect.steps_needed),
+      who.delay_cost_ns};
+}
+
+Finding hidden_finding(const SuspectedStraggler& suspect) {
+  const Straggler& who = suspect.late;
+  const std::string shadow =
+      suspect.behind.empty()
+          ? "delays that wander from trace rank to trace rank"
+          : fmt::format("trace rank{} {}", suspect.behind.size() > 1 ? "s" : "", fmt::join(suspect.behind, ", "));
+  return {"hidden-straggler",
+          std::max(FindingSeverity::medium, severity_of(suspect.hidden_cost_share, severe_cost)),
+          fmt::format("{} is late, too, but nobody waits for it behind {}: fix both, or it costs about "
+                      "{:.1f}% of the GPU time that is left",
+                      culprit_name(who), shadow, 100 * suspect.hidden_cost_share),
+          {fmt::format("chance of this by luck: at most {:.1e}; in the same steps {} takes longer still", who.p_value,
+                       suspect.behind.empty() ? "another rank, not always the same," : "a straggler"),
+           "the cost is a low estimate: how far it is behind everybody else, at the rate at which their lateness costs "
+           "now (columns own_lateness_ns and delay_cost_ns of table steps); what its host does while its GPU waits "
+           "anyway costs nothing yet"},
+          advice(who.cause, who.part),
+          suspect.estimated_cost_ns};
+}
+
+Finding unseen_finding(const SuspectedStraggler& suspect) {
+  const Straggler& who = suspect.late;
+  return {
+      "unseen-straggler",
+      std::max(FindingSeverity::medium, severity_of(suspect.unseen_cost_share, severe_cost)),
+      fmt::format("{} takes longer than its peers and probably makes others wait: about {:.1f}% of all GPU time; no "
+                  "clock relates them to it",
+                  culprit_name(who), 100 * suspect.unseen_cost_share),
+      {fmt::format("chance of this by luck: at most {:.1e}; work at equal program positions is compared step by "
+                   "step, which needs no common clock",
+                   who.p_value),
+       "the cost is an estimate: what others communicate longer, at most what it is behind (column "
+       "exposed_communication_ns of table ranks)"},
+      advice(who.cause, who.part),
+      suspect.estimated_cost_ns};
+}
+
+Finding slight_finding(const SuspectedStraggler& suspect) {
+  const Straggler& who = suspect.late;
+  return {"slight-straggler",
+          FindingSeverity::low,
+          fmt::format("{} is late as a rule, but the others hardly wait for it: {}, {:.2f}% of all GPU time",
+                      culprit_name(who), gpu_time(who.delay_cost_ns), 100 * who.cost_share),
+          {fmt::format("chance of this by luck: at most {:.1e} ({} steps)", who.p_value, suspect.steps)},
+          advice(who.cause, who.part),
+          who.delay_cost_ns};
+}
+
+Finding finding_of_doubt(const SuspectedStraggler& suspect) {
+  switch (suspect.doubt) {
+    case Doubt::too_few_steps:
+      return unproven_finding(suspect);
+    case Doubt::hidden:
+      return hidden_finding(suspect);
+    case Doubt::unseen:
+      return unseen_finding(suspect);
+    case Doubt::slight:
+      return slight_finding(suspect);
+  }
+  return {};
+}
+
+Finding suspect_finding(const SuspectedStraggler& suspect) {
+  Finding finding = finding_of_doubt(suspect);
+  if (suspect.late.cause != Cause::unknown) {
+    finding.evidence.push_back(fmt::format("{}, most likely because {}", pattern_name(suspect.late.pattern),
+                                           cause_meaning(suspect.late.cause)));
+  }
+  finding.evidence.insert(finding.evidence.end(), suspect.late.evidence.begin(), suspect.late.evidence.end());
+  return finding;
+}
+
+}  // namespace
+
+void add_straggler_findings(const JobReport& report, std::vector<Finding>& findings) {
+  const JobTime time = job_time(report);
+  for (const Straggler& straggler : report.stragglers)
+    if (link_behind(report, straggler) == nullptr) findings.push_back(straggler_finding(report, straggler, time));
+}
+
+std::vector<Finding> findings_of_late_by(const SlowLink& link, const JobReport& report) {
+  const JobTime time = job_time(report);
+  std::vector<Finding> findings;
+  for (const Straggler& straggler : report.stragglers)
+    if (link_behind(report, straggler) == &link) findings.push_back(straggler_finding(report, straggler, time));
+  for (const SuspectedStraggler& suspect : report.suspects)
+    if (link_behind(report, suspect.late) == &link) findings.push_back(suspect_finding(suspect));
+  return findings;
+}
+
+void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& findings) {
+  if (!report.delay.rotating) return;
+  Nanoseconds unnamed_ns = report.delay.attributed_ns;
+  std::set<std::int32_t> named;
+  for (const Straggler& straggler : report.stragglers) {
+    unnamed_ns -= straggler.delay_cost_ns;
+    named.insert(straggler.trace_ranks.begin(), straggler.trace_ranks.end());
+  }
+  const RankSummary* worst = nullptr;
+  std::int64_t ranks = 0;
+  for (const RankSummary& rank : report.ranks) {
+    if (named.contains(rank.trace_rank) || rank.delay_cost_ns == 0) continue;
+    ++ranks;
+    if (worst == nullptr || rank.delay_cost_ns > worst->delay_cost_ns) worst = &rank;
+  }
+  if (worst == nullptr) return;
+  const JobTime time = job_time(report);
+  const double cost = share(unnamed_ns, time.all_windows_ns);
+  Finding finding;
+  finding.id = "rotating-delay";
+  finding.severity = severity_of(cost, severe_cost);
+  finding.title = fmt::format(
+      "delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; nobody {}is late as a rule",
+      gpu_time(unnamed_ns), 100 * cost, told_late(report).empty() ? "" : "else ");
+  finding.evidence.push_back(
+      fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
+                  24 * share(unnamed_ns, time.span_ns), gpu_time(unnamed_ns), seconds(time.span_ns)));
+  finding.evidence.push_back(
+      fmt::format("{} trace ranks take part; the largest share is {:.1f}% (trace rank {}); in most steps one of them "
+                  "delays all others (column delay_cost_ns of table steps)",
+                  ranks, 100 * share(worst->delay_cost_ns, unnamed_ns), worst->trace_rank));
+  finding.recommendation =
+      "look for what hits every host now and then: garbage collection (gc.disable() and gc.collect() at the same step "
+      "on "
+      "all ranks), data loader workers that run dry, launching threads without a core of their own (srun "
+      "--cpu-bind=cores), daemons and interrupts on the hosts; one rank's pause costs everybody, so pauses at the same "
+      "step are cheaper";
+  finding.cost_ns = unnamed_ns;
+  findings.push_back(std::move(finding));
+}
+
+void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findings) {
+  if (report.long_waits.empty()) return;
+  const JobTime time = job_time(report);
+  Nanoseconds all_ns = 0, held_ns = 0;
+  for (const RankSummary& rank : report.ranks) all_ns += rank.wait_ns;
+  std::map<std::pair<Cause, WorkPart>, Nanoseconds> by_cause;
+  Finding finding;
+  finding.id = "long-waits";
+  for (const LongWait& wait : report.long_waits) {
+    held_ns += wait.caused_wait_ns;
+    by_cause[{wait.cause, wait.part}] += wait.caused_wait_ns;
+    std::string line = fmt::format(
+        "instance {}: the others waited {:.3f} ms for trace rank {}; its work took {:.3f} ms longer than that of trace "
+        "rank {}",
+        wait.instance, 1e3 * seconds(wait.caused_wait_ns), wait.trace_rank, 1e3 * seconds(wait.behind_ns),
+        wait.peer_trace_rank);
+    if (wait.more_ns > 0) {
+      line += fmt::format("; {} {:.3f} ms longer", work_parts()[static_cast<std::size_t>(wait.part)].meaning,
+                          1e3 * seconds(wait.more_ns));
+    }
+    if (!wait.detail.empty()) line += fmt::format(" ({})", wait.detail);
+    finding.evidence.push_back(std::move(line));
+  }
+  const auto main = std::max_element(by_cause.begin(), by_cause.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto [cause, part] = main->first;
+  const double cost = share(held_ns, time.all_windows_ns);
+  finding.severity = cost >= severe_cost ? FindingSeverity::medium : FindingSeverity::low;
+  finding.title =
+      fmt::format("{} collectives hold {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
+                  report.long_waits.size(), 100 * share(held_ns, all_ns), 100 * cost,
+                  cause == Cause::slow_kernel  ? "the same kernels took longer"
+                  : cause == Cause::extra_work ? "the last arriver had more to compute"
+                                               : cause_meaning(cause));
+  finding.evidence.push_back(
+      "each line is one collective (rows of table long_waits); nobody is late often enough for a verdict");
+  finding.recommendation = advice(cause, part);
+  finding.cost_ns = held_ns;
+  findings.push_back(std::move(finding));
+}
+
+void add_suspect_findings(const JobReport& report, std::vector<Finding>& findings) {
+  for (const SuspectedStraggler& suspect : report.suspects)
+    if (link_behind(report, suspect.late) == nullptr) findings.push_back(suspect_finding(suspect));
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,138 @@
+#include "analysis/links/messages.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace nsys_explain::analysis {
+namespace {
+
+struct Sum {
+  std::int64_t calls = 0, bytes = 0;
+};
+
+/// NCCL's number of this device in each communicator, where its creation or destruction was recorded.
+std::map<std::uint64_t, std::int32_t> own_ranks(const ProcessTrace& process, const DeviceTrace& device) {
+  std::map<std::uint64_t, std::int32_t> ranks;
+  for (const NcclCall& call : process.nccl_calls) {
+    const bool here = call.device < 0 || call.device == device.device_id;
+    if (call.communicator != 0 && call.rank >= 0 && here) ranks.try_emplace(call.communicator, call.rank);
+  }
+  return ranks;
+}
+
+using enum ColumnKind;
+
+}  // namespace
+
+Table messages_table(const RankEvents& events) {
+  Table table = make_table({"messages",
+                            "One row per trace rank, communicator, direction and peer: sends and receives as called",
+                            {{"communicator", text, "", "NCCL's communicator hash"},
+                             {"direction", text, "", "send or recv"},
+                             {"own_rank", integer, "", "NCCL's number of this trace rank; -1: not recorded"},
+                             {"peer", integer, "", "NCCL's number of the other one"},
+                             {"calls", integer, "", "calls with a recorded size"},
+                             {"bytes", integer, "bytes", "sum over the calls"}}});
+  if (events.process.devices.size() != 1) return table;
+  std::map<std::tuple<std::uint64_t, bool, std::int32_t>, Sum> sums;
+  for (const NcclCall& call : events.process.nccl_calls) {
+    const bool sends = call.function == NcclFunction::send;
+    if (!sends && call.function != NcclFunction::recv) continue;
+    if (call.communicator == 0 || call.bytes < 0 || call.peer_or_root < 0) continue;
+    Sum& sum = sums[{call.communicator, !sends, call.peer_or_root}];
+    ++sum.calls;
+    sum.bytes += call.bytes;
+  }
+  const auto own = own_ranks(events.process, events.device);
+  RowWriter rows(table);
+  for (const auto& [key, sum] : sums) {
+    const auto& [communicator, receives, peer] = key;
+    const auto rank = own.find(communicator);
+    rows << std::string_view(fmt::format("{:#018x}", communicator)) << std::string_view(receives ? "recv" : "send")
+         << std::int64_t{rank == own.end() ? -1 : rank->second} << std::int64_t{peer} << sum.calls << sum.bytes;
+  }
+  return table;
+}
+
+Table byte_matrix_table(const std::vector<Table>& tables) {
+  Table matrix = make_table({"byte_matrix",
+                             "One row per pair of trace ranks that exchanged messages by ncclSend and ncclRecv",
+                             {{"source", integer, "", "trace rank that sends"},
+                              {"destination", integer, "", "trace rank that receives"},
+                              {"sent_messages", integer, "", "as the sender recorded"},
+                              {"sent_bytes", integer, "bytes", "as the sender recorded"},
+                              {"received_messages", integer, "", "as the receiver recorded"},
+                              {"received_bytes", integer, "bytes", "as the receiver recorded"}}});
+  const Table* messages = find_table(tables, "messages");
+  if (messages == nullptr) return matrix;
+  const auto& trace_rank = column<std::int64_t>(*messages, "trace_rank");
+  const auto& communicator = column<std::string>(*messages, "communicator");
+  const auto& direction = column<std::string>(*messages, "direction");
+  const auto& own_rank = column<std::int64_t>(*messages, "own_rank");
+  const auto& peer = column<std::int64_t>(*messages, "peer");
+  std::map<std::pair<std::string, std::int64_t>, std::int64_t> trace_rank_of;
+  for (std::size_t row = 0; row < messages->row_count(); ++row) {
+    if (own_rank[row] >= 0) trace_rank_of.try_emplace({communicator[row], own_rank[row]}, trace_rank[row]);
+  }
+  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<Sum, Sum>> pairs;
+  for (std::size_t row = 0; row < messages->row_count(); ++row) {
+    const auto other = trace_rank_of.find({communicator[row], peer[row]});
+    if (other == trace_rank_of.end()) continue;
+    const bool sends = direction[row] == "send";
+    auto& [sent, received] = sends ? pairs[{trace_rank[row], other->second}] : pairs[{other->second, trace_rank[row]}];
+    Sum& sum = sends ? sent : received;
+    sum.calls += column<std::int64_t>(*messages, "calls")[row];
+    sum.bytes += column<std::int64_t>(*messages, "bytes")[row];
+  }
+  RowWriter rows(matrix);
+  for (const auto& [ranks, sums] : pairs) {
+    rows << ranks.first << ranks.second << sums.first.calls << sums.first.bytes << sums.second.calls
+         << sums.second.bytes;
+  }
+  return matrix;
+}
+
+std::vector<ExchangeBalance> exchange_balances(const std::vector<Table>& tables) {
+  struct Sender {
+    std::set<std::int64_t> peers;
+    std::int64_t bytes = 0;
+  };
+  std::vector<ExchangeBalance> balances;
+  const Table* messages = find_table(tables, "messages");
+  if (messages == nullptr) return balances;
+  std::map<std::string, std::map<std::int64_t, Sender>> senders;
+  for (std::size_t row = 0; row < messages->row_count(); ++row) {
+    if (column<std::string>(*messages, "direction")[row] != "send") continue;
+    Sender& sender = senders[column<std::string>(*messages, "communicator")[row]]
+                            [column<std::int64_t>(*messages, "trace_rank")[row]];
+    sender.peers.insert(column<std::int64_t>(*messages, "peer")[row]);
+    sender.bytes += column<std::int64_t>(*messages, "bytes")[row];
+  }
+  for (const auto& entry : senders) {
+    const std::string& communicator = entry.first;
+    const std::map<std::int64_t, Sender>& members = entry.second;
+    // Stages of a pipeline send to one neighbour or two; members of an all-to-all to nearly all others.
+    const bool all_to_all = members.size() > 2 && std::all_of(members.begin(), members.end(), [&](const auto& member) {
+                              return 2 * member.second.peers.size() > members.size();
+                            });
+    if (!all_to_all) continue;
+    ExchangeBalance balance{communicator, static_cast<std::int64_t>(members.size()), 0, 0, -1};
+    std::int64_t total = 0;
+    for (const auto& [rank, sender] : members) {
+      total += sender.bytes;
+      if (sender.bytes <= balance.most_bytes) continue;
+      balance.most_bytes = sender.bytes;
+      balance.busiest_trace_rank = static_cast<std::int32_t>(rank);
+    }
+    balance.mean_bytes = total / balance.members;
+    balances.push_back(balance);
+  }
+  return balances;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,397 @@
+#include "analysis/tables/activity_summary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr std::size_t kept = 50;  ///< rows of a list
+constexpr std::size_t suspects_of_kind = 3;
+constexpr std::string_view launcher_gap = "launcher_gap";  ///< holds the other barriers: not added to them
+
+using Integers = std::vector<std::int64_t>;
+
+double share_of(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+/// Most time first, then by kind and name; only the first.
+void bound(std::vector<NamedTotal>& totals) {
+  std::sort(totals.begin(), totals.end(), [](const NamedTotal& a, const NamedTotal& b) {
+    return std::tie(b.total_ns, a.kind, a.name) < std::tie(a.total_ns, b.kind, b.name);
+  });
+  if (totals.size() > kept) totals.resize(kept);
+}
+
+/// Which columns of a table hold what; "" where it has no such column.
+struct Columns {
+  const char* kind = "";
+  const char* name = "name";
+  const char* count = "count";
+  const char* total = "total_ns";
+  const char* max = "max_ns";
+  const char* bytes = "";
+};
+
+std::vector<NamedTotal> totals_by_name(const Table* table, const Columns& columns) {
+  if (table == nullptr) return {};
+  const auto integers = [&](const char* name) { return *name == '\0' ? nullptr : &column<std::int64_t>(*table, name); };
+  const auto& names = column<std::string>(*table, columns.name);
+  const TextColumn* kinds = *columns.kind == '\0' ? nullptr : &column<std::string>(*table, columns.kind);
+  const Integers *counts = integers(columns.count), *totals = integers(columns.total), *maxima = integers(columns.max),
+                 *bytes = integers(columns.bytes);
+  std::map<std::pair<std::string_view, std::string_view>, NamedTotal> sums;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    NamedTotal& sum = sums[{kinds != nullptr ? std::string_view((*kinds)[i]) : std::string_view(), names[i]}];
+    sum.count += (*counts)[i];
+    sum.total_ns += (*totals)[i];
+    if (maxima != nullptr) sum.max_ns = std::max(sum.max_ns, (*maxima)[i]);
+    if (bytes != nullptr) sum.bytes += (*bytes)[i];
+  }
+  std::vector<NamedTotal> result;
+  for (auto& [key, sum] : sums) {
+    sum.kind = key.first;
+    sum.name = key.second;
+    result.push_back(std::move(sum));
+  }
+  return result;
+}
+
+std::vector<KernelSummary> kernels_by_name(const Table* table, bool communication_only) {
+  if (table == nullptr) return {};
+  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
+  const auto& names = column<std::string>(*table, "name");
+  const auto& communication = column<std::int64_t>(*table, "communication");
+  const auto& counts = column<std::int64_t>(*table, "count");
+  const auto& totals = column<std::int64_t>(*table, "total_ns");
+  const auto& maxima = column<std::int64_t>(*table, "max_ns");
+  const auto& tails = column<double>(*table, "tail_score_ns");
+  std::map<std::string_view, KernelSummary> sums;
+  Nanoseconds all_ns = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    all_ns += totals[i];
+    if (communication_only && communication[i] == 0) continue;
+    KernelSummary& sum = sums[names[i]];
+    sum.communication = communication[i] != 0;
+    ++sum.trace_ranks;
+    sum.count += counts[i];
+    sum.total_ns += totals[i];
+    sum.max_ns = std::max(sum.max_ns, maxima[i]);
+    sum.tail_score_ns += tails[i];
+    if (sum.largest_trace_rank < 0 || totals[i] > sum.largest_ns) {
+      sum.largest_ns = totals[i];
+      sum.largest_trace_rank = static_cast<std::int32_t>(ranks[i]);
+    }
+  }
+  std::vector<KernelSummary> result;
+  for (auto& [name, sum] : sums) {
+    sum.name = name;
+    sum.share = share_of(sum.total_ns, all_ns);
+    result.push_back(std::move(sum));
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const KernelSummary& a, const KernelSummary& b) { return a.total_ns > b.total_ns; });
+  if (result.size() > kept) result.resize(kept);
+  return result;
+}
+
+/// The tail of a communication kernel is waiting, which has findings of its own.
+KernelTail largest_tail(const Table* by_launch) {
+  constexpr std::int64_t fewest = 100;  // executions on a trace rank: few are no tail
+  if (by_launch == nullptr) return {};
+  const auto integers = [&](const char* name) { return &column<std::int64_t>(*by_launch, name); };
+  const auto& names = column<std::string>(*by_launch, "name");
+  const auto& medians = column<double>(*by_launch, "median_ns");
+  const Integers &totals = *integers("total_ns"), &communication = *integers("communication"),
+                 &counts = *integers("count"), &maxima = *integers("max_ns");
+  const std::array<const Integers*, 6> shape = {integers("grid_x"),  integers("grid_y"),  integers("grid_z"),
+                                                integers("block_x"), integers("block_y"), integers("block_z")};
+  std::map<std::pair<std::string_view, std::array<std::int64_t, 6>>, KernelTail> sums;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (communication[i] != 0 || counts[i] < fewest) continue;
+    std::array<std::int64_t, 6> launch{};
+    for (std::size_t s = 0; s < shape.size(); ++s) launch[s] = (*shape[s])[i];
+    KernelTail& sum = sums[{names[i], launch}];
+    sum.count += counts[i];
+    sum.max_ns = std::max(sum.max_ns, maxima[i]);
+    sum.excess_ns += static_cast<double>(totals[i]) - static_cast<double>(counts[i]) * medians[i];
+  }
+  const auto largest = std::max_element(
+      sums.begin(), sums.end(), [](const auto& a, const auto& b) { return a.second.excess_ns < b.second.excess_ns; });
+  if (largest == sums.end() || largest->second.excess_ns <= 0) return {};
+  const auto& [name, s] = largest->first;
+  KernelTail tail = largest->second;
+  tail.name = name;
+  tail.launch = fmt::format("{}x{}x{}, blocks of {}x{}x{}", s[0], s[1], s[2], s[3], s[4], s[5]);
+  return tail;
+}
+
+void add_overlap(const Table* table, std::vector<KernelSummary>& communication) {
+  if (table == nullptr) return;
+  const auto& names = column<std::string>(*table, "name");
+  const auto& overlapped = column<std::int64_t>(*table, "overlapped_ns");
+  std::map<std::string_view, Nanoseconds> sums;
+  for (std::size_t i = 0; i < names.size(); ++i) sums[names[i]] += overlapped[i];
+  for (KernelSummary& kernel : communication) {
+    if (const auto found = sums.find(kernel.name); found != sums.end()) kernel.overlapped_ns = found->second;
+  }
+}
+
+/// Sums of one process, with the name that has most of it.
+struct TopOf {
+  Nanoseconds total_ns = 0, largest_ns = -1;
+  std::string_view name;
+  void add(std::string_view candidate, Nanoseconds duration_ns) {
+    total_ns += duration_ns;
+    if (duration_ns > largest_ns) {
+      largest_ns = duration_ns;
+      name = candidate;
+    }
+  }
+};
+
+std::vector<ProcessSummary> processes_of(const std::vector<Table>& tables, const JobReport& report) {
+  using Key = std::pair<std::string_view, std::uint64_t>;
+  struct Sums {
+    TopOf kernels, communication, barriers;
+    std::int64_t count = 0;
+  };
+  std::map<Key, Sums> sums;
+  std::map<Key, ProcessSummary> processes;
+  std::map<std::int64_t, Key> key_of_rank;
+  for (const TraceRankIdentity& rank : report.trace_ranks) {
+    const Key key(rank.key.path, rank.key.global_pid);
+    key_of_rank[rank.trace_rank] = key;
+    ProcessSummary& process = processes[key];
+    process.path = rank.key.path;
+    process.process_id = rank.process_id;
+    process.trace_ranks.push_back(rank.trace_rank);
+  }
+  if (const Table* kernels = find_table(tables, "kernels_by_base_name")) {
+    const auto& ranks = column<std::int64_t>(*kernels, "trace_rank");
+    const auto& names = column<std::string>(*kernels, "name");
+    const auto& communication = column<std::int64_t>(*kernels, "communication");
+    const auto& counts = column<std::int64_t>(*kernels, "count");
+    const auto& totals = column<std::int64_t>(*kernels, "total_ns");
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      Sums& process = sums[key_of_rank[ranks[i]]];
+      process.kernels.add(names[i], totals[i]);
+      if (communication[i] != 0) process.communication.add(names[i], totals[i]);
+      process.count += counts[i];
+    }
+  }
+  if (const Table* barriers = find_table(tables, "barriers")) {
+    const auto& ranks = column<std::int64_t>(*barriers, "trace_rank");
+    const auto& names = column<std::string>(*barriers, "name");
+    const auto& totals = column<std::int64_t>(*barriers, "total_ns");
+    const auto& kinds = column<std::string>(*barriers, "kind");
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (kinds[i] != launcher_gap) sums[key_of_rank[ranks[i]]].barriers.add(names[i], totals[i]);
+    }
+  }
+  std::vector<ProcessSummary> result;
+  for (auto& [key, process] : processes) {
+    const Sums& sum = sums[key];
+    process.kernel_ns = sum.kernels.total_ns;
+    process.kernels = sum.count;
+    process.communication_ns = sum.communication.total_ns;
+    process.barrier_ns = sum.barriers.total_ns;
+    process.top_kernel = sum.kernels.name;
+    process.top_communication = sum.communication.name;
+    process.top_barrier = sum.barriers.name;
+    result.push_back(std::move(process));
+  }
+  return result;
+}
+
+std::vector<CategorySummary> categories_of(const Table* table) {
+  if (table == nullptr) return {};
+  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
+  const auto& names = column<std::string>(*table, "category");
+  const auto& elapsed = column<std::int64_t>(*table, "elapsed_ns");
+  const auto& shares = column<double>(*table, "share_percent");
+  std::map<std::string_view, CategorySummary> sums;
+  std::map<std::string_view, std::int64_t> seen;
+  Nanoseconds all_ns = 0;
+  std::int64_t rank_count = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == 0 || ranks[i] != ranks[i - 1]) ++rank_count;
+    CategorySummary& sum = sums[names[i]];
+    const double share = shares[i] / 100;
+    sum.smallest_share = seen[names[i]]++ == 0 ? share : std::min(sum.smallest_share, share);
+    sum.largest_share = std::max(sum.largest_share, share);
+    sum.elapsed_ns += elapsed[i];
+    all_ns += elapsed[i];
+  }
+  std::vector<CategorySummary> result;
+  for (auto& [name, sum] : sums) {
+    sum.category = name;
+    sum.share = share_of(sum.elapsed_ns, all_ns);
+    if (seen[name] < rank_count) sum.smallest_share = 0;  // some trace rank has none of it
+    result.push_back(std::move(sum));
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const CategorySummary& a, const CategorySummary& b) { return a.elapsed_ns > b.elapsed_ns; });
+  return result;
+}
+
+LaunchSummary launches_of(const Table* table) {
+  LaunchSummary summary;
+  if (table == nullptr) return summary;
+  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
+  const auto& launches = column<std::int64_t>(*table, "launches");
+  const auto& rates = column<double>(*table, "launches_per_second");
+  const auto& storms = column<std::int64_t>(*table, "storm");
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    summary.launches += launches[i];
+    if (storms[i] != 0) summary.storming.push_back(static_cast<std::int32_t>(ranks[i]));
+    if (rates[i] > summary.largest_rate) {
+      summary.largest_rate = rates[i];
+      summary.largest_trace_rank = static_cast<std::int32_t>(ranks[i]);
+    }
+  }
+  return summary;
+}
+
+/// Profiler and CUDA overhead by name; the table tells them apart by a number.
+std::vector<NamedTotal> overheads_of(const Table* table) {
+  if (table == nullptr) return {};
+  std::vector<NamedTotal> result;
+  std::map<std::pair<std::int64_t, std::string_view>, NamedTotal> sums;
+  const auto& is_profiler = column<std::int64_t>(*table, "profiler");
+  const auto& names = column<std::string>(*table, "name");
+  const auto& counts = column<std::int64_t>(*table, "count");
+  const auto& unions = column<std::int64_t>(*table, "union_ns");
+  const auto& maxima = column<std::int64_t>(*table, "max_ns");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    NamedTotal& sum = sums[{is_profiler[i], names[i]}];
+    sum.count += counts[i];
+    sum.total_ns += unions[i];
+    sum.max_ns = std::max(sum.max_ns, maxima[i]);
+  }
+  for (auto& [key, sum] : sums) {
+    sum.kind = key.first != 0 ? "profiler" : "cuda";
+    sum.name = key.second;
+    result.push_back(std::move(sum));
+  }
+  bound(result);
+  return result;
+}
+
+std::vector<Suspect> suspects_of(const ActivitySummary& summary, Nanoseconds window_ns) {
+  std::vector<Suspect> suspects;
+  const auto add = [&](std::string_view kind, const std::string& name, std::int64_t count, Nanoseconds total_ns) {
+    const auto same_kind =
+        std::count_if(suspects.begin(), suspects.end(), [&](const auto& s) { return s.kind == kind; });
+    if (total_ns <= 0 || static_cast<std::size_t>(same_kind) >= suspects_of_kind) return;
+    suspects.push_back({std::string(kind), name, count, total_ns, share_of(total_ns, window_ns)});
+  };
+  for (const KernelSummary& kernel : summary.kernels) {
+    if (!kernel.communication) add("kernel", kernel.name, kernel.count, kernel.total_ns);
+  }
+  for (const KernelSummary& kernel : summary.communication) {
+    add("communication", kernel.name, kernel.count, kernel.total_ns);
+  }
+  for (const NamedTotal& barrier : summary.barriers) {
+    if (barrier.kind != launcher_gap) add("barrier", barrier.name, barrier.count, barrier.total_ns);
+  }
+  for (const NamedTotal& cause : summary.idle_causes) add("idle", cause.name, cause.count, cause.total_ns);
+  for (const NamedTotal& transfer : summary.transfers) add("copy", transfer.name, transfer.count, transfer.total_ns);
+  std::stable_sort(suspects.begin(), suspects.end(),
+                   [](const Suspect& a, const Suspect& b) { return a.total_ns > b.total_ns; });
+  return suspects;
+}
+
+}  // namespace
+
+std::vector<GpuSpeed> gpu_speeds(const std::vector<Table>& tables) {
+  std::vector<GpuSpeed> speeds;
+  const Table* table = find_table(tables, "gpu_speed");
+  if (table == nullptr) return speeds;
+  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
+  const auto& kernels = column<std::int64_t>(*table, "kernels");
+  const auto& ratios = column<double>(*table, "ratio");
+  const auto& p_values = column<double>(*table, "p_value");
+  const auto& slow = column<std::int64_t>(*table, "slow");
+  const auto& spreads = column<double>(*table, "spread");
+  const auto& executions = column<std::int64_t>(*table, "executions");
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    speeds.push_back({static_cast<std::int32_t>(ranks[i]), kernels[i], ratios[i], p_values[i], slow[i] != 0, spreads[i],
+                      executions[i]});
+  }
+  return speeds;
+}
+
+void correct_gpu_speeds(std::span<const GpuSpeed> speeds, std::vector<Table>& tables) {
+  std::map<std::int64_t, const GpuSpeed*> of_rank;
+  for (const GpuSpeed& speed : speeds) of_rank[speed.trace_rank] = &speed;
+  const auto table =
+      std::find_if(tables.begin(), tables.end(), [](const Table& one) { return one.schema.name == "gpu_speed"; });
+  if (table == tables.end()) return;
+  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
+  auto& p_values = std::get<std::vector<double>>(table->columns[table->schema.index_of("p_value")]);
+  auto& slow = std::get<std::vector<std::int64_t>>(table->columns[table->schema.index_of("slow")]);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto known = of_rank.find(ranks[i]);
+    if (known == of_rank.end()) continue;
+    p_values[i] = known->second->p_value;
+    slow[i] = known->second->slow ? 1 : 0;
+  }
+}
+
+ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobReport& report) {
+  const auto table = [&](const char* name) { return find_table(tables, name); };
+  ActivitySummary summary;
+  summary.kernels = kernels_by_name(table("kernels"), false);
+  summary.tail = largest_tail(table("kernels_by_launch"));
+  summary.communication = kernels_by_name(table("kernels_by_base_name"), true);
+  add_overlap(table("communication_overlap"), summary.communication);
+  summary.barriers = totals_by_name(table("barriers"), {.kind = "kind"});
+  summary.api_calls = totals_by_name(table("cuda_api"), {});
+  summary.allocations = totals_by_name(table("allocations"), {});
+  summary.rules =
+      totals_by_name(table("expert_rules"), {.name = "rule", .count = "cases", .max = "", .bytes = "bytes"});
+  summary.transfers = totals_by_name(table("memory_transfers"), {.name = "operation", .max = "", .bytes = "bytes"});
+  summary.idle_causes = totals_by_name(table("idle_causes"), {.name = "cause"});
+  summary.os_calls = totals_by_name(table("os_runtime"), {});
+  summary.overheads = overheads_of(table("profiler_overhead"));
+  for (auto* totals : {&summary.barriers, &summary.api_calls, &summary.allocations, &summary.rules, &summary.transfers,
+                       &summary.idle_causes, &summary.os_calls}) {
+    bound(*totals);
+  }
+  for (const NamedTotal& in_window : totals_by_name(table("allocations"), {.total = "in_window_ns"})) {
+    summary.allocation_in_window_ns += in_window.total_ns;
+  }
+  if (const Table* overheads = table("profiler_overhead")) {
+    const auto& is_profiler = column<std::int64_t>(*overheads, "profiler");
+    const auto& in_window = column<std::int64_t>(*overheads, "in_window_ns");
+    for (std::size_t i = 0; i < in_window.size(); ++i) {
+      summary.profiler_in_window_ns += is_profiler[i] != 0 ? in_window[i] : 0;
+    }
+  }
+  summary.processes = processes_of(tables, report);
+  summary.categories = categories_of(table("categories"));
+  summary.gpu_speeds = gpu_speeds(tables);
+  summary.launches = launches_of(table("launch_storm"));
+  if (const Table* memory = table("gpu_memory_summary")) {
+    for (const std::int64_t peak : column<std::int64_t>(*memory, "peak_bytes")) {
+      summary.largest_gpu_memory_bytes = std::max(summary.largest_gpu_memory_bytes, peak);
+    }
+  }
+  const Table* threads = table("thread_states");
+  summary.has_thread_states = threads != nullptr && threads->row_count() > 0;
+  Nanoseconds window_ns = 0;
+  for (const RankSummary& rank : report.ranks) window_ns += rank.budget.window_ns;
+  summary.suspects = suspects_of(summary, window_ns);
+  return summary;
+}
+
+}  // namespace nsys_explain::analysis

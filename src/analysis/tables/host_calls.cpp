@@ -1,0 +1,204 @@
+#include "analysis/tables/host_calls.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "analysis/statistics/delimited_text.hpp"
+#include "analysis/statistics/statistics.hpp"
+#include "analysis/trace/gpu_activity.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr Nanoseconds shortest_launcher_gap_ns = 100'000;
+
+bool is_os_wait(std::string_view name) {
+  constexpr auto waits = std::to_array<std::string_view>(
+      {"poll", "ppoll", "epoll_wait", "select", "pselect", "futex", "pthread_cond_wait", "pthread_cond_timedwait",
+       "pthread_cond_clockwait", "pthread_join", "sem_wait", "sem_timedwait", "sem_clockwait", "nanosleep",
+       "clock_nanosleep", "usleep", "sleep"});
+  return std::find(waits.begin(), waits.end(), name) != waits.end();
+}
+
+/// nsys takes a suffix off where it has exactly four digits.
+std::string name_in_nsys(std::string_view name, std::uint16_t version) {
+  const bool four_digits = version >= 1000 && version <= 9999;
+  return version == 0 || four_digits ? std::string(name) : fmt::format("{}_v{}", name, version);
+}
+
+/// Calls of one function.
+struct Calls {
+  CompactValues durations_ns;
+  Nanoseconds in_window_ns = 0;
+};
+
+/// Calls by the name that nsys shows.
+std::map<std::string, Calls> calls_by_name(const RankEvents& events) {
+  const Interval window = gpu_window(events.process);
+  std::unordered_map<std::uint64_t, Calls> by_id;
+  for (const ApiCall& call : events.process.api_calls) {
+    Calls& calls = by_id[std::uint64_t{call.name} << 16 | call.name_version];
+    calls.durations_ns.push_back(call.end_ns - call.start_ns);
+    calls.in_window_ns += within(window, call.start_ns, call.end_ns);
+  }
+  std::map<std::string, Calls> by_name;  // every id has a name of its own
+  for (auto& [id, calls] : by_id) {
+    const std::string_view name = events.trace.strings[static_cast<StringIndex>(id >> 16)];
+    by_name[name_in_nsys(name, static_cast<std::uint16_t>(id & 0xFFFF))] = std::move(calls);
+  }
+  return by_name;
+}
+
+using NamedStatistics = std::pair<std::string, Statistics>;
+
+/// Names without a suffix of digits decide what a call is.
+std::string_view base_of(std::string_view name) {
+  const std::size_t mark = name.rfind("_v");
+  if (mark == std::string_view::npos || mark + 2 == name.size()) return name;
+  return name.find_first_not_of("0123456789", mark + 2) == std::string_view::npos ? name.substr(0, mark) : name;
+}
+
+struct Barrier {
+  std::string kind, name;
+};
+
+bool operator<(const Barrier& a, const Barrier& b) {
+  return std::tie(a.kind, a.name) < std::tie(b.kind, b.name);
+}
+
+using Barriers = std::map<Barrier, std::vector<std::int64_t>>;
+
+void add_call_barriers(const RankEvents& events, Barriers& barriers) {
+  std::vector<const std::string*> kind_of_name(events.trace.strings.size(), nullptr);
+  static const std::string sync = "sync_api", copy = "blocking_memcpy", launch = "launch", none;
+  std::set<std::uint32_t> launching_threads;
+  std::optional<Nanoseconds> launched_until_ns;
+  for (const ApiCall& call : events.process.api_calls) {
+    const std::string*& kind = kind_of_name[call.name];
+    if (kind == nullptr) {
+      const std::string_view name = events.trace.strings[call.name];
+      kind = is_sync_call(name) ? &sync : is_blocking_copy_call(name) ? &copy : is_launch_call(name) ? &launch : &none;
+    }
+    if (kind == &sync || kind == &copy) {
+      barriers[{*kind, events.trace.strings[call.name]}].push_back(call.end_ns - call.start_ns);
+    } else if (kind == &launch) {
+      launching_threads.insert(call.thread_id);
+      if (launched_until_ns && call.start_ns - *launched_until_ns >= shortest_launcher_gap_ns) {
+        barriers[{"launcher_gap", "between launching calls"}].push_back(call.start_ns - *launched_until_ns);
+      }
+      launched_until_ns = std::max(launched_until_ns.value_or(call.end_ns), call.end_ns);
+    }
+  }
+  // Waiting in the operating system matters on threads that launch; service threads wait all the time.
+  for (const OsCall& call : events.process.os_calls) {
+    const std::string& name = events.trace.strings[call.name];
+    if (call.is_nested || !launching_threads.contains(call.thread_id) || !is_os_wait(name)) continue;
+    barriers[{"host_wait", name}].push_back(call.end_ns - call.start_ns);
+  }
+}
+
+}  // namespace
+
+bool is_sync_call(std::string_view api_name) {
+  return contains(api_name, "Synchronize");
+}
+
+bool is_launch_call(std::string_view api_name) {
+  return contains(api_name, "LaunchKernel") || contains(api_name, "LaunchCooperativeKernel") ||
+         contains(api_name, "GraphLaunch");
+}
+
+bool is_blocking_copy_call(std::string_view api_name) {
+  const bool copies = api_name.starts_with("cudaMemcpy") || api_name.starts_with("cuMemcpy");
+  return copies && !contains(api_name, "Async");
+}
+
+bool is_allocation_call(std::string_view api_name) {
+  constexpr auto exact = std::to_array<std::string_view>(
+      {"cudaFree",           "cuMemFree",           "cudaFreeHost",     "cuMemFreeHost",     "cudaFreeAsync",
+       "cuMemFreeAsync",     "cudaHostAlloc",       "cuMemHostAlloc",   "cudaHostRegister",  "cuMemHostRegister",
+       "cudaHostUnregister", "cuMemHostUnregister", "cuMemCreate",      "cuMemRelease",      "cuMemMap",
+       "cuMemUnmap",         "cuMemAddressReserve", "cuMemAddressFree", "cudaMemPoolTrimTo", "cuMemPoolTrimTo",
+       "cudaFreeArray",      "cuArrayDestroy"});
+  if (std::find(exact.begin(), exact.end(), api_name) != exact.end()) return true;
+  for (const std::string_view maker :
+       {"cudaMalloc", "cuMemAlloc", "cuArrayCreate", "cudaStreamCreate", "cuStreamCreate", "cudaStreamDestroy",
+        "cuStreamDestroy", "cudaEventCreate", "cuEventCreate", "cudaEventDestroy", "cuEventDestroy",
+        "cudaGraphInstantiate", "cuGraphInstantiate", "cudaGraphExecDestroy", "cuGraphExecDestroy"}) {
+    if (api_name.starts_with(maker)) return true;
+  }
+  return false;
+}
+
+std::vector<Table> api_tables(const RankEvents& events) {
+  TableSchema api{"cuda_api", "CUDA runtime and driver calls of the process, most time first", {}};
+  api.columns = {{"name", ColumnKind::text, "", "function, as nsys names it"},
+                 {"share_percent", ColumnKind::real, "%", "of the time of all CUDA calls"}};
+  for (ColumnSchema& column : statistics_columns("ns")) api.columns.push_back(std::move(column));
+  std::vector<Table> tables;
+  tables.push_back(make_table(std::move(api)));
+  tables.push_back(
+      make_table({"allocations",
+                  "Calls that make or destroy memory, streams, events or graphs, most time first",
+                  {{"name", ColumnKind::text, "", "function"},
+                   {"count", ColumnKind::integer, "", "calls"},
+                   {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
+                   {"in_window_ns", ColumnKind::integer, "ns", "of it, between the first and the last GPU activity"},
+                   {"max_ns", ColumnKind::integer, "ns", "longest"},
+                   {"calls_per_second", ColumnKind::real, "1/s", "from the first to the last CUDA call"}}}));
+  const ApiCalls& calls = events.process.api_calls;
+  if (calls.empty() || !speaks_for_process(events.process, events.device)) return tables;
+
+  Nanoseconds last_ns = calls.front().end_ns, total_ns = 0;
+  for (const ApiCall& call : calls) last_ns = std::max(last_ns, call.end_ns);
+  const double seconds = static_cast<double>(last_ns - calls.front().start_ns) * 1e-9;
+  std::vector<NamedStatistics> rows;
+  std::map<std::string, Calls> by_name = calls_by_name(events);
+  for (auto& [name, of_name] : by_name) {
+    rows.emplace_back(name, of_name.durations_ns.summarise());
+    total_ns += rows.back().second.total;
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const NamedStatistics& a, const NamedStatistics& b) { return a.second.total > b.second.total; });
+  RowWriter api_row(tables[0]), allocation_row(tables[1]);
+  for (const auto& [name, s] : rows) {
+    api_row << name << (total_ns > 0 ? 100.0 * static_cast<double>(s.total) / static_cast<double>(total_ns) : 0.0);
+    write_statistics(api_row, s);
+    if (!is_allocation_call(base_of(name))) continue;
+    allocation_row << name << s.count << s.total << by_name[name].in_window_ns << s.max
+                   << (seconds > 0 ? static_cast<double>(s.count) / seconds : 0.0);
+  }
+  return tables;
+}
+
+Table barriers_table(const RankEvents& events) {
+  Table table = make_table({"barriers",
+                            "Where the host stopped: waiting for the GPU, blocking copies, pauses between launches",
+                            {{"kind", ColumnKind::text, "", "sync_api, blocking_memcpy, launcher_gap or host_wait"},
+                             {"name", ColumnKind::text, "", "function"},
+                             {"count", ColumnKind::integer, "", ""},
+                             {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
+                             {"mean_ns", ColumnKind::real, "ns", ""},
+                             {"max_ns", ColumnKind::integer, "ns", "longest"}}});
+  if (!speaks_for_process(events.process, events.device)) return table;
+  Barriers barriers;
+  add_call_barriers(events, barriers);
+  std::vector<std::pair<Barrier, Statistics>> rows;
+  for (auto& [barrier, durations] : barriers) rows.emplace_back(barrier, summarise(durations));
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.total > b.second.total; });
+  RowWriter row(table);
+  for (const auto& [barrier, s] : rows) row << barrier.kind << barrier.name << s.count << s.total << s.mean << s.max;
+  return table;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,210 @@
+#include "analysis/tables/phases.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "analysis/statistics/statistics.hpp"
+#include "analysis/trace/launches.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+using enum ColumnKind;
+constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
+/// GPU work launched in a phase.
+struct Work {
+  std::int64_t operations = 0, kernels = 0;
+  Nanoseconds kernel_ns = 0;
+  Nanoseconds other_thread_kernel_ns = 0;  ///< of that: launched by threads without phases of their own
+  Nanoseconds gpu_start_ns = no_time, gpu_end_ns = no_time;
+
+  void add(const Launch& launch, bool other_thread) {
+    ++operations;
+    if (launch.kernel >= 0) {
+      const Nanoseconds duration_ns = launch.gpu_end_ns - launch.gpu_start_ns;
+      ++kernels;
+      kernel_ns += duration_ns;
+      if (other_thread) other_thread_kernel_ns += duration_ns;
+    }
+    gpu_start_ns = gpu_start_ns == no_time ? launch.gpu_start_ns : std::min(gpu_start_ns, launch.gpu_start_ns);
+    gpu_end_ns = gpu_end_ns == no_time ? launch.gpu_end_ns : std::max(gpu_end_ns, launch.gpu_end_ns);
+  }
+};
+
+struct PhaseRange {
+  std::size_t phase = 0;  ///< index of its name
+  std::int64_t number = -1;
+  std::uint32_t thread_id = 0;
+  Nanoseconds start_ns = 0, end_ns = 0;
+  Work work;
+
+  Nanoseconds finished_ns() const { return work.gpu_end_ns == no_time ? end_ns : work.gpu_end_ns; }
+};
+
+struct Phases {
+  std::vector<std::string> names;  ///< in order of their first range
+  std::vector<PhaseRange> ranges;  ///< by start
+  Work outside;
+};
+
+Phases find_phases(const RankEvents& events, const PhaseNames& rules) {
+  Phases phases;
+  std::unordered_map<StringIndex, std::optional<RecognisedPhase>> known;
+  std::map<std::string, std::size_t> number_of;
+  std::map<std::pair<std::size_t, std::uint32_t>, Nanoseconds> last_end;  // by phase and thread
+  Nanoseconds open_end_ns = no_time;
+  for (const NvtxRange& range : events.process.nvtx_ranges) {
+    if (range.kind == NvtxKind::mark || range.is_nccl_call) continue;
+    const auto [entry, is_new] = known.try_emplace(range.text);
+    if (is_new) entry->second = rules.recognise(events.trace.strings[range.text]);
+    if (!entry->second) continue;
+    if (range.end_ns == no_time && open_end_ns == no_time) open_end_ns = last_time(events.trace);
+    const Nanoseconds end_ns = range.end_ns == no_time ? open_end_ns : range.end_ns;
+    const auto [name, is_new_phase] = number_of.try_emplace(entry->second->name, phases.names.size());
+    if (is_new_phase) phases.names.push_back(entry->second->name);
+    const auto [last, is_first] = last_end.try_emplace({name->second, range.thread_id}, end_ns);
+    if (!is_first && end_ns <= last->second) continue;  // inside one of the same phase
+    last->second = end_ns;
+    phases.ranges.push_back({name->second, entry->second->number, range.thread_id, range.start_ns, end_ns, {}});
+  }
+  return phases;
+}
+
+/// Gives every launch of one thread to the innermost of these ranges that is no step, and to the innermost step.
+void attribute(const ThreadLaunches& launches, const std::vector<std::size_t>& candidates, bool other_thread,
+               Phases& phases) {
+  std::vector<std::size_t> open;  // by start, so that the innermost comes last
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const Launch launch = launches[i];
+    const Nanoseconds at_ns = launch.call_start_ns;
+    std::erase_if(open, [&](std::size_t r) { return phases.ranges[r].end_ns < at_ns; });
+    for (; next < candidates.size() && phases.ranges[candidates[next]].start_ns <= at_ns; ++next) {
+      if (phases.ranges[candidates[next]].end_ns >= at_ns) open.push_back(candidates[next]);
+    }
+    std::size_t step = nowhere, other = nowhere;
+    for (const std::size_t r : open) (phases.names[phases.ranges[r].phase] == phase::step ? step : other) = r;
+    if (step != nowhere) phases.ranges[step].work.add(launch, other_thread);
+    if (other != nowhere) phases.ranges[other].work.add(launch, other_thread);
+    if (step == nowhere && other == nowhere) phases.outside.add(launch, false);
+  }
+}
+
+void attribute_launches(const DeviceLaunches& launches, Phases& phases) {
+  std::map<std::uint32_t, std::vector<std::size_t>> of_thread;
+  std::vector<std::size_t> all;
+  for (std::size_t r = 0; r < phases.ranges.size(); ++r) {
+    of_thread[phases.ranges[r].thread_id].push_back(r);
+    all.push_back(r);
+  }
+  for (const auto& [thread, of_this] : launches.threads) {
+    const auto own = of_thread.find(thread);
+    attribute(of_this, own == of_thread.end() ? all : own->second, own == of_thread.end(), phases);
+  }
+  phases.outside.kernels += launches.kernels_without_call;
+  phases.outside.kernel_ns += launches.kernel_ns_without_call;
+}
+
+Table phases_table(const Phases& phases) {
+  Table table = make_table(
+      {"phases",
+       "GPU work by phase of the program (NVTX ranges); a kernel belongs to the innermost phase around its "
+       "launch, and to its step besides",
+       {{"phase", ColumnKind::text, "", "step, forward, backward, optimizer, prefill, decode or the user's"},
+        {"ranges", integer, "", "times the phase was entered"},
+        {"host_ns", integer, "ns", "sum of the ranges' durations"},
+        {"projected_ns", integer, "ns", "sum over ranges: first start to last end of their GPU work"},
+        {"gpu_operations", integer, "", "kernels, copies, sets and graphs launched in it"},
+        {"kernels", integer, "", ""},
+        {"kernel_ns", integer, "ns", "sum of their durations"},
+        {"other_thread_kernel_ns", integer, "ns", "of that: launched by threads without phases, attributed by time"}}});
+  if (phases.names.empty()) return table;
+  struct Row {
+    std::int64_t ranges = 0;
+    Nanoseconds host_ns = 0, projected_ns = 0;
+    Work work;
+  };
+  std::vector<Row> sums(phases.names.size() + 1);
+  for (const PhaseRange& range : phases.ranges) {
+    Row& sum = sums[range.phase];
+    ++sum.ranges;
+    sum.host_ns += range.end_ns - range.start_ns;
+    if (range.work.operations > 0) sum.projected_ns += range.work.gpu_end_ns - range.work.gpu_start_ns;
+    sum.work.operations += range.work.operations;
+    sum.work.kernels += range.work.kernels;
+    sum.work.kernel_ns += range.work.kernel_ns;
+    sum.work.other_thread_kernel_ns += range.work.other_thread_kernel_ns;
+  }
+  sums.back().work = phases.outside;
+  RowWriter row(table);
+  for (std::size_t p = 0; p < sums.size(); ++p) {
+    row << (p < phases.names.size() ? std::string_view(phases.names[p]) : outside_phases) << sums[p].ranges
+        << sums[p].host_ns << sums[p].projected_ns << sums[p].work.operations << sums[p].work.kernels
+        << sums[p].work.kernel_ns << sums[p].work.other_thread_kernel_ns;
+  }
+  return table;
+}
+
+Table steps_table(const Phases& phases) {
+  Table table = make_table({"nvtx_steps",
+                            "The first 2,000 steps of each trace rank, by start",
+                            {{"step", integer, "", "number in the label, else counted from 0"},
+                             {"start_ns", ColumnKind::time, "ns", "of the NVTX range on the host"},
+                             {"host_ns", integer, "ns", "its duration"},
+                             {"gpu_start_ns", ColumnKind::time, "ns", "first start of GPU work launched in it"},
+                             {"gpu_end_ns", ColumnKind::time, "ns", "last end"},
+                             {"gpu_operations", integer, "", ""},
+                             {"kernel_ns", integer, "ns", "sum of kernel durations"}}});
+  RowWriter row(table);
+  std::int64_t counted = 0;
+  for (const PhaseRange& range : phases.ranges) {
+    if (phases.names[range.phase] != phase::step) continue;
+    if (counted == static_cast<std::int64_t>(most_steps)) break;
+    row << (range.number >= 0 ? range.number : counted) << range.start_ns << range.end_ns - range.start_ns
+        << range.work.gpu_start_ns << range.work.gpu_end_ns << range.work.operations << range.work.kernel_ns;
+    ++counted;
+  }
+  return table;
+}
+
+Table serving_table(const Phases& phases) {
+  TableSchema schema{"serving", "Latencies of token generation, where prefill and decode are NVTX ranges", {}};
+  schema.columns = {{"latency", ColumnKind::text, "", "time_to_first_token or time_per_output_token"}};
+  for (ColumnSchema& column : statistics_columns("ns")) schema.columns.push_back(std::move(column));
+  Table table = make_table(std::move(schema));
+  std::vector<std::int64_t> first_token, next_token;
+  const PhaseRange* previous = nullptr;
+  for (const PhaseRange& range : phases.ranges) {
+    const std::string& name = phases.names[range.phase];
+    if (name != phase::prefill && name != phase::decode) continue;
+    if (name == phase::prefill) first_token.push_back(range.finished_ns() - range.start_ns);
+    if (name == phase::decode && previous != nullptr && range.finished_ns() > previous->finished_ns()) {
+      next_token.push_back(range.finished_ns() - previous->finished_ns());
+    }
+    previous = &range;
+  }
+  RowWriter row(table);
+  const auto write = [&](std::string_view latency, std::vector<std::int64_t>& values) {
+    if (values.empty()) return;
+    row << latency;
+    write_statistics(row, summarise(values));
+  };
+  write("time_to_first_token", first_token);
+  write("time_per_output_token", next_token);
+  return table;
+}
+
+}  // namespace
+
+std::vector<Table> phase_tables(const RankEvents& events, const DeviceLaunches& launches,
+                                const std::vector<PhaseRule>& rules) {
+  Phases phases = find_phases(events, PhaseNames(rules));
+  if (!phases.ranges.empty()) attribute_launches(launches, phases);
+  return {phases_table(phases), steps_table(phases), serving_table(phases)};
+}
+
+}  // namespace nsys_explain::analysis

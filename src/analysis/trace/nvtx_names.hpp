@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory_resource>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "nsys_explain/model/range_name.hpp"
+#include "nsys_explain/model/regex.hpp"
+#include "nsys_explain/model/trace.hpp"
+
+/// What NVTX ranges are called, and which of them are one kind of thing.
+namespace nsys_explain::analysis {
+
+/// Ranges that `nsys stats` would sum in one row: one domain, one name, one style.
+struct RangeGroup {
+  StringIndex domain = 0;
+  std::string_view name;  ///< into the trace's strings
+  NvtxKind kind = NvtxKind::push_pop;
+};
+
+inline constexpr std::uint32_t no_group = static_cast<std::uint32_t>(-1);
+
+/// The groups of a process in the order of their first range. Marks belong to none.
+struct RangeGroups {
+  std::vector<RangeGroup> groups;
+  std::pmr::vector<std::uint32_t> group_of;  ///< parallel to process.nvtx_ranges
+};
+
+RangeGroups group_ranges(const Trace& trace, const ProcessTrace& process);
+
+/// "PushPop" or "StartEnd", the words of `nsys stats`.
+std::string_view range_style(NvtxKind kind);
+
+/// Phases of training and serving that are recognised without being told.
+namespace phase {
+inline constexpr std::string_view step = "step", prefill = "prefill", decode = "decode", forward = "forward",
+                                  backward = "backward", optimizer = "optimizer";
+}
+
+struct RecognisedPhase {
+  std::string name;          ///< one of namespace phase, or the user's
+  std::int64_t number = -1;  ///< "step 12": 12; -1: the label holds none
+};
+
+/// One line of a phase map: labels that the pattern matches anywhere belong to the phase. The first group of the
+/// pattern, where it has one and it is a number, is the number of the step.
+struct PhaseRule {
+  std::string phase;
+  Regex pattern;
+};
+
+/// Turns labels into phases: by the user's rules first, in their order, then by the words that frameworks use ("step
+/// 12", "ProfilerStep#3", "train_step", "forward pass", "Optimizer.step#AdamW.step", "decode"). Names of operators
+/// ("aten::...", "AddmmBackward0") are no phases.
+class PhaseNames {
+ public:
+  explicit PhaseNames(std::vector<PhaseRule> rules) : rules_(std::move(rules)) {}
+  std::optional<RecognisedPhase> recognise(std::string_view label) const;
+
+ private:
+  std::vector<PhaseRule> rules_;
+};
+
+/// Lines `PHASE PATTERN`; `#` starts a comment, empty lines do not count. Throws std::runtime_error: problem, why it
+/// matters, what to do, with the line.
+std::vector<PhaseRule> parse_phase_map(std::string_view text);
+
+}  // namespace nsys_explain::analysis

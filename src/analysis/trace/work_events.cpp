@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "analysis/trace/divergence.hpp"
+#include "analysis/trace/hold_ups.hpp"
+#include "analysis/trace/host_activity.hpp"
+#include "analysis/trace/launch_order.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Calls, ranges and hold-ups below this are noise of the host.
+constexpr Nanoseconds shortest_event_ns = 20'000;
+
+std::string_view copy_name(const MemoryOperation& operation) {
+  if (operation.is_set) return "set";
+  switch (operation.copy_kind) {  // ENUM_CUDA_MEMCPY_OPER
+    case 1:
+      return "copy host to device";
+    case 2:
+      return "copy device to host";
+    case 8:
+      return "copy device to device";
+    case 10:
+      return "copy peer to peer";
+    default:
+      return "copy";
+  }
+}
+
+std::string_view hold_up_name(HoldUpKind kind) {
+  switch (kind) {
+    case HoldUpKind::profiler:
+      return "profiler";
+    case HoldUpKind::module_load:
+      return "loading code";
+    case HoldUpKind::file:
+    case HoldUpKind::wait:
+      return "system call";
+    case HoldUpKind::descheduled:
+      break;
+  }
+  return "no CPU core";
+}
+
+/// Frameworks number their ranges ("aten::to, op_id = 998672", "step 12"): without the numbers, names of two ranks
+/// agree.
+std::string without_numbers(const std::string& name) {
+  std::string text = name.substr(0, name.find(", seq = "));
+  text = text.substr(0, text.find(", op_id = "));
+  while (!text.empty() && text.back() >= '0' && text.back() <= '9') text.pop_back();
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text.empty() ? name : text;
+}
+
+class EventLister {
+ public:
+  EventLister(const RankEvents& events, const LaunchSegment& segment) : events_(events), segment_(segment) {}
+
+  std::vector<WorkEvent> list() {
+    add_kernels();
+    add_copies();
+    std::sort(launches_.begin(), launches_.end());
+    add_calls();
+    add_ranges();
+    add_hold_ups();
+    std::stable_sort(list_.begin(), list_.end(), [](const WorkEvent& a, const WorkEvent& b) {
+      return std::tie(a.start_ns, a.kind, a.name, a.shape) < std::tie(b.start_ns, b.kind, b.name, b.shape);
+    });
+    if (list_.size() > most_work_events) list_.resize(most_work_events);
+    return std::move(list_);
+  }
+
+ private:
+  bool inside(Nanoseconds time_ns) const { return time_ns >= segment_.start_ns && time_ns < segment_.end_ns; }
+  const std::string& text(StringIndex index) const { return events_.trace.strings[index]; }
+
+  void add(WorkEventKind kind, std::string name, std::string shape, Nanoseconds at_ns, Nanoseconds duration_ns) {
+    list_.push_back({kind, std::move(name), std::move(shape), at_ns - segment_.start_ns, duration_ns});
+  }
+
+  void add_kernels() {
+    for (const std::uint32_t number : segment_.kernels) {
+      const Kernel kernel = events_.device.kernels[number];
+      const KernelKind& k = events_.device.kind_of(kernel);
+      add(WorkEventKind::kernel, text(k.demangled_name),
+          fmt::format("{}x{}x{} of {}x{}x{}", k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z),
+          launch_time_ns(events_, kernel), kernel.end_ns - kernel.start_ns);
+      if (const auto call = events_.launches.find(kernel.correlation_id, kernel.start_ns)) note_launch(*call);
+    }
+  }
+
+  void add_copies() {
+    for (const MemoryOperation& operation : events_.device.memory_operations) {
+      const auto call = events_.launches.find(operation.correlation_id, operation.start_ns);
+      const Nanoseconds launch_ns = !call ? operation.start_ns : call->start_ns;
+      if (!inside(launch_ns)) continue;
+      add(WorkEventKind::copy, std::string(copy_name(operation)), fmt::format("{} bytes", operation.bytes), launch_ns,
+          operation.end_ns - operation.start_ns);
+      if (call) note_launch(*call);
+    }
+  }
+
+  void note_launch(const ApiCall& call) {
+    launching_threads_.insert(call.thread_id);
+    launches_.push_back(call.start_ns);
+  }
+
+  void add_calls() {
+    for (const ApiCall& call : events_.process.api_calls) {
+      if (!inside(call.start_ns) || !launching_threads_.contains(call.thread_id)) continue;
+      const bool blocks = part_of_call(text(call.name)) != WorkPart::launching;
+      if (blocks || call.end_ns - call.start_ns >= shortest_event_ns) {
+        add(WorkEventKind::call, text(call.name), {}, call.start_ns, call.end_ns - call.start_ns);
+      }
+    }
+  }
+
+  bool launches_within(const NvtxRange& range) const {
+    const auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start_ns);
+    return launch != launches_.end() && *launch < range.end_ns;
+  }
+
+  void add_ranges() {
+    for (const NvtxRange& range : events_.process.nvtx_ranges) {
+      if (range.is_nccl_call || range.end_ns == no_time || range.end_ns - range.start_ns < shortest_event_ns) continue;
+      if (!inside(range.start_ns) || range.end_ns > segment_.end_ns) continue;
+      if (!launching_threads_.contains(range.thread_id) || launches_within(range)) continue;
+      add(WorkEventKind::range, without_numbers(text(range.text)), {}, range.start_ns, range.end_ns - range.start_ns);
+    }
+  }
+
+  void add_hold_ups() {
+    for (const HoldUp& hold_up : hold_ups(events_.trace, events_.process)) {
+      const bool here = hold_up.kind == HoldUpKind::profiler || launching_threads_.contains(hold_up.thread_id);
+      if (!here || !inside(hold_up.start_ns)) continue;
+      const std::string& name = text(hold_up.name);
+      add(WorkEventKind::hold_up,
+          name.empty() ? std::string(hold_up_name(hold_up.kind))
+                       : fmt::format("{}: {}", hold_up_name(hold_up.kind), name),
+          {}, hold_up.start_ns, hold_up.end_ns - hold_up.start_ns);
+    }
+  }
+
+  const RankEvents& events_;
+  const LaunchSegment& segment_;
+  std::set<std::uint32_t> launching_threads_;
+  std::vector<Nanoseconds> launches_;  ///< of GPU work, ascending
+  std::vector<WorkEvent> list_;
+};
+
+}  // namespace
+
+std::string_view work_event_kind_name(WorkEventKind kind) {
+  switch (kind) {
+    case WorkEventKind::kernel:
+      return "kernel";
+    case WorkEventKind::copy:
+      return "copy";
+    case WorkEventKind::call:
+      return "call";
+    case WorkEventKind::range:
+      return "range";
+    case WorkEventKind::hold_up:
+      break;
+  }
+  return "host_stall";
+}
+
+std::vector<WorkEvent> work_events(const RankEvents& events, Nanoseconds enter_ns) {
+  std::vector<WorkEvent> list;
+  bool is_found = false;  // of several that start at once the first one counts
+  for_each_launch_segment(events, [&](const Kernel& communication, const LaunchSegment& segment) {
+    if (is_found || communication.start_ns != enter_ns) return;
+    is_found = true;
+    list = EventLister(events, segment).list();
+  });
+  return list;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,72 @@
+#include "analysis/waits/level_sums.hpp"
+
+#include <map>
+
+#include "nsys_explain/model/names.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+struct PlaceSum {
+  std::string place;
+  std::int64_t first_trace_rank = 0, trace_ranks = 0;
+  RankSummary sum;
+};
+
+/// In the order in which the places come first.
+std::vector<PlaceSum> sum_places(std::span<const RankSummary> ranks, const Grouping& grouping) {
+  std::vector<PlaceSum> places;
+  std::map<std::string_view, std::size_t> known;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const std::string& name = grouping.place_of_rank[r];
+    if (name.empty()) continue;
+    const auto [entry, is_new] = known.try_emplace(name, places.size());
+    if (is_new) places.push_back({name, ranks[r].trace_rank, 0, {}});
+    PlaceSum& place = places[entry->second];
+    ++place.trace_ranks;
+    place.sum.budget.window_ns += ranks[r].budget.window_ns;
+    place.sum.budget.compute_ns += ranks[r].budget.compute_ns;
+    place.sum.budget.exposed_communication_ns += ranks[r].budget.exposed_communication_ns;
+    place.sum.budget.idle_ns += ranks[r].budget.idle_ns;
+    place.sum.wait_ns += ranks[r].wait_ns;
+    place.sum.own_lateness_ns += ranks[r].own_lateness_ns;
+    place.sum.inherited_lateness_ns += ranks[r].inherited_lateness_ns;
+    place.sum.caused_wait_ns += ranks[r].caused_wait_ns;
+    place.sum.delay_cost_ns += ranks[r].delay_cost_ns;
+  }
+  return places;
+}
+
+}  // namespace
+
+Table level_sums_table(std::span<const RankSummary> ranks, std::span<const Grouping> groupings) {
+  constexpr auto integer = ColumnKind::integer;
+  Table table = make_table({"level_sums",
+                            "Sums over the trace ranks of each node, rail, rack and whatever else is told apart",
+                            {{"level", ColumnKind::text, "", "kind of place"},
+                             {"place", ColumnKind::text, "", "its name"},
+                             {"first_trace_rank", integer, "", "the lowest in it"},
+                             {"trace_ranks", integer, "", "how many it holds"},
+                             {"window_ns", integer, "ns", "from first to last GPU activity, summed"},
+                             {"compute_ns", integer, "ns", "union of compute kernels"},
+                             {"exposed_communication_ns", integer, "ns", "communication while no compute runs"},
+                             {"idle_ns", integer, "ns", "no GPU activity"},
+                             {"wait_ns", integer, "ns", "waiting in collectives for others"},
+                             {"own_lateness_ns", integer, "ns", "lateness by own work"},
+                             {"inherited_lateness_ns", integer, "ns", "lateness carried over from waiting"},
+                             {"caused_wait_ns", integer, "ns", "waiting of others that own lateness caused"},
+                             {"delay_cost_ns", integer, "ns", "waiting anywhere that starts from own delays"}}});
+  RowWriter rows(table);
+  for (const Grouping& grouping : groupings) {
+    const std::vector<PlaceSum> places = sum_places(ranks, grouping);
+    if (places.size() == ranks.size()) continue;
+    for (const auto& [place, first_trace_rank, trace_ranks, sum] : places) {
+      rows << level_name(grouping.level) << place << first_trace_rank << trace_ranks << sum.budget.window_ns
+           << sum.budget.compute_ns << sum.budget.exposed_communication_ns << sum.budget.idle_ns << sum.wait_ns
+           << sum.own_lateness_ns << sum.inherited_lateness_ns << sum.caused_wait_ns << sum.delay_cost_ns;
+    }
+  }
+  return table;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,279 @@
+#include "analysis/window/steps.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+
+#include "analysis/statistics/near_search.hpp"
+#include "nsys_explain/model/intervals.hpp"
+#include "nsys_explain/model/run_map.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr std::size_t fewest_steps = 3;
+
+/// Name of a range without the number at its end.
+struct NumberedName {
+  std::string_view stem;
+  std::optional<std::int64_t> number;
+};
+
+NumberedName split_number(std::string_view text) {
+  std::size_t end = text.size();
+  while (end > 0 && (text[end - 1] == ']' || text[end - 1] == ')' || text[end - 1] == ' ')) --end;
+  std::size_t begin = end;
+  while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
+  std::int64_t number = 0;
+  const auto parsed = std::from_chars(text.data() + begin, text.data() + end, number);
+  if (begin == end || parsed.ec != std::errc{}) return {text, std::nullopt};
+  return {text.substr(0, begin), number};
+}
+
+bool names_a_step(std::string_view stem) {
+  std::string lower(stem);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* word : {"step", "iter", "batch"})
+    if (lower.find(word) != std::string::npos) return true;
+  return false;
+}
+
+/// Ranges of one name on one thread. Of millions of them only those are kept that may still be the iterations.
+struct CandidateRange {
+  std::string_view stem;
+  bool named = false;         ///< by a word for a step
+  std::int64_t launches = 0;  ///< kernels of the device launched by the thread
+  std::vector<Interval> ranges;
+  std::optional<std::int64_t> first_number;
+  bool numbered = true, overlapping = false;
+  Nanoseconds covered_ns = 0;
+
+  bool may_be_steps() const { return (named || numbered) && !overlapping; }
+  void add(const Interval& range, std::optional<std::int64_t> number) {
+    if (!may_be_steps()) return;
+    if (ranges.empty()) first_number = number;
+    numbered = numbered && number && *number == *first_number + static_cast<std::int64_t>(ranges.size());
+    overlapping = !ranges.empty() && range.start_ns < ranges.back().end_ns;
+    covered_ns += range.end_ns - range.start_ns;
+    ranges.push_back(range);
+    if (!may_be_steps()) ranges = {};
+  }
+};
+
+/// Calls `use(kernel, launching call)` for the kernels whose call is in the trace.
+template <class Use>
+void for_each_launched_kernel(const RankEvents& events, const Use& use) {
+  for (const Kernel& kernel : events.device.kernels) {
+    const auto launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
+    if (launch) use(kernel, *launch);
+  }
+}
+
+/// The ranges that enclose the iterations; nullptr where there are none. `span_ns` is the time the launches cover.
+const CandidateRange* choose(
+    const std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, CandidateRange>& candidates,
+    Nanoseconds span_ns) {
+  const CandidateRange* best = nullptr;
+  const auto is_better = [](const CandidateRange& a, const CandidateRange& b) {
+    return std::tie(b.named, b.launches, b.covered_ns, a.stem) < std::tie(a.named, a.launches, a.covered_ns, b.stem);
+  };
+  for (const auto& [key, candidate] : candidates) {
+    if (candidate.ranges.size() < fewest_steps) continue;
+    if (!candidate.named && 2 * candidate.covered_ns < span_ns) continue;
+    if (best == nullptr || is_better(candidate, *best)) best = &candidate;
+  }
+  return best;
+}
+
+/// A range that was open when the capture stopped is not recorded: kernels launched after the last one that keep the
+/// GPU busy for at least half a step are one more.
+void add_open_step(Steps& steps, const std::optional<Interval>& kernels_after) {
+  std::vector<Nanoseconds> lengths;
+  for (std::size_t i = 1; i < steps.start_ns.size(); ++i) lengths.push_back(steps.start_ns[i] - steps.start_ns[i - 1]);
+  if (!kernels_after || lengths.empty() || kernels_after->start_ns <= steps.start_ns.back()) return;
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  if (2 * (kernels_after->end_ns - kernels_after->start_ns) < *middle) return;
+  steps.start_ns.push_back(kernels_after->start_ns);
+  steps.end_ns = std::max(steps.end_ns, kernels_after->end_ns);
+}
+
+/// The host runs ahead of the GPU, so a step begins where the first of its kernels runs, not where its range begins.
+Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events,
+                   std::optional<std::int64_t> first_number) {
+  std::vector<Nanoseconds> start(ranges.size(), no_time), end(ranges.size(), no_time);
+  std::optional<Interval> kernels_after;  // all ranges
+  std::size_t after = 0;                  // the range after the one of the latest launch
+  for_each_launched_kernel(events, [&](const Kernel& kernel, const ApiCall& launch) {
+    if (launch.start_ns > ranges.back().end_ns) {
+      const Interval before = kernels_after.value_or(Interval{kernel.start_ns, kernel.end_ns});
+      kernels_after = {std::min(before.start_ns, kernel.start_ns), std::max(before.end_ns, kernel.end_ns)};
+      return;
+    }
+    after = upper_bound_near(ranges, after, launch.start_ns,
+                             [](Nanoseconds time_ns, const Interval& range) { return time_ns < range.start_ns; });
+    if (after == 0 || launch.start_ns > ranges[after - 1].end_ns) return;
+    const std::size_t i = after - 1;
+    start[i] = start[i] == no_time ? kernel.start_ns : std::min(start[i], kernel.start_ns);
+    end[i] = end[i] == no_time ? kernel.end_ns : std::max(end[i], kernel.end_ns);
+  });
+  Steps steps;
+  steps.source = StepSource::nvtx;
+  steps.numbered = first_number.has_value();
+  for (std::size_t i = 0; i < start.size(); ++i) {
+    if (start[i] == no_time) continue;
+    if (steps.start_ns.empty()) {
+      steps.first_number = first_number.value_or(0) + (steps.numbered ? static_cast<std::int64_t>(i) : 0);
+    } else if (start[i - 1] == no_time) {
+      // A step without kernels on this GPU has no place; those after it are not where counting would put them.
+      steps.numbered = false;
+    }
+    steps.start_ns.push_back(steps.start_ns.empty() ? start[i] : std::max(start[i], steps.start_ns.back() + 1));
+    steps.end_ns = std::max(steps.end_ns, end[i]);
+  }
+  add_open_step(steps, kernels_after);
+  return steps.start_ns.size() < fewest_steps ? Steps{} : steps;
+}
+
+Steps steps_from_ranges(const RankEvents& events) {
+  RunMap<std::uint32_t, std::int64_t> launches_of_thread;
+  std::optional<Interval> launching;
+  for_each_launched_kernel(events, [&](const Kernel&, const ApiCall& launch) {
+    ++launches_of_thread[launch.thread_id];
+    if (!launching) launching = Interval{launch.start_ns, launch.start_ns};
+    launching = {std::min(launching->start_ns, launch.start_ns), std::max(launching->end_ns, launch.start_ns)};
+  });
+  if (!launching) return {};
+
+  // Millions of ranges have hundreds of names: what a name tells is found out once. Ranges with the same string mostly
+  // are of the same candidate.
+  struct Label {
+    std::optional<NumberedName> name;
+    std::uint32_t stem = 0, thread_id = 0;
+    StringIndex domain = 0;
+    CandidateRange* latest = nullptr;
+  };
+  std::vector<Label> labels(events.trace.strings.size());
+  std::unordered_map<std::string_view, std::uint32_t> stems;
+  std::map<std::tuple<std::uint32_t, StringIndex, std::uint32_t>, CandidateRange> candidates;
+  for (const NvtxRange& range : events.process.nvtx_ranges) {
+    if (range.kind == NvtxKind::mark || range.end_ns == no_time || range.is_nccl_call) continue;
+    Label& label = labels[range.text];
+    if (!label.name) {
+      label.name = split_number(events.trace.strings[range.text]);
+      label.stem = stems.try_emplace(label.name->stem, static_cast<std::uint32_t>(stems.size())).first->second;
+    }
+    if (label.latest == nullptr || label.thread_id != range.thread_id || label.domain != range.domain) {
+      label.thread_id = range.thread_id;
+      label.domain = range.domain;
+      const auto [entry, is_new] = candidates.try_emplace({range.thread_id, range.domain, label.stem});
+      label.latest = &entry->second;
+      if (is_new) {
+        label.latest->stem = label.name->stem;
+        label.latest->named = names_a_step(label.name->stem);
+        label.latest->launches = launches_of_thread[range.thread_id];
+      }
+    }
+    label.latest->add({range.start_ns, range.end_ns}, label.name->number);
+  }
+  const CandidateRange* chosen = choose(candidates, launching->end_ns - launching->start_ns);
+  if (chosen == nullptr) return {};
+  return steps_on_gpu(chosen->ranges, events, chosen->numbered ? chosen->first_number : std::nullopt);
+}
+
+/// True where a sequence repeats at this lag.
+bool repeats(std::span<const std::uint32_t> symbols, std::span<const std::int64_t> counts, std::size_t lag) {
+  const std::size_t pairs = symbols.size() - lag;
+  const std::size_t allowed = pairs / 10;
+  std::vector<std::int64_t> wrong(counts.size(), 0);
+  std::size_t all_wrong = 0;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    if (symbols[i] == symbols[i + lag]) continue;
+    if (++all_wrong > allowed) return false;
+    ++wrong[symbols[i]];
+  }
+  double agreement = 0;
+  for (std::size_t s = 0; s < counts.size(); ++s)
+    agreement += std::max(0.0, 1 - static_cast<double>(wrong[s]) / static_cast<double>(counts[s]));
+  return agreement >= 0.6 * static_cast<double>(counts.size());
+}
+
+}  // namespace
+
+std::int32_t Steps::index_of(Nanoseconds time_ns) const {
+  if (start_ns.empty() || time_ns > end_ns) return -1;
+  return static_cast<std::int32_t>(std::upper_bound(start_ns.begin(), start_ns.end(), time_ns) - start_ns.begin()) - 1;
+}
+
+std::vector<std::int32_t> relate_steps(const Steps& job, const Steps& own) {
+  std::vector<std::int32_t> related;
+  const auto count = static_cast<std::int64_t>(job.start_ns.size());
+  for (std::size_t i = 0; i < own.start_ns.size(); ++i) {
+    if (job.numbered && own.numbered) {
+      const std::int64_t step = own.first_number + static_cast<std::int64_t>(i) - job.first_number;
+      related.push_back(step >= 0 && step < count ? static_cast<std::int32_t>(step) : -1);
+      continue;
+    }
+    const Nanoseconds end_ns = i + 1 < own.start_ns.size() ? own.start_ns[i + 1] : own.end_ns;
+    related.push_back(job.index_of(own.start_ns[i] + (end_ns - own.start_ns[i]) / 2));
+  }
+  return related;
+}
+
+std::vector<std::size_t> repetitions(std::span<const std::uint64_t> symbols) {
+  constexpr std::size_t longest_studied = 20'000;  // the rest of a long run repeats what its beginning does
+  std::map<std::uint64_t, std::uint32_t> number_of;
+  std::vector<std::uint32_t> numbers;
+  std::vector<std::int64_t> counts;
+  for (std::size_t i = 0; i < std::min(symbols.size(), longest_studied); ++i) {
+    const auto [entry, is_new] = number_of.try_emplace(symbols[i], counts.size());
+    if (is_new) counts.push_back(0);
+    ++counts[entry->second];
+    numbers.push_back(entry->second);
+  }
+  if (counts.size() < 2) return {};  // one kind of operation tells nothing about steps
+  std::size_t lag = 1;
+  while (lag * fewest_steps <= numbers.size() && !repeats(numbers, counts, lag)) ++lag;
+  if (lag * fewest_steps > numbers.size()) return {};
+
+  // Steps begin at the rarest symbol that every step has: operations come and go between two of them, not the symbol.
+  const auto periods = static_cast<std::int64_t>(numbers.size() / lag);
+  std::size_t anchor = counts.size();
+  for (std::size_t s = 0; s < counts.size(); ++s)
+    if (2 * counts[s] >= periods && (anchor == counts.size() || counts[s] < counts[anchor])) anchor = s;
+  if (anchor == counts.size()) return {};
+  std::vector<std::size_t> starts;
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    const auto found = number_of.find(symbols[i]);
+    if (found == number_of.end() || found->second != anchor) continue;
+    if (starts.empty() || i - starts.back() >= lag - lag / 4) starts.push_back(i);
+  }
+  return starts.size() < fewest_steps ? std::vector<std::size_t>{} : starts;
+}
+
+Steps find_steps(const RankEvents& events, std::span<const Arrival> arrivals) {
+  Steps steps = steps_from_ranges(events);
+  if (!steps.start_ns.empty()) return steps;
+  std::vector<std::uint64_t> symbols;
+  symbols.reserve(arrivals.size());
+  for (const Arrival& arrival : arrivals) {
+    std::uint64_t symbol = arrival.communicator;
+    for (const std::uint64_t part : {static_cast<std::uint64_t>(arrival.operation),
+                                     static_cast<std::uint64_t>(arrival.call_bytes), std::uint64_t{1}})
+      symbol = (symbol ^ part) * 0x9E3779B97F4A7C15 + (symbol >> 29);
+    symbols.push_back(symbol);
+  }
+  for (const std::size_t first : repetitions(symbols)) steps.start_ns.push_back(arrivals[first].enter_ns);
+  if (steps.start_ns.empty()) return steps;
+  steps.source = StepSource::periodicity;
+  for (const Arrival& arrival : arrivals) steps.end_ns = std::max(steps.end_ns, arrival.exit_ns);
+  return steps;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "clock/level_zero.hpp"
+#include "clock/uncertainty.hpp"
+#include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/diagnostic.hpp"
+#include "nsys_explain/model/identity.hpp"
+#include "nsys_explain/model/job_report.hpp"
+
+namespace nsys_explain::clock {
+
+/// One member's part in a matched instance, in session time (UTC by its report - epoch).
+struct ObservedMember {
+  Nanoseconds enter_ns = 0;
+  Nanoseconds exit_ns = 0;
+  std::int32_t session = 0;  ///< index into the sessions given to fit_clocks; several members may share one
+};
+
+/// One matched instance: members [first_member, first_member + members) of Observations.
+struct ObservedInstance {
+  Operation operation = Operation::unknown;
+  std::uint32_t kernel_name_hash = 0;  ///< tells algorithm and protocol apart; 0 where unknown
+  std::int64_t message_bytes = -1;     ///< -1 unknown
+  std::int64_t first_member = 0;
+  std::int32_t members = 0;
+  std::int32_t communicator = -1;  ///< index into Observations::communicators; -1: not known
+};
+
+/// What one tool rank owns. Every instance is whole, and on one tool rank only; which one does not matter.
+struct Observations {
+  std::vector<ObservedInstance> instances;
+  std::vector<ObservedMember> members;
+  /// Sessions of each communicator, the same on every tool rank; all members of its instances are among them. Says who
+  /// is observed together: the fit is the same without, but takes longer.
+  std::vector<std::vector<std::int32_t>> communicators;
+};
+
+/// Element-wise over the tool ranks' vectors of equal length, result on every rank. Every rank calls both equally
+/// often.
+struct Reduction {
+  using Combine = std::function<std::vector<std::int64_t>(std::span<const std::int64_t>)>;
+  Combine sum;
+  Combine maximum;
+
+  static Reduction serial();
+};
+
+/// A fit is believed if exits held out of it agree better than this (median). Members of one instance leave within one
+/// step of NCCL's ring or tree of each other: 512 KiB (NCCL_BUFFSIZE 4 MiB in 8 steps), which the slowest link in use,
+/// 5 GB/s (40 Gb/s), carries in 100 us; measured medians are 0.3 to 20 us. Exits of operations that do not belong
+/// together differ by the time between operations. Beyond the limit many matches must be wrong, and clocks fitted to
+/// them would pass for knowledge; so only host clocks (and UTC, where the user vouches for it) relate sessions then,
+/// and the residual and an error say why. Where the user forces a method, it is used.
+inline constexpr Nanoseconds largest_credible_residual_ns = 100'000;
+
+struct ClockFit {
+  ClockReport report;  ///< sessions in the order given
+  ClockErrors errors;  ///< of the sessions in that order
+  std::vector<Warning> warnings;
+};
+
+/// Offset and drift of every session from the exits of matched synchronising collectives, which all members leave at
+/// nearly the same true time (algorithms.md 1). The model, with session s and instance c of class k:
+///
+///     exit(c, s) = m(c) + offset(s) + drift(s) * (m(c) - pivot) + bias(s, operation) + noise of scale(k)
+///
+/// m(c) is eliminated exactly; scales and weights are robust (Huber, then Tukey), so wrong matches do not count. The
+/// bias of an operation's exits is a random effect with a spread of known size: all-reduce has none and so decides the
+/// offsets where it relates two sessions, while biased operations still help with the drift. Host clocks of one boot
+/// enter as one more, coarser observation. Operations that do not synchronise, and all-to-all, are used only between
+/// sessions that nothing better relates, with a warning.
+///
+/// Collective over the tool ranks of `reduction`. The result is equal bit for bit on every rank and for every
+/// distribution and order of observations: whatever is summed across instances is summed in integers. Memory is
+/// O(own observations + sessions + memberships of communicators); nothing of size sessions squared exists.
+///
+/// `uncertainty_ns` is one standard uncertainty of the offset to the component's reference at the pivot: the
+/// M-estimator's sandwich covariance propagated through the graph, including what biases may contribute. Drifts of a
+/// component are reported only if one of them is significant; otherwise they are 0. In runs of two minutes and more
+/// drifts may change along the run (SessionClock::bends), where that is significant for any session.
+ClockFit fit_clocks(std::span<const Session> sessions, const Observations& observations, const Reduction& reduction,
+                    const ClockOptions& options = {});
+
+}  // namespace nsys_explain::clock

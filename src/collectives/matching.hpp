@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/alignment.hpp"
+#include "collectives/extraction.hpp"
+#include "nsys_explain/model/collective.hpp"
+
+/// Which arrivals of different trace ranks belong to one collective. Small summaries decide which trace ranks share a
+/// communicator and whether their sequences are equal; only then do arrivals travel to the rank that owns their block.
+namespace nsys_explain::collectives {
+
+/// The sequence of one trace rank on one communicator, as a digest. Trivially copyable.
+struct SequenceSummary {
+  std::uint64_t communicator = 0;  ///< Arrival::communicator
+  std::uint64_t symbols_hash = 0;  ///< of the symbols in order: equal hashes and lengths mean equal sequences
+  std::int64_t arrivals = 0;
+  std::int32_t trace_rank = -1;
+  std::int32_t communicator_size = -1;        ///< NCCL's rank count where recorded
+  std::int32_t communicator_rank = -1;        ///< NCCL's rank number where recorded
+  Evidence evidence = Evidence::kernel_name;  ///< the weakest of its arrivals
+  bool has_pairs = false;                     ///< some arrivals are exchanges with one peer
+  /// Of all others, by operation (bit 1 << Operation): some lack NCCL's sequence number.
+  std::uint16_t unnumbered_operations = 0;
+};
+
+/// True for a kernel of sends and receives that meets one other member only, known or not.
+bool is_pair_exchange(const Arrival& arrival);
+
+/// What two arrivals must share to be one instance: operation, and, as far as calls tell and all members pass the same,
+/// bytes and root (see may_be_one).
+std::uint64_t arrival_symbol(const Arrival& arrival);
+
+/// Digests of the arrivals of one trace rank, sorted by communicator. Memberships of other devices do not count.
+std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arrivals, std::int32_t device_id,
+                                                 std::span<const CommunicatorMembership> memberships);
+
+/// A communicator of the run.
+struct PlannedCommunicator {
+  std::string name;                       ///< NCCL's hash as "0x..." or "inferred-N"
+  std::string given_name;                 ///< what most members call it, where the trace tells (GivenNames)
+  std::uint64_t source_key = 0;           ///< Arrival::communicator of its members
+  std::vector<std::int32_t> trace_ranks;  ///< ascending
+  std::vector<std::int32_t> ranks;        ///< NCCL's rank number of each trace rank; -1 unknown
+  std::vector<std::int64_t> lengths;      ///< arrivals of each trace rank
+  std::int32_t size = 0;                  ///< members that exist; at least those seen
+  Evidence evidence = Evidence::kernel_name;
+  bool equal_sequences = true;  ///< position by position; never with pair exchanges among more than two members
+  /// Operations (bit 1 << Operation) of which not all members recorded all of NCCL's sequence numbers; the numbers of
+  /// the others tell what belongs together.
+  std::uint16_t unnumbered_operations = 0xFFFF;
+
+  bool is_numbered(Operation operation) const {
+    return (unnumbered_operations >> static_cast<unsigned>(operation) & 1U) == 0;
+  }
+};
+
+/// Communicators of the run from the summaries of all trace ranks. A pure function of the set of summaries, sorted by
+/// first trace rank, then size, then key; communicators with fewer than two trace ranks stay listed (nothing can be
+/// matched in them).
+std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary> summaries);
+
+/// Gives communicators the name that most members have for it.
+void name_communicators(std::span<PlannedCommunicator> communicators, const GivenNames& names);
+
+/// A piece of work of the cross-rank phase: the arrivals of one communicator at positions [first_position,
+/// end_position). Communicators with unequal sequences are one piece, because matching needs them whole.
+struct MatchUnit {
+  std::int32_t communicator = 0;
+  std::int64_t first_position = 0;
+  std::int64_t end_position = 0;
+  std::int32_t owner = 0;  ///< tool rank
+  bool at_home = false;    ///< the owner has read all members: their arrivals are there already
+};
+
+/// Which tool rank has read a trace rank.
+using ReaderOf = std::function<std::int32_t(std::int32_t trace_rank)>;
+
+/// Units in (communicator, position) order, spread evenly over the tool ranks, at home where they can be. Only the
+/// owners depend on the tool ranks and on what they have read.
+std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communicators, std::int32_t tool_ranks,
+                                  const ReaderOf& reader_of);
+
+/// Roughly common time of a trace rank's time, where the clock is not known yet (RoughClocks).
+using RoughTime = std::function<Nanoseconds(std::int32_t trace_rank, Nanoseconds t_ns)>;
+
+/// Matches the arrivals of one unit (any order, but by trace rank and position is quickest; times on one clock), by the
+/// best evidence there is: equal sequences, NCCL's sequence numbers, else alignment; sends and receives in pairs.
+/// Instances of fewer than two arrivals are not instances: their arrivals count as unmatched. Sequences of uneven units
+/// follow the latest enter.
+///
+/// Where the clock is known, equal sequences are verified: members that lost different operations hold equal sequences
+/// that belong together otherwise. A unit whose times contradict its order is aligned. Where it is not, `rough_time`,
+/// if there is one, tells which sends and receives without recorded peers meet.
+MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator,
+                        std::span<const Arrival> arrivals, const AlignmentOptions& alignment = {},
+                        const RoughTime& rough_time = {});
+
+}  // namespace nsys_explain::collectives

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/model/diagnostic.hpp"
+#include "nsys_explain/model/identity.hpp"
+#include "nsys_explain/model/trace.hpp"
+
+/// Which rank of the profiled job each trace rank is. Two steps: identify_trace_ranks collects claims from one trace,
+/// resolve_trace_ranks weighs the claims of all traces of the run against each other.
+namespace nsys_explain::ingest {
+
+/// What the user says about ranks. Empty: nothing.
+struct RankOverrides {
+  /// The pattern (shell wildcards, or a literal name) matches the file name or the path; no id: any process or device.
+  struct Entry {
+    std::string pattern;
+    std::optional<std::int32_t> process_id, device_id;
+    std::int32_t rank = 0;
+  };
+  std::vector<Entry> entries;  ///< the first one that matches a trace rank counts
+  std::string regex;           ///< model/regex.hpp; the first capture group is the rank; searched in the path
+};
+
+/// Parses a rank map: lines "PATTERN RANK" or "PATTERN PID DEVICE RANK", where PID or DEVICE may be `*` and a pattern
+/// with blanks or '#' stands in double quotes (\" and \\ inside). '#' starts a comment. Throws std::invalid_argument
+/// with the line number.
+RankOverrides parse_rank_map(const std::string& text);
+
+/// Throws std::invalid_argument (problem, why, what to do) unless `regex` is empty, or valid with a capture group.
+void check_rank_regex(const std::string& regex);
+
+/// The trace ranks of one trace with every claim about their numbers that this trace and the user make.
+/// trace_rank stays -1 until resolve_trace_ranks, which also adds what file names say.
+///
+/// A device that its process only touches is no trace rank: one with less than 1 % of the GPU time of the process'
+/// busiest device that no communicator names (typically a stray context on device 0); see side_device_warnings.
+/// What holds for a process as a whole (MPI_RANKS, environment) is no claim where the process works on several devices,
+/// and the environment none where the file holds several trace ranks: it is that of the process nsys launched.
+/// NCCL tells rank and device of every member when a communicator is made or destroyed; the largest one counts.
+std::vector<TraceRankIdentity> identify_trace_ranks(const Trace& trace, const RankOverrides& overrides);
+
+/// Says which devices with GPU activity identify_trace_ranks leaves out.
+std::vector<Warning> side_device_warnings(const Trace& trace);
+
+/// One warning for the entries of the rank map that match no trace rank of the run: most often a typing error.
+std::vector<Warning> unused_entry_warnings(const RankOverrides& overrides,
+                                           const std::vector<TraceRankIdentity>& identities);
+
+struct Resolution {
+  std::vector<TraceRankIdentity> trace_ranks;  ///< unique numbers, sorted by trace_rank
+  std::vector<Warning> warnings;               ///< conflicts between sources, ranks claimed twice, missing ranks
+};
+
+/// Gives every trace rank of the run its number. The first of these that works:
+///  1. each by its best claim (RankSource order), where all have one and no number is claimed twice;
+///  2. the best single source that has a number for every trace rank and none twice (the user's claims stay);
+///  3. best claims where more than half of the trace ranks can keep theirs: of several that claim one number the one
+///     with the better source keeps it, then the first in file order; the others are numbered after the largest;
+///  4. file order: by path, digits compared as numbers; within a file by device, or by process where processes share
+///     device numbers (the user's claims stay).
+/// A communicator's rank never exceeds the rank in the job, so NCCL's numbers are set aside as those of a
+/// sub-communicator where they are nowhere above, but somewhere below those of MPI or the environment.
+/// Everything that is not plain agreement is said in a warning. `world_size`: of the profiled job, where known; ranks
+/// below it without a trace are reported as missing.
+/// A function of the set of identities: their order does not matter.
+Resolution resolve_trace_ranks(std::vector<TraceRankIdentity> identities,
+                               std::optional<std::int32_t> world_size = std::nullopt);
+
+}  // namespace nsys_explain::ingest

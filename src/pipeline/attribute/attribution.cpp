@@ -1,0 +1,355 @@
+#include "pipeline/attribute/attribution.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "analysis/waits/path.hpp"
+#include "analysis/waits/waits.hpp"
+#include "pipeline/attribute/job_steps.hpp"
+#include "pipeline/attribute/work_surplus.hpp"
+#include "pipeline/match/owned_rounds.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+using analysis::RoutedOutcome;
+
+/// An arrival of which the owner of its instance asks how its rank got there. Trivially copyable.
+struct ArrivalPlace {
+  std::int32_t trace_rank = -1;
+  std::int32_t index = -1;
+};
+
+/// Arrivals of instances [first, end) in the order in which their homes hear of them: several of one trace rank follow
+/// each other, so that a path is not visited anew for each of its arrivals, far from the one before. `visit(i,
+/// member)`: of instance i.
+template <class Visit>
+void for_each_arrival(MatchedBlock& block, const Piece& piece, const Visit& visit) {
+  constexpr std::size_t at_once = 16;
+  for (std::size_t first = piece.first; first < piece.end; first += at_once) {
+    const std::size_t end = std::min(first + at_once, piece.end);
+    std::int32_t most = 0;
+    for (std::size_t i = first; i < end; ++i) most = std::max(most, block.instances[i].arrivals);
+    for (std::int32_t m = 0; m < most; ++m) {
+      for (std::size_t i = first; i < end; ++i) {
+        const Instance& instance = block.instances[i];
+        if (m < instance.arrivals) visit(i, block.arrivals[static_cast<std::size_t>(instance.first_arrival + m)]);
+      }
+    }
+  }
+}
+
+/// What all members of an instance are told.
+analysis::Outcome common_outcome(const MatchedBlock& block, const Instance& instance,
+                                 std::span<const InstanceArrival> members, std::size_t captured_members,
+                                 std::span<const std::uint64_t> slow_groups) {
+  analysis::Outcome outcome;
+  outcome.matched = true;
+  outcome.sequence = static_cast<std::int32_t>(instance.sequence);
+  outcome.last_trace_rank = instance.last_trace_rank;
+  outcome.communicator = block.communicator;
+  outcome.complete = members.size() == captured_members;
+  std::size_t blocking = 0;
+  std::uint64_t partners = 0;
+  for (const InstanceArrival& member : members) {
+    if (member.trace_rank == instance.last_trace_rank) outcome.last_index = member.index;
+    partners = analysis::digest_of_partners(partners, member.trace_rank);
+    blocking += member.blocking ? 1 : 0;
+  }
+  outcome.partners = static_cast<std::uint32_t>(partners >> 32U);
+  outcome.blocking = 2 * blocking > members.size();
+  outcome.tied =
+      !has_lateness(instance) || std::all_of(members.begin(), members.end(), [&](const InstanceArrival& member) {
+        return analysis::stayed_for_last(instance, member);
+      });
+  outcome.slow_link = std::binary_search(slow_groups.begin(), slow_groups.end(), partners);
+  return outcome;
+}
+
+RoutedOutcome outcome_of(const analysis::Outcome& common, const Instance& instance, const InstanceArrival& member) {
+  RoutedOutcome routed{common, member.trace_rank, member.index};
+  routed.outcome.wait_ns = wait_ns(instance, member);
+  routed.outcome.lateness_ns = has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
+  routed.outcome.judged = analysis::waited_for_last(instance, member);
+  return routed;
+}
+
+/// Digests of the members of the slow groups, ascending.
+std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
+  std::vector<std::uint64_t> digests;
+  for (const std::vector<std::int32_t>& slow : links.slow_groups)
+    digests.push_back(std::accumulate(slow.begin(), slow.end(), std::uint64_t{0}, analysis::digest_of_partners));
+  std::sort(digests.begin(), digests.end());
+  return digests;
+}
+
+/// What a tool rank tells the homes of the arrivals of these instances: at once where they are here, else into what is
+/// to be sent.
+void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::uint64_t> slow_groups,
+                std::span<const Piece> pieces, CrossRank& cross, Outgoing<RoutedOutcome>& outgoing) {
+  std::vector<analysis::Outcome> common;
+  for (const Piece& piece : pieces) {
+    MatchedBlock& block = cross.blocks[piece.block];
+    const auto captured = cross.communicators[static_cast<std::size_t>(block.communicator)].trace_ranks.size();
+    common.clear();
+    for (std::size_t i = piece.first; i < piece.end; ++i) {
+      const Instance& instance = block.instances[i];
+      common.push_back(common_outcome(block, instance, members_of(block, instance), captured, slow_groups));
+    }
+    for_each_arrival(block, piece, [&](std::size_t i, const InstanceArrival& member) {
+      const std::size_t r = job.index_of(member.trace_rank);
+      const RoutedOutcome outcome = outcome_of(common[i - piece.first], block.instances[i], member);
+      if (LocalRank* const here = homes.of_index[r]) {
+        analysis::take_outcome(here->path, outcome);
+      } else {
+        outgoing[static_cast<std::size_t>(homes.tool_rank[r])].push_back(outcome);
+      }
+    });
+  }
+}
+
+/// Collective: tells every path what its instances tell.
+void send_outcomes(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                   const LinkAnalysis& links, const OwnedRounds& rounds, CrossRank& cross) {
+  const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
+  auto outgoing = nothing_for<RoutedOutcome>(communicator);
+  exchange::Gathered<RoutedOutcome> received;
+  tell_homes(job, homes, slow_groups, rounds.at_home, cross, outgoing);
+  const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds.rounds));
+  for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
+    empty(outgoing);
+    tell_homes(job, homes, slow_groups, rounds.of(round), cross, outgoing);
+    communicator.all_to_all(outgoing, received);
+    for (const RoutedOutcome& routed : received.values)
+      analysis::take_outcome(homes.of_index[job.index_of(routed.trace_rank)]->path, routed);
+  }
+}
+
+/// Where the samples of some steps meet: those of a step on all tool ranks, or all would wait for one of them.
+class PeerComparison {
+ public:
+  /// `with_transfers`: some link is slow.
+  PeerComparison(const exchange::Communicator& communicator, bool with_transfers)
+      : communicator_(communicator),
+        with_transfers_(with_transfers),
+        samples_(nothing_for<analysis::WorkSample>(communicator)),
+        answers_(nothing_for<analysis::UsualWork>(communicator)) {}
+
+  /// The sample of an arrival takes part in the next comparison, if it has one.
+  void add(analysis::Path& path, std::size_t arrival) {
+    const std::optional<analysis::WorkSample> sample = analysis::work_sample(path, arrival);
+    if (!sample) return;
+    const std::size_t meets_on = sample->place % samples_.size();
+    samples_[meets_on].push_back(*sample);
+    asked_.push_back({&path, static_cast<std::uint32_t>(arrival), static_cast<std::uint32_t>(meets_on)});
+  }
+
+  /// Collective: tells the paths of all samples that were added what is usual there.
+  void compare() {
+    communicator_.all_to_all(samples_, received_samples_);
+    empty(samples_);
+    const std::vector<analysis::UsualWork> usual = analysis::usual_work(received_samples_.values, with_transfers_);
+    for (std::size_t r = 0; r < answers_.size(); ++r)
+      answers_[r].assign(usual.begin() + static_cast<std::ptrdiff_t>(received_samples_.offsets[r]),
+                         usual.begin() + static_cast<std::ptrdiff_t>(received_samples_.offsets[r + 1]));
+    communicator_.all_to_all(answers_, received_answers_);
+    // Each tool rank answers in the order of its samples.
+    std::vector<std::size_t> next = received_answers_.offsets;
+    for (const Asked& asked : asked_)
+      analysis::take_usual(*asked.path, asked.arrival, received_answers_.values[next[asked.tool_rank]++]);
+    asked_.clear();
+  }
+
+ private:
+  struct Asked {
+    analysis::Path* path = nullptr;
+    std::uint32_t arrival = 0;
+    std::uint32_t tool_rank = 0;
+  };
+
+  const exchange::Communicator& communicator_;
+  bool with_transfers_;
+  std::vector<Asked> asked_;  ///< in the order in which they were added
+  Outgoing<analysis::WorkSample> samples_;
+  Outgoing<analysis::UsualWork> answers_;
+  exchange::Gathered<analysis::WorkSample> received_samples_;
+  exchange::Gathered<analysis::UsualWork> received_answers_;
+};
+
+/// Collective: compares every segment of work with those of its peers, where samples of one role and step meet: some
+/// of the job's `steps` at a time, and what lies outside of all steps together.
+void compare_with_peers(const exchange::Communicator& communicator, const Homes& homes, std::int64_t steps,
+                        bool with_transfers) {
+  // All wait for all at the end of each round, so rounds are longer than where records only pass through.
+  constexpr std::int64_t samples_per_round = 4 * static_cast<std::int64_t>(records_per_round);
+  std::int64_t most = 0;  // arrivals on a tool rank
+  for (const LocalRank* const rank : homes.local) most += std::ssize(rank->path.arrivals);
+  most = std::max<std::int64_t>(communicator.maximum(most), 1);
+  const std::int64_t at_once = std::max<std::int64_t>(steps * samples_per_round / most, 1);
+
+  PeerComparison comparison(communicator, with_transfers);
+  std::vector<std::size_t> next(homes.local.size(), 0);  // arrival of each path: steps ascend
+  std::vector<std::pair<analysis::Path*, std::size_t>> outside;
+  for (std::int64_t first = 0; first < steps; first += at_once) {
+    const bool is_last = first + at_once >= steps;
+    for (std::size_t r = 0; r < next.size(); ++r) {
+      analysis::Path& path = homes.local[r]->path;
+      for (; next[r] < path.arrivals.size(); ++next[r]) {
+        const std::int32_t step = path.arrivals[next[r]].step;
+        if (step < 0) {
+          outside.emplace_back(&path, next[r]);
+        } else if (is_last || step < first + at_once) {
+          comparison.add(path, next[r]);
+        } else {
+          break;
+        }
+      }
+    }
+    comparison.compare();
+  }
+  for (std::size_t r = 0; r < next.size(); ++r)  // all, where there are no steps
+    for (analysis::Path& path = homes.local[r]->path; next[r] < path.arrivals.size(); ++next[r])
+      outside.emplace_back(&path, next[r]);
+  for (const auto& [path, arrival] : outside) comparison.add(*path, arrival);
+  comparison.compare();
+}
+
+/// Once all outcomes are known. `stages`: null where nothing tells of stages. Everything that one path needs at once,
+/// while it lies in the caches.
+WorkSums measure_paths(const JobRanks& job, const Homes& homes, const analysis::Steps& steps,
+                       const analysis::Grouping* stages) {
+  WorkSums sums(job.numbers.size(), steps.start_ns.size());
+  for (LocalRank* const rank : homes.local) {
+    const std::size_t r = job.index_of(rank->trace_rank);
+    analysis::measure(rank->path, rank->profiles);
+    count_steps_by(steps, *rank);
+    if (stages != nullptr) analysis::tell_stages_apart(rank->path, stages->place_of_rank[r]);
+    sums.add(r, *rank);
+  }
+  return sums;
+}
+
+/// Once what is usual is known to all paths.
+SumsOfSteps finish_paths(const JobRanks& job, const Homes& homes, std::size_t steps) {
+  SumsOfSteps sums(job.numbers.size());
+  for (LocalRank* const rank : homes.local) {
+    analysis::finish_excess(rank->path);
+    sums[job.index_of(rank->trace_rank)] = add_up_steps(rank->path, steps);
+  }
+  return sums;
+}
+
+/// Own lateness of an arrival of a local path; no_time where it is not known.
+Nanoseconds own_excess(const LocalRank& rank, std::int32_t arrival) {
+  return rank.path.own_excess_ns[static_cast<std::size_t>(arrival)];
+}
+
+/// What owners of instances ask of the local paths.
+void answer(const JobRanks& job, const Homes& homes, const exchange::Gathered<ArrivalPlace>& asked,
+            Outgoing<Nanoseconds>& answers) {
+  empty(answers);
+  for (std::size_t owner = 0; owner < answers.size(); ++owner) {
+    for (const ArrivalPlace& place : asked.of(static_cast<int>(owner)))
+      answers[owner].push_back(own_excess(*homes.of_index[job.index_of(place.trace_rank)], place.index));
+  }
+}
+
+/// Splits lateness of the members of a piece, whose own comes from `excess_of` in the order of for_each_arrival, and
+/// tells what their last arrivers caused.
+template <class ExcessOf>
+void split_lateness(CrossRank& cross, const Piece& piece, const ExcessOf& excess_of) {
+  MatchedBlock& block = cross.blocks[piece.block];
+  for_each_arrival(block, piece, [&](std::size_t i, InstanceArrival& member) {
+    const Nanoseconds excess_ns = excess_of(member);
+    if (excess_ns != no_time && has_lateness(block.instances[i]))
+      analysis::split_lateness(block.instances[i], member, excess_ns);
+  });
+  for (std::size_t i = piece.first; i < piece.end; ++i)
+    analysis::compute_caused_wait(block.instances[i], members_of(block, block.instances[i]));
+}
+
+/// Collective: brings own lateness from the paths to the blocks, which then tell what the last arrivers caused.
+void return_lateness(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                     const OwnedRounds& rounds, CrossRank& cross) {
+  auto questions = nothing_for<ArrivalPlace>(communicator);
+  auto answers = nothing_for<Nanoseconds>(communicator);
+  exchange::Gathered<ArrivalPlace> asked;
+  exchange::Gathered<Nanoseconds> answered;
+  for (const Piece& piece : rounds.at_home) {
+    split_lateness(cross, piece, [&](const InstanceArrival& member) {
+      return own_excess(*homes.of_index[job.index_of(member.trace_rank)], member.index);
+    });
+  }
+  const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds.rounds));
+  for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
+    empty(questions);
+    for (const Piece& piece : rounds.of(round)) {
+      for_each_arrival(cross.blocks[piece.block], piece, [&](std::size_t, const InstanceArrival& member) {
+        const std::size_t r = job.index_of(member.trace_rank);
+        if (homes.of_index[r] == nullptr)
+          questions[static_cast<std::size_t>(homes.tool_rank[r])].push_back({member.trace_rank, member.index});
+      });
+    }
+    communicator.all_to_all(questions, asked);
+    answer(job, homes, asked, answers);
+    communicator.all_to_all(answers, answered);
+    std::vector<std::size_t> next(answered.offsets.begin(), answered.offsets.end() - 1);
+    for (const Piece& piece : rounds.of(round)) {
+      split_lateness(cross, piece, [&](const InstanceArrival& member) {
+        const std::size_t r = job.index_of(member.trace_rank);
+        return homes.of_index[r] != nullptr ? own_excess(*homes.of_index[r], member.index)
+                                            : answered.values[next[static_cast<std::size_t>(homes.tool_rank[r])]++];
+      });
+    }
+  }
+}
+
+/// By index of the trace rank.
+std::vector<analysis::SlowRank> slow_ranks(const JobRanks& job, const LinkAnalysis& links) {
+  std::vector<analysis::SlowRank> slow;
+  for (const std::int32_t trace_rank : links.slow_ranks) {
+    std::set<std::size_t> partners;
+    for (const std::vector<std::int32_t>& group : links.slow_groups) {
+      if (!std::binary_search(group.begin(), group.end(), trace_rank)) continue;
+      for (const std::int32_t member : group) partners.insert(job.index_of(member));
+    }
+    slow.push_back({job.index_of(trace_rank), {partners.begin(), partners.end()}});
+  }
+  return slow;
+}
+
+}  // namespace
+
+Attribution attribute_delays(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+                             CrossRank& cross, std::vector<LocalTrace>& local_traces,
+                             const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings,
+                             const LinkAnalysis& links) {
+  const Homes homes = find_homes(communicator, job, local_traces);
+  const OwnedRounds rounds = plan_owned_rounds(cross);
+  send_outcomes(communicator, job, homes, links, rounds, cross);
+  analysis::Steps steps = agree_on_steps(communicator, job, homes);
+  WorkSums sums = measure_paths(job, homes, steps, analysis::find_grouping(groupings, Level::pipeline_stage));
+  WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, std::move(sums), local_traces);
+  compare_with_peers(communicator, homes, std::ssize(steps.start_ns), !links.slow_groups.empty());
+  SumsOfSteps sums_of_steps = finish_paths(job, homes, steps.start_ns.size());
+  return_lateness(communicator, job, homes, rounds, cross);
+  SettledDelays settled = settle_delays(communicator, clock, job, homes, cross, rounds, steps, sums_of_steps);
+  Attribution attribution;
+  attribution.step_rows = make_step_rows(communicator, job, homes, cross, steps, sums_of_steps);
+  attribution.delays = std::move(settled.delays);
+  attribution.ranks = std::move(settled.ranks);
+  attribution.waits = std::move(settled.waits);
+  attribution.delays.speed = std::move(surplus.speed);
+  attribution.delays.wander = std::move(surplus.wander);
+  attribution.delays.kernel_ns = std::move(surplus.kernel_ns);
+  attribution.delays.slowness = std::move(surplus.slowness);
+  attribution.delays.stages = std::move(surplus.stages);
+  attribution.delays.slow_ranks = slow_ranks(job, links);
+  attribution.steps = std::move(steps);
+  return attribution;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,61 @@
+#include "pipeline/attribute/wait_matrix.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace nsys_explain::pipeline {
+
+WaitMatrix::WaitMatrix(std::span<const TraceRankIdentity> trace_ranks) {
+  std::map<std::string, std::int32_t> column_of_host;
+  late_.push_back(nobodys_delay);
+  for (const TraceRankIdentity& rank : trace_ranks) {
+    late_.push_back(rank.trace_rank);
+    const auto next = static_cast<std::int32_t>(waiting_.size());
+    const std::int32_t of_host = column_of_host.try_emplace(rank.host, next).first->second;
+    column_of_.push_back(trace_ranks.size() <= most_waiting_ranks ? next : of_host);
+    if (column_of_.back() == next) waiting_.push_back(rank.trace_rank);
+  }
+  rows_.resize(late_.size());
+}
+
+std::vector<WaitCell> WaitMatrix::gather(const exchange::Communicator& communicator) const {
+  std::vector<WaitCell> mine;
+  for (std::size_t r = 0; r < rows_.size(); ++r)
+    for (std::size_t c = 0; c < rows_[r].size(); ++c)
+      if (rows_[r][c] > 0) mine.push_back({late_[r], waiting_[c], rows_[r][c]});
+  std::vector<WaitCell> cells = communicator.gather(std::span<const WaitCell>(mine)).values;
+  std::sort(cells.begin(), cells.end(), [](const WaitCell& a, const WaitCell& b) {
+    return std::pair(a.late_trace_rank, a.waiting_trace_rank) < std::pair(b.late_trace_rank, b.waiting_trace_rank);
+  });
+  std::size_t kept = 0;  // those of nobody come from all tool ranks
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (kept > 0 && cells[kept - 1].late_trace_rank == cells[i].late_trace_rank &&
+        cells[kept - 1].waiting_trace_rank == cells[i].waiting_trace_rank) {
+      cells[kept - 1].cost_ns += cells[i].cost_ns;
+    } else {
+      cells[kept++] = cells[i];
+    }
+  }
+  cells.resize(kept);
+  return cells;
+}
+
+Table wait_matrix_table(std::span<const WaitCell> cells) {
+  Table table = make_table(
+      {"wait_matrix",
+       "Who waited for whom: the waiting of a row is what the delays of one trace rank cost another, directly or "
+       "through others; for each that waits the rows add up to its wait_ns",
+       {{"late_trace_rank", ColumnKind::integer, "",
+         "whose delay it was; -1: nobody's, but structure, slow transfers or below the clocks' resolution"},
+        {"waiting_trace_rank", ColumnKind::integer, "",
+         "who waited; in a job of more than 128 trace ranks the lowest of a node, for all of the node"},
+        {"cost_ns", ColumnKind::integer, "ns", "GPU time waited"}}});
+  RowWriter rows(table);
+  for (const WaitCell& cell : cells)
+    rows << std::int64_t{cell.late_trace_rank} << std::int64_t{cell.waiting_trace_rank} << cell.cost_ns;
+  return table;
+}
+
+}  // namespace nsys_explain::pipeline

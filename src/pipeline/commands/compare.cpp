@@ -1,0 +1,82 @@
+#include "pipeline/commands/compare.hpp"
+
+#include <ostream>
+#include <stdexcept>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "analysis/compare/comparison.hpp"
+#include "pipeline/run/job.hpp"
+#include "pipeline/write/outputs.hpp"
+#include "report/comparison_report.hpp"
+#include "store/store_reader.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+/// What a comparison looks at; what a store lacks is left out.
+analysis::RunTables read_run(const std::string& path, const std::string& name) {
+  const store::StoreReader store(path);
+  analysis::RunTables run{name, {}, {}};
+  for (const char* table : {"ranks", "steps", "collective_instances", "kernels", "categories", "phases", "findings"}) {
+    if (store.has_table(table)) run.tables.push_back(store.read(table));
+  }
+  if (store.has_table("steps")) run.step_source = store.attribute("/steps", "source").value_or("");
+  return run;
+}
+
+/// One value per run from one for all, or one each. Throws std::invalid_argument.
+template <class Value>
+std::vector<Value> of_every_run(const std::vector<Value>& given, std::size_t runs, std::string_view option) {
+  if (given.empty() || given.size() == runs) return given;
+  if (given.size() == 1) return std::vector<Value>(runs, given.front());
+  throw std::invalid_argument(
+      fmt::format("{} has {} values for {} runs, so nobody can tell whose they are; give one "
+                  "for all runs, or one for each, with commas between them",
+                  option, given.size(), runs));
+}
+
+/// What users call the runs. Throws std::invalid_argument.
+std::vector<std::string> run_names(const CompareRequest& request) {
+  if (request.labels.empty()) return request.store_paths;
+  if (request.labels.size() == request.store_paths.size()) return request.labels;
+  throw std::invalid_argument(fmt::format("--labels names {} runs, but {} are compared; name each of them",
+                                          request.labels.size(), request.store_paths.size()));
+}
+
+void write_reports(const CompareRequest& request, const Comparison& comparison) {
+  OutputDirectory directory(request.output_directory);
+  directory.write_text("compare.json", report::comparison_to_json(comparison));
+  directory.write_text("compare.md", report::comparison_to_markdown(comparison));
+  directory.write_text("compare.html", report::comparison_to_html(comparison));
+  directory.publish();
+}
+
+}  // namespace
+
+int compare(const CompareRequest& request, std::ostream& out, std::ostream& problems) {
+  int failure_code = wrong_usage;
+  try {
+    if (!request.output_directory.empty()) check_output_directory(request.output_directory, request.overwrite);
+    const std::size_t runs = request.store_paths.size();
+    const std::vector<std::string> names = run_names(request);
+    const analysis::ComparisonOptions options{request.tolerance_percent / 100, request.side_by_side,
+                                              of_every_run(request.tokens, runs, "--tokens"),
+                                              of_every_run(request.tokens_per_second, runs, "--throughput")};
+    failure_code = nothing_analysed;
+    std::vector<analysis::RunTables> bases;
+    for (std::size_t i = 0; i + 1 < runs; ++i) bases.push_back(read_run(request.store_paths[i], names[i]));
+    const Comparison comparison =
+        analysis::compare_runs(bases, read_run(request.store_paths.back(), names.back()), options);
+    failure_code = results_not_written;
+    if (!request.output_directory.empty()) write_reports(request, comparison);
+    out << report::comparison_summary(comparison);
+    return comparison.verdict == ComparisonVerdict::worse ? regression_found : static_cast<int>(all_analysed);
+  } catch (const std::exception& error) {
+    problems << "nsys-explain-mpi compare: " << error.what() << '\n';
+    return failure_code;
+  }
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,95 @@
+#include <ostream>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "analysis/links/messages.hpp"
+#include "analysis/links/slow_links.hpp"
+#include "analysis/verdict/stage_balance.hpp"
+#include "analysis/waits/bandwidth.hpp"
+#include "analysis/waits/level_sums.hpp"
+#include "collectives/extraction.hpp"
+#include "collectives/inspector_keys.hpp"
+#include "pipeline/attribute/rank_comparison.hpp"
+#include "pipeline/attribute/wait_matrix.hpp"
+#include "pipeline/investigate/case_tables.hpp"
+#include "pipeline/match/member_tables.hpp"
+#include "pipeline/read/rank_tables.hpp"
+#include "pipeline/run/job.hpp"
+#include "pipeline/run/topology.hpp"
+#include "pipeline/write/tables.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+std::string_view kind_name(ColumnKind kind) {
+  switch (kind) {
+    case ColumnKind::integer:
+      return "integer";
+    case ColumnKind::time:
+      return "time";
+    case ColumnKind::real:
+      return "real";
+    case ColumnKind::text:
+      return "text";
+  }
+  return "";
+}
+
+/// The analyses themselves say what they make: of a trace with one kernel, whose mangled name is known.
+std::vector<Table> rank_tables() {
+  Trace trace;
+  trace.strings = {"", "kernel"};
+  trace.processes.resize(1);
+  trace.processes.front().devices.resize(1);
+  KernelKind kind;
+  kind.short_name = kind.demangled_name = kind.mangled_name = 1;
+  trace.processes.front().devices.front().kernel_kinds = {kind};
+  trace.processes.front().devices.front().kernels = {{0, 1, 0, 0}};
+  const ProcessTrace& process = trace.processes.front();
+  const LaunchIndex launches(process.api_calls);
+  std::vector<Table> tables =
+      make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, {}, {});
+  tables.push_back(collectives::fused_operations_table({}));
+  tables.push_back(collectives::inspector_keys_table({}));
+  for (Table& table : tables) table = make_table(with_trace_rank(std::move(table.schema)));
+  return tables;
+}
+
+/// What is made of the joined tables, and of the job's collectives.
+std::vector<Table> compared_tables(const std::vector<Table>& joined) {
+  std::vector<Table> tables = compare_trace_ranks(joined, read_category_map({}), std::nullopt);
+  tables.push_back(analysis::bandwidth_table({}, {}, {}));
+  tables.push_back(analysis::slow_links_table({}));
+  tables.push_back(analysis::byte_matrix_table(joined));
+  tables.push_back(analysis::level_sums_table({}, {}));
+  tables.push_back(wait_matrix_table({}));
+  tables.push_back(rank_places_table({}, {}));
+  tables.push_back(analysis::stage_balance_table({}));
+  tables.push_back(communicator_members_table());
+  tables.push_back(communicator_mismatches_table());
+  return tables;
+}
+
+}  // namespace
+
+void print_schema(std::ostream& out) {
+  const JobReport nothing;
+  std::vector<TableSchema> schemas = {instances_schema(), arrivals_schema(), steps_schema()};
+  for (const Table& table : job_tables(nothing)) schemas.push_back(table.schema);
+  for (const Table& table : CaseTables().release()) schemas.push_back(table.schema);
+  const std::vector<Table> joined = rank_tables();
+  for (const Table& table : compared_tables(joined)) schemas.push_back(table.schema);
+  for (const Table& table : joined) schemas.push_back(table.schema);
+  out << "Tables of store.h5 and tables/*.csv. Times count from the job epoch; text is UTF-8.\n";
+  for (const TableSchema& schema : schemas) {
+    out << fmt::format("\n{}: {}\n", schema.name, schema.description);
+    for (const ColumnSchema& column : schema.columns) {
+      out << fmt::format("  {:32} {:8} {:10} {}\n", column.name, kind_name(column.kind), column.unit,
+                         column.description);
+    }
+  }
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,202 @@
+#include "pipeline/investigate/investigation.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "analysis/causes/cause_context.hpp"
+#include "analysis/causes/causes.hpp"
+#include "analysis/causes/long_waits.hpp"
+#include "analysis/trace/divergence.hpp"
+#include "pipeline/investigate/case_tables.hpp"
+#include "pipeline/investigate/straggler_cases.hpp"
+#include "pipeline/run/pack.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+/// Cases of one straggler whose events are read again.
+constexpr std::size_t compared_cases = 3;
+
+/// One trace rank's work before one collective, to be read again.
+struct Request {
+  std::size_t straggler = 0;  ///< index into the collected cases
+  std::size_t one = 0;        ///< its case
+  bool of_peer = false;
+  std::int32_t trace_rank = -1;
+  Nanoseconds enter_ns = 0;  ///< trace time
+};
+
+struct Reply {
+  std::uint64_t request = 0;
+  std::vector<analysis::WorkEvent> events;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(request, events);
+  }
+};
+
+/// The cases that say something about the cause; cases in which the straggler is only behind have nothing to compare.
+std::vector<std::size_t> telling_cases(const CasesOfStraggler& of) {
+  std::vector<std::size_t> telling;
+  for (std::size_t c = 0; c < of.cases.size(); ++c) {
+    if (analysis::judge_case(of.cases[c], nullptr).counts) telling.push_back(c);
+  }
+  return telling;
+}
+
+/// The peer that most telling cases are compared with (ties: the lower trace rank), and its weightiest cases. One peer
+/// means one more trace to read.
+std::vector<Request> plan_requests(const std::vector<CasesOfStraggler>& all) {
+  std::vector<Request> requests;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    std::map<std::int32_t, std::size_t> cases_of_peer;
+    const std::vector<std::size_t> telling = telling_cases(all[s]);
+    for (const std::size_t c : telling) ++cases_of_peer[all[s].cases[c].peer.trace_rank];
+    if (cases_of_peer.empty()) continue;
+    const std::int32_t peer = std::max_element(cases_of_peer.begin(), cases_of_peer.end(), [](auto& a, auto& b) {
+                                return a.second < b.second;
+                              })->first;
+    std::vector<std::size_t> order;
+    for (const std::size_t c : telling) {
+      if (all[s].cases[c].peer.trace_rank == peer) order.push_back(c);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return all[s].cases[a].caused_wait_ns > all[s].cases[b].caused_wait_ns;
+    });
+    order.resize(std::min(order.size(), compared_cases));
+    for (const std::size_t c : order) {
+      const analysis::StragglerCase& one = all[s].cases[c];
+      requests.push_back({s, c, false, all[s].trace_rank, one.straggler.profile.enter_ns});
+      requests.push_back({s, c, true, peer, one.peer.profile.enter_ns});
+    }
+  }
+  return requests;
+}
+
+struct Answers {
+  std::vector<Reply> replies;
+  std::vector<std::string> unread;  ///< names of inputs that could not be read again
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(replies, unread);
+  }
+};
+
+/// The requests that this tool rank can answer, by input: each input is read once.
+Answers answer_requests(const std::vector<Request>& requests, const Inquiry& inquiry) {
+  std::map<std::int32_t, TraceRankKey> local;
+  for (const LocalTrace& trace : inquiry.local_traces) {
+    for (const LocalRank& rank : trace.ranks) local[rank.trace_rank] = rank.key;
+  }
+  std::map<std::string, std::vector<std::size_t>> requests_of_input;
+  for (std::size_t r = 0; r < requests.size(); ++r) {
+    const auto rank = local.find(requests[r].trace_rank);
+    if (rank != local.end()) requests_of_input[rank->second.path].push_back(r);
+  }
+  Answers answers;
+  for (const auto& entry : requests_of_input) {
+    const std::string& name = entry.first;
+    const std::vector<std::size_t>& numbers = entry.second;
+    const auto input = std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
+                                    [&](const ingest::AssignedTrace& assigned) { return assigned.name == name; });
+    try {
+      read_again(*input, inquiry.reading, [&](const TraceRankKey& key, const analysis::RankEvents& events) {
+        for (const std::size_t r : numbers) {
+          if (!(local.at(requests[r].trace_rank) == key)) continue;
+          answers.replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
+        }
+      });
+    } catch (const std::exception&) {
+      answers.unread.push_back(name);
+    }
+  }
+  return answers;
+}
+
+/// What each straggler's work differs in, name by name; empty where its or its peer's trace could not be read again.
+std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::Communicator& communicator,
+                                                                const Inquiry& inquiry,
+                                                                const std::vector<CasesOfStraggler>& all,
+                                                                std::vector<Warning>& warnings) {
+  std::vector<std::optional<analysis::Divergence>> divergences(all.size());
+  const std::vector<Request> requests = plan_requests(all);
+  if (requests.empty()) return divergences;
+  std::map<std::uint64_t, std::vector<analysis::WorkEvent>> events;
+  for (Answers& part : all_gather_packed(communicator, answer_requests(requests, inquiry))) {
+    for (Reply& reply : part.replies) events[reply.request] = std::move(reply.events);
+    for (const std::string& name : part.unread) {
+      warnings.push_back({Severity::data_loss, WarningSource::analysis, 1,
+                          fmt::format("{} could not be read a second time, so causes rest on the profiles of its work, "
+                                      "without names of kernels and calls; run where the file can be read",
+                                      name)});
+    }
+  }
+  for (std::size_t r = 0; r + 1 < requests.size(); r += 2) {
+    const auto straggler = events.find(r), peer = events.find(r + 1);
+    if (straggler == events.end() || peer == events.end()) continue;
+    std::optional<analysis::Divergence>& sum = divergences[requests[r].straggler];
+    analysis::Divergence divergence = analysis::diverge(straggler->second, peer->second);
+    if (sum) {
+      analysis::merge(*sum, divergence);
+    } else {
+      sum = std::move(divergence);
+    }
+  }
+  return divergences;
+}
+
+/// Among the longest delays of who is late behind delays that go round are those that went by: none outweighs what is
+/// there as a rule.
+std::int64_t weight_limit_of(const JobReport& report, const Straggler& late) {
+  const bool behind_all = std::any_of(report.suspects.begin(), report.suspects.end(), [&](const auto& suspect) {
+    return &suspect.late == &late && suspect.doubt == Doubt::hidden && suspect.behind.empty();
+  });
+  return behind_all ? 1 : analysis::usual_weight_limit;
+}
+
+}  // namespace
+
+void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry, JobReport& report) {
+  const std::vector<Straggler*> late = everybody_late(report.stragglers, report.suspects);
+  CollectedCases collected = collect_cases(communicator, inquiry.clock, inquiry.job, inquiry.cross,
+                                           inquiry.local_traces, inquiry.delays.role, report, late);
+  std::vector<analysis::StragglerCase> longest;
+  for (const CasesOfStraggler& wait : collected.long_waits) longest.push_back(wait.cases.front());
+  collected.long_waits.resize(analysis::waits_to_explain(report, longest));
+
+  // Both are read again at once: a trace may serve a straggler and a long wait.
+  std::vector<CasesOfStraggler> all = std::move(collected.stragglers);
+  const std::size_t stragglers = all.size();
+  std::move(collected.long_waits.begin(), collected.long_waits.end(), std::back_inserter(all));
+  const auto divergences = compare_events(communicator, inquiry, all, report.warnings);
+  CaseTables tables;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    const analysis::Divergence* divergence = divergences[s] ? &*divergences[s] : nullptr;
+    if (s >= stragglers) {
+      report.long_waits.push_back(analysis::explain_wait(all[s].cases.front(), divergence));
+      tables.add_long_wait(all[s], divergence);
+      continue;
+    }
+    Straggler& straggler = *late[s];
+    analysis::CauseVerdict verdict;
+    if (!analysis::late_by_transfers(report, inquiry.delays, straggler))
+      verdict = analysis::decide_cause(all[s].cases, divergence, weight_limit_of(report, straggler));
+    straggler.cause = verdict.cause;
+    straggler.part = verdict.part;
+    straggler.evidence.insert(straggler.evidence.begin(), std::make_move_iterator(verdict.evidence.begin()),
+                              std::make_move_iterator(verdict.evidence.end()));
+    analysis::complete_cause(report, inquiry.delays, straggler);
+    tables.add_cases(all[s], divergence);
+    if (divergence != nullptr) tables.add_differences(all[s].trace_rank, *divergence);
+  }
+  for (Table& table : tables.release()) report.tables.push_back(std::move(table));
+}
+
+}  // namespace nsys_explain::pipeline

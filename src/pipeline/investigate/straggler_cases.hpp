@@ -1,0 +1,43 @@
+#pragma once
+
+#include <vector>
+
+#include "analysis/causes/causes.hpp"
+#include "exchange/communicator.hpp"
+#include "pipeline/match/cross_rank.hpp"
+#include "pipeline/read/job_ranks.hpp"
+#include "pipeline/read/local_traces.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// The instances by which one straggler is judged, in order of time.
+struct CasesOfStraggler {
+  std::int32_t trace_rank = -1;
+  std::vector<analysis::StragglerCase> cases;
+};
+
+/// What is to be explained: those who are late, and single collectives that much waiting lies in.
+struct CollectedCases {
+  std::vector<CasesOfStraggler> stragglers;
+  std::vector<CasesOfStraggler> long_waits;  ///< one case each, longest wait first: the worst of the run, by whomever
+};
+
+/// Collective: for each of those who are late (the first `most_stragglers`), out of each of `case_spans` equal spans
+/// of the time in which it was late the instance that it delayed most, with what it and its median peer did before (a
+/// peer of its role, of which `roles` tells by index of the trace rank, if one is a member). Instead, for a straggler
+/// that is a place of several trace ranks, or where it shows more lateness: the arrival of its (costliest) trace rank
+/// with the most work beyond its peers', and peers at the same place of the program, outside of the straggler's. And
+/// the `most_long_waits` instances of the whole run whose last arrivers caused the most waiting. The same on every tool
+/// rank.
+///
+/// Owners of blocks propose instances; everybody keeps the best of each span; holders of the members' profiles answer.
+CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
+                             const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
+                             const std::vector<std::uint64_t>& roles, const JobReport& report,
+                             std::span<Straggler* const> late);
+
+inline constexpr std::size_t most_stragglers = 8;
+inline constexpr std::size_t case_spans = 16;
+inline constexpr std::size_t most_long_waits = 6;
+
+}  // namespace nsys_explain::pipeline

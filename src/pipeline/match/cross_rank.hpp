@@ -1,0 +1,33 @@
+#pragma once
+
+#include <vector>
+
+#include "analysis/waits/totals.hpp"
+#include "clock/fit.hpp"
+#include "exchange/communicator.hpp"
+#include "pipeline/match/match_collectives.hpp"
+#include "pipeline/read/job_ranks.hpp"
+#include "pipeline/read/local_traces.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// Collective: turns the times of all owned arrivals, and of the local ranks but for their paths, which it makes, from
+/// u into job time, and matches anew: on a common clock times tell which operations belong together, and whether those
+/// brought together by order can. Then it tells the waits in all owned blocks.
+void apply_clock(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
+                 CrossRank& cross, std::vector<LocalTrace>& local_traces);
+
+/// Collective: the instances of each communicator, by its number, on every tool rank.
+std::vector<analysis::CommunicatorTotals> count_instances(const exchange::Communicator& communicator,
+                                                          const CrossRank& cross);
+
+/// Collective: the sums over all blocks of the run, whose lateness is known, on every tool rank; `communicators` are
+/// those of count_instances.
+analysis::Totals sum_waits(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross,
+                           std::vector<analysis::CommunicatorTotals> communicators);
+
+/// Collective: one row per trace rank, on every tool rank, in the order of job.trace_ranks.
+std::vector<RankSummary> summarise_ranks(const exchange::Communicator& communicator, const JobRanks& job,
+                                         const std::vector<LocalTrace>& local_traces, const analysis::Totals& totals);
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,101 @@
+#include "pipeline/read/job_ranks.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "clock/level_zero.hpp"
+#include "ingest/session_checks.hpp"
+#include "pipeline/read/rank_tables.hpp"
+#include "pipeline/run/pack.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+/// Moves the times of one rank from trace time to session time u.
+void shift_times(LocalRank& rank, Nanoseconds start_ns) {
+  rank.budget.window_start_ns += start_ns;
+  for (Arrival& arrival : rank.arrivals) {
+    arrival.enter_ns += start_ns;
+    arrival.exit_ns += start_ns;
+  }
+  for (Nanoseconds& step_start_ns : rank.steps.start_ns) step_start_ns += start_ns;
+  rank.steps.end_ns += start_ns;
+  for (Table& table : rank.tables) {
+    move_times(table, [&](Nanoseconds time_ns) { return time_ns + start_ns; });
+  }
+}
+
+}  // namespace
+
+JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
+                     const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides) {
+  std::vector<TraceFacts> mine;
+  mine.reserve(local_traces.size());
+  for (const LocalTrace& trace : local_traces) mine.push_back(trace.facts);
+  std::vector<TraceFacts> facts;
+  for (std::vector<TraceFacts>& part : all_gather_packed(communicator, mine)) {
+    std::move(part.begin(), part.end(), std::back_inserter(facts));
+  }
+  std::sort(facts.begin(), facts.end(),
+            [](const TraceFacts& a, const TraceFacts& b) { return a.input.path < b.input.path; });
+
+  JobRanks job;
+  job.inputs = failed_discoveries;
+  std::vector<Session> analysed;
+  std::vector<ingest::SessionExtent> extents;
+  for (const TraceFacts& trace : facts) {
+    if (!trace.analysed) continue;
+    analysed.push_back(trace.session);
+    extents.push_back(trace.extent);
+  }
+  const ingest::SessionChecks checks = ingest::check_sessions(analysed, extents);
+  job.warnings = checks.warnings;
+
+  std::vector<TraceRankIdentity> identities;
+  for (TraceFacts& trace : facts) {
+    const auto copy = std::find_if(checks.duplicates.begin(), checks.duplicates.end(),
+                                   [&](const InputReport& duplicate) { return duplicate.path == trace.input.path; });
+    if (copy != checks.duplicates.end()) {
+      job.inputs.push_back(*copy);
+      continue;
+    }
+    job.inputs.push_back(trace.input);
+    if (!trace.analysed) continue;
+    job.sessions.push_back(trace.session);
+    for (Warning& warning : trace.warnings) job.warnings.push_back(std::move(warning));
+    for (TraceRankIdentity& identity : trace.identities) identities.push_back(std::move(identity));
+  }
+  std::sort(job.inputs.begin(), job.inputs.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+
+  for (Warning& warning : ingest::unused_entry_warnings(overrides, identities))
+    job.warnings.push_back(std::move(warning));
+  ingest::Resolution resolution = ingest::resolve_trace_ranks(std::move(identities), checks.world_size);
+  job.trace_ranks = std::move(resolution.trace_ranks);
+  for (Warning& warning : resolution.warnings) job.warnings.push_back(std::move(warning));
+  job.epoch_utc_ns = clock::job_epoch_utc_ns(job.sessions);
+
+  job.ranks_of_session.assign(job.sessions.size(), 0);
+  std::map<TraceRankKey, std::size_t> rank_of_key;
+  for (std::size_t r = 0; r < job.trace_ranks.size(); ++r) {
+    const TraceRankIdentity& identity = job.trace_ranks[r];
+    job.numbers.push_back(identity.trace_rank);
+    const auto session = std::lower_bound(job.sessions.begin(), job.sessions.end(), identity.key.path,
+                                          [](const Session& s, const std::string& path) { return s.path < path; });
+    job.session_of_rank.push_back(static_cast<std::size_t>(session - job.sessions.begin()));
+    ++job.ranks_of_session[job.session_of_rank.back()];
+    rank_of_key[identity.key] = r;
+  }
+  for (LocalTrace& trace : local_traces) {
+    std::erase_if(trace.ranks, [&](const LocalRank& rank) { return !rank_of_key.contains(rank.key); });
+    for (LocalRank& rank : trace.ranks) {
+      const std::size_t r = rank_of_key.at(rank.key);
+      rank.trace_rank = job.numbers[r];
+      rank.session = job.session_of_rank[r];
+      for (Arrival& arrival : rank.arrivals) arrival.trace_rank = rank.trace_rank;
+      shift_times(rank, clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns));
+    }
+  }
+  return job;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "exchange/communicator.hpp"
+#include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/trace_rank_index.hpp"
+#include "pipeline/read/local_traces.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// The profiled job as all inputs together tell it: the same on every tool rank.
+struct JobRanks {
+  Nanoseconds epoch_utc_ns = 0;
+  std::vector<InputReport> inputs;             ///< sorted by path
+  std::vector<Session> sessions;               ///< sorted by path; those analysed
+  std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank
+  std::vector<std::int32_t> numbers;           ///< trace_ranks[i].trace_rank
+  std::vector<std::size_t> session_of_rank;    ///< parallel to trace_ranks
+  std::vector<std::int32_t> ranks_of_session;  ///< how many trace ranks each session holds
+  std::vector<Warning> warnings;
+
+  std::size_t index_of(std::int32_t trace_rank) const { return index_of_trace_rank(numbers, trace_rank); }
+};
+
+/// Collective: exchanges the facts of all inputs, resolves trace ranks and sessions. Gives the local ranks their
+/// numbers, moves their times from trace time to u (UTC by the report minus the job epoch), and drops those of inputs
+/// that turned out to be copies of others.
+JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
+                     const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides);
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,269 @@
+#include "pipeline/read/local_traces.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "analysis/links/messages.hpp"
+#include "analysis/tables/budget.hpp"
+#include "analysis/trace/blocking.hpp"
+#include "analysis/trace/launches.hpp"
+#include "analysis/trace/work_profile.hpp"
+#include "clock/level_zero.hpp"
+#include "ingest/export_report.hpp"
+#include "ingest/input_file.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
+#include "nsys_explain/model/launch_index.hpp"
+#include "nsys_explain/model/release.hpp"
+#include "pipeline/read/inspector_logs.hpp"
+#include "pipeline/read/rank_tables.hpp"
+#include "pipeline/read/trace_records.hpp"
+#include "pipeline/run/threads.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+std::int64_t count_kernels(const std::vector<collectives::FusedCall>& fused) {
+  std::int64_t kernels = 0;
+  for (std::size_t i = 0; i < fused.size(); ++i)
+    kernels += i == 0 || fused[i].enter_ns != fused[i - 1].enter_ns ? 1 : 0;
+  return kernels;
+}
+
+/// Communication kernels of a process, and those of them that need a word.
+struct ArrivalCounts {
+  std::int64_t communication = 0, without_call = 0, replayed = 0, fused = 0;
+};
+
+void warn_about_arrivals(const ArrivalCounts& counts, std::vector<Warning>& warnings) {
+  if (counts.without_call > 0 && counts.without_call < counts.communication) {
+    warnings.push_back({Severity::info, WarningSource::analysis, counts.without_call,
+                        "communication kernels without an NCCL range around their launch: their communicator "
+                        "is concluded from stream and order"});
+  }
+  if (counts.replayed > 0) {
+    warnings.push_back(
+        {Severity::info, WarningSource::analysis, counts.replayed,
+         "communication kernels are replayed by CUDA graphs that were made before the capture began: NCCL names "
+         "communicator and message size of these only while a graph is made; start the capture before that"});
+  }
+  if (counts.fused > 0) {
+    warnings.push_back({Severity::info, WarningSource::analysis, counts.fused,
+                        "communication kernels carry several grouped collectives: each counts as one "
+                        "operation with the sum of the sizes; table fused_operations lists what it carries"});
+  }
+}
+
+/// Lets go of NCCL's calls in the process as soon as arrivals are known: they take as much as the arrivals.
+void analyse_process(const Trace& trace, ProcessTrace& process, const collectives::KernelClasses& classes,
+                     const UserOptions& options, int threads, LocalTrace& local) {
+  auto memberships = collectives::communicator_memberships(process);
+  const auto names = collectives::communicator_names(trace, process);
+  const LaunchIndex launches(process.api_calls);
+  const auto events_of = [&](const DeviceTrace& device, std::span<const Arrival> arrivals) {
+    return analysis::RankEvents{trace, process, device, launches, classes.communication_kinds(device), arrivals};
+  };
+  std::vector<collectives::DeviceArrivals> arrivals;
+  KnownOfDevice first;  // most processes have one device
+  run_in_parallel({[&] { arrivals = collectives::extract_arrivals(trace, process, classes, launches); },
+                   [&] {
+                     if (process.devices.empty()) return;
+                     const analysis::RankEvents events = events_of(process.devices.front(), {});
+                     first = {analysis::collect_launches(events), analysis::messages_table(events)};
+                   }},
+                  threads);
+  release(process.nccl_calls);
+  InspectorFindings inspector;
+  if (!options.inspector_directory.empty())
+    inspector = take_inspector_keys(options.inspector_directory, trace, process, arrivals, memberships);
+  ArrivalCounts counts;
+  for (std::size_t d = 0; d < process.devices.size(); ++d) {
+    LocalRank rank;
+    rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
+    const analysis::RankEvents events = events_of(process.devices[d], arrivals[d].arrivals);
+    rank.tables =
+        make_rank_tables(events, options.analysis, threads, std::exchange(first, {}),
+                         {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
+                          [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); },
+                          [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); }});
+    rank.kernel_names = analysis::names_of_kernels(events);
+    analysis::mark_blocking(events, arrivals[d].arrivals);
+    if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
+    for (const Table& table : inspector.tables) rank.tables.push_back(table);
+    counts.without_call += arrivals[d].without_call;
+    counts.replayed += arrivals[d].replayed;
+    counts.fused += count_kernels(arrivals[d].fused);
+    counts.communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
+    rank.arrivals = std::move(arrivals[d].arrivals);
+    rank.memberships = memberships;
+    rank.communicator_names = names;
+    local.ranks.push_back(std::move(rank));
+  }
+  for (Warning& warning : inspector.warnings) local.facts.warnings.push_back(std::move(warning));
+  warn_about_arrivals(counts, local.facts.warnings);
+}
+
+/// Reports come here only where the user asked for their export.
+Trace read_events(const std::string& path, const ingest::ScanOptions& options) {
+  if (!ingest::is_report_name(path)) return ingest::read_trace(path, options);
+  const ingest::ScratchDirectory scratch;
+  return ingest::read_trace(ingest::export_report(path, scratch.path().string()), options);
+}
+
+/// Leaves in the trace what the user wants to look at.
+void select_window(Trace& trace, const analysis::AnalysisOptions& options, Nanoseconds epoch_utc_ns,
+                   std::vector<Warning>& warnings) {
+  if (!options.window.any()) return;
+  const Nanoseconds epoch_in_trace_ns = -clock::session_start_ns(trace.session, epoch_utc_ns);
+  const analysis::ProcessWindows windows =
+      analysis::clip_to_window(trace, options.window, epoch_in_trace_ns, analysis::PhaseNames(options.phase_rules));
+  for (const ProcessTrace& process : trace.processes) {
+    if (process.devices.empty() || windows.contains(process.global_pid)) continue;
+    warnings.push_back({Severity::data_loss, WarningSource::analysis, 1,
+                        "a process that uses a GPU has none of the NVTX ranges that make up the window: its trace "
+                        "ranks show no activity; annotate every rank alike"});
+  }
+}
+
+/// What the user should know about the input as a whole: the worst of the warnings.
+void judge_input(TraceFacts& facts) {
+  facts.input.status = InputStatus::ok;
+  for (const Warning& warning : facts.warnings) {
+    if (warning.severity == Severity::info) continue;
+    facts.input.status = InputStatus::degraded;
+    facts.input.message = warning.message;
+    if (warning.severity == Severity::error) break;
+  }
+}
+
+LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
+                            const ingest::ScanOptions& scan_options) {
+  LocalTrace local;
+  local.facts.input.path = assigned.name;
+  try {
+    Trace trace = read_events(assigned.path, scan_options);
+    trace.session.path = assigned.name;
+    local.facts.session = trace.session;
+    local.facts.extent = ingest::session_extent(trace);
+    local.facts.warnings = std::move(trace.warnings);
+    for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
+    local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
+    select_window(trace, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
+    const collectives::KernelClasses classes(trace);
+    for (ProcessTrace& process : trace.processes) {
+      analyse_process(trace, process, classes, settings.options, scan_options.threads, local);
+    }
+    local.facts.analysed = true;
+    judge_input(local.facts);
+  } catch (const std::bad_alloc&) {
+    local = {};
+    local.facts.input = {assigned.name, InputStatus::failed,
+                         "not enough memory to hold its events, so it is left out: use more tool ranks on more nodes"};
+  } catch (const std::exception& error) {
+    local = {};
+    local.facts.input = {assigned.name, InputStatus::failed, error.what()};
+  }
+  return local;
+}
+
+/// An input that was to be read by a run that was cut off, and that nothing is left of.
+LocalTrace lost_trace(const ingest::AssignedTrace& assigned, TraceAccess access) {
+  LocalTrace lost;
+  lost.facts.input = {
+      assigned.name, InputStatus::failed,
+      access == TraceAccess::never
+          ? "the run ended before it was read, so its ranks are missing"
+          : "it is in no shard, and the file is not there or has changed, so its ranks are missing; name "
+            "all shard directories of the run, or merge on the host that holds the file"};
+  return lost;
+}
+
+/// From its record where there is one, else from the file.
+LocalTrace obtain_local_trace(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
+                              const ingest::ScanOptions& scan_options) {
+  std::optional<LocalTrace> recorded = settings.records.load(assigned, settings);
+  const bool can_read = settings.access == TraceAccess::always ||
+                        (settings.access == TraceAccess::when_unchanged && ingest::is_as_found(assigned));
+  // What made it fail may be over.
+  if (recorded && (recorded->facts.analysed || !can_read)) {
+    settings.records.save(assigned, settings, *recorded, true);
+    return *std::move(recorded);
+  }
+  if (!can_read) return lost_trace(assigned, settings.access);
+  LocalTrace trace = read_local_trace(assigned, settings, scan_options);
+  settings.records.save(assigned, settings, trace, false);
+  return trace;
+}
+
+}  // namespace
+
+Session read_local_session(const ingest::AssignedTrace& assigned) {
+  try {
+    if (!ingest::is_report_name(assigned.path)) return ingest::read_session(assigned.path);
+    const ingest::ScratchDirectory scratch;  // once more when it is read: two exports need no room at the same time
+    return ingest::read_session(ingest::export_report(assigned.path, scratch.path().string()));
+  } catch (const std::exception&) {
+    return {};  // said when the trace is read
+  }
+}
+
+void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings) {
+  const Room room = settings.memory.room();
+  for (const ingest::AssignedTrace& one : assigned) {
+    const ReadingCost cost = cost_of(one, settings.memory);
+    if (next_round({&cost, 1}, settings.threads, room).traces == 0) settings.memory.refuse(one, cost);
+  }
+}
+
+std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrace>& assigned,
+                                          const ReadSettings& settings, Progress& progress) {
+  std::vector<std::size_t> order;  // small ones first: they are read side by side
+  for (const bool small : {true, false}) {
+    for (std::size_t i = 0; i < assigned.size(); ++i) {
+      if (is_small(assigned[i]) == small) order.push_back(i);
+    }
+  }
+  std::vector<ReadingCost> costs;
+  for (const std::size_t i : order) costs.push_back(cost_of(assigned[i], settings.memory));
+  std::vector<LocalTrace> traces(assigned.size());
+  for (std::size_t first = 0; first < order.size();) {
+    const ReadingRound round = next_round(std::span(costs).subspan(first), settings.threads, settings.memory.room());
+    if (round.traces == 0) settings.memory.refuse(assigned[order[first]], costs[first]);
+    const MemoryBudget::EventPlace place(settings.memory, round.in_files, assigned[order[first]].name);
+    for_each_in_parallel(round.traces, settings.threads, [&](std::size_t i) {
+      const std::size_t input = order[first + i];
+      const auto on_rows = [&](std::int64_t rows) { progress.add_rows(rows); };
+      traces[input] = obtain_local_trace(assigned[input], settings, {settings.reader, round.threads_each, on_rows});
+      progress.finish_file(assigned[input].bytes);
+    });
+    first += round.traces;
+  }
+  return traces;
+}
+
+void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
+                const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit) {
+  if (settings.access == TraceAccess::never || !ingest::is_as_found(assigned)) {
+    throw ingest::TraceError("is not there, or not as it was when it was read");
+  }
+  // Needed to tell what happened: where there is little room, as sparingly as can be.
+  const ReadingCost cost = cost_of(assigned, settings.memory);
+  ReadingRound round = next_round({&cost, 1}, settings.threads, settings.memory.room());
+  if (round.traces == 0) round = {1, 1, true};
+  const MemoryBudget::EventPlace place(settings.memory, round.in_files, assigned.name);
+  Trace trace = read_events(assigned.path, {settings.reader, round.threads_each, {}});
+  select_window(trace, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
+  const collectives::KernelClasses classes(trace);
+  for (const ProcessTrace& process : trace.processes) {
+    const LaunchIndex launches(process.api_calls);
+    for (const DeviceTrace& device : process.devices) {
+      visit({assigned.name, process.global_pid, device.device_id},
+            {trace, process, device, launches, classes.communication_kinds(device)});
+    }
+  }
+}
+
+}  // namespace nsys_explain::pipeline

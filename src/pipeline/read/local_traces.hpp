@@ -1,0 +1,96 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/trace/rank_events.hpp"
+#include "analysis/waits/path.hpp"
+#include "analysis/window/steps.hpp"
+#include "collectives/extraction.hpp"
+#include "ingest/rank_resolution.hpp"
+#include "ingest/session_checks.hpp"
+#include "nsys_explain/ingest/discovery.hpp"
+#include "nsys_explain/ingest/scan_options.hpp"
+#include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/table.hpp"
+#include "nsys_explain/model/trace.hpp"
+#include "nsys_explain/model/work.hpp"
+#include "pipeline/run/memory_budget.hpp"
+#include "pipeline/run/progress.hpp"
+#include "pipeline/run/user_options.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// One trace rank whose events this tool rank holds.
+struct LocalRank {
+  TraceRankKey key;
+  std::int32_t trace_rank = -1;       ///< set once the ranks of the whole job are resolved
+  std::size_t session = 0;            ///< index into the run's sessions, set at the same time
+  Budget budget;                      ///< trace time until the clock is known
+  std::vector<Arrival> arrivals;      ///< trace time until then, too; until the path is made of them
+  analysis::Steps steps;              ///< likewise
+  analysis::Path path;                ///< of the arrivals, once they are matched; session time u
+  std::uint64_t kernel_names = 0;     ///< analysis::names_of_kernels
+  std::vector<WorkProfile> profiles;  ///< of every arrival, in enter order; trace time, whatever the clock
+  std::vector<collectives::CommunicatorMembership> memberships;
+  std::map<std::uint64_t, std::string> communicator_names;  ///< what the program calls them, by key
+  std::vector<Table> tables;  ///< what the rank tells by itself (rank_tables.hpp); their times follow the clock
+};
+
+/// What all tool ranks need to know about one input: small.
+struct TraceFacts {
+  InputReport input;
+  bool analysed = false;
+  Session session;
+  ingest::SessionExtent extent;
+  std::vector<TraceRankIdentity> identities;  ///< empty where the trace holds no GPU activity
+  std::vector<Warning> warnings;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(input, analysed, session, extent, identities, warnings);
+  }
+};
+
+/// One input read by this tool rank.
+struct LocalTrace {
+  TraceFacts facts;
+  std::vector<LocalRank> ranks;
+};
+
+class TraceRecords;
+
+/// `when_unchanged`: as long as the file is what its fingerprint says, in a later run than the one that found it.
+enum class TraceAccess : std::uint8_t { always, when_unchanged, never };
+
+struct ReadSettings {
+  const UserOptions& options;
+  TraceRecords& records;  ///< a trace with a record is not read
+  MemoryBudget& memory;
+  Nanoseconds epoch_utc_ns = 0;  ///< where a window of time counts from; 0 where there is none
+  ingest::Reader reader = ingest::Reader::automatic;
+  int threads = 1;  ///< several small traces are read at once, the rows of a large one by several threads
+  TraceAccess access = TraceAccess::always;
+};
+
+/// Reads inputs and does everything that needs no other trace; results in the order of the inputs. Never throws for a
+/// bad trace: it becomes a failed input with a message. Throws std::runtime_error where the memory limit leaves no
+/// room.
+std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrace>& assigned,
+                                          const ReadSettings& settings, Progress& progress);
+
+/// Throws std::runtime_error where one of the inputs alone needs more memory than the limit leaves. Opens each of them;
+/// does nothing without a limit.
+void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings);
+
+/// The session of an input, without its events; one without a start where it cannot be read.
+Session read_local_session(const ingest::AssignedTrace& assigned);
+
+/// Reads an input a second time, as read_local_traces does, and shows the events of each of its ranks to `visit`.
+/// Throws ingest::TraceError, also where the file has changed or must not be read, and whatever `visit` throws.
+void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
+                const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit);
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,304 @@
+#include "pipeline/read/rank_tables.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "analysis/links/link_traffic.hpp"
+#include "analysis/links/messages.hpp"
+#include "analysis/tables/categories.hpp"
+#include "analysis/tables/expert_rules.hpp"
+#include "analysis/tables/gpu_idle.hpp"
+#include "analysis/tables/gpu_samples.hpp"
+#include "analysis/tables/host_calls.hpp"
+#include "analysis/tables/kernels.hpp"
+#include "analysis/tables/launch_times.hpp"
+#include "analysis/tables/memory_operations.hpp"
+#include "analysis/tables/nvtx.hpp"
+#include "analysis/tables/os_runtime.hpp"
+#include "analysis/tables/phases.hpp"
+#include "analysis/tables/roofline.hpp"
+#include "analysis/tables/run_facts.hpp"
+#include "analysis/tables/streams.hpp"
+#include "nsys_explain/model/trace_rank_index.hpp"
+#include "pipeline/run/pack.hpp"
+#include "pipeline/run/threads.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+struct RankTables {
+  std::int32_t trace_rank = 0;
+  std::vector<Table> tables;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(trace_rank, tables);
+  }
+};
+
+/// Appends rows of a table of a trace rank to the joined one.
+void append_rows_of(std::int32_t trace_rank, const Table& rows, std::size_t first, std::size_t count, Table& joined) {
+  auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
+  ranks.insert(ranks.end(), count, trace_rank);
+  append_run(rows, first, count, joined, 1);
+}
+
+/// Tables of one name below each other.
+class TableJoin {
+ public:
+  /// Takes the tables; ranks are to come in ascending order.
+  void add(RankTables& rank) {
+    for (Table& table : rank.tables) {
+      const auto [entry, is_new] = position_.emplace(table.schema.name, joined_.size());
+      if (is_new) joined_.push_back(make_table(with_trace_rank(table.schema)));
+      append_rows_of(rank.trace_rank, table, 0, table.row_count(), joined_[entry->second]);
+      table = {};
+    }
+  }
+  std::vector<Table> tables() && { return std::move(joined_); }
+
+ private:
+  std::map<std::string, std::size_t> position_;
+  std::vector<Table> joined_;
+};
+
+/// Of what happened in ranges, or over time: as many rows as a trace rank has ranges.
+constexpr std::array<std::string_view, 8> long_names = {
+    "nvtx_trace",          "nvtx_sum",   "nvtx_kernels",    "nvtx_gpu_projection_trace",
+    "nvtx_gpu_projection", "nvtx_steps", "kernel_progress", "expert_rule_cases"};
+
+/// Of a long table, with room to grow.
+constexpr std::size_t most_columns = 32;
+
+/// So many that a round is worth its messages, so few that what is under way is little beside what is there.
+constexpr std::size_t ranks_per_round = 32;
+
+/// What travels of a rank's tables in a round.
+using TakeTables = std::function<std::vector<Table>(std::vector<Table>& of_rank)>;
+
+/// All but the rows of long tables, which stay.
+std::vector<Table> take_short_tables(std::vector<Table>& of_rank) {
+  std::vector<Table> taken;
+  std::vector<Table> kept;
+  for (Table& table : of_rank) {
+    if (is_long(table.schema)) {
+      taken.push_back(make_table(table.schema));
+      kept.push_back(std::move(table));
+    } else {
+      taken.push_back(std::move(table));
+    }
+  }
+  of_rank = std::move(kept);
+  return taken;
+}
+
+/// Collective: on rank 0 the tables of trace ranks first .. last, ascending; taken from the local ranks.
+std::vector<RankTables> gather_round(const exchange::Communicator& communicator, std::int32_t first, std::int32_t last,
+                                     std::vector<LocalTrace>& local_traces, const TakeTables& take) {
+  std::vector<RankTables> all;
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      if (rank.trace_rank < first || rank.trace_rank > last) continue;
+      all.push_back({rank.trace_rank, take(rank.tables)});
+    }
+  }
+  const bool travels = !communicator.is_root();  // what is on rank 0 stays as it is
+  const std::string bytes = travels ? pack(all) : std::string();
+  if (travels) all.clear();
+  const auto gathered = communicator.gather(std::span<const char>(bytes));
+  for (int r = 1; communicator.is_root() && r < communicator.size(); ++r) {
+    const std::span<const char> part = gathered.of(r);
+    auto tables = unpack<std::vector<RankTables>>(std::string_view(part.data(), part.size()));
+    std::move(tables.begin(), tables.end(), std::back_inserter(all));
+  }
+  std::sort(all.begin(), all.end(),
+            [](const RankTables& a, const RankTables& b) { return a.trace_rank < b.trace_rank; });
+  return all;
+}
+
+/// Collective: what `take` takes of each trace rank's tables, joined on rank 0, in rounds.
+std::vector<Table> join_rank_tables(const exchange::Communicator& communicator,
+                                    std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
+                                    const TakeTables& take) {
+  TableJoin join;
+  for (std::size_t first = 0; first < trace_ranks.size(); first += ranks_per_round) {
+    const auto round = trace_ranks.subspan(first, std::min(ranks_per_round, trace_ranks.size() - first));
+    for (RankTables& rank : gather_round(communicator, round.front(), round.back(), local_traces, take)) join.add(rank);
+  }
+  return std::move(join).tables();
+}
+
+/// What NVTX ranges tell. They share who launched what (`known`, where it is): to find out takes longer than most
+/// analyses.
+std::vector<Table> range_tables(const analysis::RankEvents& events, std::optional<analysis::DeviceLaunches> known,
+                                const std::vector<analysis::PhaseRule>& rules) {
+  const analysis::DeviceLaunches launches = known ? *std::move(known) : analysis::collect_launches(events);
+  std::vector<Table> tables = analysis::nvtx_tables(events, launches);
+  std::vector<Table> phases = analysis::phase_tables(events, launches, rules);
+  std::move(phases.begin(), phases.end(), std::back_inserter(tables));
+  return tables;
+}
+
+}  // namespace
+
+bool is_long(const TableSchema& schema) {
+  return std::find(long_names.begin(), long_names.end(), schema.name) != long_names.end();
+}
+
+TableSchema with_trace_rank(TableSchema schema) {
+  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
+  return schema;
+}
+
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
+                                    int threads, KnownOfDevice known,
+                                    const std::vector<std::function<void()>>& beside) {
+  using One = Table (*)(const analysis::RankEvents&);
+  using Several = std::vector<Table> (*)(const analysis::RankEvents&);
+  using Analysis = std::variant<One, Several, std::function<std::vector<Table>(const analysis::RankEvents&)>>;
+  std::vector<Analysis> analyses = {
+      analysis::run_facts_table,
+      analysis::nvlink_table,
+      analysis::nvlink_over_time_table,
+      analysis::network_table,
+      [&](const analysis::RankEvents& e) {
+        std::vector<Table> tables;
+        tables.push_back(known.messages ? *std::move(known.messages) : analysis::messages_table(e));
+        return tables;
+      },
+      analysis::kernel_tables,
+      analysis::kernel_histogram_table,
+      analysis::kernel_pacing_tables,
+      analysis::elapsed_table};
+  for (const std::function<void()>& other : beside) {
+    analyses.emplace_back([&](const analysis::RankEvents&) {
+      other();
+      return std::vector<Table>();
+    });
+  }
+  const Analysis before_those[] = {analysis::launch_tables,           analysis::api_tables,
+                                   analysis::barriers_table,          analysis::expert_rule_tables,
+                                   analysis::os_runtime_table,        analysis::overhead_table,
+                                   analysis::thread_states_table,     analysis::idle_tables,
+                                   analysis::stream_tables,           analysis::communication_overlap_table,
+                                   analysis::utilisation_table,       analysis::cuda_graphs_table,
+                                   analysis::memory_operation_tables, analysis::gpu_memory_tables};
+  std::copy(std::begin(before_those), std::end(before_those), std::back_inserter(analyses));
+  analyses.emplace_back([&](const analysis::RankEvents& e) {
+    return range_tables(e, std::exchange(known.launches, std::nullopt), options.phase_rules);
+  });
+  analyses.emplace_back([&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); });
+  analyses.emplace_back(
+      [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); });
+  std::vector<std::vector<Table>> parts(analyses.size());
+  std::vector<std::function<void()>> tasks;
+  // From the last one, since the longest are there: begun at the end they would keep one thread busy alone. What is
+  // done beside leaves more behind than tables do, so it comes after what takes most meanwhile.
+  for (std::size_t i = analyses.size(); i-- > 0;) {
+    tasks.emplace_back([&, i] {
+      std::visit(
+          [&](const auto& analyse) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(analyse)>, One>) {
+              parts[i].push_back(analyse(events));
+            } else {
+              parts[i] = analyse(events);
+            }
+          },
+          analyses[i]);
+    });
+  }
+  run_in_parallel(tasks, threads);
+  std::vector<Table> tables;
+  for (std::vector<Table>& part : parts) std::move(part.begin(), part.end(), std::back_inserter(tables));
+  return tables;
+}
+
+std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
+                                      std::span<const std::int32_t> trace_ranks,
+                                      std::vector<LocalTrace>& local_traces) {
+  return join_rank_tables(communicator, trace_ranks, local_traces, take_short_tables);
+}
+
+std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator& communicator,
+                                                    std::span<const std::int32_t> trace_ranks,
+                                                    const std::vector<LocalTrace>& local_traces) {
+  // By table and trace rank, by table and column.
+  std::vector<std::int64_t> rows(long_names.size() * trace_ranks.size(), 0);
+  std::vector<std::int64_t> longest(long_names.size() * most_columns, 0);
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      const std::size_t index = index_of_trace_rank(trace_ranks, rank.trace_rank);
+      for (std::size_t i = 0; i < long_names.size(); ++i) {
+        const Table* const table = find_table(rank.tables, long_names[i]);
+        if (table == nullptr) continue;
+        const TableExtent extent = extent_of(*table);
+        rows[i * trace_ranks.size() + index] = static_cast<std::int64_t>(extent.rows);
+        for (std::size_t c = 0; c < extent.longest_texts.size(); ++c) {
+          std::int64_t& of_column = longest.at(i * most_columns + 1 + c);  // behind `trace_rank`
+          of_column = std::max(of_column, static_cast<std::int64_t>(extent.longest_texts[c]));
+        }
+      }
+    }
+  }
+  rows = communicator.sum(rows);
+  longest = communicator.maximum(longest);
+  std::map<std::string, LongRows> tables;
+  for (std::size_t i = 0; i < long_names.size(); ++i) {
+    LongRows& table = tables[std::string(long_names[i])];
+    std::int64_t all = 0;
+    for (std::size_t r = 0; r < trace_ranks.size(); ++r) {
+      table.first_rows[trace_ranks[r]] = all;
+      all += rows[i * trace_ranks.size() + r];
+    }
+    const auto first = longest.begin() + static_cast<std::ptrdiff_t>(i * most_columns);
+    table.extent = {static_cast<std::size_t>(all), std::vector<std::size_t>(first, first + most_columns)};
+  }
+  return tables;
+}
+
+std::vector<Table> gather_first_rows(const exchange::Communicator& communicator,
+                                     std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
+                                     const std::function<std::size_t(const TableSchema&)>& most) {
+  const auto take_first = [&](std::vector<Table>& of_rank) {
+    std::vector<Table> taken;
+    for (const Table& table : of_rank) {
+      std::vector<std::size_t> rows(std::min(table.row_count(), most(with_trace_rank(table.schema))));
+      std::iota(rows.begin(), rows.end(), std::size_t{0});
+      append_rows(taken.emplace_back(make_table(table.schema)), table, rows);
+    }
+    return taken;
+  };
+  return join_rank_tables(communicator, trace_ranks, local_traces, take_first);
+}
+
+std::vector<RowRun> take_long_rows(const std::string& name, const LongRows& table, std::int64_t first, std::int64_t end,
+                                   std::vector<LocalTrace>& local_traces) {
+  std::vector<RowRun> runs;
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      const auto found = std::find_if(rank.tables.begin(), rank.tables.end(),
+                                      [&](const Table& of_rank) { return of_rank.schema.name == name; });
+      if (found == rank.tables.end()) continue;
+      const std::int64_t own_first = table.first_rows.at(rank.trace_rank);
+      const std::int64_t own_end = own_first + static_cast<std::int64_t>(found->row_count());
+      const std::int64_t run_first = std::max(first, own_first), run_end = std::min(end, own_end);
+      if (run_first >= run_end) continue;
+      RowRun run{run_first, make_table(with_trace_rank(found->schema))};
+      append_rows_of(rank.trace_rank, *found, static_cast<std::size_t>(run_first - own_first),
+                     static_cast<std::size_t>(run_end - run_first), run.rows);
+      runs.push_back(std::move(run));
+      if (run_end == own_end) rank.tables.erase(found);
+    }
+  }
+  return runs;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,133 @@
+#include "pipeline/read/trace_records.hpp"
+
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "ingest/input_file.hpp"
+#include "pipeline/run/pack.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+/// To be raised whenever reading leaves something else behind of the same trace: its analysis, or the layout of a
+/// record.
+constexpr int record_version = 13;
+
+/// Rows without strings as the bytes they are.
+template <class T>
+struct Rows {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T>& rows;
+
+  template <class Archive>
+  void save(Archive& archive) const {
+    archive(std::uint64_t{rows.size()}, cereal::binary_data(rows.data(), rows.size() * sizeof(T)));
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    std::uint64_t size = 0;
+    archive(size);
+    rows.resize(size);
+    archive(cereal::binary_data(rows.data(), rows.size() * sizeof(T)));
+  }
+};
+
+template <class T>
+Rows<T> as_bytes(std::vector<T>& rows) {
+  return {rows};
+}
+
+}  // namespace
+
+/// Naming every member in a binding keeps this complete: one more member, and it does not compile.
+template <class Archive>
+void serialize(Archive& archive, LocalRank& rank) {
+  auto& [key, trace_rank, session, budget, arrivals, steps, path, kernel_names, profiles, memberships, names, tables] =
+      rank;
+  // Number, session and path come later, from all traces together.
+  archive(key, budget, as_bytes(arrivals), steps.source, as_bytes(steps.start_ns), steps.end_ns, steps.numbered,
+          steps.first_number, kernel_names, as_bytes(profiles), as_bytes(memberships), names, tables);
+}
+
+template <class Archive>
+void serialize(Archive& archive, LocalTrace& trace) {
+  archive(trace.facts, trace.ranks);
+}
+
+namespace {
+
+std::string record_key(const ingest::AssignedTrace& trace, const ReadSettings& settings) {
+  return fmt::format(
+      "{} {} trace {} {} {} {} | bytes {} modified {} sample {:x} | options {:x} epoch {} reader {} | {}",
+      NSYS_EXPLAIN_VERSION, record_version, sizeof(Arrival), sizeof(WorkProfile), sizeof(Budget),
+      sizeof(analysis::Steps), trace.bytes, trace.modified_ns, trace.sample_hash, settings.options.reading_digest,
+      settings.epoch_utc_ns, static_cast<int>(settings.reader), trace.name);
+}
+
+std::optional<LocalTrace> unpack_trace(const std::optional<std::string>& bytes) {
+  if (!bytes) return std::nullopt;
+  try {
+    return unpack<LocalTrace>(*bytes);
+  } catch (const std::exception&) {
+    return std::nullopt;  // of another layout, though the key does not tell: as good as none
+  }
+}
+
+}  // namespace
+
+std::optional<LocalTrace> TraceRecords::load(const ingest::AssignedTrace& assigned,
+                                             const ReadSettings& settings) const {
+  if (ingest::has_sidecar(assigned.path)) return std::nullopt;  // the fingerprint says nothing about it
+  const std::string key = record_key(assigned, settings);
+  std::vector<RecordDirectory> directories = places_.sources;
+  for (const auto* place : {&places_.cache, &places_.shards}) {
+    if (*place) directories.push_back(**place);
+  }
+  for (const RecordDirectory& directory : directories) {
+    if (std::optional<LocalTrace> trace = unpack_trace(directory.load(key))) return trace;
+  }
+  return std::nullopt;
+}
+
+void TraceRecords::save(const ingest::AssignedTrace& assigned, const ReadSettings& settings, const LocalTrace& trace,
+                        bool was_loaded) {
+  const bool keeps = places_.cache || places_.shards;
+  if (!keeps || ingest::has_sidecar(assigned.path)) return;
+  const std::string key = record_key(assigned, settings);
+  const WriteBytes write = [&](std::streambuf& bytes) { write_packed(trace, bytes); };
+  if (places_.shards) {
+    if (const auto file = save_in(*places_.shards, key, write, was_loaded)) {
+      const std::scoped_lock lock(mutex_);
+      saved_shards_.insert(*file);
+    }
+  }
+  // A file that was being written while it was read is not what its fingerprint says.
+  if (places_.cache && trace.facts.analysed && (was_loaded || ingest::is_as_found(assigned))) {
+    save_in(*places_.cache, key, write, was_loaded);
+  }
+}
+
+std::optional<std::filesystem::path> TraceRecords::save_in(const RecordDirectory& directory, const std::string& key,
+                                                           const WriteBytes& write, bool may_be_there) {
+  try {
+    return may_be_there && directory.contains(key) ? directory.file_of(key) : directory.save(key, write);
+  } catch (const std::exception& error) {
+    const std::scoped_lock lock(mutex_);
+    if (failure_.empty()) failure_ = error.what();
+    return std::nullopt;
+  }
+}
+
+void TraceRecords::discard_shards() {
+  std::error_code ignored;
+  for (const std::filesystem::path& file : saved_shards_) std::filesystem::remove(file, ignored);
+  saved_shards_.clear();
+}
+
+std::string TraceRecords::failure() const {
+  const std::scoped_lock lock(mutex_);
+  return failure_;
+}
+
+}  // namespace nsys_explain::pipeline

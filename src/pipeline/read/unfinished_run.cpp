@@ -1,0 +1,164 @@
+#include "pipeline/read/unfinished_run.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "exchange/agree.hpp"
+#include "pipeline/run/pack.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Of another version of this program, a plan is as good as none.
+constexpr std::string_view plan_key = "run plan 1 of nsys-explain-mpi " NSYS_EXPLAIN_VERSION;
+
+}  // namespace
+
+template <class Archive>
+void serialize(Archive& archive, RunPlan& plan) {
+  archive(plan.job, plan.directory, plan.discovery.traces, plan.discovery.failed, plan.discovery.warnings,
+          plan.epoch_utc_ns);
+}
+
+namespace {
+
+std::string load_plan(const std::vector<std::string>& directories) {
+  std::optional<std::string> plan;
+  for (const std::string& directory : directories) {
+    std::optional<std::string> found = RecordDirectory(directory).load(plan_key);
+    if (!found) continue;
+    if (plan && *plan != *found) {
+      throw std::runtime_error(fmt::format(
+          "{} is of another run than the directories before it: traces of two runs would be mixed; name the shards of "
+          "one run",
+          directory));
+    }
+    plan = std::move(found);
+  }
+  if (!plan) {
+    throw std::runtime_error(fmt::format(
+        "{} holds no shards of a run of this version ({}): there is nothing to finish; name the directory `shards` in "
+        "the output directory of a run that was cut off, or repeat the run",
+        directories.front(), NSYS_EXPLAIN_VERSION));
+  }
+  return *std::move(plan);
+}
+
+/// From here, a path that was relative there.
+void make_absolute(RunPlan& plan) {
+  std::error_code error;
+  if (fs::current_path(error) == plan.directory) return;
+  const auto moved = [&](std::string& path) {
+    if (!path.empty()) path = (fs::path(plan.directory) / path).string();
+  };
+  for (ingest::AssignedTrace& trace : plan.discovery.traces) moved(trace.path);
+  JobSpecification& job = plan.job;
+  for (std::string* path : std::array{&job.category_map_path, &job.rank_map_path, &job.topology_path,
+                                      &job.link_peaks_path, &job.phase_map_path, &job.ncu_path, &job.cublas_log_path,
+                                      &job.weights_path, &job.gpu_peaks_path, &job.nvml_path, &job.cache_directory}) {
+    moved(*path);
+  }
+}
+
+bool names_directory(const std::vector<std::string>& names, const fs::path& directory) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    std::error_code ignored;
+    return fs::equivalent(name, directory, ignored);
+  });
+}
+
+TraceRecords::Places places_of(const JobSpecification& job, const RecordDirectory& shards) {
+  TraceRecords::Places places;
+  for (const std::string& directory : job.shard_directories) places.sources.emplace_back(directory);
+  if (!job.cache_directory.empty()) places.cache.emplace(job.cache_directory);
+  if (places.sources.empty()) places.shards = shards;
+  return places;
+}
+
+}  // namespace
+
+std::optional<RunPlan> recall_plan(const exchange::Communicator& communicator, const JobSpecification& job) {
+  if (job.shard_directories.empty()) return std::nullopt;
+  std::string packed;
+  exchange::run_agreed(communicator, "reading the shards", [&] {
+    if (communicator.is_root()) packed = load_plan(job.shard_directories);
+  });
+  const std::vector<char> shared = communicator.broadcast(std::span<const char>(packed));
+  std::optional<RunPlan> plan;
+  exchange::run_agreed(communicator, "reading the shards", [&] {
+    plan = unpack<RunPlan>({shared.data(), shared.size()});
+    make_absolute(*plan);
+  });
+  return plan;
+}
+
+JobSpecification continued(JobSpecification planned, const JobSpecification& request) {
+  planned.output_directory = request.output_directory;
+  planned.overwrite = request.overwrite;
+  planned.write_csv = planned.write_csv || request.write_csv;
+  planned.quiet = request.quiet;
+  planned.perfetto_path = request.perfetto_path;
+  planned.perfetto_window = request.perfetto_window;
+  planned.perfetto_events = request.perfetto_events;
+  planned.threads = request.threads;
+  planned.memory_limit_bytes = request.memory_limit_bytes;
+  planned.timeout_s = request.timeout_s;
+  planned.prometheus_path = request.prometheus_path;
+  planned.summary_line = request.summary_line;
+  planned.shard_directories = request.shard_directories;
+  planned.only_shards = request.only_shards;
+  return planned;
+}
+
+fs::path shard_directory(const std::string& output_directory) {
+  return fs::path(output_directory) / "shards";
+}
+
+UnfinishedRun::UnfinishedRun(const JobSpecification& job, const exchange::Communicator& communicator)
+    : is_merge_(!job.shard_directories.empty()),
+      is_root_(communicator.is_root()),
+      takes_own_shards_(names_directory(job.shard_directories, shard_directory(job.output_directory))),
+      output_(job.output_directory),
+      had_output_(fs::exists(output_)),
+      shards_(shard_directory(job.output_directory)),
+      records_(places_of(job, shards_)) {}
+
+void UnfinishedRun::complete() {
+  std::error_code ignored;
+  if (!is_merge_ || !is_root_ || !takes_own_shards_) return;
+  fs::remove_all(shards_.path(), ignored);
+}
+
+UnfinishedRun::~UnfinishedRun() {
+  if (is_merge_) return;  // its shards are the user's
+  std::error_code ignored;
+  // Every tool rank has read its traces, or none will. What earlier runs left lies where the first one writes.
+  if (is_root_) fs::remove_all(shards_.path(), ignored);
+  records_.discard_shards();
+  fs::remove(shards_.file_of(plan_key), ignored);
+  // On the disk of a host without results nothing remains. Directories that hold anything stay.
+  fs::remove(shards_.path(), ignored);
+  if (!had_output_) fs::remove(output_, ignored);
+}
+
+void UnfinishedRun::keep(const RunPlan& plan) {
+  if (is_merge_ || plan.discovery.traces.empty()) return;
+  try {
+    shards_.save(plan_key, [&](std::streambuf& bytes) { write_packed(plan, bytes); });
+  } catch (const std::exception& error) {
+    plan_failure_ = error.what();
+  }
+}
+
+std::string UnfinishedRun::failure() const {
+  return plan_failure_.empty() ? records_.failure() : plan_failure_;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,138 @@
+#include "pipeline/run/memory_budget.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "pipeline/run/heap.hpp"
+#include "report/report.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+// Measured on exports of 300 MB to 1.5 GB (docs/scaling.md, Beyond one machine); what they took lies 2 to 25% below.
+constexpr std::int64_t window_bytes = 8 << 20;       ///< pages of the file under way, for each thread
+constexpr std::int64_t packed_bytes = 16;            ///< an event
+constexpr std::int64_t analysis_bytes = 12;          ///< with one thread, for each event
+constexpr std::int64_t analysis_bytes_in_files = 9;  ///< what stays in memory when events lie in files
+constexpr std::int64_t bytes_in_files = 26;          ///< what lies there then, of the events and of analyses
+constexpr std::int64_t bytes_beside = 5;             ///< for each event, of what a further thread analyses beside
+constexpr int most_beside = 3;                       ///< analyses that take much, beside the one that takes most
+constexpr std::int64_t other_bytes = 64;             ///< of a row that is not packed, with its analyses
+constexpr std::int64_t bytes_per_arrival = 450;      ///< beyond those that reading leaves
+
+std::string temporary_directory() {
+  std::error_code failure;
+  return std::filesystem::temp_directory_path(failure).string();
+}
+
+/// Memory of this process that only the end of its use gives back (Linux, proc(5)).
+std::int64_t held_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word != "RssAnon:") continue;
+    std::int64_t kibibytes = 0;
+    if (status >> kibibytes) return kibibytes * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::int64_t ReadingCost::memory_bytes(int threads, bool in_files) const {
+  const std::int64_t of_event = (in_files ? analysis_bytes_in_files : packed_bytes + analysis_bytes) +
+                                std::min(threads - 1, most_beside) * bytes_beside;
+  return threads * window_bytes + events.packed * of_event + events.others * other_bytes;
+}
+
+std::int64_t ReadingCost::file_bytes() const {
+  return events.packed * bytes_in_files;
+}
+
+bool is_small(const ingest::AssignedTrace& assigned) {
+  return assigned.bytes <= 256 << 20;
+}
+
+ReadingRound next_round(std::span<const ReadingCost> waiting, int threads, const Room& room) {
+  if (waiting.empty()) return {};
+  ReadingRound together;
+  std::int64_t bytes = 0;
+  for (std::size_t count = 1; count <= waiting.size() && waiting[count - 1].is_small; ++count) {
+    const int threads_each = std::max(static_cast<int>(static_cast<std::size_t>(threads) / count), 1);
+    if (threads_each != together.threads_each || count == 1) {  // few times: what all of them take changes
+      bytes = 0;
+      for (const ReadingCost& cost : waiting.first(count - 1)) bytes += cost.memory_bytes(threads_each, false);
+    }
+    bytes += waiting[count - 1].memory_bytes(threads_each, false);
+    if (bytes > room.memory_bytes) break;
+    together = {count, threads_each, false};
+  }
+  if (together.traces > 0) return together;
+  const ReadingCost& one = waiting.front();
+  for (const bool in_files : {false, true}) {
+    if (in_files && one.file_bytes() > room.file_bytes) break;
+    for (const int threads_each : {threads, 1}) {
+      if (one.memory_bytes(threads_each, in_files) <= room.memory_bytes) return {1, threads_each, in_files};
+    }
+  }
+  return {};
+}
+
+MemoryBudget::MemoryBudget(std::optional<std::int64_t> limit_bytes)
+    : limit_bytes_(limit_bytes), files_(temporary_directory()) {}
+
+Room MemoryBudget::room() const {
+  if (!limit_bytes_) return {};
+  return_freed_memory();
+  return {*limit_bytes_ - held_bytes(), files_.available_bytes()};
+}
+
+void MemoryBudget::refuse(const ingest::AssignedTrace& assigned, const ReadingCost& cost) const {
+  const Room room = this->room();
+  const bool fits_in_files = cost.file_bytes() <= room.file_bytes;
+  const std::int64_t needed = cost.memory_bytes(1, fits_in_files);
+  const std::int64_t held = *limit_bytes_ - room.memory_bytes;
+  throw std::runtime_error(fmt::format(
+      "{} holds some {:.1f} million events, and to read it takes {} beside the {} held already: more than "
+      "--memory-limit "
+      "{} allows, so nothing more was read; give a limit of {} for each tool rank{}{}",
+      assigned.name, static_cast<double>(cost.events.packed + cost.events.others) / 1e6, report::format_bytes(needed),
+      report::format_bytes(held), report::format_bytes(*limit_bytes_), report::format_bytes(held + needed),
+      held > needed ? ", or use more tool ranks" : "",
+      fits_in_files ? ""
+                    : fmt::format(", or set TMPDIR to a disk with room for {} ({} has {}), where events can lie",
+                                  report::format_bytes(cost.file_bytes()), files_.directory(),
+                                  report::format_bytes(room.file_bytes))));
+}
+
+void MemoryBudget::require_for_arrivals(std::int64_t arrivals) const {
+  if (!limit_bytes_) return;
+  const Room room = this->room();
+  const std::int64_t needed = arrivals * bytes_per_arrival;
+  if (needed <= room.memory_bytes) return;
+  throw std::runtime_error(fmt::format(
+      "{} arrivals at collectives for each tool rank take {} to be matched and analysed, beside the {} held already: "
+      "more than --memory-limit {} allows, so the run ends here; use more tool ranks, a larger limit, or a part of the "
+      "run (--steps, --filter-time); with --cache the traces need not be read again",
+      arrivals, report::format_bytes(needed), report::format_bytes(*limit_bytes_ - room.memory_bytes),
+      report::format_bytes(*limit_bytes_)));
+}
+
+MemoryBudget::EventPlace::EventPlace(MemoryBudget& budget, bool in_files, const std::string& trace)
+    : before_(in_files ? std::pmr::set_default_resource(&budget.files_) : std::pmr::get_default_resource()) {
+  if (in_files) budget.traces_in_files_.insert(trace);
+}
+
+MemoryBudget::EventPlace::~EventPlace() {
+  std::pmr::set_default_resource(before_);
+}
+
+ReadingCost cost_of(const ingest::AssignedTrace& assigned, const MemoryBudget& budget) {
+  return {budget.limit_bytes() ? ingest::count_events(assigned.path) : ingest::EventCounts(), is_small(assigned)};
+}
+
+}  // namespace nsys_explain::pipeline

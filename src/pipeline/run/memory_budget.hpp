@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <memory_resource>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+
+#include "ingest/event_counts.hpp"
+#include "nsys_explain/ingest/discovery.hpp"
+#include "pipeline/run/file_memory.hpp"
+
+/// How traces are read so that a tool rank stays within --memory-limit: fewer at a time, with fewer threads, with their
+/// events in files that stand in for memory.
+namespace nsys_explain::pipeline {
+
+/// What a trace takes while it is read and analysed, estimated before.
+struct ReadingCost {
+  ingest::EventCounts events;
+  bool is_small = false;  ///< may be read beside others
+
+  /// Memory with so many threads. `in_files`: without the events.
+  std::int64_t memory_bytes(int threads, bool in_files) const;
+  /// What lies in files then.
+  std::int64_t file_bytes() const;
+};
+
+/// Traces up to this size are read side by side, since one alone cannot keep several threads busy; larger ones after
+/// each other.
+bool is_small(const ingest::AssignedTrace& assigned);
+
+/// Room for what is read next.
+struct Room {
+  std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
+  std::int64_t file_bytes = 0;
+};
+
+/// Traces that are read together, at most `threads / threads_each` of them at a time.
+struct ReadingRound {
+  std::size_t traces = 0;  ///< how many of those that wait; 0: there is no room even for the first
+  int threads_each = 1;
+  bool in_files = false;
+};
+
+/// As many of the small traces as there is room for together, for what reading leaves of them stays; a large one by
+/// itself. A trace for which there is no room is read by one thread, or with its events in files, or both.
+ReadingRound next_round(std::span<const ReadingCost> waiting, int threads, const Room& room);
+
+/// The memory that this tool rank may take, and the files that stand in for it.
+class MemoryBudget {
+ public:
+  /// Without a limit everything has room. Files lie under $TMPDIR or the system's place for temporary files.
+  explicit MemoryBudget(std::optional<std::int64_t> limit_bytes);
+
+  std::optional<std::int64_t> limit_bytes() const { return limit_bytes_; }
+  /// What is left, beside all that is held now. Not while traces are read.
+  Room room() const;
+
+  /// Throws std::runtime_error where reading `assigned` would need more memory than there is, however it is read:
+  /// problem, why it matters, what to do.
+  [[noreturn]] void refuse(const ingest::AssignedTrace& assigned, const ReadingCost& cost) const;
+  /// Throws so, too, where what `arrivals` need to be matched and analysed goes beyond the limit.
+  void require_for_arrivals(std::int64_t arrivals) const;
+
+  /// While one lives, arrays with an entry per event, of one trace, are made in files, if `in_files`.
+  class EventPlace {
+   public:
+    EventPlace(MemoryBudget& budget, bool in_files, const std::string& trace);
+    ~EventPlace();
+    EventPlace(const EventPlace&) = delete;
+    EventPlace& operator=(const EventPlace&) = delete;
+
+   private:
+    std::pmr::memory_resource* const before_;
+  };
+
+  /// Traces read with their events in files so far, and the bytes that lay there at most at a time.
+  std::int64_t traces_in_files() const { return std::ssize(traces_in_files_); }
+  std::int64_t most_file_bytes() const { return files_.most_bytes(); }
+
+ private:
+  const std::optional<std::int64_t> limit_bytes_;
+  FileMemory files_;
+  std::set<std::string> traces_in_files_;  ///< some are read twice
+};
+
+/// Estimated where there is a limit; nothing but is_small() otherwise, without opening the file.
+ReadingCost cost_of(const ingest::AssignedTrace& assigned, const MemoryBudget& budget);
+
+}  // namespace nsys_explain::pipeline

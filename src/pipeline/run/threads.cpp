@@ -1,0 +1,62 @@
+#include "pipeline/run/threads.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace nsys_explain::pipeline {
+
+int available_threads(const exchange::Communicator& communicator) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  int cores = 1;
+  std::string place;
+  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) {
+    cores = std::max(CPU_COUNT(&mask), 1);
+    for (int core = 0; core < CPU_SETSIZE; ++core) place += CPU_ISSET(core, &mask) ? '1' : '0';
+  }
+  char host[256] = {};
+  if (::gethostname(host, sizeof(host) - 1) == 0) place += host;
+  const std::vector<std::string> places = communicator.all_gather_text(place);
+  return std::max(cores / static_cast<int>(std::count(places.begin(), places.end(), place)), 1);
+}
+
+void for_each_in_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) work(i);
+  };
+  const std::size_t helper_count =
+      std::min(static_cast<std::size_t>(std::max(threads, 1)), std::max<std::size_t>(count, 1)) - 1;
+  std::vector<std::thread> helpers;
+  try {
+    for (std::size_t i = 0; i < helper_count; ++i) helpers.emplace_back(run);
+  } catch (const std::system_error&) {
+    // No more threads to be had: those that run do all the work.
+  }
+  run();
+  for (std::thread& helper : helpers) helper.join();
+}
+
+void run_in_parallel(const std::vector<std::function<void()>>& tasks, int threads) {
+  std::vector<std::exception_ptr> thrown(tasks.size());
+  for_each_in_parallel(tasks.size(), threads, [&](std::size_t i) {
+    try {
+      tasks[i]();
+    } catch (...) {
+      thrown[i] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& exception : thrown) {
+    if (exception) std::rethrow_exception(exception);
+  }
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,94 @@
+#include "pipeline/run/user_options.hpp"
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "ingest/inspector_log.hpp"
+#include "pipeline/run/digest.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+std::string read_file(const std::string& path, std::string_view what) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw std::runtime_error(fmt::format("cannot read the {} {}; check the path", what, path));
+  return std::move(text).str();
+}
+
+analysis::WindowRequest read_window(const JobSpecification& job) {
+  analysis::WindowRequest window;
+  if (!job.filter_time.empty()) window.time = analysis::parse_filter_time(job.filter_time);
+  if (!job.filter_nvtx.empty()) window.range = analysis::parse_filter_nvtx(job.filter_nvtx);
+  if (!job.steps.empty()) window.steps = analysis::parse_steps(job.steps);
+  window.warmup_steps = job.warmup_steps;
+  return window;
+}
+
+std::string window_text(const JobSpecification& job) {
+  std::string text;
+  const auto add = [&](std::string_view option, std::string_view value) {
+    const std::string_view quote = value.find(' ') == std::string_view::npos ? "" : "'";
+    if (!value.empty()) text += fmt::format("{}{} {}{}{}", text.empty() ? "" : " ", option, quote, value, quote);
+  };
+  add("--filter-time", job.filter_time);
+  add("--filter-nvtx", job.filter_nvtx);
+  add("--steps", job.steps);
+  if (job.warmup_steps > 0) text += fmt::format("{}--skip-warmup={}", text.empty() ? "" : " ", job.warmup_steps);
+  return text;
+}
+
+/// What `parse` makes of a file; problems name the option and the file. Default where no file was given. Its content
+/// goes into `seen`.
+template <class Parse>
+auto read_evidence(std::string_view option, const std::string& path, std::uint64_t& seen, const Parse& parse) {
+  using Result = decltype(parse(std::string_view()));
+  if (path.empty()) return Result();
+  const std::string text = read_file(path, fmt::format("file of {}", option));
+  seen = digest(text, digest(option, seen));
+  try {
+    return parse(std::string_view(text));
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{} {}: {}", option, path, error.what()));
+  }
+}
+
+}  // namespace
+
+UserOptions read_user_options(const JobSpecification& job) {
+  UserOptions options;
+  std::uint64_t& seen = options.reading_digest;
+  seen = digest(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", job.rank_regex, job.filter_time, job.filter_nvtx, job.steps,
+                            job.warmup_steps, job.nvml_utc_offset_hours));
+  options.ranks = read_evidence("--rank-map", job.rank_map_path, seen,
+                                [](std::string_view text) { return ingest::parse_rank_map(std::string(text)); });
+  ingest::check_rank_regex(job.rank_regex);
+  options.ranks.regex = job.rank_regex;
+  options.analysis.window = read_window(job);
+  options.window_text = window_text(job);
+  if (!job.topology_path.empty()) options.racks = parse_topology(read_file(job.topology_path, "topology file"));
+  options.analysis.phase_rules = read_evidence("--phase-map", job.phase_map_path, seen, analysis::parse_phase_map);
+  analysis::RooflineEvidence& roofline = options.analysis.roofline;
+  roofline.ncu = read_evidence("--ncu", job.ncu_path, seen, analysis::parse_ncu_csv);
+  roofline.gemms = read_evidence("--cublas-log", job.cublas_log_path, seen, analysis::parse_cublas_log);
+  roofline.weights = read_evidence("--weights", job.weights_path, seen, analysis::parse_weights);
+  roofline.peaks = read_evidence("--gpu-peaks", job.gpu_peaks_path, seen, analysis::parse_gpu_peaks);
+  const auto offset_s = static_cast<std::int64_t>(job.nvml_utc_offset_hours * 3600);
+  options.analysis.gpu_samples = read_evidence("--nvml", job.nvml_path, seen, [&](std::string_view text) {
+    return analysis::parse_gpu_samples(text, offset_s);
+  });
+  options.inspector_directory = job.inspector_directory;
+  if (!job.inspector_directory.empty())
+    seen = digest(ingest::list_inspector_logs(job.inspector_directory), digest("--inspector", seen));
+  if (!job.link_peaks_path.empty()) {
+    options.link_peaks = analysis::parse_link_peaks(read_file(job.link_peaks_path, "link peaks"));
+  }
+  return options;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/links/link_peaks.hpp"
+#include "analysis/tables/options.hpp"
+#include "ingest/rank_resolution.hpp"
+#include "pipeline/run/job.hpp"
+#include "pipeline/run/topology.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// The job specification with its files read and its texts understood.
+struct UserOptions {
+  ingest::RankOverrides ranks;
+  analysis::AnalysisOptions analysis;
+  RackOfHost racks;
+  std::vector<analysis::LinkPeak> link_peaks;  ///< come before the built-in ones
+  std::string inspector_directory;             ///< empty: none
+  std::uint64_t reading_digest = 0;  ///< of all options and files of options that change what reading a trace gives
+  std::string window_text;  ///< the options that choose a part of the run, as the reports state them; empty: none
+};
+
+/// Throws std::runtime_error: problem, why it matters, what to do.
+UserOptions read_user_options(const JobSpecification& job);
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,265 @@
+#include "pipeline/write/outputs.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "exchange/agree.hpp"
+#include "pipeline/read/rank_tables.hpp"
+#include "pipeline/read/unfinished_run.hpp"
+#include "pipeline/run/slabs.hpp"
+#include "pipeline/write/instance_rounds.hpp"
+#include "pipeline/write/tables.hpp"
+#include "report/report.hpp"
+#include "store/store_writer.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::runtime_error cannot_write(const fs::path& path, const std::string& why) {
+  return std::runtime_error(
+      fmt::format("cannot write {}: {}; without it there is no result; choose another --out or make room there",
+                  path.string(), why));
+}
+
+/// The same tables to the store and, where asked for, to CSV files.
+class TableSinks {
+ public:
+  TableSinks(const OutputDirectory& directory, bool csv)
+      : store_((directory.staging() / "store.h5").string()), csv_directory_(directory.staging() / "tables"), csv_(csv) {
+    if (csv_) fs::create_directories(csv_directory_);
+    store_.set_attribute("/", "schema_version", "1.0");
+    store_.set_attribute("/", "format", "nsys-explain-mpi store: one group per table, one dataset per column");
+  }
+
+  store::StoreWriter& store() { return store_; }
+
+  void create(const TableSchema& schema, const TableExtent& extent) {
+    store_.create_table(schema, extent);
+    write_csv_header(schema);
+  }
+  void append(const Table& chunk) {
+    store_.append(chunk);
+    write_csv_rows(chunk);
+  }
+  void append(const Slab& slab) {
+    store_.append(slab.rows);
+    if (csv_) files_[slab.rows.table] << slab.csv;
+  }
+  void write(const Table& table) {
+    store_.write(table);
+    write_csv_header(table.schema);
+    write_csv_rows(table);
+  }
+  void close() {
+    store_.close();
+    for (auto& [name, file] : files_) {
+      file.close();
+      if (!file) throw cannot_write(csv_directory_ / (name + ".csv"), "the disk did not take it");
+    }
+  }
+
+ private:
+  void write_csv_header(const TableSchema& schema) {
+    if (!csv_) return;
+    std::ofstream& file = files_[schema.name];
+    file.open(csv_directory_ / (schema.name + ".csv"), std::ios::binary);
+    if (!file) throw cannot_write(csv_directory_ / (schema.name + ".csv"), std::strerror(errno));
+    file << report::csv_header(schema);
+  }
+  void write_csv_rows(const Table& chunk) {
+    if (csv_) files_[chunk.schema.name] << report::csv_rows(chunk);
+  }
+
+  store::StoreWriter store_;
+  fs::path csv_directory_;
+  bool csv_;
+  std::map<std::string, std::ofstream> files_;
+};
+
+void write_instances(const exchange::Communicator& communicator, const JobReport& report, const CrossRank& cross,
+                     bool with_csv, TableSinks* sinks) {
+  InstanceRows instances(communicator, cross, first_instances(report));
+  const TableExtent extent = instances_extent(instances.instances_in_all(), cross.communicators);
+  const TableExtent of_arrivals = arrivals_extent(instances.arrivals_in_all());
+  exchange::run_agreed(communicator, "writing results", [&] {
+    if (sinks == nullptr) return;
+    sinks->create(instances_schema(), extent);
+    sinks->create(arrivals_schema(), of_arrivals);
+  });
+  const auto write = [&](const Slab& slab) { sinks->append(slab); };
+  const DealtTable tables[] = {{extent, [&](auto, auto end) { return instances.take_instances(end); }, write},
+                               {of_arrivals, [&](auto, auto end) { return instances.take_arrivals(end); }, write}};
+  write_by_slabs(communicator, tables, with_csv);
+}
+
+void write_steps(const exchange::Communicator& communicator, const JobReport& report, const std::vector<StepRow>& rows,
+                 TableSinks* sinks) {
+  const std::int64_t all_rows = communicator.sum(std::ssize(rows));
+  exchange::run_agreed(communicator, "writing results", [&] {
+    if (sinks == nullptr) return;
+    sinks->create(steps_schema(), steps_extent(all_rows));
+    sinks->store().set_attribute("/steps", "source", report.delay.step_source);
+  });
+  const std::int64_t per_round =
+      std::max<std::int64_t>(1, arrivals_per_round / static_cast<std::int64_t>(report.trace_ranks.size()));
+  const std::int64_t rounds = (report.delay.steps + per_round - 1) / per_round;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    const std::int64_t end = report.delay.first_step + (round + 1) * per_round;
+    std::vector<StepRow> part;
+    for (const StepRow& row : rows)
+      if (row.step >= end - per_round && row.step < end) part.push_back(row);
+    auto all = communicator.gather(std::span<const StepRow>(part)).values;
+    exchange::run_agreed(communicator, "writing results", [&] {
+      if (sinks == nullptr) return;
+      std::sort(all.begin(), all.end(), [](const StepRow& a, const StepRow& b) {
+        return std::pair(a.step, a.trace_rank) < std::pair(b.step, b.trace_rank);
+      });
+      sinks->append(steps_chunk(all));
+    });
+  }
+}
+
+/// Collective: the tables of the report, the long ones from where they are. Returns what report.html needs of those.
+std::map<std::string, report::LongTable> write_tables(const exchange::Communicator& communicator,
+                                                      const JobReport& report, std::vector<LocalTrace>& local_traces,
+                                                      bool with_csv, TableSinks* sinks) {
+  std::vector<std::int32_t> trace_ranks;
+  for (const TraceRankIdentity& identity : report.trace_ranks) trace_ranks.push_back(identity.trace_rank);
+  const std::map<std::string, LongRows> long_rows = measure_long_tables(communicator, trace_ranks, local_traces);
+  std::map<std::string, report::LongTable> long_tables;
+  exchange::run_agreed(communicator, "writing results", [&] {
+    if (sinks == nullptr) return;
+    for (const Table& table : report.tables) {
+      const auto rows = long_rows.find(table.schema.name);
+      if (rows == long_rows.end()) {
+        sinks->write(table);
+      } else {
+        sinks->create(table.schema, rows->second.extent);
+        long_tables.emplace(table.schema.name, report::LongTable{make_table(table.schema), rows->second.extent.rows});
+      }
+    }
+  });
+  std::vector<Table> first_rows = gather_first_rows(communicator, trace_ranks, local_traces, report::most_shown_rows);
+  exchange::run_agreed(communicator, "writing results", [&] {
+    for (Table& rows : first_rows) long_tables.at(rows.schema.name).first_rows = std::move(rows);
+  });
+  std::vector<DealtTable> tables;
+  for (const auto& entry : long_rows) {
+    const auto take = [&](auto first, auto end) {
+      return take_long_rows(entry.first, entry.second, first, end, local_traces);
+    };
+    tables.push_back({entry.second.extent, take, [&](const Slab& slab) { sinks->append(slab); }});
+  }
+  write_by_slabs(communicator, tables, with_csv);
+  return long_tables;
+}
+
+}  // namespace
+
+void check_output_directory(const std::string& path, bool overwrite) {
+  std::error_code error;
+  if (overwrite || !fs::is_directory(path, error)) return;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.path() == shard_directory(path)) continue;  // of a run that was cut off before it had results
+    throw std::runtime_error(fmt::format(
+        "{} is not empty; older results there would be replaced; give another --out, or --force to replace them",
+        path));
+  }
+}
+
+OutputDirectory::OutputDirectory(const std::string& final_path) : final_(final_path) {
+  std::error_code error;
+  if (fs::exists(final_, error) && !fs::is_directory(final_, error)) {
+    throw cannot_write(final_, "it exists and is not a directory");
+  }
+  // Inside the final directory's parent, so that the last step is a rename on one file system.
+  fs::path parent = fs::absolute(final_).lexically_normal();
+  if (parent.filename().empty()) parent = parent.parent_path();
+  const std::string name = parent.filename().string();
+  parent = parent.parent_path();
+  fs::create_directories(parent, error);
+  if (error) throw cannot_write(final_, error.message());
+  const bool exists = fs::is_directory(final_);
+  std::string pattern =
+      ((exists ? fs::absolute(final_) : parent) / (exists ? ".nsys-explain-XXXXXX" : "." + name + "-XXXXXX")).string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw cannot_write(final_, std::strerror(errno));
+  staging_ = pattern;
+}
+
+OutputDirectory::~OutputDirectory() {
+  remove();
+}
+
+void OutputDirectory::remove() const {
+  std::error_code ignored;
+  if (!staging_.empty()) fs::remove_all(staging_, ignored);
+}
+
+void OutputDirectory::write_text(const std::string& name, const std::string& text) const {
+  std::ofstream file(staging_ / name, std::ios::binary);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  if (!file) throw cannot_write(final_ / name, std::strerror(errno));
+}
+
+void OutputDirectory::publish() {
+  std::error_code error;
+  fs::permissions(staging_,
+                  fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read |
+                      fs::perms::others_exec,
+                  error);
+  if (!fs::exists(final_)) {
+    fs::rename(staging_, final_, error);
+    if (!error) {
+      staging_.clear();
+      return;
+    }
+    fs::create_directories(final_, error);
+    if (error) throw cannot_write(final_, error.message());
+  }
+  std::vector<fs::path> finished(fs::directory_iterator(staging_), {});
+  // report.json last: a script that waits for it finds the rest.
+  std::sort(finished.begin(), finished.end(), [](const fs::path& a, const fs::path& b) {
+    return std::pair(a.filename() == "report.json", a) < std::pair(b.filename() == "report.json", b);
+  });
+  for (const fs::path& file : finished) {
+    const fs::path target = final_ / file.filename();
+    if (fs::is_directory(file)) fs::remove_all(target, error);
+    fs::rename(file, target, error);
+    if (error) throw cannot_write(target, error.message());
+  }
+}
+
+void write_results(const exchange::Communicator& communicator, const JobSpecification& job, const JobReport& report,
+                   const CrossRank& cross, const std::vector<StepRow>& step_rows, std::vector<LocalTrace>& local_traces,
+                   OutputDirectory* directory) {
+  std::unique_ptr<TableSinks> sinks;
+  exchange::run_agreed(communicator, "writing results", [&] {
+    if (directory != nullptr) sinks = std::make_unique<TableSinks>(*directory, job.write_csv);
+  });
+  write_instances(communicator, report, cross, job.write_csv, sinks.get());
+  if (report.delay.steps > 0) write_steps(communicator, report, step_rows, sinks.get());
+  const std::map<std::string, report::LongTable> long_tables =
+      write_tables(communicator, report, local_traces, job.write_csv, sinks.get());
+  exchange::run_agreed(communicator, "writing results", [&] {
+    if (directory == nullptr) return;
+    sinks->store().set_attribute("/", "epoch_utc_ns", report.epoch_utc_ns);
+    sinks->store().set_attribute("/run", "date_utc", report.run.date_utc);
+    sinks->store().set_attribute("/run", "tool_version", report.run.tool_version);
+    sinks->store().set_attribute("/run", "tool_ranks", std::int64_t{report.run.tool_ranks});
+    sinks->close();
+    directory->write_text("report.json", report::to_json(report));
+    directory->write_text("report.md", report::to_markdown(report));
+    if (report::has_html()) directory->write_text("report.html", report::to_html(report, long_tables));
+  });
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,264 @@
+#include "pipeline/write/timeline.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <ostream>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "analysis/tables/timeline.hpp"
+#include "analysis/window/window.hpp"
+#include "clock/job_time.hpp"
+#include "clock/level_zero.hpp"
+#include "exchange/agree.hpp"
+#include "pipeline/run/gzip_file.hpp"
+#include "pipeline/run/pack.hpp"
+#include "pipeline/write/instance_rounds.hpp"
+#include "pipeline/write/outputs.hpp"
+#include "report/perfetto.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+constexpr const char* timeline_phase = "writing the timeline";
+
+/// Events that rank 0 holds at once while it writes: some tens of megabytes.
+constexpr std::int64_t events_per_round = 1 << 18;
+
+/// Slice and wait.
+constexpr std::int64_t events_per_arrival = 2;
+
+/// The timelines of this tool rank's trace ranks on the job clock: the earliest events of the window, as many as can
+/// be shown at most.
+class LocalTimelines {
+ public:
+  explicit LocalTimelines(const TimelineRequest& request) : request_(request) {}
+
+  void add(std::int32_t trace_rank, Timeline timeline, const std::function<Nanoseconds(Nanoseconds)>& to_job_time) {
+    const auto first_name = static_cast<std::uint32_t>(names_.size());
+    std::move(timeline.names.begin(), timeline.names.end(), std::back_inserter(names_));
+    for (TimelineEvent& event : timeline.events) {
+      event.start_ns = to_job_time(event.start_ns);
+      event.end_ns = to_job_time(event.end_ns);
+      event.trace_rank = trace_rank;
+      event.name += first_name;
+      if (event.end_ns >= request_.window.start_ns && event.start_ns < request_.window.end_ns) events_.push_back(event);
+    }
+    if (static_cast<std::int64_t>(events_.size()) > 2 * request_.most_events) drop_what_cannot_be_shown();
+  }
+
+  /// By trace rank, then as each rank ordered them.
+  std::vector<TimelineEvent>& events() { return events_; }
+  std::vector<std::string>& names() { return names_; }
+
+ private:
+  void drop_what_cannot_be_shown() {
+    std::vector<Nanoseconds> starts;
+    for (const TimelineEvent& event : events_) starts.push_back(event.start_ns);
+    const auto last = starts.begin() + request_.most_events;
+    std::nth_element(starts.begin(), last, starts.end());
+    std::erase_if(events_, [&](const TimelineEvent& event) { return event.start_ns > *last; });
+  }
+
+  const TimelineRequest& request_;
+  std::vector<TimelineEvent> events_;
+  std::vector<std::string> names_;
+};
+
+void read_timelines(const Inquiry& inquiry, LocalTimelines& timelines) {
+  std::map<std::string, std::vector<const LocalRank*>> by_input;
+  for (const LocalTrace& trace : inquiry.local_traces) {
+    for (const LocalRank& rank : trace.ranks) by_input[rank.key.path].push_back(&rank);
+  }
+  for (const auto& [name, ranks] : by_input) {
+    const auto input =
+        std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
+                     [&, &wanted = name](const ingest::AssignedTrace& one) { return one.name == wanted; });
+    read_again(*input, inquiry.reading,
+               [&, &local = ranks](const TraceRankKey& key, const analysis::RankEvents& events) {
+                 for (const LocalRank* rank : local) {
+                   if (!(rank->key == key)) continue;
+                   const SessionClock& session = inquiry.clock.sessions[rank->session];
+                   const Nanoseconds start_ns =
+                       clock::session_start_ns(inquiry.job.sessions[rank->session], inquiry.job.epoch_utc_ns);
+                   timelines.add(rank->trace_rank, analysis::timeline_of(events), [&](Nanoseconds time_ns) {
+                     return clock::to_job_time(session, inquiry.clock.pivot_ns, time_ns + start_ns);
+                   });
+                 }
+               });
+  }
+  std::stable_sort(timelines.events().begin(), timelines.events().end(),
+                   [](const TimelineEvent& a, const TimelineEvent& b) { return a.trace_rank < b.trace_rank; });
+}
+
+/// Collective: every name once, sorted; those of the events become indices into them.
+std::vector<std::string> agree_on_names(const exchange::Communicator& communicator, LocalTimelines& mine) {
+  std::vector<std::string> all;
+  for (std::vector<std::string>& names : all_gather_packed(communicator, mine.names())) {
+    std::move(names.begin(), names.end(), std::back_inserter(all));
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+  }
+  std::vector<std::uint32_t> number;
+  for (const std::string& name : mine.names()) {
+    number.push_back(static_cast<std::uint32_t>(std::lower_bound(all.begin(), all.end(), name) - all.begin()));
+  }
+  for (TimelineEvent& event : mine.events()) event.name = number[event.name];
+  return all;
+}
+
+bool is_shown(const Instance& instance, const Interval& window) {
+  return instance.last_enter_ns >= window.start_ns && instance.last_enter_ns < window.end_ns;
+}
+
+/// Collective: the latest end of the window with which no more events are shown than asked for.
+Nanoseconds find_end(const exchange::Communicator& communicator, const TimelineRequest& request, const CrossRank& cross,
+                     const std::vector<TimelineEvent>& events) {
+  std::vector<Nanoseconds> times;
+  for (const TimelineEvent& event : events) times.push_back(event.start_ns);
+  for (const MatchedBlock& block : cross.blocks) {
+    for (const Instance& instance : block.instances) {
+      if (!is_shown(instance, request.window)) continue;
+      times.insert(times.end(), static_cast<std::size_t>(events_per_arrival * instance.arrivals),
+                   instance.last_enter_ns);
+    }
+  }
+  std::sort(times.begin(), times.end());
+  const auto shown_before = [&](Nanoseconds end_ns) {
+    return communicator.sum(std::lower_bound(times.begin(), times.end(), end_ns) - times.begin());
+  };
+  if (shown_before(request.window.end_ns) <= request.most_events) return request.window.end_ns;
+  constexpr Nanoseconds none = -std::numeric_limits<Nanoseconds>::max();
+  Nanoseconds fits = -communicator.maximum(times.empty() ? none : -times.front());
+  Nanoseconds does_not = communicator.maximum(times.empty() ? none : times.back()) + 1;
+  while (does_not - fits > 1) {
+    const Nanoseconds middle = fits + (does_not - fits) / 2;
+    (shown_before(middle) <= request.most_events ? fits : does_not) = middle;
+  }
+  return fits;
+}
+
+/// Collective: the events of all tool ranks in the order of their trace ranks, some of them at a time on rank 0.
+void write_events(const exchange::Communicator& communicator, const JobRanks& job,
+                  const std::vector<TimelineEvent>& events, const std::function<void(const TimelineEvent&)>& write) {
+  std::vector<std::int64_t> counts(job.numbers.size(), 0);
+  for (const TimelineEvent& event : events) ++counts[job.index_of(event.trace_rank)];
+  counts = communicator.sum(counts);
+  std::vector<std::int64_t> first(counts.size() + 1, 0);
+  std::partial_sum(counts.begin(), counts.end(), first.begin() + 1);
+
+  // Where each event of this tool rank stands among those of all.
+  std::vector<std::int64_t> place;
+  for (std::size_t e = 0; e < events.size(); ++e) {
+    const bool same = e > 0 && events[e].trace_rank == events[e - 1].trace_rank;
+    place.push_back(same ? place.back() + 1 : first[job.index_of(events[e].trace_rank)]);
+  }
+  for (std::int64_t start = 0; start < first.back(); start += events_per_round) {
+    const auto from = std::lower_bound(place.begin(), place.end(), start) - place.begin();
+    const auto to = std::lower_bound(place.begin(), place.end(), start + events_per_round) - place.begin();
+    auto round = communicator
+                     .gather(std::span<const TimelineEvent>(events).subspan(static_cast<std::size_t>(from),
+                                                                            static_cast<std::size_t>(to - from)))
+                     .values;
+    // Each tool rank's part is in order; a stable sort by trace rank puts the parts in order.
+    std::stable_sort(round.begin(), round.end(),
+                     [](const TimelineEvent& a, const TimelineEvent& b) { return a.trace_rank < b.trace_rank; });
+    exchange::run_agreed(communicator, timeline_phase, [&] { std::for_each(round.begin(), round.end(), write); });
+  }
+}
+
+/// The collectives of one round whose last member entered in the window.
+void write_collectives(InstanceRound round, const Inquiry& inquiry, std::span<const std::int64_t> first_instance,
+                       const Interval& window, report::PerfettoTrace& trace, GzipFile& file) {
+  auto next = round.arrivals.begin();
+  for (const InstanceRow& row : round.instances) {
+    std::vector<InstanceArrival> arrivals;
+    for (std::int32_t a = 0; a < row.instance.arrivals; ++a) arrivals.push_back(*next++);
+    if (!is_shown(row.instance, window)) continue;
+    // Viewers take slices of equal starts by falling length, and arrows in the order in which they take their slices.
+    std::sort(arrivals.begin(), arrivals.end(), [](const InstanceArrival& a, const InstanceArrival& b) {
+      return std::tuple(a.enter_ns, -a.exit_ns, a.trace_rank) < std::tuple(b.enter_ns, -b.exit_ns, b.trace_rank);
+    });
+    const auto c = static_cast<std::size_t>(row.communicator);
+    file.write(trace.collective(
+        {first_instance[c] + row.instance.sequence, inquiry.cross.communicators[c].name, &row.instance, arrivals}));
+  }
+}
+
+/// Collective: viewers refuse negative times, and corrected clocks can make some; a start before 0 moves everything.
+Nanoseconds find_shift(const exchange::Communicator& communicator, const CrossRank& cross,
+                       const std::vector<TimelineEvent>& events) {
+  Nanoseconds earliest_ns = 0;
+  for (const TimelineEvent& event : events) earliest_ns = std::min(earliest_ns, event.start_ns);
+  for (const MatchedBlock& block : cross.blocks) {
+    for (const Instance& instance : block.instances) earliest_ns = std::min(earliest_ns, instance.first_enter_ns);
+  }
+  return communicator.maximum(-earliest_ns);
+}
+
+}  // namespace
+
+std::optional<TimelineRequest> read_timeline_request(const JobSpecification& job) {
+  if (job.perfetto_path.empty()) return std::nullopt;
+  if (!job.overwrite && std::filesystem::exists(job.perfetto_path)) {
+    throw std::runtime_error(fmt::format(
+        "{} exists and would be replaced; give another --perfetto, or --force to replace it", job.perfetto_path));
+  }
+  TimelineRequest request{job.perfetto_path,
+                          {std::numeric_limits<Nanoseconds>::min(), std::numeric_limits<Nanoseconds>::max()},
+                          job.perfetto_events};
+  if (!job.perfetto_window.empty())
+    request.window = analysis::parse_time_window("--perfetto-window", job.perfetto_window);
+  return request;
+}
+
+void write_timeline(const exchange::Communicator& communicator, const TimelineRequest& request, const Inquiry& inquiry,
+                    const JobReport& report, std::ostream& problems) {
+  LocalTimelines mine(request);
+  exchange::run_agreed(communicator, timeline_phase, [&] { read_timelines(inquiry, mine); });
+  const std::vector<std::string> names = agree_on_names(communicator, mine);
+  const Interval window{request.window.start_ns, find_end(communicator, request, inquiry.cross, mine.events())};
+  std::erase_if(mine.events(), [&](const TimelineEvent& event) { return event.start_ns >= window.end_ns; });
+  const Nanoseconds shift_ns = find_shift(communicator, inquiry.cross, mine.events());
+
+  std::map<std::string, std::string> facts{{"epoch_utc_ns", std::to_string(report.epoch_utc_ns)},
+                                           {"time", fmt::format("job time plus {} ns", shift_ns)}};
+  std::string cut;
+  if (window.end_ns != request.window.end_ns) {
+    cut = fmt::format(
+        "the timeline ends at job time {:.6f} s: it holds at most {} events (--perfetto-events); look at a part of the "
+        "run "
+        "with --perfetto-window",
+        static_cast<double>(window.end_ns) * 1e-9, request.most_events);
+    facts["cut"] = cut;
+  }
+  report::PerfettoTrace trace(inquiry.job.trace_ranks, shift_ns);
+  std::unique_ptr<GzipFile> file;  // on rank 0 only
+  exchange::run_agreed(communicator, timeline_phase, [&] {
+    if (!communicator.is_root()) return;
+    file = std::make_unique<GzipFile>(request.path);
+    file->write(trace.begin(facts));
+    file->write(trace.waiting(report.detail.heat_map, window));
+    if (!cut.empty()) file->write(trace.mark(window.end_ns, cut));
+  });
+  const std::vector<std::int64_t> first_instance = first_instances(report);
+  gather_instances(communicator, inquiry.cross, [&](const InstanceRound& round) {
+    exchange::run_agreed(communicator, timeline_phase, [&] {
+      if (file) write_collectives(round, inquiry, first_instance, window, trace, *file);
+    });
+  });
+  write_events(communicator, inquiry.job, mine.events(),
+               [&](const TimelineEvent& event) { file->write(trace.event(event, names)); });
+  exchange::run_agreed(communicator, timeline_phase, [&] {
+    if (!file) return;
+    file->write(trace.end());
+    file->publish();
+  });
+  if (communicator.is_root() && !cut.empty()) problems << "nsys-explain-mpi: " << cut << '\n';
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,60 @@
+#include "pipeline/write/tables.hpp"
+
+#include <fmt/format.h>
+
+#include "nsys_explain/model/names.hpp"
+
+namespace nsys_explain::pipeline {
+
+Table findings_table(const JobReport& report) {
+  Table table = make_table({"findings",
+                            "What is wrong, most severe first, of one severity costliest first, as report.md says it",
+                            {{"id", ColumnKind::text, "", "stable name of the kind of finding"},
+                             {"severity", ColumnKind::text, "", "high, medium, low or info"},
+                             {"title", ColumnKind::text, "", "what was found"},
+                             {"evidence", ColumnKind::text, "", "what it rests on; parts are separated by '; '"},
+                             {"recommendation", ColumnKind::text, "", "what to do next"},
+                             {"cost_ns", ColumnKind::integer, "ns",
+                              "GPU time, summed over trace ranks, that is lost or waited because of it; -1: the traces "
+                              "do not tell"}}});
+  RowWriter rows(table);
+  for (const Finding& finding : report.findings) {
+    rows << finding.id << severity_name(finding.severity) << finding.title
+         << fmt::format("{}", fmt::join(finding.evidence, "; ")) << finding.recommendation
+         << finding.cost_ns.value_or(-1);
+  }
+  return table;
+}
+
+Table stragglers_table(const JobReport& report) {
+  Table table =
+      make_table({"stragglers",
+                  "Trace ranks and places that are late by their own work, costliest first",
+                  {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job; of a place the costliest"},
+                   {"level", ColumnKind::text, "", "gpu, node, rail, rack, pipeline_stage, tensor_index or data_index"},
+                   {"place", ColumnKind::text, "", "name of the node, rail or rack, number of the stage or index"},
+                   {"pattern", ColumnKind::text, "", "persistent, transient, periodic or rotating"},
+                   {"cause", ColumnKind::text, "", "as in report.json"},
+                   {"own_lateness_ns", ColumnKind::integer, "ns", "lateness not passed on from others"},
+                   {"caused_wait_ns", ColumnKind::integer, "ns", "waiting that would vanish without it"},
+                   {"delay_cost_ns", ColumnKind::integer, "ns", "waiting anywhere that starts from its delays"},
+                   {"first_step", ColumnKind::integer, "", "first step it delayed; -1: no steps known"},
+                   {"last_step", ColumnKind::integer, "", "last step it delayed; -1: no steps known"},
+                   {"period_steps", ColumnKind::integer, "", "periodic: steps between delays; else -1"},
+                   {"last_share", ColumnKind::real, "",
+                    "of the resolved instances it took part in; of a place its trace ranks' on average"},
+                   {"p_value", ColumnKind::real, "", "bound on the chance to cause this much waiting"},
+                   {"first_ns", ColumnKind::time, "ns", "first instance it delayed"},
+                   {"last_ns", ColumnKind::time, "ns", "last instance it delayed"}}});
+  RowWriter rows(table);
+  for (const Straggler& straggler : report.stragglers) {
+    rows << std::int64_t{straggler.trace_rank} << level_name(straggler.level) << straggler.place
+         << pattern_name(straggler.pattern) << cause_name(straggler.cause) << straggler.own_lateness_ns
+         << straggler.caused_wait_ns << straggler.delay_cost_ns << straggler.first_step.value_or(-1)
+         << straggler.last_step.value_or(-1) << straggler.period_steps.value_or(-1) << straggler.last_share
+         << straggler.p_value << straggler.first_ns << straggler.last_ns;
+  }
+  return table;
+}
+
+}  // namespace nsys_explain::pipeline
