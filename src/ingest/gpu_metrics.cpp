@@ -16,7 +16,7 @@ struct CounterName {
   GpuCounter counter;
 };
 
-/// Names as exports of nsys 2022 to 2026 have them (nsys-sqlite.md 4.3).
+/// Names as exports of nsys 2022 to 2026 have them (docs/input.md, GPU metrics).
 constexpr std::array counter_names{
     CounterName{"NVLink bytes received", GpuCounter::nvlink_receive_bytes},
     CounterName{"NVLink RX Bytes", GpuCounter::nvlink_receive_bytes},

@@ -100,7 +100,7 @@ Warning contested_warning(const Identities& identities, const Choices& claims,
   if (same_process) advice = "these look like two captures of one process: give one of them at a time";
   return analysis_warning(
       Severity::data_loss, contested.size(),
-      fmt::format("rank {} is claimed by {} ({}){}: they cannot all be right, and numbers decide "
+      fmt::format("rank {} is given to {} ({}){}: they cannot all be right, and numbers decide "
                   "who is blamed; {}",
                   rank, trace_ranks(claimants.size()), names,
                   contested.size() == 1 ? "" : fmt::format(", and so are {} more numbers", contested.size() - 1),

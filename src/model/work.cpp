@@ -7,9 +7,9 @@ std::span<const WorkPartMeaning, work_part_count> work_parts() {
       {WorkPart::compute, "compute", "compute kernels ran"},
       {WorkPart::communication, "communication", "other collectives ran"},
       {WorkPart::blocking_copy, "blocking_copy", "the host waited for a copy"},
-      {WorkPart::copy, "copy", "copies and sets ran that nobody waited for"},
-      {WorkPart::opaque_graph, "opaque_graph", "a CUDA graph ran whose kernels were not recorded"},
-      {WorkPart::profiling, "profiling", "the GPU was idle and the profiler held the host up"},
+      {WorkPart::copy, "copy", "copies and sets that nobody waited for ran"},
+      {WorkPart::opaque_graph, "opaque_graph", "CUDA graphs whose kernels were not recorded ran"},
+      {WorkPart::profiling, "profiling", "the GPU was idle and the profiler stalled the host"},
       {WorkPart::allocation, "allocation", "the GPU was idle and the host was allocating or freeing memory"},
       {WorkPart::module_load, "module_load", "the GPU was idle and the host was loading GPU code"},
       {WorkPart::synchronising, "synchronising", "the GPU was idle and the host was in a synchronising call"},
@@ -20,7 +20,7 @@ std::span<const WorkPartMeaning, work_part_count> work_parts() {
       {WorkPart::descheduled, "descheduled", "the GPU was idle and the launching thread had no CPU core"},
       {WorkPart::launching, "launching", "the GPU was idle and the host was in calls that launch work"},
       {WorkPart::unseen, "unseen", "the GPU was idle and the host did something that was not recorded"},
-      {WorkPart::pending, "pending", "the GPU was idle though its next work had been launched"},
+      {WorkPart::pending, "pending", "the GPU was idle with its next work already launched"},
   }};
   return parts;
 }

@@ -3,7 +3,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS nsys-explain-mpi nsys-explain-synth RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY slurm/ DESTINATION ${CMAKE_INSTALL_DATADIR}/nsys-explain-mpi/slurm USE_SOURCE_PERMISSIONS)
-install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md CONTRIBUTING.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES src/package/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
         RENAME nsys-explain-mpi)
 

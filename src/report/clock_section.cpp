@@ -98,15 +98,14 @@ std::vector<std::string> clock_sentences(const JobReport& report) {
   std::vector<std::string> sentences{residual_sentence(clock.residual)};
   if (clock.smallest_skew_ns) {
     sentences.push_back(
-        fmt::format("An arrival skew above {} can be told in every collective; below it the last "
-                    "arriver may be withheld.",
+        fmt::format("Arrival skews above {} are resolved in every collective; below, the last arriver may be unknown.",
                     format_duration(*clock.smallest_skew_ns)));
   }
   const auto unrelated = std::count_if(clock.sessions.begin(), clock.sessions.end(),
                                        [](const SessionClock& session) { return !session.uncertainty_ns; });
   if (unrelated > 0 && clock.sessions.size() > 1) {
     sentences.push_back(
-        fmt::format("{} to no other: no lateness is claimed between {} and the rest.",
+        fmt::format("{} to no other: no lateness is stated between {} and the rest.",
                     unrelated == 1 ? "1 session is related" : format_count(unrelated) + " sessions are related",
                     unrelated == 1 ? "it" : "them"));
   }
@@ -114,7 +113,7 @@ std::vector<std::string> clock_sentences(const JobReport& report) {
       clock.violations == 0
           ? "In no collective did a member leave before the last one entered."
           : fmt::format("In {} a member left before the last one entered, which a correct clock and match never show; "
-                        "nothing about lateness is drawn from them.",
+                        "no lateness is stated for them.",
                         counted(clock.violations, "collective")));
   return sentences;
 }

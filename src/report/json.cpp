@@ -10,8 +10,8 @@
 #include "report/report.hpp"
 #include "report/run_facts.hpp"
 
-// Keys appear in the order of outputs.md. Non-finite numbers become null and invalid UTF-8 becomes U+FFFD when the
-// document is written.
+// Keys appear in the order of docs/outputs.md, report.json. Non-finite numbers become null and invalid UTF-8 becomes
+// U+FFFD when the document is written.
 namespace nsys_explain::report {
 
 namespace {

@@ -156,7 +156,7 @@ std::string waits_section(const JobReport& report) {
       "Who waits for whom",
       "Wait: from a rank's own enter to the latest enter of each collective. Caused wait: what the others would not "
       "have waited without its own lateness there; cost: all waiting that starts from its delays. Inherited: late only "
-      "because it had waited. Last counts collectives in which the clock can tell." +
+      "because it had waited. Last counts collectives whose last arriver is resolved." +
           rank_order_note(report));
   MarkdownTable table;
   table.columns = {{"rank"},        {"arrivals"}, {"last"},         {"wait"},

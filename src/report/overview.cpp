@@ -57,7 +57,7 @@ std::string explain(const JobReport& report, const Straggler& straggler) {
   std::string sentence =
       straggler.level == Level::gpu
           ? fmt::format(
-                "{} ({}): last in {:.1f}% of the collectives whose last arriver the clock can tell; its own "
+                "{} ({}): last in {:.1f}% of the collectives whose last arriver the clock resolves; its own "
                 "lateness adds up to {}",
                 who, when(straggler), 100 * straggler.last_share, format_duration(straggler.own_lateness_ns))
           : fmt::format("{}, {}: the own lateness of its trace ranks adds up to {}", who, when(straggler),
@@ -84,9 +84,8 @@ std::string why_not_attributed(const JobReport& report, const Overview& overview
       std::max_element(report.ranks.begin(), report.ranks.end(),
                        [](const RankSummary& a, const RankSummary& b) { return a.last_arrivals < b.last_arrivals; });
   return fmt::format(
-      "the clock can tell the last arriver in {} of {} collectives, but no trace rank is last by its own work there "
-      "more "
-      "often than chance allows and at a cost that matters (most often: trace rank {}, {} times)",
+      "the clock resolves the last arriver in {} of {} collectives, but no trace rank is late by its own work beyond "
+      "chance and at a cost that matters (most often last: trace rank {}, {} times)",
       format_count(overview.resolved), format_count(report.instances), most->trace_rank,
       format_count(most->last_arrivals));
 }
@@ -145,14 +144,14 @@ std::string verdict(const JobReport& report, const Overview& overview) {
       const SuspectedStraggler& first = report.suspects.front();
       if (first.doubt == Doubt::unseen) {
         return fmt::format(
-            "Likely: {} makes the others wait (about {:.1f}% of all GPU time): it works longer than its peers, and who "
-            "communicates longer meanwhile has clocks that nothing relates to its own.",
+            "Likely: {} makes the others wait (about {:.1f}% of all GPU time): it works longer than its peers, and no "
+            "clock relates it to those who communicate longer.",
             culprit_name(first.late), 100 * first.unseen_cost_share);
       }
       if (first.doubt == Doubt::hidden) {
         return fmt::format(
             "Nobody is late as a rule, but {} takes longer than its peers behind delays that wander: about {:.1f}% of "
-            "the GPU time that is left once these are mended.",
+            "the GPU time that is left once these are fixed.",
             culprit_name(first.late), 100 * first.hidden_cost_share);
       }
       if (first.doubt == Doubt::slight) {
@@ -221,10 +220,9 @@ std::vector<std::string> explanation(const JobReport& report, const Overview& ov
         fmt::format("{}. It is not attributed to anybody: {}.", waiting, why_not_attributed(report, overview)));
     if (const std::int64_t alone = stages_of_one(report); alone > 0) {
       sentences.push_back(fmt::format(
-          "{} of {} trace ranks are a pipeline stage of their own, with no peer to compare with: work that lasts is "
-          "found too much there only in kernels that other stages run, too (tables kernel_peers and stage_balance), "
-          "and "
-          "kernels of its own may be how the model was divided.",
+          "{} of {} trace ranks are pipeline stages without peers: lasting surplus work is seen there only in kernels "
+          "that other stages run, too (tables kernel_peers and stage_balance); longer kernels of their own may be "
+          "meant so.",
           format_count(alone), format_count(static_cast<std::int64_t>(report.ranks.size()))));
     }
   } else {
@@ -271,10 +269,10 @@ std::string clock_quality(const JobReport& report) {
                         format_duration(*clock.residual.held_out_p90_ns));
   }
   if (clock.smallest_skew_ns) {
-    text += fmt::format("; skews below {} are not distinguishable", format_duration(*clock.smallest_skew_ns));
+    text += fmt::format("; arrival skews below {} are not distinguishable", format_duration(*clock.smallest_skew_ns));
   }
   if (unrelated > 0) {
-    text += fmt::format("; {} related to no other: no lateness is claimed for {}",
+    text += fmt::format("; {} related to no other: no lateness is stated for {}",
                         unrelated == 1 ? "1 session is" : format_count(unrelated) + " sessions are",
                         unrelated == 1 ? "it" : "them");
   }

@@ -10,7 +10,7 @@
 /// Pure functions from the result to text. They read no file, no clock and no environment.
 namespace nsys_explain::report {
 
-/// report.json, schema_version 1.0: the contract of outputs.md. Ends with a newline.
+/// report.json, schema_version 1.0: the contract of docs/outputs.md. Ends with a newline.
 std::string to_json(const JobReport& report);
 
 /// report.md: verdict, findings, then tables, readable as plain text in a terminal.

@@ -10,7 +10,7 @@
 #include "store/encoded_rows.hpp"
 
 /// The only module that knows HDF5. One group per table, one dataset per column: chunked and deflated, or compact where
-/// it is short; units and descriptions are attributes. See README.md, "The store".
+/// it is short; units and descriptions are attributes. See docs/outputs.md, The store.
 namespace nsys_explain::store {
 
 class StoreWriter {

@@ -229,7 +229,7 @@ std::string fault_help();
 
 std::string fault_kind_name(FaultKind kind);
 
-/// The cause an analysis should report (names of outputs.md): "slow_kernel", "launch_starved", ...
+/// The cause an analysis should report (names of docs/method.md, Cause): "slow_kernel", "launch_starved", ...
 std::string expected_cause(const Fault& fault);
 
 /// "persistent", "transient", "periodic" or "rotating" for a job of `steps` steps.

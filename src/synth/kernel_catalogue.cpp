@@ -9,7 +9,7 @@
 namespace nsys_explain::synth {
 namespace {
 
-/// NCCL renamed its kernels in 2.19 and changed their argument in 2.22 (nsys-sqlite.md 2.5).
+/// NCCL renamed its kernels in 2.19 and changed their argument in 2.22 (docs/input.md, Kernel names).
 KernelType nccl_type(int version, const std::string& modern, const std::string& old, std::uint32_t channels) {
   KernelType type;
   std::string argument, mangled_argument;

@@ -27,7 +27,7 @@ struct NcclPayload {
   std::vector<PayloadField> fields;
 };
 
-/// Layouts of nsys-sqlite.md 2.3 for `nccl_version` (227 for 2.27).
+/// Layouts of docs/input.md, NCCL payloads, for `nccl_version` (227 for 2.27).
 NcclPayload nccl_payload(const NcclCallRecord& call, int nccl_version);
 
 /// "ncclAllReduce", ...

@@ -19,7 +19,7 @@ constexpr std::array<NsysRelease, 6> releases{{{20224, "2022.4", "2022.4.2.50", 
                                                {20264, "2026.4", "2026.4.1.100", 3, 28, 1}}};
 
 /// One word per column: name:TYPE, with I(NTEGER), T(EXT), R(EAL), "!" not null, "*" primary key, "@N" from release N
-/// on, "^N" up to release N. From real exports of 2022.1 to 2026.2 (nsys-sqlite.md, appendix A).
+/// on, "^N" up to release N. From real exports of 2022.1 to 2026.2 (docs/input.md, Versions).
 struct TableText {
   const char* columns;
   int since = 0;

@@ -225,7 +225,7 @@ Nanoseconds trace_time_ns(const TrueSession& session, Nanoseconds true_ns);
 /// utcEpochNs of the session's export.
 Nanoseconds reported_utc_start_ns(const TrueSession& session);
 
-/// A session's clock relative to a reference session, in the sense of outputs.md (`clock.sessions`):
+/// A session's clock relative to a reference session, in the sense of docs/outputs.md, Times (`clock.sessions`):
 /// with u = UTC by the report - epoch, job time = u - offset_ns - drift_ppb * 1e-9 * (u - offset_ns - pivot_ns),
 /// where job time is the reference session's u. `pivot_true_ns` is the true time at which the offset holds.
 struct RelativeClock {

@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 Json sessions_json(const SimulatedJob& job) {
   Json list = Json::array();
   for (const TrueSession& session : job.sessions) {
-    // Relative to the first session, at mid-run, in the sense of outputs.md.
+    // Relative to the first session, at mid-run, in the sense of docs/outputs.md, Times.
     const RelativeClock relative = relative_clock(session, job.sessions.front(), job.end_ns / 2);
     list.push_back({{"file", session.file_name},
                     {"node", session.node},

@@ -10,7 +10,7 @@ namespace {
 /// Peak of all NVLinks of a GPU in one direction, as nsys' percentages are relative to it: H100 SXM, bytes per ns.
 constexpr double nvlink_peak_gbs = 450;
 
-/// Metrics of a Hopper GPU that carry user data (nsys-sqlite.md 4.3). Remote stores travel as requests.
+/// Metrics of a Hopper GPU that carry user data (docs/input.md, GPU metrics). Remote stores travel as requests.
 constexpr std::pair<std::int64_t, const char*> metrics[] = {
     {20, "NVLink RX Requests User Data [Throughput %]"},
     {21, "NVLink RX Responses User Data [Throughput %]"},

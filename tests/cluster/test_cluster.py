@@ -32,16 +32,16 @@ def results(directory):
 
 
 def block_after(text):
-    """The block of code in README.md that follows this text."""
-    return (PROJECT / "README.md").read_text().split(text)[1].split("```")[1]
+    """The block of code in docs/slurm.md that follows this text."""
+    return (PROJECT / "docs" / "slurm.md").read_text().split(text)[1].split("```")[1]
 
 
 class Cluster(unittest.TestCase):
-    PREFIX = "/opt/nsys-explain-mpi"  # where the README says that the tool is
+    PREFIX = "/opt/nsys-explain-mpi"  # where docs/slurm.md says that the tool is
 
     @classmethod
     def setUpClass(cls):
-        settings = block_after("For administrators, in `slurm.conf`:").replace(cls.PREFIX, "{directory}")
+        settings = block_after("In `slurm.conf`:").replace(cls.PREFIX, "{directory}")
         cls.cluster = pretend.Cluster(hosts=4, settings=settings)
         cls.addClassCleanup(cls.cluster.__exit__, None, None, None)
         cls.install()

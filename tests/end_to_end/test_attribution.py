@@ -331,7 +331,7 @@ class Places(AttributionTest):
                 (finding,) = (f for f in report["findings"] if f["id"] == "unproven-straggler")
                 self.assertIn(f"data index {seed} ", finding["title"])
                 self.assertIn("10 steps", finding["title"])
-                self.assertIn(f"{suspect['steps_needed']} prove it", finding["evidence"][1])
+                self.assertIn(f"{suspect['steps_needed']} steps like these would prove it", finding["evidence"][1])
                 # And they do.
                 report = self.job(seed, "--tp", "2", "--pp", "2", "--steps", str(suspect["steps_needed"]), "--fault",
                                   f"extra_work:data={seed},factor=1.3", layers=1)

@@ -92,18 +92,21 @@ class ParallelJobs(EndToEndTest):
 
 
 class WorkedExample(EndToEndTest):
-    def test_the_rows_that_the_readme_looks_up_say_what_was_planted(self):
-        readme = pathlib.Path(__file__).resolve().parents[2] / "README.md"
-        section = readme.read_text().split("## From the command to the evidence rows")[1].split("\n## ")[0]
-        synth, = re.findall(r"^nsys-explain-synth (.*)$", section, re.MULTILINE)
-        python, = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    def test_the_rows_that_the_documents_look_up_say_what_was_planted(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "reading-the-report.md").read_text()
+        finding = page.split("## 2. The finding")[1].split("```")[1]
+        synth, = re.findall(r"^nsys-explain-synth (.*)$", page, re.MULTILINE)
+        (python, printed), = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)
         run([SYNTH, *synth.split()], check=True, cwd=self.directory)
-        report = self.analyse(self.directory / "job", "report", ranks=2)
-        for number in re.findall(r"\d+\.\d{3} (?:GPU-seconds|ms)", section):
+        report = self.analyse(self.directory / "traces", "report", ranks=2)
+        numbers = re.findall(r"\d+\.\d{3} (?:GPU-seconds|ms)", finding)
+        self.assertGreater(len(numbers), 10)
+        for number in numbers:
             self.assertIn(number, " ".join(report["findings"][0]["evidence"]).replace("\n", " "))
         (self.directory / "rows.py").write_text(python)
         lines = run([sys.executable, "rows.py"], check=True, cwd=self.directory).stdout.splitlines()
         self.assertEqual(len(lines), 3 + 8 + 3)
+        self.assertEqual(lines, printed.splitlines())
         for line in lines[:3]:
             kernels, peers = (float(value) for value in re.findall(r"([\d.]+) ms", line)[1:])
             self.assertAlmostEqual(kernels / peers, 1.3, delta=0.01)

@@ -1,9 +1,14 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <exception>
+#include <fstream>
 #include <random>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -137,8 +142,54 @@ ScannedJob draw_job(std::uint64_t seed, const ScanOptions& options) {
   return {plan, options_of(plan, fault)};
 }
 
-/// A line per job; what went wrong first in each.
-int scan(std::uint64_t first, std::uint64_t count, const ScanOptions& options) {
+/// "| none, 6 to 24 steps | 9000:80 | 2026-11-24 | 0 of 80 | 93.10% | 99.90% |" without the last four.
+std::string row_key(std::uint64_t first, std::uint64_t count, const ScanOptions& options) {
+  constexpr std::array<std::string_view, 3> evidence = {"payload", "categories", "none"};
+  const std::string steps = options.steps > 0        ? fmt::format("{} steps", options.steps)
+                            : options.short_captures ? "6 to 12 steps, captured worse"
+                                                     : "6 to 24 steps";
+  return fmt::format("| {}, {} | {}:{} |", evidence[static_cast<std::size_t>(options.evidence)], steps, first, count);
+}
+
+/// Puts a row into the table between the markers of a page, in the place of the one with the same key if there is one.
+void write_markdown(const std::string& path, const std::string& key, const std::string& cells) {
+  const std::string begin = "<!-- begin: scan_matching -->", end = "<!-- end: scan_matching -->";
+  std::ifstream in(path);
+  std::vector<std::string> before, rows, after;
+  std::vector<std::string>* part = &before;
+  bool ended = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line == end) {
+      ended = true;
+      part = &after;
+    }
+    if (part != &rows || (line.starts_with("| ") && !line.starts_with("| evidence") && !line.starts_with(key)))
+      part->push_back(line);
+    if (line == begin) part = &rows;
+  }
+  if (!ended || part != &after || before.empty() || before.back() != begin)
+    throw std::runtime_error(fmt::format("{} lacks the lines '{}' and '{}'", path, begin, end));
+  rows.push_back(key + cells);
+  std::sort(rows.begin(), rows.end());
+  rows.insert(rows.begin(), {"", "| evidence | seeds | day | jobs with wrong pairs | matched: worst | median |",
+                             "|---|---|---|---|---|---|"});
+  rows.emplace_back();
+  std::ofstream out(path);
+  for (const auto* lines : {&before, &rows, &after})
+    for (const std::string& line : *lines) out << line << '\n';
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts);
+  return text.data();
+}
+
+/// A line per job; what went wrong first in each. `markdown`: the page to write to; may be empty.
+int scan(std::uint64_t first, std::uint64_t count, const ScanOptions& options, const std::string& markdown) {
   std::vector<double> shares;
   std::uint64_t wrong = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
@@ -154,6 +205,11 @@ int scan(std::uint64_t first, std::uint64_t count, const ScanOptions& options) {
   std::sort(shares.begin(), shares.end());
   fmt::print("{} of {} jobs with wrong pairs; matched: worst {:.2f}%, median {:.2f}%\n", wrong, count,
              100 * shares.front(), 100 * shares[shares.size() / 2]);
+  if (!markdown.empty()) {
+    write_markdown(markdown, row_key(first, count, options),
+                   fmt::format(" {} | {} of {} | {:.2f}% | {:.2f}% |", today(), wrong, count, 100 * shares.front(),
+                               100 * shares[shares.size() / 2]));
+  }
   return wrong == 0 ? 0 : 1;
 }
 
@@ -179,9 +235,11 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.0, 0.49));
   app.add_option("--steps", options.steps, "training steps of every job, some 70 ms each (default: 6 to 24, drawn)")
       ->check(CLI::PositiveNumber);
+  std::string markdown;
+  app.add_option("--markdown", markdown, "page whose table of matching gets a row (docs/accuracy.md)");
   CLI11_PARSE(app, argc, argv);
   try {
-    return nsys_explain::pipeline::testing::scan(first, count, options);
+    return nsys_explain::pipeline::testing::scan(first, count, options, markdown);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;

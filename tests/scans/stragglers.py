@@ -24,6 +24,7 @@ cause, pattern   of the faults named or suspected, those with the right one
 import argparse
 import collections
 import concurrent.futures
+import datetime
 import json
 import os
 import pathlib
@@ -448,19 +449,48 @@ def guarded(kind, seed, rough, costs):
 CLASSES = ["right", "slight", "few", "suspect", "finding", "silent", "costless", "part"]
 
 
-def print_table(results):
-    columns = ["kind", "jobs", *CLASSES, "wrong", "innocent", "misled", "cause", "pattern", "failed"]
-    print(" ".join(f"{column:>9}" for column in columns))
+COLUMNS = ["kind", "jobs", *CLASSES, "wrong", "innocent", "misled", "cause", "pattern", "failed"]
+
+
+def table_rows(results):
+    """The cells of the table by kind, with a last row of all."""
     by_kind = collections.defaultdict(list)
     for result in results:
         by_kind[result["kind"]].append(result)
     rows = [(kind, by_kind[kind]) for kind in KINDS if by_kind[kind]]
+    cells_of_rows = []
     for kind, jobs in [*rows, ("all", results)]:
         count = lambda name: sum(bool(job.get(name)) for job in jobs)
         of_told = lambda name: f"{sum(job.get(name, 0) for job in jobs)}/{sum(job.get('told', 0) for job in jobs)}"
         cells = [kind, len(jobs), *(sum(job["class"] == c for job in jobs) for c in CLASSES), count("wrong"),
                  count("innocent"), count("misled"), of_told("cause"), of_told("pattern"), sum(job["class"] == "failed" for job in jobs)]
+        cells_of_rows.append([str(cell) for cell in cells])
+    return cells_of_rows
+
+
+def print_table(results):
+    for cells in [COLUMNS, *table_rows(results)]:
         print(" ".join(f"{cell:>9}" for cell in cells))
+
+
+def write_markdown(page, results, seeds, rough):
+    """Replaces the page's part between the markers by a dated table. Columns in which every row is 0 are left out."""
+    begin, end = "<!-- begin: stragglers.py -->", "<!-- end: stragglers.py -->"
+    before, found, rest = page.read_text().partition(begin)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        sys.exit(f"{page} lacks the markers {begin} and {end}")
+    rows = table_rows(results)
+    kept = [c for c, name in enumerate(COLUMNS) if name in ("kind", "jobs", "right", "wrong") or any(row[c] not in ("0", "0/0") for row in rows)]
+    table = [[COLUMNS[c] for c in kept], ["---"] * len(kept), *([row[c] for c in kept] for row in rows)]
+    lines = ["| " + " | ".join(cells) + " |" for cells in table]
+    title = f"{datetime.date.today()}, commit {commit()}, `--seeds {seeds}{' --rough' if rough else ''}`:"
+    page.write_text(f"{before}{begin}\n\n{title}\n\n" + "\n".join(lines) + f"\n\n{end}{after}")
+
+
+def commit():
+    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
 
 
 def is_miss(result):
@@ -477,6 +507,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1, help="jobs at a time")
     parser.add_argument("--log", type=pathlib.Path, help="one line of JSON per job")
     parser.add_argument("--costs", action="store_true", help="simulate every job without its faults, too")
+    parser.add_argument("--markdown", type=pathlib.Path, help="page whose table of verdicts is replaced (docs/accuracy.md)")
     parser.add_argument("--list", action="store_true", help="only say what nsys-explain-synth would be told")
     arguments = parser.parse_args()
     first, count = (int(part) for part in arguments.seeds.split(":"))
@@ -496,6 +527,8 @@ def main():
                 options = " ".join(result.pop("options"))
                 print(json.dumps(result), "\n   ", options, flush=True)
     print_table(results)
+    if arguments.markdown:
+        write_markdown(arguments.markdown, results, arguments.seeds, arguments.rough)
     sys.exit(any(result["class"] == "failed" for result in results))
 
 

@@ -49,6 +49,39 @@ class Shell(unittest.TestCase):
                 self.assertTrue(script.stat().st_mode & 0o111, script)
 
 
+
+class Documents(unittest.TestCase):
+    """Links lead somewhere, and sections that documents and code name are there."""
+
+    PAGES = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").glob("*.md"))]
+
+    def headings(self, page):
+        return re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+
+    def test_links(self):
+        for page in self.PAGES:
+            text = page.read_text()
+            for target in re.findall(r"\]\(([^)#]+)\)", text):
+                if not target.startswith("http"):
+                    self.assertTrue((page.parent / target).exists(), f"{page.name}: {target}")
+            for target, section in re.findall(r"\]\(([\w/.-]+\.md)\),\s+\"([^\"]+)\"", text):
+                self.assertIn(section.replace("\n", " "), self.headings(page.parent / target), page.name)
+
+    def test_sections_that_the_code_cites(self):
+        cited = 0
+        for source in [*PROJECT.glob("include/**/*.hpp"), *PROJECT.glob("src/**/*.[ch]pp")]:
+            text = re.sub(r"\s*\n\s*//+/? ?", " ", source.read_text(encoding="utf-8"))
+            for target, section in re.findall(r"(docs/[a-z-]+\.md), ([A-Z]\w*(?: \w+){0,5})", text):
+                cited += 1
+                self.assertTrue(any(section.startswith(one) for one in self.headings(PROJECT / target)),
+                                f"{source.name}: {target}, {section}")
+        self.assertGreater(cited, 8)
+
+    def test_the_first_page_is_short(self):
+        self.assertLessEqual(len((PROJECT / "README.md").read_text().splitlines()), 150)
+        self.assertLess((PROJECT / "docs/images/report.png").stat().st_size, 300_000)
+
+
 @unittest.skipIf(os.geteuid() != 0, "the hook takes its settings from root only: it was parsed and linted, not run")
 class Hook(unittest.TestCase):
     """epilog-slurmctld.sh, with a stand-in for sbatch: what it submits, and that it ends with 0 whatever happens."""

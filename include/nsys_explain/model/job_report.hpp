@@ -16,7 +16,7 @@
 #include "nsys_explain/model/work.hpp"
 
 /// The result of one run as plain data: what report.json, report.md, report.html and the store's summaries are made of.
-/// Field names follow outputs.md; everything here is independent of the number of tool ranks except `RunFacts`.
+/// Field names follow docs/outputs.md; everything here is independent of the number of tool ranks except `RunFacts`.
 namespace nsys_explain {
 
 enum class ClockMethod : std::uint8_t { collectives, host_clock, utc };
@@ -106,7 +106,7 @@ struct OperationSummary {
   std::optional<double> algorithm_bandwidth_gbs, bus_bandwidth_gbs;
 };
 
-/// Where the time of one trace rank went; the parts add up to window_ns exactly (algorithms.md 7).
+/// Where the time of one trace rank went; the parts add up to window_ns exactly (docs/method.md, Budgets).
 struct Budget {
   Nanoseconds window_start_ns = 0;  ///< job time
   Nanoseconds window_ns = 0;

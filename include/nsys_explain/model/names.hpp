@@ -5,7 +5,7 @@
 
 #include "nsys_explain/model/job_report.hpp"
 
-/// The words of outputs.md for the model's enumerations: in report.json, and where report.md shows them.
+/// The words of docs/outputs.md for the model's enumerations: in report.json, and where report.md shows them.
 namespace nsys_explain {
 
 std::string_view status_name(InputStatus status);

@@ -69,8 +69,8 @@ void blame_the_link(const JobReport& report, const JobDelays& delays, Straggler&
   };
   straggler.cause = Cause::slow_link;
   std::string line = fmt::format(
-      "transfers that compute waited for, from the latest enter on, took {:.3f} ms longer than its peers' over the run "
-      "(mean of its trace ranks), all else {:.3f} ms",
+      "transfers that compute waited for took {:.3f} ms longer than its peers' over the run (from the latest enter on, "
+      "mean of its trace ranks), all else {:.3f} ms",
       ms_each(excess.transfers_ns), ms_each(excess.all_ns - excess.transfers_ns));
   if (const SlowLink* link = link_of(report, straggler)) {
     line += fmt::format(
@@ -192,9 +192,9 @@ void blame_speed(const JobReport& report, const JobDelays& delays, Straggler& st
   straggler.part = WorkPart::compute;
   straggler.evidence.insert(
       straggler.evidence.begin(),
-      fmt::format("by what kernels of equal name, grid and block take longer than on its peers (table gpu_speed) it "
-                  "loses {:.3f} ms over the run, of {:.3f} ms that its work took longer than is usual for the others: "
-                  "what lies before its longest delays is not why it is late as a rule",
+      fmt::format("kernels of equal name, grid and block took {:.3f} ms longer over the run than its peers' (table "
+                  "gpu_speed), of {:.3f} ms that its work took longer than usual: this makes it late as a rule, not "
+                  "what precedes its longest delays",
                   static_cast<double>(lost_ns) * 1e-6, static_cast<double>(all_ns) * 1e-6));
 }
 

@@ -153,9 +153,9 @@ std::string case_line(const std::vector<const StragglerCase*>& speaking, std::si
       std::max_element(peers.begin(), peers.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto count = static_cast<std::int64_t>(speaking.size());
   return fmt::format(
-      "before {} of {} delayed collectives that were looked at (instances {} in straggler_cases) it was {:.3f} ms per "
-      "collective behind a median peer (most often trace rank {}), with {:.3f} ms more in which {}",
-      speaking.size(), all, instance_list(speaking), ms(work / count), peer->first, ms(more / count), meaning(part));
+      "in {} of {} sampled collectives {} {:.3f} ms longer than on a median peer (most often trace rank {}); its work "
+      "took {:.3f} ms longer in all (instances {} in straggler_cases)",
+      speaking.size(), all, meaning(part), ms(more / count), peer->first, ms(work / count), instance_list(speaking));
 }
 
 std::string kernel_line(const std::vector<const StragglerCase*>& speaking) {
@@ -167,7 +167,7 @@ std::string kernel_line(const std::vector<const StragglerCase*>& speaking) {
     time += one->straggler.profile.kernel_ns;
     peer_time += one->peer.profile.kernel_ns;
   }
-  return fmt::format("there it ran {} kernels in {:.3f} ms, its peers {} in {:.3f} ms: {:.3f} times the time", kernels,
+  return fmt::format("it ran {} kernels in {:.3f} ms there, its peers {} in {:.3f} ms: {:.3f} times as long", kernels,
                      ms(time), peer_kernels, ms(peer_time),
                      peer_time > 0 ? static_cast<double>(time) / static_cast<double>(peer_time) : 0);
 }

@@ -113,11 +113,10 @@ void add_unrelated_clocks(std::span<const SessionClock> sessions, std::vector<Fi
   findings.push_back(
       {"clocks-unrelated",
        FindingSeverity::medium,
-       "some sessions' clocks cannot be related: no lateness is claimed between them",
+       "some sessions' clocks cannot be related: no lateness is stated between them",
        {fmt::format("{} groups of sessions: {}{}", groups.size(), fmt::join(told, "; "),
                     groups.size() > told_groups ? "; ..." : ""),
-        "neither a shared host clock nor matched collectives tie them together: who is late for those of another group "
-        "is not seen"},
+        "neither a shared host clock nor matched collectives relate them: a wait for another group is not seen"},
        "capture the same collectives on all ranks; on several nodes nsys 2026.4 offers --enable vclock"});
 }
 

@@ -169,10 +169,9 @@ Finding unproven_finding(const SuspectedStraggler& suspect) {
       std::max(FindingSeverity::medium, severity_of(who.cost_share, severe_cost)),
       fmt::format("{} seems to make the others wait ({:.1f}% of all GPU time), but {} steps are too few to prove it",
                   culprit_name(who), 100 * who.cost_share, suspect.steps),
-      {fmt::format("were it like its peers, it would take this much longer and cost this much with a probability "
-                   "of at most {:.1e}; a verdict takes {:.1e}, so that a job whose ranks are alike names nobody",
-                   who.p_value, suspect.verdict_p_value),
-       fmt::format("if all steps are like these, {} prove it", suspect.steps_needed)},
+      {fmt::format("chance of this by luck: at most {:.1e}; a verdict needs {:.1e}", who.p_value,
+                   suspect.verdict_p_value),
+       fmt::format("{} steps like these would prove it", suspect.steps_needed)},
       fmt::format("capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and "
                   "compare delay_cost_ns and own_lateness_ns by trace rank in table steps",
                   suspect.steps_needed),
@@ -185,36 +184,35 @@ Finding hidden_finding(const SuspectedStraggler& suspect) {
       suspect.behind.empty()
           ? "delays that wander from trace rank to trace rank"
           : fmt::format("trace rank{} {}", suspect.behind.size() > 1 ? "s" : "", fmt::join(suspect.behind, ", "));
-  return {
-      "hidden-straggler",
-      std::max(FindingSeverity::medium, severity_of(suspect.hidden_cost_share, severe_cost)),
-      fmt::format("{} is late, too, but nobody waits for it behind {}: mend both, or it costs about "
-                  "{:.1f}% of the GPU time that is left",
-                  culprit_name(who), shadow, 100 * suspect.hidden_cost_share),
-      {fmt::format("were it like its peers, it would take this much longer with a probability of at most {:.1e}; in "
-                   "the steps in which it does, {} takes longer still",
-                   who.p_value, suspect.behind.empty() ? "somebody, now this one, now that," : "a straggler"),
-       "the cost is an estimate, rather too low: by how much it is behind everybody else, at the rate at which "
-       "their lateness costs now (columns own_lateness_ns and delay_cost_ns of table steps); what its host does "
-       "while its GPU waits anyway costs nothing yet"},
-      advice(who.cause, who.part),
-      suspect.estimated_cost_ns};
+  return {"hidden-straggler",
+          std::max(FindingSeverity::medium, severity_of(suspect.hidden_cost_share, severe_cost)),
+          fmt::format("{} is late, too, but nobody waits for it behind {}: fix both, or it costs about "
+                      "{:.1f}% of the GPU time that is left",
+                      culprit_name(who), shadow, 100 * suspect.hidden_cost_share),
+          {fmt::format("chance of this by luck: at most {:.1e}; in the same steps {} takes longer still", who.p_value,
+                       suspect.behind.empty() ? "another rank, not always the same," : "a straggler"),
+           "the cost is a low estimate: how far it is behind everybody else, at the rate at which their lateness costs "
+           "now (columns own_lateness_ns and delay_cost_ns of table steps); what its host does while its GPU waits "
+           "anyway costs nothing yet"},
+          advice(who.cause, who.part),
+          suspect.estimated_cost_ns};
 }
 
 Finding unseen_finding(const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
-  return {"unseen-straggler",
-          std::max(FindingSeverity::medium, severity_of(suspect.unseen_cost_share, severe_cost)),
-          fmt::format("{} takes longer than its peers, and most likely makes others wait: about {:.1f}% of all GPU "
-                      "time, though no clock relates them to it",
-                      culprit_name(who), 100 * suspect.unseen_cost_share),
-          {fmt::format("were it like its peers, it would take this much longer with a probability of at most {:.1e}: "
-                       "work of one place of the program is compared step by step, which takes no common clock",
-                       who.p_value),
-           "the cost is an estimate: what others communicate longer than it does, but no more than it is "
-           "behind (column exposed_communication_ns of table ranks)"},
-          advice(who.cause, who.part),
-          suspect.estimated_cost_ns};
+  return {
+      "unseen-straggler",
+      std::max(FindingSeverity::medium, severity_of(suspect.unseen_cost_share, severe_cost)),
+      fmt::format("{} takes longer than its peers and probably makes others wait: about {:.1f}% of all GPU time; no "
+                  "clock relates them to it",
+                  culprit_name(who), 100 * suspect.unseen_cost_share),
+      {fmt::format("chance of this by luck: at most {:.1e}; work at equal program positions is compared step by "
+                   "step, which needs no common clock",
+                   who.p_value),
+       "the cost is an estimate: what others communicate longer, at most what it is behind (column "
+       "exposed_communication_ns of table ranks)"},
+      advice(who.cause, who.part),
+      suspect.estimated_cost_ns};
 }
 
 Finding slight_finding(const SuspectedStraggler& suspect) {
@@ -223,9 +221,7 @@ Finding slight_finding(const SuspectedStraggler& suspect) {
           FindingSeverity::low,
           fmt::format("{} is late as a rule, but the others hardly wait for it: {}, {:.2f}% of all GPU time",
                       culprit_name(who), gpu_time(who.delay_cost_ns), 100 * who.cost_share),
-          {fmt::format("were it like its peers, it would take this much longer and cost this much with a probability "
-                       "of at most {:.1e} ({} steps)",
-                       who.p_value, suspect.steps)},
+          {fmt::format("chance of this by luck: at most {:.1e} ({} steps)", who.p_value, suspect.steps)},
           advice(who.cause, who.part),
           who.delay_cost_ns};
 }
@@ -300,9 +296,8 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
       fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
                   24 * share(unnamed_ns, time.span_ns), gpu_time(unnamed_ns), seconds(time.span_ns)));
   finding.evidence.push_back(
-      fmt::format("{} trace ranks have a part in it, and the largest is {:.1f}% (trace rank {}); in most steps one of "
-                  "them holds up "
-                  "all others (column delay_cost_ns of table steps)",
+      fmt::format("{} trace ranks take part; the largest share is {:.1f}% (trace rank {}); in most steps one of them "
+                  "delays all others (column delay_cost_ns of table steps)",
                   ranks, 100 * share(worst->delay_cost_ns, unnamed_ns), worst->trace_rank));
   finding.recommendation =
       "look for what hits every host now and then: garbage collection (gc.disable() and gc.collect() at the same step "
@@ -326,13 +321,13 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
     held_ns += wait.caused_wait_ns;
     by_cause[{wait.cause, wait.part}] += wait.caused_wait_ns;
     std::string line = fmt::format(
-        "instance {}: the others waited {:.3f} ms for trace rank {}, {:.3f} ms behind trace rank "
-        "{}",
+        "instance {}: the others waited {:.3f} ms for trace rank {}; its work took {:.3f} ms longer than that of trace "
+        "rank {}",
         wait.instance, 1e3 * seconds(wait.caused_wait_ns), wait.trace_rank, 1e3 * seconds(wait.behind_ns),
         wait.peer_trace_rank);
     if (wait.more_ns > 0) {
-      line += fmt::format(", with {:.3f} ms more in which {}", 1e3 * seconds(wait.more_ns),
-                          work_parts()[static_cast<std::size_t>(wait.part)].meaning);
+      line += fmt::format("; {} {:.3f} ms longer", work_parts()[static_cast<std::size_t>(wait.part)].meaning,
+                          1e3 * seconds(wait.more_ns));
     }
     if (!wait.detail.empty()) line += fmt::format(" ({})", wait.detail);
     finding.evidence.push_back(std::move(line));
@@ -349,7 +344,7 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
                   : cause == Cause::extra_work ? "the last arriver had more to compute"
                                                : cause_meaning(cause));
   finding.evidence.push_back(
-      "nobody is late often enough to be named for these; each line is one collective (rows of table long_waits)");
+      "each line is one collective (rows of table long_waits); nobody is late often enough for a verdict");
   finding.recommendation = advice(cause, part);
   finding.cost_ns = held_ns;
   findings.push_back(std::move(finding));

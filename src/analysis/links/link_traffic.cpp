@@ -87,7 +87,7 @@ std::vector<Interval> sample_periods(const std::vector<Nanoseconds>& time_ns) {
 }
 
 /// True where every NVLink counter of the GPU reads as fully utilised though no collective ran: idle links may read so
-/// (nsys-sqlite.md 4.4).
+/// (docs/input.md, Known artefacts).
 bool is_idle_artefact(const GpuSamples& samples, std::size_t i, const Interval& period,
                       const CoveredTime& collectives) {
   bool counted = false;

@@ -16,8 +16,9 @@ namespace {
 
 constexpr double slow_ratio = 1.25;
 constexpr std::int64_t fewest_instances = 5;
-/// Ends differ by up to this from member to member on healthy links (measured; see also algorithms.md 1.3), so that a
-/// shorter excess says nothing about a link. Those of reductions that all members end together differ least.
+/// Ends differ by up to this from member to member on healthy links (measured; see docs/method.md, Clock and Slow
+/// links), so that a shorter excess says nothing about a link. Those of reductions that all members end together differ
+/// least.
 constexpr double end_bias_ns(Operation operation) {
   return operation == Operation::all_reduce ? 5'000 : operation == Operation::reduce_scatter ? 10'000 : 25'000;
 }

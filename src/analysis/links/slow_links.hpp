@@ -14,7 +14,7 @@
 /// Groups of one operation, size and shape (members, nodes) form a class. A group is slow in its class if its median
 /// bandwidth is below 1 / 1.25 of what a quarter of the class reaches, its fastest tenth included, and the difference
 /// exceeds what clocks and ends of kernels leave open. What is then named is what all slow groups contain and no fast
-/// one does: a greedy hitting set over trace ranks, pairs of them, nodes and pairs of nodes (algorithms.md 3.7).
+/// one does: a greedy hitting set over ranks, pairs of them, nodes and pairs of nodes (docs/method.md, Slow links).
 ///
 /// Example. Pipeline stages on four nodes, eight lanes each: eight groups of two ranks between nodes 0 and 1, eight
 /// between 1 and 2, eight between 2 and 3. Those between 1 and 2 are slow. Rank 9 is only in one of them; node 1 is in

@@ -54,9 +54,9 @@ inline constexpr double significant_p = 0.01;
 inline constexpr int scanned_periods = 10;
 
 /// Correlation at the lag where it is highest. The p-value comes from up to 499 random permutations of blocks of
-/// samples that are longer than what samples remember (algorithms.md 6), and takes into account that many lags were
-/// tried: it is never below 0.002. Long series are judged by 16384 samples in evenly spaced stretches.
-/// Empty where fewer than 50 samples are there, or values or activity never change.
+/// samples that are longer than what samples remember (docs/method.md, Correlation of link counters), and takes into
+/// account that many lags were tried: it is never below 0.002. Long series are judged by 16384 samples in evenly spaced
+/// stretches. Empty where fewer than 50 samples are there, or values or activity never change.
 std::optional<LagCorrelation> correlate_with_lag(const SampledSeries& series, const CoveredTime& active);
 
 /// The same at one lag that is known already.

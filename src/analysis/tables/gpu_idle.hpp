@@ -7,8 +7,8 @@
 #include "analysis/trace/rank_events.hpp"
 #include "nsys_explain/model/table.hpp"
 
-/// Why a device had nothing to do (algorithms.md 7). A gap is a time without any GPU activity between the first and the
-/// last one; the gaps add up to idle_ns of the budget.
+/// Why a device had nothing to do (docs/method.md, Idle gaps). A gap is a time without any GPU activity between the
+/// first and the last one; the gaps add up to idle_ns of the budget.
 namespace nsys_explain::analysis {
 
 /// `launch_starved`: the call that launched the next activity began after the gap did: the host was late.

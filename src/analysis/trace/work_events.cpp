@@ -168,7 +168,7 @@ std::string_view work_event_kind_name(WorkEventKind kind) {
     case WorkEventKind::hold_up:
       break;
   }
-  return "hold_up";
+  return "host_stall";
 }
 
 std::vector<WorkEvent> work_events(const RankEvents& events, Nanoseconds enter_ns) {

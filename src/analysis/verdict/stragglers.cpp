@@ -78,9 +78,9 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
   const double by_chance = static_cast<double>(expected_ppb) * 1e-9;
   straggler.evidence.push_back(
       place.ranks.size() == 1
-          ? fmt::format("last in {} of {} collectives whose last arriver the clock can tell; {:.1f} would be chance",
+          ? fmt::format("last in {} of {} collectives whose last arriver the clock resolves; {:.1f} would be chance",
                         last, resolved, by_chance)
-          : fmt::format("one of them is last in {} collectives whose last arriver the clock can tell; {:.1f} would be "
+          : fmt::format("one of them is last in {} collectives whose last arriver the clock resolves; {:.1f} would be "
                         "chance",
                         last, by_chance));
   if (own_last > 0) {
@@ -99,7 +99,7 @@ void add_proof(const Place& place, const JobDelays& delays, Straggler& straggler
     for (const std::size_t r : place.ranks) ratio += delays.speed[r].ratio / static_cast<double>(place.ranks.size());
     straggler.evidence.push_back(
         fmt::format("kernels of equal name, grid and block take {:.3f} times as long as on its peers (tables gpu_speed "
-                    "and kernel_peers), with a probability of {} by chance",
+                    "and kernel_peers); chance of this by luck: {}",
                     ratio, p_value < 1e-16 ? "less than 1e-16" : fmt::format("{:.1e}", p_value)));
     return;
   }
@@ -107,10 +107,10 @@ void add_proof(const Place& place, const JobDelays& delays, Straggler& straggler
     straggler.evidence.push_back(describe_balance(*stage));
     if (stage->p_value == p_value) return;
   }
-  straggler.evidence.push_back(
-      fmt::format("were it like its peers, it would take this much longer and cost this much with a probability of "
-                  "at most {:.1e} ({} {})",
-                  p_value, delays.bins, delays.by_step ? "spans of whole steps" : "spans of time"));
+  straggler.evidence.push_back(fmt::format("chance of this by luck: at most {:.1e} ({} {})", p_value, delays.bins,
+                                           !delays.by_step               ? "spans of time"
+                                           : delays.bins == delays.steps ? "steps"
+                                                                         : "spans of whole steps"));
 }
 
 /// Who of the ranks is a straggler, or of one.

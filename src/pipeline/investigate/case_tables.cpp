@@ -45,7 +45,7 @@ TableSchema differences_schema() {
   return {"straggler_differences",
           "What stragglers did differently from a peer before the worst of straggler_cases, largest difference first",
           {{"trace_rank", integer, "", "the straggler"},
-           {"kind", text, "", "kernel, copy, call, range (NVTX) or hold_up"},
+           {"kind", text, "", "kernel, copy, call, range (NVTX) or host_stall"},
            {"name", ColumnKind::text, "", "kernel, kind of copy, CUDA call, NVTX range, system call"},
            {"shape", ColumnKind::text, "", "grid and block of a kernel, bytes of a copy"},
            {"count", integer, "", "on the straggler"},

@@ -61,7 +61,7 @@ struct JobSpecification {
   }
 };
 
-/// outputs.md, "Exit codes". The same on every tool rank.
+/// docs/outputs.md, Exit codes. The same on every tool rank.
 enum ExitCode : int {
   all_analysed = 0,
   wrong_usage = 2,

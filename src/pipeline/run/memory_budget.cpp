@@ -14,7 +14,7 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-// Measured on exports of 300 MB to 1.5 GB (README, "Beyond one machine"); what they took lies 2 to 25% below.
+// Measured on exports of 300 MB to 1.5 GB (docs/scaling.md, Beyond one machine); what they took lies 2 to 25% below.
 constexpr std::int64_t window_bytes = 8 << 20;       ///< pages of the file under way, for each thread
 constexpr std::int64_t packed_bytes = 16;            ///< an event
 constexpr std::int64_t analysis_bytes = 12;          ///< with one thread, for each event

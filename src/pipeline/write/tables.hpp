@@ -9,7 +9,7 @@
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/match/cross_rank.hpp"
 
-/// The tables of outputs.md as model tables; the store and the CSV files write what stands here.
+/// The tables of docs/outputs.md as model tables; the store and the CSV files write what stands here.
 namespace nsys_explain::pipeline {
 
 /// One instance as it travels to rank 0. `instance` and `first_row` are set there.

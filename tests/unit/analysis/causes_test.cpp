@@ -161,8 +161,8 @@ TEST(DecideCause, OneHiccupDoesNotSpeakForTheRun) {
   const CauseVerdict verdict = decide_cause(cases, nullptr);
   EXPECT_EQ(verdict.cause, Cause::slow_kernel);
   ASSERT_FALSE(verdict.evidence.empty());
-  EXPECT_THAT(verdict.evidence[0], HasSubstr("before 9 of 10 delayed collectives"));
-  EXPECT_THAT(verdict.evidence[0], HasSubstr("0.300 ms more in which compute kernels ran"));
+  EXPECT_THAT(verdict.evidence[0], HasSubstr("in 9 of 10 sampled collectives"));
+  EXPECT_THAT(verdict.evidence[0], HasSubstr("compute kernels ran 0.300 ms longer than on a median peer"));
 }
 
 TEST(DecideCause, WhereNoCaseOutweighsAnotherMostCasesDecide) {

@@ -89,10 +89,10 @@ TEST(LongWaits, BecomeOneFindingWithALineEach) {
       finding->title,
       "2 collectives hold 80% of all waiting, 0.8% of all GPU time; most of it because the profiler itself delayed "
       "it");
-  EXPECT_EQ(
-      finding->evidence[0],
-      "instance 7: the others waited 6.000 ms for trace rank 0, 6.000 ms behind trace rank 1, with 6.000 ms more in "
-      "which the GPU was idle and the profiler held the host up");
+  EXPECT_EQ(finding->evidence[0],
+            "instance 7: the others waited 6.000 ms for trace rank 0; its work took 6.000 ms longer than that of trace "
+            "rank 1; "
+            "the GPU was idle and the profiler stalled the host 6.000 ms longer");
 }
 
 }  // namespace

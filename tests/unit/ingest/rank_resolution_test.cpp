@@ -426,7 +426,7 @@ TEST(Resolve, UselessVariableGivesWayToTheNextSource) {
   const Resolution by_name = resolve_trace_ranks({identity("rank1", {slurm(0)}), identity("rank0", {slurm(0)})});
   EXPECT_THAT(order(by_name), ElementsAre("rank0:1:0", "rank1:1:0"));
   EXPECT_THAT(sources(by_name), Each(RankSource::file_name));
-  EXPECT_THAT(by_name.warnings, Contains(warning(Severity::data_loss, "rank 0 is claimed by 2 trace ranks")));
+  EXPECT_THAT(by_name.warnings, Contains(warning(Severity::data_loss, "rank 0 is given to 2 trace ranks")));
   EXPECT_THAT(by_name.warnings, Contains(warning(Severity::info, "the file names number all trace ranks")));
 }
 
@@ -496,7 +496,7 @@ TEST(Resolve, UserWinsOverAnotherClaimOfTheSameNumber) {
   const Resolution resolution =
       resolve_trace_ranks({identity("a", {mpi(0)}), identity("b", {mpi(1)}), identity("c", {user(1)})});
   EXPECT_THAT(order(resolution), ElementsAre("a:1:0", "c:1:0", "b:1:0"));
-  EXPECT_THAT(resolution.warnings, Contains(warning(Severity::data_loss, "rank 1 is claimed by 2")));
+  EXPECT_THAT(resolution.warnings, Contains(warning(Severity::data_loss, "rank 1 is given to 2")));
 }
 
 TEST(Resolve, UserWhoGivesOneNumberToAWholeNodeIsToldHowToGiveMore) {

@@ -15,7 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The keys of outputs.md with the type each must have: i integer, n number, s string, b bool, a array, o object.
+/// The keys of docs/outputs.md, report.json, with the type each must have: i integer, n number, s string, b bool, a
+/// array, o object.
 /// '?' after the type: null is allowed.
 using Keys = std::vector<std::pair<std::string, std::string>>;
 

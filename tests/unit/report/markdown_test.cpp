@@ -124,8 +124,8 @@ TEST(Markdown, ShowsWhatTheClockAndTheMatchingAreWorth) {
   const std::string markdown = to_markdown(small_report());
   const std::string text = unwrapped(markdown);
   EXPECT_THAT(text, HasSubstr("## Clock and matching quality"));
-  EXPECT_THAT(text, HasSubstr("An arrival skew above 15.00 us can be told in every collective"));
-  EXPECT_THAT(text, HasSubstr("1 session is related to no other: no lateness is claimed between it and the rest."));
+  EXPECT_THAT(text, HasSubstr("Arrival skews above 15.00 us are resolved in every collective"));
+  EXPECT_THAT(text, HasSubstr("1 session is related to no other: no lateness is stated between it and the rest."));
   EXPECT_THAT(text, HasSubstr("In 1 collective a member left before the last one entered"));
   EXPECT_THAT(text, HasSubstr("1 collective is not judged"));
   EXPECT_THAT(text, HasSubstr("-12.5 ppb, bent"));
@@ -183,11 +183,11 @@ TEST(Markdown, OfAJobWithoutStragglersSaysWhoHasNoPeer) {
       << "n1";
   row << std::int64_t{1} << "pipeline_stage"
       << "0";
-  EXPECT_THAT(unwrapped(to_markdown(report)), Not(HasSubstr("no peer to compare with")));
+  EXPECT_THAT(unwrapped(to_markdown(report)), Not(HasSubstr("pipeline stages without peers")));
   row << std::int64_t{2} << "pipeline_stage"
       << "1";
   EXPECT_THAT(unwrapped(to_markdown(report)),
-              HasSubstr("1 of " + trace_ranks + " trace ranks are a pipeline stage of their own, with no peer"));
+              HasSubstr("1 of " + trace_ranks + " trace ranks are pipeline stages without peers"));
 }
 
 TEST(Markdown, SaysWhoIsSuspected) {
@@ -215,7 +215,7 @@ TEST(Markdown, SaysWhoIsSuspected) {
   report.suspects[0].hidden_cost_share = 0.1481;
   EXPECT_THAT(unwrapped(to_markdown(report)),
               HasSubstr("**Nobody is late as a rule, but trace rank 2 takes longer than its peers behind delays that "
-                        "wander: about 14.8% of the GPU time that is left once these are mended.**"));
+                        "wander: about 14.8% of the GPU time that is left once these are fixed.**"));
   EXPECT_THAT(unwrapped(to_markdown(report)), Not(HasSubstr("is late as well"))) << "once is enough";
   report = small_report();
   suspect.doubt = Doubt::hidden;

@@ -6,7 +6,7 @@ import pandas
 
 
 def main(path):
-    # The three lines a user needs (README.md, "The store"):
+    # The three lines a user needs (docs/outputs.md, "The store"):
     with h5py.File(path, "r") as store:
         table = store["collective_arrivals"]
         frame = pandas.DataFrame({name: column.asstr()[:] if h5py.check_string_dtype(column.dtype) else column[:]

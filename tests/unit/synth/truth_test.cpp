@@ -70,7 +70,8 @@ TEST(Truth, CountsWhatIsExported) {
   }
 }
 
-/// outputs.md: job time = u - offset - drift_ppb * 1e-9 * (u - offset - pivot), with the reference's u as job time.
+/// docs/outputs.md, Times: job time = u - offset - drift_ppb * 1e-9 * (u - offset - pivot), with the reference's u as
+/// job time.
 TEST(Clock, RelativeClockMapsEverySessionOntoTheReference) {
   JobPlan plan = small_plan();
   plan.clocks.drift_max_ppm = 50;
