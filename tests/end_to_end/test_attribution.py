@@ -175,7 +175,7 @@ class Pipelines(AttributionTest):
                 report = self.job(seed, *layout, "--steps", "12", "--fault", f"slow_gpu:rank={rank},factor=1.2", layers=2)
                 self.assertEqual(self.named(report), [(rank, "persistent")])
                 causes += [straggler["cause"] for straggler in report["stragglers"]]
-        self.assertGreaterEqual(causes.count("slow_kernel"), 0.95 * 10, causes)
+        self.assertGreaterEqual(causes.count("slow_kernel"), 0.95 * len(seeds(10)), causes)
 
     def test_gradients_that_queue_on_other_stages_make_nobody_late(self):
         # A late last stage makes its replica's first stage late, and alone there in having no queue of all-reduces.
