@@ -30,6 +30,7 @@ Block conjugate_gradients(const Block& rhs, double tolerance, const Multiply& mu
   constexpr int patience = 60;  // products without progress after which rounding is all that is left
   const std::size_t width = rhs.width;
   Block x{width, std::vector<double>(rhs.values.size(), 0.0)};
+  Block best_x = x;
   Block r = rhs;
   Block z = precondition(r);
   Block direction = z;
@@ -45,6 +46,7 @@ Block conjugate_gradients(const Block& rhs, double tolerance, const Multiply& mu
     if (excess < best) {
       best = excess;
       best_at = products;
+      best_x = x;
     }
     if (excess <= 1 || products - best_at > patience) break;
     const Block product = multiply(direction);
@@ -71,7 +73,7 @@ Block conjugate_gradients(const Block& rhs, double tolerance, const Multiply& mu
     }
     rz = dot(r, z);
   }
-  return x;
+  return best_x;
 }
 
 }  // namespace nsys_explain::clock

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "clock/conjugate_gradients.hpp"
 #include "clock/fixed_point.hpp"
 #include "clock/magnitude_histogram.hpp"
 
@@ -21,17 +22,24 @@ constexpr double prior_samples = 4;       // weight of what is known beforehand 
 constexpr double drift_deviation = 1e-4;  // oscillators differ by less than 100 ppm; matters for a handful of instances
 constexpr double wander = 3e-7;           // of a clock off its straight line, per span: drifts change by below 1 ppm
 constexpr double frozen_precision = 1e6;  // 1 / ns^2: no data come near it
-constexpr double solve_tolerance = 1e-6;  // the next iteration solves for what is left
-constexpr double spread_tolerance = 1e-6;
+constexpr double solve_tolerance = 1e-3;  // the next iteration solves for what is left
+/// Of the root of the sum of all squared standard uncertainties: of each of 10,000 sessions' at most 1 %, where the
+/// draws tell 9 %.
+constexpr double spread_tolerance = 1e-4;
+/// Squared standard uncertainties that the average unknown moves in a step that ends the search: 3 % of one.
+constexpr double still_energy = 1e-3;
 constexpr double near_ns = 10;       // what the next stage would change anyway
 constexpr double rough_ns = 1'000;   // far below what drifts, not yet fitted, leave
 constexpr double close_ns = 1'000;   // nearer than this, weights change as their slopes tell
 constexpr double least_slope = 0.2;  // of psi: below it the linearised sandwich means nothing
 
-/// Residuals of few members are small because their common exit was fitted to them.
-double inflation(const SampleGroup& group) {
-  const auto n = static_cast<double>(group.count);
-  return std::sqrt(n / (n - 1));
+/// From a residual to what the exit was off, in units of its class: its common exit was fitted to it, and the more so
+/// the less it scatters, so of its variance 1 - its share of the precision is left. (Of two members both have the same
+/// ratio, whatever their noise: what they differ by says nothing about whose it is.)
+double inflation(double noise, double total_precision) {
+  constexpr double rounding = std::numeric_limits<double>::epsilon();
+  const double share = 1 / (noise * noise * total_precision);
+  return 1 / (noise * std::sqrt(std::max(1 - share, rounding)));
 }
 
 double tukey_weight(double ratio) {
@@ -58,7 +66,7 @@ double stretch_of(Estimator::Loss loss) {
 double largest_change(const Block& step, const Unknowns& unknowns) {
   double largest = 0;
   for (std::size_t i = 0; i < step.values.size(); ++i) {
-    if (unknowns.is_relative(i % unknowns.columns())) largest = std::max(largest, std::abs(step.values[i]));
+    if (unknowns.is_clock(i % unknowns.columns())) largest = std::max(largest, std::abs(step.values[i]));
   }
   return largest;
 }
@@ -91,7 +99,7 @@ double common_exit(std::span<const Sample> members, Estimator::Centre by, std::v
 Estimator::Estimator(SampleSet& set, const Reduction& reduction)
     : set_(set),
       reduction_(reduction),
-      unknowns_{set.component.size(), set.bias_ns.size(), 0},
+      unknowns_{set.component.size(), set.bias_ns.size(), 2},
       frozen_(set.component.size(), true) {
   const std::size_t sessions = set.component.size();
   state.base_ns.assign(sessions, 0);
@@ -104,7 +112,19 @@ Estimator::Estimator(SampleSet& set, const Reduction& reduction)
 void Estimator::estimate() {
   for (SampleGroup& group : set_.own.groups) group.active = group.usable;
   hear(Part::chosen);
-  approach();
+  iterate(Loss::squares, Centre::median);
+  iterate_until_still(Loss::huber, Centre::median, 6, rough_ns);
+  find_pivot();
+  frozen_.assign(frozen_.size(), false);
+  approach_from_near();
+}
+
+/// By stages of growing trust in what has been found so far.
+void Estimator::approach_from_near() {
+  // The median of an instance stands a wrong match from the start, but of few members it is one of them: its residual
+  // of 0 would make the scale too small.
+  iterate_until_still(Loss::huber, Centre::median, 10, near_ns);
+  iterate_until_still(Loss::huber, Centre::weighted, most_steps, near_ns);
   if (set_.thinned) {
     iterate_until_still(Loss::tukey, Centre::weighted, most_steps, near_ns);
     hear(Part::all);
@@ -112,31 +132,18 @@ void Estimator::estimate() {
   refine(most_steps, still_ns);
 }
 
-/// From nothing, by stages of growing trust in what has been found so far.
-void Estimator::approach() {
-  iterate(Loss::squares, Centre::median);
-  iterate_until_still(Loss::huber, Centre::median, 6, rough_ns);
-  find_pivot();
-  frozen_.assign(frozen_.size(), false);
-  // The median of an instance stands a wrong match from the start, but of few members it is one of them: its residual
-  // of 0 would make the scale too small.
-  iterate_until_still(Loss::huber, Centre::median, 10, near_ns);
-  iterate_until_still(Loss::huber, Centre::weighted, most_steps, near_ns);
-}
-
 /// The chosen part says almost as well as the whole which way to go, and the gradient of the whole how far: that
 /// converges at once, unless the part lacks what holds some clock. Then the whole must do.
 void Estimator::refine(int most, double enough_ns) {
   const ClockState before = state;
-  const bool still = iterate_until_still(Loss::tukey, Centre::weighted, most, enough_ns);
-  if (still || matrix_part() == heard_) return;
+  if (iterate_until_still(Loss::tukey, Centre::weighted, most, enough_ns)) return;
   state = before;
   matrix_of_all_ = true;
   iterate_until_still(Loss::tukey, Centre::weighted, most, enough_ns);
 }
 
 Part Estimator::matrix_part() const {
-  if (heard_ == Part::chosen || matrix_of_all_ || bends() > 0) return heard_;
+  if (heard_ == Part::chosen || matrix_of_all_) return heard_;
   return Part::stand_ins;
 }
 
@@ -157,36 +164,51 @@ void Estimator::freeze_drift(const std::vector<bool>& frozen) {
 }
 
 void Estimator::bend(std::size_t intervals) {
-  unknowns_.bends = intervals - 1;
-  state.bend_ns.assign(unknowns_.sessions * unknowns_.bends, 0.0);
+  unknowns_.knots = intervals + 1;
+  state.bend_ns.assign(unknowns_.sessions * unknowns_.bends(), 0.0);
   // Exits that a straight line could not follow have no weight now: all of them must be heard again.
+  hear(Part::chosen);
   iterate(Loss::squares, Centre::median);
-  iterate_until_still(Loss::huber, Centre::median, 10, near_ns);
-  iterate_until_still(Loss::huber, Centre::weighted, most_steps, near_ns);
-  refine(most_steps, still_ns);
+  approach_from_near();
+}
+
+Estimator::Fitted Estimator::fitted() const {
+  Fitted result{state, unknowns_, set_.classes, freedom_, {}};
+  result.weight.reserve(set_.own.samples.size());
+  for (const Sample& sample : set_.own.samples) result.weight.push_back(sample.weight);
+  return result;
+}
+
+void Estimator::return_to(const Fitted& fitted) {
+  state = fitted.state;
+  unknowns_ = fitted.unknowns;
+  set_.classes = fitted.classes;
+  freedom_ = fitted.freedom;
+  for (std::size_t i = 0; i < fitted.weight.size(); ++i) set_.own.samples[i].weight = fitted.weight[i];
 }
 
 std::vector<double> Estimator::knots() const {
   std::vector<double> result;
-  const auto intervals = static_cast<double>(unknowns_.bends + 1);
-  for (std::size_t k = 0; k < unknowns_.bends + 2; ++k) result.push_back(static_cast<double>(k) / intervals - 0.5);
+  const auto intervals = static_cast<double>(unknowns_.knots - 1);
+  for (std::size_t k = 0; k < unknowns_.knots; ++k) result.push_back(static_cast<double>(k) / intervals - 0.5);
   return result;
 }
 
-/// Whether it came to rest; stops early where steps grow.
+/// Whether it did not go astray: by steps that grow and are larger than what is not known.
 bool Estimator::iterate_until_still(Loss loss, Centre centre, int most, double enough_ns) {
-  double before = std::numeric_limits<double>::max();
+  Step before;
   for (int i = 0; i < most; ++i) {
-    const double moved = iterate(loss, centre);
-    if (moved < enough_ns) return true;
-    if (matrix_part() != heard_ && moved > before) return false;
-    before = moved;
+    const Step step = iterate(loss, centre);
+    const auto unknowns = static_cast<double>(unknowns_.size());
+    if (step.moved_ns < enough_ns || step.energy < still_energy * unknowns) break;
+    if (matrix_part() != heard_ && step.energy > std::max(before.energy, unknowns)) return false;
+    before = step;
   }
-  return false;
+  return true;
 }
 
-/// One step; returns the largest change of any clock within the run, ns.
-double Estimator::iterate(Loss loss, Centre centre) {
+/// One step for all clocks.
+Estimator::Step Estimator::iterate(Loss loss, Centre centre) {
   place_ties();
   const bool with_scales = loss != Loss::squares;
   Scatter scatter(with_scales ? set_.classes.size() : 0);
@@ -213,22 +235,21 @@ double Estimator::iterate(Loss loss, Centre centre) {
   const std::size_t biases = set_.bias_ns.size();
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const std::size_t first = s * unknowns_.columns();
-    if (!frozen_[s]) rhs.values[first + 1] -= known[first + 1] * state.drift[s] * span_ns;
-    for (std::size_t b = 0; b < biases; ++b) {
-      rhs.values[first + 2 + b] -= known[first + 2 + b] * state.bias_ns[s * biases + b];
-    }
-    for (std::size_t b = 0; b < unknowns_.bends; ++b) {
-      const std::size_t column = first + unknowns_.bend_column(b);
-      rhs.values[column] -= known[column] * state.bend_ns[s * unknowns_.bends + b];
-    }
+    const auto expect = [&](std::size_t column, double value) {
+      rhs.values[first + column] -= known[first + column] * value;
+    };
+    if (!frozen_[s]) expect(unknowns_.drift_column(), state.drift[s] * span_ns);
+    for (std::size_t b = 0; b < biases; ++b) expect(unknowns_.bias_column(b), state.bias_ns[s * biases + b]);
+    for (std::size_t b = 0; b < bends(); ++b) expect(1 + b, state.bend_ns[s * bends() + b]);
   }
   const NormalEquations equations(set_, unknowns_, known, matrix_part(), reduction_);
   Block step = equations.solve(rhs, solve_tolerance);
+  const double energy = dot(step, rhs).front();
   if (largest_change(step, unknowns_) < close_ns) {
     for (double& value : step.values) value *= stretch_of(loss);
   }
   advance(step);
-  return largest_change(step, unknowns_);
+  return {largest_change(step, unknowns_), energy};
 }
 
 template <class Visit>
@@ -253,7 +274,7 @@ void Estimator::compute_residuals(const SampleGroup& group, std::span<Sample> me
     sample.residual = static_cast<double>(x - reference) - state.offset_ns[s] - state.drift[s] * since_pivot;
     if (bias >= 0) sample.residual -= state.bias_ns[s * biases + static_cast<std::size_t>(bias)];
     sample.spans = static_cast<float>(std::clamp(since_pivot / span_ns, -largest_spans, largest_spans));
-    if (unknowns_.bends > 0) sample.residual -= bend_at(s, static_cast<double>(sample.spans));
+    if (bends() > 0) sample.residual -= bend_at(s, static_cast<double>(sample.spans));
   }
   const double common = common_exit(members, centre, scratch_);
   for (Sample& sample : members) sample.residual -= common;
@@ -261,22 +282,20 @@ void Estimator::compute_residuals(const SampleGroup& group, std::span<Sample> me
 
 /// How far the clock is off its straight line.
 double Estimator::bend_at(std::size_t session, double spans) const {
-  const Dependence on = unknowns_.dependence(-1, spans);
-  double result = 0;
-  for (std::size_t t = 2; t < on.terms; ++t) {
-    result += on.share[t] * state.bend_ns[session * unknowns_.bends + on.column[t] - unknowns_.bend_column(0)];
-  }
-  return result;
+  const Dependence on = unknowns_.dependence(spans);
+  const double* const bend = &state.bend_ns[session * bends()];
+  const auto at = [&](std::size_t knot) { return knot == 0 || knot + 1 == unknowns_.knots ? 0 : bend[knot - 1]; };
+  return on.before * at(on.knot) + on.behind * at(on.knot + 1);
 }
 
 /// Counts the residuals of an instance for the scale of its class.
 void Estimator::see(const SampleGroup& group, std::span<const Sample> members, Scatter& scatter) const {
-  const double inflate = inflation(group);
   const auto scale_class = static_cast<std::size_t>(group.scale_class);
   std::int64_t* const bins = &scatter.counts[scale_class * magnitude_histogram::bins];
   const int bias = set_.classes[scale_class].bias;
+  const double total = total_precision(members, bias);
   for (const Sample& sample : members) {
-    ++bins[magnitude_histogram::bin_of(sample.residual * inflate / noise_of(sample, bias))];
+    ++bins[magnitude_histogram::bin_of(sample.residual * inflation(noise_of(sample, bias), total))];
   }
   scatter.counts.back() += group.count - 1;
 }
@@ -290,7 +309,7 @@ void Estimator::estimate_scales(const Scatter& scatter) {
   double parameters = 0;
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const bool fitted = set_.observed[s] > 0 && set_.component[s] != static_cast<std::int32_t>(s);
-    parameters += fitted ? (frozen_[s] ? 1 : 2) + static_cast<double>(unknowns_.bends) : 0;
+    parameters += fitted ? (frozen_[s] ? 1 : 2) + static_cast<double>(bends()) : 0;
   }
   const auto equations = static_cast<double>(counts.back());
   freedom_ = equations > parameters ? (equations - parameters) / equations : 0.0;
@@ -314,6 +333,14 @@ double Estimator::noise_of(const Sample& sample, int bias) const {
                                 static_cast<std::size_t>(bias)];
 }
 
+/// Of all exits of an instance together, in units of their class.
+double Estimator::total_precision(std::span<const Sample> members, int bias) const {
+  if (bias < 0) return static_cast<double>(members.size());
+  double total = 0;
+  for (const Sample& sample : members) total += std::pow(noise_of(sample, bias), -2);
+  return total;
+}
+
 /// Exits of biased operations scatter the more, the larger a member's bias is, by factors of ten and more; weighing all
 /// alike would let the noisiest member's clock follow a few of its exits. One step towards an M-estimate of scale.
 void Estimator::estimate_noise() {
@@ -324,11 +351,12 @@ void Estimator::estimate_noise() {
   for (const SampleGroup& group : set_.own.groups) {
     const ScaleClass& scale_class = set_.classes[group.scale_class];
     if (share_in(group, heard_) == 0 || scale_class.bias < 0) continue;
-    const double inflate = inflation(group) / scale_class.scale_ns;
-    for (const Sample& sample : set_.own.of(group)) {
+    const std::span<const Sample> members = set_.own.of(group);
+    const double total = total_precision(members, scale_class.bias);
+    for (const Sample& sample : members) {
       const std::size_t n =
           static_cast<std::size_t>(sample.session) * biases + static_cast<std::size_t>(scale_class.bias);
-      const double ratio = sample.residual * inflate / state.noise[n];
+      const double ratio = sample.residual * inflation(state.noise[n], total) / scale_class.scale_ns;
       sums[2 * n] += 1;
       sums[2 * n + 1] += fixed.quantise(std::min(ratio * ratio / (scatter_limit * scatter_limit), 1.0));
     }
@@ -343,11 +371,12 @@ void Estimator::estimate_noise() {
 
 void Estimator::weigh(const SampleGroup& group, std::span<Sample> members, Loss loss) const {
   const ScaleClass& scale_class = set_.classes[group.scale_class];
-  const double inflate = inflation(group);
+  const double total = total_precision(members, scale_class.bias);
   for (Sample& sample : members) {
-    const double scale = scale_class.scale_ns * noise_of(sample, scale_class.bias);
+    const double noise = noise_of(sample, scale_class.bias);
+    const double scale = scale_class.scale_ns * noise;
     const double per_scale = 1 / scale;
-    const double ratio = std::abs(sample.residual) * inflate * per_scale;
+    const double ratio = std::abs(sample.residual) * inflation(noise, total) / scale_class.scale_ns;
     double weight = 1;
     if (loss == Loss::huber && ratio > huber_limit) weight = huber_limit / ratio;
     if (loss == Loss::tukey) weight = tukey_weight(ratio);
@@ -390,9 +419,11 @@ std::vector<double> Estimator::precision() const {
   const double bend = 1 / std::pow(wander * span_ns, 2);
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     double* const known = &result[s * unknowns_.columns()];
-    known[1] = frozen_[s] ? frozen_precision : drift;
-    for (std::size_t b = 0; b < set_.bias_ns.size(); ++b) known[2 + b] = 1 / (set_.bias_ns[b] * set_.bias_ns[b]);
-    for (std::size_t b = 0; b < unknowns_.bends; ++b) known[unknowns_.bend_column(b)] = bend;
+    std::fill_n(known + 1, bends(), bend);
+    known[unknowns_.drift_column()] = frozen_[s] ? frozen_precision : drift;
+    for (std::size_t b = 0; b < set_.bias_ns.size(); ++b) {
+      known[unknowns_.bias_column(b)] = 1 / (set_.bias_ns[b] * set_.bias_ns[b]);
+    }
   }
   return result;
 }
@@ -405,11 +436,9 @@ void Estimator::advance(const Block& step) {
     const Nanoseconds whole = std::llround(state.offset_ns[s]);
     state.base_ns[s] += whole;
     state.offset_ns[s] -= static_cast<double>(whole);
-    if (!frozen_[s]) state.drift[s] += mine[1] / span_ns;
-    for (std::size_t b = 0; b < biases; ++b) state.bias_ns[s * biases + b] += mine[2 + b];
-    for (std::size_t b = 0; b < unknowns_.bends; ++b) {
-      state.bend_ns[s * unknowns_.bends + b] += mine[unknowns_.bend_column(b)];
-    }
+    if (!frozen_[s]) state.drift[s] += mine[unknowns_.drift_column()] / span_ns;
+    for (std::size_t b = 0; b < biases; ++b) state.bias_ns[s * biases + b] += mine[unknowns_.bias_column(b)];
+    for (std::size_t b = 0; b < bends(); ++b) state.bend_ns[s * bends() + b] += mine[1 + b];
   }
 }
 
@@ -424,10 +453,13 @@ void Estimator::measure_efficiency() {
   for (const SampleGroup& group : set_.own.groups) {
     if (share_in(group, Part::chosen) == 0) continue;
     const std::span<const Sample> members = set_.own.of(group);
+    const ScaleClass& scale_class = set_.classes[group.scale_class];
+    const double total = total_precision(members, scale_class.bias);
     double weights = 0, all_slopes = 0;
     slopes.clear();
     for (const Sample& sample : members) {
-      const double u = sample.residual * inflation(group) / (static_cast<double>(sample.scale) * tukey_limit);
+      const double inflate = inflation(noise_of(sample, scale_class.bias), total);
+      const double u = sample.residual * inflate / (scale_class.scale_ns * tukey_limit);
       slopes.push_back(u * u < 1 ? (1 - u * u) * (1 - 5 * u * u) : 0.0);
       all_slopes += slopes.back();
       weights += relative_weight(sample);
@@ -464,33 +496,30 @@ Spread Estimator::spread() {
   return spread_of(equations.solve(equations.draw_noise(sides), spread_tolerance));
 }
 
-Spread Estimator::spread_of(const Block& drawn) const {
-  const std::vector<double> at = knots();
-  const std::size_t sides = drawn.width;
+/// Uncertainties from drawn errors of the unknowns.
+Spread Estimator::spread_of(Block drawn) const {
+  const std::size_t sides = drawn.width, knots = unknowns_.knots;
   Spread result;
   result.draws = sides;
-  result.error_ns.assign(unknowns_.sessions * at.size() * sides, 0.0);
   const auto deviation = [&](const double* values) {
     double squares = 0;
     for (std::size_t p = 0; p < sides; ++p) squares += values[p] * values[p];
     return std::sqrt(squares / static_cast<double>(sides));
   };
-  std::vector<double> at_pivot(sides), kink(sides);
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const double* const mine = &drawn.values[s * unknowns_.columns() * sides];
-    const auto error = [&](double spans, double* out) {
-      const Dependence on = unknowns_.dependence(-1, spans);
-      std::fill(out, out + sides, 0.0);
-      for (std::size_t t = 0; t < on.terms; ++t) {
-        for (std::size_t p = 0; p < sides; ++p) out[p] += on.share[t] * mine[on.column[t] * sides + p];
-      }
-    };
-    error(0, at_pivot.data());
+    result.drift.push_back(deviation(mine + unknowns_.drift_column() * sides) / span_ns);
+  }
+  to_knots(unknowns_, drawn);
+  std::vector<double> at_pivot(sides), kink(sides);
+  for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
+    const double* const errors = &drawn.values[s * unknowns_.columns() * sides];
+    result.error_ns.insert(result.error_ns.end(), errors, errors + knots * sides);
+    const double* const before_pivot = errors + (knots - 1) / 2 * sides;
+    const double* const behind_pivot = errors + knots / 2 * sides;
+    for (std::size_t p = 0; p < sides; ++p) at_pivot[p] = (before_pivot[p] + behind_pivot[p]) / 2;
     result.offset_ns.push_back(deviation(at_pivot.data()));
-    result.drift.push_back(deviation(mine + sides) / span_ns);
-    double* const errors = &result.error_ns[s * at.size() * sides];
-    for (std::size_t k = 0; k < at.size(); ++k) error(at[k], errors + k * sides);
-    for (std::size_t b = 0; b < unknowns_.bends; ++b) {
+    for (std::size_t b = 0; b < bends(); ++b) {
       const double* const before = errors + b * sides;
       for (std::size_t p = 0; p < sides; ++p) kink[p] = before[p] - 2 * before[sides + p] + before[2 * sides + p];
       result.kink_ns.push_back(deviation(kink.data()));

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include "clock/magnitude_histogram.hpp"
@@ -50,15 +52,24 @@ class Estimator {
   void hear(Part part) { heard_ = part; }
   /// Keeps the drift of these sessions at 0.
   void freeze_drift(const std::vector<bool>& frozen);
-  /// Cuts the run into this many intervals (even, 2 at least) between which drifts may change, or makes all clocks
-  /// straight again (1), and fits anew.
+  /// Cuts the run into this many intervals (even, 2 at least) between which drifts may change, and fits anew.
   void bend(std::size_t intervals);
+  /// What a fit has found, to try another one and return.
+  struct Fitted {
+    ClockState state;
+    Unknowns unknowns;
+    std::vector<ScaleClass> classes;
+    double freedom = 1;
+    std::vector<double> weight;  ///< of the own samples
+  };
+  Fitted fitted() const;
+  void return_to(const Fitted& fitted);
   /// By solving for random right-hand sides that have the covariance of the noise.
   Spread spread();
   /// Residuals of all chosen groups, active or not, to the median of their instance.
   void update_residuals();
 
-  std::size_t bends() const { return unknowns_.bends; }
+  std::size_t bends() const { return unknowns_.bends(); }
   /// Ends of the run and what cuts it into intervals, in spans from the pivot.
   std::vector<double> knots() const;
 
@@ -67,15 +78,19 @@ class Estimator {
   double span_ns = 1;
 
  private:
-  void approach();
+  struct Step {
+    double moved_ns = std::numeric_limits<double>::max();  ///< the largest change of any clock within the run
+    double energy = std::numeric_limits<double>::max();    ///< sum of squares, in standard uncertainties
+  };
+  void approach_from_near();
   bool iterate_until_still(Loss loss, Centre centre, int most, double enough_ns);
-  double iterate(Loss loss, Centre centre);
+  Step iterate(Loss loss, Centre centre);
   template <class Visit>
   void for_each_heard(const Visit& visit);
   Part matrix_part() const;
   void compute_residuals(const SampleGroup& group, std::span<Sample> members, Centre centre);
   double bend_at(std::size_t session, double spans) const;
-  Spread spread_of(const Block& drawn) const;
+  Spread spread_of(Block drawn) const;
   /// Counts of residuals per class in bins of a magnitude histogram, then the number of equations.
   struct Scatter {
     explicit Scatter(std::size_t classes) : counts(classes * magnitude_histogram::bins + 1, 0) {}
@@ -85,6 +100,7 @@ class Estimator {
   void estimate_scales(const Scatter& scatter);
   void estimate_noise();
   double noise_of(const Sample& sample, int bias) const;
+  double total_precision(std::span<const Sample> members, int bias) const;
   void weigh(const SampleGroup& group, std::span<Sample> members, Loss loss) const;
   void find_pivot();
   void place_ties();

@@ -81,6 +81,7 @@ std::size_t intervals_of(double span_ns) {
 void bend_where_significant(Estimator& estimator, Spread& spread) {
   const std::size_t intervals = intervals_of(estimator.span_ns);
   if (intervals == 1) return;
+  const Estimator::Fitted straight = estimator.fitted();
   estimator.bend(intervals);
   Spread bent = estimator.spread();
   const double limit = significance_limit(bent.kink_ns.size());
@@ -95,7 +96,7 @@ void bend_where_significant(Estimator& estimator, Spread& spread) {
   if (significant) {
     spread = std::move(bent);
   } else {
-    estimator.bend(1);
+    estimator.return_to(straight);
   }
 }
 

@@ -46,11 +46,10 @@ std::vector<double> ExactSums::total(const Reduction& reduction) const {
 }
 
 Gradient::Gradient(const SampleSet& set, Unknowns unknowns, double bound)
-    : set_(set), unknowns_(unknowns), sums_(unknowns.size(), 2 * bound * largest_spans * most_weight(set), set) {}
+    : set_(set), unknowns_(unknowns), sums_(unknowns.size(), 2 * bound * largest_share * most_weight(set), set) {}
 
 void Gradient::add(const SampleGroup& group, std::span<const Sample> members, double share, ExactSums::From from) {
   const int bias = set_.classes[group.scale_class].bias;
-  const bool plain = bias < 0 && unknowns_.bends == 0;
   double weights = 0, mean = 0;
   for (const Sample& sample : members) {
     weights += sample.weight;
@@ -61,14 +60,17 @@ void Gradient::add(const SampleGroup& group, std::span<const Sample> members, do
   for (const Sample& sample : members) {
     std::int64_t* const out = sums_.of(from) + static_cast<std::size_t>(sample.session) * unknowns_.columns();
     const double pull = share * sample.weight * (sample.residual - mean);
-    if (plain) {
-      out[0] += sums_.quantise(pull);
-      out[1] += sums_.quantise(pull * static_cast<double>(sample.spans));
-      continue;
-    }
-    const Dependence on = unknowns_.dependence(bias, static_cast<double>(sample.spans));
-    for (std::size_t t = 0; t < on.terms; ++t) out[on.column[t]] += sums_.quantise(pull * on.share[t]);
+    const Dependence on = unknowns_.dependence(static_cast<double>(sample.spans));
+    out[on.knot] += sums_.quantise(pull * on.before);
+    out[on.knot + 1] += sums_.quantise(pull * on.behind);
+    if (bias >= 0) out[unknowns_.bias_column(static_cast<std::size_t>(bias))] += sums_.quantise(pull);
   }
+}
+
+Block Gradient::total(const Reduction& reduction) const {
+  Block result{1, sums_.total(reduction)};
+  gradient_from_knots(unknowns_, result);
+  return result;
 }
 
 NormalEquations::NormalEquations(const SampleSet& set, Unknowns unknowns, std::vector<double> precision, Part part,
@@ -105,10 +107,6 @@ NormalEquations::Rows NormalEquations::rows_of(const Samples& samples, Part part
   return result;
 }
 
-Dependence NormalEquations::dependence(const Row& row, const Exit& exit) const {
-  return unknowns_.dependence(set_.classes[row.scale_class].bias, static_cast<double>(exit.spans));
-}
-
 template <class Visit>
 void NormalEquations::for_each_row(const Visit& visit) const {
   for (const ExactSums::From from : {ExactSums::From::own, ExactSums::From::ties}) {
@@ -133,22 +131,25 @@ void NormalEquations::add_centred(const Row& row, std::span<const Exit> exits, s
   }
   for (double& m : mean) m /= row.weight;
   std::vector<double> centred(width);
+  const int bias = bias_of(row);
   for (std::size_t i = 0; i < exits.size(); ++i) {
     std::int64_t* const out = to + static_cast<std::size_t>(exits[i].session) * unknowns_.columns() * width;
-    const Dependence on = dependence(row, exits[i]);
     for (std::size_t p = 0; p < width; ++p) centred[p] = value[i * width + p] - mean[p];
-    for (std::size_t t = 0; t < on.terms; ++t) {
-      const double share = sums.scaled(exits[i].weight * on.share[t]);
-      std::int64_t* const sum = out + on.column[t] * width;
-      for (std::size_t p = 0; p < width; ++p) sum[p] += FixedPoint::cut(share * centred[p]);
-    }
+    const auto add = [&](std::size_t column, double share) {
+      const double scaled = sums.scaled(exits[i].weight * share);
+      for (std::size_t p = 0; p < width; ++p) out[column * width + p] += FixedPoint::cut(scaled * centred[p]);
+    };
+    const Dependence on = unknowns_.dependence(static_cast<double>(exits[i].spans));
+    add(on.knot, on.before);
+    add(on.knot + 1, on.behind);
+    if (bias >= 0) add(unknowns_.bias_column(static_cast<std::size_t>(bias)), 1);
   }
 }
 
 Block NormalEquations::draw_noise(std::size_t sides) const {
   double most = 0;
   for (const ScaleClass& scale_class : set_.classes) most = std::max(most, scale_class.variance);
-  ExactSums sums(unknowns_.size() * sides, 2 * largest_spans * std::sqrt(most * most_weight_), set_);
+  ExactSums sums(unknowns_.size() * sides, 2 * largest_share * std::sqrt(most * most_weight_), set_);
   std::vector<double> noise;
   for_each_row([&](const Row& row, std::span<const Exit> exits, ExactSums::From from) {
     noise.resize(exits.size() * sides);
@@ -160,6 +161,7 @@ Block NormalEquations::draw_noise(std::size_t sides) const {
     add_centred(row, exits, noise, sums, sums.of(from));
   });
   Block result{sides, sums.total(reduction_)};
+  gradient_from_knots(unknowns_, result);
   for (std::size_t u = 0; u < precision_.size(); ++u) {
     const std::uint64_t bits = mix(~static_cast<std::uint64_t>(u));
     for (std::size_t p = 0; p < sides; ++p) result.values[u * sides + p] += std::sqrt(precision_[u]) * sign_of(bits, p);
@@ -167,87 +169,60 @@ Block NormalEquations::draw_noise(std::size_t sides) const {
   return result;
 }
 
-Block NormalEquations::multiply(const Block& x) const {
-  ExactSums sums(x.values.size(), 2 * (3 + largest_spans) * largest(x.values) * largest_spans * most_weight_, set_);
+Block NormalEquations::multiply(const Block& unknown) const {
+  const std::size_t width = unknown.width;
+  Block x = unknown;
+  to_knots(unknowns_, x);
+  ExactSums sums(x.values.size(), 2 * (1 + 2 * largest_share) * largest(x.values) * largest_share * most_weight_, set_);
   std::vector<double> value;
   for_each_row([&](const Row& row, std::span<const Exit> exits, ExactSums::From from) {
-    value.resize(exits.size() * x.width);
-    if (x.width == 1 && unknowns_.bends == 0 && set_.classes[row.scale_class].bias < 0) {
-      multiply_plain(row, exits, x, value, sums, sums.of(from));
-      return;
-    }
-    std::fill(value.begin(), value.end(), 0.0);
+    value.resize(exits.size() * width);
+    const int bias = bias_of(row);
     for (std::size_t i = 0; i < exits.size(); ++i) {
-      const double* const unknown =
-          &x.values[static_cast<std::size_t>(exits[i].session) * unknowns_.columns() * x.width];
-      double* const out = &value[i * x.width];
-      const Dependence on = dependence(row, exits[i]);
-      for (std::size_t t = 0; t < on.terms; ++t) {
-        const double* const column = unknown + on.column[t] * x.width;
-        for (std::size_t p = 0; p < x.width; ++p) out[p] += on.share[t] * column[p];
+      const double* const session = &x.values[static_cast<std::size_t>(exits[i].session) * unknowns_.columns() * width];
+      const Dependence on = unknowns_.dependence(static_cast<double>(exits[i].spans));
+      const double* const before = session + on.knot * width;
+      for (std::size_t p = 0; p < width; ++p) {
+        value[i * width + p] = on.before * before[p] + on.behind * before[width + p];
+        if (bias >= 0)
+          value[i * width + p] += session[unknowns_.bias_column(static_cast<std::size_t>(bias)) * width + p];
       }
     }
     add_centred(row, exits, value, sums, sums.of(from));
   });
-  Block result{x.width, sums.total(reduction_)};
-  for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] += precision_[i / x.width] * x.values[i];
+  Block result{width, sums.total(reduction_)};
+  gradient_from_knots(unknowns_, result);
+  for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] += precision_[i / width] * unknown.values[i];
   ground(set_, unknowns_, result);
   return result;
 }
 
-/// The common case, in which nearly all time is spent: one side, and exits that depend on offset and drift only.
-void NormalEquations::multiply_plain(const Row& row, std::span<const Exit> exits, const Block& x,
-                                     std::span<double> value, ExactSums& sums, std::int64_t* to) const {
-  const std::size_t columns = unknowns_.columns();
-  double mean = 0;
-  for (std::size_t i = 0; i < exits.size(); ++i) {
-    const double* const unknown = &x.values[static_cast<std::size_t>(exits[i].session) * columns];
-    value[i] = unknown[0] + static_cast<double>(exits[i].spans) * unknown[1];
-    mean += exits[i].weight * value[i];
-  }
-  mean /= row.weight;
-  for (std::size_t i = 0; i < exits.size(); ++i) {
-    std::int64_t* const out = to + static_cast<std::size_t>(exits[i].session) * columns;
-    const double pull = sums.scaled(exits[i].weight) * (value[i] - mean);
-    out[0] += FixedPoint::cut(pull);
-    out[1] += FixedPoint::cut(pull * static_cast<double>(exits[i].spans));
-  }
-}
-
 CommunicatorClocks NormalEquations::communicator_clocks() const {
-  const std::size_t columns = unknowns_.columns();
-  const std::size_t cells = CommunicatorClocks::cells(columns);
+  const std::size_t knots = unknowns_.knots;
+  const std::size_t kinds = CommunicatorClocks::kinds(unknowns_);
+  const std::size_t band = CommunicatorClocks::band(knots);
   const Communicators& communicators = set_.communicators;
   const std::size_t memberships = communicators.session.size();
-  ExactSums sums((memberships + unknowns_.sessions) * cells, largest_spans * largest_spans * most_weight_, set_);
+  ExactSums sums((memberships + unknowns_.sessions) * kinds * band, largest_share * largest_share * most_weight_, set_);
   for_each_row([&](const Row& row, std::span<const Exit> exits, ExactSums::From from) {
     // At one time for all members: by differences between their times a clock of the communicator could follow each of
     // them.
     double time = 0;
     for (const Exit& exit : exits) time += static_cast<double>(exit.spans);
-    const Dependence on =
-        unknowns_.dependence(set_.classes[row.scale_class].bias, time / static_cast<double>(exits.size()));
+    const Dependence on = unknowns_.dependence(time / static_cast<double>(exits.size()));
     const bool known = row.communicator >= 0;
     std::size_t membership = known ? communicators.begin_of(static_cast<std::size_t>(row.communicator)) : 0;
     for (const Exit& exit : exits) {
       while (known && communicators.session[membership] < exit.session) ++membership;
       const std::size_t place = known ? membership : memberships + static_cast<std::size_t>(exit.session);
       const double weight = known ? exit.weight : exit.weight * (1 - exit.weight / row.weight);
-      std::int64_t* const triangle = sums.of(from) + place * cells;
-      for (std::size_t i = 0; i < on.terms; ++i) {
-        for (std::size_t j = 0; j <= i; ++j) {
-          triangle[CommunicatorClocks::cell(on.column[i], on.column[j])] +=
-              sums.quantise(weight * on.share[i] * on.share[j]);
-        }
-      }
+      std::int64_t* const sum = sums.of(from) + (place * kinds + static_cast<std::size_t>(bias_of(row) + 1)) * band;
+      sum[on.knot] += sums.quantise(weight * on.before * on.before);
+      sum[on.knot + 1] += sums.quantise(weight * on.behind * on.behind);
+      sum[knots + on.knot] += sums.quantise(weight * on.before * on.behind);
     }
   });
-  std::vector<double> total = sums.total(reduction_);
-  for (std::size_t u = 0; u < precision_.size(); ++u) {
-    const std::size_t column = u % columns;
-    total[(memberships + u / columns) * cells + CommunicatorClocks::cell(column, column)] += precision_[u];
-  }
-  return {set_, unknowns_, std::move(total)};
+  return {set_, unknowns_, sums.total(reduction_), precision_};
 }
 
 Block NormalEquations::solve(const Block& rhs, double tolerance) const {

@@ -42,7 +42,7 @@ class Gradient {
   /// Counts the instance `share` times.
   void add(const SampleGroup& group, std::span<const Sample> members, double share, ExactSums::From from);
   /// Collective.
-  Block total(const Reduction& reduction) const { return {1, sums_.total(reduction)}; }
+  Block total(const Reduction& reduction) const;
 
  private:
   const SampleSet& set_;
@@ -85,15 +85,13 @@ class NormalEquations {
     std::vector<Row> rows;
   };
   Rows rows_of(const Samples& samples, Part part) const;
-  Dependence dependence(const Row& row, const Exit& exit) const;
+  int bias_of(const Row& row) const { return set_.classes[row.scale_class].bias; }
 
   /// Calls visit(row, exits, from) for every row with any weight.
   template <class Visit>
   void for_each_row(const Visit& visit) const;
 
-  Block multiply(const Block& x) const;
-  void multiply_plain(const Row& row, std::span<const Exit> exits, const Block& x, std::span<double> value,
-                      ExactSums& sums, std::int64_t* to) const;
+  Block multiply(const Block& unknown) const;
   void add_centred(const Row& row, std::span<const Exit> exits, std::span<const double> value, ExactSums& sums,
                    std::int64_t* to) const;
   CommunicatorClocks communicator_clocks() const;

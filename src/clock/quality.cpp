@@ -191,17 +191,12 @@ ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Redu
   groups = reduction.sum(groups);
   if (groups[0] == 0 || groups[1] == 0) return {};
 
-  const ClockState fitted = estimator.state;
-  const std::vector<ScaleClass> classes = set.classes;
-  std::vector<double> weights;
-  for (const Sample& sample : set.own.samples) weights.push_back(sample.weight);
+  const Estimator::Fitted fitted = estimator.fitted();
   Residuals residuals(set.classes.size());
   estimator.hear(Part::chosen);
   for (const std::uint64_t half : {0U, 1U}) {
     look_at_half(estimator, set, half, reduction, residuals);
-    estimator.state = fitted;
-    set.classes = classes;
-    for (std::size_t i = 0; i < weights.size(); ++i) set.own.samples[i].weight = weights[i];
+    estimator.return_to(fitted);
   }
   for (SampleGroup& group : set.own.groups) group.active = group.usable;
 

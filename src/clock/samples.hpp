@@ -13,9 +13,6 @@ namespace nsys_explain::clock {
 /// Exits are recorded in steps of 32 ns: no class is trusted to agree better than this.
 inline constexpr double smallest_scale_ns = 10;
 
-/// Times count in spans of the run from its middle; beyond this they are cut (a wrong match far outside the run).
-inline constexpr double largest_spans = 4;
-
 /// What is known beforehand about the exits of an operation's members.
 struct OperationNoise {
   double scale_ns = 0;       ///< typical standard deviation of one exit; only a start, data decide

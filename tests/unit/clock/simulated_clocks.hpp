@@ -27,6 +27,8 @@ struct TrueClock {
   /// Off the straight line by wander_ns * sin(2 pi (true - mid-run) / wander_period_ns): the room's temperature.
   double wander_ns = 0;
   double wander_period_ns = 600e9;
+  /// Off it by as much again from second to second of the run; steps stay until the next second, bends grow to it.
+  std::vector<double> step_ns{}, bend_ns{};
 };
 
 class SimulatedClocks {
@@ -99,7 +101,29 @@ class SimulatedClocks {
 
   double wander(int session, double true_ns) const {
     const TrueClock& c = clocks[session];
-    return c.wander_ns * std::sin(2 * std::numbers::pi * (true_ns - mid_run_ns()) / c.wander_period_ns);
+    double result = c.wander_ns * std::sin(2 * std::numbers::pi * (true_ns - mid_run_ns()) / c.wander_period_ns);
+    const double seconds = std::max(0.0, (true_ns - start_ns_) * 1e-9);
+    const auto second = static_cast<std::size_t>(seconds);
+    const auto at = [](const std::vector<double>& of, std::size_t i) { return of[std::min(i, of.size() - 1)]; };
+    if (!c.step_ns.empty()) result += at(c.step_ns, second);
+    if (!c.bend_ns.empty()) {
+      const double before = at(c.bend_ns, second);
+      result += before + (seconds - static_cast<double>(second)) * (at(c.bend_ns, second + 1) - before);
+    }
+    return result;
+  }
+
+  /// Every clock steps by up to `step_ns` and changes its drift by up to `bend_ns` a second, every second.
+  void disturb(double step_ns, double bend_ns) {
+    for (TrueClock& clock : clocks) {
+      double off = 0, rate = 0;
+      for (double second = 0; second <= length_ns_ * 1e-9 + 1; ++second) {
+        clock.step_ns.push_back(uniform(-step_ns, step_ns));
+        clock.bend_ns.push_back(off);
+        rate = 0.9 * rate + uniform(-bend_ns, bend_ns);
+        off += rate;
+      }
+    }
   }
 
   /// What a session's clock shows at a true time, without the ticks of the GPU's timer.
