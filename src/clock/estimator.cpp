@@ -26,6 +26,7 @@ constexpr double solve_tolerance = 1e-3;  // the next iteration solves for what 
 /// Of the root of the sum of all squared standard uncertainties: of each of 10,000 sessions' at most 1 %, where the
 /// draws tell 9 %.
 constexpr double spread_tolerance = 1e-4;
+constexpr std::size_t many_unknowns = 1 << 14;  // so that drawn errors and what travels of them stay below 8 MB
 /// Squared standard uncertainties that the average unknown moves in a step that ends the search: 3 % of one.
 constexpr double still_energy = 1e-3;
 constexpr double near_ns = 10;       // what the next stage would change anyway
@@ -132,19 +133,14 @@ void Estimator::approach_from_near() {
   refine(most_steps, still_ns);
 }
 
-/// The chosen part says almost as well as the whole which way to go, and the gradient of the whole how far: that
-/// converges at once, unless the part lacks what holds some clock. Then the whole must do.
 void Estimator::refine(int most, double enough_ns) {
-  const ClockState before = state;
-  if (iterate_until_still(Loss::tukey, Centre::weighted, most, enough_ns)) return;
-  state = before;
-  matrix_of_all_ = true;
   iterate_until_still(Loss::tukey, Centre::weighted, most, enough_ns);
 }
 
+/// The chosen part says almost as well as the whole which way to go, and the gradient of the whole how far: that
+/// converges at once.
 Part Estimator::matrix_part() const {
-  if (heard_ == Part::chosen || matrix_of_all_) return heard_;
-  return Part::stand_ins;
+  return heard_ == Part::chosen ? Part::chosen : Part::stand_ins;
 }
 
 void Estimator::update_residuals() {
@@ -194,21 +190,21 @@ std::vector<double> Estimator::knots() const {
   return result;
 }
 
-/// Whether it did not go astray: by steps that grow and are larger than what is not known.
-bool Estimator::iterate_until_still(Loss loss, Centre centre, int most, double enough_ns) {
-  Step before;
+/// Where steps grow, and are larger than what is not known, the matrix promises too much: half of a step is enough
+/// then.
+void Estimator::iterate_until_still(Loss loss, Centre centre, int most, double enough_ns) {
+  const auto unknowns = static_cast<double>(unknowns_.size());
+  double energy = std::numeric_limits<double>::max(), trust = 1;
   for (int i = 0; i < most; ++i) {
-    const Step step = iterate(loss, centre);
-    const auto unknowns = static_cast<double>(unknowns_.size());
+    const Step step = iterate(loss, centre, trust);
     if (step.moved_ns < enough_ns || step.energy < still_energy * unknowns) break;
-    if (matrix_part() != heard_ && step.energy > std::max(before.energy, unknowns)) return false;
-    before = step;
+    if (step.energy > std::max(energy, unknowns)) trust /= 2;
+    energy = step.energy;
   }
-  return true;
 }
 
-/// One step for all clocks.
-Estimator::Step Estimator::iterate(Loss loss, Centre centre) {
+/// One step for all clocks, of which so much is taken.
+Estimator::Step Estimator::iterate(Loss loss, Centre centre, double trust) {
   place_ties();
   const bool with_scales = loss != Loss::squares;
   Scatter scatter(with_scales ? set_.classes.size() : 0);
@@ -245,9 +241,8 @@ Estimator::Step Estimator::iterate(Loss loss, Centre centre) {
   const NormalEquations equations(set_, unknowns_, known, matrix_part(), reduction_);
   Block step = equations.solve(rhs, solve_tolerance);
   const double energy = dot(step, rhs).front();
-  if (largest_change(step, unknowns_) < close_ns) {
-    for (double& value : step.values) value *= stretch_of(loss);
-  }
+  if (largest_change(step, unknowns_) < close_ns) trust *= stretch_of(loss);
+  for (double& value : step.values) value *= trust;
   advance(step);
   return {largest_change(step, unknowns_), energy};
 }
@@ -490,8 +485,8 @@ void Estimator::measure_efficiency() {
 
 Spread Estimator::spread() {
   measure_efficiency();
-  // One bit of a hash per side: 64 sides know a standard deviation to 9 %, 16 to 18 %: enough where passes are long.
-  const std::size_t sides = set_.total_samples <= (1 << 17) ? 64 : 16;
+  // One bit of a hash per side: 64 sides know a standard deviation to 9 %, 16 to 18 %: enough where there are many.
+  const std::size_t sides = unknowns_.size() <= many_unknowns ? 64 : 16;
   const NormalEquations equations(set_, unknowns_, precision(), matrix_part(), reduction_);
   return spread_of(equations.solve(equations.draw_noise(sides), spread_tolerance));
 }

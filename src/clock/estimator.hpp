@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -79,12 +78,12 @@ class Estimator {
 
  private:
   struct Step {
-    double moved_ns = std::numeric_limits<double>::max();  ///< the largest change of any clock within the run
-    double energy = std::numeric_limits<double>::max();    ///< sum of squares, in standard uncertainties
+    double moved_ns;  ///< the largest change of any clock within the run
+    double energy;    ///< sum of squares, in standard uncertainties
   };
   void approach_from_near();
-  bool iterate_until_still(Loss loss, Centre centre, int most, double enough_ns);
-  Step iterate(Loss loss, Centre centre);
+  void iterate_until_still(Loss loss, Centre centre, int most, double enough_ns);
+  Step iterate(Loss loss, Centre centre, double trust = 1);
   template <class Visit>
   void for_each_heard(const Visit& visit);
   Part matrix_part() const;
@@ -113,7 +112,6 @@ class Estimator {
   Unknowns unknowns_;
   std::vector<bool> frozen_;
   Part heard_ = Part::chosen;
-  bool matrix_of_all_ = false;  ///< the chosen part was seen to mislead
   std::vector<double> scratch_;
   double freedom_ = 1;  ///< share of the residuals' variance that the fit left in them
 };

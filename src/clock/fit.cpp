@@ -34,9 +34,13 @@ std::vector<std::int32_t> path_numbers(std::span<const Session> sessions) {
   return number;
 }
 
-/// Standard uncertainties beyond which one of `looked_at` numbers differs from 0 by more than chance.
-double significance_limit(std::size_t looked_at) {
-  return std::sqrt(9 + 2 * std::log(static_cast<double>(looked_at)));
+/// Standard uncertainties, known from so many draws, beyond which one of `looked_at` numbers differs from 0 by more
+/// than chance: the quantile of Student's t that belongs to a normal one (Wallace 1959, Annals of Mathematical
+/// Statistics 30, 1124).
+double significance_limit(std::size_t looked_at, std::size_t draws) {
+  const double squared_normal = 9 + 2 * std::log(static_cast<double>(looked_at));
+  const auto n = static_cast<double>(draws);
+  return std::sqrt(n * std::expm1(squared_normal / n * std::pow((8 * n + 3) / (8 * n + 1), 2)));
 }
 
 /// Per session: whether its component shows no drift at all. The limit grows with the number of clocks looked at, so
@@ -63,7 +67,7 @@ std::vector<bool> without_drift(const SampleSet& set, const Estimator& estimator
     }
     const double uncertainty = std::sqrt(squares / static_cast<double>(spread.draws));
     const double difference = std::abs(estimator.state.drift[s] - estimator.state.drift[base[component]]);
-    if (difference > significance_limit(members[component]) * uncertainty) still[component] = false;
+    if (difference > significance_limit(members[component], spread.draws) * uncertainty) still[component] = false;
   }
   for (std::size_t s = 0; s < sessions; ++s) still[s] = still[static_cast<std::size_t>(set.component[s])];
   return still;
@@ -84,7 +88,7 @@ void bend_where_significant(Estimator& estimator, Spread& spread) {
   const Estimator::Fitted straight = estimator.fitted();
   estimator.bend(intervals);
   Spread bent = estimator.spread();
-  const double limit = significance_limit(bent.kink_ns.size());
+  const double limit = significance_limit(bent.kink_ns.size(), bent.draws);
   const std::size_t inner = estimator.bends();
   bool significant = false;
   for (std::size_t i = 0; i < bent.kink_ns.size(); ++i) {

@@ -264,7 +264,10 @@ void add_ties(SampleSet& set, std::span<const std::int32_t> number, const LevelZ
 constexpr std::int64_t many_samples = 1 << 16;
 constexpr std::uint64_t enough_instances = 16;
 constexpr Nanoseconds parts_of_run = 8;
-constexpr std::uint64_t kind_buckets = 1 << 16;
+/// Instances of each kind are counted in several tables, in a bucket of each by another hash; kinds that share a bucket
+/// in one will hardly do so in all (a count-min sketch: Cormode and Muthukrishnan 2005), so few pass for many.
+constexpr std::uint64_t kind_buckets = 1 << 14;
+constexpr std::size_t kind_tables = 4;
 
 /// From the first exit to the last, on the clocks as they are.
 Interval extent_of(const Samples& samples, const Reduction& reduction) {
@@ -282,21 +285,28 @@ void choose_part(SampleSet& set, const Reduction& reduction) {
   if (set.total_samples <= many_samples) return;
   const Interval run = extent_of(set.own, reduction);
   const Nanoseconds part_ns = (run.end_ns - run.start_ns) / parts_of_run + 1;
-  std::vector<std::uint64_t> bucket;
-  bucket.reserve(set.own.groups.size());
-  std::vector<std::int64_t> instances(kind_buckets, 0);
+  const auto bucket = [](std::uint64_t kind, std::size_t table) {
+    return table * kind_buckets + mix(kind + table) % kind_buckets;
+  };
+  std::vector<std::uint64_t> kinds;
+  kinds.reserve(set.own.groups.size());
+  std::vector<std::int64_t> instances(kind_tables * kind_buckets, 0);
   for (const SampleGroup& group : set.own.groups) {
     const auto part = static_cast<std::uint64_t>((set.own.of(group).front().exit_ns - run.start_ns) / part_ns);
-    std::uint64_t hash = mix(static_cast<std::uint64_t>(group.scale_class) * parts_of_run + part);
-    for (const Sample& sample : set.own.of(group)) hash = mix(hash ^ static_cast<std::uint64_t>(sample.session));
-    bucket.push_back(hash % kind_buckets);
-    ++instances[bucket.back()];
+    std::uint64_t kind = mix(static_cast<std::uint64_t>(group.scale_class) * parts_of_run + part);
+    for (const Sample& sample : set.own.of(group)) kind = mix(kind ^ static_cast<std::uint64_t>(sample.session));
+    kinds.push_back(kind);
+    for (std::size_t table = 0; table < kind_tables; ++table) ++instances[bucket(kind, table)];
   }
   instances = reduction.sum(instances);
-  for (std::size_t g = 0; g < bucket.size(); ++g) {
+  for (std::size_t g = 0; g < kinds.size(); ++g) {
     SampleGroup& group = set.own.groups[g];
-    const auto alike = static_cast<std::uint64_t>(instances[bucket[g]]);
-    const std::uint64_t one_in = std::bit_floor(std::max<std::uint64_t>(alike / enough_instances, 1));
+    std::int64_t alike = instances[bucket(kinds[g], 0)];
+    for (std::size_t table = 1; table < kind_tables; ++table) {
+      alike = std::min(alike, instances[bucket(kinds[g], table)]);
+    }
+    const std::uint64_t one_in =
+        std::bit_floor(std::max<std::uint64_t>(static_cast<std::uint64_t>(alike) / enough_instances, 1));
     group.multiplicity = mix(~group.hash) % one_in == 0 ? static_cast<std::int32_t>(one_in) : 0;
   }
   set.thinned = true;
