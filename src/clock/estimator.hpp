@@ -2,9 +2,10 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "clock/magnitude_histogram.hpp"
+#include "clock/noise.hpp"
 #include "clock/normal_equations.hpp"
 #include "clock/samples.hpp"
 
@@ -18,8 +19,6 @@ struct ClockState {
   std::vector<double> drift;         ///< dimensionless
   std::vector<double> bias_ns;       ///< [session * bias columns + column]
   std::vector<double> bend_ns;       ///< [session * bends + bend]
-  /// [session * bias columns + column]: how much more its exits scatter than those of their class; 1 or more
-  std::vector<double> noise;
 };
 
 /// Standard uncertainties to the component's reference, and the errors they were drawn from.
@@ -34,7 +33,6 @@ struct Spread {
 /// Iteratively reweighted least squares for all clocks at once. Member functions are collective.
 class Estimator {
  public:
-  enum class Loss : std::uint8_t { squares, huber, tukey };
   /// What stands for the common exit of an instance: the mean by the weights so far, or the median.
   enum class Centre : std::uint8_t { weighted, median };
 
@@ -57,9 +55,10 @@ class Estimator {
   struct Fitted {
     ClockState state;
     Unknowns unknowns;
+    Noise noise;
     std::vector<ScaleClass> classes;
-    double freedom = 1;
-    std::vector<double> weight;  ///< of the own samples
+    std::vector<std::pair<double, float>> weights;  ///< of the own samples, and their scales
+    std::vector<Sample> ties;
   };
   Fitted fitted() const;
   void return_to(const Fitted& fitted);
@@ -90,30 +89,20 @@ class Estimator {
   void compute_residuals(const SampleGroup& group, std::span<Sample> members, Centre centre);
   double bend_at(std::size_t session, double spans) const;
   Spread spread_of(Block drawn) const;
-  /// Counts of residuals per class in bins of a magnitude histogram, then the number of equations.
-  struct Scatter {
-    explicit Scatter(std::size_t classes) : counts(classes * magnitude_histogram::bins + 1, 0) {}
-    std::vector<std::int64_t> counts;
-  };
-  void see(const SampleGroup& group, std::span<const Sample> members, Scatter& scatter) const;
-  void estimate_scales(const Scatter& scatter);
-  void estimate_noise();
-  double noise_of(const Sample& sample, int bias) const;
-  double total_precision(std::span<const Sample> members, int bias) const;
-  void weigh(const SampleGroup& group, std::span<Sample> members, Loss loss) const;
+  void pull_to_expected(const std::vector<double>& known, Block& gradient) const;
+  double parameters() const;
   void find_pivot();
   void place_ties();
   void advance(const Block& step);
   std::vector<double> precision() const;
-  void measure_efficiency();
 
   SampleSet& set_;
   const Reduction& reduction_;
   Unknowns unknowns_;
   std::vector<bool> frozen_;
+  Noise noise_;
   Part heard_ = Part::chosen;
   std::vector<double> scratch_;
-  double freedom_ = 1;  ///< share of the residuals' variance that the fit left in them
 };
 
 }  // namespace nsys_explain::clock
