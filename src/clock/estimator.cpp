@@ -178,7 +178,7 @@ void Estimator::iterate_until_still(Loss loss, Centre centre, int most, double e
   for (int i = 0; i < most; ++i) {
     const Step step = iterate(loss, centre, trust);
     if (step.moved_ns < enough_ns || step.energy < still_energy * unknowns) break;
-    if (step.energy > std::max(energy, unknowns)) trust /= 2;
+    trust = step.energy > energy ? trust / 2 : std::min(2 * trust, 1.0);
     energy = step.energy;
   }
 }
