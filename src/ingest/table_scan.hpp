@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ingest/database.hpp"
+#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest {
 
