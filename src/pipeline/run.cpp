@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <ctime>
@@ -7,20 +6,20 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "analysis/findings/findings.hpp"
-#include "analysis/links/link_peaks.hpp"
-#include "analysis/links/link_summary.hpp"
-#include "analysis/links/messages.hpp"
 #include "analysis/tables/activity_summary.hpp"
-#include "analysis/tables/run_facts.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"
-#include "analysis/waits/waits.hpp"
-#include "nsys_explain/ingest/discovery.hpp"
+#include "clock/fit.hpp"
+#include "exchange/agree.hpp"
 #include "pipeline/attribute/attribution.hpp"
+#include "pipeline/attribute/job_summary.hpp"
 #include "pipeline/attribute/link_analysis.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/investigate/investigation.hpp"
@@ -30,18 +29,15 @@
 #include "pipeline/match/member_tables.hpp"
 #include "pipeline/read/inputs.hpp"
 #include "pipeline/read/job_ranks.hpp"
-#include "pipeline/read/local_traces.hpp"
 #include "pipeline/read/partial_report.hpp"
 #include "pipeline/read/rank_tables.hpp"
+#include "pipeline/read/reading.hpp"
 #include "pipeline/read/unfinished_run.hpp"
-#include "pipeline/run/heap.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/memory_budget.hpp"
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/phases.hpp"
-#include "pipeline/run/progress.hpp"
 #include "pipeline/run/threads.hpp"
-#include "pipeline/run/topology.hpp"
 #include "pipeline/run/user_options.hpp"
 #include "pipeline/run/watch.hpp"
 #include "pipeline/run/whole_file.hpp"
@@ -63,334 +59,258 @@ std::string now_utc() {
   return text;
 }
 
-/// Sums equal warnings, orders them by severity, then source and message.
-std::vector<Warning> tidy_warnings(std::vector<Warning> warnings) {
-  const auto key = [](const Warning& w) {
-    return std::tuple(-static_cast<int>(w.severity), w.source, std::string_view(w.message));
-  };
-  std::sort(warnings.begin(), warnings.end(), [&](const Warning& a, const Warning& b) { return key(a) < key(b); });
-  std::vector<Warning> tidy;
-  for (Warning& warning : warnings) {
-    if (!tidy.empty() && key(tidy.back()) == key(warning)) {
-      tidy.back().count += warning.count;
-    } else {
-      tidy.push_back(std::move(warning));
-    }
-  }
-  return tidy;
-}
-
-std::vector<CommunicatorSummary> summarise_communicators(const CrossRank& cross, const analysis::Totals& totals) {
-  std::vector<CommunicatorSummary> rows;
-  for (std::size_t c = 0; c < cross.communicators.size(); ++c) {
-    const collectives::PlannedCommunicator& planned = cross.communicators[c];
-    const analysis::CommunicatorTotals& total = totals.communicators[c];
-    rows.push_back({planned.name, planned.given_name, planned.source_key, planned.trace_ranks, planned.size,
-                    total.instances, total.complete, total.instances - total.complete, total.unmatched_arrivals,
-                    planned.evidence});
-  }
-  return rows;
-}
-
-void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& warnings) {
-  for (const CommunicatorSummary& communicator : report.communicators) {
-    const auto seen = static_cast<std::int32_t>(communicator.trace_ranks.size());
-    if (seen == communicator.size) continue;
-    warnings.push_back(
-        {Severity::data_loss, WarningSource::analysis, communicator.size - seen,
-         fmt::format("members of communicator {} have no trace ({} of {} seen): who they made wait, and whether "
-                     "they came last, cannot be told; add their traces",
-                     communicator.name, seen, communicator.size)});
-  }
-}
-
-std::vector<analysis::Grouping> groupings_of(const JobRanks& job, const CrossRank& cross,
-                                             std::span<const analysis::CommunicatorTotals> totals,
-                                             const RackOfHost& racks) {
-  std::vector<analysis::Grouping> groupings = hardware_groupings(job.trace_ranks, racks);
-  const auto communicators = layout_communicators(cross.communicators, totals, job.numbers);
-  for (analysis::Grouping& grouping : analysis::layout_groupings(job.numbers.size(), communicators))
-    groupings.push_back(std::move(grouping));
-  return groupings;
-}
-
-JobReport make_report(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
-                      const analysis::Totals& totals, Verdict verdict, LinkAnalysis links,
-                      std::vector<Table> rank_tables, const std::vector<analysis::LinkPeak>& link_peaks) {
-  JobReport report;
-  report.epoch_utc_ns = job.epoch_utc_ns;
-  report.inputs = job.inputs;
-  report.sessions = job.sessions;
-  report.trace_ranks = job.trace_ranks;
-  report.run_facts = analysis::summarise_run_facts(rank_tables);
-  report.clock = clock;
-  report.communicators = summarise_communicators(cross, totals);
-  report.clock.violations = 0;
-  for (std::size_t c = 0; c < report.communicators.size(); ++c) {
-    report.instances += report.communicators[c].instances;
-    report.complete += report.communicators[c].complete;
-    report.partial += report.communicators[c].partial;
-    report.unmatched_arrivals += report.communicators[c].unmatched_arrivals;
-    report.clock.violations += totals.communicators[c].infeasible;
-    report.unjudged += totals.communicators[c].unjudged;
-  }
-  if (totals.largest_skew_uncertainty_ns >= 0) {
-    report.clock.smallest_skew_ns = analysis::resolution_factor * totals.largest_skew_uncertainty_ns;
-  }
-  report.by_operation = analysis::summarise_operations(totals.operations);
-  report.ranks = std::move(verdict.ranks);
-  report.stragglers = std::move(verdict.stragglers);
-  report.suspects = std::move(verdict.suspects);
-  report.delay = std::move(verdict.delay);
-  report.nvlink = analysis::summarise_nvlink(rank_tables, job.trace_ranks, link_peaks);
-  report.network = analysis::summarise_network(rank_tables, job.trace_ranks);
-  report.slow_links = std::move(links.slow_links);
-  report.activity = analysis::summarise_activity(rank_tables, report);
-  report.warnings = job.warnings;
-  add_missing_rank_warnings(report, report.warnings);
-  report.warnings = tidy_warnings(std::move(report.warnings));
-  report.tables = std::move(links.tables);
-  report.tables.push_back(analysis::byte_matrix_table(rank_tables));
-  std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
-  return report;
-}
-
-/// The small tables of the whole job, once everything is known; they come first.
-void add_job_tables(JobReport& report) {
-  std::vector<Table> tables = job_tables(report);
-  report.tables.insert(report.tables.begin(), std::make_move_iterator(tables.begin()),
-                       std::make_move_iterator(tables.end()));
-}
-
-std::vector<ingest::AssignedTrace> traces_of(int tool_rank, const RunPlan& plan) {
-  std::vector<ingest::AssignedTrace> traces;
-  for (const ingest::AssignedTrace& assigned : plan.discovery.traces) {
-    if (assigned.tool_rank == tool_rank) traces.push_back(assigned);
-  }
-  return traces;
-}
-
-/// Collective: reads this tool rank's inputs, from their records where there are any.
-std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, const JobSpecification& job,
-                                    const std::vector<ingest::AssignedTrace>& mine, const ReadSettings& reading,
-                                    Phases& phases, std::ostream& problems) {
-  std::vector<LocalTrace> local_traces;
-  phases.local("reading traces", [&] {
-    std::int64_t bytes = 0;
-    for (const ingest::AssignedTrace& assigned : mine) bytes += assigned.bytes;
-    const bool shows = communicator.is_root() && !job.quiet && stderr_is_terminal();
-    Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows ? &problems : nullptr);
-    keep_freed_memory(reading.threads);
-    local_traces = read_local_traces(mine, reading, progress);
-    return_freed_memory();
-    phases.count(progress.rows(), progress.bytes());
-  });
-  return local_traces;
-}
-
-/// Collective: what comes after reading is shared evenly by the tool ranks, and goes by the arrivals of all of them.
-void check_memory_for_arrivals(const exchange::Communicator& communicator, const MemoryBudget& memory,
-                               const std::vector<LocalTrace>& local_traces) {
-  std::int64_t arrivals = 0;
-  for (const LocalTrace& trace : local_traces) {
-    for (const LocalRank& rank : trace.ranks) arrivals += static_cast<std::int64_t>(rank.arrivals.size());
-  }
-  arrivals = communicator.sum(arrivals) / communicator.size();
-  exchange::run_agreed(communicator, "planning memory", [&] { memory.require_for_arrivals(arrivals); });
-}
-
-/// Collective.
-std::optional<RunFacts::Memory> memory_facts(const exchange::Communicator& communicator, const MemoryBudget& memory) {
-  if (!memory.limit_bytes()) return std::nullopt;
-  return RunFacts::Memory{*memory.limit_bytes(), communicator.sum(memory.traces_in_files()),
-                          communicator.maximum(memory.most_file_bytes())};
-}
-
-/// Collective: a run whose shards cannot be written goes on, but its user should know.
-void report_unkept(const exchange::Communicator& communicator, const UnfinishedRun& unfinished,
-                   std::ostream& problems) {
-  const std::vector<std::string> failures = communicator.all_gather_text(unfinished.failure());
-  const auto failure = std::find_if(failures.begin(), failures.end(), [](const std::string& f) { return !f.empty(); });
-  if (failure == failures.end() || !communicator.is_root()) return;
-  problems << fmt::format(
-      "nsys-explain-mpi: tool rank {} {}; if this run is cut off, what it read is lost; make room there, or ignore "
-      "this\n",
-      failure - failures.begin(), *failure);
-}
-
-TraceAccess trace_access(const JobSpecification& job) {
-  if (job.shard_directories.empty()) return TraceAccess::always;
-  return job.only_shards ? TraceAccess::never : TraceAccess::when_unchanged;
-}
-
 /// What a failure means at some point of the run.
 struct Failure {
   int exit_code = wrong_usage;
   std::string advice;  ///< what can be done about it; empty: nothing more than it says itself
 };
 
-/// The run, phase by phase. `plan`: of the run that this one finishes. Throws exchange::AgreedFailure on all tool ranks
-/// alike; `failure` is what that means.
-int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const exchange::Communicator& communicator,
-               std::ostream& out, std::ostream& problems, Failure& failure) {
-  const std::vector<std::string> hosts = communicator.all_gather_text(host_name());
-  std::unique_ptr<OutputDirectory> directory;  // on rank 0 only
-  UnfinishedRun unfinished(job, communicator);
-  std::atomic<const OutputDirectory*> prepared = nullptr;
-  std::atomic<bool> has_results = false;
-  const auto end_early = [&, had_report = has_report(job)] {
-    if (has_results) return say_what_is_missing(job);
-    const int code = end_in_turn(job, communicator.rank(), had_report);
-    if (const OutputDirectory* unpublished = prepared) unpublished->remove();
-    return code;
-  };
-  Watch watch({job.timeout_s, fmt::format("tool rank {} on {}", communicator.rank(), host_name()),
-               communicator.is_root(), end_early});
-  // The last thing that all tool ranks agree on: from here on records are removed, and the rest is talk.
-  const auto end_well = [&](int code) {
-    exchange::run_agreed(communicator, "ending the run", [&] { watch.done(code); });
-    unfinished.complete(code == all_analysed && !job.only_shards);
-    return code;
-  };
-  Phases phases(communicator, watch);
-  UserOptions options;
-  std::optional<analysis::CategoryMap> categories;
-  std::optional<TimelineRequest> timeline;
-  phases.local("checking the options", [&] {
-    options = read_user_options(job);
-    categories = read_category_map(job);
-    timeline = read_timeline_request(job);
-    if (communicator.is_root()) check_output_directory(job.output_directory, job.overwrite);
-  });
-  failure.exit_code = results_not_written;
-  phases.local("preparing the output", [&] {
-    if (communicator.is_root()) {
-      check_own_places(job.output_directory);
-      directory = std::make_unique<OutputDirectory>(job.output_directory);
-    }
-    prepared = directory.get();
-  });
-  if (plan) {
-    phases.collective("taking up the plan", [&] { assign_inputs(communicator, job, *plan); });
-  } else {
-    plan = find_inputs(phases, communicator, job, options, hosts);
-    failure.exit_code = some_inputs_failed;
-    if (job.require_ranks) require_ranks(phases, communicator, *job.require_ranks, plan->discovery);
-    failure.exit_code = results_not_written;
-  }
-  const ingest::MergedDiscovery& discovery = plan->discovery;
-  const int threads = job.threads ? *job.threads : available_threads(communicator);
-  MemoryBudget memory(job.memory_limit_bytes);
-  const ReadSettings reading{options, unfinished.records(), memory, plan->epoch_utc_ns, job.reader,
-                             threads, trace_access(job)};
-  const std::vector<ingest::AssignedTrace> mine = traces_of(communicator.rank(), *plan);
-  if (job.memory_limit_bytes) {
-    failure.exit_code = wrong_usage;  // a limit that is too low, whenever it shows
-    phases.local("planning memory", [&] { check_memory_for(mine, reading); });
-  }
-  if (unfinished.keep(*plan)) failure.advice = how_to_finish(job);
-  std::vector<LocalTrace> local_traces = read_inputs(communicator, job, mine, reading, phases, problems);
-  report_unkept(communicator, unfinished, problems);
-  check_memory_for_arrivals(communicator, memory, local_traces);
-  failure.exit_code = results_not_written;
-  JobRanks ranks;
-  phases.collective("resolving ranks", [&] {
-    ranks = resolve_job(communicator, local_traces, discovery.failed, options.ranks);
-    ranks.warnings.insert(ranks.warnings.end(), discovery.warnings.begin(), discovery.warnings.end());
-  });
-  CrossRank cross;
-  const clock::ClockOptions clock_options{job.clock_method, job.ptp_uncertainty_ns};
-  phases.collective("matching collectives",
-                    [&] { cross = match_collectives(communicator, ranks, clock_options, local_traces); });
-  clock::ClockFit clock;
-  phases.collective("aligning clocks", [&] {
-    clock = estimate_clock(communicator, ranks, cross, clock_options);
-    ranks.warnings.insert(ranks.warnings.end(), clock.warnings.begin(), clock.warnings.end());
-    apply_clock(communicator, clock, ranks, cross, local_traces);
-  });
-  std::vector<Table> rank_tables;
-  phases.collective("gathering tables",
-                    [&] { rank_tables = gather_rank_tables(communicator, ranks.numbers, local_traces); });
-  phases.local("comparing trace ranks", [&] {
-    std::vector<Table> compared = compare_trace_ranks(rank_tables, *categories, job.elapsed_unprofiled);
-    std::move(compared.begin(), compared.end(), std::back_inserter(rank_tables));
-  });
-  JobReport report;
-  Attribution attribution;
-  phases.collective("attributing waits", [&] {
-    std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator, cross);
-    const std::vector<analysis::Grouping> groupings = groupings_of(ranks, cross, instances, options.racks);
-    LinkAnalysis links = analyse_links(communicator, ranks, cross);
-    attribution =
-        attribute_delays(communicator, clock.report, ranks, cross, local_traces, rank_tables, groupings, links);
-    analysis::correct_gpu_speeds(attribution.delays.speed, rank_tables);
-    const analysis::Totals totals = sum_waits(communicator, ranks, cross, std::move(instances));
-    Verdict verdict = reach_verdict(communicator, ranks, summarise_ranks(communicator, ranks, local_traces, totals),
-                                    totals, attribution, groupings);
-    report = make_report(ranks, clock.report, cross, totals, std::move(verdict), std::move(links),
-                         std::move(rank_tables), options.link_peaks);
-    report.tables.push_back(analysis::level_sums_table(report.ranks, groupings));
-    report.tables.push_back(wait_matrix_table(attribution.waits));
-    report.tables.push_back(rank_places_table(ranks.numbers, groupings));
-    report.tables.push_back(analysis::stage_balance_table(attribution.delays.stages));
-    for (Table& table : member_tables(communicator, cross)) report.tables.push_back(std::move(table));
-    for (Warning& warning : mismatch_warnings(report.tables)) report.warnings.push_back(std::move(warning));
-    report.activity.category_map = categories->name();
-    report.window = options.window_text;
-  });
-  phases.collective("investigating stragglers", [&] {
-    investigate_stragglers(communicator,
-                           {discovery.traces, reading, clock.report, ranks, cross, local_traces, attribution.delays},
-                           report);
-    report.detail =
-        gather_detail(communicator, cross, ranks, first_instances(report), instances_looked_into(report.tables));
-    report.detail.steps = {report.delay.first_step, attribution.steps.start_ns, attribution.steps.end_ns};
-    report.warnings = tidy_warnings(std::move(report.warnings));
-    report.findings = analysis::find_problems(report);
-    if (job.only_shards) add_partial_finding(report);
-    add_job_tables(report);
-  });
+/// The run, phase by phase, in the order of whole(). Every function is collective, and throws exchange::AgreedFailure
+/// on all tool ranks alike; `failure` is what that means.
+class Run {
+ public:
+  /// `plan`: of the run that this one finishes.
+  Run(const JobSpecification& job, std::optional<RunPlan> plan, const exchange::Communicator& communicator,
+      std::ostream& out, std::ostream& problems, Failure& failure)
+      : job_(job),
+        communicator_(communicator),
+        out_(out),
+        problems_(problems),
+        failure_(failure),
+        hosts_(communicator.all_gather_text(host_name())),
+        unfinished_(job, communicator),
+        had_report_(has_report(job)),
+        watch_({job.timeout_s, fmt::format("tool rank {} on {}", communicator.rank(), host_name()),
+                communicator.is_root(), [this] { return end_early(); }}),
+        phases_(communicator, watch_),
+        plan_(std::move(plan)),
+        memory_(job.memory_limit_bytes) {}
 
-  const std::set<std::string> distinct_hosts(hosts.begin(), hosts.end());
-  report.run = {now_utc(),
-                NSYS_EXPLAIN_VERSION,
-                communicator.size(),
-                {distinct_hosts.begin(), distinct_hosts.end()},
-                threads,
-                phases.finished(),
-                memory_facts(communicator, memory)};
-  if (exit_code(job, report) == nothing_analysed) {
-    end_well(nothing_analysed);
-    if (communicator.is_root()) print_outcome(job, report, nothing_analysed, out, problems);
-    return nothing_analysed;
+  /// Returns the exit code.
+  int whole() {
+    prepare();
+    read();
+    relate();
+    attribute();
+    investigate();
+    return publish();
   }
-  phases.collective("writing results", [&] {
-    write_results(communicator, job, report, cross, attribution.step_rows, local_traces, directory.get());
+
+ private:
+  void prepare();
+  void find_traces();
+  void read();
+  void relate();
+  void attribute();
+  void investigate();
+  int publish();
+
+  void write_report();
+  int end_early();
+  void end_well(int code);
+  Inquiry inquiry() const {
+    return {plan_->discovery.traces, *reading_, clock_.report, ranks_, cross_, local_traces_, attribution_.delays};
+  }
+
+  const JobSpecification& job_;
+  const exchange::Communicator& communicator_;
+  std::ostream& out_;
+  std::ostream& problems_;
+  Failure& failure_;
+
+  const std::vector<std::string> hosts_;  ///< by tool rank
+  UnfinishedRun unfinished_;
+  std::unique_ptr<OutputDirectory> directory_;  ///< on rank 0 only
+  std::atomic<const OutputDirectory*> prepared_ = nullptr;
+  std::atomic<bool> has_results_ = false;
+  const bool had_report_;
+  Watch watch_;
+  Phases phases_;
+
+  UserOptions options_;
+  std::optional<analysis::CategoryMap> categories_;
+  std::optional<TimelineRequest> timeline_;
+  std::optional<RunPlan> plan_;
+  MemoryBudget memory_;
+  int threads_ = 1;
+  std::optional<ReadSettings> reading_;
+  std::vector<LocalTrace> local_traces_;  ///< of this tool rank
+  JobRanks ranks_;
+  CrossRank cross_;
+  clock::ClockFit clock_;
+  std::vector<Table> rank_tables_;
+  Attribution attribution_;
+  JobReport report_;
+};
+
+/// Options are understood, the output has room, and every trace has a tool rank that reads it.
+void Run::prepare() {
+  phases_.local("checking the options", [&] {
+    options_ = read_user_options(job_);
+    categories_ = read_category_map(job_);
+    timeline_ = read_timeline_request(job_);
+    if (communicator_.is_root()) check_output_directory(job_.output_directory, job_.overwrite);
   });
-  phases.local("publishing results", [&] {
-    watch.undisturbed([&] {
-      if (directory) directory->publish(only_ours(results_in(job.output_directory)));
-      prepared = nullptr;
-      has_results = communicator.is_root();
+  failure_.exit_code = results_not_written;
+  phases_.local("preparing the output", [&] {
+    if (communicator_.is_root()) {
+      check_own_places(job_.output_directory);
+      directory_ = std::make_unique<OutputDirectory>(job_.output_directory);
+    }
+    prepared_ = directory_.get();
+  });
+  find_traces();
+}
+
+void Run::find_traces() {
+  if (plan_) {
+    phases_.collective("taking up the plan", [&] { assign_inputs(communicator_, job_, *plan_); });
+    return;
+  }
+  plan_ = find_inputs(phases_, communicator_, job_, options_, hosts_);
+  failure_.exit_code = some_inputs_failed;
+  if (job_.require_ranks) require_ranks(phases_, communicator_, *job_.require_ranks, plan_->discovery);
+  failure_.exit_code = results_not_written;
+}
+
+/// Each tool rank turns its own traces into small records.
+void Run::read() {
+  threads_ = job_.threads ? *job_.threads : available_threads(communicator_);
+  reading_.emplace(ReadSettings{options_, unfinished_.records(), memory_, plan_->epoch_utc_ns, job_.reader, threads_,
+                                trace_access(job_)});
+  const std::vector<ingest::AssignedTrace> mine = traces_of(communicator_.rank(), *plan_);
+  if (job_.memory_limit_bytes) {
+    failure_.exit_code = wrong_usage;  // a limit that is too low, whenever it shows
+    phases_.local("planning memory", [&] { check_memory_for(mine, *reading_); });
+  }
+  if (unfinished_.keep(*plan_)) failure_.advice = how_to_finish(job_);
+  local_traces_ = read_inputs(communicator_, job_, mine, *reading_, phases_, problems_);
+  report_unkept(communicator_, unfinished_, problems_);
+  check_memory_for_arrivals(communicator_, memory_, local_traces_);
+  failure_.exit_code = results_not_written;
+}
+
+/// Trace ranks get their numbers, collectives their members, and sessions a common clock.
+void Run::relate() {
+  phases_.collective("resolving ranks", [&] {
+    const ingest::MergedDiscovery& discovery = plan_->discovery;
+    ranks_ = resolve_job(communicator_, local_traces_, discovery.failed, options_.ranks);
+    ranks_.warnings.insert(ranks_.warnings.end(), discovery.warnings.begin(), discovery.warnings.end());
+  });
+  const clock::ClockOptions clock_options{job_.clock_method, job_.ptp_uncertainty_ns};
+  phases_.collective("matching collectives",
+                     [&] { cross_ = match_collectives(communicator_, ranks_, clock_options, local_traces_); });
+  phases_.collective("aligning clocks", [&] {
+    clock_ = estimate_clock(communicator_, ranks_, cross_, clock_options);
+    ranks_.warnings.insert(ranks_.warnings.end(), clock_.warnings.begin(), clock_.warnings.end());
+    apply_clock(communicator_, clock_, ranks_, cross_, local_traces_);
+  });
+  phases_.collective("gathering tables",
+                     [&] { rank_tables_ = gather_rank_tables(communicator_, ranks_.numbers, local_traces_); });
+  phases_.local("comparing trace ranks", [&] {
+    std::vector<Table> compared = compare_trace_ranks(rank_tables_, *categories_, job_.elapsed_unprofiled);
+    std::move(compared.begin(), compared.end(), std::back_inserter(rank_tables_));
+  });
+}
+
+/// Who made the job wait, and what else the numbers of all trace ranks come to.
+void Run::attribute() {
+  phases_.collective("attributing waits", [&] {
+    std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator_, cross_);
+    const std::vector<analysis::Grouping> groupings = groupings_of(ranks_, cross_, instances, options_.racks);
+    LinkAnalysis links = analyse_links(communicator_, ranks_, cross_);
+    attribution_ =
+        attribute_delays(communicator_, clock_.report, ranks_, cross_, local_traces_, rank_tables_, groupings, links);
+    analysis::correct_gpu_speeds(attribution_.delays.speed, rank_tables_);
+    const analysis::Totals totals = sum_waits(communicator_, ranks_, cross_, std::move(instances));
+    Verdict verdict =
+        reach_verdict(communicator_, ranks_, summarise_ranks(communicator_, ranks_, local_traces_, totals), totals,
+                      attribution_, groupings);
+    report_ = summarise_job(ranks_, clock_.report, cross_, totals, std::move(verdict), std::move(links),
+                            std::move(rank_tables_), options_.link_peaks);
+    report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings));
+    report_.tables.push_back(wait_matrix_table(attribution_.waits));
+    report_.tables.push_back(rank_places_table(ranks_.numbers, groupings));
+    report_.tables.push_back(analysis::stage_balance_table(attribution_.delays.stages));
+    for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
+    for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
+    report_.activity.category_map = categories_->name();
+    report_.window = options_.window_text;
+  });
+}
+
+/// Why they are late, and what the user should know and do.
+void Run::investigate() {
+  phases_.collective("investigating stragglers", [&] {
+    investigate_stragglers(communicator_, inquiry(), report_);
+    report_.detail =
+        gather_detail(communicator_, cross_, ranks_, first_instances(report_), instances_looked_into(report_.tables));
+    report_.detail.steps = {report_.delay.first_step, attribution_.steps.start_ns, attribution_.steps.end_ns};
+    report_.warnings = tidy_warnings(std::move(report_.warnings));
+    report_.findings = analysis::find_problems(report_);
+    if (job_.only_shards) add_partial_finding(report_);
+    // The small tables of the whole job, once everything is known; they come first.
+    std::vector<Table> tables = job_tables(report_);
+    std::move(report_.tables.begin(), report_.tables.end(), std::back_inserter(tables));
+    report_.tables = std::move(tables);
+  });
+  report_.run = {now_utc(),
+                 NSYS_EXPLAIN_VERSION,
+                 communicator_.size(),
+                 {},
+                 threads_,
+                 phases_.finished(),
+                 memory_facts(communicator_, memory_)};
+  const std::set<std::string> distinct_hosts(hosts_.begin(), hosts_.end());
+  report_.run.hosts.assign(distinct_hosts.begin(), distinct_hosts.end());
+}
+
+/// Rank 0 writes. Returns the exit code.
+int Run::publish() {
+  const int code = exit_code(job_, report_);
+  if (code != nothing_analysed) write_report();
+  end_well(code);
+  if (communicator_.is_root()) print_outcome(job_, report_, code, out_, problems_);
+  return code;
+}
+
+void Run::write_report() {
+  phases_.collective("writing results", [&] {
+    write_results(communicator_, job_, report_, cross_, attribution_.step_rows, local_traces_, directory_.get());
+  });
+  phases_.local("publishing results", [&] {
+    watch_.undisturbed([&] {
+      if (directory_) directory_->publish(only_ours(results_in(job_.output_directory)));
+      prepared_ = nullptr;
+      has_results_ = communicator_.is_root();
     });
-    if (directory && !job.prometheus_path.empty()) {
-      WholeFile file(job.prometheus_path,
+    if (directory_ && !job_.prometheus_path.empty()) {
+      WholeFile file(job_.prometheus_path,
                      "whoever reads it sees an older one or none; make room there or name another file");
-      file.write(report::to_prometheus(report, job.output_directory));
+      file.write(report::to_prometheus(report_, job_.output_directory));
       file.publish();
     }
   });
-  if (timeline) {
-    phases.collective("writing the timeline", [&] {
-      const Inquiry inquiry{discovery.traces, reading, clock.report, ranks, cross, local_traces, attribution.delays};
-      write_timeline(communicator, *timeline, inquiry, report, problems);
-    });
+  if (timeline_) {
+    phases_.collective("writing the timeline",
+                       [&] { write_timeline(communicator_, *timeline_, inquiry(), report_, problems_); });
   }
-  report.run.phases = phases.finished();
-  report.run.memory = memory_facts(communicator, memory);
-  const int code = end_well(exit_code(job, report));
-  if (communicator.is_root()) print_outcome(job, report, code, out, problems);
+  report_.run.phases = phases_.finished();
+  report_.run.memory = memory_facts(communicator_, memory_);
+}
+
+/// Where the run is cut off: on the thread of the watch, whatever the others hang in. Returns the exit code.
+int Run::end_early() {
+  if (has_results_) return say_what_is_missing(job_);
+  const int code = end_in_turn(job_, communicator_.rank(), had_report_);
+  if (const OutputDirectory* unpublished = prepared_) unpublished->remove();
   return code;
+}
+
+/// The last thing that all tool ranks agree on: from here on records are removed, and the rest is talk.
+void Run::end_well(int code) {
+  exchange::run_agreed(communicator_, "ending the run", [&] { watch_.done(code); });
+  unfinished_.complete(code == all_analysed && !job_.only_shards);
 }
 
 }  // namespace
@@ -401,7 +321,7 @@ int run(const JobSpecification& job, const exchange::Communicator& communicator,
   try {
     std::optional<RunPlan> plan = recall_plan(communicator, job);
     const JobSpecification whole = plan ? continued(plan->job, job) : job;
-    return run_phases(whole, std::move(plan), communicator, out, problems, failure);
+    return Run(whole, std::move(plan), communicator, out, problems, failure).whole();
   } catch (const exchange::AgreedFailure& agreed) {
     if (communicator.is_root()) {
       problems << "nsys-explain-mpi: " << agreed.what() << '\n';

@@ -51,10 +51,10 @@ bool is_partner_of_slow_rank(std::size_t rank, const JobDelays& delays) {
 
 /// What the straggler's trace ranks took longer than their peers, over the run, and how much of it is slow transfers of
 /// their own.
-struct Excess {
+struct StragglerExcess {
   Nanoseconds all_ns = 0, transfers_ns = 0;
 
-  Excess(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
+  StragglerExcess(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
     for (const std::size_t r : indices_of(report, straggler)) {
       all_ns += delays.excess_of(r);
       if (!is_partner_of_slow_rank(r, delays)) transfers_ns += delays.slow_transfers_of(r);
@@ -63,7 +63,7 @@ struct Excess {
 };
 
 void blame_the_link(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
-  const Excess excess(report, delays, straggler);
+  const StragglerExcess excess(report, delays, straggler);
   const auto ms_each = [&](Nanoseconds sum) {
     return static_cast<double>(sum) * 1e-6 / static_cast<double>(straggler.trace_ranks.size());
   };
@@ -177,7 +177,7 @@ Nanoseconds excess_beyond_usual(const JobReport& report, const JobDelays& delays
   for (std::size_t r = 0; r < report.ranks.size(); ++r)
     if (!covers(straggler, report.ranks[r].trace_rank)) others.push_back(delays.excess_of(r));
   const Nanoseconds usual_ns = others.empty() ? 0 : std::max<Nanoseconds>(0, lower_median(others));
-  return Excess(report, delays, straggler).all_ns - usual_ns * std::ssize(straggler.trace_ranks);
+  return StragglerExcess(report, delays, straggler).all_ns - usual_ns * std::ssize(straggler.trace_ranks);
 }
 
 /// The collectives that tell the cause are the worst ones: before them lie kernels that seem to have run on one side
@@ -213,7 +213,7 @@ void complete_unknown_cause(const JobReport& report, const JobDelays& delays, St
 }  // namespace
 
 bool late_by_transfers(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
-  const Excess excess(report, delays, straggler);
+  const StragglerExcess excess(report, delays, straggler);
   return excess.transfers_ns > 0 && 2 * excess.transfers_ns > excess.all_ns;
 }
 

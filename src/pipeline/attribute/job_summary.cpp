@@ -1,0 +1,113 @@
+#include "pipeline/attribute/job_summary.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "analysis/links/link_summary.hpp"
+#include "analysis/links/messages.hpp"
+#include "analysis/tables/activity_summary.hpp"
+#include "analysis/tables/run_facts.hpp"
+#include "analysis/waits/waits.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+std::vector<CommunicatorSummary> summarise_communicators(const CrossRank& cross, const analysis::Totals& totals) {
+  std::vector<CommunicatorSummary> rows;
+  for (std::size_t c = 0; c < cross.communicators.size(); ++c) {
+    const collectives::PlannedCommunicator& planned = cross.communicators[c];
+    const analysis::CommunicatorTotals& total = totals.communicators[c];
+    rows.push_back({planned.name, planned.given_name, planned.source_key, planned.trace_ranks, planned.size,
+                    total.instances, total.complete, total.instances - total.complete, total.unmatched_arrivals,
+                    planned.evidence});
+  }
+  return rows;
+}
+
+void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& warnings) {
+  for (const CommunicatorSummary& communicator : report.communicators) {
+    const auto seen = static_cast<std::int32_t>(communicator.trace_ranks.size());
+    if (seen == communicator.size) continue;
+    warnings.push_back(
+        {Severity::data_loss, WarningSource::analysis, communicator.size - seen,
+         fmt::format("members of communicator {} have no trace ({} of {} seen): who they made wait, and whether "
+                     "they came last, cannot be told; add their traces",
+                     communicator.name, seen, communicator.size)});
+  }
+}
+
+}  // namespace
+
+std::vector<Warning> tidy_warnings(std::vector<Warning> warnings) {
+  const auto key = [](const Warning& w) {
+    return std::tuple(-static_cast<int>(w.severity), w.source, std::string_view(w.message));
+  };
+  std::sort(warnings.begin(), warnings.end(), [&](const Warning& a, const Warning& b) { return key(a) < key(b); });
+  std::vector<Warning> tidy;
+  for (Warning& warning : warnings) {
+    if (!tidy.empty() && key(tidy.back()) == key(warning)) {
+      tidy.back().count += warning.count;
+    } else {
+      tidy.push_back(std::move(warning));
+    }
+  }
+  return tidy;
+}
+
+std::vector<analysis::Grouping> groupings_of(const JobRanks& job, const CrossRank& cross,
+                                             std::span<const analysis::CommunicatorTotals> totals,
+                                             const RackOfHost& racks) {
+  std::vector<analysis::Grouping> groupings = hardware_groupings(job.trace_ranks, racks);
+  const auto communicators = layout_communicators(cross.communicators, totals, job.numbers);
+  for (analysis::Grouping& grouping : analysis::layout_groupings(job.numbers.size(), communicators))
+    groupings.push_back(std::move(grouping));
+  return groupings;
+}
+
+JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const CrossRank& cross,
+                        const analysis::Totals& totals, Verdict verdict, LinkAnalysis links,
+                        std::vector<Table> rank_tables, const std::vector<analysis::LinkPeak>& link_peaks) {
+  JobReport report;
+  report.epoch_utc_ns = job.epoch_utc_ns;
+  report.inputs = job.inputs;
+  report.sessions = job.sessions;
+  report.trace_ranks = job.trace_ranks;
+  report.run_facts = analysis::summarise_run_facts(rank_tables);
+  report.clock = clock;
+  report.communicators = summarise_communicators(cross, totals);
+  report.clock.violations = 0;
+  for (std::size_t c = 0; c < report.communicators.size(); ++c) {
+    report.instances += report.communicators[c].instances;
+    report.complete += report.communicators[c].complete;
+    report.partial += report.communicators[c].partial;
+    report.unmatched_arrivals += report.communicators[c].unmatched_arrivals;
+    report.clock.violations += totals.communicators[c].infeasible;
+    report.unjudged += totals.communicators[c].unjudged;
+  }
+  if (totals.largest_skew_uncertainty_ns >= 0) {
+    report.clock.smallest_skew_ns = analysis::resolution_factor * totals.largest_skew_uncertainty_ns;
+  }
+  report.by_operation = analysis::summarise_operations(totals.operations);
+  report.ranks = std::move(verdict.ranks);
+  report.stragglers = std::move(verdict.stragglers);
+  report.suspects = std::move(verdict.suspects);
+  report.delay = std::move(verdict.delay);
+  report.nvlink = analysis::summarise_nvlink(rank_tables, job.trace_ranks, link_peaks);
+  report.network = analysis::summarise_network(rank_tables, job.trace_ranks);
+  report.slow_links = std::move(links.slow_links);
+  report.activity = analysis::summarise_activity(rank_tables, report);
+  report.warnings = job.warnings;
+  add_missing_rank_warnings(report, report.warnings);
+  report.warnings = tidy_warnings(std::move(report.warnings));
+  report.tables = std::move(links.tables);
+  report.tables.push_back(analysis::byte_matrix_table(rank_tables));
+  std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
+  return report;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,72 @@
+#include "pipeline/read/reading.hpp"
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "exchange/agree.hpp"
+#include "pipeline/run/heap.hpp"
+#include "pipeline/run/progress.hpp"
+
+namespace nsys_explain::pipeline {
+
+std::vector<ingest::AssignedTrace> traces_of(int tool_rank, const RunPlan& plan) {
+  std::vector<ingest::AssignedTrace> traces;
+  for (const ingest::AssignedTrace& assigned : plan.discovery.traces) {
+    if (assigned.tool_rank == tool_rank) traces.push_back(assigned);
+  }
+  return traces;
+}
+
+std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, const JobSpecification& job,
+                                    const std::vector<ingest::AssignedTrace>& mine, const ReadSettings& reading,
+                                    Phases& phases, std::ostream& problems) {
+  std::vector<LocalTrace> local_traces;
+  phases.local("reading traces", [&] {
+    std::int64_t bytes = 0;
+    for (const ingest::AssignedTrace& assigned : mine) bytes += assigned.bytes;
+    const bool shows = communicator.is_root() && !job.quiet && stderr_is_terminal();
+    Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows ? &problems : nullptr);
+    keep_freed_memory(reading.threads);
+    local_traces = read_local_traces(mine, reading, progress);
+    return_freed_memory();
+    phases.count(progress.rows(), progress.bytes());
+  });
+  return local_traces;
+}
+
+void check_memory_for_arrivals(const exchange::Communicator& communicator, const MemoryBudget& memory,
+                               const std::vector<LocalTrace>& local_traces) {
+  std::int64_t arrivals = 0;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) arrivals += static_cast<std::int64_t>(rank.arrivals.size());
+  }
+  arrivals = communicator.sum(arrivals) / communicator.size();
+  exchange::run_agreed(communicator, "planning memory", [&] { memory.require_for_arrivals(arrivals); });
+}
+
+std::optional<RunFacts::Memory> memory_facts(const exchange::Communicator& communicator, const MemoryBudget& memory) {
+  if (!memory.limit_bytes()) return std::nullopt;
+  return RunFacts::Memory{*memory.limit_bytes(), communicator.sum(memory.traces_in_files()),
+                          communicator.maximum(memory.most_file_bytes())};
+}
+
+void report_unkept(const exchange::Communicator& communicator, const UnfinishedRun& unfinished,
+                   std::ostream& problems) {
+  const std::vector<std::string> failures = communicator.all_gather_text(unfinished.failure());
+  const auto failure = std::find_if(failures.begin(), failures.end(), [](const std::string& f) { return !f.empty(); });
+  if (failure == failures.end() || !communicator.is_root()) return;
+  problems << fmt::format(
+      "nsys-explain-mpi: tool rank {} {}; if this run is cut off, what it read is lost; make room there, or ignore "
+      "this\n",
+      failure - failures.begin(), *failure);
+}
+
+TraceAccess trace_access(const JobSpecification& job) {
+  if (job.shard_directories.empty()) return TraceAccess::always;
+  return job.only_shards ? TraceAccess::never : TraceAccess::when_unchanged;
+}
+
+}  // namespace nsys_explain::pipeline
