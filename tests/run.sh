@@ -68,7 +68,7 @@ jobs/install-packages.sh test
 if [[ $tier == quick ]]; then
   if [[ -n $module ]]; then
     build ci "unit_$module"
-    ctest --preset ci --parallel "$jobs" --label-regex '^(unit|rules)$' --tests-regex "^unit\.$module(\.|\$)|rules"
+    ctest --preset ci --parallel "$jobs" --tests-regex "^(unit\\.$module|include_rules)"
   else
     build ci
     ctest --preset ci --parallel "$jobs" --label-regex '^(unit|rules|mpi)$'
