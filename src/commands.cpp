@@ -1,5 +1,6 @@
 #include "commands.hpp"
 
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <string>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include "help.hpp"
 #include "pipeline/commands/compare.hpp"
 #include "pipeline/commands/show.hpp"
 #include "pipeline/run/job.hpp"
@@ -25,25 +27,32 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   }
 }
 
+/// The store of a report, be it named by its directory.
+std::string store_of(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "store.h5").string() : path;
+}
+
 int show(int argc, char** argv) {
   CLI::App app("Looks into a store.h5: tables in the terminal, as JSON or as CSV", "nsys-explain-mpi show");
   app.footer(R"(
 EXAMPLES
-  nsys-explain-mpi show report/store.h5                    which tables there are
-  nsys-explain-mpi show report/store.h5 findings
-  nsys-explain-mpi show report/store.h5 ranks --limit 0
-  nsys-explain-mpi show report/store.h5 rank 37            everything about one trace rank
-  nsys-explain-mpi show report/store.h5 collectives        the costliest first
-  nsys-explain-mpi show report/store.h5 instance 1234 --json)");
+  nsys-explain-mpi show report                    which tables there are
+  nsys-explain-mpi show report findings
+  nsys-explain-mpi show report ranks --limit 0
+  nsys-explain-mpi show report rank 37            everything about one trace rank
+  nsys-explain-mpi show report collectives        the costliest first
+  nsys-explain-mpi show report instance 1234 --json)");
   pipeline::ShowRequest request;
   bool json = false, csv = false;
-  app.add_option("store", request.store_path, "The store.h5 of a run")->required();
+  app.add_option("store", request.store_path, "The directory of a report, or its store.h5")->required();
   app.add_option("subject", request.subject, "ranks, collectives, findings, any table; rank N; instance N")
       ->expected(0, 2);
   app.add_option("--limit", request.limit, "Most rows per table; 0: all")->capture_default_str();
   auto* as_json = app.add_flag("--json", json, "Print JSON");
   app.add_flag("--csv", csv, "Print CSV")->excludes(as_json);
   if (const auto code = parse(app, argc, argv)) return *code;
+  request.store_path = store_of(request.store_path);
   request.format = json ? pipeline::ShowFormat::json : csv ? pipeline::ShowFormat::csv : pipeline::ShowFormat::text;
   request.colour = ::isatty(STDOUT_FILENO) == 1;
   return pipeline::show(request, std::cout, std::cerr);
@@ -54,16 +63,18 @@ int compare(int argc, char** argv) {
                "nsys-explain-mpi compare");
   app.footer(R"(
 EXAMPLES
-  nsys-explain-mpi compare before/store.h5 after/store.h5 --out comparison
-  nsys-explain-mpi compare monday/store.h5 tuesday/store.h5 wednesday/store.h5      (the last against those before)
-  nsys-explain-mpi compare vllm/store.h5 sglang/store.h5 --side-by-side --labels vLLM,SGLang --tokens 8192,8192
+  nsys-explain-mpi compare before after --out comparison
+  nsys-explain-mpi compare monday tuesday wednesday      (the last against those before)
+  nsys-explain-mpi compare vllm sglang --side-by-side --labels vLLM,SGLang --tokens 8192,8192
                            --throughput 2411,2598 --out frameworks
 
 EXIT CODES
   0   no regression beyond the noise      2, 3, 5  as of nsys-explain-mpi itself
   10  the last run is slower beyond the noise and the tolerance)");
   pipeline::CompareRequest request;
-  app.add_option("stores", request.store_paths, "store.h5 of each run, oldest first")->required()->expected(2, -1);
+  app.add_option("stores", request.store_paths, "Directory of each report, or its store.h5, oldest first")
+      ->required()
+      ->expected(2, -1);
   app.add_option("-o,--out", request.output_directory, "Directory for compare.md, compare.json and compare.html");
   app.add_flag("-f,--force", request.overwrite, "Replace older results in a directory that is not empty");
   app.add_option("--tolerance", request.tolerance_percent, "Changes up to this many per cent are none")
@@ -82,6 +93,7 @@ EXIT CODES
       ->check(CLI::PositiveNumber)
       ->needs(tokens);
   if (const auto code = parse(app, argc, argv)) return *code;
+  for (std::string& path : request.store_paths) path = store_of(path);
   return pipeline::compare(request, std::cout, std::cerr);
 }
 
@@ -91,6 +103,13 @@ std::optional<int> run_command(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   if (name == "show") return show(argc - 1, argv + 1);
   if (name == "compare") return compare(argc - 1, argv + 1);
+  std::error_code ignored;
+  if (name.empty() || name[0] == '-' || name.find_first_of("/.*") != std::string_view::npos) return std::nullopt;
+  if (const std::string meant = suggestion(name, {"show", "compare", "merge"});
+      name != "merge" && !meant.empty() && !std::filesystem::exists(name, ignored)) {
+    std::cerr << "nsys-explain-mpi: there is neither a file nor a command " << name << meant << '\n';
+    return pipeline::wrong_usage;
+  }
   return std::nullopt;
 }
 

@@ -13,86 +13,10 @@
 #include "commands.hpp"
 #include "exchange/agree.hpp"
 #include "exchange/session.hpp"
+#include "help.hpp"
 #include "pipeline/run/job.hpp"
 
 namespace {
-
-constexpr const char* description =
-    R"(nsys-explain-mpi - explain why a multi-GPU job is slow, from its Nsight Systems traces
-
-Reads the SQLite exports of one job (one file per rank or per node), puts them on one clock, matches the NCCL
-collectives of all ranks, and says who makes the others wait, by how much, what it costs and how sure that is.
-Runs by itself, or under mpirun or srun, where each rank reads the traces that its node can see.)";
-
-constexpr const char* footer = R"(
-EXAMPLES
-  nsys-explain-mpi traces/*.sqlite --out report
-  mpirun -n 4 nsys-explain-mpi traces/*.sqlite --out report
-  srun --mpi=pmix nsys-explain-mpi '/local/traces/*.sqlite' --out report      (quoted: expanded on every node)
-  nsys-explain-mpi traces --rank-regex 'rank(\d+)' --require-ranks 64 --csv --out report
-
-COMMANDS
-  nsys-explain-mpi show report/store.h5 [...]      looks into the results of a run; show --help tells more
-  nsys-explain-mpi compare before/store.h5 after/store.h5      what changed, beyond the noise
-  nsys-explain-mpi merge report/shards --out report      finishes a run that was cut off
-
-TRACES
-  capture   nsys profile -t cuda,nvtx --cuda-graph-trace=node -o rank_%q{SLURM_PROCID}_%h ...
-  export    nsys export --type sqlite --include-blobs=true --include-json=true rank_0.nsys-rep
-  The blobs hold NCCL's message sizes and communicators; without them collectives are matched by order, and the
-  report says so. nsys 2022.1 to 2026.x are read. Inputs are never changed.
-
-RANKS
-  The number of a trace rank comes from the first of these that knows it: --rank-map and --rank-regex, the export's
-  MPI_RANKS, NCCL's records, the environment (RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, SLURM_PROCID,
-  MV2_COMM_WORLD_RANK), the file name, the order of the files. The report names the source.
-  A rank map has lines 'PATTERN RANK' or 'PATTERN PID DEVICE RANK'; '#' starts a comment.
-  A topology file has lines 'HOST RACK'; without one the rack is what comes before the last number of a host name
-  that holds two.
-
-A PART OF THE RUN
-  --filter-time counts from the earliest session start, by UTC; --filter-nvtx, --steps and --skip-warmup take host time
-  from NVTX ranges, and the GPU work launched in it whenever it runs. Several at once must all hold. INDEX counts from 0;
-  DOMAIN * is any, none is the default one. Steps are ranges such as 'step 12', 'ProfilerStep#12' or 'iteration 12';
-  forward, backward, optimizer, prefill and decode are recognised, too. A phase map names others: lines
-  'PHASE PATTERN' with a regular expression, for example 'step ^it=(\d+)'; '#' starts a comment. Regular expressions
-  are RE2's: those of Perl without lookaround and backreferences.
-
-OTHER EVIDENCE
-  --ncu         ncu --import REPORT.ncu-rep --csv --page raw > FILE: tables roofline and kernel_occupancy
-  --cublas-log  CUBLAS_LOGINFO_DBG=1 CUBLAS_LOGDEST_DBG=FILE, CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_FILE=FILE: 2MNK FLOPs
-  --inspector   NCCL_PROFILER_PLUGIN=libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_VERBOSE=1
-                NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=100000 NCCL_INSPECTOR_DUMP_DIR=DIR
-  --gpu-peaks   lines such as 'fp16=900 bandwidth=3350 H100 80GB' (TFLOP/s, dense; GB/s)
-  --nvml        nvidia-smi --query-gpu=timestamp,uuid,index,clocks.current.sm,clocks.max.sm,
-                clocks_event_reasons.active,utilization.gpu,power.draw,temperature.gpu --format=csv -lms 100 > FILE
-
-OUTPUTS
-  report.md      verdict, findings, tables: for a terminal, a pull request, an e-mail
-  report.json    summaries for scripts, schema_version 1.0
-  store.h5       every matched collective, for notebooks: a group per table, a dataset per column with unit and
-                 description. In Python:
-                   import h5py, pandas as pd
-                   t = h5py.File("report/store.h5")["collective_instances"]
-                   df = pd.DataFrame({c: t[c].asstr()[()] if h5py.check_string_dtype(t[c].dtype) else t[c][()] for c in t})
-  tables/*.csv   the same tables (--csv)
-  --perfetto F   a timeline of all trace ranks on the job clock: open it in ui.perfetto.dev
-  shards/        while a run goes on, and where it was cut off: what was read, for merge or for the same run once more
-  Results do not depend on the number of tool ranks or threads nor on the order of the inputs; only `run` in report.json and
-  the group /run do.
-
-EXIT CODES
-  0  all inputs analysed (and, with --require-ranks, all ranks seen)
-  2  wrong usage
-  3  no input could be analysed
-  4  some inputs failed or ranks are missing, or the run was cut off (--timeout, SIGTERM); the rest was analysed and
-     reported (nothing was where the traces found cannot hold the ranks of --require-ranks)
-  5  results could not be written, or nothing could be reported when the run was cut off
-
-ENVIRONMENT
-  NSYS_EXPLAIN_MPI=on|off   initialise MPI or not, whatever the environment says about a launcher
-  TMPDIR                    private copies of traces that have a write-ahead log beside them, events that --memory-limit
-                            keeps out of memory)";
 
 constexpr const char* merge_description =
     R"(Finishes a run that was cut off, from its shards: what each of its ranks had read
@@ -111,7 +35,8 @@ EXIT CODES as of nsys-explain-mpi itself)";
 
 /// What concerns the run and its outputs, not what the traces are taken for.
 void add_run_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
-  app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->required();
+  app.option_defaults()->group("Results");
+  app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->capture_default_str();
   app.add_flag("-f,--force", job.overwrite, "Replace the results of an earlier run there; other files stay");
   app.add_flag("--csv", job.write_csv, "Write the tables as CSV, too");
   app.add_option("--perfetto", job.perfetto_path,
@@ -121,9 +46,11 @@ void add_run_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& jo
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_flag("-q,--quiet", job.quiet, "Print problems only");
+  app.add_flag("--timing", job.show_timing, "Print what each phase of the run took");
   app.add_flag("--summary-line", job.summary_line, "Print one line of JSON instead of the summary, for job logs");
   app.add_option("--prometheus", job.prometheus_path,
                  "Write metrics to this file, for the node exporter's textfile collector (NAME.prom)");
+  app.option_defaults()->group("Limits");
   app.add_option("--timeout", job.timeout_s,
                  "End after so many seconds, with a partial report on what was read by then (up to 30 s more)")
       ->check(CLI::PositiveNumber);
@@ -145,26 +72,37 @@ void add_merge_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& 
 void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, bool& print_schema) {
   app.add_option("traces", job.inputs, "Exports (.sqlite), directories of them, or quoted patterns")->required();
   add_run_options(app, job);
+  app.option_defaults()->group("Reading");
   app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
+  const std::map<std::string, nsys_explain::ingest::Reader> readers{{"auto", nsys_explain::ingest::Reader::automatic},
+                                                                    {"pages", nsys_explain::ingest::Reader::pages},
+                                                                    {"sqlite", nsys_explain::ingest::Reader::sqlite}};
+  app.add_option("--reader", job.reader,
+                 "How rows are read: from the pages of the file, through SQLite (slower), or whatever can (default)")
+      ->transform(CLI::CheckedTransformer(readers, CLI::ignore_case).description("auto|pages|sqlite"));
+  app.add_option("--cache", job.cache_directory,
+                 "Directory that keeps what was read of each trace: an unchanged trace is not read again");
+  app.option_defaults()->group("Ranks and hosts");
   app.add_option("--rank-map", job.rank_map_path, "File that says which trace is which rank");
   app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
   app.add_option("--topology", job.topology_path, "File that says which host is in which rack");
-  app.add_option("--link-peaks", job.link_peaks_path,
-                 "File with lines 'GBS GPU-NAME': NVLink peak per direction, for estimates in GB/s");
   app.add_option("--require-ranks", job.require_ranks,
                  "Exit with 4 where fewer trace ranks are seen; before reading where traces are missing")
       ->check(CLI::PositiveNumber);
+  app.option_defaults()->group("A part of the run");
   app.add_option("--filter-time", job.filter_time,
                  "Only START/END since the job epoch, e.g. 5s/7s or 1s500ms/ (as nsys: h m s ms us ns)");
   app.add_option("--filter-nvtx", job.filter_nvtx, "Only within NVTX range RANGE[@DOMAIN][/INDEX] of each process");
   app.add_option("--steps", job.steps, "Only steps FIRST:LAST, both included, by their NVTX ranges");
   app.add_flag("--skip-warmup{1}", job.warmup_steps, "Leave out the first step (--skip-warmup=N: N) and all before")
       ->check(CLI::NonNegativeNumber);
+  app.option_defaults()->group("Phases and categories");
   app.add_option("--phase-map", job.phase_map_path, "File that says which NVTX ranges are which phase");
   app.add_option(
       "--categories", job.categories,
       "Map from kernels to categories: llm (default), vllm/llama, vllm/ds, vllm/gpt-oss, or one of the file");
   app.add_option("--category-map", job.category_map_path, "JSON file with such maps, as gputrc2graph reads them");
+  app.option_defaults()->group("Other evidence");
   app.add_option("--elapsed-unprofiled", job.elapsed_unprofiled,
                  "Run time in seconds without the profiler: what is not GPU time of it counts as CPU time")
       ->check(CLI::PositiveNumber);
@@ -172,6 +110,8 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
   app.add_option("--cublas-log", job.cublas_log_path, "Log of cuBLAS or cuBLASLt: shapes of matrix multiplications");
   app.add_option("--weights", job.weights_path, "File with lines 'BYTES PATTERN': weights that kernels read");
   app.add_option("--gpu-peaks", job.gpu_peaks_path, "File with peaks of GPUs, before the built-in ones");
+  app.add_option("--link-peaks", job.link_peaks_path,
+                 "File with lines 'GBS GPU-NAME': NVLink peak per direction, for estimates in GB/s");
   app.add_option("--inspector", job.inspector_directory,
                  "Directory with logs of NCCL Inspector: exact keys of collectives (verbose logs tell most)");
   app.add_option("--nvml", job.nvml_path, "CSV of nvidia-smi or NVML: clocks, power, temperature over time");
@@ -181,11 +121,13 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
       {"utc", nsys_explain::ClockMethod::utc},
       {"host", nsys_explain::ClockMethod::host_clock},
       {"collectives", nsys_explain::ClockMethod::collectives}};
+  app.option_defaults()->group("Clock");
   app.add_option("--clock", job.clock_method, "What may relate the clocks of different traces (default: whatever does)")
       ->transform(CLI::CheckedTransformer(methods, CLI::ignore_case).description("utc|host|collectives"));
   app.add_option("--ptp-uncertainty-ns", job.ptp_uncertainty_ns,
                  "One standard uncertainty of UTC between the nodes, where PTP keeps it")
       ->check(CLI::NonNegativeNumber);
+  app.option_defaults()->group("Options");
   app.add_flag_callback(
       "--print-schema",
       [&print_schema] {
@@ -193,14 +135,6 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
         throw CLI::Success();  // needs no traces
       },
       "Print every table and column that a run writes, with unit and meaning");
-  const std::map<std::string, nsys_explain::ingest::Reader> readers{{"auto", nsys_explain::ingest::Reader::automatic},
-                                                                    {"pages", nsys_explain::ingest::Reader::pages},
-                                                                    {"sqlite", nsys_explain::ingest::Reader::sqlite}};
-  app.add_option("--reader", job.reader,
-                 "How rows are read: from the pages of the file, through SQLite (slower), or whatever can (default)")
-      ->transform(CLI::CheckedTransformer(readers, CLI::ignore_case).description("auto|pages|sqlite"));
-  app.add_option("--cache", job.cache_directory,
-                 "Directory that keeps what was read of each trace: an unchanged trace is not read again");
   app.set_config("--job", "", "Read options from a file (TOML or INI)");
 }
 
@@ -218,9 +152,30 @@ Parsed parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::ostringstream output, problems;
     const bool fails = app.exit(error, output, problems) != 0;
+    const std::vector<std::string> unknown = app.remaining();
+    if (fails && !unknown.empty()) {
+      std::vector<std::string> known;
+      for (const CLI::Option* option : app.get_options()) {
+        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+      }
+      const std::string word = unknown.front().substr(0, unknown.front().find('='));
+      problems.str(fmt::format("there is no option {}{}\nRun with --help for all of them.\n", word,
+                               nsys_explain::suggestion(word, known)));
+    }
     return {fails ? nsys_explain::pipeline::wrong_usage : 0, fails ? error.what() : "it is only to print something",
             output.str(), problems.str()};
   }
+}
+
+/// --help TOPIC.
+Parsed tell_topic(const CLI::App& app, const std::string& name) {
+  const auto text = nsys_explain::help_topic(name);
+  if (!text) {
+    return {nsys_explain::pipeline::wrong_usage, "no such topic", "",
+            fmt::format("there is no topic {}{}; --help lists them\n", name,
+                        nsys_explain::suggestion(name, nsys_explain::help_topics()))};
+  }
+  return {0, "it is only to print something", (name == "all" ? app.help() + '\n' : "") + *text, ""};
 }
 
 /// Collective: why the tool ranks do not run together: they were not told the same. Inputs count as they were given: a
@@ -252,20 +207,23 @@ int main(int argc, char** argv) {
   if (const auto code = nsys_explain::run_command(argc, argv)) return *code;
   const bool merges = argc > 1 && std::string_view(argv[1]) == "merge";
   nsys_explain::pipeline::JobSpecification job;
-  CLI::App app(merges ? merge_description : description, merges ? "nsys-explain-mpi merge" : "nsys-explain-mpi");
+  CLI::App app(merges ? merge_description : nsys_explain::description,
+               merges ? "nsys-explain-mpi merge" : "nsys-explain-mpi");
   bool print_schema = false;
   if (merges) {
     app.footer(merge_footer);
     add_merge_options(app, job);
   } else {
-    app.footer(footer);
+    app.footer(nsys_explain::help_footer());
     app.set_version_flag("--version", "nsys-explain-mpi " NSYS_EXPLAIN_VERSION);
     add_options(app, job, print_schema);
   }
 
   nsys_explain::exchange::Session session(argc, argv);
   const nsys_explain::exchange::Communicator world = session.world();
-  const Parsed parsed = parse(app, merges ? argc - 1 : argc, merges ? argv + 1 : argv);
+  const bool asks_for_topic = !merges && argc == 3 && std::string_view(argv[1]) == "--help";
+  const Parsed parsed =
+      asks_for_topic ? tell_topic(app, argv[2]) : parse(app, merges ? argc - 1 : argc, merges ? argv + 1 : argv);
   if (const auto problem = disagreement(world, app, parsed)) {
     if (world.is_root()) std::cerr << "nsys-explain-mpi: " << *problem << '\n';
     return nsys_explain::pipeline::wrong_usage;

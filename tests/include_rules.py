@@ -35,6 +35,8 @@ ALLOWED = {
     "main.cpp": {"modules": ("pipeline", "exchange"), "libraries": ("cli11", "fmt")},
     "commands.cpp": {"modules": ("pipeline",), "libraries": ("cli11", "posix")},
     "commands.hpp": {"modules": (), "libraries": ()},
+    "help.cpp": {"modules": (), "libraries": ("fmt",)},
+    "help.hpp": {"modules": (), "libraries": ()},
     "large_blocks.cpp": {"modules": (), "libraries": ("posix",)},
     "synth_main.cpp": {"modules": ("synth",), "libraries": ("cli11", "fmt")},
 }

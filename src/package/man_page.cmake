@@ -17,7 +17,11 @@ nsys\\-explain\\-mpi \\- explain why a multi\\-GPU job is slow, from its Nsight 
 .nf
 ")
 foreach(command "" show compare merge)
-  execute_process(COMMAND ${PROGRAM} ${command} --help OUTPUT_VARIABLE help RESULT_VARIABLE code)
+  set(topics)
+  if(NOT command)
+    set(topics all)
+  endif()
+  execute_process(COMMAND ${PROGRAM} ${command} --help ${topics} OUTPUT_VARIABLE help RESULT_VARIABLE code)
   if(NOT code EQUAL 0)
     message(FATAL_ERROR "${PROGRAM} ${command} --help ended with ${code}")
   endif()

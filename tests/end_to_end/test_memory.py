@@ -44,7 +44,7 @@ class MemoryLimit(EndToEndTest):
         limit = self.limit_that_would_do()
         for name, limit, in_files in (("ample", 1 << 32, 0), ("scarce", limit, 2)):
             with self.subTest(limit=limit):
-                done = self.explain_limited(name, limit, "--csv")
+                done = self.explain_limited(name, limit, "--csv", "--timing")
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 memory = self.report(name)["run"]["memory"]
                 self.assertEqual((memory["limit_bytes"], memory["traces_in_files"]), (limit, in_files))

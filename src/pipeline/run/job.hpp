@@ -16,7 +16,7 @@ namespace nsys_explain::pipeline {
 /// What the user asked for.
 struct JobSpecification {
   std::vector<std::string> inputs;  ///< files, directories, patterns
-  std::string output_directory;
+  std::string output_directory = "nsys-explain-report";
   bool overwrite = false;  ///< --force: replace results in a directory that is not empty
   bool write_csv = false;
   bool quiet = false;                        ///< no progress and no summary, only problems
@@ -47,6 +47,7 @@ struct JobSpecification {
   std::string cache_directory;                     ///< --cache: what was read of traces, for later runs
   std::optional<double> timeout_s;                 ///< --timeout: the run ends by then, finished or not
   std::string prometheus_path;                     ///< --prometheus: metrics for the node exporter
+  bool show_timing = false;                        ///< --timing: what each phase took
   bool summary_line = false;                       ///< --summary-line: one line of JSON instead of the summary
   std::vector<std::string> shard_directories;      ///< merge: finish the run that left these; `inputs` is empty
   bool only_shards = false;                        ///< merge --only-shards: no trace is opened

@@ -27,7 +27,8 @@ void print_outcome(const JobSpecification& job, const JobReport& report, int cod
   if (job.summary_line) {
     out << report::to_summary_line(report, job.output_directory, code) << '\n';
   } else if (!job.quiet && code != nothing_analysed) {
-    out << report::to_summary(report, job.output_directory) << '\n' << report::to_phase_table(report.run);
+    out << report::to_summary(report, job.output_directory);
+    if (job.show_timing) out << '\n' << report::to_phase_table(report.run);
   }
 }
 
