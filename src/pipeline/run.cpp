@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "analysis/findings/findings.hpp"
+#include "analysis/findings/job_verdict.hpp"
 #include "analysis/tables/activity_summary.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"
@@ -249,6 +250,7 @@ void Run::investigate() {
     report_.warnings = tidy_warnings(std::move(report_.warnings));
     report_.findings = analysis::find_problems(report_);
     if (job_.only_shards) add_partial_finding(report_);
+    report_.verdict = analysis::judge(report_);
     // The small tables of the whole job, once everything is known; they come first.
     std::vector<Table> tables = job_tables(report_);
     std::move(report_.tables.begin(), report_.tables.end(), std::back_inserter(tables));

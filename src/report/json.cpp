@@ -121,6 +121,14 @@ Json suspect(const SuspectedStraggler& suspect) {
   return json;
 }
 
+Json verdict(const JobVerdict& verdict) {
+  return {{"text", verdict.text},
+          {"finding", verdict.finding.empty() ? Json() : Json(verdict.finding)},
+          {"severity", severity_name(verdict.severity)},
+          {"complete", verdict.complete},
+          {"next", verdict.next}};
+}
+
 Json delay(const DelaySummary& delay) {
   return {{"wait_ns", delay.wait_ns},
           {"attributed_ns", delay.attributed_ns},
@@ -200,6 +208,7 @@ std::string to_json(const JobReport& report) {
   document["nvlink"] = nvlink_json(report.nvlink);
   document["network"] = network_json(report.network);
   document["findings"] = array_of(report.findings, finding);
+  document["verdict"] = verdict(report.verdict);
   document["warnings"] = array_of(report.warnings, warning);
   document["run"] = run(report.run);
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

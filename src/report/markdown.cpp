@@ -32,9 +32,12 @@ std::string whereabouts(const JobReport& report, const Overview& overview) {
   return text + '.';
 }
 
+/// Characters of a verdict that are shown.
+constexpr std::size_t verdict_width = 600;
+
 std::string first_screen(const JobReport& report, const Overview& overview) {
   std::string out = "# Why is this job slow?\n\n";
-  out += wrap("**" + verdict(report, overview) + "**", "", "") + '\n';
+  out += wrap("**" + markdown_text(report.verdict.text, verdict_width) + "**", "", "") + '\n';
   for (const std::string& sentence : explanation(report, overview)) out += list_item(sentence);
   if (!overview.stragglers.empty()) out += list_item(whereabouts(report, overview));
   out += list_item("Data quality: " + input_quality(report, overview) + ' ' + matching_quality(report));

@@ -130,64 +130,6 @@ bool is_mostly_unjudged(const JobReport& report) {
   return report.unjudged * 2 > report.instances;
 }
 
-std::string verdict(const JobReport& report, const Overview& overview) {
-  if (report.ranks.empty())
-    return "Nothing could be analysed: the inputs hold no GPU activity that this run could read.";
-  if (overview.stragglers.empty()) {
-    if (is_mostly_unjudged(report)) {
-      return fmt::format(
-          "Lateness cannot be judged: for {} of {} matched collectives the clocks cannot be compared or "
-          "the times are impossible.",
-          format_count(report.unjudged), format_count(report.instances));
-    }
-    if (!report.suspects.empty()) {
-      const SuspectedStraggler& first = report.suspects.front();
-      if (first.doubt == Doubt::unseen) {
-        return fmt::format(
-            "Likely: {} makes the others wait (about {:.1f}% of all GPU time): it works longer than its peers, and no "
-            "clock relates it to those who communicate longer.",
-            culprit_name(first.late), 100 * first.unseen_cost_share);
-      }
-      if (first.doubt == Doubt::hidden) {
-        return fmt::format(
-            "Nobody is late as a rule, but {} takes longer than its peers behind delays that wander: about {:.1f}% of "
-            "the GPU time that is left once these are fixed.",
-            culprit_name(first.late), 100 * first.hidden_cost_share);
-      }
-      if (first.doubt == Doubt::slight) {
-        return fmt::format("No trace rank is late enough to matter: {}, late as a rule, costs {:.2f}% of all GPU time.",
-                           culprit_name(first.late), 100 * first.late.cost_share);
-      }
-      return fmt::format(
-          "Unproven: {} seems to make the others wait ({:.1f}% of all GPU time), but {} are too few to rule out chance "
-          "({} more like these would prove it).",
-          culprit_name(first.late), 100 * first.late.cost_share, counted(first.steps, "step"),
-          format_count(std::max<std::int64_t>(1, first.steps_needed - first.steps)));
-    }
-    if (report.instances > 0) return "No trace rank is significantly late.";
-    if (report.ranks.size() == 1) return "There is only one trace rank: nobody to be late for.";
-    const bool communicates = std::any_of(report.ranks.begin(), report.ranks.end(), [](const RankSummary& rank) {
-      return rank.budget.communication_ns > 0 || rank.budget.opaque_graph_ns > 0;
-    });
-    return communicates ? "Lateness cannot be judged: no collective was matched across trace ranks."
-                        : "No communication between the trace ranks was recorded: nobody can be late for another.";
-  }
-  const std::string cost = fmt::format("{}, {} of the GPU time of all {}", format_gpu_time(overview.delay_cost_ns),
-                                       format_share(overview.delay_cost_ns, overview.window_ns),
-                                       counted(static_cast<std::int64_t>(report.ranks.size()), "trace rank"));
-  if (overview.stragglers.size() == 1) {
-    return fmt::format("{} is late: the others waited {}.", capitalised(culprit_name(overview.stragglers.front())),
-                       cost);
-  }
-  if (overview.stragglers.size() > explained_stragglers) {
-    const auto count = static_cast<std::int64_t>(overview.stragglers.size());
-    return fmt::format("{} trace ranks or places are late: the others waited {}.", format_count(count), cost);
-  }
-  std::vector<std::string> names;
-  for (const Straggler& straggler : overview.stragglers) names.push_back(culprit_name(straggler));
-  return fmt::format("{} are late: the others waited {}.", capitalised(joined(names)), cost);
-}
-
 std::vector<std::string> explanation(const JobReport& report, const Overview& overview) {
   std::vector<std::string> sentences;
   for (const Straggler& straggler : overview.stragglers) {

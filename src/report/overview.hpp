@@ -28,9 +28,6 @@ inline constexpr std::size_t explained_stragglers = 3;
 
 Overview overview_of(const JobReport& report);
 
-/// "Trace rank 3 is late: the others waited 1.23 GPU-seconds for it, 4.5% of the GPU time of all 8 trace ranks."
-std::string verdict(const JobReport& report, const Overview& overview);
-
 /// By how much and why each of the worst stragglers is late; without stragglers, how much waiting there is and why it
 /// is not attributed. One sentence per element.
 std::vector<std::string> explanation(const JobReport& report, const Overview& overview);

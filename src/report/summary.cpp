@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "nsys_explain/model/names.hpp"
 #include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
@@ -8,33 +9,42 @@ namespace nsys_explain::report {
 
 namespace {
 
-/// Of a place the trace rank whose delays cost most.
-std::string whereabouts(const JobReport& report, const Straggler& straggler) {
-  const TraceRankIdentity* rank = find_identity(report, straggler.trace_rank);
-  if (rank == nullptr) return {};
-  const std::string who =
-      straggler.level == Level::gpu ? "It" : fmt::format("The costliest of them, trace rank {},", straggler.trace_rank);
-  return fmt::format("{} is GPU {} of process {} on {}.", who, rank->key.device_id, rank->process_id,
-                     plain_text(rank->host, 60));
+/// A terminal's line, and the characters of a sentence that take two of them.
+constexpr std::size_t line_width = 110, two_lines = 210;
+
+/// What comes after the verdict: the next most severe findings, with what to do about each.
+std::string other_findings(const JobReport& report) {
+  constexpr std::size_t most = 2;
+  std::string text;
+  std::size_t told = 0;
+  bool is_verdict = !report.verdict.finding.empty();  // the first of that id is what the verdict tells
+  for (const Finding& finding : report.findings) {
+    if (is_verdict && finding.id == report.verdict.finding) {
+      is_verdict = false;
+      continue;
+    }
+    if (told == most || finding.severity > FindingSeverity::medium) break;
+    text += wrap(fmt::format("[{}] {}", severity_name(finding.severity), plain_text(finding.title, two_lines)), "  ",
+                 "    ", line_width);
+    text += wrap("Next: " + plain_text(finding.recommendation, two_lines), "    ", "    ", line_width);
+    ++told;
+  }
+  return text.empty() ? "" : "Also:\n" + text;
 }
 
 }  // namespace
 
 std::string to_summary(const JobReport& report, std::string_view output_directory) {
   const Overview overview = overview_of(report);
-  std::string out = verdict(report, overview) + '\n';
-  // Who is named above, else the worst of them, or why nobody is, is enough here; the rest is in the report.
-  const std::vector<std::string> sentences = explanation(report, overview);
-  const std::size_t late = overview.stragglers.size();
-  const std::size_t told = late > explained_stragglers ? 1 : late;
-  for (std::size_t i = 0; i < told; ++i)
-    out += wrap(sentences[i], "  ", "    ") + wrap(whereabouts(report, overview.stragglers[i]), "  ", "    ");
-  if (told == 0 && !sentences.empty()) out += wrap(sentences.front(), "  ", "    ");
-  out += wrap(input_quality(report, overview) + ' ' + matching_quality(report), "  ", "    ");
-  out += wrap(clock_quality(report), "  ", "    ");
+  std::string out = wrap(plain_text(report.verdict.text, 4 * line_width), "", "  ", line_width);
+  if (!report.verdict.next.empty())
+    out += wrap("Next: " + plain_text(report.verdict.next, 4 * line_width), "  ", "  ", line_width);
+  out += other_findings(report);
+  out += wrap(input_quality(report, overview) + ' ' + matching_quality(report) + ' ' + clock_quality(report), "", "  ",
+              line_width);
   const auto& [info, data_loss, error] = overview.warnings;
   const auto& [high, medium, low, hint] = overview.findings;
-  out += fmt::format("  Findings: {} high, {} medium, {} low, {} info. Warnings: {} error, {} data loss, {} info.\n",
+  out += fmt::format("Findings: {} high, {} medium, {} low, {} info. Warnings: {} error, {} data loss, {} info.\n",
                      high, medium, low, hint, error, data_loss, info);
   out += fmt::format(
       "Reports: {}/report.md (also {})\n", plain_text(output_directory, 4096),

@@ -255,6 +255,15 @@ struct Finding {
   std::optional<Nanoseconds> cost_ns{};
 };
 
+/// What the run comes to, in one line: the same in every report and on the terminal.
+struct JobVerdict {
+  std::string text;
+  std::string finding;                               ///< id of the finding that it tells; empty: of none
+  FindingSeverity severity = FindingSeverity::info;  ///< of the most severe finding
+  bool complete = true;  ///< no trace rank is missing, no input failed, and the run was not cut off
+  std::string next;      ///< what to do about it
+};
+
 /// Traffic of one GPU's NVLinks in one direction, in percent of the peak of all its links.
 struct NvlinkUse {
   std::int32_t trace_rank = -1;
@@ -350,6 +359,7 @@ struct JobReport {
   NvlinkReport nvlink;
   std::vector<NetworkUse> network;
   std::vector<Finding> findings;
+  JobVerdict verdict;
   std::vector<Warning> warnings;
   std::vector<Table> tables;  ///< small tables that go to the store and CSV besides the streamed ones
   ReportDetail detail;

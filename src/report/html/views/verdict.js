@@ -1,4 +1,4 @@
-import {late, ranks, report, stragglers} from "../data.js";
+import {ranks, report, stragglers} from "../data.js";
 import {count, duration, heading, node, percent, significant} from "../format.js";
 import {holdsCollective, showCollective} from "./collective.js";
 import {tellingCaseOf} from "./divergence.js";
@@ -8,38 +8,9 @@ function gpuTime(ns) {
   return ns >= 3600e9 ? `${significant(ns / 3600e9, 3)} GPU-hours` : `${significant(ns / 1e9, 3)} GPU-seconds`;
 }
 
-function headline() {
-  const collectives = report.collectives;
-  if (stragglers.length > 0) {
-    // As in the findings: all waiting that starts from their delays, also where it came through others.
-    const cost = stragglers.reduce((sum, one) => sum + one.delay_cost_ns, 0);
-    const whole = ranks.reduce((sum, rank) => sum + rank.window_ns, 0);
-    const names = [...late].slice(0, 6).join(", ") + (late.size > 6 ? ", ..." : "");
-    return ["bad", `Trace rank${late.size > 1 ? "s" : ""} ${names} ${late.size > 1 ? "are" : "is"} late: the others waited ` +
-      `${gpuTime(cost)}, ${percent(cost, whole)} of all GPU time`];
-  }
-  if ((collectives.unjudged ?? 0) > 0 && collectives.unjudged * 2 > collectives.instances) {
-    return ["warn", "Lateness cannot be judged from these traces"];
-  }
-  if (collectives.instances === 0) return ["warn", "No collectives were matched, so nobody can be late"];
-  const [suspect] = report.suspects ?? [];
-  if (suspect) {
-    const who = suspect.level === "gpu" || !suspect.place ? `trace rank ${suspect.trace_rank}` : `${heading(suspect.level)} ${suspect.place}`;
-    if (suspect.doubt === "unseen") {
-      return ["warn", `Likely: ${who} makes the others wait, about ${significant(100 * suspect.unseen_cost_share, 2)}% of all GPU ` +
-        "time: it works longer than its peers, and who communicates longer meanwhile has clocks that nothing relates to its own"];
-    }
-    if (suspect.doubt === "slight") {
-      return ["good", `No trace rank is late enough to matter: ${who}, late as a rule, costs ${significant(100 * suspect.cost_share, 2)}% of all GPU time`];
-    }
-    return ["warn", `Unproven: ${who} seems to make the others wait; ${count(suspect.steps)} steps are too few to rule out chance, ` +
-      `${count(Math.max(1, suspect.steps_needed - suspect.steps))} more like these would prove it`];
-  }
-  return ["good", "No trace rank is significantly late"];
-}
-
 export function verdict() {
-  const [mood, text] = headline();
+  const {text, severity, complete, next} = report.verdict;
+  const mood = severity === "high" ? "bad" : severity === "medium" || !complete || report.collectives.unjudged * 2 > report.collectives.instances ? "warn" : "good";
   const waits = ranks.reduce((sum, rank) => sum + rank.wait_ns, 0);
   const whole = ranks.reduce((sum, rank) => sum + rank.window_ns, 0);
   const inputs = (status) => report.inputs.filter((input) => input.status === status).length;
@@ -62,7 +33,7 @@ export function verdict() {
       `${duration(one.caused_wait_ns)} of it in the collectives to which it came late (${significant(one.gpu_hours_per_day, 3)} GPU-hours a day at this rate); `,
     node("a", {href: "#heat"}, "see when"), ", ", why(one)));
   return node("section", {id: "verdict", "aria-label": "Verdict"},
-    node("div", {class: `verdict ${mood}`}, node("h1", {}, text), list.length > 0 ? node("ul", {}, list) : null),
+    node("div", {class: `verdict ${mood}`}, node("h1", {}, text), next ? node("p", {}, node("strong", {}, "Next: "), next) : null, list.length > 0 ? node("ul", {}, list) : null),
     node("dl", {class: "facts"}, facts.map(([name, fact]) => node("div", {}, node("dt", {}, name), node("dd", {}, fact)))));
 }
 
