@@ -35,12 +35,12 @@ void make_late(JobReport& report, std::int32_t trace_rank) {
   report.stragglers.push_back(straggler);
 }
 
-TEST(JobVerdict, TellsTheFirstFindingThatMattersWithItsPlace) {
+TEST(JobVerdict, TellsWhoIsLateWithItsPlaceBeforeWhatTheWholeJobHas) {
   JobReport report = job(8, 8);
   make_late(report, 5);
   report.findings = {
-      {"straggler", FindingSeverity::high, "trace rank 5 makes the others wait", {}, "look at its clocks"},
-      {"gpu-idle", FindingSeverity::medium, "GPUs idle", {}, ""}};
+      {"gpu-idle", FindingSeverity::high, "GPUs idle", {}, ""},
+      {"straggler", FindingSeverity::high, "trace rank 5 makes the others wait", {}, "look at its clocks"}};
   const JobVerdict verdict = judge(report);
   EXPECT_EQ(verdict.text, "Trace rank 5 (GPU 1 on n1) makes the others wait.");
   EXPECT_EQ(verdict.finding, "straggler");
