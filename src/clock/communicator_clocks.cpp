@@ -9,7 +9,7 @@
 namespace nsys_explain::clock {
 namespace {
 
-constexpr double inner_tolerance = 1e-3;
+constexpr double inner_tolerance = 1e-2;  // a product with all samples costs as much as many of these
 /// By this share every knot of a membership counts more by itself: sums are rounded to some 40 bits (see FixedPoint),
 /// and what rounding leaves of nothing, where few instances determine few of the knots, must not pass for knowledge.
 constexpr double apart = 1e-9;
@@ -101,19 +101,27 @@ void solve_triangle(const double* factor, std::size_t columns, std::size_t width
 
 /// What exits of one kind show of a session: its clock and their bias.
 void shown(const Unknowns& unknowns, std::size_t kind, std::size_t width, const double* session, double* result) {
-  const double* const bias = kind == 0 ? nullptr : session + unknowns.bias_column(kind - 1) * width;
-  for (std::size_t i = 0; i < unknowns.knots * width; ++i) {
-    result[i] = session[i] + (bias == nullptr ? 0.0 : bias[i % width]);
+  std::copy_n(session, unknowns.knots * width, result);
+  if (kind == 0) return;
+  const double* const bias = session + unknowns.bias_column(kind - 1) * width;
+  for (std::size_t k = 0; k < unknowns.knots; ++k) {
+    for (std::size_t p = 0; p < width; ++p) result[k * width + p] += bias[p];
   }
 }
 
 /// The transposed map, added.
 void add_pull(const Unknowns& unknowns, std::size_t kind, std::size_t width, const double* pull, double* session) {
-  double* const bias = kind == 0 ? nullptr : session + unknowns.bias_column(kind - 1) * width;
-  for (std::size_t i = 0; i < unknowns.knots * width; ++i) {
-    session[i] += pull[i];
-    if (bias != nullptr) bias[i % width] += pull[i];
+  for (std::size_t i = 0; i < unknowns.knots * width; ++i) session[i] += pull[i];
+  if (kind == 0) return;
+  double* const bias = session + unknowns.bias_column(kind - 1) * width;
+  for (std::size_t k = 0; k < unknowns.knots; ++k) {
+    for (std::size_t p = 0; p < width; ++p) bias[p] += pull[k * width + p];
   }
+}
+
+/// Whether nothing is known of any knot, by the diagonal of a tridiagonal matrix or its factor.
+bool is_empty(const double* diagonal, std::size_t knots) {
+  return std::all_of(diagonal, diagonal + knots, [](double value) { return value == 0; });
 }
 
 }  // namespace
@@ -211,12 +219,13 @@ Block CommunicatorClocks::multiply(const Block& unknown) const {
   };
   for (std::size_t kind = 0; kind < kinds(unknowns_); ++kind) {
     for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
+      if (is_empty(sums_of(communicators.session.size() + s, kind), knots)) continue;
       shown(unknowns_, kind, width, &x.values[s * length], off.data());
       add(communicators.session.size() + s, kind, s);
     }
     for (std::size_t c = 0; c < communicators.size(); ++c) {
       const double* const factor = &communicator_factors_[(c * kinds(unknowns_) + kind) * band(knots)];
-      if (std::all_of(factor, factor + knots, [](double pivot) { return pivot == 0; })) continue;
+      if (is_empty(factor, knots)) continue;
       std::fill(clock.begin(), clock.end(), 0.0);
       for (std::size_t m = communicators.begin_of(c); m < communicators.end[c]; ++m) {
         const auto s = static_cast<std::size_t>(communicators.session[m]);
@@ -233,7 +242,7 @@ Block CommunicatorClocks::multiply(const Block& unknown) const {
     }
   }
   gradient_from_knots(unknowns_, y);
-  for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] += precision_[i / width] * unknown.values[i];
+  add_products(precision_, unknown, y);
   ground(set_, unknowns_, y);
   return y;
 }
@@ -249,7 +258,7 @@ Block CommunicatorClocks::precondition(const Block& r) const {
 
 Block CommunicatorClocks::solve(const Block& rhs) const {
   return conjugate_gradients(
-      rhs, inner_tolerance, [this](const Block& x) { return multiply(x); },
+      rhs, inner_tolerance, most_products, [this](const Block& x) { return multiply(x); },
       [this](const Block& r) { return precondition(r); });
 }
 

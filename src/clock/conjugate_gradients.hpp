@@ -21,13 +21,14 @@ inline std::vector<double> dot(const Block& a, const Block& b) {
 /// squared standard uncertainties.
 inline constexpr double negligible_energy = 1e-13;
 
+inline constexpr int most_products = 2'000;
+
 /// x with A x = rhs, to `tolerance` relative to the right-hand side in the norm of the preconditioner; every side by
-/// itself. `multiply` and `precondition`: Block to Block, symmetric and positive where they are not 0.
+/// itself; the best x so far after `patience` products without progress, when rounding is all that is left. `multiply`
+/// and `precondition`: Block to Block, symmetric and positive where they are not 0.
 template <class Multiply, class Precondition>
-Block conjugate_gradients(const Block& rhs, double tolerance, const Multiply& multiply,
+Block conjugate_gradients(const Block& rhs, double tolerance, int patience, const Multiply& multiply,
                           const Precondition& precondition) {
-  constexpr int most_products = 2'000;
-  constexpr int patience = 60;  // products without progress after which rounding is all that is left
   const std::size_t width = rhs.width;
   Block x{width, std::vector<double>(rhs.values.size(), 0.0)};
   Block best_x = x;

@@ -16,10 +16,9 @@ constexpr double drift_deviation = 1e-4;  // oscillators differ by less than 100
 constexpr double wander = 3e-7;           // of a clock off its straight line, per span: drifts change by below 1 ppm
 constexpr double frozen_precision = 1e6;  // 1 / ns^2: no data come near it
 constexpr double solve_tolerance = 1e-3;  // the next iteration solves for what is left
-/// Of the root of the sum of all squared standard uncertainties: of each of 10,000 sessions' at most 1 %, where the
-/// draws tell 9 %.
+/// Of the root of the sum of all squared standard uncertainties: what is left is spread over all unknowns, each of
+/// which the draws tell to 9 %.
 constexpr double spread_tolerance = 1e-4;
-constexpr std::size_t many_unknowns = 1 << 14;  // so that drawn errors and what travels of them stay below 8 MB
 /// Squared standard uncertainties that the average unknown moves in a step that ends the search: 3 % of one.
 constexpr double still_energy = 1e-3;
 constexpr double near_ns = 10;      // what the next stage would change anyway
@@ -170,16 +169,19 @@ std::vector<double> Estimator::knots() const {
   return result;
 }
 
-/// Where steps grow, and are larger than what is not known, the matrix promises too much: half of a step is enough
-/// then.
+/// Where steps grow, the matrix promises too much: half of a step is enough until they shrink again. Where they shrink
+/// no more, weights and clocks go round each other, and no further step is nearer.
 void Estimator::iterate_until_still(Loss loss, Centre centre, int most, double enough_ns) {
-  const auto unknowns = static_cast<double>(unknowns_.size());
-  double energy = std::numeric_limits<double>::max(), trust = 1;
-  for (int i = 0; i < most; ++i) {
+  constexpr int patience = 3;
+  double before = std::numeric_limits<double>::max(), least = before, trust = 1;
+  int least_at = 0;
+  for (int i = 0; i < most && i - least_at <= patience; ++i) {
     const Step step = iterate(loss, centre, trust);
-    if (step.moved_ns < enough_ns || step.energy < still_energy * unknowns) break;
-    trust = step.energy > energy ? trust / 2 : std::min(2 * trust, 1.0);
-    energy = step.energy;
+    if (step.moved_ns < enough_ns || step.energy < still_energy * static_cast<double>(unknowns_.size())) break;
+    trust = step.energy > before ? trust / 2 : std::min(2 * trust, 1.0);
+    before = step.energy;
+    if (before < least) least_at = i;
+    least = std::min(least, before);
   }
 }
 
@@ -334,8 +336,8 @@ void Estimator::advance(const Block& step) {
 
 Spread Estimator::spread() {
   noise_.measure_efficiency(reduction_);
-  // One bit of a hash per side: 64 sides know a standard deviation to 9 %, 16 to 18 %: enough where there are many.
-  const std::size_t sides = unknowns_.size() <= many_unknowns ? 64 : 16;
+  // One bit of a hash per side: 64 sides know a standard deviation to 9 %, 16 to 18 %: enough where solving is long.
+  const std::size_t sides = set_.total_samples <= (1 << 17) ? 64 : 16;
   const NormalEquations equations(set_, unknowns_, precision(), matrix_part(), reduction_);
   return spread_of(equations.solve(equations.draw_noise(sides), spread_tolerance));
 }

@@ -78,7 +78,10 @@ void Noise::estimate_scales(const ResidualCounts& seen, double parameters, const
 double Noise::total_precision(std::span<const Sample> members, int bias) const {
   if (bias < 0) return static_cast<double>(members.size());
   double total = 0;
-  for (const Sample& sample : members) total += std::pow(factor_of(sample, bias), -2);
+  for (const Sample& sample : members) {
+    const double factor = factor_of(sample, bias);
+    total += 1 / (factor * factor);
+  }
   return total;
 }
 

@@ -13,6 +13,10 @@ namespace {
 /// Stand-ins may count for a few more samples than there are.
 constexpr std::int64_t spare = 2;
 
+/// Products without progress. The preconditioner is close, so each should bring a decimal; where none does, the sums of
+/// integers are all that is left.
+constexpr int patience = 8;
+
 double largest(std::span<const double> values) {
   double result = 0;
   for (const double value : values) result = std::max(result, std::abs(value));
@@ -192,7 +196,7 @@ Block NormalEquations::multiply(const Block& unknown) const {
   });
   Block result{width, sums.total(reduction_)};
   gradient_from_knots(unknowns_, result);
-  for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] += precision_[i / width] * unknown.values[i];
+  add_products(precision_, unknown, result);
   ground(set_, unknowns_, result);
   return result;
 }
@@ -229,7 +233,7 @@ Block NormalEquations::solve(const Block& rhs, double tolerance) const {
   Block grounded = rhs;
   ground(set_, unknowns_, grounded);
   return conjugate_gradients(
-      grounded, tolerance, [this](const Block& x) { return multiply(x); },
+      grounded, tolerance, patience, [this](const Block& x) { return multiply(x); },
       [this](const Block& r) { return like_.solve(r); });
 }
 

@@ -51,6 +51,13 @@ struct Block {
   std::vector<double> values;
 };
 
+/// Adds a diagonal matrix times x to y.
+inline void add_products(const std::vector<double>& diagonal, const Block& x, Block& y) {
+  for (std::size_t u = 0; u < diagonal.size(); ++u) {
+    for (std::size_t i = u * x.width; i < (u + 1) * x.width; ++i) y.values[i] += diagonal[u] * x.values[i];
+  }
+}
+
 /// From offset, bends and drift of every session to what its clock is off job time at the knots. In place.
 inline void to_knots(const Unknowns& unknowns, Block& block) {
   const std::size_t width = block.width, last = unknowns.knots - 1;

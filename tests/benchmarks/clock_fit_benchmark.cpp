@@ -1,6 +1,5 @@
 #include <benchmark/benchmark.h>
 
-#include <ctime>
 #include <numeric>
 #include <vector>
 
