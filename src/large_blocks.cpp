@@ -3,6 +3,9 @@
 /// changes). An export's events fill hundreds of megabytes, and to get these in pages of 4 KiB costs a fault each,
 /// which threads of one process wait for, and misses of the address cache with every pass over them later.
 ///
+/// Measured on an export of 355 MB, in pairs (2026-11-24, 2 cores): without this 1.04 times the processor time; with
+/// jemalloc (thp:always) instead 0.99 times, but 1.4 times the peak memory; with mimalloc 1.09 times.
+///
 /// It belongs to the program, not to its libraries, whose users have an operator new of their own. What is not here
 /// (arrays, nothrow) goes by the standard to what is.
 
