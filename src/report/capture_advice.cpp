@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/schema/host.hpp"
+
 namespace nsys_explain::report {
 
 namespace {
@@ -28,10 +30,10 @@ bool has_opaque_graphs(const JobReport& report) {
 
 /// Less than 70% of the kernel time of all trace ranks has its launching call.
 bool lacks_launches(const JobReport& report) {
-  const Table* coverage = find_table(report.tables, "nvtx_coverage");
+  const Table* coverage = find_table(report.tables, schema::nvtx_coverage);
   if (coverage == nullptr) return false;
-  const auto& kernel_ns = column<std::int64_t>(*coverage, "kernel_ns");
-  const auto& launched_ns = column<std::int64_t>(*coverage, "launched_ns");
+  const auto& kernel_ns = column(*coverage, schema::nvtx_coverage.kernel_ns);
+  const auto& launched_ns = column(*coverage, schema::nvtx_coverage.launched_ns);
   return std::accumulate(launched_ns.begin(), launched_ns.end(), 0.0) <
          0.7 * std::accumulate(kernel_ns.begin(), kernel_ns.end(), 0.0);
 }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "model/schema/declaration.hpp"
 #include "report/page.hpp"
 #include "report/page_views.hpp"
 #include "report/report.hpp"
@@ -81,7 +82,7 @@ std::vector<std::size_t> rows_to_show(const Table& table, std::size_t rows_in_al
     rows.resize(limit);
     return rows;
   }
-  const auto& ranks = column<std::int64_t>(table, "trace_rank");
+  const auto& ranks = column(table, schema::trace_rank);
   const std::size_t distinct = std::set<std::int64_t>(ranks.begin(), ranks.end()).size();
   const bool of_all = limit / distinct >= too_few;
   const std::size_t each = std::max<std::size_t>(1, limit / (of_all ? distinct : followed.size()));

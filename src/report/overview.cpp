@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
@@ -92,10 +93,10 @@ std::string why_not_attributed(const JobReport& report, const Overview& overview
 
 /// Pipeline stages that consist of one trace rank: no other does the same work.
 std::int64_t stages_of_one(const JobReport& report) {
-  const Table* places = find_table(report.tables, "rank_places");
+  const Table* places = find_table(report.tables, schema::rank_places);
   if (places == nullptr) return 0;
-  const auto& levels = column<std::string>(*places, "level");
-  const auto& names = column<std::string>(*places, "place");
+  const auto& levels = column(*places, schema::rank_places.level);
+  const auto& names = column(*places, schema::rank_places.place);
   std::map<std::string_view, std::int64_t> members;
   for (std::size_t i = 0; i < levels.size(); ++i)
     if (levels[i] == level_name(Level::pipeline_stage)) ++members[names[i]];

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "model/schema/declaration.hpp"
+
 namespace nsys_explain::report {
 namespace {
 
@@ -109,7 +111,7 @@ Table of_top_names(const Table& table, std::string_view name, std::string_view w
 }
 
 Table of_ranks(const Table& table, const std::set<std::int64_t>& ranks) {
-  const auto& numbers = column<std::int64_t>(table, "trace_rank");
+  const auto& numbers = column(table, schema::trace_rank);
   Rows rows;
   for (std::size_t r = 0; r < numbers.size(); ++r) {
     if (ranks.contains(numbers[r])) rows.push_back(r);

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/schema/host.hpp"
 #include "report/markdown_table.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
@@ -33,11 +34,11 @@ struct PhaseSummary {
 /// In the order of the first trace rank's phases, others by name after them.
 std::vector<PhaseSummary> summarise_phases(const JobReport& report) {
   std::vector<PhaseSummary> summaries;
-  const Table* table = find_table(report.tables, "phases");
+  const Table* table = find_table(report.tables, schema::phases);
   if (table == nullptr) return summaries;
-  const auto& phase = column<std::string>(*table, "phase");
-  const auto& rank = column<std::int64_t>(*table, "trace_rank");
-  const auto& kernel_ns = column<std::int64_t>(*table, "kernel_ns");
+  const auto& phase = column(*table, schema::phases.phase);
+  const auto& rank = column(*table, schema::trace_rank);
+  const auto& kernel_ns = column(*table, schema::phases.kernel_ns);
   std::map<std::string, std::size_t> position;
   std::vector<Integers> by_rank;
   for (std::size_t i = 0; i < phase.size(); ++i) {
@@ -49,10 +50,10 @@ std::vector<PhaseSummary> summarise_phases(const JobReport& report) {
     }
     PhaseSummary& summary = summaries[entry->second];
     ++summary.trace_ranks;
-    summary.ranges += column<std::int64_t>(*table, "ranges")[i];
-    summary.host_ns += column<std::int64_t>(*table, "host_ns")[i];
+    summary.ranges += column(*table, schema::phases.ranges)[i];
+    summary.host_ns += column(*table, schema::phases.host_ns)[i];
     summary.kernel_ns += kernel_ns[i];
-    summary.other_thread_kernel_ns += column<std::int64_t>(*table, "other_thread_kernel_ns")[i];
+    summary.other_thread_kernel_ns += column(*table, schema::phases.other_thread_kernel_ns)[i];
     if (summary.slowest_trace_rank < 0 || kernel_ns[i] > summary.most_kernel_ns) {
       summary.most_kernel_ns = kernel_ns[i];
       summary.slowest_trace_rank = rank[i];
@@ -70,22 +71,22 @@ Json percent(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? Json(100 * static_cast<double>(part) / static_cast<double>(whole)) : Json(nullptr);
 }
 
-std::int64_t total(const Table& table, std::string_view name) {
+std::int64_t total(const Table& table, const schema::Integer& of) {
   std::int64_t sum = 0;
-  for (const std::int64_t value : column<std::int64_t>(table, name)) sum += value;
+  for (const std::int64_t value : column(table, of)) sum += value;
   return sum;
 }
 
 }  // namespace
 
 nlohmann::ordered_json attribution_json(const JobReport& report) {
-  const Table* coverage = find_table(report.tables, "nvtx_coverage");
+  const Table* coverage = find_table(report.tables, schema::nvtx_coverage);
   if (coverage == nullptr) return nullptr;
-  const std::int64_t kernel_ns = total(*coverage, "kernel_ns");
+  const std::int64_t kernel_ns = total(*coverage, schema::nvtx_coverage.kernel_ns);
   return {{"kernel_ns", kernel_ns},
-          {"launched_percent", percent(total(*coverage, "launched_ns"), kernel_ns)},
-          {"nvtx_ranges", total(*coverage, "ranges")},
-          {"nvtx_covered_percent", percent(total(*coverage, "covered_ns"), kernel_ns)}};
+          {"launched_percent", percent(total(*coverage, schema::nvtx_coverage.launched_ns), kernel_ns)},
+          {"nvtx_ranges", total(*coverage, schema::nvtx_coverage.ranges)},
+          {"nvtx_covered_percent", percent(total(*coverage, schema::nvtx_coverage.covered_ns), kernel_ns)}};
 }
 
 nlohmann::ordered_json phases_json(const JobReport& report) {
@@ -106,14 +107,14 @@ nlohmann::ordered_json phases_json(const JobReport& report) {
 
 nlohmann::ordered_json serving_json(const JobReport& report) {
   Json serving = Json::array();
-  const Table* table = find_table(report.tables, "serving");
+  const Table* table = find_table(report.tables, schema::serving);
   if (table == nullptr) return serving;
   for (std::size_t i = 0; i < table->row_count(); ++i) {
-    serving.push_back({{"trace_rank", column<std::int64_t>(*table, "trace_rank")[i]},
-                       {"latency", column<std::string>(*table, "latency")[i]},
-                       {"count", column<std::int64_t>(*table, "count")[i]},
-                       {"median_ns", column<double>(*table, "median_ns")[i]},
-                       {"p99_ns", column<double>(*table, "p99_ns")[i]}});
+    serving.push_back({{"trace_rank", column(*table, schema::trace_rank)[i]},
+                       {"latency", column(*table, schema::serving.latency)[i]},
+                       {"count", column(*table, schema::serving.latencies.count)[i]},
+                       {"median_ns", column(*table, schema::serving.latencies.median)[i]},
+                       {"p99_ns", column(*table, schema::serving.latencies.p99)[i]}});
   }
   return serving;
 }
@@ -144,18 +145,19 @@ std::string phases_section(const JobReport& report) {
                           format_duration(p.most_kernel_ns), fmt::format("{}", p.slowest_trace_rank)});
   }
   out += table.to_string();
-  if (const Table* serving = find_table(report.tables, "serving"); serving != nullptr && serving->row_count() > 0) {
+  if (const Table* serving = find_table(report.tables, schema::serving);
+      serving != nullptr && serving->row_count() > 0) {
     out += '\n';
     constexpr std::size_t shown = 20;
     for (std::size_t i = 0; i < std::min(serving->row_count(), shown); ++i) {
-      const bool first = column<std::string>(*serving, "latency")[i] == "time_to_first_token";
-      out += wrap(fmt::format("trace rank {}: {} {} (median), {} (99%), over {}",
-                              column<std::int64_t>(*serving, "trace_rank")[i],
-                              first ? "time to first token" : "time per output token",
-                              format_duration(static_cast<Nanoseconds>(column<double>(*serving, "median_ns")[i])),
-                              format_duration(static_cast<Nanoseconds>(column<double>(*serving, "p99_ns")[i])),
-                              counted(column<std::int64_t>(*serving, "count")[i], first ? "prefill" : "token")),
-                  "- ", "  ");
+      const bool first = column(*serving, schema::serving.latency)[i] == "time_to_first_token";
+      out += wrap(
+          fmt::format("trace rank {}: {} {} (median), {} (99%), over {}", column(*serving, schema::trace_rank)[i],
+                      first ? "time to first token" : "time per output token",
+                      format_duration(static_cast<Nanoseconds>(column(*serving, schema::serving.latencies.median)[i])),
+                      format_duration(static_cast<Nanoseconds>(column(*serving, schema::serving.latencies.p99)[i])),
+                      counted(column(*serving, schema::serving.latencies.count)[i], first ? "prefill" : "token")),
+          "- ", "  ");
     }
   }
   return out;

@@ -11,6 +11,7 @@
 
 #include "analysis/links/slow_links.hpp"
 #include "analysis/statistics/statistics.hpp"
+#include "model/schema/gpu.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/names.hpp"
 
@@ -84,8 +85,8 @@ void blame_the_link(const JobReport& report, const JobDelays& delays, Straggler&
 /// The rows of the table gpu_samples that can be held against each other: NVML's and those of GPU metrics count
 /// differently, so only one source is looked at, NVML where it saw the straggler.
 std::vector<std::size_t> rows_of_one_source(const Table& samples, const Straggler& straggler) {
-  const auto& ranks = column<std::int64_t>(samples, "trace_rank");
-  const auto& sources = column<std::string>(samples, "source");
+  const auto& ranks = column(samples, schema::trace_rank);
+  const auto& sources = column(samples, schema::gpu_samples.source);
   std::string_view chosen = "gpu_metrics";
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (sources[i] == "nvml" && covers(straggler, ranks[i])) chosen = "nvml";
@@ -101,10 +102,10 @@ std::vector<std::size_t> rows_of_one_source(const Table& samples, const Straggle
 struct Sampled {
   std::vector<double> here, elsewhere;
 
-  Sampled(const Table& samples, const std::vector<std::size_t>& rows, const char* column_name,
+  Sampled(const Table& samples, const std::vector<std::size_t>& rows, const schema::Real& quantity,
           const Straggler& straggler) {
-    const auto& ranks = column<std::int64_t>(samples, "trace_rank");
-    const auto& values = column<double>(samples, column_name);
+    const auto& ranks = column(samples, schema::trace_rank);
+    const auto& values = column(samples, quantity);
     for (const std::size_t i : rows)
       if (values[i] >= 0) (covers(straggler, ranks[i]) ? here : elsewhere).push_back(values[i]);
   }
@@ -116,26 +117,27 @@ struct Sampled {
 };
 
 void add_samples(const JobReport& report, Straggler& straggler) {
-  const Table* samples = find_table(report.tables, "gpu_samples");
+  const Table* samples = find_table(report.tables, schema::gpu_samples);
   if (samples == nullptr) return;
   const std::vector<std::size_t> rows = rows_of_one_source(*samples, straggler);
   struct Quantity {
-    const char *column, *what, *unit;
+    schema::Real column;
+    const char *what, *unit;
   };
   std::vector<std::string> parts;
-  for (const auto& [column, what, unit] : {Quantity{"median_sm_clock_mhz", "SM clock", "MHz"},
-                                           {"median_power_w", "power", "W"},
-                                           {"median_temperature_c", "temperature", "C"}}) {
-    if (const Sampled sampled(*samples, rows, column, straggler); !sampled.here.empty())
+  for (const auto& [quantity, what, unit] : {Quantity{schema::gpu_samples.median_sm_clock_mhz, "SM clock", "MHz"},
+                                             {schema::gpu_samples.median_power_w, "power", "W"},
+                                             {schema::gpu_samples.median_temperature_c, "temperature", "C"}}) {
+    if (const Sampled sampled(*samples, rows, quantity, straggler); !sampled.here.empty())
       parts.push_back(sampled.text(what, unit));
   }
   if (parts.empty()) return;
   std::int64_t throttled = 0, all = 0;
-  const auto& ranks = column<std::int64_t>(*samples, "trace_rank");
+  const auto& ranks = column(*samples, schema::trace_rank);
   for (const std::size_t i : rows) {
     if (!covers(straggler, ranks[i])) continue;
-    throttled += column<std::int64_t>(*samples, "throttled_samples")[i];
-    all += column<std::int64_t>(*samples, "samples")[i];
+    throttled += column(*samples, schema::gpu_samples.throttled_samples)[i];
+    all += column(*samples, schema::gpu_samples.samples)[i];
   }
   straggler.evidence.push_back(fmt::format("medians while it worked (gpu_samples): {}; throttled in {} of {} samples",
                                            fmt::join(parts, ", "), throttled, all));

@@ -28,14 +28,14 @@ bool is_among(const LateRanks& late, std::int64_t trace_rank) {
   return std::binary_search(late.begin(), late.end(), trace_rank);
 }
 
-TimeOfRank time_of_ranks(const JobReport& report, std::string_view table, std::string_view column_name,
+TimeOfRank time_of_ranks(const JobReport& report, const schema::Declaration& table, const schema::Integer& time,
                          const std::function<bool(const Table&, std::size_t row)>& counts) {
   TimeOfRank time_ns;
   const Table* const rows = find_table(report.tables, table);
   if (rows == nullptr) return time_ns;
   for (const RankSummary& rank : report.ranks) time_ns[rank.trace_rank] = 0;
-  const auto& ranks = column<std::int64_t>(*rows, "trace_rank");
-  const auto& times = column<std::int64_t>(*rows, column_name);
+  const auto& ranks = column(*rows, schema::trace_rank);
+  const auto& times = column(*rows, time);
   for (std::size_t i = 0; i < ranks.size(); ++i)
     if (counts(*rows, i)) time_ns[ranks[i]] += times[i];
   return time_ns;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/schema/declaration.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
 /// What findings about those who are late tell, so that no other finding tells it again.
@@ -27,7 +28,7 @@ bool is_among(const LateRanks& late, std::int64_t trace_rank);
 using TimeOfRank = std::map<std::int64_t, Nanoseconds>;
 
 /// Sums of a column of times over the rows of a table of the report that count. Empty where there is no such table.
-TimeOfRank time_of_ranks(const JobReport& report, std::string_view table, std::string_view column_name,
+TimeOfRank time_of_ranks(const JobReport& report, const schema::Declaration& table, const schema::Integer& time,
                          const std::function<bool(const Table&, std::size_t row)>& counts);
 
 /// By how much the late have more than is usual: than the (lower) median of all other trace ranks. 0 where there are no

@@ -11,6 +11,9 @@
 #include "analysis/compare/trend.hpp"
 #include "analysis/statistics/ratio_noise.hpp"
 #include "analysis/statistics/statistics.hpp"
+#include "model/schema/gpu.hpp"
+#include "model/schema/host.hpp"
+#include "model/schema/job.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -52,7 +55,10 @@ double at_stake(const Change& change) {
 // Tables with durations summed by a name, for every trace rank.
 
 struct Section {
-  std::string topic, table, key, count, total;
+  std::string topic;
+  const schema::Declaration& table;
+  schema::Text key;
+  schema::Integer count, total;
 };
 
 using Durations = std::map<std::string, DurationsByRank>;
@@ -60,18 +66,18 @@ using Durations = std::map<std::string, DurationsByRank>;
 std::optional<Durations> durations_by_name(const RunTables& run, const Section& section) {
   const Table* table = table_with(run, section.table, {section.key, section.count, section.total});
   if (table == nullptr) return std::nullopt;
-  const auto& names = column<std::string>(*table, section.key);
-  const auto& counts = column<std::int64_t>(*table, section.count);
-  const auto& totals = column<std::int64_t>(*table, section.total);
-  const bool by_rank = table_with(run, section.table, {"trace_rank"}) != nullptr;
-  const bool with_spread = table_with(run, section.table, {"stddev_ns"}) != nullptr;
+  const auto& names = column(*table, section.key);
+  const auto& counts = column(*table, section.count);
+  const auto& totals = column(*table, section.total);
+  const bool by_rank = table_with(run, section.table, {schema::trace_rank}) != nullptr;
+  const bool with_spread = table_with(run, section.table, {schema::kernels.durations.deviation}) != nullptr;
   Durations durations;
   for (std::size_t r = 0; r < names.size(); ++r) {
-    RankDurations& one = durations[names[r]][by_rank ? column<std::int64_t>(*table, "trace_rank")[r] : 0];
+    RankDurations& one = durations[names[r]][by_rank ? column(*table, schema::trace_rank)[r] : 0];
     one.count += static_cast<double>(counts[r]);
     one.total += static_cast<double>(totals[r]);
     if (with_spread) {
-      const double deviation = column<double>(*table, "stddev_ns")[r];
+      const double deviation = column(*table, schema::kernels.durations.deviation)[r];
       one.squares += deviation * deviation * static_cast<double>(std::max<std::int64_t>(0, counts[r] - 1));
     }
   }
@@ -118,8 +124,8 @@ void compare_section(Comparison& comparison, const Section& section, const RunTa
                      double tolerance) {
   const auto was = durations_by_name(base, section), is = durations_by_name(current, section);
   if (was.has_value() != is.has_value()) {
-    comparison.notes.push_back(
-        fmt::format("only one of the runs has a table {}: by {} nothing is compared", section.table, section.topic));
+    comparison.notes.push_back(fmt::format("only one of the runs has a table {}: by {} nothing is compared",
+                                           section.table.table_name(), section.topic));
   }
   if (was && is) append_by_weight(comparison.changes, changes_by_name(section.topic, *was, *is, tolerance));
 }
@@ -127,14 +133,16 @@ void compare_section(Comparison& comparison, const Section& section, const RunTa
 /// Count and total of every compute kernel, over all trace ranks.
 std::map<std::string, std::pair<double, double>> compute_kernels(const RunTables& run) {
   std::map<std::string, std::pair<double, double>> sums;
-  const Table* table = table_with(run, "kernels", {"name", "communication", "count", "total_ns"});
+  const Table* table = table_with(run, schema::kernels,
+                                  {schema::kernels.name, schema::kernels.communication, schema::kernels.durations.count,
+                                   schema::kernels.durations.total});
   if (table == nullptr) return sums;
-  const auto& communication = column<std::int64_t>(*table, "communication");
+  const auto& communication = column(*table, schema::kernels.communication);
   for (std::size_t r = 0; r < communication.size(); ++r) {
     if (communication[r] != 0) continue;
-    auto& [count, total] = sums[column<std::string>(*table, "name")[r]];
-    count += static_cast<double>(column<std::int64_t>(*table, "count")[r]);
-    total += static_cast<double>(column<std::int64_t>(*table, "total_ns")[r]);
+    auto& [count, total] = sums[column(*table, schema::kernels.name)[r]];
+    count += static_cast<double>(column(*table, schema::kernels.durations.count)[r]);
+    total += static_cast<double>(column(*table, schema::kernels.durations.total)[r]);
   }
   return sums;
 }
@@ -180,11 +188,12 @@ std::vector<Weighted> changes_of_series(const std::string& topic, const std::str
 /// Time of every step that each rank did not spend waiting for others: its own part.
 Series own_time_by_rank(const RunTables& run) {
   Series series;
-  const Table* steps = table_with(run, "steps", {"trace_rank", "duration_ns", "wait_ns"});
+  const Table* steps =
+      table_with(run, schema::steps, {schema::steps.trace_rank, schema::steps.duration_ns, schema::steps.wait_ns});
   if (steps == nullptr) return series;
-  const auto& ranks = column<std::int64_t>(*steps, "trace_rank");
-  const auto& durations = column<std::int64_t>(*steps, "duration_ns");
-  const auto& waits = column<std::int64_t>(*steps, "wait_ns");
+  const auto& ranks = column(*steps, schema::steps.trace_rank);
+  const auto& durations = column(*steps, schema::steps.duration_ns);
+  const auto& waits = column(*steps, schema::steps.wait_ns);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (durations[r] <= 0) continue;
     series[fmt::format("trace rank {}", ranks[r])].push_back(static_cast<double>(durations[r] - waits[r]));
@@ -193,17 +202,19 @@ Series own_time_by_rank(const RunTables& run) {
 }
 
 /// One figure of all complete collectives by operation and size.
-Series by_operation(const RunTables& run, std::string_view figure) {
+Series by_operation(const RunTables& run, const schema::Integer& figure) {
   Series series;
-  const Table* table =
-      table_with(run, "collective_instances", {"operation", "bytes", "members", "arrivals", "feasible", figure});
+  constexpr const auto& instances = schema::collective_instances;
+  const Table* table = table_with(
+      run, instances,
+      {instances.operation, instances.bytes, instances.members, instances.arrivals, instances.feasible, figure});
   if (table == nullptr) return series;
-  const auto& operations = column<std::string>(*table, "operation");
-  const auto& bytes = column<std::int64_t>(*table, "bytes");
-  const auto& members = column<std::int64_t>(*table, "members");
-  const auto& arrivals = column<std::int64_t>(*table, "arrivals");
-  const auto& feasible = column<std::int64_t>(*table, "feasible");
-  const auto& values = column<std::int64_t>(*table, figure);
+  const auto& operations = column(*table, instances.operation);
+  const auto& bytes = column(*table, instances.bytes);
+  const auto& members = column(*table, instances.members);
+  const auto& arrivals = column(*table, instances.arrivals);
+  const auto& feasible = column(*table, instances.feasible);
+  const auto& values = column(*table, figure);
   for (std::size_t r = 0; r < operations.size(); ++r) {
     if (arrivals[r] != members[r] || feasible[r] == 0) continue;
     const std::string size = bytes[r] < 0 ? "size not known" : fmt::format("{} bytes", bytes[r]);
@@ -296,16 +307,19 @@ void compare_tables(Comparison& comparison, const RunTables& base, const RunTabl
   append_by_weight(comparison.changes, changes_of_series("rank", "step_without_wait_ns", own_time_by_rank(base),
                                                          own_time_by_rank(current), tolerance));
   std::vector<Weighted> operations;
-  for (const char* figure : {"transfer_ns", "arrival_skew_ns"}) {
-    for (Weighted& change :
-         changes_of_series("operation", figure, by_operation(base, figure), by_operation(current, figure), tolerance)) {
+  for (const schema::Integer& figure :
+       {schema::collective_instances.transfer_ns, schema::collective_instances.arrival_skew_ns}) {
+    for (Weighted& change : changes_of_series("operation", std::string(figure.name), by_operation(base, figure),
+                                              by_operation(current, figure), tolerance)) {
       operations.push_back(std::move(change));
     }
   }
   append_by_weight(comparison.changes, std::move(operations));
-  for (const Section& section : {Section{"category", "categories", "category", "instances", "elapsed_ns"},
-                                 Section{"phase", "phases", "phase", "ranges", "projected_ns"},
-                                 Section{"kernel", "kernels", "name", "count", "total_ns"}}) {
+  using schema::categories, schema::phases, schema::kernels;
+  for (const Section& section :
+       {Section{"category", categories, categories.category, categories.instances, categories.elapsed_ns},
+        Section{"phase", phases, phases.phase, phases.ranges, phases.projected_ns},
+        Section{"kernel", kernels, kernels.name, kernels.durations.count, kernels.durations.total}}) {
     compare_section(comparison, section, base, current, tolerance);
   }
 }

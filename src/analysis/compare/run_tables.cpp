@@ -1,6 +1,7 @@
 #include "analysis/compare/run_tables.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -9,21 +10,25 @@
 
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/tables/categories.hpp"
+#include "model/schema/gpu.hpp"
+#include "model/schema/job.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
 /// What of the table `ranks` is compared.
-constexpr const char* rank_figures[] = {"window_ns",     "compute_ns",     "exposed_communication_ns",
-                                        "overlapped_ns", "copy_ns",        "idle_ns",
-                                        "wait_ns",       "own_lateness_ns"};
+constexpr std::array<schema::Integer, 8> rank_figures{
+    schema::ranks.window_ns,     schema::ranks.compute_ns,     schema::ranks.exposed_communication_ns,
+    schema::ranks.overlapped_ns, schema::ranks.copy_ns,        schema::ranks.idle_ns,
+    schema::ranks.wait_ns,       schema::ranks.own_lateness_ns};
 
 std::vector<MeanTime> category_times(const RunTables& run, double trace_ranks) {
   std::vector<MeanTime> times;
-  const Table* table = table_with(run, "categories", {"category", "elapsed_ns"});
+  const Table* table =
+      table_with(run, schema::categories, {schema::categories.category, schema::categories.elapsed_ns});
   if (table == nullptr || trace_ranks <= 0) return times;
-  const auto& names = column<std::string>(*table, "category");
-  const auto& elapsed = column<std::int64_t>(*table, "elapsed_ns");
+  const auto& names = column(*table, schema::categories.category);
+  const auto& elapsed = column(*table, schema::categories.elapsed_ns);
   std::map<std::string, double> sums;
   for (std::size_t r = 0; r < names.size(); ++r) {
     if (names[r] != outside_gpu) sums[names[r]] += static_cast<double>(elapsed[r]);
@@ -34,7 +39,7 @@ std::vector<MeanTime> category_times(const RunTables& run, double trace_ranks) {
 }
 
 double collectives_per_step(const RunTables& run) {
-  const Table* instances = find_table(run.tables, "collective_instances");
+  const Table* instances = find_table(run.tables, schema::collective_instances);
   return instances == nullptr
              ? 0
              : static_cast<double>(instances->row_count()) / static_cast<double>(step_times(run).size());
@@ -42,8 +47,9 @@ double collectives_per_step(const RunTables& run) {
 
 }  // namespace
 
-const Table* table_with(const RunTables& run, std::string_view name, std::initializer_list<std::string_view> columns) {
-  const Table* table = find_table(run.tables, name);
+const Table* table_with(const RunTables& run, const schema::Declaration& declaration,
+                        std::initializer_list<std::string_view> columns) {
+  const Table* table = find_table(run.tables, declaration);
   if (table == nullptr) return nullptr;
   const auto& known = table->schema.columns;
   const bool all = std::all_of(columns.begin(), columns.end(), [&](std::string_view wanted) {
@@ -53,10 +59,10 @@ const Table* table_with(const RunTables& run, std::string_view name, std::initia
 }
 
 std::vector<double> step_times(const RunTables& run) {
-  const Table* steps = table_with(run, "steps", {"step", "duration_ns"});
+  const Table* steps = table_with(run, schema::steps, {schema::steps.step, schema::steps.duration_ns});
   if (steps == nullptr) return {};
-  const auto& step = column<std::int64_t>(*steps, "step");
-  const auto& duration = column<std::int64_t>(*steps, "duration_ns");
+  const auto& step = column(*steps, schema::steps.step);
+  const auto& duration = column(*steps, schema::steps.duration_ns);
   std::map<std::int64_t, std::pair<double, int>> sums;
   for (std::size_t r = 0; r < step.size(); ++r) {
     if (duration[r] <= 0) continue;  // no_time is negative
@@ -83,7 +89,7 @@ std::optional<std::string> drop_unlike_steps(RunTables& run, RunTables& other) {
   }
   if (why.empty()) return std::nullopt;
   for (RunTables* side : {&run, &other}) {
-    std::erase_if(side->tables, [](const Table& table) { return table.schema.name == "steps"; });
+    std::erase_if(side->tables, [](const Table& table) { return table.schema.name == schema::steps.table_name(); });
   }
   return fmt::format("steps {}, so they may not be the same thing: mark them with NVTX ranges in every run", why);
 }
@@ -94,21 +100,23 @@ RunProfile profile_run(const RunTables& run) {
   const std::vector<double> steps = step_times(run);
   profile.steps = static_cast<std::int64_t>(steps.size());
   if (!steps.empty()) profile.step_ns = mean(steps);
-  const Table* ranks = find_table(run.tables, "ranks");
+  const Table* ranks = find_table(run.tables, schema::ranks);
   if (ranks == nullptr || ranks->row_count() == 0) return profile;
   profile.trace_ranks = static_cast<std::int64_t>(ranks->row_count());
   const auto count = static_cast<double>(profile.trace_ranks);
-  for (const char* figure : rank_figures) {
-    if (table_with(run, "ranks", {figure}) == nullptr) continue;
-    const auto& values = column<std::int64_t>(*ranks, figure);
-    profile.rank_means_ns.push_back({figure, std::accumulate(values.begin(), values.end(), 0.0) / count});
+  for (const schema::Integer& figure : rank_figures) {
+    if (table_with(run, schema::ranks, {figure}) == nullptr) continue;
+    const auto& values = column(*ranks, figure);
+    profile.rank_means_ns.push_back(
+        {std::string(figure.name), std::accumulate(values.begin(), values.end(), 0.0) / count});
   }
   profile.categories = category_times(run, count);
-  if (const Table* findings = table_with(run, "findings", {"id", "severity", "title"})) {
+  if (const Table* findings =
+          table_with(run, schema::findings, {schema::findings.id, schema::findings.severity, schema::findings.title})) {
     for (std::size_t r = 0; r < findings->row_count(); ++r)
-      profile.findings.push_back({column<std::string>(*findings, "id")[r],
-                                  column<std::string>(*findings, "severity")[r],
-                                  column<std::string>(*findings, "title")[r]});
+      profile.findings.push_back({column(*findings, schema::findings.id)[r],
+                                  column(*findings, schema::findings.severity)[r],
+                                  column(*findings, schema::findings.title)[r]});
   }
   return profile;
 }

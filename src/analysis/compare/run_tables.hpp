@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/schema/declaration.hpp"
 #include "nsys_explain/model/comparison.hpp"
 #include "nsys_explain/model/table.hpp"
 
@@ -19,7 +20,8 @@ struct RunTables {
 };
 
 /// The table, where the run has it with all of these columns.
-const Table* table_with(const RunTables& run, std::string_view name, std::initializer_list<std::string_view> columns);
+const Table* table_with(const RunTables& run, const schema::Declaration& declaration,
+                        std::initializer_list<std::string_view> columns);
 
 /// The job's time per step: steps end together, so the mean over its ranks is the job's. By step; empty without steps.
 std::vector<double> step_times(const RunTables& run);

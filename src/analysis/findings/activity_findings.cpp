@@ -13,6 +13,8 @@
 
 #include "analysis/causes/told_late.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "model/schema/gpu.hpp"
+#include "model/schema/host.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
@@ -176,9 +178,10 @@ LateRanks late_by_host(const JobReport& report) {
 ToldOfLate told_of_idle(const JobReport& report, std::string_view cause) {
   LateRanks late = late_by_host(report);
   const auto is_of_cause = [&](const Table& table, std::size_t i) {
-    return column<std::string>(table, "cause")[i] == cause;
+    return column(table, schema::idle_causes.cause)[i] == cause;
   };
-  const Nanoseconds told_ns = surplus_of(late, time_of_ranks(report, "idle_causes", "total_ns", is_of_cause));
+  const Nanoseconds told_ns =
+      surplus_of(late, time_of_ranks(report, schema::idle_causes, schema::idle_causes.gaps.total, is_of_cause));
   return {std::move(late), told_ns};
 }
 
@@ -274,9 +277,10 @@ void add_tail(const ActivitySummary& activity, const Windows& windows, std::vect
 ToldOfLate told_of_copies(const JobReport& report, std::string_view rule) {
   LateRanks late = late_by(report, {Cause::blocking_copy});
   const auto is_of_rule = [&](const Table& table, std::size_t i) {
-    return column<std::string>(table, "rule")[i] == rule;
+    return column(table, schema::expert_rules.rule)[i] == rule;
   };
-  const Nanoseconds told_ns = surplus_of(late, time_of_ranks(report, "expert_rules", "total_ns", is_of_rule));
+  const Nanoseconds told_ns =
+      surplus_of(late, time_of_ranks(report, schema::expert_rules, schema::expert_rules.total_ns, is_of_rule));
   return {std::move(late), told_ns};
 }
 
@@ -335,7 +339,8 @@ void add_allocations(const JobReport& report, const Windows& windows, std::vecto
   const ActivitySummary& activity = report.activity;
   const LateRanks late = late_by(report, {Cause::allocation});
   const auto all = [](const Table&, std::size_t) { return true; };
-  const ToldOfLate told{late, surplus_of(late, time_of_ranks(report, "allocations", "in_window_ns", all))};
+  const ToldOfLate told{
+      late, surplus_of(late, time_of_ranks(report, schema::allocations, schema::allocations.in_window_ns, all))};
   const Nanoseconds left_ns = activity.allocation_in_window_ns - told.time_ns;
   const double part = share(left_ns, windows.processes_ns);
   if (activity.allocations.empty() || part < allocations_worth_telling) return;
@@ -358,10 +363,10 @@ void add_overhead(const JobReport& report, const Windows& windows, std::vector<F
   const ActivitySummary& activity = report.activity;
   const LateRanks late = late_by(report, {Cause::profiler_overhead});
   const auto of_profiler = [](const Table& table, std::size_t i) {
-    return column<std::int64_t>(table, "profiler")[i] != 0;
+    return column(table, schema::profiler_overhead.profiler)[i] != 0;
   };
-  const ToldOfLate told{late,
-                        surplus_of(late, time_of_ranks(report, "profiler_overhead", "in_window_ns", of_profiler))};
+  const ToldOfLate told{late, surplus_of(late, time_of_ranks(report, schema::profiler_overhead,
+                                                             schema::profiler_overhead.in_window_ns, of_profiler))};
   const Nanoseconds left_ns = activity.profiler_in_window_ns - told.time_ns;
   const double part = share(left_ns, windows.processes_ns);
   if (part < overhead_worth_telling) return;

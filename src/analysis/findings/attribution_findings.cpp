@@ -7,6 +7,8 @@
 
 #include "analysis/causes/told_late.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "model/schema/gpu.hpp"
+#include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -32,11 +34,11 @@ struct LowShares {
 };
 
 void add_coverage_findings(const Table& coverage, std::vector<Finding>& findings) {
-  const auto& rank = column<std::int64_t>(coverage, "trace_rank");
-  const auto& ranges = column<std::int64_t>(coverage, "ranges");
-  const auto& kernel_ns = column<std::int64_t>(coverage, "kernel_ns");
-  const auto& launched_ns = column<std::int64_t>(coverage, "launched_ns");
-  const auto& covered_ns = column<std::int64_t>(coverage, "covered_ns");
+  const auto& rank = column(coverage, schema::trace_rank);
+  const auto& ranges = column(coverage, schema::nvtx_coverage.ranges);
+  const auto& kernel_ns = column(coverage, schema::nvtx_coverage.kernel_ns);
+  const auto& launched_ns = column(coverage, schema::nvtx_coverage.launched_ns);
+  const auto& covered_ns = column(coverage, schema::nvtx_coverage.covered_ns);
   LowShares launched, covered;
   for (std::size_t i = 0; i < rank.size(); ++i) {
     if (kernel_ns[i] == 0) continue;
@@ -85,12 +87,12 @@ struct Throttled {
 
 /// Most time first.
 std::vector<Throttled> throttled_ranks(const Table& throttling) {
-  const auto& rank = column<std::int64_t>(throttling, "trace_rank");
-  const auto& source = column<std::string>(throttling, "source");
-  const auto& start = column<std::int64_t>(throttling, "start_ns");
-  const auto& end = column<std::int64_t>(throttling, "end_ns");
-  const auto& lowest = column<double>(throttling, "lowest_sm_clock_mhz");
-  const auto& by_driver = column<std::int64_t>(throttling, "by_driver");
+  const auto& rank = column(throttling, schema::trace_rank);
+  const auto& source = column(throttling, schema::gpu_throttling.source);
+  const auto& start = column(throttling, schema::gpu_throttling.start_ns);
+  const auto& end = column(throttling, schema::gpu_throttling.end_ns);
+  const auto& lowest = column(throttling, schema::gpu_throttling.lowest_sm_clock_mhz);
+  const auto& by_driver = column(throttling, schema::gpu_throttling.by_driver);
   std::map<std::pair<std::int64_t, std::string>, Throttled> by_source;
   for (std::size_t i = 0; i < rank.size(); ++i) {
     Throttled& sum = by_source[{rank[i], source[i]}];
@@ -143,8 +145,9 @@ void add_throttling_finding(const Table& throttling, const LateRanks& told, std:
 }  // namespace
 
 void add_attribution_findings(const JobReport& report, std::vector<Finding>& findings) {
-  if (const Table* coverage = find_table(report.tables, "nvtx_coverage")) add_coverage_findings(*coverage, findings);
-  if (const Table* throttling = find_table(report.tables, "gpu_throttling"))
+  if (const Table* coverage = find_table(report.tables, schema::nvtx_coverage))
+    add_coverage_findings(*coverage, findings);
+  if (const Table* throttling = find_table(report.tables, schema::gpu_throttling))
     add_throttling_finding(*throttling, late_by(report, {Cause::slow_kernel}), findings);
 }
 

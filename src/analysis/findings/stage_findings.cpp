@@ -9,6 +9,8 @@
 #include "analysis/causes/told_late.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/verdict/job_delays.hpp"
+#include "model/schema/gpu.hpp"
+#include "model/schema/job.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -29,9 +31,10 @@ struct Stage {
 Stage longest_stage(const Table& balance) {
   Stage longest;
   for (std::size_t i = 0; i < balance.row_count(); ++i) {
-    const Stage stage{column<std::string>(balance, "stage")[i], column<std::int64_t>(balance, "kernel_ns")[i],
-                      column<std::int64_t>(balance, "others_kernel_ns")[i],
-                      column<std::int64_t>(balance, "shared_ns")[i]};
+    const Stage stage{column(balance, schema::stage_balance.stage)[i],
+                      column(balance, schema::stage_balance.kernel_ns)[i],
+                      column(balance, schema::stage_balance.others_kernel_ns)[i],
+                      column(balance, schema::stage_balance.shared_ns)[i]};
     if (i == 0 || stage.longer_ns() > longest.longer_ns()) longest = stage;
   }
   return longest;
@@ -40,11 +43,11 @@ Stage longest_stage(const Table& balance) {
 /// Of a stage that rank_places knows; else of two trace ranks each is listed by itself.
 std::vector<std::int32_t> trace_ranks_of(const Stage& stage, const JobReport& report) {
   std::vector<std::int32_t> ranks;
-  if (const Table* places = find_table(report.tables, "rank_places")) {
+  if (const Table* places = find_table(report.tables, schema::rank_places)) {
     for (std::size_t i = 0; i < places->row_count(); ++i)
-      if (column<std::string>(*places, "level")[i] == "pipeline_stage" &&
-          column<std::string>(*places, "place")[i] == stage.name)
-        ranks.push_back(static_cast<std::int32_t>(column<std::int64_t>(*places, "trace_rank")[i]));
+      if (column(*places, schema::rank_places.level)[i] == "pipeline_stage" &&
+          column(*places, schema::rank_places.place)[i] == stage.name)
+        ranks.push_back(static_cast<std::int32_t>(column(*places, schema::trace_rank)[i]));
   }
   for (const RankSummary& rank : report.ranks)
     if (ranks.empty() && name_of_lone_stage(rank.trace_rank) == stage.name) ranks.push_back(rank.trace_rank);
@@ -73,7 +76,7 @@ double waiting_share(const std::vector<std::int32_t>& ranks, bool these, const J
 }  // namespace
 
 void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& findings) {
-  const Table* const balance = find_table(report.tables, "stage_balance");
+  const Table* const balance = find_table(report.tables, schema::stage_balance);
   if (balance == nullptr || balance->row_count() == 0 || report.delay.steps <= 0) return;
   const Stage stage = longest_stage(*balance);
   const std::vector<std::int32_t> ranks = trace_ranks_of(stage, report);

@@ -12,6 +12,7 @@
 #include "analysis/causes/told_late.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/links/slow_links.hpp"
+#include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
@@ -114,18 +115,19 @@ std::string whereabouts(const JobReport& report, const Straggler& straggler) {
                      identity->process_id, identity->host, identity->key.path);
 }
 
-bool has_rows(const JobReport& report, std::string_view name, std::int32_t trace_rank) {
-  const Table* const table = find_table(report.tables, name);
+bool has_rows(const JobReport& report, const schema::Declaration& declaration, std::int32_t trace_rank) {
+  const Table* const table = find_table(report.tables, declaration);
   if (table == nullptr) return false;
-  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
+  const auto& ranks = column(*table, schema::trace_rank);
   return std::find(ranks.begin(), ranks.end(), trace_rank) != ranks.end();
 }
 
 /// The rows of store.h5 that show it, of those that are there.
 std::string rows_of(const JobReport& report, const Straggler& straggler) {
   std::vector<std::string_view> tables;
-  for (const std::string_view name : {"straggler_cases", "straggler_differences"})
-    if (has_rows(report, name, straggler.trace_rank)) tables.push_back(name);
+  for (const schema::Declaration* one : {static_cast<const schema::Declaration*>(&schema::straggler_cases),
+                                         static_cast<const schema::Declaration*>(&schema::straggler_differences)})
+    if (has_rows(report, *one, straggler.trace_rank)) tables.push_back(one->table_name());
   std::string text = fmt::format("rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1",
                                  straggler.trace_rank);
   if (!tables.empty())

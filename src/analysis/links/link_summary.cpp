@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "analysis/statistics/lag_correlation.hpp"
+#include "model/schema/links.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -27,15 +28,15 @@ const TraceRankIdentity* identity_of(const std::vector<TraceRankIdentity>& trace
 
 NvlinkUse use_of_row(const Table& table, std::size_t row) {
   NvlinkUse use;
-  use.trace_rank = static_cast<std::int32_t>(column<std::int64_t>(table, "trace_rank")[row]);
-  use.metric = column<std::string>(table, "metric")[row];
-  use.mean_during_percent = finite(column<double>(table, "mean_during_percent")[row]);
-  use.mean_outside_percent = finite(column<double>(table, "mean_outside_percent")[row]);
-  use.correlation = finite(column<double>(table, "correlation")[row]);
-  use.lag_ns = column<std::int64_t>(table, "lag_ns")[row];
-  use.p_value = finite(column<double>(table, "p_value")[row]);
-  use.samples = column<std::int64_t>(table, "samples")[row];
-  use.artefacts = column<std::int64_t>(table, "artefacts")[row];
+  use.trace_rank = static_cast<std::int32_t>(column(table, schema::trace_rank)[row]);
+  use.metric = column(table, schema::nvlink.metric)[row];
+  use.mean_during_percent = finite(column(table, schema::nvlink.mean_during_percent)[row]);
+  use.mean_outside_percent = finite(column(table, schema::nvlink.mean_outside_percent)[row]);
+  use.correlation = finite(column(table, schema::nvlink.correlation)[row]);
+  use.lag_ns = column(table, schema::nvlink.lag_ns)[row];
+  use.p_value = finite(column(table, schema::nvlink.p_value)[row]);
+  use.samples = column(table, schema::nvlink.samples)[row];
+  use.artefacts = column(table, schema::nvlink.artefacts)[row];
   return use;
 }
 
@@ -78,14 +79,14 @@ NvlinkReport summarise_nvlink(const std::vector<Table>& tables, const std::vecto
                               const std::vector<LinkPeak>& own_peaks) {
   NvlinkReport report;
   report.message = "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
-  const Table* table = find_table(tables, "nvlink");
+  const Table* table = find_table(tables, schema::nvlink);
   if (table == nullptr || table->row_count() == 0) return report;
   struct Weighted {
     double percent_ns = 0, time_ns = 0;
     std::int64_t gpus = 0;
   };
   std::map<std::pair<std::string, std::string>, Weighted> by_operation;
-  const auto& operation = column<std::string>(*table, "operation");
+  const auto& operation = column(*table, schema::nvlink.operation);
   for (std::size_t row = 0; row < table->row_count(); ++row) {
     NvlinkUse use = use_of_row(*table, row);
     if (operation[row] == "all") {
@@ -94,7 +95,7 @@ NvlinkReport summarise_nvlink(const std::vector<Table>& tables, const std::vecto
       if (peak && use.mean_during_percent) use.estimated_during_gbs = *peak * *use.mean_during_percent / 100;
       report.gpus.push_back(std::move(use));
     } else if (use.mean_during_percent) {
-      const auto time_ns = static_cast<double>(column<std::int64_t>(*table, "during_ns")[row]);
+      const auto time_ns = static_cast<double>(column(*table, schema::nvlink.during_ns)[row]);
       Weighted& sum = by_operation[{use.metric, operation[row]}];
       sum.percent_ns += *use.mean_during_percent * time_ns;
       sum.time_ns += time_ns;
@@ -111,7 +112,7 @@ NvlinkReport summarise_nvlink(const std::vector<Table>& tables, const std::vecto
 
 std::vector<NetworkUse> summarise_network(const std::vector<Table>& tables,
                                           const std::vector<TraceRankIdentity>& trace_ranks) {
-  const Table* table = find_table(tables, "network");
+  const Table* table = find_table(tables, schema::network);
   if (table == nullptr) return {};
   // Every trace rank of a node sees the node's ports: a port counts once, by the rank that it follows best.
   struct Port {
@@ -122,18 +123,18 @@ std::vector<NetworkUse> summarise_network(const std::vector<Table>& tables,
   using PortKey = std::tuple<std::string, std::string, std::int64_t>;   // host, device, port
   std::map<MetricKey, std::map<PortKey, Port>> metrics;
   for (std::size_t row = 0; row < table->row_count(); ++row) {
-    const TraceRankIdentity* rank = identity_of(trace_ranks, column<std::int64_t>(*table, "trace_rank")[row]);
-    const double correlation = column<double>(*table, "correlation")[row];
+    const TraceRankIdentity* rank = identity_of(trace_ranks, column(*table, schema::trace_rank)[row]);
+    const double correlation = column(*table, schema::network.correlation)[row];
     const double comparable = std::isfinite(correlation) ? correlation : -1;
-    Port& port = metrics[{column<std::string>(*table, "source")[row], column<std::string>(*table, "metric")[row],
-                          column<std::string>(*table, "unit")[row]}]
-                        [{rank != nullptr ? rank->host : "", column<std::string>(*table, "device")[row],
-                          column<std::int64_t>(*table, "port")[row]}];
-    port.follows = port.follows || column<double>(*table, "p_value")[row] <= significant_p;
+    Port& port = metrics[{column(*table, schema::network.source)[row], column(*table, schema::network.metric)[row],
+                          column(*table, schema::network.unit)[row]}]
+                        [{rank != nullptr ? rank->host : "", column(*table, schema::network.device)[row],
+                          column(*table, schema::network.port)[row]}];
+    port.follows = port.follows || column(*table, schema::network.p_value)[row] <= significant_p;
     if (comparable <= port.correlation) continue;
     port.correlation = comparable;
-    port.during = column<double>(*table, "mean_during")[row];
-    port.outside = column<double>(*table, "mean_outside")[row];
+    port.during = column(*table, schema::network.mean_during)[row];
+    port.outside = column(*table, schema::network.mean_outside)[row];
   }
   std::vector<NetworkUse> uses;
   for (const auto& [key, ports] : metrics) {

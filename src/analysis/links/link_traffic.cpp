@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "analysis/statistics/lag_correlation.hpp"
+#include "model/schema/links.hpp"
 #include "nsys_explain/model/intervals.hpp"
 
 namespace nsys_explain::analysis {
@@ -186,21 +187,7 @@ void for_each_direction(const RankEvents& events, const CoveredTime& collectives
 }  // namespace
 
 Table nvlink_table(const RankEvents& events) {
-  Table table = make_table(
-      {"nvlink",
-       "One row per trace rank, direction of its NVLinks and operation: traffic during and outside of collectives",
-       {{"metric", text, "", "direction, and what is counted"},
-        {"operation", text, "", "collectives that count as during; all: any"},
-        {"mean_during_percent", real, "%", "time-weighted mean while the rank is in such a collective; nan: none"},
-        {"mean_outside_percent", real, "%", "time-weighted mean while it is in no collective; nan: never"},
-        {"correlation", real, "", "Pearson's, of samples and the share of their period in collectives; nan: constant"},
-        {"lag_ns", integer, "ns", "samples show the traffic this much later"},
-        {"p_value", real, "", "of a correlation as high if samples had nothing to do with collectives"},
-        {"during_ns", integer, "ns", "sampled time in such collectives"},
-        {"outside_ns", integer, "ns", "sampled time outside of all"},
-        {"samples", integer, "", "samples that count"},
-        {"period_ns", integer, "ns", "median time between samples"},
-        {"artefacts", integer, "", "samples left out: idle links that read as fully utilised"}}});
+  Table table = make_table(schema::nvlink);
   const Activity activity(events.arrivals);
   const CoveredTime all(activity.all);
   RowWriter rows(table);
@@ -255,21 +242,7 @@ Table nvlink_over_time_table(const RankEvents& events) {
 }
 
 Table network_table(const RankEvents& events) {
-  Table table = make_table(
-      {"network",
-       "One row per trace rank and metric of a port of its node: traffic during and outside of its collectives",
-       {{"source", text, "", "nic or infiniband_switch"},
-        {"device", ColumnKind::text, "", "name of the NIC, else nsys' id"},
-        {"port", integer, "", "port of the device"},
-        {"metric", ColumnKind::text, "", "as nsys names it"},
-        {"unit", ColumnKind::text, "", "of the means"},
-        {"mean_during", real, "", "time-weighted mean while the trace rank is in a collective; nan: never"},
-        {"mean_outside", real, "", "time-weighted mean while it is in none; nan: never"},
-        {"correlation", real, "", "Pearson's, of samples and the share of their period in collectives; nan: constant"},
-        {"lag_ns", integer, "ns", "samples show the traffic this much later"},
-        {"p_value", real, "", "of a correlation as high if samples had nothing to do with collectives"},
-        {"samples", integer, "", "samples that count"},
-        {"period_ns", integer, "ns", "median length of a sample"}}});
+  Table table = make_table(schema::network);
   if (events.trace.network.empty()) return table;
   const Activity activity(events.arrivals);
   const CoveredTime all(activity.all);

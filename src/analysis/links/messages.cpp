@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "model/schema/links.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -30,14 +32,7 @@ using enum ColumnKind;
 }  // namespace
 
 Table messages_table(const RankEvents& events) {
-  Table table = make_table({"messages",
-                            "One row per trace rank, communicator, direction and peer: sends and receives as called",
-                            {{"communicator", text, "", "NCCL's communicator hash"},
-                             {"direction", text, "", "send or recv"},
-                             {"own_rank", integer, "", "NCCL's number of this trace rank; -1: not recorded"},
-                             {"peer", integer, "", "NCCL's number of the other one"},
-                             {"calls", integer, "", "calls with a recorded size"},
-                             {"bytes", integer, "bytes", "sum over the calls"}}});
+  Table table = make_table(schema::messages);
   if (events.process.devices.size() != 1) return table;
   std::map<std::tuple<std::uint64_t, bool, std::int32_t>, Sum> sums;
   for (const NcclCall& call : events.process.nccl_calls) {
@@ -68,13 +63,13 @@ Table byte_matrix_table(const std::vector<Table>& tables) {
                               {"sent_bytes", integer, "bytes", "as the sender recorded"},
                               {"received_messages", integer, "", "as the receiver recorded"},
                               {"received_bytes", integer, "bytes", "as the receiver recorded"}}});
-  const Table* messages = find_table(tables, "messages");
+  const Table* messages = find_table(tables, schema::messages);
   if (messages == nullptr) return matrix;
-  const auto& trace_rank = column<std::int64_t>(*messages, "trace_rank");
-  const auto& communicator = column<std::string>(*messages, "communicator");
-  const auto& direction = column<std::string>(*messages, "direction");
-  const auto& own_rank = column<std::int64_t>(*messages, "own_rank");
-  const auto& peer = column<std::int64_t>(*messages, "peer");
+  const auto& trace_rank = column(*messages, schema::trace_rank);
+  const auto& communicator = column(*messages, schema::messages.communicator);
+  const auto& direction = column(*messages, schema::messages.direction);
+  const auto& own_rank = column(*messages, schema::messages.own_rank);
+  const auto& peer = column(*messages, schema::messages.peer);
   std::map<std::pair<std::string, std::int64_t>, std::int64_t> trace_rank_of;
   for (std::size_t row = 0; row < messages->row_count(); ++row) {
     if (own_rank[row] >= 0) trace_rank_of.try_emplace({communicator[row], own_rank[row]}, trace_rank[row]);
@@ -86,8 +81,8 @@ Table byte_matrix_table(const std::vector<Table>& tables) {
     const bool sends = direction[row] == "send";
     auto& [sent, received] = sends ? pairs[{trace_rank[row], other->second}] : pairs[{other->second, trace_rank[row]}];
     Sum& sum = sends ? sent : received;
-    sum.calls += column<std::int64_t>(*messages, "calls")[row];
-    sum.bytes += column<std::int64_t>(*messages, "bytes")[row];
+    sum.calls += column(*messages, schema::messages.calls)[row];
+    sum.bytes += column(*messages, schema::messages.bytes)[row];
   }
   RowWriter rows(matrix);
   for (const auto& [ranks, sums] : pairs) {
@@ -103,15 +98,15 @@ std::vector<ExchangeBalance> exchange_balances(const std::vector<Table>& tables)
     std::int64_t bytes = 0;
   };
   std::vector<ExchangeBalance> balances;
-  const Table* messages = find_table(tables, "messages");
+  const Table* messages = find_table(tables, schema::messages);
   if (messages == nullptr) return balances;
   std::map<std::string, std::map<std::int64_t, Sender>> senders;
   for (std::size_t row = 0; row < messages->row_count(); ++row) {
-    if (column<std::string>(*messages, "direction")[row] != "send") continue;
-    Sender& sender = senders[column<std::string>(*messages, "communicator")[row]]
-                            [column<std::int64_t>(*messages, "trace_rank")[row]];
-    sender.peers.insert(column<std::int64_t>(*messages, "peer")[row]);
-    sender.bytes += column<std::int64_t>(*messages, "bytes")[row];
+    if (column(*messages, schema::messages.direction)[row] != "send") continue;
+    Sender& sender =
+        senders[column(*messages, schema::messages.communicator)[row]][column(*messages, schema::trace_rank)[row]];
+    sender.peers.insert(column(*messages, schema::messages.peer)[row]);
+    sender.bytes += column(*messages, schema::messages.bytes)[row];
   }
   for (const auto& entry : senders) {
     const std::string& communicator = entry.first;

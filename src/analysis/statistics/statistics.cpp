@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "model/schema/statistics.hpp"
+
 namespace nsys_explain::analysis {
 
 double percentile(std::span<const std::int64_t> ascending, double fraction) {
@@ -233,18 +235,9 @@ std::vector<Statistics> summarise_groups(GroupedValues& grouped) {
 }
 
 std::vector<ColumnSchema> statistics_columns(std::string_view unit) {
-  const std::string u(unit);
-  const auto named = [&](const char* name) { return std::string(name) + '_' + u; };
-  return {{"count", ColumnKind::integer, "", "number of them"},
-          {named("total"), ColumnKind::integer, u, "sum"},
-          {named("mean"), ColumnKind::real, u, "average"},
-          {named("median"), ColumnKind::real, u, "interpolated; the 50th percentile"},
-          {named("p90"), ColumnKind::real, u, "90th percentile, interpolated"},
-          {named("p95"), ColumnKind::real, u, "95th percentile, interpolated"},
-          {named("p99"), ColumnKind::real, u, "99th percentile, interpolated"},
-          {named("min"), ColumnKind::integer, u, "smallest"},
-          {named("max"), ColumnKind::integer, u, "largest"},
-          {named("stddev"), ColumnKind::real, u, "sample standard deviation (n - 1); 0 for a single one"}};
+  schema::Declaration table("", "");
+  static_cast<void>(schema::Statistics(table, unit));
+  return table.table_schema().columns;
 }
 
 void write_statistics(RowWriter& row, const Statistics& s) {

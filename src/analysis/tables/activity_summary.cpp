@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
+
+#include "model/schema/gpu.hpp"
+#include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -31,28 +36,25 @@ void bound(std::vector<NamedTotal>& totals) {
   if (totals.size() > kept) totals.resize(kept);
 }
 
-/// Which columns of a table hold what; "" where it has no such column.
+/// Which columns of a table hold what.
 struct Columns {
-  const char* kind = "";
-  const char* name = "name";
-  const char* count = "count";
-  const char* total = "total_ns";
-  const char* max = "max_ns";
-  const char* bytes = "";
+  schema::Text name;
+  schema::Integer count, total;
+  std::optional<schema::Integer> max = {}, bytes = {};
+  std::optional<schema::Text> kind = {};
 };
 
 std::vector<NamedTotal> totals_by_name(const Table* table, const Columns& columns) {
   if (table == nullptr) return {};
-  const auto integers = [&](const char* name) { return *name == '\0' ? nullptr : &column<std::int64_t>(*table, name); };
-  const auto& names = column<std::string>(*table, columns.name);
-  const TextColumn* kinds = *columns.kind == '\0' ? nullptr : &column<std::string>(*table, columns.kind);
-  const Integers *counts = integers(columns.count), *totals = integers(columns.total), *maxima = integers(columns.max),
-                 *bytes = integers(columns.bytes);
+  const auto known = [&](const auto& wanted) { return wanted ? &column(*table, *wanted) : nullptr; };
+  const auto &names = column(*table, columns.name), *kinds = known(columns.kind);
+  const Integers &counts = column(*table, columns.count), &totals = column(*table, columns.total);
+  const Integers *maxima = known(columns.max), *bytes = known(columns.bytes);
   std::map<std::pair<std::string_view, std::string_view>, NamedTotal> sums;
   for (std::size_t i = 0; i < names.size(); ++i) {
     NamedTotal& sum = sums[{kinds != nullptr ? std::string_view((*kinds)[i]) : std::string_view(), names[i]}];
-    sum.count += (*counts)[i];
-    sum.total_ns += (*totals)[i];
+    sum.count += counts[i];
+    sum.total_ns += totals[i];
     if (maxima != nullptr) sum.max_ns = std::max(sum.max_ns, (*maxima)[i]);
     if (bytes != nullptr) sum.bytes += (*bytes)[i];
   }
@@ -67,13 +69,13 @@ std::vector<NamedTotal> totals_by_name(const Table* table, const Columns& column
 
 std::vector<KernelSummary> kernels_by_name(const Table* table, bool communication_only) {
   if (table == nullptr) return {};
-  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
-  const auto& names = column<std::string>(*table, "name");
-  const auto& communication = column<std::int64_t>(*table, "communication");
-  const auto& counts = column<std::int64_t>(*table, "count");
-  const auto& totals = column<std::int64_t>(*table, "total_ns");
-  const auto& maxima = column<std::int64_t>(*table, "max_ns");
-  const auto& tails = column<double>(*table, "tail_score_ns");
+  const auto& ranks = column(*table, schema::trace_rank);
+  const auto& names = column(*table, schema::kernels.name);
+  const auto& communication = column(*table, schema::kernels.communication);
+  const auto& counts = column(*table, schema::kernels.durations.count);
+  const auto& totals = column(*table, schema::kernels.durations.total);
+  const auto& maxima = column(*table, schema::kernels.durations.max);
+  const auto& tails = column(*table, schema::kernels.tail_score_ns);
   std::map<std::string_view, KernelSummary> sums;
   Nanoseconds all_ns = 0;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -107,13 +109,13 @@ std::vector<KernelSummary> kernels_by_name(const Table* table, bool communicatio
 KernelTail largest_tail(const Table* by_launch) {
   constexpr std::int64_t fewest = 100;  // executions on a trace rank: few are no tail
   if (by_launch == nullptr) return {};
-  const auto integers = [&](const char* name) { return &column<std::int64_t>(*by_launch, name); };
-  const auto& names = column<std::string>(*by_launch, "name");
-  const auto& medians = column<double>(*by_launch, "median_ns");
-  const Integers &totals = *integers("total_ns"), &communication = *integers("communication"),
-                 &counts = *integers("count"), &maxima = *integers("max_ns");
-  const std::array<const Integers*, 6> shape = {integers("grid_x"),  integers("grid_y"),  integers("grid_z"),
-                                                integers("block_x"), integers("block_y"), integers("block_z")};
+  const auto& names = column(*by_launch, schema::kernels_by_launch.name);
+  const auto& medians = column(*by_launch, schema::kernels_by_launch.durations.median);
+  const auto& totals = column(*by_launch, schema::kernels_by_launch.durations.total);
+  const auto& communication = column(*by_launch, schema::kernels_by_launch.communication);
+  const auto& counts = column(*by_launch, schema::kernels_by_launch.durations.count);
+  const auto& maxima = column(*by_launch, schema::kernels_by_launch.durations.max);
+  const auto shape = columns(*by_launch, schema::kernels_by_launch.shape.sizes);
   std::map<std::pair<std::string_view, std::array<std::int64_t, 6>>, KernelTail> sums;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (communication[i] != 0 || counts[i] < fewest) continue;
@@ -136,8 +138,8 @@ KernelTail largest_tail(const Table* by_launch) {
 
 void add_overlap(const Table* table, std::vector<KernelSummary>& communication) {
   if (table == nullptr) return;
-  const auto& names = column<std::string>(*table, "name");
-  const auto& overlapped = column<std::int64_t>(*table, "overlapped_ns");
+  const auto& names = column(*table, schema::communication_overlap.name);
+  const auto& overlapped = column(*table, schema::communication_overlap.overlapped_ns);
   std::map<std::string_view, Nanoseconds> sums;
   for (std::size_t i = 0; i < names.size(); ++i) sums[names[i]] += overlapped[i];
   for (KernelSummary& kernel : communication) {
@@ -175,12 +177,12 @@ std::vector<ProcessSummary> processes_of(const std::vector<Table>& tables, const
     process.process_id = rank.process_id;
     process.trace_ranks.push_back(rank.trace_rank);
   }
-  if (const Table* kernels = find_table(tables, "kernels_by_base_name")) {
-    const auto& ranks = column<std::int64_t>(*kernels, "trace_rank");
-    const auto& names = column<std::string>(*kernels, "name");
-    const auto& communication = column<std::int64_t>(*kernels, "communication");
-    const auto& counts = column<std::int64_t>(*kernels, "count");
-    const auto& totals = column<std::int64_t>(*kernels, "total_ns");
+  if (const Table* kernels = find_table(tables, schema::kernels_by_base_name)) {
+    const auto& ranks = column(*kernels, schema::trace_rank);
+    const auto& names = column(*kernels, schema::kernels_by_base_name.name);
+    const auto& communication = column(*kernels, schema::kernels_by_base_name.communication);
+    const auto& counts = column(*kernels, schema::kernels_by_base_name.durations.count);
+    const auto& totals = column(*kernels, schema::kernels_by_base_name.durations.total);
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       Sums& process = sums[key_of_rank[ranks[i]]];
       process.kernels.add(names[i], totals[i]);
@@ -188,11 +190,11 @@ std::vector<ProcessSummary> processes_of(const std::vector<Table>& tables, const
       process.count += counts[i];
     }
   }
-  if (const Table* barriers = find_table(tables, "barriers")) {
-    const auto& ranks = column<std::int64_t>(*barriers, "trace_rank");
-    const auto& names = column<std::string>(*barriers, "name");
-    const auto& totals = column<std::int64_t>(*barriers, "total_ns");
-    const auto& kinds = column<std::string>(*barriers, "kind");
+  if (const Table* barriers = find_table(tables, schema::barriers)) {
+    const auto& ranks = column(*barriers, schema::trace_rank);
+    const auto& names = column(*barriers, schema::barriers.name);
+    const auto& totals = column(*barriers, schema::barriers.total_ns);
+    const auto& kinds = column(*barriers, schema::barriers.kind);
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       if (kinds[i] != launcher_gap) sums[key_of_rank[ranks[i]]].barriers.add(names[i], totals[i]);
     }
@@ -214,10 +216,10 @@ std::vector<ProcessSummary> processes_of(const std::vector<Table>& tables, const
 
 std::vector<CategorySummary> categories_of(const Table* table) {
   if (table == nullptr) return {};
-  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
-  const auto& names = column<std::string>(*table, "category");
-  const auto& elapsed = column<std::int64_t>(*table, "elapsed_ns");
-  const auto& shares = column<double>(*table, "share_percent");
+  const auto& ranks = column(*table, schema::categories.trace_rank);
+  const auto& names = column(*table, schema::categories.category);
+  const auto& elapsed = column(*table, schema::categories.elapsed_ns);
+  const auto& shares = column(*table, schema::categories.share_percent);
   std::map<std::string_view, CategorySummary> sums;
   std::map<std::string_view, std::int64_t> seen;
   Nanoseconds all_ns = 0;
@@ -246,10 +248,10 @@ std::vector<CategorySummary> categories_of(const Table* table) {
 LaunchSummary launches_of(const Table* table) {
   LaunchSummary summary;
   if (table == nullptr) return summary;
-  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
-  const auto& launches = column<std::int64_t>(*table, "launches");
-  const auto& rates = column<double>(*table, "launches_per_second");
-  const auto& storms = column<std::int64_t>(*table, "storm");
+  const auto& ranks = column(*table, schema::trace_rank);
+  const auto& launches = column(*table, schema::launch_storm.launches);
+  const auto& rates = column(*table, schema::launch_storm.launches_per_second);
+  const auto& storms = column(*table, schema::launch_storm.storm);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     summary.launches += launches[i];
     if (storms[i] != 0) summary.storming.push_back(static_cast<std::int32_t>(ranks[i]));
@@ -266,11 +268,11 @@ std::vector<NamedTotal> overheads_of(const Table* table) {
   if (table == nullptr) return {};
   std::vector<NamedTotal> result;
   std::map<std::pair<std::int64_t, std::string_view>, NamedTotal> sums;
-  const auto& is_profiler = column<std::int64_t>(*table, "profiler");
-  const auto& names = column<std::string>(*table, "name");
-  const auto& counts = column<std::int64_t>(*table, "count");
-  const auto& unions = column<std::int64_t>(*table, "union_ns");
-  const auto& maxima = column<std::int64_t>(*table, "max_ns");
+  const auto& is_profiler = column(*table, schema::profiler_overhead.profiler);
+  const auto& names = column(*table, schema::profiler_overhead.name);
+  const auto& counts = column(*table, schema::profiler_overhead.count);
+  const auto& unions = column(*table, schema::profiler_overhead.union_ns);
+  const auto& maxima = column(*table, schema::profiler_overhead.max_ns);
   for (std::size_t i = 0; i < names.size(); ++i) {
     NamedTotal& sum = sums[{is_profiler[i], names[i]}];
     sum.count += counts[i];
@@ -314,15 +316,15 @@ std::vector<Suspect> suspects_of(const ActivitySummary& summary, Nanoseconds win
 
 std::vector<GpuSpeed> gpu_speeds(const std::vector<Table>& tables) {
   std::vector<GpuSpeed> speeds;
-  const Table* table = find_table(tables, "gpu_speed");
+  const Table* table = find_table(tables, schema::gpu_speed);
   if (table == nullptr) return speeds;
-  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
-  const auto& kernels = column<std::int64_t>(*table, "kernels");
-  const auto& ratios = column<double>(*table, "ratio");
-  const auto& p_values = column<double>(*table, "p_value");
-  const auto& slow = column<std::int64_t>(*table, "slow");
-  const auto& spreads = column<double>(*table, "spread");
-  const auto& executions = column<std::int64_t>(*table, "executions");
+  const auto& ranks = column(*table, schema::gpu_speed.trace_rank);
+  const auto& kernels = column(*table, schema::gpu_speed.kernels);
+  const auto& ratios = column(*table, schema::gpu_speed.ratio);
+  const auto& p_values = column(*table, schema::gpu_speed.p_value);
+  const auto& slow = column(*table, schema::gpu_speed.slow);
+  const auto& spreads = column(*table, schema::gpu_speed.spread);
+  const auto& executions = column(*table, schema::gpu_speed.executions);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     speeds.push_back({static_cast<std::int32_t>(ranks[i]), kernels[i], ratios[i], p_values[i], slow[i] != 0, spreads[i],
                       executions[i]});
@@ -333,12 +335,12 @@ std::vector<GpuSpeed> gpu_speeds(const std::vector<Table>& tables) {
 void correct_gpu_speeds(std::span<const GpuSpeed> speeds, std::vector<Table>& tables) {
   std::map<std::int64_t, const GpuSpeed*> of_rank;
   for (const GpuSpeed& speed : speeds) of_rank[speed.trace_rank] = &speed;
-  const auto table =
-      std::find_if(tables.begin(), tables.end(), [](const Table& one) { return one.schema.name == "gpu_speed"; });
+  const auto table = std::find_if(tables.begin(), tables.end(),
+                                  [](const Table& one) { return one.schema.name == schema::gpu_speed.table_name(); });
   if (table == tables.end()) return;
-  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
-  auto& p_values = std::get<std::vector<double>>(table->columns[table->schema.index_of("p_value")]);
-  auto& slow = std::get<std::vector<std::int64_t>>(table->columns[table->schema.index_of("slow")]);
+  const auto& ranks = column(*table, schema::gpu_speed.trace_rank);
+  auto& p_values = column(*table, schema::gpu_speed.p_value);
+  auto& slow = column(*table, schema::gpu_speed.slow);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto known = of_rank.find(ranks[i]);
     if (known == of_rank.end()) continue;
@@ -348,45 +350,54 @@ void correct_gpu_speeds(std::span<const GpuSpeed> speeds, std::vector<Table>& ta
 }
 
 ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobReport& report) {
-  const auto table = [&](const char* name) { return find_table(tables, name); };
+  using namespace schema;
+  const auto table = [&](const Declaration& declaration) { return find_table(tables, declaration); };
+  const auto by_name = [&](const Declaration& declaration, const Text& name, const schema::Statistics& statistics) {
+    return totals_by_name(table(declaration), {name, statistics.count, statistics.total, {statistics.max}});
+  };
   ActivitySummary summary;
-  summary.kernels = kernels_by_name(table("kernels"), false);
-  summary.tail = largest_tail(table("kernels_by_launch"));
-  summary.communication = kernels_by_name(table("kernels_by_base_name"), true);
-  add_overlap(table("communication_overlap"), summary.communication);
-  summary.barriers = totals_by_name(table("barriers"), {.kind = "kind"});
-  summary.api_calls = totals_by_name(table("cuda_api"), {});
-  summary.allocations = totals_by_name(table("allocations"), {});
-  summary.rules =
-      totals_by_name(table("expert_rules"), {.name = "rule", .count = "cases", .max = "", .bytes = "bytes"});
-  summary.transfers = totals_by_name(table("memory_transfers"), {.name = "operation", .max = "", .bytes = "bytes"});
-  summary.idle_causes = totals_by_name(table("idle_causes"), {.name = "cause"});
-  summary.os_calls = totals_by_name(table("os_runtime"), {});
-  summary.overheads = overheads_of(table("profiler_overhead"));
+  summary.kernels = kernels_by_name(table(kernels), false);
+  summary.tail = largest_tail(table(kernels_by_launch));
+  summary.communication = kernels_by_name(table(kernels_by_base_name), true);
+  add_overlap(table(communication_overlap), summary.communication);
+  summary.barriers = totals_by_name(
+      table(barriers), {barriers.name, barriers.count, barriers.total_ns, {barriers.max_ns}, {}, {barriers.kind}});
+  summary.api_calls = by_name(cuda_api, cuda_api.name, cuda_api.durations);
+  summary.allocations = totals_by_name(
+      table(allocations), {allocations.name, allocations.count, allocations.total_ns, {allocations.max_ns}});
+  summary.rules = totals_by_name(
+      table(expert_rules), {expert_rules.rule, expert_rules.cases, expert_rules.total_ns, {}, {expert_rules.bytes}});
+  summary.transfers = totals_by_name(
+      table(memory_transfers),
+      {memory_transfers.operation, memory_transfers.count, memory_transfers.total_ns, {}, {memory_transfers.bytes}});
+  summary.idle_causes = by_name(idle_causes, idle_causes.cause, idle_causes.gaps);
+  summary.os_calls = by_name(os_runtime, os_runtime.name, os_runtime.durations);
+  summary.overheads = overheads_of(table(profiler_overhead));
   for (auto* totals : {&summary.barriers, &summary.api_calls, &summary.allocations, &summary.rules, &summary.transfers,
                        &summary.idle_causes, &summary.os_calls}) {
     bound(*totals);
   }
-  for (const NamedTotal& in_window : totals_by_name(table("allocations"), {.total = "in_window_ns"})) {
-    summary.allocation_in_window_ns += in_window.total_ns;
+  if (const Table* calls = table(allocations)) {
+    const Integers& in_window = column(*calls, allocations.in_window_ns);
+    summary.allocation_in_window_ns = std::accumulate(in_window.begin(), in_window.end(), std::int64_t{0});
   }
-  if (const Table* overheads = table("profiler_overhead")) {
-    const auto& is_profiler = column<std::int64_t>(*overheads, "profiler");
-    const auto& in_window = column<std::int64_t>(*overheads, "in_window_ns");
+  if (const Table* overheads = table(profiler_overhead)) {
+    const auto& is_profiler = column(*overheads, profiler_overhead.profiler);
+    const auto& in_window = column(*overheads, profiler_overhead.in_window_ns);
     for (std::size_t i = 0; i < in_window.size(); ++i) {
       summary.profiler_in_window_ns += is_profiler[i] != 0 ? in_window[i] : 0;
     }
   }
   summary.processes = processes_of(tables, report);
-  summary.categories = categories_of(table("categories"));
+  summary.categories = categories_of(table(categories));
   summary.gpu_speeds = gpu_speeds(tables);
-  summary.launches = launches_of(table("launch_storm"));
-  if (const Table* memory = table("gpu_memory_summary")) {
-    for (const std::int64_t peak : column<std::int64_t>(*memory, "peak_bytes")) {
+  summary.launches = launches_of(table(launch_storm));
+  if (const Table* memory = table(gpu_memory_summary)) {
+    for (const std::int64_t peak : column(*memory, gpu_memory_summary.peak_bytes)) {
       summary.largest_gpu_memory_bytes = std::max(summary.largest_gpu_memory_bytes, peak);
     }
   }
-  const Table* threads = table("thread_states");
+  const Table* threads = table(thread_states);
   summary.has_thread_states = threads != nullptr && threads->row_count() > 0;
   Nanoseconds window_ns = 0;
   for (const RankSummary& rank : report.ranks) window_ns += rank.budget.window_ns;

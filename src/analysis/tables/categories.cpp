@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "analysis/trace/gpu_activity.hpp"
+#include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -52,12 +53,7 @@ Table elapsed_table(const RankEvents& events) {
   std::vector<std::pair<std::string_view, Elapsed>> order(by_name.begin(), by_name.end());
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.second.elapsed_ns > b.second.elapsed_ns; });
-  Table table = make_table({"gpu_elapsed",
-                            "GPU time by name without counting any moment twice",
-                            {{"name", ColumnKind::text, "", "kernel, copy, set or graph"},
-                             {"instances", ColumnKind::integer, "", ""},
-                             {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
-                             {"elapsed_ns", ColumnKind::integer, "ns", "what it adds to the busy time, by start"}}});
+  Table table = make_table(schema::gpu_elapsed);
   RowWriter row(table);
   for (const auto& [name, elapsed] : order) {
     row << name << elapsed.instances << elapsed.total_ns << elapsed.elapsed_ns;
@@ -105,11 +101,11 @@ std::string_view CategoryMap::category_of(std::string_view kernel_name) const {
 }
 
 std::vector<Table> category_tables(const Table& elapsed, const CategoryMap& map, std::optional<double> wall_seconds) {
-  const auto& ranks = column<std::int64_t>(elapsed, "trace_rank");
-  const auto& names = column<std::string>(elapsed, "name");
-  const auto& instances = column<std::int64_t>(elapsed, "instances");
-  const auto& totals = column<std::int64_t>(elapsed, "total_ns");
-  const auto& elapsed_ns = column<std::int64_t>(elapsed, "elapsed_ns");
+  const auto& ranks = column(elapsed, schema::trace_rank);
+  const auto& names = column(elapsed, schema::gpu_elapsed.name);
+  const auto& instances = column(elapsed, schema::gpu_elapsed.instances);
+  const auto& totals = column(elapsed, schema::gpu_elapsed.total_ns);
+  const auto& elapsed_ns = column(elapsed, schema::gpu_elapsed.elapsed_ns);
   std::vector<Table> tables;
   tables.push_back(make_table({"category_kernels",
                                fmt::format("The category of every kernel, by the map {}", map.name()),
@@ -119,13 +115,8 @@ std::vector<Table> category_tables(const Table& elapsed, const CategoryMap& map,
                                 {"instances", ColumnKind::integer, "", ""},
                                 {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
                                 {"elapsed_ns", ColumnKind::integer, "ns", "what it adds to the busy time"}}}));
-  tables.push_back(make_table({"categories",
-                               fmt::format("GPU time by category, no moment counted twice, by the map {}", map.name()),
-                               {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
-                                {"category", ColumnKind::text, "", ""},
-                                {"instances", ColumnKind::integer, "", ""},
-                                {"elapsed_ns", ColumnKind::integer, "ns", ""},
-                                {"share_percent", ColumnKind::real, "%", "of the trace rank's rows"}}}));
+  tables.push_back(make_table(schema::categories));
+  tables.back().schema.description += fmt::format(", by the map {}", map.name());
   std::map<std::string_view, std::string_view> category_of_name;
   RowWriter kernel_row(tables[0]), category_row(tables[1]);
   for (std::size_t i = 0; i < ranks.size();) {

@@ -12,6 +12,7 @@
 
 #include "analysis/statistics/delimited_text.hpp"
 #include "analysis/trace/gpu_activity.hpp"
+#include "model/schema/host.hpp"
 #include "nsys_explain/model/intervals.hpp"
 
 namespace nsys_explain::analysis {
@@ -167,12 +168,7 @@ std::vector<Table> expert_rule_tables(const RankEvents& events) {
   add_utilisation_cases(events, rules[5]);
 
   std::vector<Table> tables;
-  tables.push_back(make_table({"expert_rules",
-                               "The rules of nsys analyze with its default limits: how often each applies",
-                               {{"rule", ColumnKind::text, "", "as nsys names it"},
-                                {"cases", ColumnKind::integer, "", ""},
-                                {"total_ns", ColumnKind::integer, "ns", "sum of their durations"},
-                                {"bytes", ColumnKind::integer, "bytes", "copied or set"}}}));
+  tables.push_back(make_table(schema::expert_rules));
   tables.push_back(make_table({"expert_rule_cases",
                                "Up to 50 cases of each rule, longest first",
                                {{"rule", ColumnKind::text, "", "as in expert_rules"},

@@ -10,6 +10,7 @@
 #include "analysis/statistics/near_search.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/trace/gpu_activity.hpp"
+#include "model/schema/gpu.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
@@ -150,14 +151,8 @@ std::vector<Table> idle_tables(const RankEvents& events) {
   });
   const auto window_ns = window ? static_cast<double>(window->end_ns - window->start_ns) : 0.0;
 
-  TableSchema causes{"idle_causes", "Time without GPU activity, by why the device had nothing to do", {}};
-  causes.columns = {{"cause", ColumnKind::text, "",
-                     "launch_starved: the host launched late; dependency_stalled: "
-                     "waiting for another stream; other"},
-                    {"share_percent", ColumnKind::real, "%", "of the window from first to last GPU activity"}};
-  for (ColumnSchema& column : statistics_columns("ns")) causes.columns.push_back(std::move(column));
   std::vector<Table> tables;
-  tables.push_back(make_table(std::move(causes)));
+  tables.push_back(make_table(schema::idle_causes));
   RowWriter cause_row(tables.back());
   for (std::size_t c = 0; c < idle_cause_count; ++c) {
     const Statistics statistics = finder.lengths(static_cast<IdleCause>(c));

@@ -4,12 +4,12 @@
 
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/tables/gpu_samples.hpp"
+#include "model/schema/gpu.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
-using enum ColumnKind;
 constexpr std::string_view nvml = "nvml", gpu_metrics = "gpu_metrics";
 constexpr double slow_share = 0.9;  ///< of the highest clock
 
@@ -175,26 +175,8 @@ double median_clock(const std::vector<ClockSample>& clocks) {
 }  // namespace
 
 std::vector<Table> gpu_sample_tables(const RankEvents& events, const std::vector<GpuSample>& all) {
-  Table summary = make_table(
-      {"gpu_samples",
-       "Samples of this trace rank's GPU during its GPU activity, from NVML (--nvml) and the trace's own GPU metrics; "
-       "-1: not sampled",
-       {{"source", text, "", "nvml, or gpu_metrics: means over 1 ms of the samples taken while a kernel runs"},
-        {"samples", integer, "", ""},
-        {"throttled_samples", integer, "", "see gpu_throttling"},
-        {"median_sm_clock_mhz", real, "MHz", ""},
-        {"highest_sm_clock_mhz", real, "MHz", "of both sources: the GPU's limit where sampled, else the highest seen"},
-        {"median_power_w", real, "W", ""},
-        {"median_temperature_c", real, "C", ""}}});
-  Table throttling =
-      make_table({"gpu_throttling",
-                  "Spans in which a GPU in use ran below 90% of its clock, or the driver throttled it",
-                  {{"source", text, "", "nvml or gpu_metrics, see gpu_samples"},
-                   {"start_ns", ColumnKind::time, "ns", "first sample of the span"},
-                   {"end_ns", ColumnKind::time, "ns", "next sample that is not throttled, or the last one"},
-                   {"samples", integer, "", ""},
-                   {"lowest_sm_clock_mhz", real, "MHz", "-1: not sampled"},
-                   {"by_driver", integer, "", "1: the driver gives a reason"}}});
+  Table summary = make_table(schema::gpu_samples);
+  Table throttling = make_table(schema::gpu_throttling);
   const std::vector<GpuSample> samples = samples_of(events, all);
   const bool sampled = !samples.empty() || !events.device.samples.time_ns.empty();
   const std::vector<Interval> busy = sampled ? busy_intervals(events.device) : std::vector<Interval>{};

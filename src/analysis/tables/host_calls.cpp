@@ -15,6 +15,7 @@
 #include "analysis/statistics/delimited_text.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/trace/gpu_activity.hpp"
+#include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -140,21 +141,9 @@ bool is_allocation_call(std::string_view api_name) {
 }
 
 std::vector<Table> api_tables(const RankEvents& events) {
-  TableSchema api{"cuda_api", "CUDA runtime and driver calls of the process, most time first", {}};
-  api.columns = {{"name", ColumnKind::text, "", "function, as nsys names it"},
-                 {"share_percent", ColumnKind::real, "%", "of the time of all CUDA calls"}};
-  for (ColumnSchema& column : statistics_columns("ns")) api.columns.push_back(std::move(column));
   std::vector<Table> tables;
-  tables.push_back(make_table(std::move(api)));
-  tables.push_back(
-      make_table({"allocations",
-                  "Calls that make or destroy memory, streams, events or graphs, most time first",
-                  {{"name", ColumnKind::text, "", "function"},
-                   {"count", ColumnKind::integer, "", "calls"},
-                   {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
-                   {"in_window_ns", ColumnKind::integer, "ns", "of it, between the first and the last GPU activity"},
-                   {"max_ns", ColumnKind::integer, "ns", "longest"},
-                   {"calls_per_second", ColumnKind::real, "1/s", "from the first to the last CUDA call"}}}));
+  tables.push_back(make_table(schema::cuda_api));
+  tables.push_back(make_table(schema::allocations));
   const ApiCalls& calls = events.process.api_calls;
   if (calls.empty() || !speaks_for_process(events.process, events.device)) return tables;
 
@@ -181,14 +170,7 @@ std::vector<Table> api_tables(const RankEvents& events) {
 }
 
 Table barriers_table(const RankEvents& events) {
-  Table table = make_table({"barriers",
-                            "Where the host stopped: waiting for the GPU, blocking copies, pauses between launches",
-                            {{"kind", ColumnKind::text, "", "sync_api, blocking_memcpy, launcher_gap or host_wait"},
-                             {"name", ColumnKind::text, "", "function"},
-                             {"count", ColumnKind::integer, "", ""},
-                             {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
-                             {"mean_ns", ColumnKind::real, "ns", ""},
-                             {"max_ns", ColumnKind::integer, "ns", "longest"}}});
+  Table table = make_table(schema::barriers);
   if (!speaks_for_process(events.process, events.device)) return table;
   Barriers barriers;
   add_call_barriers(events, barriers);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/statistics/statistics.hpp"
+#include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -104,15 +105,6 @@ std::vector<std::size_t> by_total(const RankEvents& events, const Grouping& grou
   return order;
 }
 
-std::vector<ColumnSchema> shape_columns() {
-  return {{"grid_x", ColumnKind::integer, "", "thread blocks"},
-          {"grid_y", ColumnKind::integer, "", ""},
-          {"grid_z", ColumnKind::integer, "", ""},
-          {"block_x", ColumnKind::integer, "", "threads"},
-          {"block_y", ColumnKind::integer, "", ""},
-          {"block_z", ColumnKind::integer, "", ""}};
-}
-
 /// Statistics of durations by group. Groupings that put the same kinds together share theirs: mangled names do so with
 /// demangled ones, and often base names, too.
 class DurationStatistics {
@@ -176,31 +168,19 @@ Pacing find_pacing(const RankEvents& events, const Grouping& grouping, const std
   return pacing;
 }
 
-enum class Shape { left_out, written };
-
+template <class Shape>
 Table summary_table(const RankEvents& events, const Grouping& grouping, const std::vector<Statistics>& statistics,
-                    const char* name, const char* description, Shape shape) {
+                    const schema::Kernels<Shape>& declaration) {
   std::int64_t total_ns = 0;
   for (const Statistics& s : statistics) total_ns += s.total;
 
-  TableSchema schema{name, description, {{"name", ColumnKind::text, "", "kernel"}}};
-  if (shape == Shape::written) {
-    for (ColumnSchema& column : shape_columns()) schema.columns.push_back(std::move(column));
-  }
-  schema.columns.push_back({"communication", ColumnKind::integer, "", "1: it moves data between ranks"});
-  schema.columns.push_back({"share_percent", ColumnKind::real, "%", "of the sum of all kernel durations"});
-  for (ColumnSchema& column : statistics_columns("ns")) schema.columns.push_back(std::move(column));
-  schema.columns.push_back(
-      {"tail", ColumnKind::text, "", "none, outliers (max > 2 medians) or systematic (p99 > 1.5)"});
-  schema.columns.push_back({"tail_score_ns", ColumnKind::real, "ns", "(p99 - median) x count"});
-
-  Table table = make_table(std::move(schema));
+  Table table = make_table(declaration);
   RowWriter row(table);
   for (const std::size_t g : by_total(events, grouping, statistics)) {
     const Statistics& s = statistics[g];
     const KernelKind& k = events.device.kernel_kinds[grouping.groups[g].example];
     row << grouping.groups[g].name;
-    if (shape == Shape::written) {
+    if constexpr (std::is_same_v<Shape, schema::LaunchShape>) {
       for (const std::int32_t size : {k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z}) {
         row << std::int64_t{size};
       }
@@ -217,19 +197,16 @@ Table summary_table(const RankEvents& events, const Grouping& grouping, const st
 std::vector<Table> kernel_tables(const RankEvents& events) {
   DurationStatistics statistics(events);
   std::vector<Table> tables;
-  const auto add = [&](const Grouping& grouping, const char* name, const char* description, Shape shape) {
-    tables.push_back(summary_table(events, grouping, statistics.of(grouping), name, description, shape));
+  const auto add = [&](const Grouping& grouping, const auto& declaration) {
+    tables.push_back(summary_table(events, grouping, statistics.of(grouping), declaration));
   };
-  add(group_by_name(events, &KernelKind::demangled_name), "kernels",
-      "Kernels by name with template and argument lists, most time first", Shape::left_out);
-  add(group_by_name(events, &KernelKind::short_name), "kernels_by_base_name", "Kernels by base name, most time first",
-      Shape::left_out);
+  add(group_by_name(events, &KernelKind::demangled_name), schema::kernels);
+  add(group_by_name(events, &KernelKind::short_name), schema::kernels_by_base_name);
   const std::vector<KernelKind>& kinds = events.device.kernel_kinds;
   if (std::any_of(kinds.begin(), kinds.end(), [](const KernelKind& kind) { return kind.mangled_name != 0; })) {
-    add(group_by_name(events, &KernelKind::mangled_name), "kernels_by_mangled_name",
-        "Kernels by mangled name, most time first", Shape::left_out);
+    add(group_by_name(events, &KernelKind::mangled_name), schema::kernels_by_mangled_name);
   }
-  add(group_by_launch(events), "kernels_by_launch", "Kernels by name, grid and block, most time first", Shape::written);
+  add(group_by_launch(events), schema::kernels_by_launch);
   return tables;
 }
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "analysis/statistics/statistics.hpp"
+#include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -158,19 +159,7 @@ Table launch_latency_table(const std::array<std::int64_t, bucket_count>& counts)
 }
 
 Table launch_storm_table(const RankEvents& events) {
-  Table table = make_table(
-      {"launch_storm",
-       "How many kernels were launched and how short they are",
-       {{"launches", ColumnKind::integer, "", "kernel executions"},
-        {"window_ns", ColumnKind::integer, "ns", "first start to last end of kernels"},
-        {"launches_per_second", ColumnKind::real, "1/s", ""},
-        {"median_ns", ColumnKind::real, "ns", "of durations"},
-        {"p90_ns", ColumnKind::real, "ns", ""},
-        {"p99_ns", ColumnKind::real, "ns", ""},
-        {"under_5us_percent", ColumnKind::real, "%", "kernels shorter than 5 us"},
-        {"under_10us_percent", ColumnKind::real, "%", ""},
-        {"under_20us_percent", ColumnKind::real, "%", ""},
-        {"storm", ColumnKind::integer, "", "1: at least 1,000, and so many, so short, that launching limits"}}});
+  Table table = make_table(schema::launch_storm);
   const Kernels& kernels = events.device.kernels;
   if (kernels.empty()) return table;
   CompactValues durations;

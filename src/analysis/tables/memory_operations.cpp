@@ -11,6 +11,7 @@
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/trace/compute_overlap.hpp"
 #include "analysis/trace/gpu_activity.hpp"
+#include "model/schema/gpu.hpp"
 #include "nsys_explain/model/intervals.hpp"
 
 namespace nsys_explain::analysis {
@@ -72,15 +73,7 @@ Table statistics_by_operation(const std::map<std::string, std::vector<std::int64
 }
 
 Table transfers_table(const std::map<TransferKey, Transfers>& transfers) {
-  Table table = make_table({"memory_transfers",
-                            "Copies and sets by operation and kind of memory",
-                            {{"operation", ColumnKind::text, "", "as nsys names it"},
-                             {"source", ColumnKind::text, "", "kind of memory read; Pageable copies block the host"},
-                             {"destination", ColumnKind::text, "", "kind of memory written"},
-                             {"count", ColumnKind::integer, "", "operations"},
-                             {"bytes", ColumnKind::integer, "bytes", "sum"},
-                             {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
-                             {"bandwidth_gbs", ColumnKind::real, "GB/s", "bytes over the sum of durations"}}});
+  Table table = make_table(schema::memory_transfers);
   RowWriter row(table);
   for (const auto& [key, part] : transfers) {
     std::int64_t bytes = 0, total_ns = 0;
@@ -199,15 +192,7 @@ std::vector<Table> gpu_memory_tables(const RankEvents& events) {
                                 {"memory", ColumnKind::text, "", "kind of memory"},
                                 {"in_use_bytes", ColumnKind::integer, "bytes", "at the end of the span"},
                                 {"peak_bytes", ColumnKind::integer, "bytes", "most within the span"}}}));
-  tables.push_back(make_table({"gpu_memory_summary",
-                               "Allocations by kind of memory",
-                               {{"memory", ColumnKind::text, "", "kind of memory"},
-                                {"allocations", ColumnKind::integer, "", ""},
-                                {"releases", ColumnKind::integer, "", ""},
-                                {"allocated_bytes", ColumnKind::integer, "bytes", "sum of all allocations"},
-                                {"peak_bytes", ColumnKind::integer, "bytes", "most in use at once"},
-                                {"peak_ns", ColumnKind::time, "ns", "when that was reached first"},
-                                {"final_bytes", ColumnKind::integer, "bytes", "in use after the last event"}}}));
+  tables.push_back(make_table(schema::gpu_memory_summary));
   if (mine.empty()) return tables;
 
   const Nanoseconds begin_ns = mine.front()->time_ns;

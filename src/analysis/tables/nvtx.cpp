@@ -15,6 +15,7 @@
 #include "analysis/trace/launches.hpp"
 #include "analysis/trace/nvtx_names.hpp"
 #include "analysis/trace/nvtx_nesting.hpp"
+#include "model/schema/host.hpp"
 #include "nsys_explain/model/release.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
@@ -554,16 +555,7 @@ Table kernels_in_ranges_table(const Ranges& r, const SurroundedKernels& kernels,
 }
 
 Table coverage_table(const Ranges& r, const DeviceLaunches& launches, const Coverage& coverage) {
-  Table table = make_table(
-      {"nvtx_coverage",
-       "How much of the kernel time can be attributed: to a launching call, and to an NVTX range of the program",
-       {{"ranges", integer, "", "NVTX ranges of the process, NCCL's not counted"},
-        {"kernels", integer, "", ""},
-        {"kernel_ns", integer, "ns", "sum of their durations"},
-        {"launched_kernels", integer, "", "those whose launching call is in the export"},
-        {"launched_ns", integer, "ns", "their durations"},
-        {"covered_kernels", integer, "", "those launched inside a range on the same thread, NCCL's ranges not counted"},
-        {"covered_ns", integer, "ns", "their durations"}}});
+  Table table = make_table(schema::nvtx_coverage);
   RowWriter row(table);
   const auto is_range = [&](const NvtxRange& range) {
     return range.kind != NvtxKind::mark && r.events.trace.strings[range.domain] != "NCCL";

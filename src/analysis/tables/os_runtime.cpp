@@ -10,6 +10,7 @@
 
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/trace/gpu_activity.hpp"
+#include "model/schema/host.hpp"
 #include "nsys_explain/model/intervals.hpp"
 
 namespace nsys_explain::analysis {
@@ -39,12 +40,7 @@ struct ThreadTimes {
 }  // namespace
 
 Table os_runtime_table(const RankEvents& events) {
-  TableSchema schema{"os_runtime", "Calls into the operating system's libraries, most time first", {}};
-  schema.columns = {{"name", ColumnKind::text, "", "function"},
-                    {"share_percent", ColumnKind::real, "%", "of the sum of all rows"},
-                    {"outermost_ns", ColumnKind::integer, "ns", "of calls that are not within another recorded one"}};
-  for (ColumnSchema& column : statistics_columns("ns")) schema.columns.push_back(std::move(column));
-  Table table = make_table(std::move(schema));
+  Table table = make_table(schema::os_runtime);
   if (!speaks_for_process(events.process, events.device)) return table;
   struct Calls {
     std::vector<std::int64_t> durations;
@@ -74,17 +70,7 @@ Table os_runtime_table(const RankEvents& events) {
 }
 
 Table overhead_table(const RankEvents& events) {
-  Table table = make_table(
-      {"profiler_overhead",
-       "Time that the profiler took from threads, or CUDA spent behind the scenes",
-       {{"profiler", ColumnKind::integer, "", "1: the profiler's doing; 0: CUDA's own"},
-        {"kind", ColumnKind::text, "", "as CUPTI classifies it"},
-        {"name", ColumnKind::text, "", ""},
-        {"count", ColumnKind::integer, "", ""},
-        {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
-        {"union_ns", ColumnKind::integer, "ns", "counted once where rows of a thread overlap"},
-        {"in_window_ns", ColumnKind::integer, "ns", "of union_ns, between the first and the last GPU activity"},
-        {"max_ns", ColumnKind::integer, "ns", "longest"}}});
+  Table table = make_table(schema::profiler_overhead);
   if (!speaks_for_process(events.process, events.device)) return table;
   using Key = std::tuple<bool, std::string_view, std::string_view>;
   std::map<Key, std::map<std::uint32_t, std::vector<Interval>>> found;
@@ -115,13 +101,7 @@ Table overhead_table(const RankEvents& events) {
 }
 
 Table thread_states_table(const RankEvents& events) {
-  Table table = make_table({"thread_states",
-                            "Where threads spent their time, by the scheduler's record",
-                            {{"thread", ColumnKind::integer, "", "thread id"},
-                             {"state", ColumnKind::text, "", "on_cpu, or why it was off: unknown where not exported"},
-                             {"duration_ns", ColumnKind::integer, "ns", ""},
-                             {"switches", ColumnKind::integer, "", "times that the thread went on a CPU"},
-                             {"migrations", ColumnKind::integer, "", "of them, on another CPU than before"}}});
+  Table table = make_table(schema::thread_states);
   if (!speaks_for_process(events.process, events.device)) return table;
   std::map<std::uint32_t, ThreadTimes> threads;
   for (const SchedulingEvent& event : events.process.scheduling_events) {

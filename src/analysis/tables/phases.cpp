@@ -8,6 +8,7 @@
 
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/trace/launches.hpp"
+#include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -110,18 +111,7 @@ void attribute_launches(const DeviceLaunches& launches, Phases& phases) {
 }
 
 Table phases_table(const Phases& phases) {
-  Table table = make_table(
-      {"phases",
-       "GPU work by phase of the program (NVTX ranges); a kernel belongs to the innermost phase around its "
-       "launch, and to its step besides",
-       {{"phase", ColumnKind::text, "", "step, forward, backward, optimizer, prefill, decode or the user's"},
-        {"ranges", integer, "", "times the phase was entered"},
-        {"host_ns", integer, "ns", "sum of the ranges' durations"},
-        {"projected_ns", integer, "ns", "sum over ranges: first start to last end of their GPU work"},
-        {"gpu_operations", integer, "", "kernels, copies, sets and graphs launched in it"},
-        {"kernels", integer, "", ""},
-        {"kernel_ns", integer, "ns", "sum of their durations"},
-        {"other_thread_kernel_ns", integer, "ns", "of that: launched by threads without phases, attributed by time"}}});
+  Table table = make_table(schema::phases);
   if (phases.names.empty()) return table;
   struct Row {
     std::int64_t ranges = 0;
@@ -172,10 +162,7 @@ Table steps_table(const Phases& phases) {
 }
 
 Table serving_table(const Phases& phases) {
-  TableSchema schema{"serving", "Latencies of token generation, where prefill and decode are NVTX ranges", {}};
-  schema.columns = {{"latency", ColumnKind::text, "", "time_to_first_token or time_per_output_token"}};
-  for (ColumnSchema& column : statistics_columns("ns")) schema.columns.push_back(std::move(column));
-  Table table = make_table(std::move(schema));
+  Table table = make_table(schema::serving);
   std::vector<std::int64_t> first_token, next_token;
   const PhaseRange* previous = nullptr;
   for (const PhaseRange& range : phases.ranges) {

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/schema/host.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -140,10 +142,7 @@ std::string evidence_of(const RunFactSummary& fact) {
 }  // namespace
 
 Table run_facts_table(const RankEvents& events) {
-  Table table = make_table({"run_facts",
-                            "What each trace rank ran on and with, as its export tells it",
-                            {{"fact", ColumnKind::text, "", "driver, gpu, framework, ..."},
-                             {"value", ColumnKind::text, "", "a list where several hold"}}});
+  Table table = make_table(schema::run_facts);
   RowWriter row(table);
   for (const RunFact& fact : events.trace.facts) row << std::string_view(fact.name) << std::string_view(fact.value);
   for (const RunFact& fact : events.device.gpu_facts) {
@@ -156,11 +155,11 @@ Table run_facts_table(const RankEvents& events) {
 
 std::vector<RunFactSummary> summarise_run_facts(const std::vector<Table>& joined) {
   std::vector<RunFactSummary> facts;
-  const Table* table = find_table(joined, "run_facts");
+  const Table* table = find_table(joined, schema::run_facts);
   if (table == nullptr) return facts;
-  const auto& ranks = column<std::int64_t>(*table, "trace_rank");
-  const auto& names = column<std::string>(*table, "fact");
-  const auto& values = column<std::string>(*table, "value");
+  const auto& ranks = column(*table, schema::trace_rank);
+  const auto& names = column(*table, schema::run_facts.fact);
+  const auto& values = column(*table, schema::run_facts.value);
   std::map<std::string_view, std::map<std::string_view, std::vector<std::int32_t>>> ranks_of;
   std::vector<std::string_view> order;
   for (std::size_t i = 0; i < names.size(); ++i) {

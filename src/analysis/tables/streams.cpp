@@ -12,6 +12,7 @@
 #include "analysis/trace/compute_overlap.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/gpu_parts.hpp"
+#include "model/schema/gpu.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
@@ -173,13 +174,7 @@ Table communication_overlap_table(const RankEvents& events) {
   std::vector<std::pair<std::string_view, Overlap>> order(by_name.begin(), by_name.end());
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
-  Table table = make_table({"communication_overlap",
-                            "How much of the communication kernels' time compute hid",
-                            {{"name", ColumnKind::text, "", "base name of the kernel"},
-                             {"count", ColumnKind::integer, "", "executions"},
-                             {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
-                             {"overlapped_ns", ColumnKind::integer, "ns", "of it, while compute kernels ran"},
-                             {"overlapped_percent", ColumnKind::real, "%", "overlapped_ns of total_ns"}}});
+  Table table = make_table(schema::communication_overlap);
   RowWriter row(table);
   for (const auto& [name, overlap] : order) {
     const auto total_ns = static_cast<double>(overlap.total_ns);

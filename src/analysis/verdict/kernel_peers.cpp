@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/statistics/statistics.hpp"
+#include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -24,8 +25,7 @@ constexpr double robust_deviation = 1.4826;   ///< standard deviations per media
 constexpr double median_efficiency = 1.2533;  ///< standard error of a median over that of a mean
 constexpr double slow_worth_telling = 1.02, slow_worth_telling_of_two = 1.05, outlying = 3;
 
-constexpr std::array<const char*, 6> shape_names{"grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"};
-using Shape = std::array<std::int64_t, shape_names.size()>;
+using Shape = std::array<std::int64_t, schema::kernels_by_launch.shape.sizes.size()>;
 using KernelKey = std::pair<std::string_view, Shape>;
 
 /// One kernel on one trace rank.
@@ -44,17 +44,14 @@ double robust_spread(const std::vector<double>& values) {
 }
 
 std::map<KernelKey, std::vector<Execution>> compute_kernels(const Table& table) {
-  const auto& ranks = column<std::int64_t>(table, "trace_rank");
-  const auto& names = column<std::string>(table, "name");
-  const auto& communication = column<std::int64_t>(table, "communication");
-  const auto& counts = column<std::int64_t>(table, "count");
-  const auto& totals = column<std::int64_t>(table, "total_ns");
-  const auto& medians = column<double>(table, "median_ns");
-  const auto& deviations = column<double>(table, "stddev_ns");
-  std::array<const std::vector<std::int64_t>*, shape_names.size()> shape_columns{};
-  for (std::size_t s = 0; s < shape_names.size(); ++s) {
-    shape_columns[s] = &column<std::int64_t>(table, shape_names[s]);
-  }
+  const auto& ranks = column(table, schema::trace_rank);
+  const auto& names = column(table, schema::kernels_by_launch.name);
+  const auto& communication = column(table, schema::kernels_by_launch.communication);
+  const auto& counts = column(table, schema::kernels_by_launch.durations.count);
+  const auto& totals = column(table, schema::kernels_by_launch.durations.total);
+  const auto& medians = column(table, schema::kernels_by_launch.durations.median);
+  const auto& deviations = column(table, schema::kernels_by_launch.durations.deviation);
+  const auto shape_columns = columns(table, schema::kernels_by_launch.shape.sizes);
   std::map<KernelKey, std::vector<Execution>> kernels;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (communication[i] != 0 || counts[i] < fewest_executions || medians[i] <= 0) continue;
@@ -178,21 +175,7 @@ bool stands_out(std::size_t r, const std::vector<double>& ratios) {
 }
 
 Table speed_table(const std::map<std::int64_t, Speed>& speeds) {
-  Table table =
-      make_table({"gpu_speed",
-                  "How long each trace rank takes for the kernels that its peers run, too",
-                  {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
-                   {"kernels", ColumnKind::integer, "", "compared: same name, grid and block"},
-                   {"compared_ns", ColumnKind::integer, "ns", "their sum of durations"},
-                   {"slower_kernels", ColumnKind::integer, "", "of them slower than the peers' median"},
-                   {"ratio", ColumnKind::real, "", "to the peers' medians; median over time, above 1: slower"},
-                   {"p_value", ColumnKind::real, "",
-                    "of being this slow by chance, over all trace ranks: as GPUs drift apart for the length of a "
-                    "capture"},
-                   {"slow", ColumnKind::integer, "", "1: significant, at least 2%, and unlike the others"},
-                   {"spread", ColumnKind::real, "",
-                    "standard deviation of one kernel's executions over its median; median over time"},
-                   {"executions", ColumnKind::integer, "", "of one kernel; median over time"}}});
+  Table table = make_table(schema::gpu_speed);
   std::vector<double> ratios;
   for (const auto& [rank, speed] : speeds) ratios.push_back(speed.ratio());
   RowWriter row(table);
@@ -228,7 +211,8 @@ std::vector<Table> kernel_peer_tables(const Table& kernels_by_launch) {
 
   TableSchema schema{"kernel_peers", "The same kernel on different trace ranks: medians against the peers'", {}};
   schema.columns = {{"name", ColumnKind::text, "", "kernel with its template and argument lists"}};
-  for (const char* name : shape_names) schema.columns.push_back({name, ColumnKind::integer, "", ""});
+  for (const schema::Integer& size : schema::kernels_by_launch.shape.sizes)
+    schema.columns.push_back({std::string(size.name), ColumnKind::integer, "", ""});
   for (ColumnSchema column :
        {ColumnSchema{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
         ColumnSchema{"count", ColumnKind::integer, "", "executions"},
@@ -256,9 +240,9 @@ Table kernel_imbalance_table(const Table& kernels) {
   struct Load {
     std::int64_t ranks = 0, total_ns = 0, largest_ns = 0, largest_rank = -1;
   };
-  const auto& ranks = column<std::int64_t>(kernels, "trace_rank");
-  const auto& names = column<std::string>(kernels, "name");
-  const auto& totals = column<std::int64_t>(kernels, "total_ns");
+  const auto& ranks = column(kernels, schema::trace_rank);
+  const auto& names = column(kernels, schema::kernels.name);
+  const auto& totals = column(kernels, schema::kernels.durations.total);
   std::map<std::string_view, Load> loads;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     Load& load = loads[names[i]];

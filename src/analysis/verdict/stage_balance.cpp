@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/statistics/significance.hpp"
+#include "model/schema/gpu.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
@@ -22,25 +23,24 @@ std::map<std::string, std::vector<std::size_t>> members_by_stage(const Grouping&
   return members;
 }
 
-constexpr std::array<const char*, 6> stage_kernel_shape_names{"grid_x",  "grid_y",  "grid_z",
-                                                              "block_x", "block_y", "block_z"};
-using StageKernelKey = std::pair<std::string_view, std::array<std::int64_t, stage_kernel_shape_names.size()>>;
+constexpr const auto& stage_kernel_shape = schema::kernels_by_launch.shape.sizes;
+using StageKernelKey = std::pair<std::string_view, std::array<std::int64_t, stage_kernel_shape.size()>>;
 
 /// The compute kernels of one trace rank, each with its sum of durations.
 using KernelTotals = std::map<StageKernelKey, std::int64_t>;
 
 std::vector<KernelTotals> totals_by_rank(const Table& table, std::span<const std::int32_t> trace_ranks) {
-  const auto& ranks = column<std::int64_t>(table, "trace_rank");
-  const auto& names = column<std::string>(table, "name");
-  const auto& communication = column<std::int64_t>(table, "communication");
-  const auto& totals = column<std::int64_t>(table, "total_ns");
+  const auto& ranks = column(table, schema::trace_rank);
+  const auto& names = column(table, schema::kernels_by_launch.name);
+  const auto& communication = column(table, schema::kernels_by_launch.communication);
+  const auto& totals = column(table, schema::kernels_by_launch.durations.total);
+  const auto shape = columns(table, stage_kernel_shape);
   std::vector<KernelTotals> by_rank(trace_ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto found = std::lower_bound(trace_ranks.begin(), trace_ranks.end(), ranks[i]);
     if (communication[i] != 0 || found == trace_ranks.end() || *found != ranks[i]) continue;
     StageKernelKey key{names[i], {}};
-    for (std::size_t s = 0; s < stage_kernel_shape_names.size(); ++s)
-      key.second[s] = column<std::int64_t>(table, stage_kernel_shape_names[s])[i];
+    for (std::size_t s = 0; s < shape.size(); ++s) key.second[s] = (*shape[s])[i];
     by_rank[static_cast<std::size_t>(found - trace_ranks.begin())][key] += totals[i];
   }
   return by_rank;
@@ -179,19 +179,7 @@ std::string name_of_lone_stage(std::int32_t trace_rank) {
 }
 
 Table stage_balance_table(std::span<const StageBalance> stages) {
-  Table table = make_table(
-      {"stage_balance",
-       "Kernel time of each pipeline stage per span of whole steps, of its median trace rank on a GPU of usual speed",
-       {{"stage", ColumnKind::text, "",
-         "as in rank_places; else 'trace rank N', of a job of two that differ in their collectives"},
-        {"trace_ranks", ColumnKind::integer, "", "of this stage"},
-        {"kernel_ns", ColumnKind::integer, "ns", "median over the spans"},
-        {"others_kernel_ns", ColumnKind::integer, "ns", "likewise, of the median of the other stages"},
-        {"shared_ns", ColumnKind::integer, "ns",
-         "of kernels that other stages run, too: of equal name, grid and block"},
-        {"others_shared_ns", ColumnKind::integer, "ns", "likewise, of the median of the other stages"},
-        {"surplus", ColumnKind::real, "", "share of kernel_ns beyond the others' that shared kernels account for"},
-        {"p_value", ColumnKind::real, "", "bound on its probability if stages were dealt out at random"}}});
+  Table table = make_table(schema::stage_balance);
   RowWriter row(table);
   for (const StageBalance& stage : stages) {
     row << stage.stage << static_cast<std::int64_t>(stage.ranks.size()) << stage.kernel_ns << stage.others_kernel_ns

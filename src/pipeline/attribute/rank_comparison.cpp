@@ -11,6 +11,7 @@
 
 #include "analysis/verdict/kernel_peers.hpp"
 #include "ingest/category_file.hpp"
+#include "model/schema/gpu.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -50,11 +51,12 @@ std::vector<Table> compare_trace_ranks(const std::vector<Table>& rank_tables, co
                                        std::optional<double> wall_seconds) {
   std::vector<Table> tables;
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
-  if (const Table* kernels = find_table(rank_tables, "kernels_by_launch")) add(analysis::kernel_peer_tables(*kernels));
-  if (const Table* kernels = find_table(rank_tables, "kernels")) {
+  if (const Table* kernels = find_table(rank_tables, schema::kernels_by_launch))
+    add(analysis::kernel_peer_tables(*kernels));
+  if (const Table* kernels = find_table(rank_tables, schema::kernels)) {
     tables.push_back(analysis::kernel_imbalance_table(*kernels));
   }
-  if (const Table* elapsed = find_table(rank_tables, "gpu_elapsed")) {
+  if (const Table* elapsed = find_table(rank_tables, schema::gpu_elapsed)) {
     add(analysis::category_tables(*elapsed, categories, wall_seconds));
   }
   return tables;

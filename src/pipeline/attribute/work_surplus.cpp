@@ -10,6 +10,7 @@
 #include "analysis/verdict/job_delays.hpp"
 #include "analysis/verdict/kernel_time_wander.hpp"
 #include "analysis/verdict/slow_gpu_surplus.hpp"
+#include "model/schema/gpu.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -36,7 +37,7 @@ Nanoseconds host_idle(const analysis::PathArrival& arrival, const WorkProfile& p
 std::vector<double> share_shared_kernels(const exchange::Communicator& communicator, const JobRanks& job,
                                          const std::vector<Table>& rank_tables, const analysis::Grouping& stages) {
   std::vector<double> shares;
-  if (const Table* kernels = find_table(rank_tables, "kernels_by_launch"))
+  if (const Table* kernels = find_table(rank_tables, schema::kernels_by_launch))
     shares = analysis::shared_kernel_shares(*kernels, job.numbers, stages);
   return communicator.broadcast(std::span<const double>(shares));
 }

@@ -11,6 +11,7 @@
 #include "analysis/waits/level_sums.hpp"
 #include "collectives/extraction.hpp"
 #include "collectives/inspector_keys.hpp"
+#include "model/schema/job.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/attribute/wait_matrix.hpp"
 #include "pipeline/investigate/case_tables.hpp"
@@ -76,7 +77,8 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
 
 void print_schema(std::ostream& out) {
   const JobReport nothing;
-  std::vector<TableSchema> schemas = {instances_schema(), arrivals_schema(), steps_schema()};
+  std::vector<TableSchema> schemas = {schema::collective_instances.table_schema(),
+                                      schema::collective_arrivals.table_schema(), schema::steps.table_schema()};
   for (const Table& table : job_tables(nothing)) schemas.push_back(table.schema);
   for (const Table& table : CaseTables().release()) schemas.push_back(table.schema);
   const std::vector<Table> joined = rank_tables();

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "model/schema/job.hpp"
 #include "pipeline/run/job.hpp"
 #include "report/report.hpp"
 #include "report/table_text.hpp"
@@ -141,7 +142,7 @@ class Show {
       while (low < high) {
         const std::int64_t middle = low + (high - low) / 2;
         const Table row = store_.read("collective_arrivals", middle, 1);
-        if (column<std::int64_t>(row, "instance").front() < wanted) {
+        if (column(row, schema::collective_arrivals.instance).front() < wanted) {
           low = middle + 1;
         } else {
           high = middle;

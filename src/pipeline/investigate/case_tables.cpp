@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "analysis/causes/causes.hpp"
+#include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::pipeline {
@@ -10,20 +11,8 @@ namespace {
 
 using enum ColumnKind;
 
-TableSchema cases_schema(std::string name, std::string description) {
-  TableSchema schema{std::move(name),
-                     std::move(description),
-                     {{"trace_rank", integer, "", "the last arriver"},
-                      {"instance", integer, "", "row of collective_instances"},
-                      {"last_enter_ns", integer, "ns", "job time at which it entered"},
-                      {"caused_wait_ns", integer, "ns",
-                       "waiting that would vanish without its own lateness; where the case is "
-                       "the longest work rather than the longest wait, own_lateness_ns"},
-                      {"own_lateness_ns", integer, "ns", "lateness by own work"},
-                      {"peer_trace_rank", integer, "", "the peer: median work of those that did the same"},
-                      {"cause", text, "", "what this case speaks for; none: behind since an earlier collective"},
-                      {"part", text, "", "what differs most for that cause"},
-                      {"same_kernels", integer, "", "1: both launched the same kernels with the same grids"}}};
+TableSchema cases_schema(const schema::Cases& declaration) {
+  TableSchema schema = declaration.table_schema();
   for (const char* who : {"", "peer_"}) {
     const char* whose = *who == '\0' ? "the last arriver" : "the peer";
     const auto add = [&](std::string column, std::string unit, std::string meaning) {
@@ -39,20 +28,6 @@ TableSchema cases_schema(std::string name, std::string description) {
     }
   }
   return schema;
-}
-
-TableSchema differences_schema() {
-  return {"straggler_differences",
-          "What stragglers did differently from a peer before the worst of straggler_cases, largest difference first",
-          {{"trace_rank", integer, "", "the straggler"},
-           {"kind", text, "", "kernel, copy, call, range (NVTX) or host_stall"},
-           {"name", ColumnKind::text, "", "kernel, kind of copy, CUDA call, NVTX range, system call"},
-           {"shape", ColumnKind::text, "", "grid and block of a kernel, bytes of a copy"},
-           {"count", integer, "", "on the straggler"},
-           {"peer_count", integer, "", "on the peer"},
-           {"total_ns", integer, "ns", "on the straggler"},
-           {"peer_total_ns", integer, "ns", "on the peer"},
-           {"difference_ns", integer, "ns", "straggler less peer"}}};
 }
 
 void write_member(RowWriter& row, const analysis::CaseMember& member) {
@@ -77,13 +52,9 @@ void write_cases(Table& table, const CasesOfStraggler& of, const analysis::Diver
 }  // namespace
 
 CaseTables::CaseTables()
-    : cases_(make_table(cases_schema("straggler_cases",
-                                     "Collectives that stragglers delayed, one per span of time, with the work of the "
-                                     "straggler and of a median peer before them"))),
-      differences_(make_table(differences_schema())),
-      long_waits_(make_table(cases_schema("long_waits",
-                                          "Single collectives that hold much of the waiting, longest first, with the "
-                                          "work of the last arriver and of a median peer before them"))) {}
+    : cases_(make_table(cases_schema(schema::straggler_cases))),
+      differences_(make_table(schema::straggler_differences)),
+      long_waits_(make_table(cases_schema(schema::long_waits))) {}
 
 void CaseTables::add_cases(const CasesOfStraggler& of, const analysis::Divergence* divergence) {
   write_cases(cases_, of, divergence);

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "model/schema/job.hpp"
+
 namespace nsys_explain::pipeline {
 namespace {
 
@@ -160,11 +162,11 @@ std::vector<CollectiveDetail> gather_collectives(const exchange::Communicator& c
 
 std::vector<std::int64_t> instances_looked_into(const std::vector<Table>& tables) {
   std::vector<std::pair<Nanoseconds, std::int64_t>> cases;  // by negated waiting, then number
-  for (const char* name : {"straggler_cases", "long_waits"}) {
-    const Table* table = find_table(tables, name);
+  for (const schema::Cases* of : {&schema::straggler_cases, &schema::long_waits}) {
+    const Table* table = find_table(tables, *of);
     if (table == nullptr) continue;
-    const auto& instance = column<std::int64_t>(*table, "instance");
-    const auto& caused_ns = column<std::int64_t>(*table, "caused_wait_ns");
+    const auto& instance = column(*table, of->instance);
+    const auto& caused_ns = column(*table, of->caused_wait_ns);
     for (std::size_t r = 0; r < instance.size(); ++r) cases.emplace_back(-caused_ns[r], instance[r]);
   }
   std::sort(cases.begin(), cases.end());

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::pipeline {
@@ -91,12 +92,7 @@ std::vector<analysis::LayoutCommunicator> layout_communicators(
 }
 
 Table rank_places_table(std::span<const std::int32_t> numbers, std::span<const analysis::Grouping> groupings) {
-  Table table = make_table({"rank_places",
-                            "Where each trace rank sits: node, rail and rack, and its place in the parallel layout as "
-                            "communicators show it",
-                            {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
-                             {"level", ColumnKind::text, "", "as in stragglers"},
-                             {"place", ColumnKind::text, "", "trace ranks of one level and place belong together"}}});
+  Table table = make_table(schema::rank_places);
   RowWriter row(table);
   for (const analysis::Grouping& grouping : groupings) {
     for (std::size_t r = 0; r < numbers.size(); ++r) {

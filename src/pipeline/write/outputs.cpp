@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "exchange/agree.hpp"
+#include "model/schema/job.hpp"
 #include "pipeline/read/rank_tables.hpp"
 #include "pipeline/read/unfinished_run.hpp"
 #include "pipeline/run/own_files.hpp"
@@ -113,8 +114,8 @@ void write_instances(const exchange::Communicator& communicator, const JobReport
   const TableExtent of_arrivals = arrivals_extent(instances.arrivals_in_all());
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
-    sinks->create(instances_schema(), extent);
-    sinks->create(arrivals_schema(), of_arrivals);
+    sinks->create(schema::collective_instances.table_schema(), extent);
+    sinks->create(schema::collective_arrivals.table_schema(), of_arrivals);
   });
   const auto write = [&](const Slab& slab) { sinks->append(slab); };
   const DealtTable tables[] = {{extent, [&](auto, auto end) { return instances.take_instances(end); }, write},
@@ -127,7 +128,7 @@ void write_steps(const exchange::Communicator& communicator, const JobReport& re
   const std::int64_t all_rows = communicator.sum(std::ssize(rows));
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
-    sinks->create(steps_schema(), steps_extent(all_rows));
+    sinks->create(schema::steps.table_schema(), steps_extent(all_rows));
     sinks->store().set_attribute("/steps", "source", report.delay.step_source);
   });
   const std::int64_t per_round =

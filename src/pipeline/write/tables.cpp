@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::pipeline {
@@ -31,48 +32,10 @@ std::size_t longest_name(Value last, std::string_view (*name_of)(Value)) {
 
 }  // namespace
 
-TableSchema instances_schema() {
-  return {
-      "collective_instances",
-      "One row per collective operation matched across its members, by communicator, then sequence",
-      {{"instance", integer, "", "number of the instance in this run"},
-       {"communicator", text, "", "NCCL's communicator hash, or inferred-N"},
-       {"sequence", integer, "", "number of the instance within its communicator, in job-time order"},
-       {"operation", text, "", "what the members do"},
-       {"bytes", integer, "bytes", "message size by the convention of nccl-tests; -1: not known"},
-       {"members", integer, "", "size of the communicator"},
-       {"arrivals", integer, "", "members whose part was found"},
-       {"first_enter_ns", integer, "ns", "job time of the earliest enter"},
-       {"last_enter_ns", integer, "ns", "job time of the latest enter"},
-       {"arrival_skew_ns", integer, "ns", "latest minus earliest enter"},
-       {"skew_uncertainty_ns", integer, "ns", "one standard uncertainty from the clock; -1: not known"},
-       {"last_trace_rank", integer, "", "trace rank with the latest enter"},
-       {"resolved", integer, "",
-        "1: the last arriver is later than the second-last beyond three times the uncertainty"},
-       {"transfer_ns", integer, "ns", "median over arrivals of the time from the latest enter to the own exit"},
-       {"feasible", integer, "", "0: a member left before the last one entered, so the match or the clock is wrong"},
-       {"caused_wait_ns", integer, "ns", "waiting that would vanish without the last arriver's own lateness"},
-       {"end_residual_ns", integer, "ns", "latest minus earliest exit on the job clock; -1: clocks not related"}}};
-}
-
-TableSchema arrivals_schema() {
-  return {"collective_arrivals",
-          "One row per member of an instance, by instance, then trace rank",
-          {{"instance", integer, "", "row's instance in collective_instances"},
-           {"trace_rank", integer, "", "rank of the profiled job"},
-           {"enter_ns", integer, "ns", "job time at which this member entered"},
-           {"exit_ns", integer, "ns", "job time at which this member left"},
-           {"wait_ns", integer, "ns", "waiting for the latest member"},
-           {"transfer_ns", integer, "ns", "from the latest enter to the own exit, not below 0"},
-           {"own_lateness_ns", integer, "ns", "lateness by own work since the previous collective"},
-           {"inherited_lateness_ns", integer, "ns", "lateness carried over from earlier waiting"},
-           {"timing_source", text, "", "kernel, projection (copies launched in the call) or graph_node"}}};
-}
-
 Table instances_chunk(std::span<const InstanceRow> rows,
                       const std::vector<collectives::PlannedCommunicator>& communicators,
                       std::span<const std::int64_t> first_instance) {
-  Table table = make_table(instances_schema());
+  Table table = make_table(schema::collective_instances);
   RowWriter writer(table);
   for (const InstanceRow& row : rows) {
     const Instance& i = row.instance;
@@ -87,7 +50,7 @@ Table instances_chunk(std::span<const InstanceRow> rows,
 }
 
 Table arrivals_chunk(std::span<const ArrivalRow> rows) {
-  Table table = make_table(arrivals_schema());
+  Table table = make_table(schema::collective_arrivals);
   RowWriter writer(table);
   for (const ArrivalRow& row : rows) {
     const Instance& i = *row.instance;
@@ -99,41 +62,30 @@ Table arrivals_chunk(std::span<const ArrivalRow> rows) {
 }
 
 TableExtent instances_extent(std::int64_t rows, const std::vector<collectives::PlannedCommunicator>& communicators) {
-  const TableSchema schema = instances_schema();
+  const TableSchema schema = schema::collective_instances.table_schema();
   TableExtent extent = extent_without_texts(schema, rows);
-  std::size_t& longest = extent.longest_texts[schema.index_of("communicator")];
+  std::size_t& longest = extent.longest_texts[schema.index_of(schema::collective_instances.communicator)];
   for (const collectives::PlannedCommunicator& planned : communicators)
     longest = std::max(longest, planned.name.size());
-  extent.longest_texts[schema.index_of("operation")] = longest_name(Operation::barrier, operation_name);
+  extent.longest_texts[schema.index_of(schema::collective_instances.operation)] =
+      longest_name(Operation::barrier, operation_name);
   return extent;
 }
 
 TableExtent arrivals_extent(std::int64_t rows) {
-  const TableSchema schema = arrivals_schema();
+  const TableSchema schema = schema::collective_arrivals.table_schema();
   TableExtent extent = extent_without_texts(schema, rows);
-  extent.longest_texts[schema.index_of("timing_source")] = longest_name(TimingSource::graph_node, timing_source_name);
+  extent.longest_texts[schema.index_of(schema::collective_arrivals.timing_source)] =
+      longest_name(TimingSource::graph_node, timing_source_name);
   return extent;
 }
 
-TableSchema steps_schema() {
-  return {"steps",
-          "One row per step of the job and trace rank, by step, then trace rank",
-          {{"step", integer, "", "by the program's own count where its NVTX ranges have one, else from 0"},
-           {"trace_rank", integer, "", "rank of the profiled job"},
-           {"start_ns", integer, "ns", "job time of the step's first kernel"},
-           {"duration_ns", integer, "ns", "to the start of the next step"},
-           {"own_lateness_ns", integer, "ns", "lateness by own work, over the step's collectives"},
-           {"wait_ns", integer, "ns", "waiting for other members"},
-           {"caused_wait_ns", integer, "ns", "waiting that would vanish without its own lateness"},
-           {"delay_cost_ns", integer, "ns", "waiting anywhere in the job that starts from its delays in this step"}}};
-}
-
 TableExtent steps_extent(std::int64_t rows) {
-  return extent_without_texts(steps_schema(), rows);
+  return extent_without_texts(schema::steps.table_schema(), rows);
 }
 
 Table steps_chunk(std::span<const StepRow> rows) {
-  Table table = make_table(steps_schema());
+  Table table = make_table(schema::steps);
   RowWriter writer(table);
   for (const StepRow& row : rows) {
     writer << row.step << std::int64_t{row.trace_rank} << row.start_ns << row.duration_ns << row.own_lateness_ns
@@ -163,29 +115,7 @@ Table trace_ranks_table(const JobReport& report) {
 }
 
 Table ranks_table(const JobReport& report) {
-  Table table = make_table({"ranks",
-                            "Where the time of each trace rank went, and its part in waiting",
-                            {{"trace_rank", integer, "", "number in the profiled job"},
-                             {"window_start_ns", integer, "ns", "job time of the first GPU activity"},
-                             {"window_ns", integer, "ns", "from the first start to the last end of GPU activity"},
-                             {"compute_ns", integer, "ns", "union of compute kernels"},
-                             {"communication_ns", integer, "ns", "union of communication kernels"},
-                             {"overlapped_ns", integer, "ns", "communication while compute runs"},
-                             {"exposed_communication_ns", integer, "ns", "communication while no compute runs"},
-                             {"copy_ns", integer, "ns", "copies and sets under neither"},
-                             {"opaque_graph_ns", integer, "ns", "CUDA graphs recorded as one interval"},
-                             {"idle_ns", integer, "ns", "no GPU activity"},
-                             {"arrivals", integer, "", "matched collectives it took part in"},
-                             {"last_arrivals", integer, "", "resolved instances in which it came last"},
-                             {"wait_ns", integer, "ns", "waiting in collectives for others"},
-                             {"caused_wait_ns", integer, "ns", "waiting of others that its own lateness caused"},
-                             {"own_lateness_ns", integer, "ns", "lateness by own work"},
-                             {"inherited_lateness_ns", integer, "ns", "lateness carried over from waiting"},
-                             {"delay_cost_ns", integer, "ns", "waiting anywhere that starts from its own delays"},
-                             {"propagated_cost_ns", integer, "ns", "of that, what came through others"},
-                             {"unattributed_ns", integer, "ns", "waiting for it that no delay explains"},
-                             {"bus_bandwidth_gbs", real, "GB/s",
-                              "of its complete collectives of known size: total bytes over total transfer time"}}});
+  Table table = make_table(schema::ranks);
   RowWriter writer(table);
   for (const RankSummary& rank : report.ranks) {
     const Budget& b = rank.budget;

@@ -26,9 +26,6 @@ struct ArrivalRow {
   const InstanceArrival* arrival = nullptr;
 };
 
-TableSchema instances_schema();
-TableSchema arrivals_schema();
-
 /// `first_instance[c]` is the number of instance 0 of communicator c.
 Table instances_chunk(std::span<const InstanceRow> rows,
                       const std::vector<collectives::PlannedCommunicator>& communicators,
@@ -40,7 +37,6 @@ TableExtent instances_extent(std::int64_t rows, const std::vector<collectives::P
 TableExtent arrivals_extent(std::int64_t rows);
 TableExtent steps_extent(std::int64_t rows);
 
-TableSchema steps_schema();
 Table steps_chunk(std::span<const StepRow> rows);
 
 Table findings_table(const JobReport& report);

@@ -2,21 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::pipeline {
 
 Table findings_table(const JobReport& report) {
-  Table table = make_table({"findings",
-                            "What is wrong, most severe first, of one severity costliest first, as report.md says it",
-                            {{"id", ColumnKind::text, "", "stable name of the kind of finding"},
-                             {"severity", ColumnKind::text, "", "high, medium, low or info"},
-                             {"title", ColumnKind::text, "", "what was found"},
-                             {"evidence", ColumnKind::text, "", "what it rests on; parts are separated by '; '"},
-                             {"recommendation", ColumnKind::text, "", "what to do next"},
-                             {"cost_ns", ColumnKind::integer, "ns",
-                              "GPU time, summed over trace ranks, that is lost or waited because of it; -1: the traces "
-                              "do not tell"}}});
+  Table table = make_table(schema::findings);
   RowWriter rows(table);
   for (const Finding& finding : report.findings) {
     rows << finding.id << severity_name(finding.severity) << finding.title

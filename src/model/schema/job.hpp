@@ -1,0 +1,145 @@
+#pragma once
+
+#include "model/schema/declaration.hpp"
+
+/// The job as a whole: its collectives, steps, trace ranks and what was found.
+namespace nsys_explain::schema {
+
+inline constexpr struct CollectiveInstances : Declaration {
+  using Declaration::Declaration;
+  Integer instance{*this, "instance", "", "number of the instance in this run"};
+  Text communicator{*this, "communicator", "", "NCCL's communicator hash, or inferred-N"};
+  Integer sequence{*this, "sequence", "", "number of the instance within its communicator, in job-time order"};
+  Text operation{*this, "operation", "", "what the members do"};
+  Integer bytes{*this, "bytes", "bytes", "message size by the convention of nccl-tests; -1: not known"};
+  Integer members{*this, "members", "", "size of the communicator"};
+  Integer arrivals{*this, "arrivals", "", "members whose part was found"};
+  Integer first_enter_ns{*this, "first_enter_ns", "ns", "job time of the earliest enter"};
+  Integer last_enter_ns{*this, "last_enter_ns", "ns", "job time of the latest enter"};
+  Integer arrival_skew_ns{*this, "arrival_skew_ns", "ns", "latest minus earliest enter"};
+  Integer skew_uncertainty_ns{*this, "skew_uncertainty_ns", "ns",
+                              "one standard uncertainty from the clock; -1: not known"};
+  Integer last_trace_rank{*this, "last_trace_rank", "", "trace rank with the latest enter"};
+  Integer resolved{*this, "resolved", "",
+                   "1: the last arriver is later than the second-last beyond three times the uncertainty"};
+  Integer transfer_ns{*this, "transfer_ns", "ns",
+                      "median over arrivals of the time from the latest enter to the own exit"};
+  Integer feasible{*this, "feasible", "",
+                   "0: a member left before the last one entered, so the match or the clock is wrong"};
+  Integer caused_wait_ns{*this, "caused_wait_ns", "ns",
+                         "waiting that would vanish without the last arriver's own lateness"};
+  Integer end_residual_ns{*this, "end_residual_ns", "ns",
+                          "latest minus earliest exit on the job clock; -1: clocks not related"};
+} collective_instances{"collective_instances",
+                       "One row per collective operation matched across its members, by communicator, then sequence"};
+
+inline constexpr struct CollectiveArrivals : Declaration {
+  using Declaration::Declaration;
+  Integer instance{*this, "instance", "", "row's instance in collective_instances"};
+  Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
+  Integer enter_ns{*this, "enter_ns", "ns", "job time at which this member entered"};
+  Integer exit_ns{*this, "exit_ns", "ns", "job time at which this member left"};
+  Integer wait_ns{*this, "wait_ns", "ns", "waiting for the latest member"};
+  Integer transfer_ns{*this, "transfer_ns", "ns", "from the latest enter to the own exit, not below 0"};
+  Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work since the previous collective"};
+  Integer inherited_lateness_ns{*this, "inherited_lateness_ns", "ns", "lateness carried over from earlier waiting"};
+  Text timing_source{*this, "timing_source", "", "kernel, projection (copies launched in the call) or graph_node"};
+} collective_arrivals{"collective_arrivals", "One row per member of an instance, by instance, then trace rank"};
+
+inline constexpr struct Steps : Declaration {
+  using Declaration::Declaration;
+  Integer step{*this, "step", "", "by the program's own count where its NVTX ranges have one, else from 0"};
+  Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
+  Integer start_ns{*this, "start_ns", "ns", "job time of the step's first kernel"};
+  Integer duration_ns{*this, "duration_ns", "ns", "to the start of the next step"};
+  Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work, over the step's collectives"};
+  Integer wait_ns{*this, "wait_ns", "ns", "waiting for other members"};
+  Integer caused_wait_ns{*this, "caused_wait_ns", "ns", "waiting that would vanish without its own lateness"};
+  Integer delay_cost_ns{*this, "delay_cost_ns", "ns",
+                        "waiting anywhere in the job that starts from its delays in this step"};
+} steps{"steps", "One row per step of the job and trace rank, by step, then trace rank"};
+
+inline constexpr struct Ranks : Declaration {
+  using Declaration::Declaration;
+  Integer trace_rank{*this, "trace_rank", "", "number in the profiled job"};
+  Integer window_start_ns{*this, "window_start_ns", "ns", "job time of the first GPU activity"};
+  Integer window_ns{*this, "window_ns", "ns", "from the first start to the last end of GPU activity"};
+  Integer compute_ns{*this, "compute_ns", "ns", "union of compute kernels"};
+  Integer communication_ns{*this, "communication_ns", "ns", "union of communication kernels"};
+  Integer overlapped_ns{*this, "overlapped_ns", "ns", "communication while compute runs"};
+  Integer exposed_communication_ns{*this, "exposed_communication_ns", "ns", "communication while no compute runs"};
+  Integer copy_ns{*this, "copy_ns", "ns", "copies and sets under neither"};
+  Integer opaque_graph_ns{*this, "opaque_graph_ns", "ns", "CUDA graphs recorded as one interval"};
+  Integer idle_ns{*this, "idle_ns", "ns", "no GPU activity"};
+  Integer arrivals{*this, "arrivals", "", "matched collectives it took part in"};
+  Integer last_arrivals{*this, "last_arrivals", "", "resolved instances in which it came last"};
+  Integer wait_ns{*this, "wait_ns", "ns", "waiting in collectives for others"};
+  Integer caused_wait_ns{*this, "caused_wait_ns", "ns", "waiting of others that its own lateness caused"};
+  Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work"};
+  Integer inherited_lateness_ns{*this, "inherited_lateness_ns", "ns", "lateness carried over from waiting"};
+  Integer delay_cost_ns{*this, "delay_cost_ns", "ns", "waiting anywhere that starts from its own delays"};
+  Integer propagated_cost_ns{*this, "propagated_cost_ns", "ns", "of that, what came through others"};
+  Integer unattributed_ns{*this, "unattributed_ns", "ns", "waiting for it that no delay explains"};
+  Real bus_bandwidth_gbs{*this, "bus_bandwidth_gbs", "GB/s",
+                         "of its complete collectives of known size: total bytes over total transfer time"};
+} ranks{"ranks", "Where the time of each trace rank went, and its part in waiting"};
+
+inline constexpr struct RankPlaces : Declaration {
+  using Declaration::Declaration;
+  Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
+  Text level{*this, "level", "", "as in stragglers"};
+  Text place{*this, "place", "", "trace ranks of one level and place belong together"};
+} rank_places{"rank_places",
+              "Where each trace rank sits: node, rail and rack, and its place in the parallel layout as "
+              "communicators show it"};
+
+inline constexpr struct Findings : Declaration {
+  using Declaration::Declaration;
+  Text id{*this, "id", "", "stable name of the kind of finding"};
+  Text severity{*this, "severity", "", "high, medium, low or info"};
+  Text title{*this, "title", "", "what was found"};
+  Text evidence{*this, "evidence", "", "what it rests on; parts are separated by '; '"};
+  Text recommendation{*this, "recommendation", "", "what to do next"};
+  Integer cost_ns{
+      *this, "cost_ns", "ns",
+      "GPU time, summed over trace ranks, that is lost or waited because of it; -1: the traces do not tell"};
+} findings{"findings", "What is wrong, most severe first, of one severity costliest first, as report.md says it"};
+
+/// Single collectives with the work before them; columns with the parts of that work follow (pipeline/investigate).
+struct Cases : Declaration {
+  using Declaration::Declaration;
+  Integer trace_rank{*this, "trace_rank", "", "the last arriver"};
+  Integer instance{*this, "instance", "", "row of collective_instances"};
+  Integer last_enter_ns{*this, "last_enter_ns", "ns", "job time at which it entered"};
+  Integer caused_wait_ns{*this, "caused_wait_ns", "ns",
+                         "waiting that would vanish without its own lateness; where the case is "
+                         "the longest work rather than the longest wait, own_lateness_ns"};
+  Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work"};
+  Integer peer_trace_rank{*this, "peer_trace_rank", "", "the peer: median work of those that did the same"};
+  Text cause{*this, "cause", "", "what this case speaks for; none: behind since an earlier collective"};
+  Text part{*this, "part", "", "what differs most for that cause"};
+  Integer same_kernels{*this, "same_kernels", "", "1: both launched the same kernels with the same grids"};
+};
+inline constexpr Cases straggler_cases{"straggler_cases",
+                                       "Collectives that stragglers delayed, one per span of time, with the work of "
+                                       "the straggler and of a median peer before them"};
+inline constexpr Cases long_waits{"long_waits",
+                                  "Single collectives that hold much of the waiting, longest first, with the work of "
+                                  "the last arriver and of a median peer before them"};
+
+inline constexpr struct StragglerDifferences : Declaration {
+  using Declaration::Declaration;
+  Integer trace_rank{*this, "trace_rank", "", "the straggler"};
+  Text kind{*this, "kind", "", "kernel, copy, call, range (NVTX) or host_stall"};
+  Text name{*this, "name", "", "kernel, kind of copy, CUDA call, NVTX range, system call"};
+  Text shape{*this, "shape", "", "grid and block of a kernel, bytes of a copy"};
+  Integer count{*this, "count", "", "on the straggler"};
+  Integer peer_count{*this, "peer_count", "", "on the peer"};
+  Integer total_ns{*this, "total_ns", "ns", "on the straggler"};
+  Integer peer_total_ns{*this, "peer_total_ns", "ns", "on the peer"};
+  Integer difference_ns{*this, "difference_ns", "ns", "straggler less peer"};
+} straggler_differences{"straggler_differences",
+                        "What stragglers did differently from a peer before the worst of straggler_cases, largest "
+                        "difference first"};
+
+}  // namespace nsys_explain::schema
