@@ -23,6 +23,7 @@
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/attribute/link_analysis.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
+#include "pipeline/attribute/what_if.hpp"
 #include "pipeline/investigate/investigation.hpp"
 #include "pipeline/investigate/report_detail.hpp"
 #include "pipeline/match/cross_rank.hpp"
@@ -329,6 +330,7 @@ int run_phases(const JobSpecification& job, std::optional<RunPlan> plan, const e
                                     totals, attribution, groupings);
     report = make_report(ranks, clock.report, cross, totals, std::move(verdict), std::move(links),
                          std::move(rank_tables), options.link_peaks);
+    replay_scenarios(communicator, {clock.report, ranks, attribution.steps}, local_traces, report);
     report.tables.push_back(analysis::level_sums_table(report.ranks, groupings));
     report.tables.push_back(wait_matrix_table(attribution.waits));
     report.tables.push_back(rank_places_table(ranks.numbers, groupings));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/trace/activity_graph.hpp"
 #include "analysis/trace/rank_events.hpp"
 #include "analysis/waits/path.hpp"
 #include "analysis/window/steps.hpp"
@@ -34,6 +35,7 @@ struct LocalRank {
   analysis::Path path;                ///< of the arrivals, once they are matched; session time u
   std::uint64_t kernel_names = 0;     ///< analysis::names_of_kernels
   std::vector<WorkProfile> profiles;  ///< of every arrival, in enter order; trace time, whatever the clock
+  std::vector<analysis::ActivityPiece> pieces;  ///< trace time, whatever the clock
   std::vector<collectives::CommunicatorMembership> memberships;
   std::map<std::uint64_t, std::string> communicator_names;  ///< what the program calls them, by key
   std::vector<Table> tables;  ///< what the rank tells by itself (rank_tables.hpp); their times follow the clock

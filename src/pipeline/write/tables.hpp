@@ -44,6 +44,7 @@ TableSchema steps_schema();
 Table steps_chunk(std::span<const StepRow> rows);
 
 Table findings_table(const JobReport& report);
+Table what_if_table(const JobReport& report);
 Table stragglers_table(const JobReport& report);
 Table trace_ranks_table(const JobReport& report);
 Table ranks_table(const JobReport& report);
