@@ -83,12 +83,13 @@ void Replay::find_excess() {
   std::vector<std::size_t> first_arrival(1, 0);
   for (const ReplayRank& rank : ranks_) first_arrival.push_back(first_arrival.back() + rank.arrivals.size());
   const std::size_t arrivals = first_arrival.back();
-  std::vector<PlacedValue> gpu, host, transfers;
+  std::vector<PlacedValue> gpu, copies, host, transfers;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     for (std::size_t i = 0; i < ranks_[r].arrivals.size(); ++i) {
       const ReplayArrival& arrival = ranks_[r].arrivals[i];
       const PlacedValue value{first_arrival[r] + i, arrival.place, arrival.own_place, 0, 0};
       gpu.push_back(value);
+      copies.push_back(value);
       host.push_back(value);
     }
   }
@@ -98,6 +99,7 @@ void Replay::find_excess() {
     const std::size_t arrival = first_arrival[r] + static_cast<std::size_t>(here.arrival);
     if (arrival >= first_arrival[r + 1]) continue;
     gpu[arrival].value_ns += here.gpu_ns;
+    copies[arrival].value_ns += here.copy_ns;
     host[arrival].value_ns += Nanoseconds{here.host_ns} + here.after_ns;
     if (here.kind != PieceKind::collective || !ranks_[r].arrivals[static_cast<std::size_t>(here.arrival)].slow_link)
       continue;
@@ -113,15 +115,17 @@ void Replay::find_excess() {
     value.value_ns -= value.surplus_ns;
   }
   const std::vector<Nanoseconds> gpu_ns = excess_of(std::move(gpu), arrivals);
+  const std::vector<Nanoseconds> copy_ns = excess_of(std::move(copies), arrivals);
   const std::vector<Nanoseconds> host_ns = excess_of(std::move(host), arrivals);
   const std::vector<Nanoseconds> transfer_ns = excess_of(std::move(transfers), arrivals);
 
   excess_.assign(rank_of_.size(), {});
-  std::vector<std::pair<Nanoseconds*, Nanoseconds>> gpu_parts, host_parts;
+  std::vector<std::pair<Nanoseconds*, Nanoseconds>> gpu_parts, copy_parts, host_parts;
   for (std::size_t p = 0; p < rank_of_.size(); ++p) {
     const ActivityPiece& here = piece(p);
     Excess& excess = excess_[p];
-    if (here.kind == PieceKind::compute) gpu_parts.emplace_back(&excess.gpu_ns, here.gpu_ns);
+    if (here.gpu_ns > 0) gpu_parts.emplace_back(&excess.gpu_ns, here.gpu_ns);
+    if (here.copy_ns > 0) copy_parts.emplace_back(&excess.gpu_ns, here.copy_ns);
     host_parts.emplace_back(&excess.host_ns, here.host_ns);
     if (here.after_ns > 0) host_parts.emplace_back(&excess.after_ns, here.after_ns);
     const std::size_t r = rank_of_[p];
@@ -131,9 +135,11 @@ void Replay::find_excess() {
     if (arrival < first_arrival[r + 1]) {
       if (here.kind == PieceKind::collective) excess.gpu_ns = transfer_ns[arrival];
       share_evenly(gpu_ns[arrival], gpu_parts);
+      share_to_longest(copy_ns[arrival], copy_parts);
       share_to_longest(host_ns[arrival], host_parts);
     }
     gpu_parts.clear();
+    copy_parts.clear();
     host_parts.clear();
   }
   Nanoseconds since_wait_ns = 0;

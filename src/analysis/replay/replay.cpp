@@ -157,6 +157,14 @@ ReplayedTime Replay::run(const Scenario& scenario) const {
     Nanoseconds& end_ns = replayed.step_ends_ns[static_cast<std::size_t>(step)];
     end_ns = std::max(end_ns, here.end_ns + shifts.end_ns[p]);  // no_time is below all
   }
+  if (const char* d = getenv("REPLAY_DEBUG"); d && !scenario.ranks.empty()) {  // DEBUG
+    for (std::size_t p = 0; p < rank_of_.size(); ++p) { const auto& h = piece(p);
+      if ((int)rank_of_[p] != atoi(d)) continue;
+      auto f=[](std::uint32_t x){ return x==no_bound ? -1 : (int)(x/1000);};
+      int step = h.arrival < (int)ranks_[rank_of_[p]].arrivals.size() ? ranks_[rank_of_[p]].arrivals[h.arrival].step : -1;
+      fprintf(stderr, "%zu r%u s%d %s t=%ld..%ld us a%d wf%d aC%d aH%d aL%d aO%d gpu=%u host=%u after=%u | ex g%ld h%ld a%ld | shift %ld %ld\n", p-first_piece_[rank_of_[p]], rank_of_[p], step, h.kind==PieceKind::compute?"C":h.kind==PieceKind::collective?"X":"H", (h.start_ns-start_ns_)/1000, (h.end_ns-start_ns_)/1000, h.arrival, h.waits_for, f(h.after_compute_ns), f(h.after_host_ns), f(h.after_last_launch_ns), f(h.after_other_ns), h.gpu_ns/1000, h.host_ns/1000, h.after_ns/1000, excess_[p].gpu_ns/1000, excess_[p].host_ns/1000, excess_[p].after_ns/1000, shifts.enter_ns[p]/1000, shifts.end_ns[p]/1000);
+    }
+  }
   return replayed;
 }
 

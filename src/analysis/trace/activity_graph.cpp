@@ -106,7 +106,7 @@ class ActivityFolder {
 
   std::vector<ActivityPiece> fold() {
     const std::vector<ProgramItem> items = program_of(events_);
-    if (!items.empty()) host_ns_ = items.front().launch_ns;
+    if (!items.empty()) host_ns_ = first_host_event(items.front());
     for (const ProgramItem& item : items) {
       if (item.kind == ProgramItem::Kind::call) {
         wait_for_gpu(events_.process.api_calls[item.call]);
@@ -125,6 +125,22 @@ class ActivityFolder {
   }
 
  private:
+  /// When the thread that launched first is heard of first.
+  Nanoseconds first_host_event(const ProgramItem& first) const {
+    Nanoseconds earliest_ns = first.launch_ns;
+    if (first.call == LaunchIndex::no_call) return earliest_ns;
+    const std::uint32_t thread = events_.process.api_calls[first.call].thread_id;
+    for (const ApiCall& call : events_.process.api_calls) {
+      if (call.start_ns >= earliest_ns) break;
+      if (call.thread_id == thread) earliest_ns = call.start_ns;
+    }
+    for (const NvtxRange& range : events_.process.nvtx_ranges) {
+      if (range.start_ns >= earliest_ns) break;
+      if (range.thread_id == thread) earliest_ns = range.start_ns;
+    }
+    return earliest_ns;
+  }
+
   /// When the host had launched an activity, as far as the activity waited for it; no_time: not known.
   Nanoseconds launched_ns(const ProgramItem& item) const {
     if (item.call == LaunchIndex::no_call) return no_time;
@@ -152,22 +168,24 @@ class ActivityFolder {
     return std::nullopt;
   }
 
+  void add_busy(const ProgramItem& item, Nanoseconds busy_ns) {
+    std::uint32_t& sum_ns = item.activity.kind == ActivityKind::memory_operation ? open_->copy_ns : open_->gpu_ns;
+    sum_ns = saturated_slack(Nanoseconds{sum_ns} + busy_ns);
+  }
+
   void compute(const ProgramItem& item) {
     const GpuActivity& activity = item.activity;
     if (compute_end_ns_ != no_time && activity.start_ns < compute_end_ns_) {  // beside other work
       const Nanoseconds more_ns = std::max<Nanoseconds>(0, activity.end_ns - compute_end_ns_);
       compute_end_ns_ += more_ns;
-      if (open_) {
-        open_->gpu_ns = saturated_slack(Nanoseconds{open_->gpu_ns} + more_ns);
-        open_->end_ns = compute_end_ns_;
-      } else {
-        open_ = {};
+      if (!open_) {
+        open_.emplace();
         open_->start_ns = activity.start_ns;
-        open_->end_ns = compute_end_ns_;
         open_->after_compute_ns = 0;
-        open_->gpu_ns = saturated_slack(more_ns);
         open_->host_ns = host_until(item.launch_ns);
       }
+      open_->end_ns = compute_end_ns_;
+      add_busy(item, more_ns);
       return;
     }
     Predecessors before{compute_end_ns_, launched_ns(item), no_time, -1};
@@ -199,7 +217,7 @@ class ActivityFolder {
     const bool paused = compute_end_ns_ != no_time && activity.start_ns - compute_end_ns_ > pause_ns;
     if (!open_ || before.other >= 0 || paused || compute_slack == no_bound) {
       close();
-      open_ = {};
+      open_.emplace();
       open_->start_ns = activity.start_ns;
       open_->after_compute_ns = compute_slack;
       open_->after_host_ns = host_slack;
@@ -212,7 +230,7 @@ class ActivityFolder {
       open_->after_other_ns = sum_of_slacks(open_->after_other_ns, compute_slack);
     }
     open_->after_last_launch_ns = host_slack;
-    open_->gpu_ns = saturated_slack(Nanoseconds{open_->gpu_ns} + activity.end_ns - activity.start_ns);
+    add_busy(item, activity.end_ns - activity.start_ns);
     open_->end_ns = activity.end_ns;
   }
 

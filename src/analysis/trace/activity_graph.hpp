@@ -40,7 +40,8 @@ struct ActivityPiece {
   std::uint32_t after_other_ns = no_bound;  ///< the end of `waits_for`
   std::int32_t arrival = -1;                ///< Arrival::index; else that of the next one in the order of launches
   std::int32_t waits_for = -1;              ///< number of a piece
-  std::uint32_t gpu_ns = 0;                   ///< compute: for how long the GPU was busy
+  std::uint32_t gpu_ns = 0;    ///< compute: for how long the GPU was busy, but for copies
+  std::uint32_t copy_ns = 0;   ///< likewise, with copies and sets beside which nothing ran
   std::uint32_t host_ns = 0;   ///< what the host did by itself since the piece before, until it launched this one
   std::uint32_t after_ns = 0;  ///< host_wait: for how long the call went on once the GPU had come there
   PieceKind kind = PieceKind::compute;
