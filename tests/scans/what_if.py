@@ -76,9 +76,10 @@ def pipeline(draw):
 
 
 def link(draw):
-    nodes, gpus = draw.choice([(2, 4), (4, 2), (4, 4)])
-    where = draw.choice([f"rank={draw.randrange(nodes * gpus)}", "nodes=0+1"])
-    return machine(nodes, gpus, draw.choice([1, 2, gpus])) + ["--fault", f"slow_link:{where},factor={draw.uniform(1.5, 4):.1f}"]
+    """Of a rank whose groups have likes: of a job whose only group is slow nothing tells that it is."""
+    nodes, gpus, size = draw.choice([(2, 4, 2), (4, 4, 2), (4, 4, 4), (4, 2, 2), (2, 8, 4)])
+    where = f"rank={draw.randrange(nodes * gpus)}"
+    return machine(nodes, gpus, size) + ["--fault", f"slow_link:{where},factor={draw.uniform(1.5, 4):.1f}"]
 
 
 def two(draw):

@@ -101,8 +101,7 @@ void Replay::find_excess() {
     gpu[arrival].value_ns += here.gpu_ns;
     copies[arrival].value_ns += here.copy_ns;
     host[arrival].value_ns += Nanoseconds{here.host_ns} + here.after_ns;
-    if (here.kind != PieceKind::collective || !ranks_[r].arrivals[static_cast<std::size_t>(here.arrival)].slow_link)
-      continue;
+    if (here.kind != PieceKind::collective) continue;
     PlacedValue transfer = gpu[arrival];
     transfer.value_ns = std::max<Nanoseconds>(
         0, here.end_ns - members_[first_member_[instance_of_[p] + std::size_t{1}] - 1].enter_ns);
@@ -133,7 +132,9 @@ void Replay::find_excess() {
     const bool is_last = p + 1 == rank_of_.size() || rank_of_[p + 1] != r;
     if (here.kind != PieceKind::collective && !is_last) continue;
     if (arrival < first_arrival[r + 1]) {
-      if (here.kind == PieceKind::collective) excess.gpu_ns = transfer_ns[arrival];
+      // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
+      if (here.kind == PieceKind::collective && ranks_[r].arrivals[static_cast<std::size_t>(here.arrival)].slow_link)
+        excess.gpu_ns = transfer_ns[arrival];
       share_evenly(gpu_ns[arrival], gpu_parts);
       share_to_longest(copy_ns[arrival], copy_parts);
       share_to_longest(host_ns[arrival], host_parts);

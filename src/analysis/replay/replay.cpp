@@ -98,8 +98,12 @@ void Replay::start(std::size_t p, Shifts& shifts) const {
   if (latest_ns == no_time) latest_ns = 0;
   shifts.enter_ns[p] = latest_ns;
   if (mended && here.kind == PieceKind::compute) {
-    latest_ns -= excess_[p].gpu_ns;
-    if (here.after_last_launch_ns != no_bound) latest_ns = std::max(latest_ns, host_ns - here.after_last_launch_ns);
+    const Nanoseconds excess_ns = excess_[p].gpu_ns, busy_ns = std::max(Nanoseconds{here.gpu_ns} + here.copy_ns, Nanoseconds{1});
+    latest_ns -= excess_ns;
+    // The last of its launches takes less, too, by its part.
+    const auto of_last_ns = static_cast<Nanoseconds>(static_cast<double>(excess_ns) * here.last_ns / static_cast<double>(busy_ns));
+    if (here.after_last_launch_ns != no_bound)
+      latest_ns = std::max(latest_ns, host_ns - here.after_last_launch_ns - of_last_ns);
   }
   if (mended && here.kind == PieceKind::host_wait) latest_ns -= excess_[p].after_ns;
   shifts.end_ns[p] = latest_ns;

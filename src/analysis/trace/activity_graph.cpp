@@ -171,6 +171,7 @@ class ActivityFolder {
   void add_busy(const ProgramItem& item, Nanoseconds busy_ns) {
     std::uint32_t& sum_ns = item.activity.kind == ActivityKind::memory_operation ? open_->copy_ns : open_->gpu_ns;
     sum_ns = saturated_slack(Nanoseconds{sum_ns} + busy_ns);
+    open_->last_ns = saturated_slack(busy_ns);
   }
 
   void compute(const ProgramItem& item) {

@@ -42,6 +42,7 @@ struct ActivityPiece {
   std::int32_t waits_for = -1;              ///< number of a piece
   std::uint32_t gpu_ns = 0;    ///< compute: for how long the GPU was busy, but for copies
   std::uint32_t copy_ns = 0;   ///< likewise, with copies and sets beside which nothing ran
+  std::uint32_t last_ns = 0;   ///< of these, with the last of its launches
   std::uint32_t host_ns = 0;   ///< what the host did by itself since the piece before, until it launched this one
   std::uint32_t after_ns = 0;  ///< host_wait: for how long the call went on once the GPU had come there
   PieceKind kind = PieceKind::compute;
