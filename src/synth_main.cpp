@@ -281,9 +281,9 @@ void write_job(const synth::JobPlan& plan, const std::filesystem::path& director
   const std::vector<synth::WrittenExport> files = synth::write_exports(job, plan, directory.string());
   synth::write_inspector_logs(job, plan, (directory / "inspector").string());
   if (truth != Truth::none)
-    write_text(directory / "truth.json",
-               synth::truth_json(job, plan,
-                                 truth == Truth::full ? synth::TruthDetail::full : synth::TruthDetail::summary));
+    write_text(
+        directory / "truth.json",
+        synth::truth_json(job, plan, truth == Truth::full ? synth::TruthDetail::full : synth::TruthDetail::summary));
   std::int64_t kernels = 0, bytes = 0;
   for (const synth::WrittenExport& file : files) {
     kernels += file.kernels;

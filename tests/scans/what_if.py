@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the replay says that mending a fault saves, against the same job without the fault (nsys-explain-synth --twin).
 
-    tests/scans/what_if.py --seeds 5000:20 [--kind data] [--workers 1] [--keep DIR] [--list]
+    tests/scans/what_if.py --seeds 5000:20 [--kind data] [--rough] [--workers 1] [--keep DIR] [--list]
 
 No test: take seeds that nobody has used. A job depends on its kind and seed alone. Programs are those of build/ci, or of
 NSYS_EXPLAIN_TOOL and NSYS_EXPLAIN_SYNTH. Of each job a line: the share of the elapsed time that the twin saves (truth),
@@ -48,6 +48,17 @@ class Draw(random.Random):
         return ["--layers", self.randint(1, 4), "--gradient-mib", self.choice([8, 32, 64]), "--activation-mib",
                 self.choice([4, 16]), "--compute-scale", self.choice([0.7, 1, 1, 1.5]), "--steps", self.choice([12, 16, 20])]
 
+    def noise(self):
+        """What ranks do by nobody's doing, and how far the host is ahead."""
+        return self.choice([[], [], ["--kernel-noise", 0.02], ["--kernel-noise", 0.02, "--pause-probability", 0.1,
+                            "--pause-mean-ms", 1], ["--speed-wander", 0.01], ["--sync-every", 4], ["--sync-every", 0],
+                            ["--transfer-noise", 0.05], ["--end-jitter", 3]])
+
+    def rough_capture(self):
+        return self.choice([["--payload", "none"], ["--no-nvtx"], ["--drop", 0.005], ["--drop", 0.02], ["--ragged", 0.05],
+                            ["--orphans", 0.05], ["--graph", "node"], ["--files", "per_node"], ["--drift-ppm", 50],
+                            ["--restart-at", 6]])
+
     def streams(self):
         return self.choice([[], [], ["--nccl-on-compute-stream"], ["--shared-nccl-stream"]])
 
@@ -91,9 +102,9 @@ def two(draw):
 KINDS = {"data": data, "tensor": tensor, "pipeline": pipeline, "link": link, "two": two}
 
 
-def options_of(kind, seed):
+def options_of(kind, seed, rough):
     draw = Draw(kind, seed)
-    options = KINDS[kind](draw) + draw.sizes() + draw.streams()
+    options = KINDS[kind](draw) + draw.sizes() + draw.streams() + draw.noise() + (draw.rough_capture() if rough else [])
     return [str(option) for option in options + ["--seed", seed]]
 
 
@@ -108,12 +119,12 @@ def elapsed_of(directory):
     return truth["elapsed"]["step_ends_ns"][-1] - truth["elapsed"]["start_ns"], truth
 
 
-def examine(kind, seed, keep):
+def examine(kind, seed, rough, keep):
     """One line of the table."""
     directory = pathlib.Path(keep or tempfile.mkdtemp(prefix="nsys-explain-what-if-")) / f"{kind}-{seed}"
     shutil.rmtree(directory, ignore_errors=True)
     try:
-        run([SYNTH, "--out", str(directory / "job"), "--twin", "all", "--truth", "summary", *options_of(kind, seed)])
+        run([SYNTH, "--out", str(directory / "job"), "--twin", "all", "--truth", "summary", *options_of(kind, seed, rough)])
         elapsed, truth = elapsed_of(directory / "job")
         without = elapsed_of(directory / "job-twin")[0]
         run([TOOL, str(directory / "job"), "--out", str(directory / "report")])
@@ -160,6 +171,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="1000:5", help="FIRST:COUNT")
     parser.add_argument("--kind", action="append", choices=KINDS)
+    parser.add_argument("--rough", action="store_true", help="capture the same jobs worse")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--keep", help="leave jobs and reports in this directory")
     parser.add_argument("--list", action="store_true", help="show the options of each job only")
@@ -168,11 +180,11 @@ def main():
     jobs = [(kind, seed) for kind in arguments.kind or KINDS for seed in range(first, first + count)]
     if arguments.list:
         for kind, seed in jobs:
-            print(kind, " ".join(options_of(kind, seed)))
+            print(kind, " ".join(options_of(kind, seed, arguments.rough)))
         return
     lines = []
     with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
-        for line in pool.map(lambda job: examine(*job, arguments.keep), jobs):
+        for line in pool.map(lambda job: examine(*job, arguments.rough, arguments.keep), jobs):
             lines.append(line)
             print(show(line), flush=True)
     summarise(lines)

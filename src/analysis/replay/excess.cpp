@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -9,12 +10,15 @@
 namespace nsys_explain::analysis {
 namespace {
 
+constexpr std::size_t enough_peers = 2, enough_steps = 4;
+
 /// What one arrival took of something.
 struct PlacedValue {
   std::size_t arrival = 0;  ///< of all
-  std::uint64_t place = 0, own_place = 0;
-  Nanoseconds value_ns = 0;    ///< what is compared
-  Nanoseconds surplus_ns = 0;  ///< what it took besides
+  std::uint32_t rank = 0;
+  std::uint64_t place = 0, step_place = 0, met_place = 0, own_place = 0;  ///< 0: not compared so
+  Nanoseconds value_ns = 0;                                               ///< what is compared
+  Nanoseconds surplus_ns = 0;                                             ///< what it took besides
 };
 
 /// Sets the excess over the median of each place where enough are compared; the others stay in `values`.
@@ -41,12 +45,57 @@ void compare_by(std::uint64_t PlacedValue::*place, std::size_t enough, std::vect
   values = std::move(left);
 }
 
-/// By arrival of all: beyond peers, or where there are none, beyond the same place in other steps, which shows what
-/// passes but not what lasts.
+/// Where records were lost, which of its kind an arrival is of those in its step is not known; what they took together
+/// is. What is left of that beyond peers goes to those in `values`, which are not compared otherwise, by their parts.
+void compare_steps(std::span<const PlacedValue> all, std::vector<PlacedValue>& values,
+                   std::vector<Nanoseconds>& excess_ns) {
+  struct OfStep {
+    Nanoseconds total_ns = 0, told_ns = 0, untold_ns = 0;
+    Nanoseconds usual_ns = no_time;
+  };
+  if (values.empty()) return;
+  std::vector<bool> is_untold(excess_ns.size(), false);
+  for (const PlacedValue& value : values) is_untold[value.arrival] = true;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, OfStep> steps;
+  for (const PlacedValue& value : all) {
+    if (value.step_place == 0) continue;
+    OfStep& step = steps[{value.step_place, value.rank}];
+    step.total_ns += value.value_ns;
+    (is_untold[value.arrival] ? step.untold_ns : step.told_ns) +=
+        is_untold[value.arrival] ? value.value_ns : excess_ns[value.arrival] - value.surplus_ns;
+  }
+  std::vector<Nanoseconds> totals;
+  for (auto first = steps.begin(), end = first; first != steps.end(); first = end) {
+    totals.clear();
+    for (; end != steps.end() && end->first.first == first->first.first; ++end) totals.push_back(end->second.total_ns);
+    if (totals.size() < enough_peers) continue;
+    const Nanoseconds usual_ns = lower_median(totals);
+    for (auto step = first; step != end; ++step) step->second.usual_ns = usual_ns;
+  }
+  std::vector<PlacedValue> left;
+  for (const PlacedValue& value : values) {
+    const auto found = steps.find({value.step_place, value.rank});
+    if (found == steps.end() || found->second.usual_ns == no_time || found->second.untold_ns <= 0) {
+      left.push_back(value);
+      continue;
+    }
+    const OfStep& step = found->second;
+    const auto beyond_ns = static_cast<double>(step.total_ns - step.usual_ns - step.told_ns);
+    excess_ns[value.arrival] =
+        value.surplus_ns +
+        static_cast<Nanoseconds>(beyond_ns * static_cast<double>(value.value_ns) / static_cast<double>(step.untold_ns));
+  }
+  values = std::move(left);
+}
+
+/// By arrival of all: beyond peers at the same place of the program, in the same step or in the same collective, or
+/// where there are none, beyond the same place in other steps, which shows what passes but not what lasts.
 std::vector<Nanoseconds> excess_of(std::vector<PlacedValue> values, std::size_t arrivals) {
-  constexpr std::size_t enough_peers = 2, enough_steps = 4;
+  const std::vector<PlacedValue> all = values;
   std::vector<Nanoseconds> excess_ns(arrivals, 0);
   compare_by(&PlacedValue::place, enough_peers, values, excess_ns);
+  compare_steps(all, values, excess_ns);
+  compare_by(&PlacedValue::met_place, enough_peers, values, excess_ns);
   for (const PlacedValue& value : values) excess_ns[value.arrival] = value.surplus_ns;
   compare_by(&PlacedValue::own_place, enough_steps, values, excess_ns);
   return excess_ns;
@@ -87,7 +136,8 @@ void Replay::find_excess() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     for (std::size_t i = 0; i < ranks_[r].arrivals.size(); ++i) {
       const ReplayArrival& arrival = ranks_[r].arrivals[i];
-      const PlacedValue value{first_arrival[r] + i, arrival.place, arrival.own_place, 0, 0};
+      const PlacedValue value{first_arrival[r] + i, static_cast<std::uint32_t>(r), arrival.place,
+                              arrival.step_place,   i > 0 ? arrival.met_place : 0, arrival.own_place};
       gpu.push_back(value);
       copies.push_back(value);
       host.push_back(value);
@@ -103,8 +153,8 @@ void Replay::find_excess() {
     host[arrival].value_ns += Nanoseconds{here.host_ns} + here.after_ns;
     if (here.kind != PieceKind::collective) continue;
     PlacedValue transfer = gpu[arrival];
-    transfer.value_ns = std::max<Nanoseconds>(
-        0, here.end_ns - members_[first_member_[instance_of_[p] + std::size_t{1}] - 1].enter_ns);
+    transfer.value_ns =
+        std::max<Nanoseconds>(0, here.end_ns - members_[first_member_[instance_of_[p] + std::size_t{1}] - 1].enter_ns);
     transfers.push_back(transfer);
   }
   for (PlacedValue& value : gpu) {

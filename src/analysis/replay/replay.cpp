@@ -81,8 +81,8 @@ void Replay::start(std::size_t p, Shifts& shifts) const {
   const ActivityPiece& here = piece(p);
   const bool mended = shifts.mended[rank_of_[p]];
   const std::int32_t host_wait = host_wait_before_[p], compute = compute_before_[p];
-  const Nanoseconds host_ns = (host_wait < 0 ? 0 : shifts.end_ns[static_cast<std::size_t>(host_wait)]) -
-                              (mended ? excess_[p].host_ns : 0);
+  const Nanoseconds host_ns =
+      (host_wait < 0 ? 0 : shifts.end_ns[static_cast<std::size_t>(host_wait)]) - (mended ? excess_[p].host_ns : 0);
   Nanoseconds latest_ns = no_time;
   const auto waits = [&](Nanoseconds shift_ns, std::uint32_t slack_ns) {
     if (slack_ns == no_bound) return;
@@ -98,10 +98,12 @@ void Replay::start(std::size_t p, Shifts& shifts) const {
   if (latest_ns == no_time) latest_ns = 0;
   shifts.enter_ns[p] = latest_ns;
   if (mended && here.kind == PieceKind::compute) {
-    const Nanoseconds excess_ns = excess_[p].gpu_ns, busy_ns = std::max(Nanoseconds{here.gpu_ns} + here.copy_ns, Nanoseconds{1});
+    const Nanoseconds excess_ns = excess_[p].gpu_ns,
+                      busy_ns = std::max(Nanoseconds{here.gpu_ns} + here.copy_ns, Nanoseconds{1});
     latest_ns -= excess_ns;
     // The last of its launches takes less, too, by its part.
-    const auto of_last_ns = static_cast<Nanoseconds>(static_cast<double>(excess_ns) * here.last_ns / static_cast<double>(busy_ns));
+    const auto of_last_ns =
+        static_cast<Nanoseconds>(static_cast<double>(excess_ns) * here.last_ns / static_cast<double>(busy_ns));
     if (here.after_last_launch_ns != no_bound)
       latest_ns = std::max(latest_ns, host_ns - here.after_last_launch_ns - of_last_ns);
   }
@@ -160,14 +162,6 @@ ReplayedTime Replay::run(const Scenario& scenario) const {
     if (step < 0 || static_cast<std::size_t>(step) >= steps_) continue;
     Nanoseconds& end_ns = replayed.step_ends_ns[static_cast<std::size_t>(step)];
     end_ns = std::max(end_ns, here.end_ns + shifts.end_ns[p]);  // no_time is below all
-  }
-  if (const char* d = getenv("REPLAY_DEBUG"); d && !scenario.ranks.empty()) {  // DEBUG
-    for (std::size_t p = 0; p < rank_of_.size(); ++p) { const auto& h = piece(p);
-      if ((int)rank_of_[p] != atoi(d)) continue;
-      auto f=[](std::uint32_t x){ return x==no_bound ? -1 : (int)(x/1000);};
-      int step = h.arrival < (int)ranks_[rank_of_[p]].arrivals.size() ? ranks_[rank_of_[p]].arrivals[h.arrival].step : -1;
-      fprintf(stderr, "%zu r%u s%d %s t=%ld..%ld us a%d wf%d aC%d aH%d aL%d aO%d gpu=%u host=%u after=%u | ex g%ld h%ld a%ld | shift %ld %ld\n", p-first_piece_[rank_of_[p]], rank_of_[p], step, h.kind==PieceKind::compute?"C":h.kind==PieceKind::collective?"X":"H", (h.start_ns-start_ns_)/1000, (h.end_ns-start_ns_)/1000, h.arrival, h.waits_for, f(h.after_compute_ns), f(h.after_host_ns), f(h.after_last_launch_ns), f(h.after_other_ns), h.gpu_ns/1000, h.host_ns/1000, h.after_ns/1000, excess_[p].gpu_ns/1000, excess_[p].host_ns/1000, excess_[p].after_ns/1000, shifts.enter_ns[p]/1000, shifts.end_ns[p]/1000);
-    }
   }
   return replayed;
 }

@@ -21,16 +21,18 @@ struct ReplayArrival {
   std::int64_t instance = -1;             ///< equal for those who met; -1: not matched
   std::uint64_t place = 0;                ///< equal for peers at the same place of the program; 0: not compared
   std::uint64_t own_place = 0;            ///< equal for the same place in other steps of the same trace rank; likewise
+  std::uint64_t met_place = 0;            ///< equal for peers who met; likewise
+  std::uint64_t step_place = 0;           ///< equal for peers in the same step; likewise
   Nanoseconds surplus_ns = 0;             ///< GPU work known without peers to be too much
   std::int32_t step = -1;
-  bool slow_link = false;                    ///< its transfer goes over a slow link
+  bool slow_link = false;                     ///< its transfer goes over a slow link
   std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised
 };
 
 /// One trace rank.
 struct ReplayRank {
-  std::span<const ActivityPiece> pieces;     ///< times in job time
-  std::span<const ReplayArrival> arrivals;   ///< by Arrival::index
+  std::span<const ActivityPiece> pieces;    ///< times in job time
+  std::span<const ReplayArrival> arrivals;  ///< by Arrival::index
 };
 
 /// What is to be as usual: work of some trace ranks, by index, and transfers over slow links with one of them.
@@ -40,8 +42,8 @@ struct Scenario {
 
 /// Elapsed time of a replay.
 struct ReplayedTime {
-  Nanoseconds end_ns = 0;                   ///< of the last activity; job time
-  std::vector<Nanoseconds> step_ends_ns;    ///< latest exit of each step; no_time: none
+  Nanoseconds end_ns = 0;                 ///< of the last activity; job time
+  std::vector<Nanoseconds> step_ends_ns;  ///< latest exit of each step; no_time: none
 };
 
 class Replay {
@@ -79,13 +81,13 @@ class Replay {
   std::size_t steps_;
   Nanoseconds start_ns_ = 0, end_ns_ = 0;
   // By piece of all.
-  std::vector<std::size_t> first_piece_;        ///< of each rank; one entry more
+  std::vector<std::size_t> first_piece_;  ///< of each rank; one entry more
   std::vector<std::uint32_t> rank_of_;
   std::vector<std::int32_t> compute_before_;    ///< piece; -1: none
   std::vector<std::int32_t> host_wait_before_;  ///< likewise
   std::vector<std::uint32_t> instance_of_;      ///< number of a collective's
   std::vector<Excess> excess_;
-  std::vector<std::uint32_t> order_;  ///< of events: twice the piece, and one more where a collective leaves
+  std::vector<std::uint32_t> order_;       ///< of events: twice the piece, and one more where a collective leaves
   std::vector<std::size_t> first_member_;  ///< of each instance; one entry more
   std::vector<Member> members_;            ///< of an instance by enter
 };

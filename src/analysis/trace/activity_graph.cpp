@@ -47,19 +47,22 @@ bool may_wait_for_gpu(WorkPart part) {
 std::vector<ProgramItem> program_of(const RankEvents& events) {
   std::vector<ProgramItem> items;
   std::set<std::uint32_t> threads;
+  Nanoseconds latest_launch_ns = no_time;  // of what has started
   for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
     ProgramItem item;
     item.activity = activity;
     item.start_ns = item.launch_ns = activity.start_ns;
+    if (latest_launch_ns != no_time) item.launch_ns = latest_launch_ns;  // of one whose call was lost, at the latest
     item.call = events.launches.number_of(activity.correlation_id, activity.start_ns);
     if (item.call != LaunchIndex::no_call) {
       const ApiCall call = events.process.api_calls[item.call];
       item.launch_ns = std::min(call.start_ns, activity.start_ns);
       threads.insert(call.thread_id);
+      latest_launch_ns = std::max(latest_launch_ns, item.launch_ns);
     }
     items.push_back(item);
   });
-  constexpr Nanoseconds longest_launch_ns = 50'000;
+  constexpr Nanoseconds longest_launch_ns = 20'000;
   std::uint32_t number = 0;
   for (const ApiCall& call : events.process.api_calls) {
     const std::uint32_t here = number++;
@@ -172,6 +175,7 @@ class ActivityFolder {
     std::uint32_t& sum_ns = item.activity.kind == ActivityKind::memory_operation ? open_->copy_ns : open_->gpu_ns;
     sum_ns = saturated_slack(Nanoseconds{sum_ns} + busy_ns);
     open_->last_ns = saturated_slack(busy_ns);
+    ++open_activities_;
   }
 
   void compute(const ProgramItem& item) {
@@ -214,7 +218,8 @@ class ActivityFolder {
 
   void add_compute(const ProgramItem& item, const Predecessors& before) {
     const GpuActivity& activity = item.activity;
-    const std::uint32_t compute_slack = before.slack_of(before.compute_ns), host_slack = before.slack_of(before.host_ns);
+    const std::uint32_t compute_slack = before.slack_of(before.compute_ns),
+                        host_slack = before.slack_of(before.host_ns);
     const bool paused = compute_end_ns_ != no_time && activity.start_ns - compute_end_ns_ > pause_ns;
     if (!open_ || before.other >= 0 || paused || compute_slack == no_bound) {
       close();
@@ -254,47 +259,61 @@ class ActivityFolder {
     piece.host_ns = host_until(item.launch_ns);
     latest = static_cast<std::int32_t>(pieces_.size());
     collectives_.push_back(pieces_.size());
-    pieces_.push_back(piece);
+    add(piece);
   }
 
   /// A call in which the host waited, if it did.
   void wait_for_gpu(const ApiCall& call) {
     close();
-    constexpr std::size_t launched_ahead = 2048;  // pieces; the driver's queue holds 1,024 launches
-    Nanoseconds reached_ns = call.start_ns;
-    ActivityPiece piece;
-    piece.kind = PieceKind::host_wait;
-    const std::size_t first = pieces_.size() > launched_ahead ? pieces_.size() - launched_ahead : 0;
-    for (std::size_t p = pieces_.size(); p-- > first;) {  // the latest that was over when it returned
-      const ActivityPiece& earlier = pieces_[p];
-      if (earlier.kind == PieceKind::host_wait || earlier.end_ns > call.end_ns || earlier.end_ns <= reached_ns) continue;
-      reached_ns = earlier.end_ns;
-      piece.waits_for = static_cast<std::int32_t>(p);
-    }
-    if (piece.waits_for < 0) return;
     const WorkPart part = part_of_call(events_.trace.strings[call.name]);
     const std::size_t ahead = launched_ahead_of(call.end_ns);
     if (part == WorkPart::launching ? ahead < queue_is_full : part == WorkPart::allocation && ahead > 0) return;
+    constexpr std::size_t looked_at = 2048;  // pieces; the driver's queue holds 1,024 launches
+    Nanoseconds reached_ns = call.start_ns;
+    ActivityPiece piece;
+    piece.kind = PieceKind::host_wait;
+    const std::size_t first = pieces_.size() > looked_at ? pieces_.size() - looked_at : 0;
+    for (std::size_t p = pieces_.size(); p-- > first;) {
+      const ActivityPiece& earlier = pieces_[p];
+      if (earlier.kind == PieceKind::host_wait) continue;
+      // The latest that was over when the call returned, or, to make room in a full queue, was under way.
+      const Nanoseconds here_ns = part == WorkPart::launching && earlier.kind == PieceKind::compute
+                                      ? std::min(earlier.end_ns, std::max(call.end_ns, earlier.start_ns))
+                                      : earlier.end_ns;
+      if (here_ns > call.end_ns || here_ns <= reached_ns) continue;
+      reached_ns = here_ns;
+      piece.waits_for = static_cast<std::int32_t>(p);
+    }
+    if (piece.waits_for < 0) return;
     piece.host_ns = host_until(call.start_ns);
     piece.start_ns = piece.end_ns = call.end_ns;
     piece.after_host_ns = saturated_slack(reached_ns - call.start_ns);
     piece.after_other_ns = 0;
     piece.after_ns = saturated_slack(call.end_ns - reached_ns);
-    pieces_.push_back(piece);
+    add(piece);
     host_ns_ = call.end_ns;
   }
 
-  /// Pieces launched that were not over at some time.
+  /// Activities launched that were not over at some time.
   std::size_t launched_ahead_of(Nanoseconds time_ns) const {
     std::size_t ahead = 0;
-    for (auto at = pieces_.rbegin(); at != pieces_.rend() && at->end_ns > time_ns; ++at)
-      ahead += at->kind == PieceKind::host_wait ? 0 : 1;
+    for (std::size_t p = pieces_.size(); p-- > 0 && ahead < queue_is_full;) {
+      if (pieces_[p].kind == PieceKind::host_wait) continue;
+      if (pieces_[p].end_ns <= time_ns) break;
+      ahead += activities_[p];
+    }
     return ahead;
   }
 
+  void add(const ActivityPiece& piece, std::uint32_t activities = 1) {
+    pieces_.push_back(piece);
+    activities_.push_back(activities);
+  }
+
   void close() {
-    if (open_) pieces_.push_back(*open_);
+    if (open_) add(*open_, open_activities_);
     open_.reset();
+    open_activities_ = 0;
   }
 
   /// What lies before an arrival in the order of launches is its work.
@@ -312,7 +331,9 @@ class ActivityFolder {
   std::vector<std::int32_t> latest_of_stream_;  ///< number of the piece of its latest collective
   std::vector<std::size_t> collectives_;        ///< numbers of their pieces
   std::vector<ActivityPiece> pieces_;
+  std::vector<std::uint32_t> activities_;  ///< in each piece
   std::optional<ActivityPiece> open_;
+  std::uint32_t open_activities_ = 0;
   Nanoseconds compute_end_ns_ = no_time;
   Nanoseconds host_ns_ = 0;  ///< the host has been followed until here
 };

@@ -13,7 +13,7 @@
 namespace nsys_explain::analysis {
 
 enum class PieceKind : std::uint8_t {
-  compute,     ///< GPU work but collectives, in a row: nothing of it waited for a collective or for the host but its first
+  compute,  ///< GPU work but collectives, in a row: nothing of it waited for a collective or for the host but its first
   collective,  ///< one arrival
   host_wait    ///< a call of the host that returned when the GPU had come to some point
 };
@@ -31,8 +31,8 @@ inline constexpr std::uint32_t no_bound = std::numeric_limits<std::uint32_t>::ma
 /// A row of kernels k with idle time u(k) before each is one piece: after_compute_ns = sum of u(k), after_host_ns = the
 /// least of (slack of the launch of k + all u after k).
 struct ActivityPiece {
-  Nanoseconds start_ns = 0;  ///< trace time; of the host: when the call returned
-  Nanoseconds end_ns = 0;    ///< of the GPU's work up to here, or exit
+  Nanoseconds start_ns = 0;                   ///< trace time; of the host: when the call returned
+  Nanoseconds end_ns = 0;                     ///< of the GPU's work up to here, or exit
   std::uint32_t after_compute_ns = no_bound;  ///< the compute piece before
   std::uint32_t after_host_ns = no_bound;     ///< what the host did before
   /// Compute: slack of its last launch. Once work is shorter, the GPU catches up with the host.
@@ -40,9 +40,9 @@ struct ActivityPiece {
   std::uint32_t after_other_ns = no_bound;  ///< the end of `waits_for`
   std::int32_t arrival = -1;                ///< Arrival::index; else that of the next one in the order of launches
   std::int32_t waits_for = -1;              ///< number of a piece
-  std::uint32_t gpu_ns = 0;    ///< compute: for how long the GPU was busy, but for copies
-  std::uint32_t copy_ns = 0;   ///< likewise, with copies and sets beside which nothing ran
-  std::uint32_t last_ns = 0;   ///< of these, with the last of its launches
+  std::uint32_t gpu_ns = 0;                 ///< compute: for how long the GPU was busy, but for copies
+  std::uint32_t copy_ns = 0;                ///< likewise, with copies and sets beside which nothing ran
+  std::uint32_t last_ns = 0;                ///< of these, with the last of its launches
   std::uint32_t host_ns = 0;   ///< what the host did by itself since the piece before, until it launched this one
   std::uint32_t after_ns = 0;  ///< host_wait: for how long the call went on once the GPU had come there
   PieceKind kind = PieceKind::compute;

@@ -497,6 +497,12 @@ std::uint64_t place_among_peers(const Path& path, std::size_t i) {
   return (arrival.step >= 0 ? arrival.whole_step : arrival.matched) ? digest_of_place(path, i) : 0;
 }
 
+std::uint64_t step_among_peers(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  if (arrival.step < 0 || !arrival.whole_step) return 0;
+  return mix(mix(path.role, 3), static_cast<std::uint64_t>(arrival.step));
+}
+
 std::uint64_t place_among_steps(const Path& path, std::size_t i) {
   const PathArrival& arrival = path.arrivals[i];
   if (arrival.step < 0 || !arrival.whole_step) return 0;

@@ -41,6 +41,8 @@ void add_arrivals(const LocalRank& rank, const clock::JobTime& job_time, std::ve
     here.exit_ns = std::max(here.enter_ns, job_time(arrival.exit_ns));
     if (arrival.matched) here.instance = std::int64_t{outcome.communicator} << 32U | outcome.sequence;
     here.place = analysis::place_among_peers(path, i);
+    here.step_place = analysis::step_among_peers(path, i);
+    if (arrival.matched) here.met_place = path.role ^ static_cast<std::uint64_t>(here.instance) * 0x9E3779B97F4A7C15;
     here.own_place = analysis::place_among_steps(path, i);
     here.surplus_ns = arrival.surplus_ns;
     here.step = arrival.step;
@@ -72,8 +74,8 @@ ReplayData gather_replay(const exchange::Communicator& communicator, const Repla
       const clock::JobTime job_time(setting.clock.sessions[rank.session], setting.clock.pivot_ns);
       const Nanoseconds start_ns =
           clock::session_start_ns(setting.job.sessions[rank.session], setting.job.epoch_utc_ns);
-      mine.headers.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)),
-                              std::ssize(rank.pieces), std::ssize(rank.path.arrivals)});
+      mine.headers.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)), std::ssize(rank.pieces),
+                              std::ssize(rank.path.arrivals)});
       const std::size_t first = mine.arrivals.size();
       add_arrivals(rank, job_time, mine.arrivals);
       add_pieces(rank, job_time, start_ns, std::span(mine.arrivals).subspan(first), mine.pieces);
@@ -180,7 +182,8 @@ void replay_scenarios(const exchange::Communicator& communicator, const ReplaySe
       results.push_back(compare_replays(measured, replay.run(scenario), replay.start_ns()));
     }
     std::vector<std::int64_t> durations;
-    for (const double duration : step_durations(measured, replay.start_ns())) durations.push_back(std::llround(duration));
+    for (const double duration : step_durations(measured, replay.start_ns()))
+      durations.push_back(std::llround(duration));
     std::sort(durations.begin(), durations.end());
     steps[0] = std::ssize(durations);
     if (!durations.empty()) {

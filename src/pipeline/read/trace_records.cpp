@@ -44,12 +44,10 @@ Rows<T> as_bytes(std::vector<T>& rows) {
 template <class Archive>
 void serialize(Archive& archive, LocalRank& rank) {
   auto& [key, trace_rank, session, budget, arrivals, steps, path, kernel_names, profiles, pieces, memberships, names,
-         tables] =
-      rank;
+         tables] = rank;
   // Number, session and path come later, from all traces together.
   archive(key, budget, as_bytes(arrivals), steps.source, as_bytes(steps.start_ns), steps.end_ns, steps.numbered,
-          steps.first_number, kernel_names, as_bytes(profiles), as_bytes(pieces),
-          as_bytes(memberships), names, tables);
+          steps.first_number, kernel_names, as_bytes(profiles), as_bytes(pieces), as_bytes(memberships), names, tables);
 }
 
 template <class Archive>
@@ -62,10 +60,9 @@ namespace {
 std::string record_key(const ingest::AssignedTrace& trace, const ReadSettings& settings) {
   return fmt::format(
       "{} {} trace {} {} {} {} {} | bytes {} modified {} sample {:x} | options {:x} epoch {} reader {} | {}",
-      NSYS_EXPLAIN_VERSION, record_version, sizeof(Arrival), sizeof(WorkProfile),
-      sizeof(analysis::ActivityPiece), sizeof(Budget),
-      sizeof(analysis::Steps), trace.bytes, trace.modified_ns, trace.sample_hash, settings.options.reading_digest,
-      settings.epoch_utc_ns, static_cast<int>(settings.reader), trace.name);
+      NSYS_EXPLAIN_VERSION, record_version, sizeof(Arrival), sizeof(WorkProfile), sizeof(analysis::ActivityPiece),
+      sizeof(Budget), sizeof(analysis::Steps), trace.bytes, trace.modified_ns, trace.sample_hash,
+      settings.options.reading_digest, settings.epoch_utc_ns, static_cast<int>(settings.reader), trace.name);
 }
 
 std::optional<LocalTrace> unpack_trace(const std::optional<std::string>& bytes) {
