@@ -145,9 +145,11 @@ ReplayedTime Replay::run(const Scenario& scenario) const {
   shifts.instance_ns.assign(first_member_.size(), no_time);
   shifts.mended.assign(ranks_.size(), false);
   for (const std::size_t rank : scenario.ranks) shifts.mended[rank] = true;
+  std::vector<bool> has_mended_link = shifts.mended;
+  for (const std::size_t rank : scenario.links) has_mended_link[rank] = true;
   shifts.mended_transfers.assign(first_member_.size(), false);
   for (const Member& member : members_)
-    if (shifts.mended[rank_of_[member.piece]]) shifts.mended_transfers[instance_of_[member.piece]] = true;
+    if (has_mended_link[rank_of_[member.piece]]) shifts.mended_transfers[instance_of_[member.piece]] = true;
   ReplayedTime replayed;
   replayed.step_ends_ns.assign(steps_, no_time);
   for (const std::uint32_t event : order_) {

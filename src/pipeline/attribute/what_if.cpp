@@ -101,6 +101,20 @@ std::vector<analysis::ReplayRank> ranks_of(const ReplayData& data, std::size_t t
   return ranks;
 }
 
+/// Who does not wait in the replay for those that it waited for tells nothing. With 1.8% of the arrivals unmatched, for
+/// lost records, what was told was right; with 22% it was not.
+bool can_tell(const ReplayData& data) {
+  constexpr double most_unmatched = 0.05;
+  const auto unmatched = std::count_if(data.arrivals.begin(), data.arrivals.end(),
+                                       [](const ReplayArrival& arrival) { return arrival.instance < 0; });
+  const auto folded = std::count_if(data.pieces.begin(), data.pieces.end(), [](const ActivityPiece& piece) {
+    return piece.kind == analysis::PieceKind::collective;
+  });
+  const auto all = static_cast<double>(data.arrivals.size());
+  return all > 0 && static_cast<double>(unmatched) <= most_unmatched * all &&
+         static_cast<double>(folded) >= (1 - most_unmatched) * all;
+}
+
 /// From the latest exit of one step to that of the next; steps that hold none are left out.
 std::vector<double> step_durations(const analysis::ReplayedTime& replayed, Nanoseconds start_ns) {
   std::vector<double> durations;
@@ -129,7 +143,10 @@ ReplayedShares compare_replays(const analysis::ReplayedTime& measured, const ana
   std::vector<double> saved;
   for (std::size_t s = 0; s < before.size(); ++s)
     saved.push_back((before[s] - after[s]) / (elapsed_ns / static_cast<double>(before.size())));
-  const double half_width = analysis::mean_half_width(saved);
+  // The replay's own error: with it 96% of the intervals hold what the job without the fault takes (74 simulated jobs
+  // of tests/scans/what_if.py, seeds 300 to 308 and 500 to 509).
+  constexpr double own_error = 0.0005;
+  const double half_width = analysis::mean_half_width(saved) + own_error;
   shares.low = shares.saved - half_width;
   shares.high = shares.saved + half_width;
   if (before.empty()) return shares;
@@ -160,6 +177,13 @@ std::vector<WhatIf> scenarios_of(const JobReport& report) {
     scenarios.push_back(std::move(all));
   }
   for (const SuspectedStraggler& suspect : report.suspects) add(suspect.late, "");
+  for (const SlowLink& link : report.slow_links) {
+    WhatIf what_if;
+    what_if.subject = "link";
+    what_if.trace_ranks = link.trace_ranks;
+    what_if.finding = "slow-link";
+    scenarios.push_back(std::move(what_if));
+  }
   return scenarios;
 }
 
@@ -168,17 +192,18 @@ std::vector<WhatIf> scenarios_of(const JobReport& report) {
 void replay_scenarios(const exchange::Communicator& communicator, const ReplaySetting& setting,
                       const std::vector<LocalTrace>& local_traces, JobReport& report) {
   const ReplayData data = gather_replay(communicator, setting, local_traces);
-  report.what_if = scenarios_of(report);
+  report.what_if = scenarios_of(report);  // those of links on rank 0 only, where the links are
   constexpr const char* sources[] = {"none", "nvtx", "order"};
   report.step_time.source = sources[static_cast<std::size_t>(setting.steps.source)];
   std::vector<ReplayedShares> results;
   std::vector<std::int64_t> steps(4, 0);  // how many, median, p95; then the replay's error in 1e-9
-  if (communicator.is_root()) {
+  if (communicator.is_root() && can_tell(data)) {
     const analysis::Replay replay(ranks_of(data, setting.job.numbers.size()), setting.steps.start_ns.size());
     const analysis::ReplayedTime measured = replay.measured();
     for (const WhatIf& what_if : report.what_if) {
       analysis::Scenario scenario;
-      for (const std::int32_t rank : what_if.trace_ranks) scenario.ranks.push_back(setting.job.index_of(rank));
+      std::vector<std::size_t>& mended = what_if.subject == "link" ? scenario.links : scenario.ranks;
+      for (const std::int32_t rank : what_if.trace_ranks) mended.push_back(setting.job.index_of(rank));
       results.push_back(compare_replays(measured, replay.run(scenario), replay.start_ns()));
     }
     std::vector<std::int64_t> durations;
@@ -200,6 +225,7 @@ void replay_scenarios(const exchange::Communicator& communicator, const ReplaySe
   report.step_time.p95_ns = steps[2];
   if (steps[0] > 0) report.step_time.replay_error = static_cast<double>(steps[3]) / 1e9;
   results = communicator.broadcast(std::span<const ReplayedShares>(results));
+  report.what_if.resize(results.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     WhatIf& what_if = report.what_if[i];
     std::tie(what_if.saved_share, what_if.low_share, what_if.high_share, what_if.step_ns_before,

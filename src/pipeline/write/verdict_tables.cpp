@@ -29,7 +29,7 @@ Table findings_table(const JobReport& report) {
 Table what_if_table(const JobReport& report) {
   Table table = make_table({"what_if",
                             "Elapsed time that mending somebody saves, by replaying the job with their work as usual",
-                            {{"subject", ColumnKind::text, "", "trace_rank, place or all"},
+                            {{"subject", ColumnKind::text, "", "trace_rank, place, link or all"},
                              {"trace_ranks", ColumnKind::text, "", "whose work is as usual, separated by spaces"},
                              {"saved_share", ColumnKind::real, "", "of the elapsed time of the analysed steps"},
                              {"low_share", ColumnKind::real, "", "95% interval"},
