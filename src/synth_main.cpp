@@ -1,5 +1,6 @@
 // nsys-explain-synth: arguments into a JobPlan, then simulate and write.
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -26,6 +27,7 @@ struct Arguments {
   synth::JobPlan plan;
   std::string directory;
   std::vector<std::string> faults;
+  std::string twin;  ///< the fault that the job beside it lacks, as given; "all"; empty: no such job
   Truth truth = Truth::full;
   bool force = false;
   // Options whose unit or sense differs from the plan's.
@@ -249,30 +251,60 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
         fmt::format("{} cannot be written, so the job has no truth; check the disk and rerun", path.string()));
 }
 
-void run(const Arguments& arguments) {
-  const synth::JobPlan plan = plan_of(arguments);
-  const std::filesystem::path directory = arguments.directory;
-  if (std::filesystem::exists(directory) && !arguments.force &&
+void check_directory(const std::filesystem::path& directory, bool force) {
+  if (std::filesystem::exists(directory) && !force &&
       (!std::filesystem::is_directory(directory) || !std::filesystem::is_empty(directory)))
     throw synth::PlanError(
         fmt::format("{} exists and is not an empty directory, so files of two jobs could mix; name "
                     "another directory or add --force",
-                    arguments.directory));
+                    directory.string()));
+}
+
+/// The same job and seed without a fault, or without all. No random number of the job depends on its faults.
+synth::JobPlan twin_of(synth::JobPlan plan, const Arguments& arguments) {
+  if (arguments.twin == "all") {
+    plan.faults.clear();
+    return plan;
+  }
+  const auto left_out = std::find(arguments.faults.begin(), arguments.faults.end(), arguments.twin);
+  if (left_out == arguments.faults.end())
+    throw synth::PlanError(
+        fmt::format("--twin {} is none of the faults of the job, so the twin would be the job itself; repeat the text "
+                    "of one --fault, or write all",
+                    arguments.twin));
+  plan.faults.erase(plan.faults.begin() + (left_out - arguments.faults.begin()));
+  return plan;
+}
+
+void write_job(const synth::JobPlan& plan, const std::filesystem::path& directory, Truth truth) {
   const synth::SimulatedJob job = synth::simulate(plan);
-  const std::vector<synth::WrittenExport> files = synth::write_exports(job, plan, arguments.directory);
+  const std::vector<synth::WrittenExport> files = synth::write_exports(job, plan, directory.string());
   synth::write_inspector_logs(job, plan, (directory / "inspector").string());
-  if (arguments.truth != Truth::none)
-    write_text(directory / "truth.json",
-               synth::truth_json(
-                   job, plan, arguments.truth == Truth::full ? synth::TruthDetail::full : synth::TruthDetail::summary));
+  if (truth != Truth::none)
+    write_text(
+        directory / "truth.json",
+        synth::truth_json(job, plan, truth == Truth::full ? synth::TruthDetail::full : synth::TruthDetail::summary));
   std::int64_t kernels = 0, bytes = 0;
   for (const synth::WrittenExport& file : files) {
     kernels += file.kernels;
     bytes += file.bytes;
   }
   fmt::print("{}: {} ranks in {} files ({:.1f} MB), {} kernels, {} collectives, {} faults, {:.2f} s of job time\n",
-             arguments.directory, plan.layout.ranks(), files.size(), static_cast<double>(bytes) / 1e6, kernels,
+             directory.string(), plan.layout.ranks(), files.size(), static_cast<double>(bytes) / 1e6, kernels,
              job.instances.size(), plan.faults.size(), static_cast<double>(job.end_ns) / 1e9);
+}
+
+void run(const Arguments& arguments) {
+  const synth::JobPlan plan = plan_of(arguments);
+  check_directory(arguments.directory, arguments.force);
+  if (arguments.twin.empty()) return write_job(plan, arguments.directory, arguments.truth);
+  const synth::JobPlan twin = twin_of(plan, arguments);
+  std::filesystem::path beside = std::filesystem::path(arguments.directory) / "";  // "job/" and "job" are the same
+  beside = beside.parent_path();
+  beside += "-twin";
+  check_directory(beside, arguments.force);
+  write_job(plan, arguments.directory, arguments.truth);
+  write_job(twin, beside, arguments.truth);
 }
 
 }  // namespace
@@ -290,6 +322,11 @@ int main(int argc, char** argv) {
   app.add_option("--fault", arguments.faults, "Plant a fault (see below); may be repeated")
       ->type_name("KIND:key=value,...")
       ->allow_extra_args(false)
+      ->group("Faults");
+  app.add_option("--twin", arguments.twin,
+                 "Write the same job without this fault, named by the text of its --fault, or without all, into "
+                 "DIR-twin as well")
+      ->type_name("FAULT|all")
       ->group("Faults");
   add_machine_options(app, arguments);
   add_capture_options(app, arguments);

@@ -147,7 +147,28 @@ Json finding(const Finding& finding) {
           {"title", finding.title},
           {"evidence", finding.evidence},
           {"recommendation", finding.recommendation},
-          {"cost_ns", finding.cost_ns ? Json(*finding.cost_ns) : Json(nullptr)}};
+          {"cost_ns", finding.cost_ns ? Json(*finding.cost_ns) : Json(nullptr)},
+          {"saved_share", nullable(finding.saved_share)}};
+}
+
+Json what_if(const WhatIf& what_if) {
+  return {{"subject", what_if.subject},
+          {"trace_ranks", what_if.trace_ranks},
+          {"finding", what_if.finding.empty() ? Json(nullptr) : Json(what_if.finding)},
+          {"saved_share", what_if.saved_share},
+          {"low_share", what_if.low_share},
+          {"high_share", what_if.high_share},
+          {"step_ns_before", what_if.step_ns_before},
+          {"step_ns_after", what_if.step_ns_after}};
+}
+
+Json step_time(const StepTime& time) {
+  const auto where_known = [&](Nanoseconds value) { return time.steps > 0 ? Json(value) : Json(nullptr); };
+  return {{"source", time.source},
+          {"steps", time.steps},
+          {"median_ns", where_known(time.median_ns)},
+          {"p95_ns", where_known(time.p95_ns)},
+          {"replay_error", nullable(time.replay_error)}};
 }
 
 Json warning(const Warning& warning) {
@@ -204,6 +225,8 @@ std::string to_json(const JobReport& report) {
   document["stragglers"] = array_of(report.stragglers, straggler);
   document["suspects"] = array_of(report.suspects, suspect);
   document["delay"] = delay(report.delay);
+  document["step_time"] = step_time(report.step_time);
+  document["what_if"] = array_of(report.what_if, what_if);
   document["activity"] = activity_json(report.activity);
   document["nvlink"] = nvlink_json(report.nvlink);
   document["network"] = network_json(report.network);

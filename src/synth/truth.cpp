@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <limits>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -60,6 +63,25 @@ Json ranks_json(const SimulatedJob& job, const JobPlan& plan) {
                     {"api_calls", events.calls.size()}});
   }
   return list;
+}
+
+/// Elapsed time, of all and by step, is that of GPU activity.
+struct Elapsed {
+  Nanoseconds start_ns = std::numeric_limits<Nanoseconds>::max();
+  std::vector<Nanoseconds> step_ends_ns;
+};
+
+Elapsed elapsed_of(const SimulatedJob& job, const JobPlan& plan) {
+  Elapsed elapsed;
+  elapsed.step_ends_ns.assign(static_cast<std::size_t>(plan.workload.steps), 0);
+  for (const RankEvents& events : job.ranks) {
+    for (const DeviceActivity& activity : events.activities) {
+      Nanoseconds& end_ns = elapsed.step_ends_ns[static_cast<std::size_t>(activity.step)];
+      end_ns = std::max(end_ns, activity.end_ns);
+      elapsed.start_ns = std::min(elapsed.start_ns, activity.start_ns);
+    }
+  }
+  return elapsed;
 }
 
 Json faults_json(const JobPlan& plan) {
@@ -131,6 +153,8 @@ std::string truth_json(const SimulatedJob& job, const JobPlan& plan, TruthDetail
                      {"pipeline_parallel", complete.layout.pipeline_parallel},
                      {"data_parallel", complete.layout.data_parallel},
                      {"steps", complete.workload.steps}};
+  const Elapsed elapsed = elapsed_of(job, complete);
+  truth["elapsed"] = {{"start_ns", elapsed.start_ns}, {"step_ends_ns", elapsed.step_ends_ns}};
   truth["clock_pivot_ns"] = job.end_ns / 2;
   truth["sessions"] = sessions_json(job);
   truth["ranks"] = ranks_json(job, complete);

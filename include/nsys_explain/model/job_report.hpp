@@ -242,6 +242,24 @@ struct DelaySummary {
   std::string step_source;       ///< "nvtx", "periodicity" or "none"
 };
 
+/// The job once more with something as it usually is (analysis/replay).
+struct WhatIf {
+  std::string subject;                    ///< "trace_rank", "place" or "all"
+  std::vector<std::int32_t> trace_ranks;  ///< whose work is as usual, ascending
+  std::string finding;                    ///< id of the finding about them; empty: none
+  double saved_share = 0;                 ///< of the elapsed time of the analysed steps
+  double low_share = 0, high_share = 0;   ///< 95% interval
+  Nanoseconds step_ns_before = 0, step_ns_after = 0;
+};
+
+/// Elapsed time of steps, from the latest exit of one to that of the next.
+struct StepTime {
+  std::string source;  ///< "nvtx", "order" or "none"
+  std::int64_t steps = 0;
+  Nanoseconds median_ns = 0, p95_ns = 0;
+  std::optional<double> replay_error;  ///< replayed with nothing changed / measured - 1; empty: nothing was replayed
+};
+
 enum class FindingSeverity : std::uint8_t { high, medium, low, info };
 
 struct Finding {
@@ -253,6 +271,7 @@ struct Finding {
   /// GPU time, summed over trace ranks, that is lost or waited because of it. Empty where the traces do not tell: time
   /// of the host, what only limits the analysis.
   std::optional<Nanoseconds> cost_ns{};
+  std::optional<double> saved_share{};  ///< WhatIf::saved_share; empty: not known
 };
 
 /// What the run comes to, in one line: the same in every report and on the terminal.
@@ -354,6 +373,8 @@ struct JobReport {
   std::vector<LongWait>
       long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
   DelaySummary delay;
+  StepTime step_time;
+  std::vector<WhatIf> what_if;
   ActivitySummary activity;
   std::vector<SlowLink> slow_links;  ///< most lost time first
   NvlinkReport nvlink;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -189,7 +190,12 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_attribution_findings(report, findings);
   add_run_fact_findings(report, findings);
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-    return std::pair(a.severity, -a.cost_ns.value_or(0)) < std::pair(b.severity, -b.cost_ns.value_or(0));
+    // What would be saved is known of some; it comes before GPU time, which others may wait for nothing.
+    const auto key = [](const Finding& finding) {
+      return std::tuple(finding.severity, !finding.saved_share, -finding.saved_share.value_or(0),
+                        -finding.cost_ns.value_or(0));
+    };
+    return key(a) < key(b);
   });
   return findings;
 }

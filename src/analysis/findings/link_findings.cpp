@@ -58,6 +58,9 @@ void add_slow_links(const JobReport& report, std::vector<Finding>& findings) {
                : "look for errors and speed of the ports in between: ibstat, perfquery -x, ethtool -S; compare "
                  "NCCL_DEBUG=INFO for NIC and GPUDirect RDMA; then ib_write_bw or nccl-tests between just these hosts";
     finding.cost_ns = cost_ns;
+    for (const WhatIf& what_if : report.what_if)
+      if (what_if.subject == "link" && what_if.trace_ranks == link.trace_ranks)
+        finding.saved_share = what_if.saved_share;
     findings.push_back(std::move(finding));
   }
 }

@@ -114,6 +114,19 @@ std::optional<double> error_between_ranks(const DurationsByRank& base, const Dur
 
 }  // namespace
 
+double mean_half_width(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  const std::size_t length = block_length(values.size());
+  const std::vector<double> sums = block_sums(values, length);
+  const double average = mean(sums);
+  double squares = 0;
+  for (const double sum : sums) squares += (sum - average) * (sum - average);
+  const double blocks = static_cast<double>(values.size()) / static_cast<double>(length);
+  const double degrees = std::max(1.0, blocks - 1);
+  const double error = std::sqrt(squares / static_cast<double>(sums.size()) / degrees) / static_cast<double>(length);
+  return error * student_quantile(0.025, static_cast<int>(degrees));
+}
+
 double student_tail(double t, int degrees_of_freedom) {
   const double angle = std::atan(t / std::sqrt(degrees_of_freedom));
   const double sine = std::sin(angle), cosine = std::cos(angle);

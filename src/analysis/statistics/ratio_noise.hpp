@@ -25,6 +25,10 @@ std::optional<RatioEstimate> bootstrap_ratio(const std::vector<double>& base, co
 std::optional<RatioEstimate> block_ratio(const std::vector<double>& base, const std::vector<double>& current,
                                          std::size_t judged);
 
+/// Half the 95% interval of the mean of a series, by the standard error that resampling its blocks converges to; 0
+/// where there are fewer than two.
+double mean_half_width(const std::vector<double>& values);
+
 /// Durations of one kind of thing on one trace rank.
 struct RankDurations {
   double count = 0;

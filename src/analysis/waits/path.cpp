@@ -492,6 +492,24 @@ std::optional<WorkSample> work_sample(const Path& path, std::size_t i) {
                     blocking_transfer(path, i)};
 }
 
+std::uint64_t place_among_peers(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  return (arrival.step >= 0 ? arrival.whole_step : arrival.matched) ? digest_of_place(path, i) : 0;
+}
+
+std::uint64_t step_among_peers(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  if (arrival.step < 0 || !arrival.whole_step) return 0;
+  return mix(mix(path.role, 3), static_cast<std::uint64_t>(arrival.step));
+}
+
+std::uint64_t place_among_steps(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  if (arrival.step < 0 || !arrival.whole_step) return 0;
+  return mix(mix(static_cast<std::uint64_t>(path.trace_rank), arrival.symbol),
+             static_cast<std::uint64_t>(arrival.occurrences) << 32U | static_cast<std::uint32_t>(arrival.occurrence));
+}
+
 void take_usual(Path& path, std::size_t arrival, const UsualWork& usual) {
   if (usual.work_ns == no_time) return;
   set_excess_over(path, arrival, usual);

@@ -171,6 +171,12 @@ struct UsualWork {
 /// two of them work lies before is a matter of what waited where.
 std::optional<WorkSample> work_sample(const Path& path, std::size_t arrival);
 
+/// Where the work before an arrival is compared with that of peers, or of the same trace rank in other steps; 0:
+/// nowhere.
+std::uint64_t place_among_peers(const Path& path, std::size_t arrival);
+std::uint64_t step_among_peers(const Path& path, std::size_t arrival);
+std::uint64_t place_among_steps(const Path& path, std::size_t arrival);
+
 /// Medians (the lower one of two) over the samples of equal place. Any order; parallel to the input. Of transfers only
 /// where somebody asks for them, because a link is slow: else 0.
 std::vector<UsualWork> usual_work(std::span<const WorkSample> samples, bool with_transfers);

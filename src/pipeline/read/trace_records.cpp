@@ -12,7 +12,7 @@ namespace {
 
 /// To be raised whenever reading leaves something else behind of the same trace: its analysis, or the layout of a
 /// record.
-constexpr int record_version = 13;
+constexpr int record_version = 14;
 
 /// Rows without strings as the bytes they are.
 template <class T>
@@ -43,11 +43,11 @@ Rows<T> as_bytes(std::vector<T>& rows) {
 /// Naming every member in a binding keeps this complete: one more member, and it does not compile.
 template <class Archive>
 void serialize(Archive& archive, LocalRank& rank) {
-  auto& [key, trace_rank, session, budget, arrivals, steps, path, kernel_names, profiles, memberships, names, tables] =
-      rank;
+  auto& [key, trace_rank, session, budget, arrivals, steps, path, kernel_names, profiles, pieces, memberships, names,
+         tables] = rank;
   // Number, session and path come later, from all traces together.
   archive(key, budget, as_bytes(arrivals), steps.source, as_bytes(steps.start_ns), steps.end_ns, steps.numbered,
-          steps.first_number, kernel_names, as_bytes(profiles), as_bytes(memberships), names, tables);
+          steps.first_number, kernel_names, as_bytes(profiles), as_bytes(pieces), as_bytes(memberships), names, tables);
 }
 
 template <class Archive>
@@ -59,10 +59,10 @@ namespace {
 
 std::string record_key(const ingest::AssignedTrace& trace, const ReadSettings& settings) {
   return fmt::format(
-      "{} {} trace {} {} {} {} | bytes {} modified {} sample {:x} | options {:x} epoch {} reader {} | {}",
-      NSYS_EXPLAIN_VERSION, record_version, sizeof(Arrival), sizeof(WorkProfile), sizeof(Budget),
-      sizeof(analysis::Steps), trace.bytes, trace.modified_ns, trace.sample_hash, settings.options.reading_digest,
-      settings.epoch_utc_ns, static_cast<int>(settings.reader), trace.name);
+      "{} {} trace {} {} {} {} {} | bytes {} modified {} sample {:x} | options {:x} epoch {} reader {} | {}",
+      NSYS_EXPLAIN_VERSION, record_version, sizeof(Arrival), sizeof(WorkProfile), sizeof(analysis::ActivityPiece),
+      sizeof(Budget), sizeof(analysis::Steps), trace.bytes, trace.modified_ns, trace.sample_hash,
+      settings.options.reading_digest, settings.epoch_utc_ns, static_cast<int>(settings.reader), trace.name);
 }
 
 std::optional<LocalTrace> unpack_trace(const std::optional<std::string>& bytes) {

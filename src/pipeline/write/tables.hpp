@@ -40,6 +40,7 @@ TableExtent steps_extent(std::int64_t rows);
 Table steps_chunk(std::span<const StepRow> rows);
 
 Table findings_table(const JobReport& report);
+Table what_if_table(const JobReport& report);
 Table stragglers_table(const JobReport& report);
 Table trace_ranks_table(const JobReport& report);
 Table ranks_table(const JobReport& report);

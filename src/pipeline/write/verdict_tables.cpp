@@ -18,6 +18,24 @@ Table findings_table(const JobReport& report) {
   return table;
 }
 
+Table what_if_table(const JobReport& report) {
+  Table table = make_table({"what_if",
+                            "Elapsed time that mending somebody saves, by replaying the job with their work as usual",
+                            {{"subject", ColumnKind::text, "", "trace_rank, place, link or all"},
+                             {"trace_ranks", ColumnKind::text, "", "whose work is as usual, separated by spaces"},
+                             {"saved_share", ColumnKind::real, "", "of the elapsed time of the analysed steps"},
+                             {"low_share", ColumnKind::real, "", "95% interval"},
+                             {"high_share", ColumnKind::real, "", "95% interval"},
+                             {"step_ns_before", ColumnKind::integer, "ns", "elapsed time of a step on average"},
+                             {"step_ns_after", ColumnKind::integer, "ns", "likewise, in the replay"}}});
+  RowWriter rows(table);
+  for (const WhatIf& what_if : report.what_if) {
+    rows << what_if.subject << fmt::format("{}", fmt::join(what_if.trace_ranks, " ")) << what_if.saved_share
+         << what_if.low_share << what_if.high_share << what_if.step_ns_before << what_if.step_ns_after;
+  }
+  return table;
+}
+
 Table stragglers_table(const JobReport& report) {
   Table table =
       make_table({"stragglers",

@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "analysis/replay/replay.hpp"
+#include "nsys_explain/model/lower_median.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr std::size_t enough_peers = 2, enough_steps = 4;
+
+/// What one arrival took of something.
+struct PlacedValue {
+  std::size_t arrival = 0;  ///< of all
+  std::uint32_t rank = 0;
+  std::uint64_t place = 0, step_place = 0, met_place = 0, own_place = 0;  ///< 0: not compared so
+  Nanoseconds value_ns = 0;                                               ///< what is compared
+  Nanoseconds surplus_ns = 0;                                             ///< what it took besides
+};
+
+/// Sets the excess over the median of each place where enough are compared; the others stay in `values`.
+void compare_by(std::uint64_t PlacedValue::*place, std::size_t enough, std::vector<PlacedValue>& values,
+                std::vector<Nanoseconds>& excess_ns) {
+  std::sort(values.begin(), values.end(), [&](const PlacedValue& a, const PlacedValue& b) {
+    return std::tie(a.*place, a.arrival) < std::tie(b.*place, b.arrival);
+  });
+  std::vector<PlacedValue> left;
+  std::vector<Nanoseconds> times;
+  for (std::size_t first = 0, end = 0; first < values.size(); first = end) {
+    times.clear();
+    for (; end < values.size() && values[end].*place == values[first].*place; ++end)
+      times.push_back(values[end].value_ns);
+    if (values[first].*place == 0 || times.size() < enough) {
+      left.insert(left.end(), values.begin() + static_cast<std::ptrdiff_t>(first),
+                  values.begin() + static_cast<std::ptrdiff_t>(end));
+      continue;
+    }
+    const Nanoseconds usual_ns = lower_median(times);
+    for (std::size_t i = first; i < end; ++i)
+      excess_ns[values[i].arrival] = values[i].value_ns + values[i].surplus_ns - usual_ns;
+  }
+  values = std::move(left);
+}
+
+/// Where records were lost, which of its kind an arrival is of those in its step is not known; what they took together
+/// is. What is left of that beyond peers goes to those in `values`, which are not compared otherwise, by their parts.
+void compare_steps(std::span<const PlacedValue> all, std::vector<PlacedValue>& values,
+                   std::vector<Nanoseconds>& excess_ns) {
+  struct OfStep {
+    Nanoseconds total_ns = 0, told_ns = 0, untold_ns = 0;
+    Nanoseconds usual_ns = no_time;
+  };
+  if (values.empty()) return;
+  std::vector<bool> is_untold(excess_ns.size(), false);
+  for (const PlacedValue& value : values) is_untold[value.arrival] = true;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, OfStep> steps;
+  for (const PlacedValue& value : all) {
+    if (value.step_place == 0) continue;
+    OfStep& step = steps[{value.step_place, value.rank}];
+    step.total_ns += value.value_ns;
+    (is_untold[value.arrival] ? step.untold_ns : step.told_ns) +=
+        is_untold[value.arrival] ? value.value_ns : excess_ns[value.arrival] - value.surplus_ns;
+  }
+  std::vector<Nanoseconds> totals;
+  for (auto first = steps.begin(), end = first; first != steps.end(); first = end) {
+    totals.clear();
+    for (; end != steps.end() && end->first.first == first->first.first; ++end) totals.push_back(end->second.total_ns);
+    if (totals.size() < enough_peers) continue;
+    const Nanoseconds usual_ns = lower_median(totals);
+    for (auto step = first; step != end; ++step) step->second.usual_ns = usual_ns;
+  }
+  std::vector<PlacedValue> left;
+  for (const PlacedValue& value : values) {
+    const auto found = steps.find({value.step_place, value.rank});
+    if (found == steps.end() || found->second.usual_ns == no_time || found->second.untold_ns <= 0) {
+      left.push_back(value);
+      continue;
+    }
+    const OfStep& step = found->second;
+    const auto beyond_ns = static_cast<double>(step.total_ns - step.usual_ns - step.told_ns);
+    excess_ns[value.arrival] =
+        value.surplus_ns +
+        static_cast<Nanoseconds>(beyond_ns * static_cast<double>(value.value_ns) / static_cast<double>(step.untold_ns));
+  }
+  values = std::move(left);
+}
+
+/// By arrival of all: beyond peers at the same place of the program, in the same step or in the same collective, or
+/// where there are none, beyond the same place in other steps, which shows what passes but not what lasts.
+std::vector<Nanoseconds> excess_of(std::vector<PlacedValue> values, std::size_t arrivals) {
+  const std::vector<PlacedValue> all = values;
+  std::vector<Nanoseconds> excess_ns(arrivals, 0);
+  compare_by(&PlacedValue::place, enough_peers, values, excess_ns);
+  compare_steps(all, values, excess_ns);
+  compare_by(&PlacedValue::met_place, enough_peers, values, excess_ns);
+  for (const PlacedValue& value : values) excess_ns[value.arrival] = value.surplus_ns;
+  compare_by(&PlacedValue::own_place, enough_steps, values, excess_ns);
+  return excess_ns;
+}
+
+/// What an amount comes to in parts of so many nanoseconds each: as large a share of each. Exact.
+void share_evenly(Nanoseconds amount_ns, std::span<const std::pair<Nanoseconds*, Nanoseconds>> parts) {
+  Nanoseconds all_ns = 0;
+  for (const auto& [part, of_ns] : parts) all_ns += of_ns;
+  for (const auto& [part, of_ns] : parts) {
+    if (all_ns <= 0) return;
+    const auto share_ns =
+        static_cast<Nanoseconds>(static_cast<long double>(amount_ns) * static_cast<long double>(of_ns) / all_ns);
+    *part += share_ns;
+    amount_ns -= share_ns;
+    all_ns -= of_ns;
+  }
+}
+
+/// From the longest part first: a pause is one part.
+void share_to_longest(Nanoseconds amount_ns, std::vector<std::pair<Nanoseconds*, Nanoseconds>>& parts) {
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (const auto& [part, of_ns] : parts) {
+    const Nanoseconds share_ns = std::min(amount_ns, of_ns);
+    *part += share_ns;
+    amount_ns -= share_ns;
+    if (amount_ns <= 0) return;
+  }
+}
+
+}  // namespace
+
+void Replay::find_excess() {
+  std::vector<std::size_t> first_arrival(1, 0);
+  for (const ReplayRank& rank : ranks_) first_arrival.push_back(first_arrival.back() + rank.arrivals.size());
+  const std::size_t arrivals = first_arrival.back();
+  std::vector<PlacedValue> gpu, copies, host, transfers;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    for (std::size_t i = 0; i < ranks_[r].arrivals.size(); ++i) {
+      const ReplayArrival& arrival = ranks_[r].arrivals[i];
+      const PlacedValue value{first_arrival[r] + i, static_cast<std::uint32_t>(r), arrival.place,
+                              arrival.step_place,   i > 0 ? arrival.met_place : 0, arrival.own_place};
+      gpu.push_back(value);
+      copies.push_back(value);
+      host.push_back(value);
+    }
+  }
+  for (std::size_t p = 0; p < rank_of_.size(); ++p) {
+    const ActivityPiece& here = piece(p);
+    const std::size_t r = rank_of_[p];
+    const std::size_t arrival = first_arrival[r] + static_cast<std::size_t>(here.arrival);
+    if (arrival >= first_arrival[r + 1]) continue;
+    gpu[arrival].value_ns += here.gpu_ns;
+    copies[arrival].value_ns += here.copy_ns;
+    host[arrival].value_ns += Nanoseconds{here.host_ns} + here.after_ns;
+    if (here.kind != PieceKind::collective) continue;
+    PlacedValue transfer = gpu[arrival];
+    transfer.value_ns =
+        std::max<Nanoseconds>(0, here.end_ns - members_[first_member_[instance_of_[p] + std::size_t{1}] - 1].enter_ns);
+    transfers.push_back(transfer);
+  }
+  for (PlacedValue& value : gpu) {
+    const std::size_t r = static_cast<std::size_t>(
+        std::upper_bound(first_arrival.begin(), first_arrival.end(), value.arrival) - first_arrival.begin() - 1);
+    value.surplus_ns = std::min(ranks_[r].arrivals[value.arrival - first_arrival[r]].surplus_ns, value.value_ns);
+    value.value_ns -= value.surplus_ns;
+  }
+  const std::vector<Nanoseconds> gpu_ns = excess_of(std::move(gpu), arrivals);
+  const std::vector<Nanoseconds> copy_ns = excess_of(std::move(copies), arrivals);
+  const std::vector<Nanoseconds> host_ns = excess_of(std::move(host), arrivals);
+  const std::vector<Nanoseconds> transfer_ns = excess_of(std::move(transfers), arrivals);
+
+  excess_.assign(rank_of_.size(), {});
+  std::vector<std::pair<Nanoseconds*, Nanoseconds>> gpu_parts, copy_parts, host_parts;
+  for (std::size_t p = 0; p < rank_of_.size(); ++p) {
+    const ActivityPiece& here = piece(p);
+    Excess& excess = excess_[p];
+    if (here.gpu_ns > 0) gpu_parts.emplace_back(&excess.gpu_ns, here.gpu_ns);
+    if (here.copy_ns > 0) copy_parts.emplace_back(&excess.gpu_ns, here.copy_ns);
+    host_parts.emplace_back(&excess.host_ns, here.host_ns);
+    if (here.after_ns > 0) host_parts.emplace_back(&excess.after_ns, here.after_ns);
+    const std::size_t r = rank_of_[p];
+    const std::size_t arrival = first_arrival[r] + static_cast<std::size_t>(here.arrival);
+    const bool is_last = p + 1 == rank_of_.size() || rank_of_[p + 1] != r;
+    if (here.kind != PieceKind::collective && !is_last) continue;
+    if (arrival < first_arrival[r + 1]) {
+      // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
+      if (here.kind == PieceKind::collective && ranks_[r].arrivals[static_cast<std::size_t>(here.arrival)].slow_link)
+        excess.gpu_ns = transfer_ns[arrival];
+      share_evenly(gpu_ns[arrival], gpu_parts);
+      share_to_longest(copy_ns[arrival], copy_parts);
+      share_to_longest(host_ns[arrival], host_parts);
+    }
+    gpu_parts.clear();
+    copy_parts.clear();
+    host_parts.clear();
+  }
+  Nanoseconds since_wait_ns = 0;
+  for (std::size_t p = 0; p < rank_of_.size(); ++p) {
+    if (p == first_piece_[rank_of_[p]]) since_wait_ns = 0;
+    excess_[p].host_ns = since_wait_ns += excess_[p].host_ns;
+    if (piece(p).kind == PieceKind::host_wait) since_wait_ns = 0;
+  }
+}
+
+}  // namespace nsys_explain::analysis
