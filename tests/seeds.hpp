@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace nsys_explain::testing {
+namespace nsys_explain::tiers {
 
 /// Whether this is the tier `thorough` of the tests (NSYS_EXPLAIN_THOROUGH in the environment).
 inline bool is_thorough() {
@@ -21,4 +21,4 @@ inline std::vector<std::uint32_t> seeds(std::uint32_t count) {
   return all;
 }
 
-}  // namespace nsys_explain::testing
+}  // namespace nsys_explain::tiers

@@ -154,7 +154,8 @@ class Rows(EndToEndTest):
         steps_told = 0
         for seed, options in enumerate(self.JOBS):
             report = self.analyse(self.synth(f"job{seed}", "--seed", str(seed), "--truth", "none", *options), "out", "--force")
-            order = [(["high", "medium", "low", "info"].index(one["severity"]), -(one["cost_ns"] or 0)) for one in report["findings"]]
+            order = [(["high", "medium", "low", "info"].index(one["severity"]), one["saved_share"] is None,
+                      -(one["saved_share"] or 0), -(one["cost_ns"] or 0)) for one in report["findings"]]
             self.assertEqual(order, sorted(order), f"seed {seed}")
             with h5py.File(self.directory / "out" / "store.h5") as store:
                 for finding in report["findings"]:

@@ -37,8 +37,8 @@ struct ReplayRank {
 
 /// What is to be as usual: work of some trace ranks, by index, and transfers over slow links with one of them.
 struct Scenario {
-  std::vector<std::size_t> ranks;
-  std::vector<std::size_t> links;  ///< of these the slow transfers only
+  std::vector<std::size_t> ranks{};
+  std::vector<std::size_t> links{};  ///< of these the slow transfers only
 };
 
 /// Elapsed time of a replay.

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "analysis/replay/replay.hpp"
 #include "analysis/statistics/ratio_noise.hpp"
 #include "analysis/statistics/statistics.hpp"
@@ -187,14 +189,33 @@ std::vector<WhatIf> scenarios_of(const JobReport& report) {
   return scenarios;
 }
 
+/// Rank 0 holds all of them, which takes some 160 MB.
+constexpr std::int64_t most_arrivals = 1'000'000;
+
+std::int64_t arrivals_of(const std::vector<LocalTrace>& local_traces) {
+  std::int64_t arrivals = 0;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) arrivals += std::ssize(rank.path.arrivals);
+  }
+  return arrivals;
+}
+
 }  // namespace
 
 void replay_scenarios(const exchange::Communicator& communicator, const ReplaySetting& setting,
                       const std::vector<LocalTrace>& local_traces, JobReport& report) {
-  const ReplayData data = gather_replay(communicator, setting, local_traces);
-  report.what_if = scenarios_of(report);  // those of links on rank 0 only, where the links are
   constexpr const char* sources[] = {"none", "nvtx", "order"};
   report.step_time.source = sources[static_cast<std::size_t>(setting.steps.source)];
+  if (const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces)); arrivals > most_arrivals) {
+    report.warnings.push_back(
+        {Severity::info, WarningSource::analysis, arrivals,
+         fmt::format("arrivals are more than the {} that one tool rank replays, so what mending would save is not "
+                     "told; analyse a part of the run (--steps)",
+                     most_arrivals)});
+    return;
+  }
+  const ReplayData data = gather_replay(communicator, setting, local_traces);
+  report.what_if = scenarios_of(report);  // those of links on rank 0 only, where the links are
   std::vector<ReplayedShares> results;
   std::vector<std::int64_t> steps(4, 0);  // how many, median, p95; then the replay's error in 1e-9
   if (communicator.is_root() && can_tell(data)) {

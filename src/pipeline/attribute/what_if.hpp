@@ -18,7 +18,8 @@ struct ReplaySetting {
   const analysis::Steps& steps;  ///< of the job
 };
 
-/// Collective: sets step_time and what_if of the report, whose stragglers are known, on every tool rank. The paths of
+/// Collective: sets step_time and what_if of the report, whose stragglers are known, on every tool rank; says so where
+/// the job has too many arrivals for that. The paths of
 /// the local ranks have been measured.
 void replay_scenarios(const exchange::Communicator& communicator, const ReplaySetting& setting,
                       const std::vector<LocalTrace>& local_traces, JobReport& report);

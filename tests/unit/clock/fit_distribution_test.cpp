@@ -239,7 +239,7 @@ TEST(FitDistribution, WhatTravelsDoesNotGrowWithObservations) {
 
 TEST(FitDistribution, ThousandsOfSessionsAreFitted) {
   // As many as one core fits in seconds; ten times as many, in the tier `thorough`, take it a minute.
-  const int nodes = nsys_explain::testing::is_thorough() ? 10'000 : 1'000;
+  const int nodes = nsys_explain::tiers::is_thorough() ? 10'000 : 1'000;
   constexpr int group = 8, instances = 12;
   SimulatedClocks job(24, nodes, 20);
   job.add(Operation::all_reduce, job.everybody(), instances);

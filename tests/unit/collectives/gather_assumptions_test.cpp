@@ -1,4 +1,5 @@
 #include "collectives/gather_assumptions.hpp"
+#include "seeds.hpp"
 
 #include <algorithm>
 #include <random>
@@ -64,12 +65,12 @@ LaneSet explained_for_lane_0(const std::vector<TurnLane>& lanes, std::size_t of_
 }
 
 TEST(GatherAssumptions, WhomMembersWaitForTells) {
-  for (unsigned seed = 0; seed < 40; ++seed)
+  for (const unsigned seed : nsys_explain::tiers::seeds(40))
     EXPECT_EQ(explained_for_lane_0(gathers_of_data_pairs(seed, 30'000, 30'000)), (LaneSet{0, 2})) << seed;
 }
 
 TEST(GatherAssumptions, WhereMembersAreInStepNothingIsExplained) {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(40)) {
     EXPECT_EQ(explained_for_lane_0(gathers_of_data_pairs(seed, 300, 300)), LaneSet{}) << seed;
     // Who waits for one of a tensor pair waits for both: the data pair, or all.
     EXPECT_EQ(explained_for_lane_0(gathers_of_data_pairs(seed, 30'000, 300)), LaneSet{}) << seed;
@@ -84,7 +85,7 @@ TEST(GatherAssumptions, FewOperationsTellNothing) {
 
 TEST(GatherAssumptions, WhoIsAskedAboutOneStrayOperationDoesNotSpeakForOthers) {
   // Lane 0 is the first of its pairs, whichever they are.
-  for (unsigned seed = 0; seed < 10; ++seed)
+  for (const unsigned seed : nsys_explain::tiers::seeds(10))
     EXPECT_EQ(explained_for_lane_0(gathers_of_data_pairs(seed, 30'000, 30'000), 1), (LaneSet{0, 2})) << seed;
 }
 
@@ -128,7 +129,7 @@ std::size_t count_claimed(const TurnLane& lane) {
 
 TEST(ClaimedGathers, SomeCommunicatorsLeaveLateMoreOftenThanOthers) {
   // Those of lanes 0 and 2 lie at one place, those of the others at three.
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(20)) {
     std::vector<TurnLane> lanes = gathers_of_data_pairs(seed, 80'000, 80'000);
     std::mt19937 random(seed);
     for (std::size_t l = 0; l < 4; ++l) {

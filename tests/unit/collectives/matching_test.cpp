@@ -1,4 +1,5 @@
 #include "collectives/matching.hpp"
+#include "seeds.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,7 +89,7 @@ TEST(Plan, DoesNotDependOnTheOrderOfSummaries) {
   const auto reference = plan_communicators(summaries);
   ASSERT_EQ(reference.size(), 5U);
   EXPECT_EQ(reference[0].trace_ranks.size(), 8U) << "the largest one of the first rank stands first";
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(10)) {
     std::shuffle(summaries.begin(), summaries.end(), std::mt19937(seed));
     const auto planned = plan_communicators(summaries);
     ASSERT_EQ(planned.size(), reference.size());

@@ -1,4 +1,5 @@
 #include "collectives/program_places.hpp"
+#include "seeds.hpp"
 
 #include <algorithm>
 #include <random>
@@ -29,7 +30,7 @@ Places places_of(const Symbols& symbols) {
 }
 
 TEST(ProgramPlaces, EveryStepGoesThroughTheSame) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(20)) {
     const Symbols symbols = program(seed);
     const Places places = places_of(symbols);
     std::set<std::uint64_t> of_first_step;
@@ -64,7 +65,7 @@ TEST(ProgramPlaces, AreTheSameForAllWhoRunTheProgram) {
 }
 
 TEST(ProgramPlaces, SurviveLostRecords) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(20)) {
     const Symbols whole = program(seed);
     const Places expected = places_of(whole);
     std::mt19937 random(seed + 100);

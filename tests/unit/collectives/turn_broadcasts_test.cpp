@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/turn_sets.hpp"
+#include "seeds.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -57,7 +58,7 @@ TEST(TurnBroadcasts, WhatFewLanesHoldIsOfNoProgram) {
   std::vector<std::vector<LaneSet>> sets(8);
   for (std::size_t l = 0; l < 8; ++l) sets[l] = {halves[l / 4]};
   for (const std::size_t l : stray) sets[l].push_back(stray);
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(40)) {
     std::vector<TurnLane> lanes = broadcasts_of({halves[0], halves[1]}, seed);
     claim_broadcasts(lanes, sets);
     for (std::size_t l = 0; l < 8; ++l) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/turn_sets.hpp"
+#include "seeds.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -23,7 +24,7 @@ TEST(FineClocks, LanesInStepAreOnTheClockThatAllOthersTell) {
   // On one clock, all leave an operation together now and then. In between, lanes 4 and 5 leave others that have
   // nothing to do with each other, one always as much later.
   constexpr Nanoseconds later_ns = 3'500;
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(10)) {
     std::mt19937 random(seed);
     const auto below = [&](unsigned end) { return static_cast<Nanoseconds>(random() % end); };
     std::vector<TurnLane> lanes(6);
@@ -48,7 +49,7 @@ TEST(FineClocks, LanesInStepAreOnTheClockThatAllOthersTell) {
 
 TEST(FineClocks, ReachAsFarAsSendsAndReceivesMayMislead) {
   // Chains of them related lanes 0 and 1 to the others, and their ends differ by some 20 us as a habit.
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(10)) {
     const Nanoseconds off_ns = (seed % 2 == 0 ? 1 : -1) * (11'000 + 1'200 * Nanoseconds{seed});
     std::mt19937 random(seed);
     std::vector<TurnLane> lanes(6);

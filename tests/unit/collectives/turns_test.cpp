@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/inference.hpp"
+#include "seeds.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -130,7 +131,7 @@ TEST(RoughClocks, SessionsOfAHostShareItsClockUnlessTheirTimesWereMoved) {
 
 TEST(Turns, OperationsGoToTheCommunicatorThatLeavesWithThem) {
   constexpr std::uint64_t first_key = 100;
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(10)) {
     SCOPED_TRACE(seed);
     SharedStreams job = Simulation(seed).run(30);
     std::shuffle(job.operations.begin(), job.operations.end(), std::mt19937_64(seed));
@@ -163,7 +164,7 @@ void expect_told(const SharedStreams& job, std::size_t one_in) {
 }
 
 TEST(Turns, CommunicatorsHeldInStepAreNotMixedUp) {
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(10)) {
     SCOPED_TRACE(seed);
     expect_told(Simulation(seed).run_in_step(20), 5);
   }
@@ -228,14 +229,14 @@ class Pipeline {
 };
 
 TEST(Turns, OfPairsThatExchangeAtOnceHowLongTheyTookTells) {
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(10)) {
     SCOPED_TRACE(seed);
     expect_told(Pipeline(seed).run(80, false), 50);
   }
 }
 
 TEST(Turns, OfPairsThatExchangeAtOnceTheMemberThatCannotBeInAnotherTells) {
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(10)) {
     SCOPED_TRACE(seed);
     expect_told(Pipeline(seed).run(80, true), 50);
   }
@@ -262,7 +263,7 @@ std::map<std::pair<std::int32_t, std::uint64_t>, std::set<std::int32_t>> tell_by
 }
 
 TEST(Categories, AreBroughtTogetherByWhatTheyDoNotByTheirNumbers) {
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(10)) {
     SCOPED_TRACE(seed);
     SharedStreams job = Simulation(seed).run(20);
     const auto members_of_lane = tell_by_categories(job);
@@ -363,7 +364,7 @@ TEST(Orphans, TakeTheNameOfThoseThatLeaveWithThem) {
 
 TEST(Orphans, OfAllMembersAreToldApartByWhoElseCouldHaveBeenThere) {
   constexpr std::int32_t operations_of_step = 8;
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (const unsigned seed : nsys_explain::tiers::seeds(10)) {
     SCOPED_TRACE(seed);
     SharedStreams job = Simulation(seed).run(20);
     std::mt19937_64 random(seed);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "seeds.hpp"
 #include "unit/pipeline/matched_job.hpp"
 
 /// Who took part in what, against the truth of simulated jobs.
@@ -98,7 +99,9 @@ void expect_matched(double least_share, std::uint64_t seed, std::initializer_lis
 /// One shape of job in several seeds.
 void expect_matched(double least_share, std::uint64_t first_seed, std::uint64_t seeds,
                     std::initializer_list<Change> changes) {
-  for (std::uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) expect_matched(least_share, seed, changes);
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(static_cast<std::uint32_t>(seeds))) {
+    expect_matched(least_share, first_seed + seed, changes);
+  }
 }
 
 /// The shape that a seed stands for.
@@ -116,7 +119,8 @@ Change all_of(std::initializer_list<Change> changes) {
 TEST(Matching, ShortJobsWithLossesAndRaggedWindows) {
   const Change shapes[] = {pipeline(4), all_of({tensor(2), pipeline(2)}), all_of({tensor(2), fully_sharded}),
                            all_of({tensor(2), sequence_parallel, experts}), all_of({tensor(2), pipeline(2), restart})};
-  for (std::uint64_t seed = 0; seed < 10; ++seed) expect_matched(0.995, seed, {steps(6), pick(shapes, seed), losses});
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(10))
+    expect_matched(0.995, seed, {steps(6), pick(shapes, seed), losses});
 }
 
 TEST(Matching, WhatTimesDoNotTellIsFoundByWhatLiesAroundIt) {
@@ -125,7 +129,8 @@ TEST(Matching, WhatTimesDoNotTellIsFoundByWhatLiesAroundIt) {
                            all_of({one_host, pipeline(4), shared_stream}),
                            all_of({tensor(2), pipeline(2), shared_stream}),
                            all_of({tensor(2), fully_sharded, shared_stream, fault("late_host:rank=1,pause=3ms")})};
-  for (std::uint64_t seed = 0; seed < 12; ++seed) expect_matched(0.99, seed, {steps(8), pick(shapes, seed), losses});
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(12))
+    expect_matched(0.99, seed, {steps(8), pick(shapes, seed), losses});
 }
 
 TEST(Matching, LostCallsAreNamedFarFromTheMiddleOfALongCapture) {
@@ -137,7 +142,7 @@ TEST(Matching, LostCallsAreNamedFarFromTheMiddleOfALongCapture) {
 
 TEST(Matching, SequenceNumbersOfTheNcclTraceMatchAllThatIsLeft) {
   const Change shapes[] = {tensor(2), all_of({tensor(2), fully_sharded})};
-  for (std::uint64_t seed = 0; seed < 10; ++seed)
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(10))
     expect_matched(1, seed, {steps(4), pick(shapes, seed), nccl_trace, drops});
 }
 
@@ -154,7 +159,7 @@ TEST(Matching, CommunicatorsThatShareAStreamAreNotMixedUp) {
   // Kernels of the windows' edges have no recorded call; where communicators take turns on a stream, only what others
   // did at that moment, and what the program does there, tells whose they are.
   const Change shapes[] = {tensor(2), tensor(4), all_of({tensor(2), experts}), all_of({tensor(2), fully_sharded})};
-  for (std::uint64_t seed = 0; seed < 12; ++seed)
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(12))
     expect_matched(0.995, seed, {steps(8), pick(shapes, seed), shared_stream, losses});
 }
 
@@ -163,7 +168,7 @@ TEST(Matching, CategoriesTellCommunicatorsOnOneStreamApart) {
                            all_of({tensor(2), experts})};
   const synth::CommunicatorNames styles[] = {synth::CommunicatorNames::none, synth::CommunicatorNames::purpose,
                                              synth::CommunicatorNames::group};
-  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(10)) {
     const Change named = names(styles[seed % 3]);
     // Where members of few operations do not leave as one beyond doubt, a part of them stays alone.
     expect_matched(0.88, seed, {steps(6), pick(shapes, seed), shared_stream, only_categories, named});
@@ -176,7 +181,7 @@ TEST(Matching, CategoriesTellCommunicatorsOnOneStreamApart) {
 
 TEST(Matching, SessionsThatOnlyWhatTheyDidRelatesAreWithheldRatherThanMixedUp) {
   const Change shapes[] = {pipeline(4), all_of({tensor(2), pipeline(2)})};
-  for (std::uint64_t seed = 0; seed < 4; ++seed)
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(4))
     expect_matched(0.93, seed, {steps(6), pick(shapes, seed), losses, without_host_clocks});
 }
 
@@ -184,7 +189,7 @@ TEST(Matching, FewStepsAreEnoughWhereExitsAgree) {
   // No clock of a host relates the sessions, so their shifts by whole steps must be told apart by what they did.
   const Change shapes[] = {all_of({nodes(1), gpus(4)}), all_of({nodes(1), gpus(4), shared_stream}),
                            all_of({one_host, tensor(2)}), all_of({nodes(1), gpus(4), fully_sharded, compute_stream})};
-  for (std::uint64_t seed = 0; seed < 12; ++seed)
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(12))
     expect_matched(0.97, seed, {steps(8), pick(shapes, seed), losses, without_host_clocks});
 }
 
@@ -199,18 +204,19 @@ TEST(Matching, OfCommunicatorsThatDoTheSameNoneIsMixedUp) {
 TEST(Matching, WithoutPayloadTheGroupsOfAnUndisturbedJobAreFound) {
   const Change shapes[] = {all_of({tensor(2), pipeline(2), steps(8)}), all_of({tensor(2), fully_sharded, steps(10)}),
                            all_of({tensor(2), experts, steps(6)}), all_of({tensor(2), pipeline(2), experts, steps(6)})};
-  for (std::uint64_t seed = 0; seed < 10; ++seed) expect_matched(1, seed, {without_payload, pick(shapes, seed)});
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(10))
+    expect_matched(1, seed, {without_payload, pick(shapes, seed)});
 }
 
 TEST(Matching, WithoutPayloadWithLossesAndRaggedWindows) {
-  for (std::uint64_t seed = 0; seed < 10; ++seed)
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(10))
     expect_matched(0.995, seed, {without_payload, steps(16), losses, tensor(seed % 2 == 0 ? 1 : 2)});
 }
 
 TEST(Matching, WithoutPayloadCommunicatorsThatTakeTurnsOnAStreamAreToldApart) {
   // Operation by operation: what leaves together is one. A reduction to one rank shows nothing of its members.
   const Change streams[] = {shared_stream, compute_stream};
-  for (std::uint64_t seed = 0; seed < 10; ++seed)
+  for (const std::uint64_t seed : nsys_explain::tiers::seeds(10))
     expect_matched(0.99, seed, {without_payload, tensor(2), steps(12), pick(streams, seed)});
   expect_matched(0.99, 0, 3, {without_payload, tensor(2), steps(16), shared_stream, losses});
 }
