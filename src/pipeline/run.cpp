@@ -122,6 +122,7 @@ JobReport make_report(const JobRanks& job, const ClockReport& clock, const Cross
   report.run_facts = analysis::summarise_run_facts(rank_tables);
   report.clock = clock;
   report.communicators = summarise_communicators(cross, totals);
+  report.withheld_arrivals = cross.withheld_arrivals;
   report.clock.violations = 0;
   for (std::size_t c = 0; c < report.communicators.size(); ++c) {
     report.instances += report.communicators[c].instances;
