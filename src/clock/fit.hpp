@@ -65,7 +65,7 @@ struct ClockFit {
 };
 
 /// Offset and drift of every session from the exits of matched synchronising collectives, which all members leave at
-/// nearly the same true time (algorithms.md 1). The model, with session s and instance c of class k:
+/// nearly the same true time (docs/method.md). The model, with session s and instance c of class k:
 ///
 ///     exit(c, s) = m(c) + offset(s) + drift(s) * (m(c) - pivot) + bias(s, operation) + noise of scale(k)
 ///

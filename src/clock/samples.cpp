@@ -315,7 +315,7 @@ void choose_part(SampleSet& set, const Reduction& reduction) {
 }  // namespace
 
 const OperationNoise* operation_noise(Operation operation) {
-  // Scales: robust spread of exits on real runs (algorithms.md 1). Biases: what is left of an all-gather's measured
+  // Scales: robust spread of exits on real runs (docs/method.md). Biases: what is left of an all-gather's measured
   // spread (median 2.7 us, p90 25 us) when its jitter averages out, so wide that three of it hold for 95 %; for
   // reduce-scatter no bias was seen, and this is what would not have been. The rest do not wait for each other: their
   // exits may differ by what one has to do alone.

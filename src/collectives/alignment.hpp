@@ -31,7 +31,7 @@ struct AlignmentOptions {
 
 /// Brings unequal sequences together: result[m][i] is the sequence number of member m's i-th operation, strictly
 /// ascending in i; numbers count the operations of the group from 0 without holes. Operations that only one member has
-/// get a number of their own. Missing operations, ragged ends and absent stretches are allowed (algorithms.md 2.4). The
+/// get a number of their own. Missing operations, ragged ends and absent stretches are allowed (docs/method.md). The
 /// result does not depend on the order of the members.
 ///
 /// Members are merged one after another, longest first, into a consensus of all operations seen. Each is put on its

@@ -18,7 +18,7 @@ struct KernelClass {
 };
 
 /// Looks a kernel up in the table of communication kernels (communication_kernels.inc). Stream, algorithm, protocol and
-/// reduction are never concluded from a name: NCCL runs many of them under one (nsys-sqlite.md 2.5).
+/// reduction are never concluded from a name: NCCL runs many of them under one (docs/input.md).
 KernelClass classify_kernel(std::string_view short_name, std::string_view demangled_name);
 
 /// Classes of all kernel names of one trace, so that each distinct name is matched once.
