@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <numeric>
 #include <set>
@@ -10,12 +11,16 @@
 
 #include <fmt/format.h>
 
-#include "model/schema/declaration.hpp"
+#include "model/schema/gpu.hpp"
+#include "model/schema/host.hpp"
+#include "model/schema/job.hpp"
+#include "model/schema/links.hpp"
 
 namespace nsys_explain::report {
 namespace {
 
 using Names = std::vector<std::string_view>;
+using Sums = std::vector<schema::Integer>;
 using Rows = std::vector<std::size_t>;
 
 /// Kinds of things that one picture shows apart.
@@ -54,8 +59,8 @@ Names every_column(const Table& table) {
 }
 
 /// The rows with the most of an integer column, most first; among equals the first.
-Rows top_rows(const Table& table, std::string_view weight, std::size_t most) {
-  const auto& weights = column<std::int64_t>(table, weight);
+Rows top_rows(const Table& table, const schema::Integer& weight, std::size_t most) {
+  const auto& weights = column(table, weight);
   Rows rows = all_row_numbers(table);
   std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
   rows.resize(std::min(rows.size(), most));
@@ -76,7 +81,7 @@ std::vector<std::string> keys_of(const Table& table, const Names& columns) {
 }
 
 /// A row for all that agree in the `keys`, with the sums of integer columns, most of the first sum first.
-Table sum_by(const Table& table, const Names& keys, const Names& sums, std::size_t most) {
+Table sum_by(const Table& table, const Names& keys, const Sums& sums, std::size_t most) {
   Rows first;  // row in which each key comes first
   std::vector<std::size_t> group;
   std::map<std::string, std::size_t> groups;
@@ -91,18 +96,18 @@ Table sum_by(const Table& table, const Names& keys, const Names& sums, std::size
   for (std::size_t s = 0; s < sums.size(); ++s) {
     auto& values = std::get<std::vector<std::int64_t>>(summed.columns[keys.size() + s]);
     std::fill(values.begin(), values.end(), 0);
-    const auto& all = column<std::int64_t>(table, sums[s]);
+    const auto& all = column(table, sums[s]);
     for (std::size_t r = 0; r < all.size(); ++r) values[group[r]] += all[r];
   }
   return pick(summed, top_rows(summed, sums.front(), most), columns);
 }
 
 /// The rows of the names that have most of an integer column in all; by trace rank as they were.
-Table of_top_names(const Table& table, std::string_view name, std::string_view weight, const Names& columns) {
+Table of_top_names(const Table& table, const schema::Text& name, const schema::Integer& weight, const Names& columns) {
   const Table top = sum_by(table, {name}, {weight}, most_kinds);
-  const auto& chosen = column<std::string>(top, name);
+  const auto& chosen = column(top, name);
   const std::set<std::string> wanted(chosen.begin(), chosen.end());
-  const auto& names = column<std::string>(table, name);
+  const auto& names = column(table, name);
   Rows rows;
   for (std::size_t r = 0; r < names.size(); ++r) {
     if (wanted.contains(names[r])) rows.push_back(r);
@@ -139,46 +144,41 @@ std::set<std::int64_t> ranks_to_follow(const JobReport& report) {
 }
 
 std::vector<Table> page_views(const JobReport& report) {
+  using namespace schema;
   const std::set<std::int64_t> followed = ranks_to_follow(report);
-  const std::map<std::string_view, std::function<Table(const Table&)>> makers{
-      {"kernels",
-       [](const Table& t) {
-         return sum_by(t, {"name", "communication"}, {"total_ns", "count"}, most_kinds);
-       }},
-      {"launch_latency", [](const Table& t) { return sum_by(t, {"lower_ns"}, {"count"}, most_rows); }},
-      {"stream_concurrency", [](const Table& t) { return sum_by(t, {"busy_streams"}, {"duration_ns"}, most_rows); }},
-      {"barriers",
-       [](const Table& t) {
-         return sum_by(t, {"kind", "name"}, {"total_ns", "count"}, most_rows);
-       }},
-      {"categories",
-       [](const Table& t) {
-         return of_top_names(t, "category", "elapsed_ns", {"trace_rank", "category", "elapsed_ns"});
-       }},
-      {"idle_causes",
-       [](const Table& t) {
-         return of_top_names(t, "cause", "total_ns", {"trace_rank", "cause", "total_ns"});
-       }},
-      {"phases",
-       [](const Table& t) {
-         return of_top_names(t, "phase", "projected_ns", {"trace_rank", "phase", "projected_ns"});
-       }},
-      {"kernel_peers",
-       [](const Table& t) {
-         return of_top_names(t, "name", "count", {"name", "trace_rank", "ratio", "peers_median_ns"});
-       }},
-      {"idle_gaps", [](const Table& t) { return pick(t, top_rows(t, "duration_ns", 60), every_column(t)); }},
-      {"bandwidth", [](const Table& t) { return pick(t, top_rows(t, "transfer_ns", most_rows), every_column(t)); }},
-      {"byte_matrix",
-       [](const Table& t) { return pick(t, top_rows(t, "sent_bytes", 4 * most_rows), every_column(t)); }},
-      {"wait_matrix", [](const Table& t) { return pick(t, top_rows(t, "cost_ns", 4 * most_rows), every_column(t)); }},
-      {"level_sums", [](const Table& t) { return pick(t, top_rows(t, "delay_cost_ns", most_rows), every_column(t)); }},
-      {"long_waits", [](const Table& t) { return pick(t, first_rows(t), every_column(t)); }},
-      {"straggler_cases", [](const Table& t) { return pick(t, first_rows(t), every_column(t)); }},
-      {"straggler_differences", [](const Table& t) { return pick(t, first_rows(t), every_column(t)); }},
-      {"roofline", [&](const Table& t) { return of_ranks(t, followed); }},
-      {"gpu_utilisation", [&](const Table& t) { return of_ranks(t, followed); }},
-      {"nvlink_over_time", [&](const Table& t) { return of_ranks(t, followed); }}};
+  std::map<std::string_view, std::function<Table(const Table&)>> makers;
+  const auto sums_of = [&](const Declaration& table, const Names& keys, const Sums& sums, std::size_t most) {
+    makers[table.table_name()] = [=](const Table& t) { return sum_by(t, keys, sums, most); };
+  };
+  const auto top_names_of = [&](const Declaration& table, const Text& name, const Integer& weight, const Names& kept) {
+    makers[table.table_name()] = [=](const Table& t) { return of_top_names(t, name, weight, kept); };
+  };
+  const auto top_rows_of = [&](const Declaration& table, const Integer& weight, std::size_t most) {
+    makers[table.table_name()] = [=](const Table& t) { return pick(t, top_rows(t, weight, most), every_column(t)); };
+  };
+  sums_of(kernels, {kernels.name, kernels.communication}, {kernels.durations.total, kernels.durations.count},
+          most_kinds);
+  sums_of(launch_latency, {launch_latency.lower_ns}, {launch_latency.count}, most_rows);
+  sums_of(stream_concurrency, {stream_concurrency.busy_streams}, {stream_concurrency.duration_ns}, most_rows);
+  sums_of(barriers, {barriers.kind, barriers.name}, {barriers.total_ns, barriers.count}, most_rows);
+  top_names_of(categories, categories.category, categories.elapsed_ns,
+               {trace_rank, categories.category, categories.elapsed_ns});
+  top_names_of(idle_causes, idle_causes.cause, idle_causes.gaps.total,
+               {trace_rank, idle_causes.cause, idle_causes.gaps.total});
+  top_names_of(phases, phases.phase, phases.projected_ns, {trace_rank, phases.phase, phases.projected_ns});
+  top_names_of(kernel_peers, kernel_peers.name, kernel_peers.count,
+               {kernel_peers.name, trace_rank, kernel_peers.ratio, kernel_peers.peers_median_ns});
+  top_rows_of(idle_gaps, idle_gaps.duration_ns, 60);
+  top_rows_of(schema::bandwidth, schema::bandwidth.transfer_ns, most_rows);
+  top_rows_of(byte_matrix, byte_matrix.sent_bytes, 4 * most_rows);
+  top_rows_of(wait_matrix, wait_matrix.cost_ns, 4 * most_rows);
+  top_rows_of(level_sums, level_sums.delay_cost_ns, most_rows);
+  for (const Declaration* of :
+       std::initializer_list<const Declaration*>{&long_waits, &straggler_cases, &straggler_differences})
+    makers[of->table_name()] = [](const Table& t) { return pick(t, first_rows(t), every_column(t)); };
+  for (const Declaration* of :
+       std::initializer_list<const Declaration*>{&roofline, &gpu_utilisation, &nvlink_over_time})
+    makers[of->table_name()] = [&](const Table& t) { return of_ranks(t, followed); };
   std::vector<Table> views;
   for (const Table& table : report.tables) {
     const auto maker = makers.find(table.schema.name);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/schema/links.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/model/utf8.hpp"
 #include "report/overview.hpp"
@@ -114,21 +115,19 @@ Operation operation_of(std::string_view name) {
 
 /// Communicators of one shape together: a job may have thousands of them.
 void add_bandwidths(Exposition& exposition, const JobReport& report) {
-  const Table* table = find_table(report.tables, "bandwidth");
+  const Table* table = find_table(report.tables, schema::bandwidth);
   if (table == nullptr || table->row_count() == 0) return;
   using Class = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>;
   struct Sums {
     std::int64_t bytes = 0, transfer_ns = 0;
   };
   std::map<Class, Sums> classes;
-  const auto integers = [&](std::string_view name) -> const auto& {
-    return column<std::int64_t>(*table, name);
-  };
   for (std::size_t row = 0; row < table->row_count(); ++row) {
-    Sums& sums = classes[{column<std::string>(*table, "operation")[row], integers("from_bytes")[row],
-                          integers("members")[row], integers("nodes")[row]}];
-    sums.bytes += integers("bytes")[row];
-    sums.transfer_ns += integers("transfer_ns")[row];
+    Sums& sums =
+        classes[{column(*table, schema::bandwidth.operation)[row], column(*table, schema::bandwidth.from_bytes)[row],
+                 column(*table, schema::bandwidth.members)[row], column(*table, schema::bandwidth.nodes)[row]}];
+    sums.bytes += column(*table, schema::bandwidth.bytes)[row];
+    sums.transfer_ns += column(*table, schema::bandwidth.transfer_ns)[row];
   }
   exposition.begin_family("bus_bandwidth_bytes_per_second",
                           "Bus bandwidth of collectives once every member is there: operation, size from this power of "

@@ -125,8 +125,8 @@ bool has_rows(const JobReport& report, const schema::Declaration& declaration, s
 /// The rows of store.h5 that show it, of those that are there.
 std::string rows_of(const JobReport& report, const Straggler& straggler) {
   std::vector<std::string_view> tables;
-  for (const schema::Declaration* one : {static_cast<const schema::Declaration*>(&schema::straggler_cases),
-                                         static_cast<const schema::Declaration*>(&schema::straggler_differences)})
+  for (const schema::Declaration* one :
+       std::initializer_list<const schema::Declaration*>{&schema::straggler_cases, &schema::straggler_differences})
     if (has_rows(report, *one, straggler.trace_rank)) tables.push_back(one->table_name());
   std::string text = fmt::format("rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1",
                                  straggler.trace_rank);

@@ -168,8 +168,6 @@ void add_direction(RowWriter& rows, std::string_view metric, const DirectionSamp
   }
 }
 
-using enum ColumnKind;
-
 /// Calls use(direction, samples that count) for every direction that was captured.
 template <class Use>
 void for_each_direction(const RankEvents& events, const CoveredTime& collectives, const Use& use) {
@@ -207,13 +205,7 @@ std::vector<LinkSeries> nvlink_series(const RankEvents& events) {
 }
 
 Table nvlink_over_time_table(const RankEvents& events) {
-  Table table = make_table({"nvlink_over_time",
-                            "NVLink traffic over time: means of equal spans of each trace rank's GPU activity",
-                            {{"metric", text, "", "direction, and what is counted"},
-                             {"start_ns", ColumnKind::time, "ns", "job time at which the span starts"},
-                             {"span_ns", integer, "ns", ""},
-                             {"mean_percent", real, "%", "of the peak; nan: no sample"},
-                             {"collectives_percent", real, "%", "of the span in which the rank was in a collective"}}});
+  Table table = make_table(schema::nvlink_over_time);
   constexpr Nanoseconds spans = 240;
   const Interval window = activity_window(events.device);
   if (window.end_ns <= window.start_ns) return table;

@@ -27,8 +27,6 @@ std::map<std::uint64_t, std::int32_t> own_ranks(const ProcessTrace& process, con
   return ranks;
 }
 
-using enum ColumnKind;
-
 }  // namespace
 
 Table messages_table(const RankEvents& events) {
@@ -55,14 +53,7 @@ Table messages_table(const RankEvents& events) {
 }
 
 Table byte_matrix_table(const std::vector<Table>& tables) {
-  Table matrix = make_table({"byte_matrix",
-                             "One row per pair of trace ranks that exchanged messages by ncclSend and ncclRecv",
-                             {{"source", integer, "", "trace rank that sends"},
-                              {"destination", integer, "", "trace rank that receives"},
-                              {"sent_messages", integer, "", "as the sender recorded"},
-                              {"sent_bytes", integer, "bytes", "as the sender recorded"},
-                              {"received_messages", integer, "", "as the receiver recorded"},
-                              {"received_bytes", integer, "bytes", "as the receiver recorded"}}});
+  Table matrix = make_table(schema::byte_matrix);
   const Table* messages = find_table(tables, schema::messages);
   if (messages == nullptr) return matrix;
   const auto& trace_rank = column(*messages, schema::trace_rank);

@@ -161,14 +161,7 @@ std::vector<Table> idle_tables(const RankEvents& events) {
     write_statistics(cause_row, statistics);
   }
 
-  tables.push_back(
-      make_table({"idle_gaps",
-                  "The longest times without GPU activity: up to 200 of each trace rank, by start",
-                  {{"start_ns", ColumnKind::time, "ns", "end of the GPU activity before"},
-                   {"duration_ns", ColumnKind::integer, "ns", ""},
-                   {"cause", ColumnKind::text, "", "as in idle_causes"},
-                   {"launched_ns", ColumnKind::time, "ns", "when the call began that launched the next activity"},
-                   {"next", ColumnKind::text, "", "the activity that ended the gap"}}}));
+  tables.push_back(make_table(schema::idle_gaps));
   RowWriter gap_row(tables.back());
   for (const Gap& gap : finder.longest()) {
     gap_row << gap.start_ns << gap.length_ns() << idle_cause_name(gap.cause) << gap.launched_ns

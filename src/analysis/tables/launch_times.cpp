@@ -146,11 +146,7 @@ Table kernel_launches_table(const RankEvents& events, AllLaunches& all) {
 }
 
 Table launch_latency_table(const std::array<std::int64_t, bucket_count>& counts) {
-  Table table = make_table({"launch_latency",
-                            "From the start of the launching call to the start of the kernel",
-                            {{"lower_ns", ColumnKind::integer, "ns", "shortest latency that counts here"},
-                             {"upper_ns", ColumnKind::integer, "ns", "first latency that no longer counts here"},
-                             {"count", ColumnKind::integer, "", "kernels"}}});
+  Table table = make_table(schema::launch_latency);
   RowWriter row(table);
   for (std::size_t b = 0; b < bucket_count; ++b) {
     if (counts[b] > 0) row << bucket(b).lower << bucket(b).upper << counts[b];

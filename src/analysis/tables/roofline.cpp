@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "analysis/tables/budget.hpp"
+#include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -151,29 +152,7 @@ bool is_kernel(const std::string& ncu_name, const std::string& demangled, const 
 
 Table roofline_table(const RankEvents& events, const KindTimes& times, const std::optional<GpuPeaks>& gpu,
                      const std::vector<NcuKernel>& ncu) {
-  Table table = make_table(
-      {"roofline",
-       "Work per launch from Nsight Compute over the durations in this trace; -1: not collected, or the GPU's peak is "
-       "not "
-       "known",
-       {{"kernel", text, "", "as Nsight Compute shows it"},
-        {"count", integer, "", "executions in the trace"},
-        {"total_ns", integer, "ns", "sum of durations"},
-        {"flops", real, "", "per launch; add + mul + 2 fma, and tensor operations where counted"},
-        {"dram_bytes", real, "bytes", "per launch"},
-        {"intensity", real, "FLOP/byte", ""},
-        {"achieved_tflops", real, "TFLOP/s", ""},
-        {"attainable_tflops", real, "TFLOP/s", "least of the FP16 tensor peak and intensity times peak bandwidth"},
-        {"achieved_gbs", real, "GB/s", ""},
-        {"peak_gbs", real, "GB/s", "0: not known for this GPU (--gpu-peaks)"},
-        {"bandwidth_percent", real, "%", "achieved of peak"},
-        {"bound", text, "", "memory, compute, or latency (neither above 60% in Nsight Compute)"},
-        {"sm_percent", real, "%", "Nsight Compute: throughput of the multiprocessors"},
-        {"dram_percent", real, "%", "Nsight Compute: throughput of the memory"},
-        {"tensor_percent", real, "%", "Nsight Compute: tensor pipe active"},
-        {"l2_hit_percent", real, "%", "Nsight Compute"},
-        {"occupancy_percent", real, "%", "Nsight Compute: achieved"},
-        {"top_stall", text, "", "reason that stalls warps most"}}});
+  Table table = make_table(schema::roofline);
   RowWriter row(table);
   for (const NcuKernel& profiled : ncu) {
     std::map<std::pair<StringIndex, StringIndex>, bool> matches;

@@ -139,10 +139,7 @@ std::vector<Table> stream_tables(const RankEvents& events) {
     stream_row << std::int64_t{key.first} << std::int64_t{key.second} << use.kernels << use.memory_operations
                << use.graph_launches << use.first_ns << use.last_ns << use.busy_ns;
   }
-  tables.push_back(make_table({"stream_concurrency",
-                               "How long how many streams were busy at once",
-                               {{"busy_streams", ColumnKind::integer, "", "exactly that many"},
-                                {"duration_ns", ColumnKind::integer, "ns", ""}}}));
+  tables.push_back(make_table(schema::stream_concurrency));
   RowWriter level_row(tables.back());
   const std::vector<Nanoseconds>& at_level_ns = concurrency.finish();
   for (std::size_t level = 0; level < at_level_ns.size(); ++level) {
@@ -185,16 +182,7 @@ Table communication_overlap_table(const RankEvents& events) {
 }
 
 Table utilisation_table(const RankEvents& events) {
-  Table table = make_table({"gpu_utilisation",
-                            "Where the time of the device went, over time",
-                            {{"start_ns", ColumnKind::time, "ns", "begin of the span of time"},
-                             {"span_ns", ColumnKind::integer, "ns", "its length"},
-                             {"compute_ns", ColumnKind::integer, "ns", "compute kernels"},
-                             {"exposed_communication_ns", ColumnKind::integer, "ns", "communication without compute"},
-                             {"copy_ns", ColumnKind::integer, "ns", "copies and sets under neither"},
-                             {"opaque_graph_ns", ColumnKind::integer, "ns", "graphs recorded as one interval"},
-                             {"idle_ns", ColumnKind::integer, "ns", "no GPU activity"},
-                             {"activity_ns", ColumnKind::integer, "ns", "sum of durations"}}});
+  Table table = make_table(schema::gpu_utilisation);
   const Interval window = gpu_window(events.device);
   const Nanoseconds window_ns = window.end_ns - window.start_ns;
   if (window_ns <= 0) return table;

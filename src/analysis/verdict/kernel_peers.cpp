@@ -209,21 +209,8 @@ std::vector<Table> kernel_peer_tables(const Table& kernels_by_launch) {
   std::stable_sort(by_time.begin(), by_time.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   if (by_time.size() > shown_kernels) by_time.resize(shown_kernels);
 
-  TableSchema schema{"kernel_peers", "The same kernel on different trace ranks: medians against the peers'", {}};
-  schema.columns = {{"name", ColumnKind::text, "", "kernel with its template and argument lists"}};
-  for (const schema::Integer& size : schema::kernels_by_launch.shape.sizes)
-    schema.columns.push_back({std::string(size.name), ColumnKind::integer, "", ""});
-  for (ColumnSchema column :
-       {ColumnSchema{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
-        ColumnSchema{"count", ColumnKind::integer, "", "executions"},
-        ColumnSchema{"median_ns", ColumnKind::real, "ns", "of durations"},
-        ColumnSchema{"peers_median_ns", ColumnKind::real, "ns", "median of the other trace ranks' medians"},
-        ColumnSchema{"ratio", ColumnKind::real, "", "median over peers' median; above 1: slower"},
-        ColumnSchema{"z", ColumnKind::real, "", "log ratio in standard errors"}}) {
-    schema.columns.push_back(std::move(column));
-  }
   std::vector<Table> tables;
-  tables.push_back(make_table(std::move(schema)));
+  tables.push_back(make_table(schema::kernel_peers));
   RowWriter row(tables.back());
   for (const auto& [time, key] : by_time) {
     for (const Execution& e : kernels.at(*key)) {

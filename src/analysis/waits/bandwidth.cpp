@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "analysis/waits/waits.hpp"
+#include "model/schema/links.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -183,28 +184,7 @@ GroupShape shape_of(std::span<const std::int32_t> trace_ranks, const NodeOfRank&
 
 Table bandwidth_table(std::span<const TransferGroup> groups, std::span<const std::string> names,
                       const NodeOfRank& node_of) {
-  constexpr auto integer = ColumnKind::integer;
-  constexpr auto real = ColumnKind::real;
-  constexpr auto text = ColumnKind::text;
-  Table table = make_table(
-      {"bandwidth",
-       "One row per communicator, operation and power of two of the message size: speed of transfers once every member "
-       "is there",
-       {{"communicator", text, "", "NCCL's communicator hash, or inferred-N"},
-        {"operation", text, "", "what the members do"},
-        {"from_bytes", integer, "bytes", "message sizes from this power of two to below the next"},
-        {"members", integer, "", "trace ranks that took part"},
-        {"nodes", integer, "", "nodes that they lie on"},
-        {"instances", integer, "", "collectives that count"},
-        {"bytes", integer, "bytes", "sum of message sizes"},
-        {"transfer_ns", integer, "ns", "sum of transfer times"},
-        {"algorithm_bandwidth_gbs", real, "GB/s", "bytes / transfer time; median over instances"},
-        {"bus_bandwidth_gbs", real, "GB/s", "by the convention of nccl-tests; median over instances"},
-        {"bus_bandwidth_p10_gbs", real, "GB/s", "a tenth of the instances is slower"},
-        {"bus_bandwidth_p90_gbs", real, "GB/s", "a tenth of the instances is faster"},
-        {"expected_gbs", real, "GB/s",
-         "median of the communicators with the same operation, size, members and nodes; nan: fewer than three"},
-        {"outlier", integer, "", "1: below 0.8 of what is expected"}}});
+  Table table = make_table(schema::bandwidth);
   const std::vector<SizedGroup> rows = rows_of(groups, node_of);
   std::map<std::tuple<Operation, std::int32_t, GroupShape>, std::vector<double>> peers;
   for (const SizedGroup& row : rows) {

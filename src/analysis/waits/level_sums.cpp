@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
@@ -40,22 +41,7 @@ std::vector<PlaceSum> sum_places(std::span<const RankSummary> ranks, const Group
 }  // namespace
 
 Table level_sums_table(std::span<const RankSummary> ranks, std::span<const Grouping> groupings) {
-  constexpr auto integer = ColumnKind::integer;
-  Table table = make_table({"level_sums",
-                            "Sums over the trace ranks of each node, rail, rack and whatever else is told apart",
-                            {{"level", ColumnKind::text, "", "kind of place"},
-                             {"place", ColumnKind::text, "", "its name"},
-                             {"first_trace_rank", integer, "", "the lowest in it"},
-                             {"trace_ranks", integer, "", "how many it holds"},
-                             {"window_ns", integer, "ns", "from first to last GPU activity, summed"},
-                             {"compute_ns", integer, "ns", "union of compute kernels"},
-                             {"exposed_communication_ns", integer, "ns", "communication while no compute runs"},
-                             {"idle_ns", integer, "ns", "no GPU activity"},
-                             {"wait_ns", integer, "ns", "waiting in collectives for others"},
-                             {"own_lateness_ns", integer, "ns", "lateness by own work"},
-                             {"inherited_lateness_ns", integer, "ns", "lateness carried over from waiting"},
-                             {"caused_wait_ns", integer, "ns", "waiting of others that own lateness caused"},
-                             {"delay_cost_ns", integer, "ns", "waiting anywhere that starts from own delays"}}});
+  Table table = make_table(schema::level_sums);
   RowWriter rows(table);
   for (const Grouping& grouping : groupings) {
     const std::vector<PlaceSum> places = sum_places(ranks, grouping);

@@ -26,7 +26,6 @@ struct AnyShape {
 
 template <class Shape>
 struct Kernels : Declaration {
-  using Declaration::Declaration;
   Text name{*this, "name", "", "kernel"};
   Shape shape{*this};
   Integer communication{*this, "communication", "", "1: it moves data between ranks"};
@@ -35,26 +34,24 @@ struct Kernels : Declaration {
   Text tail{*this, "tail", "", "none, outliers (max > 2 medians) or systematic (p99 > 1.5)"};
   Real tail_score_ns{*this, "tail_score_ns", "ns", "(p99 - median) x count"};
 };
-inline constexpr Kernels<AnyShape> kernels{"kernels",
-                                           "Kernels by name with template and argument lists, most time first"};
-inline constexpr Kernels<AnyShape> kernels_by_base_name{"kernels_by_base_name",
-                                                        "Kernels by base name, most time first"};
-inline constexpr Kernels<AnyShape> kernels_by_mangled_name{"kernels_by_mangled_name",
-                                                           "Kernels by mangled name, most time first"};
-inline constexpr Kernels<LaunchShape> kernels_by_launch{"kernels_by_launch",
-                                                        "Kernels by name, grid and block, most time first"};
+inline constexpr Kernels<AnyShape> kernels{
+    {"kernels", "Kernels by name with template and argument lists, most time first"}};
+inline constexpr Kernels<AnyShape> kernels_by_base_name{
+    {"kernels_by_base_name", "Kernels by base name, most time first"}};
+inline constexpr Kernels<AnyShape> kernels_by_mangled_name{
+    {"kernels_by_mangled_name", "Kernels by mangled name, most time first"}};
+inline constexpr Kernels<LaunchShape> kernels_by_launch{
+    {"kernels_by_launch", "Kernels by name, grid and block, most time first"}};
 
 inline constexpr struct CommunicationOverlap : Declaration {
-  using Declaration::Declaration;
   Text name{*this, "name", "", "base name of the kernel"};
   Integer count{*this, "count", "", "executions"};
   Integer total_ns{*this, "total_ns", "ns", "sum of durations"};
   Integer overlapped_ns{*this, "overlapped_ns", "ns", "of it, while compute kernels ran"};
   Real overlapped_percent{*this, "overlapped_percent", "%", "overlapped_ns of total_ns"};
-} communication_overlap{"communication_overlap", "How much of the communication kernels' time compute hid"};
+} communication_overlap{{"communication_overlap", "How much of the communication kernels' time compute hid"}};
 
 inline constexpr struct MemoryTransfers : Declaration {
-  using Declaration::Declaration;
   Text operation{*this, "operation", "", "as nsys names it"};
   Text source{*this, "source", "", "kind of memory read; Pageable copies block the host"};
   Text destination{*this, "destination", "", "kind of memory written"};
@@ -62,10 +59,9 @@ inline constexpr struct MemoryTransfers : Declaration {
   Integer bytes{*this, "bytes", "bytes", "sum"};
   Integer total_ns{*this, "total_ns", "ns", "sum of durations"};
   Real bandwidth_gbs{*this, "bandwidth_gbs", "GB/s", "bytes over the sum of durations"};
-} memory_transfers{"memory_transfers", "Copies and sets by operation and kind of memory"};
+} memory_transfers{{"memory_transfers", "Copies and sets by operation and kind of memory"}};
 
 inline constexpr struct GpuMemorySummary : Declaration {
-  using Declaration::Declaration;
   Text memory{*this, "memory", "", "kind of memory"};
   Integer allocations{*this, "allocations"};
   Integer releases{*this, "releases"};
@@ -73,36 +69,32 @@ inline constexpr struct GpuMemorySummary : Declaration {
   Integer peak_bytes{*this, "peak_bytes", "bytes", "most in use at once"};
   Time peak_ns{*this, "peak_ns", "ns", "when that was reached first"};
   Integer final_bytes{*this, "final_bytes", "bytes", "in use after the last event"};
-} gpu_memory_summary{"gpu_memory_summary", "Allocations by kind of memory"};
+} gpu_memory_summary{{"gpu_memory_summary", "Allocations by kind of memory"}};
 
 inline constexpr struct IdleCauses : Declaration {
-  using Declaration::Declaration;
   Text cause{*this, "cause", "",
              "launch_starved: the host launched late; dependency_stalled: waiting for another stream; other"};
   Real share_percent{*this, "share_percent", "%", "of the window from first to last GPU activity"};
   Statistics gaps{*this};
-} idle_causes{"idle_causes", "Time without GPU activity, by why the device had nothing to do"};
+} idle_causes{{"idle_causes", "Time without GPU activity, by why the device had nothing to do"}};
 
 inline constexpr struct GpuElapsed : Declaration {
-  using Declaration::Declaration;
   Text name{*this, "name", "", "kernel, copy, set or graph"};
   Integer instances{*this, "instances"};
   Integer total_ns{*this, "total_ns", "ns", "sum of durations"};
   Integer elapsed_ns{*this, "elapsed_ns", "ns", "what it adds to the busy time, by start"};
-} gpu_elapsed{"gpu_elapsed", "GPU time by name without counting any moment twice"};
+} gpu_elapsed{{"gpu_elapsed", "GPU time by name without counting any moment twice"}};
 
 /// Its description names the map of categories, too.
 inline constexpr struct Categories : Declaration {
-  using Declaration::Declaration;
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
   Text category{*this, "category"};
   Integer instances{*this, "instances"};
   Integer elapsed_ns{*this, "elapsed_ns", "ns"};
   Real share_percent{*this, "share_percent", "%", "of the trace rank's rows"};
-} categories{"categories", "GPU time by category, no moment counted twice"};
+} categories{{"categories", "GPU time by category, no moment counted twice"}};
 
 inline constexpr struct GpuSpeed : Declaration {
-  using Declaration::Declaration;
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
   Integer kernels{*this, "kernels", "", "compared: same name, grid and block"};
   Integer compared_ns{*this, "compared_ns", "ns", "their sum of durations"};
@@ -113,10 +105,9 @@ inline constexpr struct GpuSpeed : Declaration {
   Integer slow{*this, "slow", "", "1: significant, at least 2%, and unlike the others"};
   Real spread{*this, "spread", "", "standard deviation of one kernel's executions over its median; median over time"};
   Integer executions{*this, "executions", "", "of one kernel; median over time"};
-} gpu_speed{"gpu_speed", "How long each trace rank takes for the kernels that its peers run, too"};
+} gpu_speed{{"gpu_speed", "How long each trace rank takes for the kernels that its peers run, too"}};
 
 inline constexpr struct GpuSamples : Declaration {
-  using Declaration::Declaration;
   Text source{*this, "source", "", "nvml, or gpu_metrics: means over 1 ms of the samples taken while a kernel runs"};
   Integer samples{*this, "samples"};
   Integer throttled_samples{*this, "throttled_samples", "", "see gpu_throttling"};
@@ -125,23 +116,21 @@ inline constexpr struct GpuSamples : Declaration {
                             "of both sources: the GPU's limit where sampled, else the highest seen"};
   Real median_power_w{*this, "median_power_w", "W"};
   Real median_temperature_c{*this, "median_temperature_c", "C"};
-} gpu_samples{"gpu_samples",
-              "Samples of this trace rank's GPU during its GPU activity, from NVML (--nvml) and the trace's own "
-              "GPU metrics; -1: not sampled"};
+} gpu_samples{{"gpu_samples",
+               "Samples of this trace rank's GPU during its GPU activity, from NVML (--nvml) and the trace's own "
+               "GPU metrics; -1: not sampled"}};
 
 inline constexpr struct GpuThrottling : Declaration {
-  using Declaration::Declaration;
   Text source{*this, "source", "", "nvml or gpu_metrics, see gpu_samples"};
   Time start_ns{*this, "start_ns", "ns", "first sample of the span"};
   Time end_ns{*this, "end_ns", "ns", "next sample that is not throttled, or the last one"};
   Integer samples{*this, "samples"};
   Real lowest_sm_clock_mhz{*this, "lowest_sm_clock_mhz", "MHz", "-1: not sampled"};
   Integer by_driver{*this, "by_driver", "", "1: the driver gives a reason"};
-} gpu_throttling{"gpu_throttling",
-                 "Spans in which a GPU in use ran below 90% of its clock, or the driver throttled it"};
+} gpu_throttling{
+    {"gpu_throttling", "Spans in which a GPU in use ran below 90% of its clock, or the driver throttled it"}};
 
 inline constexpr struct StageBalance : Declaration {
-  using Declaration::Declaration;
   Text stage{*this, "stage", "",
              "as in rank_places; else 'trace rank N', of a job of two that differ in their collectives"};
   Integer trace_ranks{*this, "trace_ranks", "", "of this stage"};
@@ -151,8 +140,69 @@ inline constexpr struct StageBalance : Declaration {
   Integer others_shared_ns{*this, "others_shared_ns", "ns", "likewise, of the median of the other stages"};
   Real surplus{*this, "surplus", "", "share of kernel_ns beyond the others' that shared kernels account for"};
   Real p_value{*this, "p_value", "", "bound on its probability if stages were dealt out at random"};
-} stage_balance{"stage_balance",
-                "Kernel time of each pipeline stage per span of whole steps, of its median trace rank on a GPU of "
-                "usual speed"};
+} stage_balance{{"stage_balance",
+                 "Kernel time of each pipeline stage per span of whole steps, of its median trace rank on a GPU of "
+                 "usual speed"}};
+
+inline constexpr struct StreamConcurrency : Declaration {
+  Integer busy_streams{*this, "busy_streams", "", "exactly that many"};
+  Integer duration_ns{*this, "duration_ns", "ns"};
+} stream_concurrency{{"stream_concurrency", "How long how many streams were busy at once"}};
+
+inline constexpr struct GpuUtilisation : Declaration {
+  Time start_ns{*this, "start_ns", "ns", "begin of the span of time"};
+  Integer span_ns{*this, "span_ns", "ns", "its length"};
+  Integer compute_ns{*this, "compute_ns", "ns", "compute kernels"};
+  Integer exposed_communication_ns{*this, "exposed_communication_ns", "ns", "communication without compute"};
+  Integer copy_ns{*this, "copy_ns", "ns", "copies and sets under neither"};
+  Integer opaque_graph_ns{*this, "opaque_graph_ns", "ns", "graphs recorded as one interval"};
+  Integer idle_ns{*this, "idle_ns", "ns", "no GPU activity"};
+  Integer activity_ns{*this, "activity_ns", "ns", "sum of durations"};
+} gpu_utilisation{{"gpu_utilisation", "Where the time of the device went, over time"}};
+
+inline constexpr struct IdleGaps : Declaration {
+  Time start_ns{*this, "start_ns", "ns", "end of the GPU activity before"};
+  Integer duration_ns{*this, "duration_ns", "ns"};
+  Text cause{*this, "cause", "", "as in idle_causes"};
+  Time launched_ns{*this, "launched_ns", "ns", "when the call began that launched the next activity"};
+  Text next{*this, "next", "", "the activity that ended the gap"};
+} idle_gaps{{"idle_gaps", "The longest times without GPU activity: up to 200 of each trace rank, by start"}};
+
+inline constexpr struct Roofline : Declaration {
+  Text kernel{*this, "kernel", "", "as Nsight Compute shows it"};
+  Integer count{*this, "count", "", "executions in the trace"};
+  Integer total_ns{*this, "total_ns", "ns", "sum of durations"};
+  Real flops{*this, "flops", "", "per launch; add + mul + 2 fma, and tensor operations where counted"};
+  Real dram_bytes{*this, "dram_bytes", "bytes", "per launch"};
+  Real intensity{*this, "intensity", "FLOP/byte"};
+  Real achieved_tflops{*this, "achieved_tflops", "TFLOP/s"};
+  Real attainable_tflops{*this, "attainable_tflops", "TFLOP/s",
+                         "least of the FP16 tensor peak and intensity times peak bandwidth"};
+  Real achieved_gbs{*this, "achieved_gbs", "GB/s"};
+  Real peak_gbs{*this, "peak_gbs", "GB/s", "0: not known for this GPU (--gpu-peaks)"};
+  Real bandwidth_percent{*this, "bandwidth_percent", "%", "achieved of peak"};
+  Text bound{*this, "bound", "", "memory, compute, or latency (neither above 60% in Nsight Compute)"};
+  Real sm_percent{*this, "sm_percent", "%", "Nsight Compute: throughput of the multiprocessors"};
+  Real dram_percent{*this, "dram_percent", "%", "Nsight Compute: throughput of the memory"};
+  Real tensor_percent{*this, "tensor_percent", "%", "Nsight Compute: tensor pipe active"};
+  Real l2_hit_percent{*this, "l2_hit_percent", "%", "Nsight Compute"};
+  Real occupancy_percent{*this, "occupancy_percent", "%", "Nsight Compute: achieved"};
+  Text top_stall{*this, "top_stall", "", "reason that stalls warps most"};
+} roofline{
+    {"roofline",
+     "Work per launch from Nsight Compute over the durations in this trace; -1: not collected, or the GPU's peak "
+     "is not known"}};
+
+inline constexpr struct KernelPeers : Declaration {
+  Text name{*this, "name", "", "kernel with its template and argument lists"};
+  Integer grid_x{*this, "grid_x"}, grid_y{*this, "grid_y"}, grid_z{*this, "grid_z"};
+  Integer block_x{*this, "block_x"}, block_y{*this, "block_y"}, block_z{*this, "block_z"};
+  Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
+  Integer count{*this, "count", "", "executions"};
+  Real median_ns{*this, "median_ns", "ns", "of durations"};
+  Real peers_median_ns{*this, "peers_median_ns", "ns", "median of the other trace ranks' medians"};
+  Real ratio{*this, "ratio", "", "median over peers' median; above 1: slower"};
+  Real z{*this, "z", "", "log ratio in standard errors"};
+} kernel_peers{{"kernel_peers", "The same kernel on different trace ranks: medians against the peers'"}};
 
 }  // namespace nsys_explain::schema

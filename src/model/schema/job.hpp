@@ -6,7 +6,6 @@
 namespace nsys_explain::schema {
 
 inline constexpr struct CollectiveInstances : Declaration {
-  using Declaration::Declaration;
   Integer instance{*this, "instance", "", "number of the instance in this run"};
   Text communicator{*this, "communicator", "", "NCCL's communicator hash, or inferred-N"};
   Integer sequence{*this, "sequence", "", "number of the instance within its communicator, in job-time order"};
@@ -30,11 +29,10 @@ inline constexpr struct CollectiveInstances : Declaration {
                          "waiting that would vanish without the last arriver's own lateness"};
   Integer end_residual_ns{*this, "end_residual_ns", "ns",
                           "latest minus earliest exit on the job clock; -1: clocks not related"};
-} collective_instances{"collective_instances",
-                       "One row per collective operation matched across its members, by communicator, then sequence"};
+} collective_instances{{"collective_instances",
+                        "One row per collective operation matched across its members, by communicator, then sequence"}};
 
 inline constexpr struct CollectiveArrivals : Declaration {
-  using Declaration::Declaration;
   Integer instance{*this, "instance", "", "row's instance in collective_instances"};
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
   Integer enter_ns{*this, "enter_ns", "ns", "job time at which this member entered"};
@@ -44,10 +42,9 @@ inline constexpr struct CollectiveArrivals : Declaration {
   Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work since the previous collective"};
   Integer inherited_lateness_ns{*this, "inherited_lateness_ns", "ns", "lateness carried over from earlier waiting"};
   Text timing_source{*this, "timing_source", "", "kernel, projection (copies launched in the call) or graph_node"};
-} collective_arrivals{"collective_arrivals", "One row per member of an instance, by instance, then trace rank"};
+} collective_arrivals{{"collective_arrivals", "One row per member of an instance, by instance, then trace rank"}};
 
 inline constexpr struct Steps : Declaration {
-  using Declaration::Declaration;
   Integer step{*this, "step", "", "by the program's own count where its NVTX ranges have one, else from 0"};
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
   Integer start_ns{*this, "start_ns", "ns", "job time of the step's first kernel"};
@@ -57,10 +54,9 @@ inline constexpr struct Steps : Declaration {
   Integer caused_wait_ns{*this, "caused_wait_ns", "ns", "waiting that would vanish without its own lateness"};
   Integer delay_cost_ns{*this, "delay_cost_ns", "ns",
                         "waiting anywhere in the job that starts from its delays in this step"};
-} steps{"steps", "One row per step of the job and trace rank, by step, then trace rank"};
+} steps{{"steps", "One row per step of the job and trace rank, by step, then trace rank"}};
 
 inline constexpr struct Ranks : Declaration {
-  using Declaration::Declaration;
   Integer trace_rank{*this, "trace_rank", "", "number in the profiled job"};
   Integer window_start_ns{*this, "window_start_ns", "ns", "job time of the first GPU activity"};
   Integer window_ns{*this, "window_ns", "ns", "from the first start to the last end of GPU activity"};
@@ -82,19 +78,17 @@ inline constexpr struct Ranks : Declaration {
   Integer unattributed_ns{*this, "unattributed_ns", "ns", "waiting for it that no delay explains"};
   Real bus_bandwidth_gbs{*this, "bus_bandwidth_gbs", "GB/s",
                          "of its complete collectives of known size: total bytes over total transfer time"};
-} ranks{"ranks", "Where the time of each trace rank went, and its part in waiting"};
+} ranks{{"ranks", "Where the time of each trace rank went, and its part in waiting"}};
 
 inline constexpr struct RankPlaces : Declaration {
-  using Declaration::Declaration;
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
   Text level{*this, "level", "", "as in stragglers"};
   Text place{*this, "place", "", "trace ranks of one level and place belong together"};
-} rank_places{"rank_places",
-              "Where each trace rank sits: node, rail and rack, and its place in the parallel layout as "
-              "communicators show it"};
+} rank_places{{"rank_places",
+               "Where each trace rank sits: node, rail and rack, and its place in the parallel layout as "
+               "communicators show it"}};
 
 inline constexpr struct Findings : Declaration {
-  using Declaration::Declaration;
   Text id{*this, "id", "", "stable name of the kind of finding"};
   Text severity{*this, "severity", "", "high, medium, low or info"};
   Text title{*this, "title", "", "what was found"};
@@ -103,11 +97,10 @@ inline constexpr struct Findings : Declaration {
   Integer cost_ns{
       *this, "cost_ns", "ns",
       "GPU time, summed over trace ranks, that is lost or waited because of it; -1: the traces do not tell"};
-} findings{"findings", "What is wrong, most severe first, of one severity costliest first, as report.md says it"};
+} findings{{"findings", "What is wrong, most severe first, of one severity costliest first, as report.md says it"}};
 
 /// Single collectives with the work before them; columns with the parts of that work follow (pipeline/investigate).
 struct Cases : Declaration {
-  using Declaration::Declaration;
   Integer trace_rank{*this, "trace_rank", "", "the last arriver"};
   Integer instance{*this, "instance", "", "row of collective_instances"};
   Integer last_enter_ns{*this, "last_enter_ns", "ns", "job time at which it entered"};
@@ -120,15 +113,14 @@ struct Cases : Declaration {
   Text part{*this, "part", "", "what differs most for that cause"};
   Integer same_kernels{*this, "same_kernels", "", "1: both launched the same kernels with the same grids"};
 };
-inline constexpr Cases straggler_cases{"straggler_cases",
-                                       "Collectives that stragglers delayed, one per span of time, with the work of "
-                                       "the straggler and of a median peer before them"};
-inline constexpr Cases long_waits{"long_waits",
-                                  "Single collectives that hold much of the waiting, longest first, with the work of "
-                                  "the last arriver and of a median peer before them"};
+inline constexpr Cases straggler_cases{{"straggler_cases",
+                                        "Collectives that stragglers delayed, one per span of time, with the work of "
+                                        "the straggler and of a median peer before them"}};
+inline constexpr Cases long_waits{{"long_waits",
+                                   "Single collectives that hold much of the waiting, longest first, with the work of "
+                                   "the last arriver and of a median peer before them"}};
 
 inline constexpr struct StragglerDifferences : Declaration {
-  using Declaration::Declaration;
   Integer trace_rank{*this, "trace_rank", "", "the straggler"};
   Text kind{*this, "kind", "", "kernel, copy, call, range (NVTX) or host_stall"};
   Text name{*this, "name", "", "kernel, kind of copy, CUDA call, NVTX range, system call"};
@@ -138,8 +130,36 @@ inline constexpr struct StragglerDifferences : Declaration {
   Integer total_ns{*this, "total_ns", "ns", "on the straggler"};
   Integer peer_total_ns{*this, "peer_total_ns", "ns", "on the peer"};
   Integer difference_ns{*this, "difference_ns", "ns", "straggler less peer"};
-} straggler_differences{"straggler_differences",
-                        "What stragglers did differently from a peer before the worst of straggler_cases, largest "
-                        "difference first"};
+} straggler_differences{{"straggler_differences",
+                         "What stragglers did differently from a peer before the worst of straggler_cases, largest "
+                         "difference first"}};
+
+inline constexpr struct LevelSums : Declaration {
+  Text level{*this, "level", "", "kind of place"};
+  Text place{*this, "place", "", "its name"};
+  Integer first_trace_rank{*this, "first_trace_rank", "", "the lowest in it"};
+  Integer trace_ranks{*this, "trace_ranks", "", "how many it holds"};
+  Integer window_ns{*this, "window_ns", "ns", "from first to last GPU activity, summed"};
+  Integer compute_ns{*this, "compute_ns", "ns", "union of compute kernels"};
+  Integer exposed_communication_ns{*this, "exposed_communication_ns", "ns", "communication while no compute runs"};
+  Integer idle_ns{*this, "idle_ns", "ns", "no GPU activity"};
+  Integer wait_ns{*this, "wait_ns", "ns", "waiting in collectives for others"};
+  Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work"};
+  Integer inherited_lateness_ns{*this, "inherited_lateness_ns", "ns", "lateness carried over from waiting"};
+  Integer caused_wait_ns{*this, "caused_wait_ns", "ns", "waiting of others that own lateness caused"};
+  Integer delay_cost_ns{*this, "delay_cost_ns", "ns", "waiting anywhere that starts from own delays"};
+} level_sums{{"level_sums", "Sums over the trace ranks of each node, rail, rack and whatever else is told apart"}};
+
+inline constexpr struct WaitMatrix : Declaration {
+  Integer late_trace_rank{
+      *this, "late_trace_rank", "",
+      "whose delay it was; -1: nobody's, but structure, slow transfers or below the clocks' resolution"};
+  Integer waiting_trace_rank{
+      *this, "waiting_trace_rank", "",
+      "who waited; in a job of more than 128 trace ranks the lowest of a node, for all of the node"};
+  Integer cost_ns{*this, "cost_ns", "ns", "GPU time waited"};
+} wait_matrix{{"wait_matrix",
+               "Who waited for whom: the waiting of a row is what the delays of one trace rank cost another, directly "
+               "or through others; for each that waits the rows add up to its wait_ns"}};
 
 }  // namespace nsys_explain::schema

@@ -6,7 +6,6 @@
 namespace nsys_explain::schema {
 
 inline constexpr struct Nvlink : Declaration {
-  using Declaration::Declaration;
   Text metric{*this, "metric", "", "direction, and what is counted"};
   Text operation{*this, "operation", "", "collectives that count as during; all: any"};
   Real mean_during_percent{*this, "mean_during_percent", "%",
@@ -22,12 +21,11 @@ inline constexpr struct Nvlink : Declaration {
   Integer samples{*this, "samples", "", "samples that count"};
   Integer period_ns{*this, "period_ns", "ns", "median time between samples"};
   Integer artefacts{*this, "artefacts", "", "samples left out: idle links that read as fully utilised"};
-} nvlink{"nvlink",
-         "One row per trace rank, direction of its NVLinks and operation: traffic during and outside of "
-         "collectives"};
+} nvlink{{"nvlink",
+          "One row per trace rank, direction of its NVLinks and operation: traffic during and outside of "
+          "collectives"}};
 
 inline constexpr struct Network : Declaration {
-  using Declaration::Declaration;
   Text source{*this, "source", "", "nic or infiniband_switch"};
   Text device{*this, "device", "", "name of the NIC, else nsys' id"};
   Integer port{*this, "port", "", "port of the device"};
@@ -41,18 +39,57 @@ inline constexpr struct Network : Declaration {
   Real p_value{*this, "p_value", "", "of a correlation as high if samples had nothing to do with collectives"};
   Integer samples{*this, "samples", "", "samples that count"};
   Integer period_ns{*this, "period_ns", "ns", "median length of a sample"};
-} network{"network",
-          "One row per trace rank and metric of a port of its node: traffic during and outside of its "
-          "collectives"};
+} network{{"network",
+           "One row per trace rank and metric of a port of its node: traffic during and outside of its "
+           "collectives"}};
 
 inline constexpr struct Messages : Declaration {
-  using Declaration::Declaration;
   Text communicator{*this, "communicator", "", "NCCL's communicator hash"};
   Text direction{*this, "direction", "", "send or recv"};
   Integer own_rank{*this, "own_rank", "", "NCCL's number of this trace rank; -1: not recorded"};
   Integer peer{*this, "peer", "", "NCCL's number of the other one"};
   Integer calls{*this, "calls", "", "calls with a recorded size"};
   Integer bytes{*this, "bytes", "bytes", "sum over the calls"};
-} messages{"messages", "One row per trace rank, communicator, direction and peer: sends and receives as called"};
+} messages{{"messages", "One row per trace rank, communicator, direction and peer: sends and receives as called"}};
+
+inline constexpr struct ByteMatrix : Declaration {
+  Integer source{*this, "source", "", "trace rank that sends"};
+  Integer destination{*this, "destination", "", "trace rank that receives"};
+  Integer sent_messages{*this, "sent_messages", "", "as the sender recorded"};
+  Integer sent_bytes{*this, "sent_bytes", "bytes", "as the sender recorded"};
+  Integer received_messages{*this, "received_messages", "", "as the receiver recorded"};
+  Integer received_bytes{*this, "received_bytes", "bytes", "as the receiver recorded"};
+} byte_matrix{{"byte_matrix", "One row per pair of trace ranks that exchanged messages by ncclSend and ncclRecv"}};
+
+inline constexpr struct NvlinkOverTime : Declaration {
+  Text metric{*this, "metric", "", "direction, and what is counted"};
+  Time start_ns{*this, "start_ns", "ns", "job time at which the span starts"};
+  Integer span_ns{*this, "span_ns", "ns"};
+  Real mean_percent{*this, "mean_percent", "%", "of the peak; nan: no sample"};
+  Real collectives_percent{*this, "collectives_percent", "%", "of the span in which the rank was in a collective"};
+} nvlink_over_time{
+    {"nvlink_over_time", "NVLink traffic over time: means of equal spans of each trace rank's GPU activity"}};
+
+inline constexpr struct Bandwidth : Declaration {
+  Text communicator{*this, "communicator", "", "NCCL's communicator hash, or inferred-N"};
+  Text operation{*this, "operation", "", "what the members do"};
+  Integer from_bytes{*this, "from_bytes", "bytes", "message sizes from this power of two to below the next"};
+  Integer members{*this, "members", "", "trace ranks that took part"};
+  Integer nodes{*this, "nodes", "", "nodes that they lie on"};
+  Integer instances{*this, "instances", "", "collectives that count"};
+  Integer bytes{*this, "bytes", "bytes", "sum of message sizes"};
+  Integer transfer_ns{*this, "transfer_ns", "ns", "sum of transfer times"};
+  Real algorithm_bandwidth_gbs{*this, "algorithm_bandwidth_gbs", "GB/s",
+                               "bytes / transfer time; median over instances"};
+  Real bus_bandwidth_gbs{*this, "bus_bandwidth_gbs", "GB/s", "by the convention of nccl-tests; median over instances"};
+  Real bus_bandwidth_p10_gbs{*this, "bus_bandwidth_p10_gbs", "GB/s", "a tenth of the instances is slower"};
+  Real bus_bandwidth_p90_gbs{*this, "bus_bandwidth_p90_gbs", "GB/s", "a tenth of the instances is faster"};
+  Real expected_gbs{
+      *this, "expected_gbs", "GB/s",
+      "median of the communicators with the same operation, size, members and nodes; nan: fewer than three"};
+  Integer outlier{*this, "outlier", "", "1: below 0.8 of what is expected"};
+} bandwidth{{"bandwidth",
+             "One row per communicator, operation and power of two of the message size: speed of transfers once every "
+             "member is there"}};
 
 }  // namespace nsys_explain::schema

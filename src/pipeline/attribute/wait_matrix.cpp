@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "model/schema/job.hpp"
+
 namespace nsys_explain::pipeline {
 
 WaitMatrix::WaitMatrix(std::span<const TraceRankIdentity> trace_ranks) {
@@ -43,15 +45,7 @@ std::vector<WaitCell> WaitMatrix::gather(const exchange::Communicator& communica
 }
 
 Table wait_matrix_table(std::span<const WaitCell> cells) {
-  Table table = make_table(
-      {"wait_matrix",
-       "Who waited for whom: the waiting of a row is what the delays of one trace rank cost another, directly or "
-       "through others; for each that waits the rows add up to its wait_ns",
-       {{"late_trace_rank", ColumnKind::integer, "",
-         "whose delay it was; -1: nobody's, but structure, slow transfers or below the clocks' resolution"},
-        {"waiting_trace_rank", ColumnKind::integer, "",
-         "who waited; in a job of more than 128 trace ranks the lowest of a node, for all of the node"},
-        {"cost_ns", ColumnKind::integer, "ns", "GPU time waited"}}});
+  Table table = make_table(schema::wait_matrix);
   RowWriter rows(table);
   for (const WaitCell& cell : cells)
     rows << std::int64_t{cell.late_trace_rank} << std::int64_t{cell.waiting_trace_rank} << cell.cost_ns;

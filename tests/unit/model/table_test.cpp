@@ -36,12 +36,11 @@ TEST(Table, TheExtentCountsBytesOfTexts) {
 }
 
 inline constexpr struct People : schema::Declaration {
-  using Declaration::Declaration;
   schema::Integer age{*this, "age"};
   schema::Real height{*this, "size", "m", "from heel to crown"};
   schema::Text name{*this, "name"};
   schema::Time born_ns{*this, "born_ns", "ns"};
-} declared_people{"people", "Who is there"};
+} declared_people{{"people", "Who is there"}};
 
 TEST(Declaration, ColumnsStandInTheSchemaInTheOrderOfTheirMembers) {
   const TableSchema schema = declared_people.table_schema();
