@@ -217,7 +217,7 @@ void replay_scenarios(const exchange::Communicator& communicator, const ReplaySe
   const ReplayData data = gather_replay(communicator, setting, local_traces);
   report.what_if = scenarios_of(report);  // those of links on rank 0 only, where the links are
   std::vector<ReplayedShares> results;
-  std::vector<std::int64_t> steps(4, 0);  // how many, median, p95; then the replay's error in 1e-9
+  std::vector<std::int64_t> steps(5, 0);  // how many, median, p95; the replay's error in 1e-9, and 1: it is known
   if (communicator.is_root() && can_tell(data)) {
     const analysis::Replay replay(ranks_of(data, setting.job.numbers.size()), setting.steps.start_ns.size());
     const analysis::ReplayedTime measured = replay.measured();
@@ -237,14 +237,16 @@ void replay_scenarios(const exchange::Communicator& communicator, const ReplaySe
       steps[2] = std::llround(analysis::percentile(durations, 0.95));
     }
     const auto elapsed_ns = static_cast<double>(replay.end_ns() - replay.start_ns());
-    if (elapsed_ns > 0)
+    if (elapsed_ns > 0) {
       steps[3] = std::llround(1e9 * static_cast<double>(measured.end_ns - replay.end_ns()) / elapsed_ns);
+      steps[4] = 1;
+    }
   }
   steps = communicator.broadcast(std::span<const std::int64_t>(steps));
   report.step_time.steps = steps[0];
   report.step_time.median_ns = steps[1];
   report.step_time.p95_ns = steps[2];
-  if (steps[0] > 0) report.step_time.replay_error = static_cast<double>(steps[3]) / 1e9;
+  if (steps[4] > 0) report.step_time.replay_error = static_cast<double>(steps[3]) / 1e9;
   results = communicator.broadcast(std::span<const ReplayedShares>(results));
   report.what_if.resize(results.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
