@@ -20,6 +20,7 @@
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
 #include "pipeline/attribute/attribution.hpp"
+#include "pipeline/attribute/exposed_time.hpp"
 #include "pipeline/attribute/job_summary.hpp"
 #include "pipeline/attribute/link_analysis.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
@@ -230,7 +231,8 @@ void Run::attribute() {
                       attribution_, groupings);
     report_ = summarise_job(ranks_, clock_.report, cross_, totals, std::move(verdict), std::move(links),
                             std::move(rank_tables_), options_.link_peaks);
-    replay_scenarios(communicator_, {clock_.report, ranks_, attribution_.steps}, local_traces_, report_);
+    report_.exposed = gather_exposed_time(communicator_, local_traces_);
+    replay_scenarios(communicator_, {clock_.report, ranks_, attribution_.steps, groupings}, local_traces_, report_);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
     report_.tables.push_back(rank_places_table(ranks_.numbers, groupings));

@@ -2,6 +2,7 @@
 
 #include "report/absent_sections.hpp"
 #include "report/activity_sections.hpp"
+#include "report/critical_path_section.hpp"
 #include "report/markdown_sections.hpp"
 #include "report/overview.hpp"
 #include "report/phase_summary.hpp"
@@ -43,6 +44,7 @@ std::string to_markdown(const JobReport& report) {
   out += findings_section(report);
   out += stragglers_section(overview);
   out += budget_section(report);
+  out += critical_path_section(report);
   out += phases_section(report);
   out += waits_section(report);
   out += operations_section(report);

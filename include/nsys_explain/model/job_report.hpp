@@ -7,10 +7,13 @@
 
 #include "nsys_explain/model/activity_summary.hpp"
 #include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/critical_path.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
+#include "nsys_explain/model/exposed_time.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/report_detail.hpp"
 #include "nsys_explain/model/slow_link.hpp"
+#include "nsys_explain/model/slowdown.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
 #include "nsys_explain/model/work.hpp"
@@ -244,8 +247,10 @@ struct DelaySummary {
 
 /// The job once more with something as it usually is (analysis/replay).
 struct WhatIf {
-  std::string subject;                    ///< "trace_rank", "place" or "all"
-  std::vector<std::int32_t> trace_ranks;  ///< whose work is as usual, ascending
+  /// "trace_rank", "place", "link", "all", "stage_balanced", "no_launch_gaps", "communication_hidden" or
+  /// "best_group"
+  std::string subject;
+  std::vector<std::int32_t> trace_ranks;  ///< whose work or links are as usual, ascending; empty: of all
   std::string finding;                    ///< id of the finding about them; empty: none
   double saved_share = 0;                 ///< of the elapsed time of the analysed steps
   double low_share = 0, high_share = 0;   ///< 95% interval
@@ -378,6 +383,9 @@ struct JobReport {
   DelaySummary delay;
   StepTime step_time;
   std::vector<WhatIf> what_if;
+  CriticalPath critical_path;
+  std::optional<Slowdown> slowdown;  ///< on rank 0 only; empty where the job was not replayed
+  std::vector<ExposedTime> exposed;  ///< by trace rank, then operation; on rank 0 only
   ActivitySummary activity;
   std::vector<SlowLink> slow_links;  ///< most lost time first
   NvlinkReport nvlink;

@@ -19,7 +19,7 @@
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/link_findings.hpp"
-#include "analysis/findings/missing_ranks.hpp"
+#include "analysis/findings/missing_findings.hpp"
 #include "analysis/findings/stage_findings.hpp"
 #include "analysis/findings/straggler_findings.hpp"
 #include "analysis/tables/run_facts.hpp"
@@ -76,8 +76,11 @@ void add_exposed_communication(const JobReport& report, const JobTotals& totals,
   finding.evidence.push_back(fmt::format("exposed communication: {}, summed over {} trace ranks",
                                          gpu_time_of(totals.exposed, totals.window), report.ranks.size()));
   if (known) {
-    finding.severity = severity_of(part);
+    const WhatIf* const hidden = what_if_hidden(report);
+    finding.severity = severity_of(hidden != nullptr ? hidden->saved_share : part);
     finding.title = fmt::format("{:.1f}% of GPU time is transfers that no compute hides", 100 * part);
+    if (hidden != nullptr)
+      finding.title += fmt::format("; hidden altogether they save {:.1f}% of a step", 100 * hidden->saved_share);
     if (totals.wait > 0)
       finding.evidence.push_back(fmt::format("besides, {} of waiting for late members", gpu_time(totals.wait)));
     finding.recommendation =

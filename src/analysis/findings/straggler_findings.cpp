@@ -165,9 +165,8 @@ std::string steps_of(const Straggler& straggler) {
 }
 
 /// A finding about them, without what it is.
-Finding finding_about(const JobReport& report, const Straggler& late, const char* id) {
+Finding finding_about(const JobReport& report, const Straggler& late) {
   Finding finding;
-  finding.id = id;
   finding.trace_ranks = late.trace_ranks;
   finding.place = place_of(report, late);
   return finding;
@@ -181,7 +180,8 @@ void tell_size(const JobReport& report, double cost_share, Finding& finding) {
 }
 
 Finding straggler_finding(const JobReport& report, const Straggler& straggler, const JobTime& time) {
-  Finding finding = finding_about(report, straggler, "straggler");
+  Finding finding = finding_about(report, straggler);
+  finding.id = "straggler";
   finding.title =
       fmt::format("{} makes the others wait: {}", name_and_place(report, straggler), cause_meaning(straggler.cause));
   tell_size(report, share(straggler.delay_cost_ns, time.all_windows_ns), finding);
@@ -200,7 +200,8 @@ Finding straggler_finding(const JobReport& report, const Straggler& straggler, c
 
 Finding unproven_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
-  Finding finding = finding_about(report, who, "unproven-straggler");
+  Finding finding = finding_about(report, who);
+  finding.id = "unproven-straggler";
   finding.title =
       fmt::format("{} seems to make the others wait{}; {} steps are too few to prove it", name_and_place(report, who),
                   who.cause == Cause::unknown ? "" : fmt::format(": {}", cause_meaning(who.cause)), suspect.steps);
@@ -224,7 +225,8 @@ Finding hidden_finding(const JobReport& report, const SuspectedStraggler& suspec
       suspect.behind.empty()
           ? "delays that wander from trace rank to trace rank"
           : fmt::format("trace rank{} {}", suspect.behind.size() > 1 ? "s" : "", fmt::join(suspect.behind, ", "));
-  Finding finding = finding_about(report, who, "hidden-straggler");
+  Finding finding = finding_about(report, who);
+  finding.id = "hidden-straggler";
   finding.severity = std::max(FindingSeverity::medium, severity_of(suspect.hidden_cost_share, lost_time));
   finding.title = fmt::format(
       "{} is late, too, behind {}: mending it alone saves nothing yet; once the others are mended, it costs "
@@ -243,7 +245,8 @@ Finding hidden_finding(const JobReport& report, const SuspectedStraggler& suspec
 /// No clock relates it to those who wait, so no replay tells what it costs.
 Finding unseen_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
-  Finding finding = finding_about(report, who, "unseen-straggler");
+  Finding finding = finding_about(report, who);
+  finding.id = "unseen-straggler";
   finding.severity = std::max(FindingSeverity::medium, severity_of(suspect.unseen_cost_share, lost_time));
   finding.title = fmt::format(
       "{} takes longer than its peers and probably makes others wait, about {:.1f}% of all GPU time; "
@@ -262,7 +265,8 @@ Finding unseen_finding(const JobReport& report, const SuspectedStraggler& suspec
 
 Finding slight_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
-  Finding finding = finding_about(report, who, "slight-straggler");
+  Finding finding = finding_about(report, who);
+  finding.id = "slight-straggler";
   finding.title = fmt::format("{} is late as a rule, but the others hardly wait for it", name_and_place(report, who));
   tell_size(report, who.cost_share, finding);
   finding.severity = FindingSeverity::low;

@@ -1,4 +1,4 @@
-#include "analysis/findings/missing_ranks.hpp"
+#include "analysis/findings/missing_findings.hpp"
 
 #include <algorithm>
 #include <string>
