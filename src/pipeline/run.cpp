@@ -274,7 +274,7 @@ void Run::investigate() {
 /// Rank 0 writes. Returns the exit code.
 int Run::publish() {
   const int code = exit_code(job_, report_);
-  if (code != nothing_analysed) write_report();
+  if (is_report_worth_writing(report_)) write_report();
   end_well(code);
   if (communicator_.is_root()) print_outcome(job_, report_, code, out_, problems_);
   return code;
@@ -316,7 +316,8 @@ int Run::end_early() {
 /// The last thing that all tool ranks agree on: from here on records are removed, and the rest is talk.
 void Run::end_well(int code) {
   exchange::run_agreed(communicator_, "ending the run", [&] { watch_.done(code); });
-  unfinished_.complete(code == all_analysed && !job_.only_shards);
+  const bool is_whole = code == all_analysed || (code == nothing_analysed && is_report_worth_writing(report_));
+  unfinished_.complete(is_whole && !job_.only_shards);
 }
 
 }  // namespace

@@ -124,9 +124,15 @@ Json suspect(const SuspectedStraggler& suspect) {
 }
 
 Json verdict(const JobVerdict& verdict) {
+  const auto of_replay = [&](double WhatIf::*share) {
+    return verdict.mended ? Json(verdict.mended.value().*share) : Json();
+  };
   return {{"text", verdict.text},
           {"finding", verdict.finding.empty() ? Json() : Json(verdict.finding)},
           {"severity", severity_name(verdict.severity)},
+          {"saved_share", of_replay(&WhatIf::saved_share)},
+          {"low_share", of_replay(&WhatIf::low_share)},
+          {"high_share", of_replay(&WhatIf::high_share)},
           {"complete", verdict.complete},
           {"next", verdict.next}};
 }
@@ -150,7 +156,9 @@ Json finding(const Finding& finding) {
           {"evidence", finding.evidence},
           {"recommendation", finding.recommendation},
           {"cost_ns", finding.cost_ns ? Json(*finding.cost_ns) : Json(nullptr)},
-          {"saved_share", nullable(finding.saved_share)}};
+          {"saved_share", finding.mended ? Json(finding.mended->saved_share) : Json(nullptr)},
+          {"trace_ranks", finding.trace_ranks},
+          {"place", finding.place.empty() ? Json(nullptr) : Json(finding.place)}};
 }
 
 Json what_if(const WhatIf& what_if) {

@@ -276,7 +276,9 @@ struct Finding {
   /// GPU time, summed over trace ranks, that is lost or waited because of it. Empty where the traces do not tell: time
   /// of the host, what only limits the analysis.
   std::optional<Nanoseconds> cost_ns{};
-  std::optional<double> saved_share{};  ///< WhatIf::saved_share; empty: not known
+  std::optional<WhatIf> mended{};           ///< the job without it; empty: not known
+  std::vector<std::int32_t> trace_ranks{};  ///< whom it is about, ascending; empty: the whole job
+  std::string place{};                      ///< where they are: "GPU 1 on node001", "node node001"; empty: everywhere
 };
 
 /// What the run comes to, in one line: the same in every report and on the terminal.
@@ -284,8 +286,9 @@ struct JobVerdict {
   std::string text;
   std::string finding;                               ///< id of the finding that it tells; empty: of none
   FindingSeverity severity = FindingSeverity::info;  ///< of the most severe finding
-  bool complete = true;  ///< no trace rank is missing, no input failed, and the run was not cut off
-  std::string next;      ///< what to do about it
+  bool complete = true;            ///< no trace rank is missing, no input failed, and the run was not cut off
+  std::string next;                ///< what to do about it
+  std::optional<WhatIf> mended{};  ///< of the finding
 };
 
 /// Traffic of one GPU's NVLinks in one direction, in percent of the peak of all its links.
