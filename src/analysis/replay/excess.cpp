@@ -148,13 +148,13 @@ class ArrivalComparison {
     for (std::size_t r = 0; r < graph.ranks.size(); ++r) take_off_surplus(r);
   }
 
-  std::vector<Excess> excess() && {
+  std::vector<PieceExcess> excess() && {
     const std::size_t arrivals = first_arrival_.back();
     const std::vector<Nanoseconds> gpu_ns = excess_of(std::move(gpu_), arrivals);
     const std::vector<Nanoseconds> copy_ns = excess_of(std::move(copies_), arrivals);
     const std::vector<Nanoseconds> host_ns = excess_of(std::move(host_), arrivals);
     const std::vector<Nanoseconds> transfer_ns = excess_of(std::move(transfers_), arrivals);
-    std::vector<Excess> excess(graph_.pieces());
+    std::vector<PieceExcess> excess(graph_.pieces());
     Parts gpu_parts, copy_parts, host_parts;
     for (std::size_t p = 0; p < graph_.pieces(); ++p) {
       const ActivityPiece& here = graph_.piece(p);
@@ -216,8 +216,8 @@ class ArrivalComparison {
 
 }  // namespace
 
-std::vector<Excess> find_excess(const JobGraph& graph) {
-  std::vector<Excess> excess = ArrivalComparison(graph).excess();
+std::vector<PieceExcess> find_excess(const JobGraph& graph) {
+  std::vector<PieceExcess> excess = ArrivalComparison(graph).excess();
   Nanoseconds since_wait_ns = 0;
   for (std::size_t p = 0; p < excess.size(); ++p) {
     if (p == graph.first_piece[graph.rank_of[p]]) since_wait_ns = 0;

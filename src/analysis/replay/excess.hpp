@@ -9,13 +9,13 @@
 namespace nsys_explain::analysis {
 
 /// Of a piece; may be negative.
-struct Excess {
+struct PieceExcess {
   Nanoseconds gpu_ns = 0;    ///< of a collective: of its transfer
   Nanoseconds after_ns = 0;  ///< as in ActivityPiece
   Nanoseconds host_ns = 0;   ///< with that of all pieces since the host's latest wait
 };
 
 /// By piece.
-std::vector<Excess> find_excess(const JobGraph& graph);
+std::vector<PieceExcess> find_excess(const JobGraph& graph);
 
 }  // namespace nsys_explain::analysis

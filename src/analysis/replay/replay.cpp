@@ -22,7 +22,7 @@ std::vector<std::uint32_t> order_events(const JobGraph& graph) {
   std::vector<std::uint32_t> order;
   for (std::uint32_t p = 0; p < graph.pieces(); ++p) {
     order.push_back(2 * p);
-    if (graph.graph_.piece(p).kind == PieceKind::collective) order.push_back(2 * p + 1);
+    if (graph.piece(p).kind == PieceKind::collective) order.push_back(2 * p + 1);
   }
   const auto key = [&](std::uint32_t event) {
     const ActivityPiece& here = graph.piece(event / 2);

@@ -48,7 +48,7 @@ class Replay {
   ReplayedTime measured() const { return run({}); }
   /// Some kind of transfer is there in several communicators.
   bool has_groups_alike() const { return transfers_.has_groups_alike; }
-  const std::vector<Excess>& excess() const { return excess_; }  ///< by piece
+  const std::vector<PieceExcess>& excess() const { return excess_; }  ///< by piece
 
  private:
   struct Shifts;  ///< how much later everything is
@@ -61,7 +61,7 @@ class Replay {
 
   const JobGraph& graph_;
   std::size_t steps_;
-  std::vector<Excess> excess_;
+  std::vector<PieceExcess> excess_;
   TransferExcesses transfers_;
   std::vector<std::uint32_t> order_;  ///< of events: twice the piece, and one more where a collective leaves
 };
