@@ -64,8 +64,10 @@ std::string rank_list(const std::vector<std::int32_t>& ranks) {
 
 namespace {
 
-/// A finding without what only the JSON needs: the evidence of those that matter, most of the first.
-std::string finding_item(const Finding& finding, std::size_t number, std::size_t evidence_lines) {
+/// A finding without what only the JSON needs: the evidence of those that matter, most of the first. `told_next`: what
+/// to do by the verdict, which is not told again.
+std::string finding_item(const Finding& finding, std::size_t number, std::size_t evidence_lines,
+                         std::string_view told_next) {
   const std::string first = fmt::format("{}. ", number);
   const std::string indent(first.size(), ' ');
   std::string out =
@@ -78,7 +80,7 @@ std::string finding_item(const Finding& finding, std::size_t number, std::size_t
   if (finding.evidence.size() > shown)
     out += wrap(fmt::format("... and {} more (`findings` in report.json)", finding.evidence.size() - shown),
                 indent + "- ", indent + "  ");
-  if (!finding.recommendation.empty())
+  if (!finding.recommendation.empty() && finding.recommendation != told_next)
     out += wrap("**Next:** " + markdown_text(finding.recommendation, sentence_width), indent + "- ", indent + "  ");
   return out;
 }
@@ -95,7 +97,8 @@ std::string findings_section(const JobReport& report) {
               "cost. Low ones and hints by their titles.");
   const std::size_t shown = std::min(report.findings.size(), most_findings);
   for (std::size_t i = 0; i < shown; ++i)
-    out += finding_item(report.findings[i], i + 1, i == 0 ? evidence_of_first : evidence_of_others);
+    out +=
+        finding_item(report.findings[i], i + 1, i == 0 ? evidence_of_first : evidence_of_others, report.verdict.next);
   return out + rest_note(report.findings.size(), shown, "`findings` in report.json");
 }
 
