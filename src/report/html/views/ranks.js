@@ -9,7 +9,7 @@ export function rankTable() {
     gpu: identity.get(rank.trace_rank)?.gpu_name ?? "", overlap: rank.communication_ns > 0 ? rank.overlapped_ns / rank.communication_ns : 0}))
     .sort((a, b) => late.has(b.trace_rank) - late.has(a.trace_rank));  // what the verdict links to is always there
   return sortableTable([{name: "trace_rank", title: "trace rank"}, {name: "host", text: true}, {name: "gpu", title: "GPU", text: true},
-    time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited lateness"), time("delay_cost_ns", "cost of delays"), time("caused_wait_ns", "caused wait"),
+    time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited lateness"), time("caused_wait_ns", "caused wait"),
     time("wait_ns", "wait"), {name: "last_arrivals", title: "came last"}, {name: "arrivals"},
     {name: "overlap", show: (row) => percent(row.overlap, 1)}, {name: "bus_bandwidth_gbs", title: "bus bandwidth (GB/s)", show: (row) => row.bus_bandwidth_gbs === null ? "-" : significant(row.bus_bandwidth_gbs)},
     time("exposed_communication_ns", "exposed communication"),
