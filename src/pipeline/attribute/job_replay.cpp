@@ -1,6 +1,8 @@
 #include "pipeline/attribute/job_replay.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <map>
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -16,6 +18,22 @@ std::int64_t arrivals_of(const std::vector<LocalTrace>& local_traces) {
   return arrivals;
 }
 
+/// Between trace ranks whose clocks are not related nothing tells who waits.
+bool have_one_clock(const GatheredJob& gathered, const ReplaySetting& setting) {
+  constexpr double least_related = 0.95;
+  std::map<std::int32_t, std::int64_t> arrivals;  // by component
+  for (const GatheredRank& rank : gathered.ranks) {
+    const std::size_t session = setting.job.session_of_rank[static_cast<std::size_t>(rank.rank)];
+    arrivals[setting.clock.sessions[session].component] += rank.arrivals;
+  }
+  std::int64_t all = 0, most = 0;
+  for (const auto& [component, count] : arrivals) {
+    all += count;
+    most = std::max(most, count);
+  }
+  return static_cast<double>(most) >= least_related * static_cast<double>(all);
+}
+
 }  // namespace
 
 JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
@@ -26,7 +44,7 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
     return;
   }
   gathered_ = gather_job(communicator, setting, local_traces);
-  if (!communicator.is_root() || !gathered_.is_telling()) return;
+  if (!communicator.is_root() || !gathered_.is_telling() || !have_one_clock(gathered_, setting)) return;
   graph_.emplace(gathered_.graph(setting.job.numbers.size()));
   replay_.emplace(*graph_, setting.steps.start_ns.size());
   measured_ = replay_->measured();

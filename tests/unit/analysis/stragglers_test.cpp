@@ -216,7 +216,7 @@ TEST(Stragglers, ASlowRankIsNamedThoughItAndItsPartnersAreLastInTurns) {
     for (std::size_t r = 1; r < 6; ++r)
       c.delays.excess_work_ns[r * case_bins + b] = 3'000'000 + static_cast<Nanoseconds>(anybody(b + r)) * 1000;
   }
-  EXPECT_TRUE(c.named_without_replay().stragglers.empty());
+  EXPECT_GT(c.named_without_replay().stragglers.size(), 1U) << "longer than three others, in every step";
   for (std::size_t r = 1; r < 6; ++r) c.by_transfers(r, 10);
   c.delays.slow_ranks = {{3, {1, 2, 3, 4, 5}}};
   const auto stragglers = c.named_without_replay().stragglers;
@@ -299,7 +299,7 @@ TEST(Stragglers, OnlyLongerKernelsMayBeAWander) {
     return !c.stragglers().empty();
   };
   EXPECT_TRUE(is_named_at(1.0, 1.0)) << "a late host";
-  EXPECT_TRUE(is_named_at(1.0, 1.02)) << "kernels took 0.20 ms of it, which counts twice";
+  EXPECT_TRUE(is_named_at(1.0, 1.015)) << "kernels took 0.15 ms of it, which counts twice";
   EXPECT_FALSE(is_named_at(1.0, 1.025)) << "kernels took 0.25 ms of it";
   EXPECT_FALSE(is_named_at(1.0, 1.05)) << "kernels took 0.50 ms longer";
   EXPECT_FALSE(is_named_at(0.97, 1.02)) << "likewise";
