@@ -13,6 +13,7 @@ import {levels} from "./views/levels.js";
 import {byteMatrix, waitMatrix} from "./views/matrices.js";
 import {budget, communicators, rankTable} from "./views/ranks.js";
 import {stepTimes} from "./views/steps.js";
+import {timeline} from "./views/timeline.js";
 import {findings, verdict} from "./views/verdict.js";
 
 const view = (id, title, note, build) => ({id, title, note, build});
@@ -23,6 +24,8 @@ const groups = [
     view("verdict", "Verdict", "", verdict),
     view("findings", "Findings", "What saves most time comes first.", findings),
     view("steps", "Step times", "From the start of one step to that of the next.", stepTimes)]},
+  {id: "moments", title: "Timeline", views: [
+    view("timeline", "Timeline", "What the late trace rank, a median peer and those that waited longest did, one step around the moment, on the job's clock.", timeline)]},
   {id: "waiting", title: "Waiting", views: [
     view("heat", "Who waits when", "Sums over the collectives that ended in each span of time, on the job's clock.", heatmap),
     view("cases", "Why they are late", "The costliest collectives that a late trace rank delayed, and single long waits: the last one's work before them against that of a median peer. The link opens the collective.", cases),
