@@ -166,6 +166,10 @@ std::vector<Table> page_views(const JobReport& report) {
   sums_of(launch_latency, {launch_latency.lower_ns}, {launch_latency.count}, most_rows);
   sums_of(stream_concurrency, {stream_concurrency.busy_streams}, {stream_concurrency.duration_ns}, most_rows);
   sums_of(barriers, {barriers.kind, barriers.name}, {barriers.total_ns, barriers.count}, most_rows);
+  sums_of(schema::critical_path, {schema::critical_path.step, schema::critical_path.kind},
+          {schema::critical_path.duration_ns}, 4 * most_rows);
+  sums_of(exposed_communication, {trace_rank, exposed_communication.collective}, {exposed_communication.duration_ns},
+          6 * most_rows);
   top_names_of(categories, categories.category, categories.elapsed_ns,
                {trace_rank, categories.category, categories.elapsed_ns});
   top_names_of(idle_causes, idle_causes.cause, idle_causes.gaps.total,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/critical_path.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/report_detail.hpp"
@@ -47,6 +48,8 @@ class PerfettoTrace {
   std::string waiting(const HeatMap& map, const Interval& window);
   /// A slice over the whole of `span` for each finding, with what to do next, and marks at their moments.
   std::string findings(const std::vector<Finding>& findings, const std::vector<Moment>& moments, const Interval& span);
+  /// A process of its own with one track: a slice for every segment that begins in `window`.
+  std::string critical_path(std::span<const CriticalSegment> path, const Interval& window);
   /// A mark across all tracks.
   std::string mark(Nanoseconds time_ns, std::string_view text);
   std::string end() const;
@@ -73,6 +76,7 @@ class PerfettoTrace {
   std::int64_t process_of_findings_ = 1;  ///< 0 stands for the idle process in some viewers
   std::map<std::tuple<std::int32_t, std::int64_t, std::string>, Track> tracks_;
   std::map<std::string, std::int64_t, std::less<>> communicators_;  ///< in order of appearance
+  std::int64_t critical_path_process_ = 0;
   Nanoseconds shift_ns_;
 };
 

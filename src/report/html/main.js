@@ -7,6 +7,7 @@ import {analyses} from "./views/analyses.js";
 import {collectivePanel} from "./views/collective.js";
 import {cases} from "./views/cases.js";
 import {clocks} from "./views/clocks.js";
+import {criticalPath, exposedCommunication} from "./views/critical.js";
 import {facts} from "./views/facts.js";
 import {heatmap} from "./views/heatmap.js";
 import {levels} from "./views/levels.js";
@@ -37,6 +38,8 @@ const groups = [
     view("communicators", "Communicators", "Evidence says what brought the members together.", communicators)]},
   {id: "time", title: "GPU time", views: [
     view("budget", "Where the time went", "Unions of GPU activity between the first start and the last end of every trace rank; the parts add up to its window.", budget),
+    view("critical", "Critical path", "What the end of the run waited for, from the last activity back to the first, by step and kind.", criticalPath),
+    view("exposed", "Communication without compute", "What the collective did meanwhile; the table says why no compute ran.", exposedCommunication),
     ...analysis("categories", "idle", "utilisation", "concurrency", "phases", "coverage")]},
   {id: "kernel", title: "Kernels", views: analysis("kernels", "strips", "roofline", "latency", "host")},
   {id: "network", title: "Network", views: [...analysis("bandwidth", "nvlink"),

@@ -55,13 +55,6 @@ function inTimeline(traceRanks, text) {
   return number < 0 ? null : node("a", {href: "#timeline", onclick: () => showMoment(number)}, text);
 }
 
-// Whom a finding is about: as report.json says, or as its title names them.
-function whom({title, trace_ranks: known}) {
-  if (known?.length > 0) return known;
-  const named = (one) => one.level === "gpu" || !one.place ? `trace rank ${one.trace_rank} ` : `${heading(one.level)} ${one.place} `;
-  return [...stragglers, ...(report.suspects ?? [])].filter((one) => title.toLowerCase().startsWith(named(one).toLowerCase())).map((one) => one.trace_rank);
-}
-
 // To the collective that tells most of it, with what it did before.
 function why(straggler) {
   const telling = tellingCaseOf(straggler.trace_rank);
@@ -102,7 +95,7 @@ function finding(one, place) {
     node("summary", {}, node("span", {class: `badge ${severity}`}, severity), title),
     recommendation ? node("p", {}, node("strong", {}, "Next: "), recommendation) : null,
     node("ul", {}, lines.map((line) => node("li", {}, linked(line)))),
-    node("p", {}, view ? node("a", {href: `#${view}`}, `Evidence: ${titleOf(view)}`) : null, " ", ofTime.has(view) ? inTimeline(whom(one), "Timeline") : null,
+    node("p", {}, view ? node("a", {href: `#${view}`}, `Evidence: ${titleOf(view)}`) : null, " ", ofTime.has(view) ? inTimeline(one.trace_ranks, "Timeline") : null,
       saved > 0 ? `. Mending it saves about ${percent(saved, 1)} of the elapsed time.` : null));
 }
 
