@@ -26,6 +26,7 @@
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/attribute/what_if.hpp"
 #include "pipeline/investigate/investigation.hpp"
+#include "pipeline/investigate/moments.hpp"
 #include "pipeline/investigate/report_detail.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/match/job_clock.hpp"
@@ -251,6 +252,7 @@ void Run::investigate() {
     report_.detail =
         gather_detail(communicator_, cross_, ranks_, first_instances(report_), instances_looked_into(report_.tables));
     report_.detail.steps = {report_.delay.first_step, attribution_.steps.start_ns, attribution_.steps.end_ns};
+    if (report::has_html() || timeline_) report_.detail.moments = gather_moments(communicator_, inquiry(), report_);
     report_.warnings = tidy_warnings(std::move(report_.warnings));
     report_.findings = analysis::find_problems(report_);
     if (job_.only_shards) add_partial_finding(report_);

@@ -6,7 +6,7 @@ export const viewOfFinding = {
   "clocks-unrelated": "clocks",
   "dependency-stalled": "idle",
   "dominant-kernel": "kernels",
-  "exposed-communication": "budget",
+  "exposed-communication": "exposed",
   "exposed-copies": "budget",
   "gpu-idle": "idle",
   "gpu-throttling": "strips",
