@@ -82,9 +82,6 @@ Json rank(const RankSummary& rank) {
           {"caused_wait_ns", rank.caused_wait_ns},
           {"own_lateness_ns", rank.own_lateness_ns},
           {"inherited_lateness_ns", rank.inherited_lateness_ns},
-          {"delay_cost_ns", rank.delay_cost_ns},
-          {"propagated_cost_ns", rank.propagated_cost_ns},
-          {"unattributed_ns", rank.unattributed_ns},
           {"bus_bandwidth_gbs", nullable(rank.bus_bandwidth_gbs)}};
 }
 

@@ -160,7 +160,7 @@ std::string steps_of(const Straggler& straggler) {
                                 ? fmt::format("every {} steps from step {} to step {}", *straggler.period_steps,
                                               *straggler.first_step, *straggler.last_step)
                                 : fmt::format("steps {} to {}", *straggler.first_step, *straggler.last_step);
-  return fmt::format("{}, {}: own_lateness_ns and delay_cost_ns in table steps where trace_rank = {}",
+  return fmt::format("{}, {}: own_lateness_ns and caused_wait_ns in table steps where trace_rank = {}",
                      pattern_name(straggler.pattern), which, straggler.trace_rank);
 }
 
@@ -212,7 +212,7 @@ Finding unproven_finding(const JobReport& report, const SuspectedStraggler& susp
                       fmt::format("{} steps like these would prove it", suspect.steps_needed)};
   finding.recommendation = fmt::format(
       "capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and compare "
-      "delay_cost_ns and own_lateness_ns by trace rank in table steps",
+      "caused_wait_ns and own_lateness_ns by trace rank in table steps",
       suspect.steps_needed);
   finding.cost_ns = who.delay_cost_ns;
   return finding;
@@ -236,7 +236,7 @@ Finding hidden_finding(const JobReport& report, const SuspectedStraggler& suspec
       fmt::format("chance of this by luck: at most {:.1e}; in the same steps {} takes longer still", who.p_value,
                   suspect.behind.empty() ? "another rank, not always the same," : "a straggler"),
       "the cost is a lower bound: its lateness beyond everybody else's, at what lateness costs now (columns "
-      "own_lateness_ns and delay_cost_ns of table steps)"};
+      "own_lateness_ns and caused_wait_ns of table steps)"};
   finding.recommendation = advice(who);
   finding.cost_ns = suspect.estimated_cost_ns;
   return finding;
@@ -330,9 +330,9 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   const RankSummary* worst = nullptr;
   std::int64_t ranks = 0;
   for (const RankSummary& rank : report.ranks) {
-    if (named.contains(rank.trace_rank) || rank.delay_cost_ns == 0) continue;
+    if (named.contains(rank.trace_rank) || rank.caused_wait_ns == 0) continue;
     ++ranks;
-    if (worst == nullptr || rank.delay_cost_ns > worst->delay_cost_ns) worst = &rank;
+    if (worst == nullptr || rank.caused_wait_ns > worst->caused_wait_ns) worst = &rank;
   }
   if (worst == nullptr) return;
   const JobTime time = job_time(report);
@@ -349,8 +349,8 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
                   seconds(time.span_ns)));
   finding.evidence.push_back(
       fmt::format("{} trace ranks take part; the largest share is {:.1f}% (trace rank {}); in most steps one of them "
-                  "delays all others (column delay_cost_ns of table steps)",
-                  ranks, 100 * share(worst->delay_cost_ns, unnamed_ns), worst->trace_rank));
+                  "delays all others (column caused_wait_ns of table steps)",
+                  ranks, 100 * share(worst->caused_wait_ns, unnamed_ns), worst->trace_rank));
   finding.recommendation =
       "look for what hits every host now and then: garbage collection (gc.disable() and gc.collect() at the same step "
       "on "

@@ -79,9 +79,8 @@ void split_lateness(const Instance& instance, InstanceArrival& member, Nanosecon
   member.lateness_split = true;
 }
 
-void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> members) {
-  instance.caused_wait_ns = 0;
-  if (!instance.resolved) return;
+Nanoseconds most_caused_wait(const Instance& instance, std::span<const InstanceArrival> members) {
+  if (!instance.resolved) return 0;
   Nanoseconds own = 0, second = std::numeric_limits<Nanoseconds>::min();
   for (const InstanceArrival& member : members) {
     if (member.trace_rank == instance.last_trace_rank) {
@@ -90,9 +89,15 @@ void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> me
       second = std::max(second, member.enter_ns);
     }
   }
-  const Nanoseconds saved = instance.last_enter_ns - std::max(second, instance.last_enter_ns - own);
+  return instance.last_enter_ns - std::max(second, instance.last_enter_ns - own);
+}
+
+void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> members) {
+  instance.caused_wait_ns = 0;
+  const Nanoseconds most_ns = most_caused_wait(instance, members);
+  if (most_ns == 0) return;
   for (const InstanceArrival& member : members)
-    if (stayed_for_last(instance, member)) instance.caused_wait_ns += std::min(wait_ns(instance, member), saved);
+    if (stayed_for_last(instance, member)) instance.caused_wait_ns += std::min(wait_ns(instance, member), most_ns);
 }
 
 }  // namespace nsys_explain::analysis

@@ -36,6 +36,10 @@ bool waited_for_last(const Instance& instance, const InstanceArrival& member);
 /// Lateness; see path.hpp), at most the lateness; the rest was inherited.
 void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns);
 
+/// How much the waiting of each who stayed shrinks at most if the last arriver had come without its own lateness (but
+/// not before the second-last); 0 where the instance is not resolved.
+Nanoseconds most_caused_wait(const Instance& instance, std::span<const InstanceArrival> members);
+
 /// Caused wait of the last arriver of a resolved instance whose lateness has been split: how much the others' waiting
 /// shrinks if it had come without its own lateness (but not before the second-last); of those who stayed for it.
 void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> members);

@@ -8,6 +8,7 @@
 
 #include "analysis/waits/path.hpp"
 #include "analysis/waits/waits.hpp"
+#include "pipeline/attribute/delay_sums.hpp"
 #include "pipeline/attribute/job_steps.hpp"
 #include "pipeline/attribute/work_surplus.hpp"
 #include "pipeline/match/owned_rounds.hpp"
@@ -336,12 +337,10 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   compare_with_peers(communicator, homes, std::ssize(steps.start_ns), !links.slow_groups.empty());
   SumsOfSteps sums_of_steps = finish_paths(job, homes, steps.start_ns.size());
   return_lateness(communicator, job, homes, rounds, cross);
-  SettledDelays settled = settle_delays(communicator, clock, job, homes, cross, rounds, steps, sums_of_steps);
   Attribution attribution;
-  attribution.step_rows = make_step_rows(communicator, job, homes, cross, steps, sums_of_steps);
-  attribution.delays = std::move(settled.delays);
-  attribution.ranks = std::move(settled.ranks);
-  attribution.waits = std::move(settled.waits);
+  attribution.delays = sum_delays(communicator, clock, job, homes, cross, steps, sums_of_steps);
+  attribution.step_rows = make_step_rows(job, homes, steps, sums_of_steps);
+  attribution.waits = sum_waits_for(communicator, job.trace_ranks, cross);
   attribution.delays.speed = std::move(surplus.speed);
   attribution.delays.wander = std::move(surplus.wander);
   attribution.delays.kernel_ns = std::move(surplus.kernel_ns);

@@ -110,31 +110,22 @@ void judge_patterns(const exchange::Communicator& communicator, const JobRanks& 
   }
 }
 
-/// Costs into the ranks' summaries.
-void add_delays(const Attribution& attribution, std::vector<RankSummary>& ranks) {
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const RankDelays& delays = attribution.ranks[r];
-    ranks[r].delay_cost_ns = delays.direct_ns + delays.propagated_ns;
-    ranks[r].propagated_cost_ns = delays.propagated_ns;
-    ranks[r].unattributed_ns = delays.unattributed_ns;
-  }
-}
-
 DelaySummary summarise_delays(const Attribution& attribution, const std::vector<RankSummary>& ranks,
                               const std::vector<Straggler>& stragglers) {
   DelaySummary summary;
   Nanoseconds windows = 0, named = 0;
   for (const RankSummary& rank : ranks) {
     summary.wait_ns += rank.wait_ns;
-    summary.attributed_ns += rank.delay_cost_ns;
-    summary.unattributed_ns += rank.unattributed_ns;
+    summary.attributed_ns += rank.caused_wait_ns;
     windows += rank.budget.window_ns;
   }
   for (const Straggler& straggler : stragglers) named += straggler.delay_cost_ns;
+  summary.unattributed_ns = summary.wait_ns - summary.attributed_ns;
   if (windows > 0) summary.cost_share = static_cast<double>(summary.attributed_ns) / static_cast<double>(windows);
   summary.gpu_hours_per_day = summary.cost_share * static_cast<double>(24 * ranks.size());
   const bool unnamed = 50 * (summary.attributed_ns - named) > windows && 2 * named < summary.attributed_ns;
-  summary.rotating = unnamed && analysis::wanders(attribution.delays.cost_ns, ranks.size(), attribution.delays.bins);
+  summary.rotating =
+      unnamed && analysis::wanders(attribution.delays.caused_wait_ns, ranks.size(), attribution.delays.bins);
   summary.steps = static_cast<std::int64_t>(attribution.steps.start_ns.size());
   summary.first_step = attribution.steps.first_number;
   constexpr const char* sources[] = {"none", "nvtx", "periodicity"};
@@ -146,11 +137,12 @@ DelaySummary summarise_delays(const Attribution& attribution, const std::vector<
 
 Verdict reach_verdict(const exchange::Communicator& communicator, const JobRanks& job, std::vector<RankSummary> ranks,
                       const analysis::Totals& totals, const Attribution& attribution,
-                      std::span<const analysis::Grouping> groupings) {
+                      std::span<const analysis::Grouping> groupings, const JobReplay& replay) {
   Verdict verdict;
   verdict.ranks = std::move(ranks);
-  add_delays(attribution, verdict.ranks);
-  analysis::Named named = analysis::find_stragglers(verdict.ranks, totals, attribution.delays, groupings);
+  analysis::Named named = analysis::find_stragglers(
+      verdict.ranks, totals, attribution.delays, groupings,
+      [&](std::span<const std::size_t> ranks_to_mend) { return replay.saved_share(ranks_to_mend); });
   verdict.stragglers = std::move(named.stragglers);
   verdict.suspects = std::move(named.suspects);
   judge_patterns(communicator, job, attribution, everybody_late(verdict.stragglers, verdict.suspects));

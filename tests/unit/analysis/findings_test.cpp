@@ -92,8 +92,8 @@ TEST(FindingCosts, WhatASuspectIsPartOfIsNotTakenOffTwice) {
   for (RankSummary& rank : report.ranks) rank.budget.exposed_communication_ns = 90 * ms;
   report.delay.rotating = true;
   report.delay.attributed_ns = 50 * ms;  // of these, 40 ms are those of the suspect
-  report.ranks[0].delay_cost_ns = 40 * ms;
-  report.ranks[1].delay_cost_ns = 10 * ms;
+  report.ranks[0].caused_wait_ns = 40 * ms;
+  report.ranks[1].caused_wait_ns = 10 * ms;
   report.suspects.emplace_back().late = late(0, 40 * ms);
   EXPECT_THAT(costs(report), Contains(std::pair("exposed-communication", 130)));  // 180 - 50
 }
