@@ -17,6 +17,7 @@
 #include "analysis/tables/activity_summary.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"
+#include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
 #include "pipeline/attribute/attribution.hpp"
@@ -231,6 +232,7 @@ void Run::attribute() {
     report_ = summarise_job(ranks_, clock_.report, cross_, totals, std::move(verdict), std::move(links),
                             std::move(rank_tables_), options_.link_peaks);
     replay_scenarios(communicator_, {clock_.report, ranks_, attribution_.steps}, local_traces_, report_);
+    analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
     report_.tables.push_back(rank_places_table(ranks_.numbers, groupings));

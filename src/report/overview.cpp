@@ -38,6 +38,7 @@ std::string capitalised(std::string text) {
 
 /// "transient, steps 12 to 20".
 std::string when(const Straggler& straggler) {
+  if (straggler.pattern == Pattern::unknown) return "in steps that are not known";
   std::string text(pattern_name(straggler.pattern));
   if (straggler.period_steps)
     return fmt::format("{}, every {} steps from step {} on", text, *straggler.period_steps,

@@ -18,6 +18,7 @@
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/link_findings.hpp"
 #include "analysis/findings/stage_findings.hpp"
+#include "analysis/findings/step_time_findings.hpp"
 #include "analysis/findings/straggler_findings.hpp"
 #include "analysis/tables/run_facts.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -182,6 +183,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   const Nanoseconds told_ns = std::max(
       {by_late_ranks_ns, by_stragglers_ns + cost_of(findings, "rotating-delay"), cost_of(findings, "long-waits")});
   add_longest_stage_finding(report, findings);
+  add_step_time_finding(report, findings);
   std::vector<Finding> link_findings = find_link_problems(report);
   add_budget_findings(report, totals, told_ns + cost_of(link_findings), findings);
   add_activity_findings(report, findings);

@@ -29,11 +29,6 @@ std::vector<std::size_t> excess_waits(const Path& path, std::size_t begin, std::
   return waits;
 }
 
-/// The first arrival of the interval in which a delay that an arrival shows can have come about.
-std::size_t first_since_tied(const PathArrival& arrival) {
-  return static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1);
-}
-
 /// Takes `amount` out of what is left, from each of those who wait in proportion: `use(waiting, amount_ns)`, none of
 /// them 0. 0 <= amount <= the sum of what is left.
 template <class Use>
@@ -124,19 +119,6 @@ std::vector<Nanoseconds> share_out(Nanoseconds amount, std::span<const Nanosecon
   constexpr Nanoseconds most = std::numeric_limits<Nanoseconds>::max();
   if (sum <= most && largest_product <= most) return share_out_in(amount, weights, static_cast<Nanoseconds>(sum));
   return share_out_in(amount, weights, sum);  // division of 128 bits takes ten times as long
-}
-
-Delay delay_of(const Path& path, std::int32_t index) {
-  const auto here = static_cast<std::size_t>(index);
-  const PathArrival& arrival = path.arrivals[here];
-  const std::size_t since = first_since_tied(arrival);
-  const Excess &begin = path.before[since], &end = path.before[here];
-  const Nanoseconds transfers = excess_transfers_between(path, since, here);
-  const Nanoseconds work = end.work_ns - begin.work_ns + arrival.excess_work_ns + transfers;
-  const Nanoseconds waiting = end.waiting_ns - begin.waiting_ns;
-  // Work that only shortened a wait made nobody late, nor did waiting after having worked less.
-  return {std::max<Nanoseconds>(0, work + std::min<Nanoseconds>(0, waiting)),
-          std::max<Nanoseconds>(0, waiting + std::min<Nanoseconds>(0, work))};
 }
 
 void explain(const Delay& delay, std::span<const Claim> claims, std::vector<Waiting>& explained,

@@ -45,13 +45,6 @@ struct Waiting {
 
 Nanoseconds total(std::span<const Waiting> waits);
 
-/// How late an arrival makes others: it explains no more of a claim than that.
-struct Delay {
-  Nanoseconds own_ns = 0;  ///< work and slow transfers beyond those of its peers since it was tied to those who wait
-  Nanoseconds inherited_ns = 0;  ///< waiting beyond theirs
-};
-Delay delay_of(const Path& path, std::int32_t index);
-
 /// Takes in claims on one arrival, in any order and piece by piece: what its delay explains of them is added to
 /// `explained`, which ascends by who waits; the rest is put behind `unexplained`.
 void explain(const Delay& delay, std::span<const Claim> claims, std::vector<Waiting>& explained,

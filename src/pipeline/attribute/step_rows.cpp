@@ -36,7 +36,7 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
   for (std::size_t l = 0; l < ranks; ++l) {
     const LocalRank& rank = *homes.local[l];
     const auto row_of = [&](std::int32_t step) -> StepRow& { return rows[static_cast<std::size_t>(step) * ranks + l]; };
-    const std::vector<std::int32_t> related = analysis::relate_steps(steps, rank.steps);
+    const std::vector<std::int32_t>& related = rank.path.job_steps;
     for (std::size_t i = 0; i < related.size(); ++i) {
       if (related[i] < 0) continue;
       StepRow& row = row_of(related[i]);
@@ -60,7 +60,9 @@ std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, 
   for (const CausedWait& caused : communicator.all_to_all(std::move(outgoing)).values) {
     const auto rank = std::partition_point(homes.local.begin(), homes.local.end(),
                                            [&](const LocalRank* r) { return r->trace_rank < caused.trace_rank; });
-    const std::int32_t step = (*rank)->path.arrivals[static_cast<std::size_t>(caused.index)].step;
+    analysis::Path& path = (*rank)->path;
+    path.caused_ns[analysis::origin_of(path, caused.index)] += caused.caused_wait_ns;
+    const std::int32_t step = path.arrivals[static_cast<std::size_t>(caused.index)].step;
     if (step < 0) continue;
     const auto l = static_cast<std::size_t>(rank - homes.local.begin());
     rows[static_cast<std::size_t>(step) * ranks + l].caused_wait_ns += caused.caused_wait_ns;

@@ -26,7 +26,7 @@ struct StepRow {
 };
 
 /// Collective, once the costs are in the sums: one row per local trace rank and step of the job that it has, by (step,
-/// trace rank).
+/// trace rank). Sets Path::caused_ns.
 std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
                                     const CrossRank& cross, const analysis::Steps& steps, const SumsOfSteps& sums);
 

@@ -31,6 +31,7 @@ export const viewOfFinding = {
   "profiler-overhead": "host",
   "rotating-delay": "heat",
   "slight-straggler": "heat",
+  "step-time-change": "heat",
   "slow-gpu": "strips",
   "slow-link": "bandwidth",
   "straggler": "heat",
