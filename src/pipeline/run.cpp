@@ -17,6 +17,7 @@
 #include "analysis/tables/activity_summary.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"
+#include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
 #include "pipeline/attribute/attribution.hpp"
@@ -236,6 +237,7 @@ void Run::attribute() {
                             std::move(rank_tables_), options_.link_peaks);
     report_.exposed = gather_exposed_time(communicator_, local_traces_);
     replay_scenarios(replay, setting, report_);
+    analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
     report_.tables.push_back(rank_places_table(ranks_.numbers, groupings));

@@ -218,12 +218,21 @@ Json exposed_communication(const std::vector<ExposedTime>& exposed) {
   return rows;
 }
 
+Json change_point(const StepTimeChange& change) {
+  return {{"step", change.step},
+          {"before_ns", change.before_ns},
+          {"after_ns", change.after_ns},
+          {"p_value", change.p_value}};
+}
+
 Json step_time(const StepTime& time) {
   const auto where_known = [&](Nanoseconds value) { return time.steps > 0 ? Json(value) : Json(nullptr); };
   return {{"source", time.source},
           {"steps", time.steps},
           {"median_ns", where_known(time.median_ns)},
           {"p95_ns", where_known(time.p95_ns)},
+          {"spread_ns", where_known(time.spread_ns)},
+          {"change_points", array_of(time.change_points, change_point)},
           {"replay_error", nullable(time.replay_error)}};
 }
 

@@ -144,7 +144,7 @@ struct RankSummary {
   std::optional<double> bus_bandwidth_gbs;
 };
 
-enum class Pattern : std::uint8_t { persistent, transient, periodic, rotating };
+enum class Pattern : std::uint8_t { persistent, transient, periodic, rotating, unknown };
 
 enum class Cause : std::uint8_t {
   slow_kernel,
@@ -257,11 +257,20 @@ struct WhatIf {
   Nanoseconds step_ns_before = 0, step_ns_after = 0;
 };
 
+/// From a step on all steps take longer, or less.
+struct StepTimeChange {
+  std::int64_t step = 0;                    ///< the first that does, by the number in table steps
+  Nanoseconds before_ns = 0, after_ns = 0;  ///< median, up to the change before and the one after
+  double p_value = 1;                       ///< that chance does so
+};
+
 /// Elapsed time of steps, from the latest exit of one to that of the next.
 struct StepTime {
   std::string source;  ///< "nvtx", "order" or "none"
   std::int64_t steps = 0;
   Nanoseconds median_ns = 0, p95_ns = 0;
+  Nanoseconds spread_ns = 0;  ///< between the quartiles, from begin to begin
+  std::vector<StepTimeChange> change_points;
   std::optional<double> replay_error;  ///< replayed with nothing changed / measured - 1; empty: nothing was replayed
 };
 

@@ -294,7 +294,9 @@ Finding finding_of_doubt(const JobReport& report, const SuspectedStraggler& susp
 Finding suspect_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   Finding finding = finding_of_doubt(report, suspect);
   if (suspect.late.cause != Cause::unknown) {
-    finding.evidence.push_back(fmt::format("{}, most likely because {}", pattern_name(suspect.late.pattern),
+    const bool is_told = suspect.late.pattern != Pattern::unknown;
+    finding.evidence.push_back(fmt::format("{}most likely because {}",
+                                           is_told ? fmt::format("{}, ", pattern_name(suspect.late.pattern)) : "",
                                            cause_meaning(suspect.late.cause)));
   }
   finding.evidence.insert(finding.evidence.end(), suspect.late.evidence.begin(), suspect.late.evidence.end());
@@ -389,14 +391,20 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   const auto [cause, part] = main->first;
   const double cost = share(held_ns, time.all_windows_ns);
   finding.severity = cost >= lost_time.high ? FindingSeverity::medium : FindingSeverity::low;
-  finding.title =
-      fmt::format("{} collectives hold {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
-                  report.long_waits.size(), 100 * share(held_ns, all_ns), 100 * cost,
-                  cause == Cause::slow_kernel  ? "the same kernels took longer"
-                  : cause == Cause::extra_work ? "the last arriver had more to compute"
-                                               : cause_meaning(cause));
+  const bool is_one = report.long_waits.size() == 1;
+  const std::int32_t trace_rank = report.long_waits.front().trace_rank;
+  const bool of_one = std::all_of(report.long_waits.begin(), report.long_waits.end(),
+                                  [&](const LongWait& wait) { return wait.trace_rank == trace_rank; });
+  finding.title = fmt::format(
+      "{} delay{}{} cause{} {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
+      report.long_waits.size(), is_one ? "" : "s", of_one ? fmt::format(" of trace rank {}", trace_rank) : "",
+      is_one ? "s" : "", 100 * share(held_ns, all_ns), 100 * cost,
+      cause == Cause::slow_kernel  ? "the same kernels took longer"
+      : cause == Cause::extra_work ? "the last arriver had more to compute"
+                                   : cause_meaning(cause));
   finding.evidence.push_back(
-      "each line is one collective (rows of table long_waits); nobody is late often enough for a verdict");
+      "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late "
+      "often enough for a verdict");
   finding.recommendation = advice_for_one(cause, part);
   finding.cost_ns = held_ns;
   findings.push_back(std::move(finding));

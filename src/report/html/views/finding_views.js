@@ -35,6 +35,7 @@ export const viewOfFinding = {
   "rotating-delay": "heat",
   "short-capture": "budget",
   "slight-straggler": "cases",
+  "step-time-change": "heat",
   "slow-gpu": "strips",
   "slow-link": "bandwidth",
   "straggler": "cases",
