@@ -101,9 +101,11 @@ std::string_view pattern_name(Pattern pattern) {
     case Pattern::periodic:
       return "periodic";
     case Pattern::rotating:
+      return "rotating";
+    case Pattern::unknown:
       break;
   }
-  return "rotating";
+  return "unknown";
 }
 
 std::string_view cause_name(Cause cause) {

@@ -17,6 +17,7 @@
 #include "analysis/tables/activity_summary.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"
+#include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
 #include "pipeline/attribute/attribution.hpp"
@@ -26,6 +27,7 @@
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/attribute/what_if.hpp"
 #include "pipeline/investigate/investigation.hpp"
+#include "pipeline/investigate/moments.hpp"
 #include "pipeline/investigate/report_detail.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/match/job_clock.hpp"
@@ -235,6 +237,7 @@ void Run::attribute() {
                             std::move(rank_tables_), options_.link_peaks);
     report_.exposed = gather_exposed_time(communicator_, local_traces_);
     replay_scenarios(replay, setting, report_);
+    analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
     report_.tables.push_back(rank_places_table(ranks_.numbers, groupings));
@@ -253,6 +256,7 @@ void Run::investigate() {
     report_.detail =
         gather_detail(communicator_, cross_, ranks_, first_instances(report_), instances_looked_into(report_.tables));
     report_.detail.steps = {report_.delay.first_step, attribution_.steps.start_ns, attribution_.steps.end_ns};
+    if (report::has_html() || timeline_) report_.detail.moments = gather_moments(communicator_, inquiry(), report_);
     report_.warnings = tidy_warnings(std::move(report_.warnings));
     report_.findings = analysis::find_problems(report_);
     if (job_.only_shards) add_partial_finding(report_);
@@ -276,7 +280,7 @@ void Run::investigate() {
 /// Rank 0 writes. Returns the exit code.
 int Run::publish() {
   const int code = exit_code(job_, report_);
-  if (code != nothing_analysed) write_report();
+  if (is_report_worth_writing(report_)) write_report();
   end_well(code);
   if (communicator_.is_root()) print_outcome(job_, report_, code, out_, problems_);
   return code;
@@ -318,7 +322,8 @@ int Run::end_early() {
 /// The last thing that all tool ranks agree on: from here on records are removed, and the rest is talk.
 void Run::end_well(int code) {
   exchange::run_agreed(communicator_, "ending the run", [&] { watch_.done(code); });
-  unfinished_.complete(code == all_analysed && !job_.only_shards);
+  const bool is_whole = code == all_analysed || (code == nothing_analysed && is_report_worth_writing(report_));
+  unfinished_.complete(is_whole && !job_.only_shards);
 }
 
 }  // namespace

@@ -121,9 +121,15 @@ Json suspect(const SuspectedStraggler& suspect) {
 }
 
 Json verdict(const JobVerdict& verdict) {
+  const auto of_replay = [&](double WhatIf::*share) {
+    return verdict.mended ? Json(verdict.mended.value().*share) : Json();
+  };
   return {{"text", verdict.text},
           {"finding", verdict.finding.empty() ? Json() : Json(verdict.finding)},
           {"severity", severity_name(verdict.severity)},
+          {"saved_share", of_replay(&WhatIf::saved_share)},
+          {"low_share", of_replay(&WhatIf::low_share)},
+          {"high_share", of_replay(&WhatIf::high_share)},
           {"complete", verdict.complete},
           {"next", verdict.next}};
 }
@@ -147,7 +153,9 @@ Json finding(const Finding& finding) {
           {"evidence", finding.evidence},
           {"recommendation", finding.recommendation},
           {"cost_ns", finding.cost_ns ? Json(*finding.cost_ns) : Json(nullptr)},
-          {"saved_share", nullable(finding.saved_share)}};
+          {"saved_share", finding.mended ? Json(finding.mended->saved_share) : Json(nullptr)},
+          {"trace_ranks", finding.trace_ranks},
+          {"place", finding.place.empty() ? Json(nullptr) : Json(finding.place)}};
 }
 
 Json what_if(const WhatIf& what_if) {
@@ -210,12 +218,21 @@ Json exposed_communication(const std::vector<ExposedTime>& exposed) {
   return rows;
 }
 
+Json change_point(const StepTimeChange& change) {
+  return {{"step", change.step},
+          {"before_ns", change.before_ns},
+          {"after_ns", change.after_ns},
+          {"p_value", change.p_value}};
+}
+
 Json step_time(const StepTime& time) {
   const auto where_known = [&](Nanoseconds value) { return time.steps > 0 ? Json(value) : Json(nullptr); };
   return {{"source", time.source},
           {"steps", time.steps},
           {"median_ns", where_known(time.median_ns)},
           {"p95_ns", where_known(time.p95_ns)},
+          {"spread_ns", where_known(time.spread_ns)},
+          {"change_points", array_of(time.change_points, change_point)},
           {"replay_error", nullable(time.replay_error)}};
 }
 

@@ -144,7 +144,7 @@ struct RankSummary {
   std::optional<double> bus_bandwidth_gbs;
 };
 
-enum class Pattern : std::uint8_t { persistent, transient, periodic, rotating };
+enum class Pattern : std::uint8_t { persistent, transient, periodic, rotating, unknown };
 
 enum class Cause : std::uint8_t {
   slow_kernel,
@@ -257,11 +257,20 @@ struct WhatIf {
   Nanoseconds step_ns_before = 0, step_ns_after = 0;
 };
 
+/// From a step on all steps take longer, or less.
+struct StepTimeChange {
+  std::int64_t step = 0;                    ///< the first that does, by the number in table steps
+  Nanoseconds before_ns = 0, after_ns = 0;  ///< median, up to the change before and the one after
+  double p_value = 1;                       ///< that chance does so
+};
+
 /// Elapsed time of steps, from the latest exit of one to that of the next.
 struct StepTime {
   std::string source;  ///< "nvtx", "order" or "none"
   std::int64_t steps = 0;
   Nanoseconds median_ns = 0, p95_ns = 0;
+  Nanoseconds spread_ns = 0;  ///< between the quartiles, from begin to begin
+  std::vector<StepTimeChange> change_points;
   std::optional<double> replay_error;  ///< replayed with nothing changed / measured - 1; empty: nothing was replayed
 };
 
@@ -276,7 +285,9 @@ struct Finding {
   /// GPU time, summed over trace ranks, that is lost or waited because of it. Empty where the traces do not tell: time
   /// of the host, what only limits the analysis.
   std::optional<Nanoseconds> cost_ns{};
-  std::optional<double> saved_share{};  ///< WhatIf::saved_share; empty: not known
+  std::optional<WhatIf> mended{};           ///< the job without it; empty: not known
+  std::vector<std::int32_t> trace_ranks{};  ///< whom it is about, ascending; empty: the whole job
+  std::string place{};                      ///< where they are: "GPU 1 on node001", "node node001"; empty: everywhere
 };
 
 /// What the run comes to, in one line: the same in every report and on the terminal.
@@ -284,8 +295,9 @@ struct JobVerdict {
   std::string text;
   std::string finding;                               ///< id of the finding that it tells; empty: of none
   FindingSeverity severity = FindingSeverity::info;  ///< of the most severe finding
-  bool complete = true;  ///< no trace rank is missing, no input failed, and the run was not cut off
-  std::string next;      ///< what to do about it
+  bool complete = true;            ///< no trace rank is missing, no input failed, and the run was not cut off
+  std::string next;                ///< what to do about it
+  std::optional<WhatIf> mended{};  ///< of the finding
 };
 
 /// Traffic of one GPU's NVLinks in one direction, in percent of the peak of all its links.

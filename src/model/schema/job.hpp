@@ -127,7 +127,7 @@ inline constexpr struct Findings : Declaration {
   Integer cost_ns{
       *this, "cost_ns", "ns",
       "GPU time, summed over trace ranks, that is lost or waited because of it; -1: the traces do not tell"};
-} findings{{"findings", "What is wrong, most severe first, of one severity costliest first, as report.md says it"}};
+} findings{{"findings", "What is wrong: what is missing, what saves most when mended, then by severity and cost"}};
 
 /// Single collectives with the work before them; columns with the parts of that work follow (pipeline/investigate).
 struct Cases : Declaration {

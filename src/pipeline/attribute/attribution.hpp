@@ -19,7 +19,7 @@ namespace nsys_explain::pipeline {
 
 struct Attribution {
   analysis::JobDelays delays;
-  analysis::Steps steps;           ///< of the job: those of the trace rank that has most; job time
+  analysis::Steps steps;           ///< of the job; job time
   std::vector<StepRow> step_rows;  ///< of this tool rank's trace ranks, by (step, trace rank)
   std::vector<WaitCell> waits;     ///< who waited for whom; on rank 0 only
 };

@@ -108,8 +108,7 @@ analysis::JobDelays sum_delays(const exchange::Communicator& communicator, const
   delays.steps = steps.start_ns.size();
   delays.by_step = delays.steps > 0;
   delays.bins = bins.count();
-  for (const std::size_t session : job.session_of_rank)
-    delays.clock_group.push_back(clock.sessions[session].component);
+  for (const std::size_t session : job.session_of_rank) delays.clock_group.push_back(clock.sessions[session].component);
   delays.caused_wait_ns.assign(job.numbers.size() * delays.bins, 0);
   delays.excess_work_ns.assign(job.numbers.size() * delays.bins, 0);
   std::vector<std::int64_t> roles(job.numbers.size(), 0);
@@ -120,8 +119,9 @@ analysis::JobDelays sum_delays(const exchange::Communicator& communicator, const
   }
   for (const CausedWait& caused : send_caused_waits(communicator, job, homes, cross)) {
     const std::size_t r = job.index_of(caused.trace_rank);
-    const LocalRank& rank = *homes.of_index[r];
+    LocalRank& rank = *homes.of_index[r];
     const PathArrival& arrival = rank.path.arrivals[static_cast<std::size_t>(caused.index)];
+    rank.path.caused_ns[analysis::origin_of(rank.path, caused.index)] += caused.caused_wait_ns;
     sums_of_step(sums[r], arrival).caused_wait_ns += caused.caused_wait_ns;
     delays.caused_wait_ns[r * delays.bins + bins.of(rank, arrival)] += caused.caused_wait_ns;
   }

@@ -12,7 +12,7 @@ std::vector<StepRow> make_step_rows(const JobRanks& job, const Homes& homes, con
   for (std::size_t l = 0; l < ranks; ++l) {
     const LocalRank& rank = *homes.local[l];
     const auto row_of = [&](std::int32_t step) -> StepRow& { return rows[static_cast<std::size_t>(step) * ranks + l]; };
-    const std::vector<std::int32_t> related = analysis::relate_steps(steps, rank.steps);
+    const std::vector<std::int32_t>& related = rank.path.job_steps;
     for (std::size_t i = 0; i < related.size(); ++i) {
       if (related[i] < 0) continue;
       StepRow& row = row_of(related[i]);

@@ -164,18 +164,18 @@ JobReport small_report() {
                   .steps = 30,
                   .step_source = "nvtx"};
   report.nvlink.message = "no GPU metrics in the traces";
-  report.findings = {{"no-nccl-payload",
-                      FindingSeverity::info,
-                      "message sizes are not in all traces",
-                      {},
-                      "export with `--include-blobs=true`"},
-                     {"straggler",
+  report.findings = {{"straggler",
                       FindingSeverity::high,
                       "trace rank 2 makes the others wait",
                       {"last in 81 of 90 collectives", "kernel `gemm_f16` takes 1.40 times the median of its peers"},
-                      "compare its clocks and temperature with those of its peers (nvidia-smi -q)"}};
+                      "compare its clocks and temperature with those of its peers (nvidia-smi -q)"},
+                     {"no-nccl-payload",
+                      FindingSeverity::info,
+                      "message sizes are not in all traces",
+                      {},
+                      "export with `--include-blobs=true`"}};
   report.verdict = {"Trace rank 2 (GPU 0 on node02) makes the others wait.", "straggler", FindingSeverity::high, true,
-                    report.findings[1].recommendation};
+                    report.findings[0].recommendation};
   report.warnings = {{Severity::info, WarningSource::analysis, 1, "trace rank 4 was never captured"},
                      {Severity::data_loss, WarningSource::trace, 1'234, "CUPTI dropped events; use a shorter capture"}};
   report.run = {"2026-01-02T03:04:05Z", "0.1.0", 2, {"login1"}, 1, {{"reading traces", 1.5, 1000, 64000, 1 << 20}}, {}};
