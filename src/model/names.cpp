@@ -66,8 +66,6 @@ std::string_view doubt_name(Doubt doubt) {
       return "hidden";
     case Doubt::unseen:
       return "unseen";
-    case Doubt::slight:
-      return "slight";
   }
   return "";
 }

@@ -7,7 +7,6 @@ No test: a scan looks for what no test has seen, so take seeds that nobody has u
 alone. Programs are those of build/ci, or of NSYS_EXPLAIN_TOOL and NSYS_EXPLAIN_SYNTH. Columns of the table:
 
 right     every planted fault is named a straggler, with just its trace ranks, and nobody comes before them
-slight    likewise, but told as late beyond chance at a cost too small for a verdict
 suspect   not all are named, but those that are not are among the suspects, and a culprit comes first of all
 few       likewise, where no rule could do more: delays that go round, which are nobody's fault, hit just that one of n trace
           ranks in as many steps, k, with a probability of n^(1 - k) above the 0.1% at which clean jobs may name somebody
@@ -411,9 +410,7 @@ def score(truth, report):
         result["class"] = "right"
     elif None not in told and guilty_first:
         unnamed = [fault for fault, is_one in zip(faults, is_named) if not is_one]
-        doubts = {one["doubt"] for one, is_one in zip(told, is_named) if not is_one}
-        result["class"] = ("slight" if doubts == {"slight"} else
-                           "few" if all(could_be_chance(truth, fault) for fault in unnamed) else "suspect")
+        result["class"] = "few" if all(could_be_chance(truth, fault) for fault in unnamed) else "suspect"
     elif any(one is None and told_by_findings(fault, report) for one, fault in zip(told, faults)):
         result["class"] = "finding"
     elif overlapping:
@@ -450,7 +447,7 @@ def guarded(kind, seed, capture, costs):
                 "options": job_options(kind, seed, capture)}
 
 
-CLASSES = ["right", "slight", "few", "suspect", "finding", "silent", "costless", "part"]
+CLASSES = ["right", "few", "suspect", "finding", "silent", "costless", "part"]
 
 
 COLUMNS = ["kind", "jobs", *CLASSES, "wrong", "innocent", "misled", "cause", "pattern", "failed"]

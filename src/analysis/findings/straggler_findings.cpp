@@ -218,7 +218,7 @@ Finding unproven_finding(const JobReport& report, const SuspectedStraggler& susp
   return finding;
 }
 
-/// Mending it alone saves nothing yet, so no replay tells what it costs.
+/// Mending it alone saves nothing yet.
 Finding hidden_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
   const std::string shadow =
@@ -235,45 +235,29 @@ Finding hidden_finding(const JobReport& report, const SuspectedStraggler& suspec
   finding.evidence = {
       fmt::format("chance of this by luck: at most {:.1e}; in the same steps {} takes longer still", who.p_value,
                   suspect.behind.empty() ? "another rank, not always the same," : "a straggler"),
-      "the cost is a lower bound: its lateness beyond everybody else's, at what lateness costs now (columns "
-      "own_lateness_ns and caused_wait_ns of table steps)"};
+      "the cost is by replay: the elapsed time of the job with all others who are late as usual, with and without it"};
   finding.recommendation = advice(who);
   finding.cost_ns = suspect.estimated_cost_ns;
   return finding;
 }
 
-/// No clock relates it to those who wait, so no replay tells what it costs.
+/// No replay tells what it costs, and nobody is seen to wait.
 Finding unseen_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
   Finding finding = finding_about(report, who);
   finding.id = "unseen-straggler";
   finding.severity = std::max(FindingSeverity::medium, severity_of(suspect.unseen_cost_share, lost_time));
   finding.title = fmt::format(
-      "{} takes longer than its peers and probably makes others wait, about {:.1f}% of all GPU time; "
-      "their clocks cannot be compared with its own",
+      "{} takes longer than its peers and may make others wait, up to {:.1f}% of the time; their waiting is not seen",
       name_and_place(report, who), 100 * suspect.unseen_cost_share);
   finding.evidence = {
       fmt::format("chance of this by luck: at most {:.1e}; work at equal program positions is compared step by "
                   "step, which needs no common clock",
                   who.p_value),
-      "the cost is an estimate: the smaller of what others communicate longer and what it takes longer (column "
-      "exposed_communication_ns of table ranks)"};
+      "the cost is an upper bound: what it takes longer; too many collectives are unmatched, or there are too many to "
+      "replay the job"};
   finding.recommendation = advice(who);
   finding.cost_ns = suspect.estimated_cost_ns;
-  return finding;
-}
-
-Finding slight_finding(const JobReport& report, const SuspectedStraggler& suspect) {
-  const Straggler& who = suspect.late;
-  Finding finding = finding_about(report, who);
-  finding.id = "slight-straggler";
-  finding.title = fmt::format("{} is late as a rule, but the others hardly wait for it", name_and_place(report, who));
-  tell_size(report, who.cost_share, finding);
-  finding.severity = FindingSeverity::low;
-  finding.evidence = {fmt::format("chance of this by luck: at most {:.1e} ({} steps)", who.p_value, suspect.steps),
-                      fmt::format("its delays cost {}", gpu_time(who.delay_cost_ns))};
-  finding.recommendation = advice(who);
-  finding.cost_ns = who.delay_cost_ns;
   return finding;
 }
 
@@ -285,8 +269,6 @@ Finding finding_of_doubt(const JobReport& report, const SuspectedStraggler& susp
       return hidden_finding(report, suspect);
     case Doubt::unseen:
       return unseen_finding(report, suspect);
-    case Doubt::slight:
-      return slight_finding(report, suspect);
   }
   return {};
 }
