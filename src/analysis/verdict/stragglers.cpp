@@ -153,11 +153,12 @@ Straggler describe_slow_rank(const LateTogether& together, std::span<const Strag
 struct Culprit {
   Straggler late;
   std::vector<std::size_t> ranks;
-  double part = 1;               ///< Probabilities::part
-  double limit = 1;              ///< Probabilities::limit
-  bool has_own_finding = false;  ///< of its kernels, its stage or its link
-  std::optional<double> alone;   ///< share of the elapsed time saved if it alone were as usual; empty: cannot be told
-  double last = 0;               ///< likewise, if all other culprits were as usual before
+  double part = 1;              ///< Probabilities::part
+  double limit = 1;             ///< Probabilities::limit
+  bool by_kernels = false;      ///< or by its stage: there is a finding about these
+  bool by_link = false;         ///< likewise
+  std::optional<double> alone;  ///< share of the elapsed time saved if it alone were as usual; empty: cannot be told
+  double last = 0;              ///< likewise, if all other culprits were as usual before
 
   /// What it costs; where no replay tells, what others wait for it.
   double cost() const { return part * alone.value_or(late.cost_share); }
@@ -185,8 +186,7 @@ std::vector<Culprit> describe_culprits(std::span<const Place> places, std::span<
     culprit.ranks = place.ranks;
     culprit.part = probabilities.part[p];
     culprit.limit = probabilities.limit[p];
-    culprit.has_own_finding =
-        std::min(slow_by_kernels(place, delays), overfull_by_chance(place, delays)) <= p_values[p];
+    culprit.by_kernels = std::min(slow_by_kernels(place, delays), overfull_by_chance(place, delays)) <= p_values[p];
     of_places.push_back(culprit.late);
   }
   for (const auto& [slow, together] : slow_ranks) {
@@ -194,7 +194,7 @@ std::vector<Culprit> describe_culprits(std::span<const Place> places, std::span<
     culprit.late = describe_slow_rank(together, of_places, ranks, totals, all_delays);
     add_proof({Level::gpu, "", {slow->rank}, {}}, delays, culprit.late);
     culprit.ranks = {slow->rank};
-    culprit.has_own_finding = true;
+    culprit.by_link = true;
   }
   return culprits;
 }
@@ -239,7 +239,7 @@ double longer_share(std::span<const std::size_t> place, std::span<const RankSumm
 std::optional<SuspectedStraggler> suspect_of(const Culprit& culprit, std::span<const Straggler> named,
                                              std::span<const RankSummary> ranks, const JobDelays& delays,
                                              const StragglerCriteria& criteria) {
-  if (culprit.has_own_finding) return std::nullopt;
+  if (culprit.by_link || (culprit.by_kernels && culprit.alone)) return std::nullopt;
   SuspectedStraggler one;
   one.late = culprit.late;
   one.late.first_ns = one.late.last_ns = no_time;
