@@ -25,12 +25,10 @@ struct Outcome {
   std::uint32_t partners = 0;   ///< of the digest of the instance's members: they differ among sends and receives
   std::int32_t sequence = 0;    ///< of the instance within its communicator
   std::int32_t last_trace_rank = -1;
-  std::int32_t last_index = -1;  ///< Arrival::index of the last arriver
   std::int32_t communicator = -1;
   std::int32_t step = -1;  ///< of the job, that most members were in by their own count; -1: none tells
   bool matched : 1 = false;
   bool blocking : 1 = true;    ///< for most members
-  bool judged : 1 = false;     ///< the wait is longer than the uncertainty of the clocks can make it
   bool complete : 1 = false;   ///< all captured members of the communicator took part
   bool tied : 1 = true;        ///< everybody was still there when the last one entered: nobody left it behind
   bool slow_link : 1 = false;  ///< transfers among these members are slower than those of equal groups (slow_links.hpp)

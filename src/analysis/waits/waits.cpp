@@ -68,11 +68,6 @@ bool stayed_for_last(const Instance& instance, const InstanceArrival& member) {
   return member.exit_ns + resolution_factor * instance.skew_uncertainty_ns >= instance.last_enter_ns;
 }
 
-bool waited_for_last(const Instance& instance, const InstanceArrival& member) {
-  return has_lateness(instance) && member.trace_rank != instance.last_trace_rank && stayed_for_last(instance, member) &&
-         wait_ns(instance, member) > resolution_factor * instance.skew_uncertainty_ns;
-}
-
 void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns) {
   const Nanoseconds lateness = member.enter_ns - instance.first_enter_ns;
   member.own_lateness_ns = std::clamp<Nanoseconds>(excess_work_ns, 0, lateness);

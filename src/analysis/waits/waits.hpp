@@ -29,9 +29,6 @@ void compute_waits(MatchedBlock& block, const ClockKnowledge& clock);
 /// broadcast and early reduce are waits of those who receive. Its wait is nobody's fault.
 bool stayed_for_last(const Instance& instance, const InstanceArrival& member);
 
-/// True where a member waited for the last one, for longer than the uncertainty of the clocks can make it.
-bool waited_for_last(const Instance& instance, const InstanceArrival& member);
-
 /// Splits the lateness of one member: own is its work before this enter beyond that of its peers (docs/method.md,
 /// Lateness; see path.hpp), at most the lateness; the rest was inherited.
 void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns);

@@ -57,7 +57,6 @@ analysis::Outcome common_outcome(const MatchedBlock& block, const Instance& inst
   std::size_t blocking = 0;
   std::uint64_t partners = 0;
   for (const InstanceArrival& member : members) {
-    if (member.trace_rank == instance.last_trace_rank) outcome.last_index = member.index;
     partners = analysis::digest_of_partners(partners, member.trace_rank);
     blocking += member.blocking ? 1 : 0;
   }
@@ -75,7 +74,6 @@ RoutedOutcome outcome_of(const analysis::Outcome& common, const Instance& instan
   RoutedOutcome routed{common, member.trace_rank, member.index};
   routed.outcome.wait_ns = wait_ns(instance, member);
   routed.outcome.lateness_ns = has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
-  routed.outcome.judged = analysis::waited_for_last(instance, member);
   return routed;
 }
 
