@@ -154,7 +154,8 @@ MatchedBlock match_sorted(const MatchUnit& unit, const PlannedCommunicator& comm
                                 .trace_rank = member.trace_rank,
                                 .index = member.index,
                                 .timing_source = member.timing_source,
-                                .blocking = member.blocking});
+                                .blocking = member.blocking,
+                                .step = member.step});
     }
     block.instances.push_back(instance);
   }

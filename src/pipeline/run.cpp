@@ -17,6 +17,7 @@
 #include "analysis/tables/activity_summary.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"
+#include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
 #include "pipeline/attribute/attribution.hpp"
@@ -26,6 +27,7 @@
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/attribute/what_if.hpp"
 #include "pipeline/investigate/investigation.hpp"
+#include "pipeline/investigate/moments.hpp"
 #include "pipeline/investigate/report_detail.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/match/job_clock.hpp"
@@ -226,13 +228,16 @@ void Run::attribute() {
         attribute_delays(communicator_, clock_.report, ranks_, cross_, local_traces_, rank_tables_, groupings, links);
     analysis::correct_gpu_speeds(attribution_.delays.speed, rank_tables_);
     const analysis::Totals totals = sum_waits(communicator_, ranks_, cross_, std::move(instances));
+    const ReplaySetting setting{clock_.report, ranks_, attribution_.steps, groupings};
+    const JobReplay replay(communicator_, setting, local_traces_);
     Verdict verdict =
         reach_verdict(communicator_, ranks_, summarise_ranks(communicator_, ranks_, local_traces_, totals), totals,
-                      attribution_, groupings);
+                      attribution_, groupings, replay);
     report_ = summarise_job(ranks_, clock_.report, cross_, totals, std::move(verdict), std::move(links),
                             std::move(rank_tables_), options_.link_peaks);
     report_.exposed = gather_exposed_time(communicator_, local_traces_);
-    replay_scenarios(communicator_, {clock_.report, ranks_, attribution_.steps, groupings}, local_traces_, report_);
+    replay_scenarios(replay, setting, report_);
+    analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
     report_.tables.push_back(rank_places_table(ranks_.numbers, groupings));
@@ -251,6 +256,7 @@ void Run::investigate() {
     report_.detail =
         gather_detail(communicator_, cross_, ranks_, first_instances(report_), instances_looked_into(report_.tables));
     report_.detail.steps = {report_.delay.first_step, attribution_.steps.start_ns, attribution_.steps.end_ns};
+    if (report::has_html() || timeline_) report_.detail.moments = gather_moments(communicator_, inquiry(), report_);
     report_.warnings = tidy_warnings(std::move(report_.warnings));
     report_.findings = analysis::find_problems(report_);
     if (job_.only_shards) add_partial_finding(report_);

@@ -12,6 +12,7 @@
 
 #include "model/schema/declaration.hpp"
 #include "report/page.hpp"
+#include "report/page_moments.hpp"
 #include "report/page_views.hpp"
 #include "report/report.hpp"
 
@@ -23,18 +24,8 @@ using Json = nlohmann::ordered_json;
 /// Most cells of a table that the page holds; the store has all of them.
 constexpr std::size_t shown_cells = 1'500;
 
-/// More steps than this are too many to choose one from.
-constexpr std::size_t shown_steps = 1'000;
-
-/// Texts are cut there: a mangled name can have thousands of characters.
-constexpr std::size_t shown_characters = 200;
-
-std::string cut(const std::string& text) {
-  if (text.size() <= shown_characters) return text;
-  std::size_t end = shown_characters;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not within a character
-  return text.substr(0, end) + "...";
-}
+/// More steps than this are too many for a picture, and a tenth of a megabyte.
+constexpr std::size_t shown_steps = 10'000;
 
 Json cells(const std::vector<std::int64_t>& values, const std::vector<std::size_t>& rows) {
   Json numbers = Json::array();
@@ -55,7 +46,7 @@ Json cells(const TextColumn& values, const std::vector<std::size_t>& rows) {
   std::map<std::uint32_t, std::size_t> known;
   for (const std::size_t r : rows) {
     const auto [entry, is_new] = known.try_emplace(values.codes()[r], known.size());
-    if (is_new) texts.push_back(cut(values[r]));
+    if (is_new) texts.push_back(shortened(values[r]));
     codes.push_back(entry->second);
   }
   return {{"texts", std::move(texts)}, {"codes", std::move(codes)}};
@@ -208,8 +199,10 @@ std::size_t most_shown_rows(const TableSchema& schema) {
 std::string to_html(const JobReport& report, const std::map<std::string, LongTable>& long_tables) {
   Json data;
   data["report"] = Json::parse(to_json(report));
+  data["report"].erase("activity");  // its tables have the same
   data["heat"] = heat(report.detail.heat_map);
   data["steps"] = steps(report.detail.steps);
+  data["moments"] = moments_json(report.detail.moments);
   data["collectives"] = collectives(report.detail.collectives);
   data["tables"] = Json::object();
   const std::set<std::int64_t> followed = ranks_to_follow(report);

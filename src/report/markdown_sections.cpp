@@ -22,7 +22,7 @@ using Align = MarkdownTable::Align;
 /// Ranks that cost or lose the most time, most first.
 std::vector<RankSummary> telling_ranks(const JobReport& report) {
   return most_telling(report.ranks, [](const RankSummary& a, const RankSummary& b) {
-    return std::pair(-a.delay_cost_ns, -a.wait_ns) < std::pair(-b.delay_cost_ns, -b.wait_ns);
+    return std::pair(-a.caused_wait_ns, -a.wait_ns) < std::pair(-b.caused_wait_ns, -b.wait_ns);
   });
 }
 
@@ -162,18 +162,17 @@ std::string waits_section(const JobReport& report) {
   std::string out = heading(
       "Who waits for whom",
       "Wait: from a rank's own enter to the latest enter of each collective. Caused wait: what the others would not "
-      "have waited without its own lateness there; cost: all waiting that starts from its delays. Inherited: late only "
+      "have waited without its own lateness there. Inherited: late only "
       "because it had waited. Last counts collectives whose last arriver is resolved." +
           rank_order_note(report));
   MarkdownTable table;
-  table.columns = {{"rank"},        {"arrivals"}, {"last"},         {"wait"},
-                   {"caused wait"}, {"cost"},     {"own lateness"}, {"inherited"}};
+  table.columns = {{"rank"}, {"arrivals"}, {"last"}, {"wait"}, {"caused wait"}, {"own lateness"}, {"inherited"}};
   const std::vector<RankSummary> ranks = telling_ranks(report);
   for (const RankSummary& rank : ranks) {
     table.rows.push_back({fmt::format("{}", rank.trace_rank), format_count(rank.arrivals),
                           format_count(rank.last_arrivals), time_and_share(rank.wait_ns, rank.budget.window_ns),
-                          format_duration(rank.caused_wait_ns), format_duration(rank.delay_cost_ns),
-                          format_duration(rank.own_lateness_ns), format_duration(rank.inherited_lateness_ns)});
+                          format_duration(rank.caused_wait_ns), format_duration(rank.own_lateness_ns),
+                          format_duration(rank.inherited_lateness_ns)});
   }
   return out + table.to_string() + rest_note(report.ranks.size(), ranks.size(), "table `ranks` of store.h5");
 }

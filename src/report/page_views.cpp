@@ -25,8 +25,9 @@ using Rows = std::vector<std::size_t>;
 
 /// Kinds of things that one picture shows apart.
 constexpr std::size_t most_kinds = 14;
-/// Trace ranks whose course over time the page holds; late ones are among them.
-constexpr std::size_t most_courses = 12;
+/// Trace ranks whose course over time the page holds: late ones, and some others beside them.
+constexpr std::size_t most_late_courses = 16;
+constexpr std::size_t other_courses = 8;
 constexpr std::size_t most_rows = 600;
 
 Rows all_row_numbers(const Table& table) {
@@ -134,11 +135,15 @@ Rows first_rows(const Table& table) {
 
 std::set<std::int64_t> ranks_to_follow(const JobReport& report) {
   std::set<std::int64_t> chosen;
+  // The costliest of every place first, then those that share it.
+  for (const Straggler& straggler : report.stragglers)
+    if (chosen.size() < most_late_courses) chosen.insert(straggler.trace_rank);
   for (const Straggler& straggler : report.stragglers) {
-    if (chosen.size() < most_courses / 2) chosen.insert(straggler.trace_rank);
+    for (const std::int32_t trace_rank : straggler.trace_ranks)
+      if (chosen.size() < most_late_courses) chosen.insert(trace_rank);
   }
   const std::size_t all = report.trace_ranks.size();
-  const std::size_t others = std::min(all, most_courses - chosen.size());
+  const std::size_t others = std::min(all, other_courses);
   for (std::size_t i = 0; i < others; ++i) chosen.insert(report.trace_ranks[i * all / others].trace_rank);
   return chosen;
 }
@@ -161,6 +166,10 @@ std::vector<Table> page_views(const JobReport& report) {
   sums_of(launch_latency, {launch_latency.lower_ns}, {launch_latency.count}, most_rows);
   sums_of(stream_concurrency, {stream_concurrency.busy_streams}, {stream_concurrency.duration_ns}, most_rows);
   sums_of(barriers, {barriers.kind, barriers.name}, {barriers.total_ns, barriers.count}, most_rows);
+  sums_of(schema::critical_path, {schema::critical_path.step, schema::critical_path.kind},
+          {schema::critical_path.duration_ns}, 4 * most_rows);
+  sums_of(exposed_communication, {trace_rank, exposed_communication.collective}, {exposed_communication.duration_ns},
+          6 * most_rows);
   top_names_of(categories, categories.category, categories.elapsed_ns,
                {trace_rank, categories.category, categories.elapsed_ns});
   top_names_of(idle_causes, idle_causes.cause, idle_causes.gaps.total,
@@ -172,7 +181,7 @@ std::vector<Table> page_views(const JobReport& report) {
   top_rows_of(schema::bandwidth, schema::bandwidth.transfer_ns, most_rows);
   top_rows_of(byte_matrix, byte_matrix.sent_bytes, 4 * most_rows);
   top_rows_of(wait_matrix, wait_matrix.cost_ns, 4 * most_rows);
-  top_rows_of(level_sums, level_sums.delay_cost_ns, most_rows);
+  top_rows_of(level_sums, level_sums.caused_wait_ns, most_rows);
   for (const Declaration* of :
        std::initializer_list<const Declaration*>{&long_waits, &straggler_cases, &straggler_differences})
     makers[of->table_name()] = [](const Table& t) { return pick(t, first_rows(t), every_column(t)); };

@@ -18,6 +18,7 @@ constexpr std::size_t event_name_characters = 120;
 // Where tracks stand within a process.
 constexpr std::int64_t first_communicator = 1;
 constexpr std::int64_t first_stream = 1'000'000;
+constexpr std::int64_t first_thread = 10'000'000;  // two tracks each; viewers sort by 32 bits, and thread ids have 24
 
 /// Stands before every event but the first.
 constexpr std::string_view separator = ",\n";
@@ -41,10 +42,27 @@ std::string_view category_of(TimelineKind kind) {
       return "copy";
     case TimelineKind::graph:
       return "graph";
+    case TimelineKind::range:
+      return "nvtx";
+    case TimelineKind::call:
+      return "call";
+    case TimelineKind::wait:
+      return "wait";
     case TimelineKind::counter:
       break;
   }
   return "counter";
+}
+
+/// What a track is called, and where it stands among those of its trace rank.
+std::pair<std::string, std::int64_t> track_of(const TimelineEvent& event) {
+  const std::string lane = event.lane > 0 ? fmt::format(" ({})", event.lane + 1) : "";
+  if (event.kind == TimelineKind::range)
+    return {fmt::format("NVTX, thread {}{}", event.track_id, lane), first_thread + 2 * std::int64_t{event.track_id}};
+  if (event.kind == TimelineKind::call)
+    return {fmt::format("calls, thread {}{}", event.track_id, lane),
+            first_thread + 2 * std::int64_t{event.track_id} + 1};
+  return {fmt::format("stream {}{}", event.track_id, lane), first_stream + event.track_id};
 }
 
 /// Nanoseconds as microseconds, exact.
@@ -69,7 +87,7 @@ PerfettoTrace::PerfettoTrace(const std::vector<TraceRankIdentity>& trace_ranks, 
     : shift_ns_(shift_ns) {
   std::map<std::string, std::vector<const TraceRankIdentity*>> by_host;
   for (const TraceRankIdentity& rank : trace_ranks) by_host[rank.host].push_back(&rank);
-  std::int64_t next = 1;  // 0 stands for the idle process in some viewers
+  std::int64_t next = process_of_findings_ + 1;
   for (const auto& [host, ranks] : by_host) {
     const std::string shown_host = host.empty() ? "unknown host" : host;
     process_of_host_[host] = next++;
@@ -123,9 +141,8 @@ std::string PerfettoTrace::event(const TimelineEvent& event, const std::vector<s
     return fmt::format(R"({}{{"ph":"C","name":{},"pid":{},"tid":0,"ts":{},"args":{{"value":{}}}}})", separator,
                        shown(names[event.name]), process_of(event.trace_rank), time(event.start_ns), event.value);
   }
-  std::string name = fmt::format("stream {}", event.stream_id);
-  if (event.lane > 0) name += fmt::format(" ({})", event.lane + 1);
-  const Track& where = track(out, event.trace_rank, first_stream + event.stream_id, name);
+  const auto [name, order] = track_of(event);
+  const Track& where = track(out, event.trace_rank, order, name);
   out += fmt::format(R"({}{{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{}}})", separator,
                      category_of(event.kind), shown(names[event.name]), process_of(event.trace_rank), where.thread_id,
                      time(event.start_ns), microseconds(event.end_ns - event.start_ns));
@@ -197,6 +214,27 @@ std::string PerfettoTrace::waiting(const HeatMap& map, const Interval& window) {
           separator, process_of_host_.at(host), time(start_ns),
           static_cast<double>(sums[b]) / static_cast<double>(map.bin_ns));
     }
+  }
+  return out;
+}
+
+std::string PerfettoTrace::findings(const std::vector<Finding>& findings, const std::vector<Moment>& moments,
+                                    const Interval& span) {
+  std::string out;
+  if (span.end_ns <= span.start_ns) return out;
+  if (!findings.empty()) out += process_metadata(process_of_findings_, "findings");
+  for (std::size_t f = 0; f < findings.size(); ++f) {
+    const auto thread_id = static_cast<std::int64_t>(f) + 1;
+    out += metadata("thread_name", process_of_findings_, thread_id, fmt::format(R"("name":"finding {}")", f + 1));
+    out += fmt::format(
+        R"({}{{"ph":"X","cat":"finding","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"id":{},"next":{}}}}})",
+        separator, json_string(findings[f].title), process_of_findings_, thread_id, time(span.start_ns),
+        microseconds(span.end_ns - span.start_ns), json_string(findings[f].id),
+        json_string(findings[f].recommendation));
+  }
+  for (const Moment& moment : moments) {
+    if (moment.late_trace_rank < 0 || moment.at_ns < span.start_ns || moment.at_ns >= span.end_ns) continue;
+    out += mark(moment.at_ns, moment.title);
   }
   return out;
 }

@@ -12,15 +12,17 @@
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/critical_path.hpp"
 #include "nsys_explain/model/identity.hpp"
+#include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/report_detail.hpp"
 #include "nsys_explain/model/timeline.hpp"
 
 /// A timeline of the whole job in Google's Trace Event Format, which ui.perfetto.dev and chrome://tracing open. One
 /// object with a list of events, as text that is made piece by piece: nothing grows with the number of events.
 ///
-/// Every host is a process with a counter of its waiting ranks, every trace rank is one with a track per communicator
-/// and per stream, and with its counters. Times are job time in microseconds with three decimals, so exact. Perfetto
-/// knows no colours and picks one by a slice's name: waits are all called "wait"; other viewers go by `cname`.
+/// Findings are a process with a track each. Every host is a process with a counter of its waiting ranks, every trace
+/// rank is one with a track per communicator, per stream, and for the ranges and calls of its threads, and with its
+/// counters. Times are job time in microseconds with three decimals, so exact. Perfetto knows no colours and picks one
+/// by a slice's name: waits are all called "wait"; other viewers go by `cname`.
 namespace nsys_explain::report {
 
 /// One collective and the arrivals to show of it, by enter.
@@ -44,6 +46,8 @@ class PerfettoTrace {
   /// Counters of the hosts: how many of their trace ranks wait, on average over each bin of the map that lies in
   /// `window`.
   std::string waiting(const HeatMap& map, const Interval& window);
+  /// A slice over the whole of `span` for each finding, with what to do next, and marks at their moments.
+  std::string findings(const std::vector<Finding>& findings, const std::vector<Moment>& moments, const Interval& span);
   /// A process of its own with one track: a slice for every segment that begins in `window`.
   std::string critical_path(std::span<const CriticalSegment> path, const Interval& window);
   /// A mark across all tracks.
@@ -69,6 +73,7 @@ class PerfettoTrace {
   };
   std::map<std::int32_t, Rank> ranks_;
   std::map<std::string, std::int64_t> process_of_host_;
+  std::int64_t process_of_findings_ = 1;  ///< 0 stands for the idle process in some viewers
   std::map<std::tuple<std::int32_t, std::int64_t, std::string>, Track> tracks_;
   std::map<std::string, std::int64_t, std::less<>> communicators_;  ///< in order of appearance
   std::int64_t critical_path_process_ = 0;

@@ -32,7 +32,7 @@ async function open(path, size = viewport) {
   return {page, complaints, seconds, close: () => context.close()};
 }
 
-const groups = ["overview", "waiting", "places", "time", "kernel", "network", "run", "store"];
+const groups = ["overview", "moments", "waiting", "places", "time", "kernel", "network", "run", "store"];
 
 // Goes to a group, or to a section, as a link to it does.
 async function see(page, id) {
@@ -148,6 +148,7 @@ const tests = {
     for (const [text, href] of links) {
       await see(page, href.slice(1));
       if (text.startsWith("Evidence: ")) assert.equal(await page.locator(`${href} h2`).innerText(), text.slice("Evidence: ".length));
+      else if (text === "Timeline") assert.equal(href, "#timeline");
       else assert.match(await page.locator(href).innerText(), new RegExp(`^${text}:`));
     }
     assert.equal(links.find(([text]) => text.startsWith("Evidence: "))[1], "#cases", "of the straggler: what it did before the collectives that it delayed");
@@ -221,6 +222,73 @@ const tests = {
     assert.ok(await width() < whole);
     await page.keyboard.press("-");
     assert.equal(await width(), whole);
+  },
+
+  async "the timeline opens at the moment of the late one, zooms, moves and searches"() {
+    const {page, close} = await open(pages.late);
+    await page.locator("#verdict a", {hasText: "see the timeline"}).click();
+    const canvas = page.locator("#timeline canvas");
+    await canvas.waitFor({state: "visible"});
+    await page.waitForFunction(() => document.querySelector("#timeline canvas").dataset.drawn === "yes");
+    assert.match(await page.locator("#timeline select option:checked").innerText(), new RegExp(`Trace rank ${pages.lateRank} comes late`));
+    await page.waitForTimeout(100);
+    const span = async () => Number(await canvas.getAttribute("data-span"));
+    const first = await span();
+    await page.locator("#timeline button", {hasText: "all"}).click();
+    const whole = await span();
+    assert.ok(Math.abs(whole / (2 * first) - 1) < 0.01, `${first} of ${whole}`);
+    await canvas.focus();
+    await page.keyboard.press("+");
+    assert.ok(await span() < 0.7 * whole);
+    await page.keyboard.press("0");
+    assert.equal(await span(), whole);
+    const before = await canvas.evaluate((c) => c.toDataURL());
+    await page.locator("#timeline input[type=search]").fill("waits for trace rank");
+    assert.notEqual(await canvas.evaluate((c) => c.toDataURL()), before);
+    assert.ok(Number((await page.locator("#timeline .tally").innerText()).split(" ")[0].replace(",", "")) > 0);
+    await page.locator("#timeline input[type=search]").press("Enter");
+    assert.match(await page.locator("#timeline output").innerText(), new RegExp(`waits for trace rank`));
+    assert.ok(await span() < whole);
+    // Under the pointer: a box has its name.
+    await page.locator("#timeline input[type=search]").fill("");
+    await page.locator("#timeline button", {hasText: "all"}).click();
+    const box = await canvas.boundingBox();
+    const told = new Set();
+    for (let x = 200; x < box.width; x += 40) for (let y = 50; y < 130; y += 15) {
+      await page.mouse.move(box.x + x, box.y + y);
+      told.add(await page.locator("#timeline output").innerText());
+    }
+    assert.ok([...told].some((text) => new RegExp(`^Trace rank ${pages.lateRank}: .*, [\\d.]+ [num]?s, at `).test(text)), [...told].join("\n"));
+    // The last of the moments is a usual step.
+    await page.locator("#timeline select").first().selectOption({index: await page.locator("#timeline select option").count() - 1});
+    assert.match(await page.locator("#timeline select option:checked").innerText(), /^Steps/);
+    await close();
+  },
+
+  async "a moment goes to Perfetto: the file, then the span"() {
+    const {page, close} = await open(pages.late);
+    await see(page, "timeline");
+    await page.locator("#timeline summary", {hasText: "Perfetto"}).click();
+    await page.evaluate(() => {
+      const tab = new MessageChannel().port1;  // in place of a window
+      window.posted = [];
+      tab.postMessage = (message, target) => {
+        window.posted.push([target, message]);
+        if (message === "PING") setTimeout(() => window.dispatchEvent(new MessageEvent("message", {data: "PONG", source: tab})));
+      };
+      window.open = (address) => { window.posted.push(address); return tab; };
+    });
+    await page.locator("#timeline input[type=file]").setInputFiles({name: "job.json.gz", mimeType: "application/gzip", buffer: Buffer.from("abc")});
+    await page.locator("#timeline button", {hasText: "Open at this moment"}).click();
+    await page.waitForFunction(() => window.posted.some((one) => one[1]?.perfetto?.timeStart !== undefined));
+    const posted = await page.evaluate(() => window.posted.map((one) => Array.isArray(one) && one[1].perfetto?.buffer ? [one[0], one[1].perfetto.buffer.byteLength] : one));
+    assert.equal(posted[0], "https://ui.perfetto.dev");
+    assert.deepEqual(posted.find((one) => one[1] === 3), ["https://ui.perfetto.dev", 3]);
+    const [, {perfetto: {timeStart, timeEnd}}] = posted.at(-1);
+    const report = JSON.parse(readFileSync(join(dirname(pages.late), "report.json"), "utf8"));
+    assert.ok(Math.abs((timeEnd - timeStart) * 1e9 / (2 * report.step_time.median_ns) - 1) < 0.02);
+    assert.match(await page.locator("#timeline code").innerText(), /--perfetto-window [\d.]+m?s\/[\d.]+m?s/);
+    await close();
   },
 
   async "a trace rank can be chosen for what is shown over time"() {

@@ -6,9 +6,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Ids are the only literals in these sources that are words joined by hyphens, apart from those set one by one.
-SOURCES = [*ROOT.glob("src/analysis/*/*findings*.cpp"), *ROOT.glob("src/*/*/run_facts.cpp"), *ROOT.glob("src/*/*/partial_report.cpp")]
+SOURCES = [*ROOT.glob("src/analysis/*/*findings*.cpp"), ROOT / "src/analysis/findings/missing_ranks.cpp", *ROOT.glob("src/*/*/run_facts.cpp"), *ROOT.glob("src/*/*/partial_report.cpp")]
 JOINED = re.compile(r'"([a-z]+(?:-[a-z]+)+)"')
-SET = re.compile(r'\bid = "([a-z-]+)"')
+SET = re.compile(r'(?:\bid = |finding_about\([^"]*)"([a-z-]+)"')
 
 
 def main():

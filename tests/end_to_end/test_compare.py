@@ -195,9 +195,9 @@ class Compare(EndToEndTest):
         self.assertIn("kernels of equal name take as long as before (within 0.5%), and there is 11.", text)
         before, now = text.split("## Before: what the report found")[1].split("## Now: what the report found")
         self.assertIn("8.2% of GPU time is idle because the host launched the next work too late", before)
-        self.assertIn("6 collectives hold 73% of all waiting", before)
+        self.assertIn("6 delays cause 73% of all waiting", before)
         self.assertIn("16.3% of GPU time is idle because the host launched the next work too late", now)
-        self.assertIn("5 collectives hold 81% of all waiting", now)
+        self.assertIn("5 delays cause 81% of all waiting", now)
         self.assertEqual([f["id"] for f in found["runs"][0]["findings"] if f["id"] == "long-waits"], ["long-waits"])
 
     @staticmethod

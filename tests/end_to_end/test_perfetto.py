@@ -4,6 +4,7 @@ import collections
 import gzip
 import json
 import pathlib
+import sqlite3
 import unittest
 
 import h5py
@@ -105,7 +106,12 @@ class Perfetto(EndToEndTest):
         done = self.explain(inputs, out, "--perfetto", file, *options, ranks=ranks)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         trace = json.loads(gzip.decompress(file.read_bytes()))
+        self.findings_are_those_of_the_report(trace, out)
         return Rules(self, trace), trace["otherData"], file, done
+
+    def findings_are_those_of_the_report(self, trace, out):
+        drawn = [(e["name"], e["args"]["id"], e["args"]["next"]) for e in trace["traceEvents"] if e.get("cat") == "finding"]
+        self.assertEqual(drawn, [(f["title"], f["id"], f["recommendation"]) for f in self.report(out)["findings"]])
 
     def rank_of(self, rules):
         return {pid: int(name.split(",")[0].removeprefix("trace rank ")) for pid, name in rules.processes.items()
@@ -147,26 +153,45 @@ class Perfetto(EndToEndTest):
         for tool_ranks in (1, 3):
             *_, other, _ = self.timeline(traces, f"ranks{tool_ranks}", ranks=tool_ranks)
             self.assertEqual(other.read_bytes(), file.read_bytes())
+        self.host_threads(rules, traces)
         self.limits(traces, len(drawn))
         self.window(traces, drawn)
         self.refusals(traces, file)
 
+    def host_threads(self, rules, traces):
+        """Ranges and calls of the threads that launch: as many as the exports hold, with their durations."""
+        rows = collections.Counter()
+        for trace in traces.glob("*.sqlite"):
+            with sqlite3.connect(trace) as database:
+                launching = "SELECT globalTid FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN CUPTI_ACTIVITY_KIND_KERNEL k USING (correlationId)"
+                for category, table in (("nvtx", "NVTX_EVENTS"), ("call", "CUPTI_ACTIVITY_KIND_RUNTIME")):
+                    rows.update((category, length) for length, in database.execute(
+                        f"SELECT end - start FROM {table} WHERE end IS NOT NULL AND globalTid IN ({launching})"))
+        drawn = collections.Counter()
+        for category, track in (("nvtx", "NVTX, thread "), ("call", "calls, thread ")):
+            for _, name, event in rules.of_category(category):
+                self.assertTrue(name.startswith(track), name)
+                drawn[category, nanoseconds(event["dur"])] += 1
+        self.assertEqual(sum(drawn.values()), sum(rows.values()))
+        # The clocks of some sessions drift: a nanosecond more or less, rarely.
+        self.assertGreater(sum((drawn & rows).values()), 0.9 * sum(rows.values()))
+
     def limits(self, traces, arrivals):
-        rules, facts, _, done = self.timeline(traces, "cut", "--perfetto-events", "500")
-        gpu = sum(e["cat"] in ("compute", "communication", "copy", "graph") for all_ in rules.slices.values() for e in all_)
+        rules, facts, _, done = self.timeline(traces, "cut", "--perfetto-events", "3000")
+        gpu = sum(e["cat"] in ("compute", "communication", "copy", "graph", "nvtx", "call") for all_ in rules.slices.values() for e in all_)
         links = sum(len(values) for (_, name), values in rules.counters.items() if "NVLink" in name)
         collectives = sum(1 for _ in rules.of_category("collective"))
         self.assertLess(collectives, arrivals)
         path = sum(1 for _ in rules.of_category("critical_path"))
-        self.assertLessEqual(gpu + links + 2 * collectives + path, 500)
-        self.assertGreater(gpu + links + 2 * collectives + path, 400)
-        self.assertIn("at most 500 events", facts["cut"])
+        self.assertLessEqual(gpu + links + 2 * collectives + path, 3000)
+        self.assertGreater(gpu + links + 2 * collectives + path, 2400)
+        self.assertIn("at most 3000 events", facts["cut"])
         self.assertIn("the timeline ends at job time", done.stderr)
-        self.assertEqual([mark["name"] for mark in rules.marks], [facts["cut"]])
-        end = nanoseconds(rules.marks[0]["ts"])
+        cut, = [mark for mark in rules.marks if mark["name"] == facts["cut"]]
+        end = nanoseconds(cut["ts"])
         self.assertTrue(all(nanoseconds(e["ts"]) < end for all_ in rules.slices.values() for e in all_))
         self.assertEqual({self.rank_of(rules)[pid] for pid, *_ in rules.of_category("compute")}, {0, 1, 2, 3})  # all end there
-        again = self.timeline(traces, "cut3", "--perfetto-events", "500", ranks=3)[2]
+        again = self.timeline(traces, "cut3", "--perfetto-events", "3000", ranks=3)[2]
         self.assertEqual(again.read_bytes(), (self.directory / "cut.json.gz").read_bytes())
 
     def window(self, traces, drawn):

@@ -6,6 +6,7 @@
 
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/time.hpp"
+#include "nsys_explain/model/timeline.hpp"
 
 /// What a picture of the job needs beyond its sums: bounded in size however long the job and however many its ranks.
 namespace nsys_explain {
@@ -43,6 +44,7 @@ struct ReportDetail {
   /// By latest enter: the ones with the most waiting, of the whole job and, as far as there is room, of every
   /// communicator, in every span of time; and those before which the work of late trace ranks was looked into.
   std::vector<CollectiveDetail> collectives;
+  std::vector<Moment> moments;  ///< the costliest late trace rank's first; the last one is usual
 };
 
 }  // namespace nsys_explain

@@ -21,6 +21,7 @@
 #include "analysis/findings/link_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
 #include "analysis/findings/stage_findings.hpp"
+#include "analysis/findings/step_time_findings.hpp"
 #include "analysis/findings/straggler_findings.hpp"
 #include "analysis/tables/run_facts.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -212,6 +213,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   const Nanoseconds told_ns = std::max(
       {by_late_ranks_ns, by_stragglers_ns + cost_of(findings, "rotating-delay"), cost_of(findings, "long-waits")});
   add_longest_stage_finding(report, findings);
+  add_step_time_finding(report, findings);
   std::vector<Finding> link_findings = find_link_problems(report);
   Nanoseconds late_ns = told_ns + cost_of(link_findings);
   for (const SlowLink& link : report.slow_links) late_ns -= link.lost_ns;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
 #include <tuple>
 
 #include "analysis/links/link_traffic.hpp"
@@ -13,7 +15,9 @@ namespace {
 /// Numbers names in the order in which they come.
 class Names {
  public:
-  explicit Names(std::vector<std::string>& names) : names_(names) {}
+  explicit Names(std::vector<std::string>& names) : names_(names) {
+    for (const std::string& name : names_) numbers_.emplace(name, static_cast<std::uint32_t>(numbers_.size()));
+  }
   std::uint32_t number(const std::string& name) {
     const auto [entry, is_new] = numbers_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
     if (is_new) names_.push_back(name);
@@ -25,11 +29,11 @@ class Names {
   std::map<std::string, std::uint32_t> numbers_;
 };
 
-/// The first lane of a stream that is free; lanes remember until when they are taken.
+/// The first lane of a track that is free; lanes remember until when they are taken.
 class Lanes {
  public:
-  std::uint16_t take(std::uint32_t stream_id, Nanoseconds start_ns, Nanoseconds end_ns) {
-    std::vector<Nanoseconds>& taken_until = streams_[stream_id];
+  std::uint16_t take(std::uint32_t track_id, Nanoseconds start_ns, Nanoseconds end_ns) {
+    std::vector<Nanoseconds>& taken_until = tracks_[track_id];
     const auto free = std::find_if(taken_until.begin(), taken_until.end(),
                                    [&](Nanoseconds until_ns) { return until_ns <= start_ns; });
     const auto lane = static_cast<std::uint16_t>(free - taken_until.begin());
@@ -42,7 +46,7 @@ class Lanes {
   }
 
  private:
-  std::map<std::uint32_t, std::vector<Nanoseconds>> streams_;
+  std::map<std::uint32_t, std::vector<Nanoseconds>> tracks_;
 };
 
 TimelineKind kind_of(const RankEvents& events, const GpuActivity& activity) {
@@ -52,8 +56,116 @@ TimelineKind kind_of(const RankEvents& events, const GpuActivity& activity) {
                                                                         : TimelineKind::compute;
 }
 
-/// NVLink traffic, a value where it changes, and 0 where samples are lost.
-void add_counters(const RankEvents& events, Names& names, std::vector<TimelineEvent>& timeline) {
+bool overlaps(const Interval& window, Nanoseconds start_ns, Nanoseconds end_ns) {
+  return end_ns >= window.start_ns && start_ns < window.end_ns;
+}
+
+/// The threads that launched work onto the device.
+std::set<std::uint32_t> launching_threads(const RankEvents& events, const Interval& window) {
+  std::set<std::uint32_t> threads;
+  for (const Kernel& kernel : events.device.kernels) {
+    if (!overlaps(window, kernel.start_ns, kernel.end_ns)) continue;
+    if (const auto call = events.launches.find(kernel.correlation_id, kernel.start_ns)) threads.insert(call->thread_id);
+  }
+  return threads;
+}
+
+/// What host threads did, of one kind: the outer of two nested ones is on the lower lane.
+class HostEvents {
+ public:
+  HostEvents(TimelineKind kind, const Interval& window, const std::set<std::uint32_t>& threads)
+      : kind_(kind), window_(window), threads_(threads) {}
+
+  template <class Event, class NumberOf>
+  void add(const Event& event, const NumberOf& number_of_name) {
+    if (event.end_ns == no_time || !threads_.contains(event.thread_id)) return;
+    if (!overlaps(window_, event.start_ns, event.end_ns)) return;
+    events_.push_back({event.start_ns, event.end_ns, 0, number_of_name(), event.thread_id, -1, 0, kind_, 0});
+  }
+  void move_to(std::vector<TimelineEvent>& timeline) {
+    std::stable_sort(events_.begin(), events_.end(), [](const TimelineEvent& a, const TimelineEvent& b) {
+      return std::tuple(a.start_ns, -a.end_ns) < std::tuple(b.start_ns, -b.end_ns);
+    });
+    Lanes lanes;
+    for (TimelineEvent& event : events_) {
+      event.lane = lanes.take(event.track_id, event.start_ns, event.end_ns);
+      timeline.push_back(event);
+    }
+  }
+
+ private:
+  TimelineKind kind_;
+  const Interval& window_;
+  const std::set<std::uint32_t>& threads_;
+  std::vector<TimelineEvent> events_;
+};
+
+/// NVTX ranges and calls of the threads that launch.
+void add_host_events(const RankEvents& events, const Interval& window, Names& names,
+                     std::vector<TimelineEvent>& timeline) {
+  const std::set<std::uint32_t> threads = launching_threads(events, window);
+  std::vector<std::uint32_t> known(events.trace.strings.size(), no_stream);
+  const auto named = [&](StringIndex index) {
+    return [&, index] {
+      if (known[index] == no_stream) known[index] = names.number(events.trace.strings[index]);
+      return known[index];
+    };
+  };
+  HostEvents ranges(TimelineKind::range, window, threads), calls(TimelineKind::call, window, threads);
+  for (const NvtxRange& range : events.process.nvtx_ranges) ranges.add(range, named(range.text));
+  for (const ApiCall& call : events.process.api_calls) calls.add(call, named(call.name));
+  for (const OsCall& call : events.process.os_calls)
+    if (!call.is_nested) calls.add(call, named(call.name));
+  ranges.move_to(timeline);
+  calls.move_to(timeline);
+}
+
+void add_gpu_events(const RankEvents& events, const Interval& window, Names& names,
+                    std::vector<TimelineEvent>& timeline) {
+  std::vector<std::uint32_t> kernel_names(events.trace.strings.size(), no_stream);
+  Lanes lanes;
+  for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
+    if (!overlaps(window, activity.start_ns, activity.end_ns)) return;
+    TimelineEvent event{activity.start_ns,
+                        std::max(activity.start_ns, activity.end_ns),
+                        0,
+                        0,
+                        activity.stream_id,
+                        -1,
+                        0,
+                        kind_of(events, activity),
+                        0};
+    if (activity.kind == ActivityKind::kernel) {
+      std::uint32_t& known = kernel_names[events.device.kind_of(events.device.kernels[activity.index]).demangled_name];
+      if (known == no_stream) known = names.number(activity_name(events.trace, events.device, activity));
+      event.name = known;
+    } else {
+      event.name = names.number(activity_name(events.trace, events.device, activity));
+    }
+    event.lane = lanes.take(event.track_id, event.start_ns, event.end_ns);
+    timeline.push_back(event);
+  });
+}
+
+void sort_events(Timeline& timeline) {
+  std::stable_sort(timeline.events.begin(), timeline.events.end(), [](const TimelineEvent& a, const TimelineEvent& b) {
+    return std::tuple(a.start_ns, a.end_ns, a.kind) < std::tuple(b.start_ns, b.end_ns, b.kind);
+  });
+}
+
+}  // namespace
+
+Timeline timeline_of(const RankEvents& events, const Interval& window) {
+  Timeline timeline;
+  Names names(timeline.names);
+  add_gpu_events(events, window, names, timeline.events);
+  add_host_events(events, window, names, timeline.events);
+  sort_events(timeline);
+  return timeline;
+}
+
+void add_link_traffic(const RankEvents& events, Timeline& timeline) {
+  Names names(timeline.names);
   // What moves data is what the kernels tell; whose collective it was does not matter here.
   std::vector<Arrival> communication;
   for (const Kernel& kernel : events.device.kernels) {
@@ -71,7 +183,7 @@ void add_counters(const RankEvents& events, Names& names, std::vector<TimelineEv
     Nanoseconds known_until_ns = 0;
     const auto show = [&](Nanoseconds at_ns, double value) {
       if (value == shown) return;
-      timeline.push_back({at_ns, at_ns, value, name, no_stream, -1, 0, TimelineKind::counter, 0});
+      timeline.events.push_back({at_ns, at_ns, value, name, no_stream, -1, 0, TimelineKind::counter, 0});
       shown = value;
     };
     for (std::size_t i = 0; i < link.series.periods.size(); ++i) {
@@ -82,40 +194,29 @@ void add_counters(const RankEvents& events, Names& names, std::vector<TimelineEv
     }
     if (!link.series.periods.empty()) show(known_until_ns, 0);
   }
+  sort_events(timeline);
 }
 
-}  // namespace
-
-Timeline timeline_of(const RankEvents& events) {
-  Timeline timeline;
-  Names names(timeline.names);
-  std::vector<std::uint32_t> kernel_names(events.trace.strings.size(), no_stream);
-  Lanes lanes;
-  for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
-    TimelineEvent event{activity.start_ns,
-                        std::max(activity.start_ns, activity.end_ns),
-                        0,
-                        0,
-                        activity.stream_id,
-                        -1,
-                        0,
-                        kind_of(events, activity),
-                        0};
-    if (activity.kind == ActivityKind::kernel) {
-      std::uint32_t& known = kernel_names[events.device.kind_of(events.device.kernels[activity.index]).demangled_name];
-      if (known == no_stream) known = names.number(activity_name(events.trace, events.device, activity));
-      event.name = known;
-    } else {
-      event.name = names.number(activity_name(events.trace, events.device, activity));
-    }
-    event.lane = lanes.take(event.stream_id, event.start_ns, event.end_ns);
-    timeline.events.push_back(event);
-  });
-  add_counters(events, names, timeline.events);
-  std::stable_sort(timeline.events.begin(), timeline.events.end(), [](const TimelineEvent& a, const TimelineEvent& b) {
-    return std::tuple(a.start_ns, a.end_ns, a.kind) < std::tuple(b.start_ns, b.end_ns, b.kind);
-  });
-  return timeline;
+std::int64_t thin_out(std::vector<TimelineEvent>& events, Nanoseconds at_ns, std::size_t most) {
+  if (events.size() <= most) return 0;
+  const auto distance_ns = [&](const TimelineEvent& event) {
+    return std::max({event.start_ns - at_ns, at_ns - event.end_ns, Nanoseconds{0}});
+  };
+  std::vector<std::size_t> order(events.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return distance_ns(events[a]) < distance_ns(events[b]); });
+  std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(most / 2), order.end(),
+                   [&](std::size_t a, std::size_t b) {
+                     return events[a].end_ns - events[a].start_ns > events[b].end_ns - events[b].start_ns;
+                   });
+  const auto left_out = static_cast<std::int64_t>(order.size() - most);
+  order.resize(most);
+  std::sort(order.begin(), order.end());
+  std::vector<TimelineEvent> kept;
+  for (const std::size_t number : order) kept.push_back(events[number]);
+  events = std::move(kept);
+  return left_out;
 }
 
 }  // namespace nsys_explain::analysis

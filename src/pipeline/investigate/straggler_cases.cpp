@@ -25,7 +25,7 @@ struct Member {
   std::int32_t reserved = 0;
 };
 
-/// Instead of a straggler: proposed because of its long wait, whoever caused it.
+/// Instead of a straggler: proposed because of what others waited, whoever caused it.
 constexpr std::int32_t nobody = -1;
 
 /// A place in the program that ranks of one role share: see WorkSample.
@@ -156,6 +156,13 @@ std::vector<std::int32_t> peers_elsewhere(const Straggler& straggler, const JobR
   return peers;
 }
 
+Straggler alone(std::int32_t trace_rank) {
+  Straggler one;
+  one.trace_rank = trace_rank;
+  one.trace_ranks = {trace_rank};
+  return one;
+}
+
 /// Stragglers by their trace rank.
 struct StragglerNumbers {
   std::multimap<std::int32_t, std::int32_t> by_work;  ///< with peers elsewhere
@@ -204,14 +211,43 @@ void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const
   }
 }
 
+/// Cases by delay, whoever is late: the arrivals before which most of what others waited came about. What they waited
+/// may lie in collectives of several groups, and after others in which nobody waited.
+void propose_delays(const ClockReport& clock, const LocalRank& rank, std::span<const std::int64_t> first_instance,
+                    Shortlist& shortlist) {
+  const analysis::Path& path = rank.path;
+  for (const auto& [index, caused_ns] : path.caused_ns) {
+    const auto at = static_cast<std::size_t>(index);
+    const analysis::PathArrival& arrival = path.arrivals[at];
+    const auto met = std::find_if(path.arrivals.begin() + index, path.arrivals.end(),
+                                  [](const analysis::PathArrival& later) { return later.matched; });
+    Proposal proposal;
+    proposal.caused_wait_ns = caused_ns;
+    if (met == path.arrivals.end() || !arrival.has_peers || !shortlist.would_take(proposal)) continue;
+    const analysis::Outcome& outcome = path.outcomes[static_cast<std::size_t>(met - path.arrivals.begin())];
+    proposal.instance = first_instance[static_cast<std::size_t>(outcome.communicator)] + outcome.sequence;
+    proposal.last_enter_ns = clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, arrival.enter_ns);
+    proposal.own_lateness_ns = proposal.longer_ns = std::max<Nanoseconds>(0, arrival.excess_work_ns);
+    proposal.members[0] = {proposal.last_enter_ns, arrival.work_ns, rank.trace_rank, 0};
+    proposal.member_count = 1;
+    proposal.alike = 1;
+    proposal.place = {path.role, analysis::place_in_step(arrival), arrival.step};
+    shortlist.offer(proposal);
+  }
+}
+
 Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank& cross,
                   const std::vector<LocalTrace>& local_traces, const RoleOfRank& role_of, const JobReport& report,
                   std::span<Straggler* const> late) {
   const StragglerNumbers numbers = number_stragglers(late, job, role_of);
   const std::vector<std::int64_t> first_instance = first_instances(report);
   Shortlist shortlist;
+  const auto is_compared_by_step = [&](std::int32_t trace_rank) {
+    return report.delay.steps > 0 && !peers_elsewhere(alone(trace_rank), job, role_of).empty();
+  };
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
+      if (is_compared_by_step(rank.trace_rank)) propose_delays(clock, rank, first_instance, shortlist);
       const auto [first, end] = numbers.by_work.equal_range(rank.trace_rank);
       for (auto found = first; found != end; ++found) {
         Proposal proposal;
@@ -226,7 +262,8 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
       if (!instance.resolved || instance.caused_wait_ns <= 0) continue;
       Proposal proposal;
       proposal.instance = first_instance[static_cast<std::size_t>(block.communicator)] + instance.sequence;
-      propose_instance(block, instance, {}, role_of, proposal, shortlist);
+      if (!is_compared_by_step(instance.last_trace_rank))
+        propose_instance(block, instance, {}, role_of, proposal, shortlist);
       const auto found = numbers.by_instance.find(instance.last_trace_rank);
       if (found == numbers.by_instance.end()) continue;
       const Straggler& straggler = *late[static_cast<std::size_t>(found->second)];
@@ -314,7 +351,9 @@ std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::
     const Proposal& proposal = proposals[p];
     std::vector<std::int32_t> at_place;
     if (proposal.place.known()) {
-      at_place = members_at_place(*late[static_cast<std::size_t>(proposal.straggler)], job, role_of);
+      at_place = members_at_place(proposal.straggler == nobody ? alone(proposal.members[0].trace_rank)
+                                                               : *late[static_cast<std::size_t>(proposal.straggler)],
+                                  job, role_of);
     }
     answer(static_cast<std::int32_t>(p), proposal, clock, job, local_ranks, at_place, answers);
   }

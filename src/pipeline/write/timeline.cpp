@@ -78,18 +78,21 @@ void read_timelines(const Inquiry& inquiry, LocalTimelines& timelines) {
     const auto input =
         std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
                      [&, &wanted = name](const ingest::AssignedTrace& one) { return one.name == wanted; });
-    read_again(*input, inquiry.reading,
-               [&, &local = ranks](const TraceRankKey& key, const analysis::RankEvents& events) {
-                 for (const LocalRank* rank : local) {
-                   if (!(rank->key == key)) continue;
-                   const SessionClock& session = inquiry.clock.sessions[rank->session];
-                   const Nanoseconds start_ns =
-                       clock::session_start_ns(inquiry.job.sessions[rank->session], inquiry.job.epoch_utc_ns);
-                   timelines.add(rank->trace_rank, analysis::timeline_of(events), [&](Nanoseconds time_ns) {
-                     return clock::to_job_time(session, inquiry.clock.pivot_ns, time_ns + start_ns);
-                   });
-                 }
-               });
+    read_again(
+        *input, inquiry.reading, [&, &local = ranks](const TraceRankKey& key, const analysis::RankEvents& events) {
+          for (const LocalRank* rank : local) {
+            if (!(rank->key == key)) continue;
+            const SessionClock& session = inquiry.clock.sessions[rank->session];
+            const Nanoseconds start_ns =
+                clock::session_start_ns(inquiry.job.sessions[rank->session], inquiry.job.epoch_utc_ns);
+            const Interval whole{std::numeric_limits<Nanoseconds>::min(), std::numeric_limits<Nanoseconds>::max()};
+            Timeline timeline = analysis::timeline_of(events, whole);
+            analysis::add_link_traffic(events, timeline);
+            timelines.add(rank->trace_rank, std::move(timeline), [&](Nanoseconds time_ns) {
+              return clock::to_job_time(session, inquiry.clock.pivot_ns, time_ns + start_ns);
+            });
+          }
+        });
   }
   std::stable_sort(timelines.events().begin(), timelines.events().end(),
                    [](const TimelineEvent& a, const TimelineEvent& b) { return a.trace_rank < b.trace_rank; });
@@ -192,6 +195,16 @@ void write_collectives(InstanceRound round, const Inquiry& inquiry, std::span<co
   }
 }
 
+/// The part of the window in which trace ranks have a window of their own.
+Interval shown_span(const JobReport& report, const Interval& window) {
+  Interval span{window.end_ns, window.start_ns};
+  for (const RankSummary& rank : report.ranks) {
+    span.start_ns = std::min(span.start_ns, rank.budget.window_start_ns);
+    span.end_ns = std::max(span.end_ns, rank.budget.window_start_ns + rank.budget.window_ns);
+  }
+  return {std::max(span.start_ns, window.start_ns), std::min(span.end_ns, window.end_ns)};
+}
+
 /// Collective: viewers refuse negative times, and corrected clocks can make some; a start before 0 moves everything.
 Nanoseconds find_shift(const exchange::Communicator& communicator, const CrossRank& cross,
                        const std::vector<TimelineEvent>& events) {
@@ -247,6 +260,7 @@ void write_timeline(const exchange::Communicator& communicator, const TimelineRe
     file = std::make_unique<GzipFile>(request.path);
     file->write(trace.begin(facts));
     file->write(trace.waiting(report.detail.heat_map, window));
+    file->write(trace.findings(report.findings, report.detail.moments, shown_span(report, window)));
     file->write(trace.critical_path(report.critical_path.segments, window));
     if (!cut.empty()) file->write(trace.mark(window.end_ns, cut));
   });

@@ -32,6 +32,9 @@ export const late = new Set(stragglers.flatMap((straggler) => straggler.trace_ra
 
 export const steps = embedded.steps;
 
+// What a few trace ranks did around some moments: names, and rows of starts (each from the one before), durations, names.
+export const moments = embedded.moments;
+
 // Rows of a table as objects; [] where the page holds none. `leftOut(name)` more are only in the store.
 function reader(tables) {
   const known = new Map();

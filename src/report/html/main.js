@@ -7,12 +7,14 @@ import {analyses} from "./views/analyses.js";
 import {collectivePanel} from "./views/collective.js";
 import {cases} from "./views/cases.js";
 import {clocks} from "./views/clocks.js";
+import {criticalPath, exposedCommunication} from "./views/critical.js";
 import {facts} from "./views/facts.js";
 import {heatmap} from "./views/heatmap.js";
 import {levels} from "./views/levels.js";
 import {byteMatrix, waitMatrix} from "./views/matrices.js";
 import {budget, communicators, rankTable} from "./views/ranks.js";
 import {stepTimes} from "./views/steps.js";
+import {timeline} from "./views/timeline.js";
 import {findings, verdict} from "./views/verdict.js";
 
 const view = (id, title, note, build) => ({id, title, note, build});
@@ -23,6 +25,8 @@ const groups = [
     view("verdict", "Verdict", "", verdict),
     view("findings", "Findings", "What saves most time comes first.", findings),
     view("steps", "Step times", "From the start of one step to that of the next.", stepTimes)]},
+  {id: "moments", title: "Timeline", views: [
+    view("timeline", "Timeline", "What the late trace rank, a median peer and those that waited longest did, one step around the moment, on the job's clock.", timeline)]},
   {id: "waiting", title: "Waiting", views: [
     view("heat", "Who waits when", "Sums over the collectives that ended in each span of time, on the job's clock.", heatmap),
     view("cases", "Why they are late", "The costliest collectives that a late trace rank delayed, and single long waits: the last one's work before them against that of a median peer. The link opens the collective.", cases),
@@ -34,6 +38,8 @@ const groups = [
     view("communicators", "Communicators", "Evidence says what brought the members together.", communicators)]},
   {id: "time", title: "GPU time", views: [
     view("budget", "Where the time went", "Unions of GPU activity between the first start and the last end of every trace rank; the parts add up to its window.", budget),
+    view("critical", "Critical path", "What the end of the run waited for, from the last activity back to the first, by step and kind.", criticalPath),
+    view("exposed", "Communication without compute", "What the collective did meanwhile; the table says why no compute ran.", exposedCommunication),
     ...analysis("categories", "idle", "utilisation", "concurrency", "phases", "coverage")]},
   {id: "kernel", title: "Kernels", views: analysis("kernels", "strips", "roofline", "latency", "host")},
   {id: "network", title: "Network", views: [...analysis("bandwidth", "nvlink"),

@@ -24,10 +24,10 @@ function sectionOf(id) {
   return id.split("-", 1)[0];
 }
 
-// Shows a section, or something in it by its id.
+// Shows a section, or something in it by its id, at once: what comes next may need it.
 export function goTo(id) {
-  if (location.hash === `#${id}`) open(groupOf.get(sectionOf(id)), id);
-  else location.hash = id;
+  open(groupOf.get(sectionOf(id)), id);
+  location.hash = id;
 }
 
 export function followAddress() {

@@ -8,7 +8,7 @@ const scales = {ns: 1, us: 1e3, ms: 1e6, s: 1e9, kb: 1e3, mb: 1e6, gb: 1e9, tb: 
 // "wait>3ms" as a test of a row; null where it is no condition on one of the columns.
 function condition(word, columns) {
   const [, name, sign, wanted] = word.match(/^([a-z_]+)(=|<|>)(.+)$/) ?? [];
-  const column = name && (columns.find((one) => one.name === name) ?? columns.find((one) => one.name.startsWith(name)));
+  const column = name && (columns.find((one) => one.name === name) ?? columns.find((one) => one.name.startsWith(name)) ?? columns.find((one) => one.name.endsWith(name)));
   if (!column) return null;
   const [, digits, unit] = wanted.match(/^(-?[\d.]+)([a-z]*)$/) ?? [];
   const number = digits === undefined ? NaN : Number(digits) * (scales[unit] ?? 1);
@@ -85,7 +85,7 @@ export function sortableTable(columns, rows, options = {}) {
   const label = options.label ?? "table";
   const body = node("tbody");
   const tally = node("span", {class: "tally", "aria-live": "polite"});
-  const search = node("input", {type: "search", placeholder: "search, or trace_rank=5, wait>3ms", "aria-label": `Search ${label}`, oninput: () => fill()});
+  const search = node("input", {type: "search", placeholder: "search, or rank=5 wait>3ms", "aria-label": `Search ${label}`, oninput: () => fill()});
   const more = node("button", {type: "button", onclick: () => { limit *= 5; fill(); }}, "more rows");
 
   function fill() {

@@ -64,10 +64,38 @@ TEST(Perfetto, AnArrowFollowsTheOrderOfArrivalAndWaitsLieInTheirSlices) {
     if (phase == "M" && event["name"] == "thread_name") tracks.push_back(event["args"]["name"]);
     if (phase == "X" && event["cat"] == "wait") waits += event["dur"].get<double>();
   }
-  EXPECT_EQ(flow, "2> >4> >5 ");  // host a is 1, its rank 2; host b is 3, its ranks 4 and 5
+  EXPECT_EQ(flow, "3> >5> >6 ");  // findings are 1, host a 2, its rank 3; host b is 4, its ranks 5 and 6
   EXPECT_EQ(tracks, (std::vector<std::string>{"collectives of c0", "collectives of c0", "collectives of c0",
                                               "collectives of c0 (2)"}));
   EXPECT_DOUBLE_EQ(waits, 2 + 1 + 2);
+}
+
+TEST(Perfetto, FindingsLieOverTheSpanAndThreadsHaveTracksOfTheirOwn) {
+  PerfettoTrace trace({rank(0, "a")}, 1'000);
+  Finding finding;
+  finding.id = "straggler";
+  finding.title = "trace rank 0 is <late>";
+  finding.recommendation = "look at it";
+  Moment moment, usual;
+  moment.title = "Trace rank 0 comes late to collective 7";
+  moment.late_trace_rank = 0;
+  moment.at_ns = 4'000;
+  std::string text = trace.begin({}) + trace.findings({finding}, {moment, usual}, {2'000, 9'000});
+  text += trace.event({3'000, 5'000, 0, 0, 77, 0, 0, TimelineKind::range, 0}, {"step"});
+  text += trace.event({3'100, 3'200, 0, 0, 77, 0, 1, TimelineKind::call, 0}, {"cudaFree"});
+  std::vector<std::string> slices, marks, tracks;
+  for (const Json& event : Json::parse(text + trace.end())["traceEvents"]) {
+    if (event["ph"] == "X")
+      slices.push_back(fmt::format("{} {} {} {}", event["cat"].get<std::string>(), event["name"].get<std::string>(),
+                                   event["ts"].get<double>(), event["dur"].get<double>()));
+    if (event["ph"] == "i")
+      marks.push_back(fmt::format("{} {}", event["name"].get<std::string>(), event["ts"].get<double>()));
+    if (event["name"] == "thread_name") tracks.push_back(event["args"]["name"]);
+  }
+  EXPECT_EQ(slices,
+            (std::vector<std::string>{"finding trace rank 0 is <late> 3 7", "nvtx step 4 2", "call cudaFree 4.1 0.1"}));
+  EXPECT_EQ(marks, (std::vector<std::string>{"Trace rank 0 comes late to collective 7 5"}));
+  EXPECT_EQ(tracks, (std::vector<std::string>{"finding 1", "NVTX, thread 77", "calls, thread 77 (2)"}));
 }
 
 TEST(Perfetto, AnEmptyTimelineIsStillAFile) {

@@ -106,9 +106,6 @@ JobReport small_report() {
             .caused_wait_ns = 320 * ms,
             .own_lateness_ns = 110 * ms,
             .inherited_lateness_ns = 1 * ms,
-            .delay_cost_ns = 300 * ms,
-            .propagated_cost_ns = 20 * ms,
-            .unattributed_ns = 50 * ms,
             .bus_bandwidth_gbs = 178.25});
   add_rank(report, 3, 15 * ms,
            {.budget = {}, .arrivals = 98, .last_arrivals = 4, .wait_ns = 108 * ms, .bus_bandwidth_gbs = {}});
@@ -162,7 +159,6 @@ JobReport small_report() {
   report.stragglers = {straggler};
   report.delay = {.wait_ns = 350 * ms,
                   .attributed_ns = 300 * ms,
-                  .unattributed_ns = 50 * ms,
                   .cost_share = 0.075,
                   .gpu_hours_per_day = 7.2,
                   .steps = 30,
@@ -196,7 +192,7 @@ JobReport large_report(int count) {
               .arrivals = 1000,
               .last_arrivals = 1,
               .wait_ns = i,
-              .delay_cost_ns = i,
+              .caused_wait_ns = i,
               .bus_bandwidth_gbs = 123.456});
     SessionClock& session = report.clock.sessions.emplace_back();
     session.path = fmt::format("rank_{}", i);

@@ -20,9 +20,10 @@ export function behind(row) {
   return row.work_ns - row.peer_work_ns;
 }
 
-// The case that shows best what went differently; null among none.
-export function mostTelling(cases) {
-  return cases.reduce((best, row) => best === null || behind(row) > behind(best) ? row : best, null);
+// The case that shows best what went differently, one that speaks for a cause if there is any; null among none.
+function mostTelling(cases) {
+  const speaking = cases.filter((row) => row.cause !== "none");
+  return (speaking.length > 0 ? speaking : cases).reduce((best, row) => best === null || behind(row) > behind(best) ? row : best, null);
 }
 
 export function tellingCaseOf(rank) {

@@ -4,6 +4,7 @@ import {titleOf} from "../navigate.js";
 import {holdsCollective, showCollective} from "./collective.js";
 import {tellingCaseOf} from "./divergence.js";
 import {viewOfFinding} from "./finding_views.js";
+import {momentOf, showMoment} from "./timeline.js";
 
 function gpuTime(ns) {
   return ns >= 3600e9 ? `${significant(ns / 3600e9, 3)} GPU-hours` : `${significant(ns / 1e9, 3)} GPU-seconds`;
@@ -45,7 +46,13 @@ function who(one) {
     : `trace ranks ${one.trace_ranks.length > 8 ? `${one.trace_ranks.slice(0, 8).join(", ")}, ...` : one.trace_ranks.join(", ")}`;
   const steps = one.first_step === null ? "" : `, steps ${one.first_step} to ${one.last_step}`;
   return node("li", {}, node("a", {href: isRank ? `#ranks-${one.trace_rank}` : "#levels"}, isRank ? `Trace rank ${one.trace_rank}` : `${heading(one.level)} ${one.place}`),
-    `: ${at}; ${one.pattern}${steps}; cause: ${heading(String(one.cause))}; `, node("a", {href: "#heat"}, "see when"), ", ", why(one));
+    `: ${at}; ${one.pattern}${steps}; cause: ${heading(String(one.cause))}; `, node("a", {href: "#heat"}, "see when"), ", ", why(one), ", ", inTimeline([one.trace_rank], "see the timeline"));
+}
+
+// To the moment at which one of these trace ranks is late, or to a usual one.
+function inTimeline(traceRanks, text) {
+  const number = momentOf(traceRanks);
+  return number < 0 ? null : node("a", {href: "#timeline", onclick: () => showMoment(number)}, text);
 }
 
 // To the collective that tells most of it, with what it did before.
@@ -78,14 +85,18 @@ function linked(text) {
   return text.split(tableName).map((part, i) => i % 2 === 1 ? node("a", {href: `#tables-${part}`}, part) : part);
 }
 
-function finding({id, severity, title, evidence: lines, recommendation, saved_share: saved}, place) {
+// Views of what happens at some time, so that it can be seen in the timeline.
+const ofTime = new Set(["cases", "heat", "budget", "idle", "host", "latency", "strips"]);
+
+function finding(one, place) {
+  const {id, severity, title, evidence: lines, recommendation, saved_share: saved} = one;
   const view = viewOfFinding[id];
   return node("details", {class: "finding", id: `findings-${id}-${place}`, open: place < 3},
     node("summary", {}, node("span", {class: `badge ${severity}`}, severity), title),
     recommendation ? node("p", {}, node("strong", {}, "Next: "), recommendation) : null,
     node("ul", {}, lines.map((line) => node("li", {}, linked(line)))),
-    node("p", {}, view ? node("a", {href: `#${view}`}, `Evidence: ${titleOf(view)}`) : null,
-      saved > 0 ? ` Mending it saves about ${percent(saved, 1)} of the elapsed time.` : null));
+    node("p", {}, view ? node("a", {href: `#${view}`}, `Evidence: ${titleOf(view)}`) : null, " ", ofTime.has(view) ? inTimeline(one.trace_ranks, "Timeline") : null,
+      saved > 0 ? `. Mending it saves about ${percent(saved, 1)} of the elapsed time.` : null));
 }
 
 export function findings() {
