@@ -48,6 +48,22 @@ std::string_view trend_direction_name(TrendDirection direction) {
   return "";
 }
 
+std::string_view part_name(ChangedPart part) {
+  switch (part) {
+    case ChangedPart::kernel_speed:
+      return "kernel_speed";
+    case ChangedPart::kernel_work:
+      return "kernel_work";
+    case ChangedPart::copies:
+      return "copies";
+    case ChangedPart::idle:
+      return "idle";
+    case ChangedPart::graphs:
+      break;
+  }
+  return "graphs";
+}
+
 std::string_view basis_name(ComparisonBasis basis) {
   switch (basis) {
     case ComparisonBasis::token:

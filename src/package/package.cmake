@@ -1,8 +1,10 @@
-# What is installed and packed: programs, libraries for find_package(nsys_explain), manual, completion, Slurm scripts.
+# What is installed and packed: programs, libraries for find_package(nsys_explain), manual, completion, Slurm scripts,
+# the Python module for results.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS nsys-explain-mpi nsys-explain-synth RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY slurm/ DESTINATION ${CMAKE_INSTALL_DATADIR}/nsys-explain-mpi/slurm USE_SOURCE_PERMISSIONS)
+install(FILES jobs/nsys_explain.py jobs/skew_heatmap.py DESTINATION ${CMAKE_INSTALL_DATADIR}/nsys-explain-mpi/python)
 install(FILES README.md CONTRIBUTING.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES src/package/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions

@@ -21,6 +21,7 @@
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
 #include "pipeline/attribute/attribution.hpp"
+#include "pipeline/attribute/exposed_time.hpp"
 #include "pipeline/attribute/job_summary.hpp"
 #include "pipeline/attribute/link_analysis.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
@@ -231,7 +232,8 @@ void Run::attribute() {
                       attribution_, groupings);
     report_ = summarise_job(ranks_, clock_.report, cross_, totals, std::move(verdict), std::move(links),
                             std::move(rank_tables_), options_.link_peaks);
-    replay_scenarios(communicator_, {clock_.report, ranks_, attribution_.steps}, local_traces_, report_);
+    report_.exposed = gather_exposed_time(communicator_, local_traces_);
+    replay_scenarios(communicator_, {clock_.report, ranks_, attribution_.steps, groupings}, local_traces_, report_);
     analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
@@ -274,7 +276,7 @@ void Run::investigate() {
 /// Rank 0 writes. Returns the exit code.
 int Run::publish() {
   const int code = exit_code(job_, report_);
-  if (code != nothing_analysed) write_report();
+  if (is_report_worth_writing(report_)) write_report();
   end_well(code);
   if (communicator_.is_root()) print_outcome(job_, report_, code, out_, problems_);
   return code;
@@ -316,7 +318,8 @@ int Run::end_early() {
 /// The last thing that all tool ranks agree on: from here on records are removed, and the rest is talk.
 void Run::end_well(int code) {
   exchange::run_agreed(communicator_, "ending the run", [&] { watch_.done(code); });
-  unfinished_.complete(code == all_analysed && !job_.only_shards);
+  const bool is_whole = code == all_analysed || (code == nothing_analysed && is_report_worth_writing(report_));
+  unfinished_.complete(is_whole && !job_.only_shards);
 }
 
 }  // namespace

@@ -175,10 +175,9 @@ std::string comparison_to_html(const Comparison& comparison) {
       "<style>{}</style></head><body>\n<h1 class=\"{}\">{}</h1>\n",
       page_style, verdict_name(comparison.verdict), html_text(headline_text(comparison)));
   if (!comparison.side_by_side) {
-    out += fmt::format("<p>{}: {} against {}.</p>\n", html_text(gain_text(comparison.headline)),
-                       html_text(comparison.current().name), html_text(comparison.base().name));
-    if (const std::string parts = parts_text(comparison); !parts.empty())
-      out += fmt::format("<p>{}</p>\n", html_text(parts));
+    out +=
+        fmt::format("<p>{} against {}.</p>\n", html_text(comparison.current().name), html_text(comparison.base().name));
+    for (const std::string& text : explanation_texts(comparison)) out += fmt::format("<p>{}</p>\n", html_text(text));
   }
   for (const std::string& note : comparison.notes) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(note));
   if (!comparison.side_by_side) out += html_findings(comparison);

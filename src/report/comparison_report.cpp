@@ -17,6 +17,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t shown_changes = 20;
 
+/// Characters of a line on a terminal.
+constexpr std::size_t terminal_width = 110;
+
 Json optional_number(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
@@ -36,6 +39,19 @@ Json change_json(const Change& change) {
     object["ratio_high"] = change.estimate->high;
   }
   return object;
+}
+
+Json places_json(const Comparison& comparison) {
+  Json places = Json::array();
+  for (const ChangedPlace& place : comparison.changed_places)
+    places.push_back({{"place", place.place},
+                      {"trace_ranks", place.trace_ranks},
+                      {"base_ns", place.base_ns},
+                      {"current_ns", place.current_ns},
+                      {"part", part_name(place.part)},
+                      {"part_base_ns", place.part_base_ns},
+                      {"part_current_ns", place.part_current_ns}});
+  return places;
 }
 
 /// As values_ns of Trend: null where a run has no such thing.
@@ -185,7 +201,9 @@ std::string comparison_to_json(const Comparison& comparison) {
     document["base"] = comparison.base().name;
     document["current"] = comparison.current().name;
     document["verdict"] = verdict_name(comparison.verdict);
+    document["is_one_run"] = comparison.is_one_run;
     document["headline"] = change_json(comparison.headline);
+    document["changed_places"] = places_json(comparison);
     document["kernel_time_ratio"] = optional_number(comparison.kernel_time_ratio);
     document["changes"] = Json::array();
     for (const Change& change : comparison.changes) document["changes"].push_back(change_json(change));
@@ -200,18 +218,21 @@ std::string comparison_to_json(const Comparison& comparison) {
 
 std::string comparison_summary(const Comparison& comparison) {
   if (comparison.side_by_side) return headline_text(comparison) + ".\n";
-  std::string out = fmt::format("{}; {}.\n", headline_text(comparison), gain_text(comparison.headline));
-  if (const std::string parts = parts_text(comparison); !parts.empty()) out += wrap(parts, "  ", "  ");
+  std::string out = wrap(headline_text(comparison) + '.', "", "  ", terminal_width);
+  for (const std::string& text : explanation_texts(comparison)) out += wrap(text, "  ", "  ", terminal_width);
+  for (const std::string& note : comparison.notes)
+    out += wrap("Note: " + plain_text(note, 600), "  ", "  ", terminal_width);
   return out;
 }
 
 std::string comparison_to_markdown(const Comparison& comparison) {
   std::string out = fmt::format("# {}\n\n", headline_text(comparison));
   if (!comparison.side_by_side) {
-    out += wrap(fmt::format("{}: {} against {}.", gain_text(comparison.headline),
-                            markdown_path(comparison.current().name, 60), markdown_path(comparison.base().name, 60)),
+    out += wrap(fmt::format("{} against {}.", markdown_path(comparison.current().name, 60),
+                            markdown_path(comparison.base().name, 60)),
                 "", "");
-    if (const std::string parts = parts_text(comparison); !parts.empty()) out += '\n' + wrap(parts, "", "") + '\n';
+    for (const std::string& text : explanation_texts(comparison)) out += '\n' + wrap(markdown_text(text, 900), "", "");
+    if (!comparison.notes.empty()) out += '\n';
   }
   for (const std::string& note : comparison.notes) out += wrap(markdown_text(note, 600), "- ", "  ");
   if (!comparison.side_by_side) out += findings_section(comparison);

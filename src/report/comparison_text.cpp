@@ -14,7 +14,7 @@ namespace {
 
 constexpr double nanoseconds_per_second = 1e9;
 
-/// Never "-0.00%": what rounds to nothing has no sign.
+/// Of the time now against the base: more is slower. Never "-0.00%": what rounds to nothing has no sign.
 std::string percent_change(double ratio) {
   const double hundredths = std::round(1e4 * (ratio - 1));
   return fmt::format("{:+.2f}%", hundredths == 0 ? 0.0 : hundredths / 100);
@@ -56,22 +56,21 @@ std::vector<std::pair<std::string, std::vector<const Change*>>> by_topic(const C
   return topics;
 }
 
-std::string gain_text(const Change& headline) {
-  if (!headline.ratio()) return {};
-  const std::string gain = percent_change(1 / *headline.ratio());
-  if (!headline.estimate) return fmt::format("gain {}, its noise is not known", gain);
-  return fmt::format("gain {} (99% interval {} to {})", gain, percent_change(1 / headline.estimate->high),
-                     percent_change(1 / headline.estimate->low));
-}
-
 std::string headline_text(const Comparison& comparison) {
   if (comparison.side_by_side) {
     return fmt::format("{} side by side", counted(static_cast<std::int64_t>(comparison.runs.size()), "run"));
   }
   const Change& headline = comparison.headline;
-  const std::string what = (headline.topic == "window" ? "the " : "a ") + headline.topic;
-  const std::string times =
-      fmt::format("{} takes {} instead of {}", what, time_of(headline.current), time_of(headline.base));
+  const std::string what = (headline.topic == "window"         ? "the "
+                            : headline.topic == "output token" ? "an "
+                                                               : "a ") +
+                           headline.topic;
+  if (comparison.is_one_run)
+    return fmt::format("Nothing changed: both reports hold the same run, {} takes {}", what, time_of(headline.current));
+  std::string times = fmt::format("{} takes {} instead of {}", what, time_of(headline.current), time_of(headline.base));
+  if (headline.ratio())
+    times += fmt::format(" ({}, {})", percent_change(*headline.ratio()),
+                         headline.estimate ? "99% interval " + interval_text(headline) : "its noise is not known");
   switch (comparison.verdict) {
     case ComparisonVerdict::same:
       return fmt::format("No change beyond the noise: {}", times);
@@ -103,21 +102,86 @@ std::string instead_text(std::string_view what, const Change& change) {
   return fmt::format("{} {} instead of {}{}", what, time_of(change.current), time_of(change.base), relative);
 }
 
+/// "by 30.1%": how much one figure of a change is above the other.
+std::string by_percent(double ratio) {
+  return fmt::format("{:.1f}%", 100 * std::abs(ratio - 1));
+}
+
 std::string kernel_text(double time_ratio, const Change* compute) {
   constexpr double noticeable = 0.005;
-  const double speed = time_ratio - 1;
-  std::string text = std::abs(speed) < noticeable
+  std::string text = std::abs(time_ratio - 1) < noticeable
                          ? std::string("kernels of equal name take as long as before (within 0.5%)")
-                         : fmt::format("kernels of equal name take {:.1f}% {}", 100 * std::abs(speed),
-                                       speed > 0 ? "longer" : "less time");
+                         : fmt::format("kernels of equal name take {} {}", by_percent(time_ratio),
+                                       time_ratio > 1 ? "longer" : "less time");
   if (compute == nullptr || !compute->ratio()) return text;
-  const double work = *compute->ratio() / time_ratio - 1;
-  return text + (std::abs(work) < noticeable ? std::string(", and there is as much work for them")
-                                             : fmt::format(", and there is {:.1f}% {} work for them",
-                                                           100 * std::abs(work), work > 0 ? "more" : "less"));
+  const double work = *compute->ratio() / time_ratio;
+  return text + (std::abs(work - 1) < noticeable
+                     ? std::string(", and there is as much work for them")
+                     : fmt::format(", and there is {} {} work for them", by_percent(work), work > 1 ? "more" : "less"));
+}
+
+/// "trace rank 5 (node001): kernels take 8.60 ms instead of 6.61 ms (+30.11%) for the same work".
+std::string place_text(const ChangedPlace& place) {
+  std::string times = fmt::format("{} instead of {}", time_of(place.part_current_ns), time_of(place.part_base_ns));
+  if (place.part_base_ns > 0) times += fmt::format(" ({})", percent_change(place.part_current_ns / place.part_base_ns));
+  switch (place.part) {
+    case ChangedPart::kernel_speed:
+      return fmt::format("{}: kernels take {} for the same work", place.place, times);
+    case ChangedPart::kernel_work:
+      return fmt::format("{}: work for kernels of {}", place.place, times);
+    case ChangedPart::copies:
+      return fmt::format("{}: copies take {}", place.place, times);
+    case ChangedPart::idle:
+      return fmt::format("{}: the GPU is idle for {}", place.place, times);
+    case ChangedPart::graphs:
+      break;
+  }
+  return fmt::format("{}: CUDA graphs take {}", place.place, times);
 }
 
 }  // namespace
+
+std::string places_text(const Comparison& comparison) {
+  constexpr std::size_t most_told = 3;
+  const std::vector<ChangedPlace>& places = comparison.changed_places;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(places.size(), most_told); ++i)
+    text += (i > 0 ? "; " : "What changed, per step: ") + place_text(places[i]);
+  if (places.size() > most_told) text += fmt::format("; and {} more places", places.size() - most_told);
+  return text.empty() ? text : text + '.';
+}
+
+namespace {
+
+/// What a finding is about: its kind, and whom it names up to the end of their place in brackets.
+std::string subject_of(const RunFinding& finding) {
+  const bool names_who = finding.id.ends_with("straggler") || finding.id == "slow-link";
+  return names_who ? finding.id + finding.title.substr(0, finding.title.find(')')) : finding.id;
+}
+
+}  // namespace
+
+std::string new_finding_text(const Comparison& comparison) {
+  if (comparison.is_one_run) return {};
+  const auto matters = [](const RunFinding& finding) {
+    return finding.severity == "high" || finding.severity == "medium";
+  };
+  const auto lead = [&](const RunProfile& run, const RunProfile& other) {
+    const auto is_new = [&](const RunFinding& finding) {
+      return matters(finding) && std::none_of(other.findings.begin(), other.findings.end(), [&](const RunFinding& one) {
+               return subject_of(one) == subject_of(finding);
+             });
+    };
+    const auto found = std::find_if(run.findings.begin(), run.findings.end(), is_new);
+    return found == run.findings.end() ? nullptr : &*found;
+  };
+  std::string text;
+  if (const RunFinding* came = lead(comparison.current(), comparison.base()))
+    text = "New finding: " + came->title + '.';
+  if (const RunFinding* went = lead(comparison.base(), comparison.current()))
+    text += (text.empty() ? "" : " ") + ("No longer found: " + went->title + '.');
+  return text;
+}
 
 std::string parts_text(const Comparison& comparison) {
   constexpr double worth_a_word = 0.005;  // of the window, step or token
@@ -126,7 +190,7 @@ std::string parts_text(const Comparison& comparison) {
                                                            {"copy_ns", "copies"},
                                                            {"idle_ns", "idle"}};
   const Change* whole = rank_change(comparison, "window_ns");
-  if (whole == nullptr) return {};
+  if (whole == nullptr || comparison.is_one_run) return {};
   const auto matters = [&](const Change* change) {
     return change != nullptr && std::abs(difference(*change)) > worth_a_word * *whole->base;
   };
@@ -136,15 +200,21 @@ std::string parts_text(const Comparison& comparison) {
   std::stable_sort(changed.begin(), changed.end(), [](const auto& a, const auto& b) {
     return std::abs(difference(*a.first)) > std::abs(difference(*b.first));
   });
-  std::string text = fmt::format("Per {} and trace rank: ", basis_name(comparison.basis));
+  std::string text = fmt::format("On average, per {} and trace rank: ", basis_name(comparison.basis));
   if (changed.empty()) text += "no part of the time changed by more than 0.5% of the whole";
   for (std::size_t i = 0; i < changed.size(); ++i)
     text += (i > 0 ? ", " : "") + instead_text(changed[i].second, *changed[i].first);
   if (const Change* wait = rank_change(comparison, "wait_ns"); matters(wait))
     text += "; of communication, " + instead_text("waiting for late members", *wait);
-  if (comparison.kernel_time_ratio)
+  if (comparison.kernel_time_ratio && comparison.changed_places.empty())
     text += "; " + kernel_text(*comparison.kernel_time_ratio, rank_change(comparison, "compute_ns"));
   return text + ".";
+}
+
+std::vector<std::string> explanation_texts(const Comparison& comparison) {
+  std::vector<std::string> texts = {places_text(comparison), new_finding_text(comparison), parts_text(comparison)};
+  std::erase_if(texts, [](const std::string& text) { return text.empty(); });
+  return texts;
 }
 
 std::vector<std::string> finding_texts(const RunProfile& run) {

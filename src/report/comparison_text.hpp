@@ -19,12 +19,17 @@ std::string interval_text(const Change& change);
 /// "worse", "better", "within noise", or nothing where it cannot be judged.
 std::string judgement(const Change& change);
 std::string headline_text(const Comparison& comparison);
-/// How much faster, with its interval.
-std::string gain_text(const Change& headline);
+/// Who takes longer or less long by itself, and what of it; empty where nobody's own time explains the change.
+std::string places_text(const Comparison& comparison);
+/// The first finding about what only the current run has, and about what only the base had; empty where there is
+/// neither.
+std::string new_finding_text(const Comparison& comparison);
 
 /// Which parts of a trace rank's time changed, most first, and whether kernels changed in speed or in number: also
 /// where nothing tells whether more than chance would change. Empty where the runs do not tell.
 std::string parts_text(const Comparison& comparison);
+/// What of these three there is, in this order: what a reader wants to know after the headline.
+std::vector<std::string> explanation_texts(const Comparison& comparison);
 /// "[high] trace rank 3 makes the others wait ...": what a run's report found, without what is only said for
 /// information.
 std::vector<std::string> finding_texts(const RunProfile& run);

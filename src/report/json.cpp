@@ -1,3 +1,5 @@
+#include <map>
+
 #include <fmt/format.h>
 
 #include "nsys_explain/model/names.hpp"
@@ -122,9 +124,15 @@ Json suspect(const SuspectedStraggler& suspect) {
 }
 
 Json verdict(const JobVerdict& verdict) {
+  const auto of_replay = [&](double WhatIf::*share) {
+    return verdict.mended ? Json(verdict.mended.value().*share) : Json();
+  };
   return {{"text", verdict.text},
           {"finding", verdict.finding.empty() ? Json() : Json(verdict.finding)},
           {"severity", severity_name(verdict.severity)},
+          {"saved_share", of_replay(&WhatIf::saved_share)},
+          {"low_share", of_replay(&WhatIf::low_share)},
+          {"high_share", of_replay(&WhatIf::high_share)},
           {"complete", verdict.complete},
           {"next", verdict.next}};
 }
@@ -148,7 +156,9 @@ Json finding(const Finding& finding) {
           {"evidence", finding.evidence},
           {"recommendation", finding.recommendation},
           {"cost_ns", finding.cost_ns ? Json(*finding.cost_ns) : Json(nullptr)},
-          {"saved_share", nullable(finding.saved_share)}};
+          {"saved_share", finding.mended ? Json(finding.mended->saved_share) : Json(nullptr)},
+          {"trace_ranks", finding.trace_ranks},
+          {"place", finding.place.empty() ? Json(nullptr) : Json(finding.place)}};
 }
 
 Json what_if(const WhatIf& what_if) {
@@ -167,6 +177,55 @@ Json change_point(const StepTimeChange& change) {
           {"before_ns", change.before_ns},
           {"after_ns", change.after_ns},
           {"p_value", change.p_value}};
+}
+
+Json slowdown(const Slowdown& slowdown) {
+  Json by = Json::array();
+  for (const SlowdownBy& one : slowdown.by)
+    by.push_back({{"kind", one.kind}, {"name", one.name}, {"slowdown", one.slowdown}});
+  return {{"slowdown", slowdown.slowdown()},
+          {"launch_slowdown", slowdown.launch_slowdown()},
+          {"measured_ns", slowdown.measured_ns},
+          {"without_launch_gaps_ns", slowdown.without_launch_gaps_ns},
+          {"ideal_ns", slowdown.ideal_ns},
+          {"by", by},
+          {"worst_ranks_share", nullable(slowdown.worst_ranks_share)},
+          {"last_stage_share", nullable(slowdown.last_stage_share)}};
+}
+
+Json critical_path(const CriticalPath& path) {
+  Json rows = Json::array();
+  for (const CriticalShare& share : critical_shares(path)) {
+    for (std::size_t kind = 0; kind < critical_kind_count; ++kind) {
+      if (share.duration_ns[kind] == 0) continue;
+      rows.push_back({{"trace_rank", share.trace_rank},
+                      {"kind", critical_kind_name(static_cast<CriticalKind>(kind))},
+                      {"duration_ns", share.duration_ns[kind]}});
+    }
+  }
+  return rows;
+}
+
+/// Sums over operations.
+Json exposed_communication(const std::vector<ExposedTime>& exposed) {
+  std::map<std::int32_t, ExposedTime> sums;
+  for (const ExposedTime& one : exposed)
+    for (std::size_t phase = 0; phase < collective_phase_count; ++phase)
+      for (std::size_t reason = 0; reason < standstill_reason_count; ++reason)
+        sums[one.trace_rank].duration_ns[phase][reason] += one.duration_ns[phase][reason];
+  Json rows = Json::array();
+  for (const auto& [trace_rank, sum] : sums) {
+    for (std::size_t phase = 0; phase < collective_phase_count; ++phase) {
+      for (std::size_t reason = 0; reason < standstill_reason_count; ++reason) {
+        if (sum.duration_ns[phase][reason] == 0) continue;
+        rows.push_back({{"trace_rank", trace_rank},
+                        {"collective", collective_phase_name(static_cast<CollectivePhase>(phase))},
+                        {"compute", standstill_reason_name(static_cast<StandstillReason>(reason))},
+                        {"duration_ns", sum.duration_ns[phase][reason]}});
+      }
+    }
+  }
+  return rows;
 }
 
 Json step_time(const StepTime& time) {
@@ -236,6 +295,9 @@ std::string to_json(const JobReport& report) {
   document["delay"] = delay(report.delay);
   document["step_time"] = step_time(report.step_time);
   document["what_if"] = array_of(report.what_if, what_if);
+  document["slowdown"] = report.slowdown ? slowdown(*report.slowdown) : Json(nullptr);
+  document["critical_path"] = critical_path(report.critical_path);
+  document["exposed_communication"] = exposed_communication(report.exposed);
   document["activity"] = activity_json(report.activity);
   document["nvlink"] = nvlink_json(report.nvlink);
   document["network"] = network_json(report.network);

@@ -19,8 +19,6 @@ namespace {
 
 using Align = MarkdownTable::Align;
 
-constexpr std::size_t shown_evidence = 10;
-
 /// Ranks that cost or lose the most time, most first.
 std::vector<RankSummary> telling_ranks(const JobReport& report) {
   return most_telling(report.ranks, [](const RankSummary& a, const RankSummary& b) {
@@ -64,35 +62,41 @@ std::string rank_list(const std::vector<std::int32_t>& ranks) {
 
 }  // namespace
 
+namespace {
+
+/// A finding without what only the JSON needs: the evidence of those that matter, most of the first.
+std::string finding_item(const Finding& finding, std::size_t number, std::size_t evidence_lines) {
+  const std::string first = fmt::format("{}. ", number);
+  const std::string indent(first.size(), ' ');
+  std::string out =
+      wrap(fmt::format("**[{}]** {}", severity_name(finding.severity), markdown_text(finding.title, sentence_width)),
+           first, indent);
+  if (finding.severity > FindingSeverity::medium) return out;
+  const std::size_t shown = std::min(finding.evidence.size(), evidence_lines);
+  for (std::size_t e = 0; e < shown; ++e)
+    out += wrap(markdown_text(finding.evidence[e], sentence_width), indent + "- ", indent + "  ");
+  if (finding.evidence.size() > shown)
+    out += wrap(fmt::format("... and {} more (`findings` in report.json)", finding.evidence.size() - shown),
+                indent + "- ", indent + "  ");
+  if (!finding.recommendation.empty())
+    out += wrap("**Next:** " + markdown_text(finding.recommendation, sentence_width), indent + "- ", indent + "  ");
+  return out;
+}
+
+}  // namespace
+
 std::string findings_section(const JobReport& report) {
+  // Two screens of a terminal, some 100 lines, with what stands above.
+  constexpr std::size_t most_findings = 8, evidence_of_first = 6, evidence_of_others = 3;
   if (report.findings.empty()) return {};
   std::string out =
       heading("Findings",
-              "Most severe first, then by cost; severity follows the share of the job's GPU time that is at stake.");
-  std::vector<Finding> findings = report.findings;
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
-  const std::size_t shown = std::min(findings.size(), shown_rows);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Finding& finding = findings[i];
-    const std::string number = fmt::format("{}. ", i + 1);
-    const std::string indent(number.size(), ' ');
-    out +=
-        wrap(fmt::format("**[{}]** {}", severity_name(finding.severity), markdown_text(finding.title, sentence_width)),
-             number, indent);
-    const std::size_t evidence_lines = std::min(finding.evidence.size(), shown_evidence);
-    for (std::size_t e = 0; e < evidence_lines; ++e) {
-      out += wrap(markdown_text(finding.evidence[e], sentence_width), indent + "- ", indent + "  ");
-    }
-    if (finding.evidence.size() > evidence_lines) {
-      out += wrap(fmt::format("... and {} more (`findings` in report.json)", finding.evidence.size() - evidence_lines),
-                  indent + "- ", indent + "  ");
-    }
-    if (!finding.recommendation.empty()) {
-      out += wrap("**Next:** " + markdown_text(finding.recommendation, sentence_width), indent + "- ", indent + "  ");
-    }
-  }
-  return out + rest_note(findings.size(), shown, "`findings` in report.json");
+              "What is missing first, then what saves most time when mended, then the rest by severity and "
+              "cost. Low ones and hints by their titles.");
+  const std::size_t shown = std::min(report.findings.size(), most_findings);
+  for (std::size_t i = 0; i < shown; ++i)
+    out += finding_item(report.findings[i], i + 1, i == 0 ? evidence_of_first : evidence_of_others);
+  return out + rest_note(report.findings.size(), shown, "`findings` in report.json");
 }
 
 std::string stragglers_section(const Overview& overview) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 
@@ -23,55 +22,6 @@ std::string joined(const std::vector<std::string>& parts) {
     result += parts[i];
   }
   return result;
-}
-
-const RankSummary* find_rank(const JobReport& report, std::int32_t trace_rank) {
-  const auto found = std::find_if(report.ranks.begin(), report.ranks.end(),
-                                  [&](const RankSummary& rank) { return rank.trace_rank == trace_rank; });
-  return found == report.ranks.end() ? nullptr : &*found;
-}
-
-std::string capitalised(std::string text) {
-  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-  return text;
-}
-
-/// "transient, steps 12 to 20".
-std::string when(const Straggler& straggler) {
-  if (straggler.pattern == Pattern::unknown) return "in steps that are not known";
-  std::string text(pattern_name(straggler.pattern));
-  if (straggler.period_steps)
-    return fmt::format("{}, every {} steps from step {} on", text, *straggler.period_steps,
-                       straggler.first_step.value_or(0));
-  if (straggler.pattern == Pattern::transient && straggler.first_step && straggler.last_step)
-    text += fmt::format(", steps {} to {}", *straggler.first_step, *straggler.last_step);
-  return text;
-}
-
-/// "cause: slow_kernel (same work, but slower)".
-std::string cause_of(const Straggler& straggler) {
-  return fmt::format("cause: {} ({})", cause_name(straggler.cause), cause_meaning(straggler.cause));
-}
-
-std::string explain(const JobReport& report, const Straggler& straggler) {
-  const std::string who = capitalised(culprit_name(straggler));
-  // Of a place no one share says how often one of its trace ranks is the last.
-  std::string sentence =
-      straggler.level == Level::gpu
-          ? fmt::format(
-                "{} ({}): last in {:.1f}% of the collectives whose last arriver the clock resolves; its own "
-                "lateness adds up to {}",
-                who, when(straggler), 100 * straggler.last_share, format_duration(straggler.own_lateness_ns))
-          : fmt::format("{}, {}: the own lateness of its trace ranks adds up to {}", who, when(straggler),
-                        format_duration(straggler.own_lateness_ns));
-  std::int64_t arrivals = 0;
-  for (const std::int32_t trace_rank : straggler.trace_ranks)
-    if (const RankSummary* rank = find_rank(report, trace_rank)) arrivals += rank->arrivals;
-  if (arrivals > 0) {
-    sentence += fmt::format(", {} per {}", format_duration(straggler.own_lateness_ns / arrivals),
-                            straggler.level == Level::gpu ? "collective" : "collective and trace rank");
-  }
-  return sentence + "; " + cause_of(straggler) + '.';
 }
 
 /// Why waiting has no culprit.
@@ -134,25 +84,6 @@ bool is_mostly_unjudged(const JobReport& report) {
 
 std::vector<std::string> explanation(const JobReport& report, const Overview& overview) {
   std::vector<std::string> sentences;
-  for (const Straggler& straggler : overview.stragglers) {
-    if (sentences.size() == explained_stragglers) break;
-    sentences.push_back(explain(report, straggler));
-  }
-  if (overview.stragglers.empty() && !report.suspects.empty()) {
-    const Straggler& first = report.suspects.front().late;
-    if (first.cause != Cause::unknown)
-      sentences.push_back(
-          fmt::format("{} ({}), most likely {}.", capitalised(culprit_name(first)), when(first), cause_of(first)));
-  }
-  for (const SuspectedStraggler& suspect : report.suspects) {
-    if (suspect.doubt != Doubt::hidden || overview.stragglers.empty()) continue;
-    const char* const shadow = suspect.behind.empty()            ? "delays that wander"
-                               : overview.stragglers.size() == 1 ? "it"
-                                                                 : "them";
-    sentences.push_back(fmt::format("Behind {}, {} is late as well ({}), though nobody waits for it yet; {}.", shadow,
-                                    culprit_name(suspect.late), when(suspect.late), cause_of(suspect.late)));
-    break;
-  }
   if (report.instances == 0 || report.ranks.empty()) return sentences;
   const std::string waiting =
       fmt::format("Waiting in collectives adds up to {}, {} of all GPU time", format_gpu_time(overview.wait_ns),

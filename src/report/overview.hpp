@@ -23,13 +23,10 @@ struct Overview {
   std::vector<Straggler> stragglers;       ///< most caused wait first
 };
 
-/// Stragglers that explanation() and the first screen name.
-inline constexpr std::size_t explained_stragglers = 3;
-
 Overview overview_of(const JobReport& report);
 
-/// By how much and why each of the worst stragglers is late; without stragglers, how much waiting there is and why it
-/// is not attributed. One sentence per element.
+/// What comes after the verdict: how much waiting there is, and how much of it is attributed, or why it is not. One
+/// sentence per element.
 std::vector<std::string> explanation(const JobReport& report, const Overview& overview);
 
 /// "8 inputs: 7 ok, 0 degraded, 1 failed."

@@ -79,6 +79,7 @@ PerfettoTrace::PerfettoTrace(const std::vector<TraceRankIdentity>& trace_ranks, 
                                               rank->gpu_name.empty() ? "" : ", ", rank->gpu_name)};
     }
   }
+  critical_path_process_ = next;
 }
 
 std::int64_t PerfettoTrace::process_of(std::int32_t trace_rank) const {
@@ -196,6 +197,23 @@ std::string PerfettoTrace::waiting(const HeatMap& map, const Interval& window) {
           separator, process_of_host_.at(host), time(start_ns),
           static_cast<double>(sums[b]) / static_cast<double>(map.bin_ns));
     }
+  }
+  return out;
+}
+
+std::string PerfettoTrace::critical_path(std::span<const CriticalSegment> path, const Interval& window) {
+  constexpr std::int64_t thread_id = 1'000'000;  // below those of all tracks
+  std::string out;
+  for (const CriticalSegment& segment : path) {
+    if (segment.start_ns < window.start_ns || segment.start_ns >= window.end_ns) continue;
+    if (out.empty()) {
+      out = process_metadata(critical_path_process_, "critical path") +
+            metadata("thread_name", critical_path_process_, thread_id, R"("name":"what the end waited for")");
+    }
+    out += fmt::format(
+        R"({}{{"ph":"X","cat":"critical_path","name":"{} on trace rank {}","pid":{},"tid":{},"ts":{},"dur":{}}})",
+        separator, critical_kind_name(segment.kind), segment.trace_rank, critical_path_process_, thread_id,
+        time(segment.start_ns), microseconds(segment.end_ns - segment.start_ns));
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/critical_path.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/report_detail.hpp"
 #include "nsys_explain/model/timeline.hpp"
@@ -43,6 +44,8 @@ class PerfettoTrace {
   /// Counters of the hosts: how many of their trace ranks wait, on average over each bin of the map that lies in
   /// `window`.
   std::string waiting(const HeatMap& map, const Interval& window);
+  /// A process of its own with one track: a slice for every segment that begins in `window`.
+  std::string critical_path(std::span<const CriticalSegment> path, const Interval& window);
   /// A mark across all tracks.
   std::string mark(Nanoseconds time_ns, std::string_view text);
   std::string end() const;
@@ -68,6 +71,7 @@ class PerfettoTrace {
   std::map<std::string, std::int64_t> process_of_host_;
   std::map<std::tuple<std::int32_t, std::int64_t, std::string>, Track> tracks_;
   std::map<std::string, std::int64_t, std::less<>> communicators_;  ///< in order of appearance
+  std::int64_t critical_path_process_ = 0;
   Nanoseconds shift_ns_;
 };
 

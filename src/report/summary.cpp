@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "nsys_explain/model/names.hpp"
@@ -11,22 +14,38 @@ namespace {
 
 /// A terminal's line, and the characters of a sentence that take two of them.
 constexpr std::size_t line_width = 110, two_lines = 210;
+constexpr std::size_t longest_verdict = 4096;
 
-/// What comes after the verdict: the next most severe findings, with what to do about each.
+/// What fits two lines, up to where a part of the sentence ends.
+std::string shortened(std::string_view sentence) {
+  const std::string text = plain_text(sentence, 4096);
+  if (text.size() <= two_lines) return text;
+  for (const std::string_view mark : {"; ", ": ", ", "}) {
+    const std::size_t at = text.rfind(mark, two_lines);
+    if (at != std::string::npos && at >= two_lines / 2) return text.substr(0, at) + " ...";
+  }
+  return plain_text(text, two_lines);
+}
+
+/// The finding that the verdict tells; the end where it tells none.
+std::vector<Finding>::const_iterator told_finding(const JobReport& report) {
+  return std::find_if(report.findings.begin(), report.findings.end(),
+                      [&](const Finding& finding) { return finding.id == report.verdict.finding; });
+}
+
+/// What comes after the verdict: the findings that come next, with what to do about each.
 std::string other_findings(const JobReport& report) {
   constexpr std::size_t most = 2;
   std::string text;
   std::size_t told = 0;
-  bool is_verdict = !report.verdict.finding.empty();  // the first of that id is what the verdict tells
-  for (const Finding& finding : report.findings) {
-    if (is_verdict && finding.id == report.verdict.finding) {
-      is_verdict = false;
-      continue;
-    }
-    if (told == most || finding.severity > FindingSeverity::medium) break;
-    text += wrap(fmt::format("[{}] {}", severity_name(finding.severity), plain_text(finding.title, two_lines)), "  ",
-                 "    ", line_width);
-    text += wrap("Next: " + plain_text(finding.recommendation, two_lines), "    ", "    ", line_width);
+  const auto verdict = told_finding(report);
+  for (auto one = report.findings.begin(); one != report.findings.end() && told < most; ++one) {
+    const Finding& finding = *one;
+    const bool is_about_missing = finding.id == "missing-ranks" || finding.id == "partial-report";
+    if (one == verdict || is_about_missing || finding.severity > FindingSeverity::medium) continue;
+    text += wrap(fmt::format("[{}] {}", severity_name(finding.severity), shortened(finding.title)), "  ", "    ",
+                 line_width);
+    text += wrap("Next: " + shortened(finding.recommendation), "    ", "    ", line_width);
     ++told;
   }
   return text.empty() ? "" : "Also:\n" + text;
@@ -36,9 +55,10 @@ std::string other_findings(const JobReport& report) {
 
 std::string to_summary(const JobReport& report, std::string_view output_directory) {
   const Overview overview = overview_of(report);
-  std::string out = wrap(plain_text(report.verdict.text, 4 * line_width), "", "  ", line_width);
+  // Whole, as in every report, however long the names of hosts are.
+  std::string out = wrap(plain_text(report.verdict.text, longest_verdict), "", "  ", line_width);
   if (!report.verdict.next.empty())
-    out += wrap("Next: " + plain_text(report.verdict.next, 4 * line_width), "  ", "  ", line_width);
+    out += wrap("Next: " + plain_text(report.verdict.next, longest_verdict), "  ", "  ", line_width);
   out += other_findings(report);
   out += wrap(input_quality(report, overview) + ' ' + matching_quality(report) + ' ' + clock_quality(report), "", "  ",
               line_width);

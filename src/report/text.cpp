@@ -50,6 +50,12 @@ bool starts_a_block(std::string_view word) {
          (word.back() == '.' || word.back() == ')');
 }
 
+/// A link, a reference to one, or its definition: brackets by themselves mean nothing.
+bool may_hold_a_link(std::string_view text) {
+  return text.find("](") != std::string_view::npos || text.find("]:") != std::string_view::npos ||
+         text.find("][") != std::string_view::npos;
+}
+
 bool has_meaning_in_markdown(std::string_view text, std::size_t at) {
   const bool in_word = at > 0 && std::isalnum(static_cast<unsigned char>(text[at - 1])) != 0;
   const char after = at + 1 < text.size() ? text[at + 1] : ' ';
@@ -57,12 +63,13 @@ bool has_meaning_in_markdown(std::string_view text, std::size_t at) {
     case '\\':
     case '*':
     case '<':
-    case '[':
-    case ']':
     case '|':
     case '~':
     case '$':
       return true;
+    case '[':
+    case ']':
+      return may_hold_a_link(text);
     case '_':  // after a letter or digit it cannot open emphasis
       return !in_word;
     case '&':  // an entity
@@ -132,22 +139,42 @@ std::string plain_text(std::string_view text, std::size_t width) {
   return result;
 }
 
+namespace {
+
+/// A word of a sentence: as code where Markdown would take it for more than text, which reads better than backslashes
+/// do; with these where it touches code already.
+std::string markdown_word(std::string_view word, bool touches_code) {
+  bool means_something = false;
+  std::string escaped;
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    const bool has_meaning = has_meaning_in_markdown(word, at);
+    means_something = means_something || has_meaning;
+    if (has_meaning) escaped += '\\';
+    escaped += word[at];
+  }
+  if (!means_something || touches_code) return escaped;
+  const std::size_t end = word.find_last_not_of(",;:.") + 1;
+  if (end == 0) return escaped;
+  return '`' + in_code(word.substr(0, end)) + '`' + std::string(word.substr(end));
+}
+
+}  // namespace
+
 std::string markdown_text(std::string_view text, std::size_t width) {
   const std::string plain = balanced_backticks(plain_text(text, width));
   std::string result;
-  bool code = false;
-  for (std::size_t at = 0; at < plain.size(); ++at) {
-    if (plain[at] == '`') {
-      code = !code;
-      result += '`';
-    } else if (code) {
-      result += in_code(plain.substr(at, 1));
-    } else {
-      if (has_meaning_in_markdown(plain, at)) result += '\\';
-      result += plain[at];
-    }
+  for (std::size_t at = 0; at < plain.size();) {
+    const bool is_code = plain[at] == '`';
+    const std::size_t end =
+        std::min(is_code ? plain.find('`', at + 1) + 1 : plain.find_first_of(" `", at), plain.size());
+    const std::string_view part = std::string_view(plain).substr(at, end - at);
+    const bool touches_code = (at > 0 && plain[at - 1] == '`') || (end < plain.size() && plain[end] == '`');
+    result += is_code ? '`' + in_code(part.substr(1, part.size() - 2)) + '`' : markdown_word(part, touches_code);
+    at = end;
+    if (at < plain.size() && plain[at] == ' ') result += plain[at++];
   }
-  if (starts_a_block(std::string_view(plain).substr(0, plain.find(' '))) && result.front() != '\\') {
+  if (starts_a_block(std::string_view(plain).substr(0, plain.find(' '))) && result.front() != '\\' &&
+      result.front() != '`') {
     // Of a number, the character after it makes it a list.
     result.insert(is_digit(result.front()) ? result.find_first_not_of("0123456789") : 0, "\\");
   }

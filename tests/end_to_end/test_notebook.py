@@ -1,4 +1,4 @@
-"""The example for notebooks, run as its first lines say, with Debian's h5py, pandas and matplotlib."""
+"""The Python module for results and the example for notebooks, with Debian's h5py, pandas and matplotlib."""
 
 import importlib.util
 import pathlib
@@ -7,21 +7,93 @@ import unittest
 
 from support import EndToEndTest, main, run
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "jobs" / "skew_heatmap.py"
+JOBS = pathlib.Path(__file__).resolve().parents[2] / "jobs"
+sys.path.insert(0, str(JOBS))
 
 
-class Notebook(EndToEndTest):
-    @unittest.skipUnless(all(importlib.util.find_spec(m) for m in ("h5py", "pandas", "matplotlib")),
-                         "h5py, pandas or matplotlib is missing: the example for notebooks was not run")
-    def test_the_slow_rank_waits_least_and_the_sums_agree(self):
-        job = self.synth("job", "--nodes", "2", "--steps", "6", "--fault", "slow_gpu:rank=5,factor=1.3", "--seed", "4")
-        report = self.analyse(job, "out")
-        picture = self.directory / "heat.png"
-        done = run([sys.executable, SCRIPT, self.directory / "out" / "store.h5", picture], check=True)
-        self.assertIn("trace rank 5 waited least", done.stdout)
-        waited = sum(rank["wait_ns"] for rank in report["ranks"]) * 1e-6
-        self.assertIn(f"8 trace ranks, {waited:.1f} ms waited in all", done.stdout)
-        self.assertEqual(picture.read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+def missing(*modules):
+    return [module for module in modules if importlib.util.find_spec(module) is None]
+
+
+@unittest.skipIf(missing("h5py", "pandas"), "h5py or pandas is missing: the Python module was not tried")
+class Results(EndToEndTest):
+    JOB = ("--nodes", "2", "--steps", "6", "--seed", "4", "--fault", "slow_gpu:rank=5,factor=1.3")
+
+    def setUp(self):
+        super().setUp()
+        import nsys_explain
+        self.module = nsys_explain
+
+    def opened(self, out):
+        results = self.module.open(self.directory / out)
+        self.addCleanup(results.close)
+        return results
+
+    def test_tables_are_those_of_the_report_with_units(self):
+        report = self.analyse(self.synth("job", *self.JOB), "out")
+        results = self.opened("out")
+        self.assertEqual(results.verdict, report["verdict"]["text"])
+        ranks = results.table("ranks")
+        self.assertEqual(ranks["wait_ns"].tolist(), [rank["wait_ns"] for rank in report["ranks"]])
+        self.assertEqual((ranks.attrs["units"]["wait_ns"], ranks.attrs["units"]["arrivals"]), ("ns", ""))
+        self.assertEqual(ranks.attrs["meanings"]["wait_ns"], "waiting in collectives for others")
+        self.assertEqual(list(ranks.columns)[:2], ["trace_rank", "window_start_ns"])
+        for name in results.tables():
+            self.assertEqual(list(results.table(name).columns), list(results.table(name).attrs["units"]), name)
+        self.assertEqual(results.table("collective_instances")["operation"].iloc[0], "all_reduce")
+        with self.assertRaisesRegex(self.module.Absent, "no table 'rank'"):
+            results.table("rank")
+
+    def test_missing_integers_are_not_numbers(self):
+        import h5py
+        with h5py.File(self.directory / "store.h5", "w") as store:
+            group = store.create_group("gaps")
+            group.attrs["columns"], group.attrs["description"] = ["start_ns", "causes"], "made by hand"
+            for column, values in (("start_ns", [7, -2**63]), ("causes", [1, 2])):
+                group[column] = values
+                group[column].attrs.update({"unit": "", "description": "", "missing_value": -2**63})
+        gaps = self.opened("store.h5").table("gaps")
+        self.assertEqual(gaps["start_ns"].isna().tolist(), [False, True])
+        self.assertEqual(gaps["start_ns"].sum(), 7)
+        self.assertEqual(str(gaps["causes"].dtype), "int64")
+
+    def test_what_is_drawn_is_what_the_report_says(self):
+        report = self.analyse(self.synth("job", *self.JOB), "out")
+        plot = self.opened("out").plot
+        late = plot.lateness_cells()
+        self.assertEqual(late.shape, (8, 6))
+        self.assertEqual(late.sum(axis=1).idxmax(), 5)
+        lengths = plot.step_lengths()
+        self.assertEqual(len(lengths), report["step_time"]["steps"])
+        self.assertLess(abs(lengths.median() * 1e6 / report["step_time"]["median_ns"] - 1), 0.05)
+        waits = plot.wait_matrix_cells()
+        self.assertAlmostEqual(waits.to_numpy().sum(), sum(rank["wait_ns"] for rank in report["ranks"]) * 1e-6, places=3)
+        self.assertEqual(waits.sum(axis=1).idxmax(), 5)
+
+    def test_without_collectives_it_says_what_is_missing(self):
+        job = self.synth("job", "--nodes", "1", "--gpus-per-node", "1", "--steps", "6")
+        self.analyse(job, "one")
+        plot = self.opened("one").plot
+        with self.assertRaisesRegex(self.module.Absent, "nobody waited"):
+            plot.wait_matrix_cells()
+        self.analyse(self.synth("bare", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2", "--no-nvtx"), "bare-out")
+        plot = self.opened("bare-out").plot
+        for draw in (plot.lateness_cells, plot.step_lengths):
+            with self.assertRaises(self.module.Absent):
+                draw()
+
+    @unittest.skipIf(missing("matplotlib"), "matplotlib is missing: nothing was drawn")
+    def test_the_example_draws_every_store(self):
+        report = self.analyse(self.synth("job", *self.JOB), "out")
+        self.analyse(self.synth("one", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2", "--no-nvtx"), "alone")
+        for out, expected in (("out", "trace rank 5 waited least"), ("alone", "1 trace ranks, 0.0 ms waited in all")):
+            picture = self.directory / f"{out}.png"
+            done = run([sys.executable, JOBS / "skew_heatmap.py", self.directory / out, picture], check=True)
+            self.assertIn(expected, done.stdout)
+            self.assertEqual(picture.read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+            if out == "out":
+                waited = sum(rank["wait_ns"] for rank in report["ranks"]) * 1e-6
+                self.assertIn(f"8 trace ranks, {waited:.1f} ms waited in all", done.stdout)
 
 
 if __name__ == "__main__":

@@ -136,6 +136,9 @@ class Perfetto(EndToEndTest):
         self.assertEqual(kernels, collections.Counter((r, enter, leave) for r, _, enter, leave, _ in drawn))
         members = collections.Counter(instance for _, instance, *_ in drawn)
         self.assertEqual({number - 1: len(steps) for number, steps in rules.flows.items()}, dict(members))
+        path = [(nanoseconds(e["ts"]), nanoseconds(e["ts"]) + nanoseconds(e["dur"])) for *_, e in rules.of_category("critical_path")]
+        self.assertTrue(all(end == start for (_, end), (start, _) in zip(path, path[1:])))
+        self.assertEqual(path[-1][1] - path[0][0], sum(part["duration_ns"] for part in self.report("one")["critical_path"]))
         links = [values for (pid, name), values in rules.counters.items() if "NVLink" in name]
         self.assertEqual(len(links), 4 * 2)
         self.assertTrue(all(0 <= v <= 101 for values in links for _, v in values))
@@ -154,8 +157,9 @@ class Perfetto(EndToEndTest):
         links = sum(len(values) for (_, name), values in rules.counters.items() if "NVLink" in name)
         collectives = sum(1 for _ in rules.of_category("collective"))
         self.assertLess(collectives, arrivals)
-        self.assertLessEqual(gpu + links + 2 * collectives, 500)
-        self.assertGreater(gpu + links + 2 * collectives, 400)
+        path = sum(1 for _ in rules.of_category("critical_path"))
+        self.assertLessEqual(gpu + links + 2 * collectives + path, 500)
+        self.assertGreater(gpu + links + 2 * collectives + path, 400)
         self.assertIn("at most 500 events", facts["cut"])
         self.assertIn("the timeline ends at job time", done.stderr)
         self.assertEqual([mark["name"] for mark in rules.marks], [facts["cut"]])

@@ -114,7 +114,8 @@ class Hidden(AttributionTest):
                           "slow_gpu:rank=1,factor=1.2", "--fault", "sync_stall:rank=2,pause=9ms")
         self.assertEqual([s["trace_rank"] for s in report["stragglers"]], [2])
         (finding,) = (f for f in report["findings"] if f["id"] == "slow-gpu")
-        self.assertIn("the GPU of trace rank 1 takes", finding["title"])
+        self.assertIn("trace rank 1 (GPU ", finding["title"])
+        self.assertIn("longer than its peers for the same kernels", finding["title"])
 
 
 class SlowNodeWithoutPayload(AttributionTest):

@@ -1,5 +1,6 @@
 """What the replay says that mending a fault saves, against the same job without the fault (nsys-explain-synth --twin)."""
 
+import csv
 import json
 
 from support import EndToEndTest, main
@@ -58,9 +59,59 @@ class WhatIf(EndToEndTest):
     def test_nobody_is_mended_in_a_clean_job(self):
         job = self.synth("clean", "--nodes", 1, "--gpus-per-node", 4, "--layers", 2, "--steps", 12)
         report = self.analyse(job, "out")
-        self.assertEqual(report["what_if"], [])
+        self.assertEqual([what_if["subject"] for what_if in report["what_if"]], ["no_launch_gaps", "communication_hidden"])
         self.assertEqual(report["step_time"]["source"], "nvtx")
         self.assertEqual(report["step_time"]["replay_error"], 0)
+
+    def test_the_critical_path_is_as_long_as_the_run(self):
+        job = self.synth("job", "--nodes", 1, "--gpus-per-node", 4, "--tp", 2, "--layers", 2, "--steps", 12, "--fault",
+                         "slow_gpu:rank=2,factor=1.5")
+        report = self.analyse(job, "out", "--csv")
+        start = min(rank["window_start_ns"] for rank in report["ranks"])
+        end = max(rank["window_start_ns"] + rank["window_ns"] for rank in report["ranks"])
+        self.assertEqual(sum(part["duration_ns"] for part in report["critical_path"]), end - start)
+        with open(self.directory / "out" / "tables" / "critical_path.csv", newline="") as table:
+            rows = list(csv.DictReader(table))
+        self.assertEqual(sum(int(row["duration_ns"]) for row in rows), end - start)
+        self.assertEqual({int(row["step"]) for row in rows} - {-1}, set(range(12)))
+        compute = {part["trace_rank"]: part["duration_ns"] for part in report["critical_path"] if part["kind"] == "compute"}
+        self.assertGreater(compute[2], 0.5 * (end - start))  # the others wait for it
+        self.assertIn("## Critical path", (self.directory / "out" / "report.md").read_text())
+
+    def test_exposed_communication_is_told_to_the_nanosecond(self):
+        job = self.synth("job", "--nodes", 1, "--gpus-per-node", 4, "--tp", 2, "--layers", 2, "--steps", 6, "--fault",
+                         "slow_gpu:rank=2,factor=1.5")
+        report = self.analyse(job, "out")
+        for rank in report["ranks"]:
+            of_rank = [part for part in report["exposed_communication"] if part["trace_rank"] == rank["trace_rank"]]
+            self.assertEqual(sum(part["duration_ns"] for part in of_rank), rank["exposed_communication_ns"])
+            # Tensor parallel collectives lie between kernels that wait for them.
+            blocking = sum(part["duration_ns"] for part in of_rank if part["compute"] == "blocking")
+            self.assertGreater(blocking, 0.9 * rank["exposed_communication_ns"])
+        skew = {rank: sum(part["duration_ns"] for part in report["exposed_communication"]
+                          if part["trace_rank"] == rank and part["collective"] == "arrival_skew") for rank in range(4)}
+        self.assertGreater(skew[3], 5 * skew[2])  # it waits for the slow one, which waits for nobody
+
+    def test_what_all_ranks_could_save(self):
+        job = self.synth("job", "--nodes", 1, "--gpus-per-node", 4, "--pp", 2, "--layers", 2, "--steps", 8)
+        report = self.analyse(job, "out")
+        what_if = {one["subject"]: one for one in report["what_if"]}
+        self.assertEqual(what_if["communication_hidden"]["trace_ranks"], [])
+        self.assertGreater(what_if["communication_hidden"]["saved_share"], 0)
+        slowdown = report["slowdown"]
+        self.assertGreaterEqual(slowdown["measured_ns"], slowdown["without_launch_gaps_ns"])
+        self.assertLess(abs(slowdown["slowdown"] - 1), 0.05)  # all alike
+        self.assertEqual({one["kind"] for one in slowdown["by"]}, {"operation", "trace_rank"})
+
+    def test_the_worst_rank_explains_the_slowdown(self):
+        job = self.synth("job", "--nodes", 1, "--gpus-per-node", 4, "--layers", 2, "--steps", 8, "--fault",
+                         "slow_gpu:rank=1,factor=1.4")
+        slowdown = self.analyse(job, "out")["slowdown"]
+        worst = next(one for one in slowdown["by"] if one["kind"] == "trace_rank")
+        self.assertEqual(worst["name"], "1")
+        self.assertAlmostEqual(worst["slowdown"], slowdown["slowdown"], delta=0.02)
+        self.assertGreater(slowdown["worst_ranks_share"], 0.9)
+        self.assertIsNone(slowdown["last_stage_share"])
 
     def test_any_number_of_tool_ranks_tells_the_same(self):
         job = self.synth("job", "--nodes", 2, "--gpus-per-node", 2, "--layers", 2, "--steps", 12, "--drop", 0.01, "--fault",
@@ -68,6 +119,8 @@ class WhatIf(EndToEndTest):
         one, three = self.analyse(job, "one"), self.analyse(job, "three", ranks=3)
         self.assertEqual(one["what_if"], three["what_if"])
         self.assertEqual(one["step_time"], three["step_time"])
+        for key in ("critical_path", "exposed_communication", "slowdown"):
+            self.assertEqual(one[key], three[key])
         self.assertTrue(one["what_if"])
 
 

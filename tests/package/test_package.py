@@ -63,7 +63,7 @@ def check_archives(prefix, work):
     assert "Package: nsys-explain-mpi" in fields and "libsqlite3" in fields and "libhdf5" in fields, fields
     for names in (run("dpkg-deb", "--contents", deb), run("tar", "-tzf", archive)):
         for name in ("bin/nsys-explain-mpi", "man1/nsys-explain-mpi.1", "cmake/nsys_explain/nsys_explain-config.cmake",
-                     "slurm/explain.sbatch", "completions/nsys-explain-mpi", "nsys_explain/ingest/ingest.hpp"):
+                     "slurm/explain.sbatch", "python/nsys_explain.py", "completions/nsys-explain-mpi", "nsys_explain/ingest/ingest.hpp"):
             assert name in names, name
 
 

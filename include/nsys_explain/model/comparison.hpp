@@ -81,13 +81,31 @@ struct Trend {
   TrendDirection direction = TrendDirection::none;  ///< beyond chance and the tolerance
 };
 
+/// What of a trace rank's own time changed most. Kernels of names that both runs have: how long each takes, or how many
+/// there are.
+enum class ChangedPart : std::uint8_t { kernel_speed, kernel_work, copies, idle, graphs };
+
+std::string_view part_name(ChangedPart part);
+
+/// Trace ranks whose own time (all but exposed communication) explains why steps take longer or less long. Times are
+/// means over them, per basis of the comparison.
+struct ChangedPlace {
+  std::string place;  ///< "node node001", "trace rank 5 (node001)", "all trace ranks"
+  std::vector<std::int64_t> trace_ranks;
+  double base_ns = 0, current_ns = 0;
+  ChangedPart part = ChangedPart::kernel_speed;
+  double part_base_ns = 0, part_current_ns = 0;  ///< kernel_speed: what as many take at the speed of the base, and take
+};
+
 struct Comparison {
   bool side_by_side = false;     ///< different programs: nothing is judged, only `runs` is filled
   std::vector<RunProfile> runs;  ///< oldest first, the compared one last, its base before it
   ComparisonBasis basis = ComparisonBasis::window;
   ComparisonVerdict verdict = ComparisonVerdict::unknown;
-  Change headline;              ///< time per step, or the GPU window where no steps are known
-  std::vector<Change> changes;  ///< by topic, then by the time at stake, most first
+  bool is_one_run = false;                   ///< both reports hold the same figures, to the nanosecond
+  Change headline;                           ///< time per output token, else per step, else of the GPU window
+  std::vector<ChangedPlace> changed_places;  ///< where the headline changed and somebody's own time explains it
+  std::vector<Change> changes;               ///< by topic, then by the time at stake, most first
   /// Time of the current run's compute kernels over what as many of each name would have taken in the base: is it their
   /// speed that changed, or their number? Of kernels that both have; empty where there are none.
   std::optional<double> kernel_time_ratio;

@@ -7,10 +7,13 @@
 
 #include "nsys_explain/model/activity_summary.hpp"
 #include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/critical_path.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
+#include "nsys_explain/model/exposed_time.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/report_detail.hpp"
 #include "nsys_explain/model/slow_link.hpp"
+#include "nsys_explain/model/slowdown.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
 #include "nsys_explain/model/work.hpp"
@@ -244,8 +247,10 @@ struct DelaySummary {
 
 /// The job once more with something as it usually is (analysis/replay).
 struct WhatIf {
-  std::string subject;                    ///< "trace_rank", "place" or "all"
-  std::vector<std::int32_t> trace_ranks;  ///< whose work is as usual, ascending
+  /// "trace_rank", "place", "link", "all", "stage_balanced", "no_launch_gaps", "communication_hidden" or
+  /// "best_group"
+  std::string subject;
+  std::vector<std::int32_t> trace_ranks;  ///< whose work or links are as usual, ascending; empty: of all
   std::string finding;                    ///< id of the finding about them; empty: none
   double saved_share = 0;                 ///< of the elapsed time of the analysed steps
   double low_share = 0, high_share = 0;   ///< 95% interval
@@ -280,7 +285,9 @@ struct Finding {
   /// GPU time, summed over trace ranks, that is lost or waited because of it. Empty where the traces do not tell: time
   /// of the host, what only limits the analysis.
   std::optional<Nanoseconds> cost_ns{};
-  std::optional<double> saved_share{};  ///< WhatIf::saved_share; empty: not known
+  std::optional<WhatIf> mended{};           ///< the job without it; empty: not known
+  std::vector<std::int32_t> trace_ranks{};  ///< whom it is about, ascending; empty: the whole job
+  std::string place{};                      ///< where they are: "GPU 1 on node001", "node node001"; empty: everywhere
 };
 
 /// What the run comes to, in one line: the same in every report and on the terminal.
@@ -288,8 +295,9 @@ struct JobVerdict {
   std::string text;
   std::string finding;                               ///< id of the finding that it tells; empty: of none
   FindingSeverity severity = FindingSeverity::info;  ///< of the most severe finding
-  bool complete = true;  ///< no trace rank is missing, no input failed, and the run was not cut off
-  std::string next;      ///< what to do about it
+  bool complete = true;            ///< no trace rank is missing, no input failed, and the run was not cut off
+  std::string next;                ///< what to do about it
+  std::optional<WhatIf> mended{};  ///< of the finding
 };
 
 /// Traffic of one GPU's NVLinks in one direction, in percent of the peak of all its links.
@@ -384,6 +392,9 @@ struct JobReport {
   DelaySummary delay;
   StepTime step_time;
   std::vector<WhatIf> what_if;
+  CriticalPath critical_path;
+  std::optional<Slowdown> slowdown;  ///< on rank 0 only; empty where the job was not replayed
+  std::vector<ExposedTime> exposed;  ///< by trace rank, then operation; on rank 0 only
   ActivitySummary activity;
   std::vector<SlowLink> slow_links;  ///< most lost time first
   NvlinkReport nvlink;

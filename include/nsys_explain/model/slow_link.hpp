@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain {
@@ -26,6 +27,9 @@ struct SlowLink {
   std::int64_t instances = 0;             ///< collectives of the slow groups
   double slowdown = 1;                    ///< their transfer time / that of their peers
   Nanoseconds lost_ns = 0;  ///< GPU time: transfer time beyond the peers', times members, summed over instances
+  Operation operation = Operation::unknown;   ///< of the slow group that loses most
+  std::int64_t bytes = 0;                     ///< of one of its collectives
+  double measured_gbs = 0, expected_gbs = 0;  ///< its bus bandwidth, and that of equal groups elsewhere
   std::vector<std::string> evidence;
 };
 

@@ -195,8 +195,8 @@ void blame_speed(const JobReport& report, const JobDelays& delays, Straggler& st
   straggler.evidence.insert(
       straggler.evidence.begin(),
       fmt::format("kernels of equal name, grid and block took {:.3f} ms longer over the run than its peers' (table "
-                  "gpu_speed), of {:.3f} ms that its work took longer than usual: this makes it late as a rule, not "
-                  "what precedes its longest delays",
+                  "gpu_speed), all of its work {:.3f} ms: slower kernels make it late as a rule, whatever precedes its "
+                  "longest delays",
                   static_cast<double>(lost_ns) * 1e-6, static_cast<double>(all_ns) * 1e-6));
 }
 

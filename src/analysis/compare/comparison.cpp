@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/compare/slower_places.hpp"
 #include "analysis/compare/trend.hpp"
 #include "analysis/statistics/ratio_noise.hpp"
 #include "analysis/statistics/statistics.hpp"
@@ -185,22 +186,6 @@ std::vector<Weighted> changes_of_series(const std::string& topic, const std::str
   return changes;
 }
 
-/// Time of every step that each rank did not spend waiting for others: its own part.
-Series own_time_by_rank(const RunTables& run) {
-  Series series;
-  const Table* steps =
-      table_with(run, schema::steps, {schema::steps.trace_rank, schema::steps.duration_ns, schema::steps.wait_ns});
-  if (steps == nullptr) return series;
-  const auto& ranks = column(*steps, schema::steps.trace_rank);
-  const auto& durations = column(*steps, schema::steps.duration_ns);
-  const auto& waits = column(*steps, schema::steps.wait_ns);
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (durations[r] <= 0) continue;
-    series[fmt::format("trace rank {}", ranks[r])].push_back(static_cast<double>(durations[r] - waits[r]));
-  }
-  return series;
-}
-
 /// One figure of all complete collectives by operation and size.
 Series by_operation(const RunTables& run, const schema::Integer& figure) {
   Series series;
@@ -224,6 +209,19 @@ Series by_operation(const RunTables& run, const schema::Integer& figure) {
 }
 
 // The whole comparison.
+
+/// True where all times of all trace ranks are equal: of two runs they never are.
+bool is_one_run(const RunTables& base, const RunTables& current) {
+  const Table *one = find_table(base.tables, schema::ranks), *other = find_table(current.tables, schema::ranks);
+  if (one == nullptr || other == nullptr || one->row_count() == 0 || one->columns.size() != other->columns.size())
+    return false;
+  for (std::size_t c = 0; c < one->columns.size(); ++c) {
+    const auto* const a = std::get_if<std::vector<std::int64_t>>(&one->columns[c]);
+    const auto* const b = std::get_if<std::vector<std::int64_t>>(&other->columns[c]);
+    if ((a == nullptr) != (b == nullptr) || (a != nullptr && *a != *b)) return false;
+  }
+  return true;
+}
 
 /// Figures given by the user, and what times are divided by.
 void complete_profiles(Comparison& comparison, const ComparisonOptions& options) {
@@ -255,6 +253,31 @@ Change headline_of_windows(Comparison& comparison) {
   };
   headline.base = of_run(comparison.base());
   headline.current = of_run(comparison.current());
+  return headline;
+}
+
+/// Time per output token over all trace ranks, of runs that generate tokens; empty where not both do.
+std::optional<Change> headline_of_serving(const RunTables& base, const RunTables& current) {
+  const auto per_token = [](const RunTables& run) {
+    DurationsByRank durations;
+    const auto& serving = schema::serving;
+    const Table* const table = table_with(run, serving,
+                                          {schema::trace_rank, serving.latency, serving.latencies.count,
+                                           serving.latencies.total, serving.latencies.deviation});
+    for (std::size_t r = 0; table != nullptr && r < table->row_count(); ++r) {
+      if (column(*table, serving.latency)[r] != "time_per_output_token") continue;
+      const auto count = static_cast<double>(column(*table, serving.latencies.count)[r]);
+      const double deviation = column(*table, serving.latencies.deviation)[r];
+      durations[column(*table, schema::trace_rank)[r]] = {
+          count, static_cast<double>(column(*table, serving.latencies.total)[r]),
+          deviation * deviation * std::max(0.0, count - 1)};
+    }
+    return durations;
+  };
+  const DurationsByRank before = per_token(base), after = per_token(current);
+  Change headline{"output token", "", "mean_ns", mean_duration(before), mean_duration(after), {}, true, false};
+  if (!headline.base || !headline.current) return std::nullopt;
+  headline.estimate = ratio_of_means(before, after, 1);
   return headline;
 }
 
@@ -302,10 +325,27 @@ void compare_rank_means(Comparison& comparison, double tolerance) {
   }
 }
 
+/// What each trace rank does by itself: all but exposed communication, in which it may wait for others.
+Series own_time_by_rank(const RunTables& run, double amount) {
+  Series series;
+  const auto& ranks = schema::ranks;
+  const Table* const table =
+      table_with(run, ranks, {ranks.trace_rank, ranks.window_ns, ranks.exposed_communication_ns});
+  for (std::size_t r = 0; table != nullptr && r < table->row_count(); ++r) {
+    const auto own_ns = column(*table, ranks.window_ns)[r] - column(*table, ranks.exposed_communication_ns)[r];
+    series[fmt::format("trace rank {}", column(*table, ranks.trace_rank)[r])] = {static_cast<double>(own_ns) / amount};
+  }
+  return series;
+}
+
+std::vector<Weighted> changes_by_rank(const Comparison& comparison, const RunTables& base, const RunTables& current) {
+  return changes_of_series("rank", "own_ns", own_time_by_rank(base, comparison.amount(comparison.base())),
+                           own_time_by_rank(current, comparison.amount(comparison.current())), 0);
+}
+
 void compare_tables(Comparison& comparison, const RunTables& base, const RunTables& current, double tolerance) {
   compare_rank_means(comparison, tolerance);
-  append_by_weight(comparison.changes, changes_of_series("rank", "step_without_wait_ns", own_time_by_rank(base),
-                                                         own_time_by_rank(current), tolerance));
+  append_by_weight(comparison.changes, changes_by_rank(comparison, base, current));
   std::vector<Weighted> operations;
   for (const schema::Integer& figure :
        {schema::collective_instances.transfer_ns, schema::collective_instances.arrival_skew_ns}) {
@@ -338,14 +378,27 @@ Comparison compare_runs(std::vector<RunTables> bases, RunTables current, const C
   if (options.side_by_side) return comparison;
 
   const std::vector<double> before = step_times(bases.back()), after = step_times(current);
-  comparison.headline =
-      before.empty() || after.empty() ? headline_of_windows(comparison) : headline_of_steps(comparison, before, after);
+  if (auto serving = headline_of_serving(bases.back(), current)) {
+    comparison.headline = *std::move(serving);
+  } else if (before.empty() || after.empty()) {
+    comparison.headline = headline_of_windows(comparison);
+  } else {
+    comparison.headline = headline_of_steps(comparison, before, after);
+  }
   judge(comparison.headline, options.tolerance);
   if (comparison.headline.estimate) {
     comparison.verdict = !comparison.headline.significant              ? ComparisonVerdict::same
                          : comparison.headline.ratio().value_or(1) > 1 ? ComparisonVerdict::worse
                                                                        : ComparisonVerdict::better;
   }
+  if (is_one_run(bases.back(), current)) {
+    comparison.is_one_run = true;
+    comparison.verdict = ComparisonVerdict::same;
+    comparison.notes.clear();
+  }
+  if (comparison.headline.significant && comparison.basis == ComparisonBasis::step)
+    comparison.changed_places = find_changed_places(bases.back(), current, comparison,
+                                                    *comparison.headline.current - *comparison.headline.base);
   if (comparison.base().trace_ranks != comparison.current().trace_ranks) {
     comparison.notes.push_back(
         fmt::format("{} trace ranks before and {} now: means over ranks are compared, sums are not",

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "analysis/causes/told_late.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
@@ -35,12 +36,6 @@ std::string rank_list(const std::vector<std::int32_t>& ranks) {
       fmt::format("{}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   if (shown < ranks.size()) text += fmt::format(" and {} more", ranks.size() - shown);
   return text;
-}
-
-/// First words of a kernel's name: a title must stay readable.
-std::string short_name(std::string_view name) {
-  constexpr std::size_t longest = 60;
-  return name.size() <= longest ? std::string(name) : fmt::format("{}...", name.substr(0, longest));
 }
 
 /// Windows of all trace ranks, and of all processes: each counts once, with its longest trace rank.
@@ -124,22 +119,27 @@ Finding describe_slow_node(const JobReport& report, const std::string& host, std
                        "block, weighted by time; largest p-value {}",
                        100 * (ratios.front() - 1), 100 * (ratios.back() - 1), p_value_text(p_value)),
            fmt::format("rows: gpu_speed and kernel_peers where trace_rank is one of {}", rank_list(ranks))},
-          "what its GPUs share comes first: power supply and cooling of the node, power limit and clocks that were set "
-          "on it (nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE); if it stays slow, drain it",
-          lost_ns};
+          std::string(advice_for_slow_node),
+          lost_ns,
+          {},
+          ranks,
+          "node " + host};
 }
 
 Finding describe_slow_gpu(const JobReport& report, const GpuSpeed& speed) {
   return {"slow-gpu",
           severity_of_slowness(speed.ratio),
-          fmt::format("the GPU of trace rank {} takes {:.1f}% longer than its peers for the same kernels",
-                      speed.trace_rank, 100 * (speed.ratio - 1)),
+          fmt::format("trace rank {} ({}) takes {:.1f}% longer than its peers for the same kernels", speed.trace_rank,
+                      place_of(report, speed.trace_rank), 100 * (speed.ratio - 1)),
           {fmt::format("median over {} compute kernels of equal name, grid and block, weighted by time; p-value {}",
                        speed.kernels, p_value_text(speed.p_value)),
            fmt::format("rows: gpu_speed and kernel_peers where trace_rank = {}", speed.trace_rank)},
           "compare clocks, temperature, power and ECC errors with its peers (nvidia-smi -q -d "
           "CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC); check that no other process uses it; if it stays slow, drain it",
-          lost_by(speed, report)};
+          lost_by(speed, report),
+          {},
+          {speed.trace_rank},
+          place_of(report, speed.trace_rank)};
 }
 
 void add_slow_gpus(const JobReport& report, std::vector<Finding>& findings) {
@@ -263,7 +263,8 @@ void add_tail(const ActivitySummary& activity, const Windows& windows, std::vect
   findings.push_back(
       {"kernel-tail",
        FindingSeverity::low,
-       fmt::format("the slow executions of kernel {} cost {:.1f}% of GPU time", short_name(tail.name), 100 * part),
+       fmt::format("the slow executions of kernel {} cost {:.1f}% of GPU time", short_kernel_name(tail.name),
+                   100 * part),
        {fmt::format("{} more than if all {} executions of grid {} had taken the median; the longest took "
                     "{:.3f} ms",
                     gpu_time(static_cast<Nanoseconds>(tail.excess_ns)), tail.count, tail.launch,
@@ -374,7 +375,7 @@ void add_overhead(const JobReport& report, const Windows& windows, std::vector<F
                                     [](const NamedTotal& overhead) { return overhead.kind == "profiler"; });
   Finding finding{
       "profiler-overhead",
-      part >= severe_share ? FindingSeverity::medium : FindingSeverity::low,
+      part >= spent_time.high ? FindingSeverity::medium : FindingSeverity::low,
       fmt::format("the profiler itself took thread time worth {:.1f}% of the run: times are distorted{}", 100 * part,
                   told.beside()),
       {fmt::format("{:.3f} seconds between the first and the last GPU activity of the processes ({}), over all threads",

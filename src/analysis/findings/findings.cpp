@@ -15,8 +15,11 @@
 
 #include "analysis/findings/activity_findings.hpp"
 #include "analysis/findings/attribution_findings.hpp"
+#include "analysis/findings/capture_findings.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/link_findings.hpp"
+#include "analysis/findings/missing_ranks.hpp"
 #include "analysis/findings/stage_findings.hpp"
 #include "analysis/findings/step_time_findings.hpp"
 #include "analysis/findings/straggler_findings.hpp"
@@ -58,35 +61,47 @@ Nanoseconds cost_of(std::span<const Finding> findings, std::string_view id) {
   return found == findings.end() ? 0 : found->cost_ns.value_or(0);
 }
 
-/// `told_ns`: of communication by other findings, which is not counted again.
-void add_budget_findings(const JobReport& report, const JobTotals& totals, Nanoseconds told_ns,
-                         std::vector<Finding>& findings) {
-  const Nanoseconds left_ns = std::max<Nanoseconds>(0, totals.exposed - told_ns);
-  if (const double part = share(left_ns, totals.window); part >= share_worth_telling) {
-    const double waiting = share(totals.wait, totals.communication);
-    findings.push_back(
-        {"exposed-communication",
-         severity_of(part),
-         fmt::format("{:.1f}% of GPU time is communication that no compute hides{}", 100 * part,
-                     told_ns > 0 ? ", besides what late trace ranks and slow links cost" : ""),
-         {fmt::format("{}, summed over {} trace ranks", gpu_time_of(totals.exposed, totals.window),
-                      report.ranks.size()),
-          fmt::format("of communication ({}, hidden or not) {:.0f}% are waiting for late members",
-                      gpu_time(totals.communication), 100 * waiting)},
-         waiting > 0.5 ? "most communication is waiting: see who is late before tuning the network"
-                       : "overlap it with compute (bucket sizes, prefetching, separate streams), or move fewer bytes",
-         left_ns});
-    if (told_ns > 0)
-      findings.back().evidence.push_back(fmt::format(
-          "{} of it are not in the cost of findings on late trace ranks and slow links", gpu_time(left_ns)));
+/// Transfers that no compute hides. `late_ns`: of waiting that other findings tell. Where waiting cannot be told from
+/// transfers, nothing says what overlapping would save.
+void add_exposed_communication(const JobReport& report, const JobTotals& totals, Nanoseconds late_ns,
+                               std::vector<Finding>& findings) {
+  const bool known = waiting_is_known(report);
+  Nanoseconds lost_ns = 0;  // by slow links, in transfers
+  for (const SlowLink& link : report.slow_links) lost_ns += link.lost_ns;
+  const Nanoseconds left_ns = totals.exposed - lost_ns - (known ? std::max(totals.wait, late_ns) : late_ns);
+  const double part = share(left_ns, totals.window);
+  if (part < share_worth_telling) return;
+  Finding finding;
+  finding.id = "exposed-communication";
+  finding.cost_ns = left_ns;
+  finding.evidence.push_back(fmt::format("exposed communication: {}, summed over {} trace ranks",
+                                         gpu_time_of(totals.exposed, totals.window), report.ranks.size()));
+  if (known) {
+    finding.severity = severity_of(part);
+    finding.title = fmt::format("{:.1f}% of GPU time is transfers that no compute hides", 100 * part);
+    if (totals.wait > 0)
+      finding.evidence.push_back(fmt::format("besides, {} of waiting for late members", gpu_time(totals.wait)));
+    finding.recommendation =
+        "overlap them with compute (bucket sizes, prefetching, separate streams), or move fewer bytes";
+  } else {
+    finding.severity = FindingSeverity::low;
+    finding.title = fmt::format(
+        "{:.1f}% of GPU time is communication that no compute hides, of which waiting and transfers cannot be told "
+        "apart",
+        100 * part);
+    finding.recommendation =
+        "capture all ranks over the same steps on clocks that can be compared, then see how much of it is waiting";
   }
+  findings.push_back(std::move(finding));
+}
+
+void add_opaque_graphs(const JobTotals& totals, std::vector<Finding>& findings) {
   if (const double part = share(totals.opaque, totals.window); part >= share_worth_telling) {
-    findings.push_back(
-        {"opaque-graphs",
-         severity_of(part),
-         fmt::format("{:.1f}% of GPU time lies inside CUDA graphs recorded as one interval", 100 * part),
-         {fmt::format("{} whose kernels, collectives among them, are invisible", gpu_time(totals.opaque))},
-         "capture again with: nsys profile -t cuda,nvtx --cuda-graph-trace=node ..."});
+    findings.push_back({"opaque-graphs",
+                        severity_of(part),
+                        fmt::format("{:.1f}% of GPU time lies inside CUDA graphs recorded as one interval", 100 * part),
+                        {fmt::format("{}; their kernels and collectives are not recorded", gpu_time(totals.opaque))},
+                        "capture again with: nsys profile -t cuda,nvtx --cuda-graph-trace=node ..."});
   }
 }
 
@@ -170,6 +185,18 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
 
 }  // namespace
 
+namespace {
+
+/// What is missing comes first, then what saves time when mended, most first; then the rest by severity and cost.
+auto place_in_order(const Finding& finding) {
+  const bool saves = finding.mended && finding.severity <= FindingSeverity::medium;
+  return std::tuple(finding.id != "missing-ranks", !saves,
+                    saves ? -finding.mended->saved_share : static_cast<double>(finding.severity),
+                    -finding.cost_ns.value_or(0));
+}
+
+}  // namespace
+
 std::vector<Finding> find_problems(const JobReport& report) {
   std::vector<Finding> findings;
   const JobTotals totals = add_up(report);
@@ -185,20 +212,25 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_longest_stage_finding(report, findings);
   add_step_time_finding(report, findings);
   std::vector<Finding> link_findings = find_link_problems(report);
-  add_budget_findings(report, totals, told_ns + cost_of(link_findings), findings);
+  Nanoseconds late_ns = told_ns + cost_of(link_findings);
+  for (const SlowLink& link : report.slow_links) late_ns -= link.lost_ns;
+  if (waiting_is_known(report))
+    add_pipeline_bubble_finding(report, late_ns + cost_of(findings, "longest-stage"), findings);
+  add_exposed_communication(report, totals, late_ns, findings);
+  add_opaque_graphs(totals, findings);
   add_activity_findings(report, findings);
   add_quality_findings(report, totals, findings);
   for (Finding& finding : link_findings) findings.push_back(std::move(finding));
   add_attribution_findings(report, findings);
   add_run_fact_findings(report, findings);
-  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-    // What would be saved is known of some; it comes before GPU time, which others may wait for nothing.
-    const auto key = [](const Finding& finding) {
-      return std::tuple(finding.severity, !finding.saved_share, -finding.saved_share.value_or(0),
-                        -finding.cost_ns.value_or(0));
-    };
-    return key(a) < key(b);
-  });
+  add_dominant_kernel_finding(report, findings);
+  for (Finding& finding : findings)
+    if (!finding.mended && !names_who_is_late(finding)) tell_saving(report, finding);
+  const bool somebody_is_late = std::any_of(findings.begin(), findings.end(), names_who_is_late);
+  if (auto missing = find_missing_ranks(report, somebody_is_late)) findings.push_back(*std::move(missing));
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return place_in_order(a) < place_in_order(b); });
+  judge_short_capture(report, findings);
   return findings;
 }
 

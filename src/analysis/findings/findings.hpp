@@ -6,9 +6,9 @@
 
 namespace nsys_explain::analysis {
 
-/// What the user should know and do, from the numbers of the report; most severe first, and of one severity the
-/// costliest. Every finding states the numbers that it rests on. Reads everything of the report but `findings`; of its
-/// tables those that the trace ranks made by themselves.
+/// What the user should know and do, from the numbers of the report: what is missing, then what saves most time when
+/// mended, then the rest by severity and cost. Every finding states the numbers that it rests on. Reads everything of
+/// the report but `findings`; of its tables those that the trace ranks made by themselves.
 std::vector<Finding> find_problems(const JobReport& report);
 
 }  // namespace nsys_explain::analysis

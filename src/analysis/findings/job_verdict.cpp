@@ -1,6 +1,7 @@
 #include "analysis/findings/job_verdict.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <iterator>
 #include <string>
@@ -8,8 +9,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "nsys_explain/model/names.hpp"
+#include "analysis/findings/finding_parts.hpp"
+#include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/missing_ranks.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -23,86 +27,81 @@ std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+/// What tells that the job is not whole. The verdict begins with it.
+bool is_about_missing(const Finding& finding) {
+  return finding.id == "partial-report" || finding.id == "missing-ranks";
+}
+
 /// What the analysis lacks; empty where it lacks nothing.
 std::string what_is_missing(const JobReport& report) {
   const auto failed = std::count_if(report.inputs.begin(), report.inputs.end(),
                                     [](const InputReport& input) { return input.status == InputStatus::failed; });
-  const auto missing = [](const CommunicatorSummary& communicator) {
-    return communicator.size - static_cast<std::int64_t>(communicator.trace_ranks.size());
-  };
-  const auto worst = std::max_element(
-      report.communicators.begin(), report.communicators.end(),
-      [&](const CommunicatorSummary& a, const CommunicatorSummary& b) { return missing(a) < missing(b); });
   std::string text;
-  if (std::any_of(report.findings.begin(), report.findings.end(),
-                  [](const Finding& finding) { return finding.id == "partial-report"; })) {
-    text += "The run was cut off, so this is a part of it. ";
-  }
-  if (failed > 0) {
-    text += fmt::format("{} of {} failed. ", failed, counted(std::ssize(report.inputs), "input"));
-  }
-  if (worst != report.communicators.end() && missing(*worst) > 0) {
-    text += fmt::format("{} of {} ranks {} no trace, so who is late may be missing here. ", missing(*worst),
-                        worst->size, missing(*worst) == 1 ? "has" : "have");
-  }
+  if (failed > 0) text = fmt::format("{} of {} failed. ", failed, counted(std::ssize(report.inputs), "input"));
+  for (const Finding& finding : report.findings)
+    if (is_about_missing(finding)) text += capitalised(finding.title) + ". ";
   return text;
 }
 
-/// " (GPU 1 on node001)" of a culprit that is a GPU; empty for places, whose names tell where they are.
-std::string where(const JobReport& report, const Straggler& straggler) {
-  if (straggler.level != Level::gpu) return "";
-  const auto rank = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
-                                 [&](const auto& identity) { return identity.trace_rank == straggler.trace_rank; });
-  if (rank == report.trace_ranks.end()) return "";
-  return fmt::format(" (GPU {} on {})", rank->key.device_id, rank->host.empty() ? "an unknown host" : rank->host);
-}
-
-bool names_who_is_late(const Finding& finding) {
-  return finding.id.ends_with("straggler") || finding.id == "slow-link";
-}
-
-/// What the verdict tells: who is late, whose mending saves time, before what is a property of the whole job.
+/// What the verdict tells.
 std::vector<Finding>::const_iterator lead(const std::vector<Finding>& findings) {
-  const auto matters = [](const Finding& finding) {
-    return finding.severity <= FindingSeverity::medium && finding.id != "partial-report";
-  };
-  auto first = std::find_if(findings.begin(), findings.end(),
-                            [&](const Finding& finding) { return matters(finding) && names_who_is_late(finding); });
-  if (first == findings.end()) first = std::find_if(findings.begin(), findings.end(), matters);
-  if (first == findings.end()) first = std::find_if(findings.begin(), findings.end(), names_who_is_late);
-  return first;
+  const auto first = std::find_if(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.severity <= FindingSeverity::medium && !is_about_missing(finding);
+  });
+  return first != findings.end() ? first : std::find_if(findings.begin(), findings.end(), names_who_is_late);
 }
 
-/// The finding's title, with the place of the culprit whose name it holds.
+/// True where the report could tell who is late, names nobody, and this finding blames nobody either.
+bool tells_that_nobody_is_late(const JobReport& report, const Finding& finding) {
+  constexpr std::array delays = {std::string_view("rotating-delay"), std::string_view("long-waits")};
+  return waiting_is_known(report) && report.stragglers.empty() && report.suspects.empty() &&
+         finding.trace_ranks.empty() && std::find(delays.begin(), delays.end(), finding.id) == delays.end();
+}
+
+/// Its title as a sentence.
 std::string tell(const JobReport& report, const Finding& finding) {
-  std::string title = finding.title;
-  const auto add_place = [&](const Straggler& straggler) {
-    const std::string name = culprit_name(straggler);
-    const std::size_t at = title.find(name);
-    if (at == std::string::npos) return false;
-    title.insert(at + name.size(), where(report, straggler));
-    return true;
+  if (tells_that_nobody_is_late(report, finding)) return "No trace rank is late; " + finding.title + '.';
+  return capitalised(finding.title) + '.';
+}
+
+/// Of a job without GPU work: why, and what its inputs hold instead.
+std::string tell_what_inputs_hold(const JobReport& report) {
+  const auto read = std::find_if(report.inputs.begin(), report.inputs.end(),
+                                 [](const InputReport& input) { return input.status != InputStatus::failed; });
+  if (read == report.inputs.end() || read->message.empty()) return "No input holds GPU work.";
+  if (report.inputs.size() == 1) return capitalised(read->message) + '.';
+  return fmt::format("None of {} holds GPU work; of the first: {}.", counted(std::ssize(report.inputs), "input"),
+                     read->message);
+}
+
+/// Of one trace rank, which cannot be compared with others: where its time went.
+std::string tell_budget(const Budget& budget) {
+  std::vector<std::string> parts;
+  const auto add = [&](Nanoseconds part_ns, std::string_view name) {
+    if (part_ns > 0) parts.push_back(fmt::format("{:.1f}% are {}", 100 * share(part_ns, budget.window_ns), name));
   };
-  const bool is_told = std::any_of(report.stragglers.begin(), report.stragglers.end(), add_place);
-  if (!is_told) {
-    std::any_of(report.suspects.begin(), report.suspects.end(),
-                [&](const SuspectedStraggler& suspect) { return add_place(suspect.late); });
-  }
-  return capitalised(std::move(title)) + '.';
+  add(budget.compute_ns, "compute");
+  add(budget.exposed_communication_ns, "communication without compute");
+  add(budget.copy_ns, "copies");
+  add(budget.opaque_graph_ns, "CUDA graphs recorded as one interval");
+  add(budget.idle_ns, "idle");
+  return fmt::format("Nothing stands out on the one GPU: of {} {}.", duration_text(budget.window_ns),
+                     fmt::join(parts, ", "));
 }
 
 /// Where no finding matters.
-std::string tell_that_nobody_is_late(const JobReport& report) {
-  if (report.ranks.empty())
-    return "Nothing could be analysed: the inputs hold no GPU activity that this run could read.";
+std::string tell_that_nobody_is_late(const JobReport& report, bool is_whole) {
+  if (report.ranks.empty()) return tell_what_inputs_hold(report);
   if (report.unjudged * 2 > report.instances) {
     return fmt::format(
         "Lateness cannot be judged: for {} of {} matched collectives the clocks cannot be compared or the times are "
         "impossible.",
         report.unjudged, report.instances);
   }
-  if (report.instances > 0) return "No trace rank is significantly late.";
-  if (report.ranks.size() == 1) return "Nothing stands out; there is only one trace rank: nobody to be late for.";
+  if (report.instances > 0)
+    return is_whole ? "No trace rank is significantly late."
+                    : "No trace rank of those that were read is significantly late.";
+  if (report.ranks.size() == 1) return tell_budget(report.ranks.front().budget);
   const bool communicates = std::any_of(report.ranks.begin(), report.ranks.end(), [](const RankSummary& rank) {
     return rank.budget.communication_ns > 0 || rank.budget.opaque_graph_ns > 0;
   });
@@ -114,17 +113,22 @@ std::string tell_that_nobody_is_late(const JobReport& report) {
 
 JobVerdict judge(const JobReport& report) {
   JobVerdict verdict;
-  const std::string missing = what_is_missing(report);
-  verdict.complete = missing.empty();
-  const auto first = lead(report.findings);
-  if (first == report.findings.end()) {
-    verdict.text = missing + tell_that_nobody_is_late(report);
+  verdict.text = what_is_missing(report);
+  verdict.complete = verdict.text.empty();
+  for (const Finding& finding : report.findings) verdict.severity = std::min(verdict.severity, finding.severity);
+  auto first = lead(report.findings);
+  if (first != report.findings.end()) {
+    verdict.text += tell(report, *first);
+  } else if (!report.findings.empty() && is_about_missing(report.findings.front())) {
+    first = report.findings.begin();
+    verdict.text.pop_back();
+  } else {
+    verdict.text += tell_that_nobody_is_late(report, verdict.complete);
     return verdict;
   }
-  verdict.text = missing + tell(report, *first);
   verdict.finding = first->id;
-  verdict.severity = first->severity;
   verdict.next = first->recommendation;
+  verdict.mended = first->mended;
   return verdict;
 }
 

@@ -7,10 +7,12 @@
 #include <fmt/ranges.h>
 
 #include "analysis/causes/told_late.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/verdict/job_delays.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/job.hpp"
+#include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -18,7 +20,6 @@ namespace {
 /// Stages differ by embedding, head and loss; below these shares nobody would divide the model anew.
 constexpr double least_longer = 0.05;  // than the other stages compute
 constexpr double least_gain = 0.02;    // of the GPU time
-constexpr double severe_gain = 0.10;
 
 /// One row of stage_balance.
 struct Stage {
@@ -73,7 +74,38 @@ double waiting_share(const std::vector<std::int32_t>& ranks, bool these, const J
   return share(wait_ns, window_ns);
 }
 
+bool is_a_pipeline(const JobReport& report) {
+  const Table* const places = find_table(report.tables, schema::rank_places);
+  if (places == nullptr) return false;
+  const auto& levels = column(*places, schema::rank_places.level);
+  return std::find(levels.begin(), levels.end(), std::string_view(level_name(Level::pipeline_stage))) != levels.end();
+}
+
 }  // namespace
+
+void add_pipeline_bubble_finding(const JobReport& report, Nanoseconds told_ns, std::vector<Finding>& findings) {
+  if (!is_a_pipeline(report)) return;
+  Nanoseconds wait_ns = 0, windows_ns = 0;
+  for (const RankSummary& rank : report.ranks) {
+    wait_ns += rank.wait_ns;
+    windows_ns += rank.budget.window_ns;
+  }
+  constexpr double least_bubble = 0.05;  // of the GPU time: schedules leave some
+  const Nanoseconds left_ns = wait_ns - told_ns;
+  const double part = share(left_ns, windows_ns);
+  if (part < least_bubble) return;
+  findings.push_back(
+      {"pipeline-bubble",
+       severity_of(part),
+       fmt::format("{:.1f}% of GPU time is pipeline stages waiting for each other without anybody being late: the "
+                   "schedule's bubble",
+                   100 * part),
+       {fmt::format("{} of waiting in collectives and exchanges{}", gpu_time_of(left_ns, windows_ns),
+                    told_ns > 0 ? ", besides that of other findings" : ""),
+        "with as many micro-batches as m, s stages alike wait for (s - 1) / (m + s - 1) of the time"},
+       "run more micro-batches per step, or an interleaved schedule (several parts of the model per stage)",
+       left_ns});
+}
 
 void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& findings) {
   const Table* const balance = find_table(report.tables, schema::stage_balance);
@@ -92,7 +124,7 @@ void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& fi
   const auto ms = [](Nanoseconds time_ns) { return static_cast<double>(time_ns) * 1e-6; };
   findings.push_back(
       {"longest-stage",
-       severity_of(gain, severe_gain),
+       severity_of(gain, stage_time),
        fmt::format("the pipeline stage of trace rank{} {} computes {:.0f}% longer than the others, which wait for it; "
                    "stages alike would save up to {:.1f}% of the GPU time",
                    ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "), 100 * longer, 100 * gain),
@@ -107,6 +139,8 @@ void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& fi
        "compare its kernels with another stage's (table kernels_by_launch), then move layers from it to the others, or "
        "give the stage with the head or the embedding fewer layers",
        gain_ns});
+  findings.back().trace_ranks = ranks;
+  findings.back().place = ranks.size() > 1 ? "pipeline stage " + stage.name : place_of(report, ranks.front());
 }
 
 }  // namespace nsys_explain::analysis

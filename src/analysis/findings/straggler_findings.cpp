@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "analysis/causes/told_late.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/links/slow_links.hpp"
 #include "model/schema/job.hpp"
@@ -17,9 +18,6 @@
 
 namespace nsys_explain::analysis {
 namespace {
-
-/// Others' time lost, as a share of the GPU time of all trace ranks: 5% of the whole job is much.
-constexpr double severe_cost = 0.05;
 
 struct JobTime {
   Nanoseconds all_windows_ns = 0;  ///< of all trace ranks
@@ -70,10 +68,11 @@ std::string advice_for_host(WorkPart part) {
   }
 }
 
-std::string advice(Cause cause, WorkPart part) {
+/// Of one GPU, or of places that share no more than their part of the program.
+std::string advice_for_one(Cause cause, WorkPart part) {
   switch (cause) {
     case Cause::slow_kernel:
-      return "compare the clocks, temperature and power limit of this GPU with its peers' (nvidia-smi -q -d "
+      return "compare clocks, temperature and power limit with those of peers (nvidia-smi -q -d "
              "CLOCK,POWER,TEMPERATURE,PERFORMANCE; look for active throttle reasons and other processes); if it stays "
              "slow, run dcgmi diag -r 3, drain it and repeat the run";
     case Cause::extra_work:
@@ -104,6 +103,25 @@ std::string advice(Cause cause, WorkPart part) {
          "its GPU's clocks with its peers' (nvidia-smi -q -d CLOCK,PERFORMANCE)";
 }
 
+/// What GPUs of a node or rack share comes first.
+std::string advice(const Straggler& late) {
+  const bool shares_a_machine = late.level == Level::node || late.level == Level::rack;
+  if (!shares_a_machine) return advice_for_one(late.cause, late.part);
+  switch (late.cause) {
+    case Cause::slow_kernel:
+      return std::string(advice_for_slow_node);
+    case Cause::launch_starved:
+    case Cause::sync_stall:
+    case Cause::blocking_copy:
+    case Cause::allocation:
+      return "compare the host with others: CPU frequency governor, BIOS power profile, other jobs on it (a noisy "
+             "neighbour), daemons; then " +
+             advice_for_one(late.cause, late.part);
+    default:
+      return advice_for_one(late.cause, late.part);
+  }
+}
+
 /// Of a place the trace rank whose delays cost most.
 std::string whereabouts(const JobReport& report, const Straggler& straggler) {
   const auto identity = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
@@ -111,7 +129,7 @@ std::string whereabouts(const JobReport& report, const Straggler& straggler) {
   if (identity == report.trace_ranks.end()) return {};
   const std::string who =
       straggler.level == Level::gpu ? "it" : fmt::format("the costliest of them, trace rank {},", straggler.trace_rank);
-  return fmt::format("{} is device {} of process {} on host '{}' ({}); ", who, identity->key.device_id,
+  return fmt::format("{} is device {} of process {} on host '{}' ({})", who, identity->key.device_id,
                      identity->process_id, identity->host, identity->key.path);
 }
 
@@ -135,21 +153,6 @@ std::string rows_of(const JobReport& report, const Straggler& straggler) {
   return text;
 }
 
-/// The replay in which just its trace ranks work as usual; null where there is none.
-const WhatIf* what_if_mended(const JobReport& report, const Straggler& straggler) {
-  const auto found = std::find_if(report.what_if.begin(), report.what_if.end(), [&](const WhatIf& what_if) {
-    return what_if.subject != "all" && what_if.subject != "link" && what_if.trace_ranks == straggler.trace_ranks;
-  });
-  return found == report.what_if.end() ? nullptr : &*found;
-}
-
-/// "; a step takes 8.855 ms, mended about 7.045 ms (20.4% less, 17.0 to 23.9)".
-std::string step_if_mended(const WhatIf& what_if) {
-  return fmt::format("; a step takes {:.3f} ms, mended about {:.3f} ms ({:.1f}% less, {:.1f} to {:.1f})",
-                     1e3 * seconds(what_if.step_ns_before), 1e3 * seconds(what_if.step_ns_after),
-                     100 * what_if.saved_share, 100 * what_if.low_share, 100 * what_if.high_share);
-}
-
 /// "periodic, every 4 steps from step 1 to step 37: rows of table steps ..."; empty where no steps are known.
 std::string steps_of(const Straggler& straggler) {
   if (!straggler.first_step || !straggler.last_step) return {};
@@ -161,109 +164,131 @@ std::string steps_of(const Straggler& straggler) {
                      pattern_name(straggler.pattern), which, straggler.trace_rank);
 }
 
-Finding straggler_finding(const JobReport& report, const Straggler& straggler, const JobTime& time) {
+/// A finding about them, without what it is.
+Finding finding_about(const JobReport& report, const Straggler& late, const char* id) {
   Finding finding;
-  finding.id = "straggler";
-  const double cost = share(straggler.delay_cost_ns, time.all_windows_ns);
-  finding.severity = std::min(FindingSeverity::medium, severity_of(cost, severe_cost));
-  finding.title = fmt::format("{} makes the others wait: {}, {:.1f}% of all GPU time; {}", culprit_name(straggler),
-                              gpu_time(straggler.delay_cost_ns), 100 * cost, cause_meaning(straggler.cause));
-  finding.evidence.push_back(fmt::format(
-      "at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
-      24 * share(straggler.delay_cost_ns, time.span_ns), gpu_time(straggler.delay_cost_ns), seconds(time.span_ns)));
-  finding.evidence.push_back(whereabouts(report, straggler) + rows_of(report, straggler));
-  if (const std::string steps = steps_of(straggler); !steps.empty()) finding.evidence.push_back(steps);
-  finding.evidence.insert(finding.evidence.end(), straggler.evidence.begin(), straggler.evidence.end());
-  finding.recommendation = advice(straggler.cause, straggler.part);
-  finding.cost_ns = straggler.delay_cost_ns;
-  if (const WhatIf* const mended = what_if_mended(report, straggler)) {
-    finding.title += step_if_mended(*mended);
-    finding.saved_share = mended->saved_share;
-  }
+  finding.id = id;
+  finding.trace_ranks = late.trace_ranks;
+  finding.place = place_of(report, late);
   return finding;
 }
 
-Finding unproven_finding(const SuspectedStraggler& suspect) {
-  const Straggler& who = suspect.late;
-  return {
-      "unproven-straggler",
-      std::max(FindingSeverity::medium, severity_of(who.cost_share, severe_cost)),
-      fmt::format("{} seems to make the others wait ({:.1f}% of all GPU time), but {} steps are too few to prove it",
-                  culprit_name(who), 100 * who.cost_share, suspect.steps),
-      {fmt::format("chance of this by luck: at most {:.1e}; a verdict needs {:.1e}", who.p_value,
-                   suspect.verdict_p_value),
-       fmt::format("{} steps like these would prove it", suspect.steps_needed)},
-      fmt::format("capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and "
-                  "compare delay_cost_ns and own_lateness_ns by trace rank in table steps",
-                  suspect.steps_needed),
-      who.delay_cost_ns};
+/// Severity and end of the title: what mending saves, else the share of GPU time that others wait.
+void tell_size(const JobReport& report, double cost_share, Finding& finding) {
+  if (tell_saving(report, finding)) return;
+  finding.severity = severity_of(cost_share, lost_time);
+  finding.title += fmt::format("; {:.1f}% of all GPU time", 100 * cost_share);
 }
 
-Finding hidden_finding(const SuspectedStraggler& suspect) {
+Finding straggler_finding(const JobReport& report, const Straggler& straggler, const JobTime& time) {
+  Finding finding = finding_about(report, straggler, "straggler");
+  finding.title =
+      fmt::format("{} makes the others wait: {}", name_and_place(report, straggler), cause_meaning(straggler.cause));
+  tell_size(report, share(straggler.delay_cost_ns, time.all_windows_ns), finding);
+  finding.evidence = straggler.evidence;
+  finding.evidence.push_back(
+      fmt::format("its delays cost {}, {:.1f}% of all GPU time; at this rate {:.1f} GPU-hours per day",
+                  gpu_time(straggler.delay_cost_ns), 100 * share(straggler.delay_cost_ns, time.all_windows_ns),
+                  straggler.gpu_hours_per_day));
+  if (const std::string where = whereabouts(report, straggler); !where.empty()) finding.evidence.push_back(where);
+  if (const std::string steps = steps_of(straggler); !steps.empty()) finding.evidence.push_back(steps);
+  finding.evidence.push_back(rows_of(report, straggler));
+  finding.recommendation = advice(straggler);
+  finding.cost_ns = straggler.delay_cost_ns;
+  return finding;
+}
+
+Finding unproven_finding(const JobReport& report, const SuspectedStraggler& suspect) {
+  const Straggler& who = suspect.late;
+  Finding finding = finding_about(report, who, "unproven-straggler");
+  finding.title =
+      fmt::format("{} seems to make the others wait{}; {} steps are too few to prove it", name_and_place(report, who),
+                  who.cause == Cause::unknown ? "" : fmt::format(": {}", cause_meaning(who.cause)), suspect.steps);
+  tell_size(report, who.cost_share, finding);
+  finding.severity = std::max(FindingSeverity::medium, finding.severity);
+  finding.evidence = {fmt::format("chance of this by luck: at most {:.1e}; a verdict needs {:.1e}", who.p_value,
+                                  suspect.verdict_p_value),
+                      fmt::format("{} steps like these would prove it", suspect.steps_needed)};
+  finding.recommendation = fmt::format(
+      "capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and compare "
+      "delay_cost_ns and own_lateness_ns by trace rank in table steps",
+      suspect.steps_needed);
+  finding.cost_ns = who.delay_cost_ns;
+  return finding;
+}
+
+/// Mending it alone saves nothing yet, so no replay tells what it costs.
+Finding hidden_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
   const std::string shadow =
       suspect.behind.empty()
           ? "delays that wander from trace rank to trace rank"
           : fmt::format("trace rank{} {}", suspect.behind.size() > 1 ? "s" : "", fmt::join(suspect.behind, ", "));
-  return {"hidden-straggler",
-          std::max(FindingSeverity::medium, severity_of(suspect.hidden_cost_share, severe_cost)),
-          fmt::format("{} is late, too, but nobody waits for it behind {}: fix both, or it costs about "
-                      "{:.1f}% of the GPU time that is left",
-                      culprit_name(who), shadow, 100 * suspect.hidden_cost_share),
-          {fmt::format("chance of this by luck: at most {:.1e}; in the same steps {} takes longer still", who.p_value,
-                       suspect.behind.empty() ? "another rank, not always the same," : "a straggler"),
-           "the cost is a low estimate: how far it is behind everybody else, at the rate at which their lateness costs "
-           "now (columns own_lateness_ns and delay_cost_ns of table steps); what its host does while its GPU waits "
-           "anyway costs nothing yet"},
-          advice(who.cause, who.part),
-          suspect.estimated_cost_ns};
+  Finding finding = finding_about(report, who, "hidden-straggler");
+  finding.severity = std::max(FindingSeverity::medium, severity_of(suspect.hidden_cost_share, lost_time));
+  finding.title = fmt::format(
+      "{} is late, too, behind {}: mending it alone saves nothing yet; once the others are mended, it costs "
+      "about {:.1f}% of the GPU time",
+      name_and_place(report, who), shadow, 100 * suspect.hidden_cost_share);
+  finding.evidence = {
+      fmt::format("chance of this by luck: at most {:.1e}; in the same steps {} takes longer still", who.p_value,
+                  suspect.behind.empty() ? "another rank, not always the same," : "a straggler"),
+      "the cost is a lower bound: its lateness beyond everybody else's, at what lateness costs now (columns "
+      "own_lateness_ns and delay_cost_ns of table steps)"};
+  finding.recommendation = advice(who);
+  finding.cost_ns = suspect.estimated_cost_ns;
+  return finding;
 }
 
-Finding unseen_finding(const SuspectedStraggler& suspect) {
+/// No clock relates it to those who wait, so no replay tells what it costs.
+Finding unseen_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
-  return {
-      "unseen-straggler",
-      std::max(FindingSeverity::medium, severity_of(suspect.unseen_cost_share, severe_cost)),
-      fmt::format("{} takes longer than its peers and probably makes others wait: about {:.1f}% of all GPU time; no "
-                  "clock relates them to it",
-                  culprit_name(who), 100 * suspect.unseen_cost_share),
-      {fmt::format("chance of this by luck: at most {:.1e}; work at equal program positions is compared step by "
-                   "step, which needs no common clock",
-                   who.p_value),
-       "the cost is an estimate: what others communicate longer, at most what it is behind (column "
-       "exposed_communication_ns of table ranks)"},
-      advice(who.cause, who.part),
-      suspect.estimated_cost_ns};
+  Finding finding = finding_about(report, who, "unseen-straggler");
+  finding.severity = std::max(FindingSeverity::medium, severity_of(suspect.unseen_cost_share, lost_time));
+  finding.title = fmt::format(
+      "{} takes longer than its peers and probably makes others wait, about {:.1f}% of all GPU time; "
+      "their clocks cannot be compared with its own",
+      name_and_place(report, who), 100 * suspect.unseen_cost_share);
+  finding.evidence = {
+      fmt::format("chance of this by luck: at most {:.1e}; work at equal program positions is compared step by "
+                  "step, which needs no common clock",
+                  who.p_value),
+      "the cost is an estimate: the smaller of what others communicate longer and what it takes longer (column "
+      "exposed_communication_ns of table ranks)"};
+  finding.recommendation = advice(who);
+  finding.cost_ns = suspect.estimated_cost_ns;
+  return finding;
 }
 
-Finding slight_finding(const SuspectedStraggler& suspect) {
+Finding slight_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
-  return {"slight-straggler",
-          FindingSeverity::low,
-          fmt::format("{} is late as a rule, but the others hardly wait for it: {}, {:.2f}% of all GPU time",
-                      culprit_name(who), gpu_time(who.delay_cost_ns), 100 * who.cost_share),
-          {fmt::format("chance of this by luck: at most {:.1e} ({} steps)", who.p_value, suspect.steps)},
-          advice(who.cause, who.part),
-          who.delay_cost_ns};
+  Finding finding = finding_about(report, who, "slight-straggler");
+  finding.title = fmt::format("{} is late as a rule, but the others hardly wait for it", name_and_place(report, who));
+  tell_size(report, who.cost_share, finding);
+  finding.severity = FindingSeverity::low;
+  finding.evidence = {fmt::format("chance of this by luck: at most {:.1e} ({} steps)", who.p_value, suspect.steps),
+                      fmt::format("its delays cost {}", gpu_time(who.delay_cost_ns))};
+  finding.recommendation = advice(who);
+  finding.cost_ns = who.delay_cost_ns;
+  return finding;
 }
 
-Finding finding_of_doubt(const SuspectedStraggler& suspect) {
+Finding finding_of_doubt(const JobReport& report, const SuspectedStraggler& suspect) {
   switch (suspect.doubt) {
     case Doubt::too_few_steps:
-      return unproven_finding(suspect);
+      return unproven_finding(report, suspect);
     case Doubt::hidden:
-      return hidden_finding(suspect);
+      return hidden_finding(report, suspect);
     case Doubt::unseen:
-      return unseen_finding(suspect);
+      return unseen_finding(report, suspect);
     case Doubt::slight:
-      return slight_finding(suspect);
+      return slight_finding(report, suspect);
   }
   return {};
 }
 
 Finding suspect_finding(const JobReport& report, const SuspectedStraggler& suspect) {
-  Finding finding = finding_of_doubt(suspect);
-  if (const WhatIf* const mended = what_if_mended(report, suspect.late)) finding.saved_share = mended->saved_share;
+  Finding finding = finding_of_doubt(report, suspect);
   if (suspect.late.cause != Cause::unknown) {
     const bool is_told = suspect.late.pattern != Pattern::unknown;
     finding.evidence.push_back(fmt::format("{}most likely because {}",
@@ -312,13 +337,14 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   const double cost = share(unnamed_ns, time.all_windows_ns);
   Finding finding;
   finding.id = "rotating-delay";
-  finding.severity = severity_of(cost, severe_cost);
+  finding.severity = severity_of(cost, lost_time);
   finding.title = fmt::format(
       "delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; nobody {}is late as a rule",
       gpu_time(unnamed_ns), 100 * cost, told_late(report).empty() ? "" : "else ");
   finding.evidence.push_back(
       fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
-                  24 * share(unnamed_ns, time.span_ns), gpu_time(unnamed_ns), seconds(time.span_ns)));
+                  report.delay.gpu_hours_per_day * share(unnamed_ns, report.delay.attributed_ns), gpu_time(unnamed_ns),
+                  seconds(time.span_ns)));
   finding.evidence.push_back(
       fmt::format("{} trace ranks take part; the largest share is {:.1f}% (trace rank {}); in most steps one of them "
                   "delays all others (column delay_cost_ns of table steps)",
@@ -360,7 +386,7 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto [cause, part] = main->first;
   const double cost = share(held_ns, time.all_windows_ns);
-  finding.severity = cost >= severe_cost ? FindingSeverity::medium : FindingSeverity::low;
+  finding.severity = cost >= lost_time.high ? FindingSeverity::medium : FindingSeverity::low;
   const bool is_one = report.long_waits.size() == 1;
   const std::int32_t trace_rank = report.long_waits.front().trace_rank;
   const bool of_one = std::all_of(report.long_waits.begin(), report.long_waits.end(),
@@ -375,7 +401,7 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   finding.evidence.push_back(
       "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late "
       "often enough for a verdict");
-  finding.recommendation = advice(cause, part);
+  finding.recommendation = advice_for_one(cause, part);
   finding.cost_ns = held_ns;
   findings.push_back(std::move(finding));
 }

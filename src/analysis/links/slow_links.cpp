@@ -37,6 +37,9 @@ struct RankSet {
   std::int64_t instances = 0;           ///< of the slow classes
   std::string example;                  ///< the slow class with the most transfer time
   Nanoseconds example_ns = 0;
+  Operation operation = Operation::unknown;  ///< of the example, as what follows
+  std::int64_t bytes = 0;
+  double measured_gbs = 0, expected_gbs = 0;
 
   /// Slow for most of the time that can be judged. Between fast and slow a set speaks neither for nor against anything.
   bool is_slow() const { return slow > 0 && 2 * slow_ns >= compared_ns; }
@@ -96,10 +99,14 @@ void judge_class(std::span<const TransferGroup* const> members, std::span<RankSe
     set.expected_ns += (typical_ns - excess_ns) * static_cast<double>(group.instances);
     if (group.transfer_ns <= set.example_ns) continue;
     set.example_ns = group.transfer_ns;
+    set.operation = group.operation;
+    set.bytes = group.bytes / group.instances;
+    set.measured_gbs = medians[i];
+    set.expected_gbs = reference;
     set.example = fmt::format(
         "{} of {} bytes among trace ranks {} (communicator {}): median {:.3g} GB/s, of {} equal groups a quarter "
         "reaches {:.3g} GB/s",
-        operation_name(group.operation), group.bytes / group.instances, fmt::join(group.trace_ranks, ", "),
+        operation_name(group.operation), set.bytes, fmt::join(group.trace_ranks, ", "),
         names[static_cast<std::size_t>(group.communicator)], medians[i], members.size() - 1, reference);
   }
 }
@@ -256,6 +263,11 @@ SlowLink make_link(const std::vector<RankSet>& sets, const std::vector<std::size
     link.instances += set.instances;
     if (link.evidence.size() < shown_groups) link.evidence.push_back(set.example);
   }
+  const RankSet& worst = sets[by_loss.front()];
+  link.operation = worst.operation;
+  link.bytes = worst.bytes;
+  link.measured_gbs = worst.measured_gbs;
+  link.expected_gbs = worst.expected_gbs;
   link.slow_groups = static_cast<std::int64_t>(explained.size());
   link.fast_groups = std::count_if(sets.begin(), sets.end(), [](const RankSet& set) { return set.is_fast(); });
   link.slowdown = expected_ns > 0 ? (expected_ns + lost_ns) / expected_ns : 1;

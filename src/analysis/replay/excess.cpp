@@ -1,10 +1,12 @@
+#include "analysis/replay/excess.hpp"
+
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
-#include "analysis/replay/replay.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
@@ -126,79 +128,103 @@ void share_to_longest(Nanoseconds amount_ns, std::vector<std::pair<Nanoseconds*,
   }
 }
 
+/// What every arrival took, by arrival of all, and what is compared of it.
+class ArrivalComparison {
+ public:
+  explicit ArrivalComparison(const JobGraph& graph) : graph_(graph), first_arrival_(1, 0) {
+    for (std::size_t r = 0; r < graph.ranks.size(); ++r) {
+      const std::span<const ReplayArrival> arrivals = graph.ranks[r].arrivals;
+      const std::size_t first = first_arrival_.back();
+      for (std::size_t i = 0; i < arrivals.size(); ++i) {
+        const ReplayArrival& arrival = arrivals[i];
+        gpu_.push_back({first + i, static_cast<std::uint32_t>(r), arrival.place, arrival.step_place,
+                        i > 0 ? arrival.met_place : 0, arrival.own_place});
+      }
+      first_arrival_.push_back(first + arrivals.size());
+    }
+    copies_ = host_ = gpu_;
+    for (std::size_t p = 0; p < graph.pieces(); ++p)
+      if (const std::size_t arrival = arrival_of(p); arrival != none) add(p, arrival);
+    for (std::size_t r = 0; r < graph.ranks.size(); ++r) take_off_surplus(r);
+  }
+
+  std::vector<PieceExcess> excess() && {
+    const std::size_t arrivals = first_arrival_.back();
+    const std::vector<Nanoseconds> gpu_ns = excess_of(std::move(gpu_), arrivals);
+    const std::vector<Nanoseconds> copy_ns = excess_of(std::move(copies_), arrivals);
+    const std::vector<Nanoseconds> host_ns = excess_of(std::move(host_), arrivals);
+    const std::vector<Nanoseconds> transfer_ns = excess_of(std::move(transfers_), arrivals);
+    std::vector<PieceExcess> excess(graph_.pieces());
+    Parts gpu_parts, copy_parts, host_parts;
+    for (std::size_t p = 0; p < graph_.pieces(); ++p) {
+      const ActivityPiece& here = graph_.piece(p);
+      if (here.gpu_ns > 0) gpu_parts.emplace_back(&excess[p].gpu_ns, here.gpu_ns);
+      if (here.copy_ns > 0) copy_parts.emplace_back(&excess[p].gpu_ns, here.copy_ns);
+      host_parts.emplace_back(&excess[p].host_ns, here.host_ns);
+      if (here.after_ns > 0) host_parts.emplace_back(&excess[p].after_ns, here.after_ns);
+      const bool is_last = p + 1 == graph_.pieces() || graph_.rank_of[p + 1] != graph_.rank_of[p];
+      if (here.kind != PieceKind::collective && !is_last) continue;
+      if (const std::size_t arrival = arrival_of(p); arrival != none) {
+        // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
+        if (here.kind == PieceKind::collective && graph_.arrival_of(p).slow_link)
+          excess[p].gpu_ns = transfer_ns[arrival];
+        share_evenly(gpu_ns[arrival], gpu_parts);
+        share_to_longest(copy_ns[arrival], copy_parts);
+        share_to_longest(host_ns[arrival], host_parts);
+      }
+      for (Parts* parts : {&gpu_parts, &copy_parts, &host_parts}) parts->clear();
+    }
+    return excess;
+  }
+
+ private:
+  using Parts = std::vector<std::pair<Nanoseconds*, Nanoseconds>>;
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+  /// That the work of a piece lies before.
+  std::size_t arrival_of(std::size_t p) const {
+    const std::size_t r = graph_.rank_of[p];
+    const std::size_t arrival = first_arrival_[r] + static_cast<std::size_t>(graph_.piece(p).arrival);
+    return arrival < first_arrival_[r + 1] ? arrival : none;
+  }
+
+  void add(std::size_t p, std::size_t arrival) {
+    const ActivityPiece& here = graph_.piece(p);
+    gpu_[arrival].value_ns += here.gpu_ns;
+    copies_[arrival].value_ns += here.copy_ns;
+    host_[arrival].value_ns += Nanoseconds{here.host_ns} + here.after_ns;
+    if (here.kind != PieceKind::collective) return;
+    PlacedValue transfer = gpu_[arrival];
+    const Nanoseconds latest_enter_ns = graph_.members_of(graph_.instance_of[p]).back().enter_ns;
+    transfer.value_ns = std::max<Nanoseconds>(0, here.end_ns - latest_enter_ns);
+    transfers_.push_back(transfer);
+  }
+
+  void take_off_surplus(std::size_t r) {
+    for (std::size_t arrival = first_arrival_[r]; arrival < first_arrival_[r + 1]; ++arrival) {
+      PlacedValue& value = gpu_[arrival];
+      const ReplayArrival& here = graph_.ranks[r].arrivals[arrival - first_arrival_[r]];
+      value.surplus_ns = std::min(here.surplus_ns, value.value_ns);
+      value.value_ns -= value.surplus_ns;
+    }
+  }
+
+  const JobGraph& graph_;
+  std::vector<std::size_t> first_arrival_;  ///< of each rank; one entry more
+  std::vector<PlacedValue> gpu_, copies_, host_, transfers_;
+};
+
 }  // namespace
 
-void Replay::find_excess() {
-  std::vector<std::size_t> first_arrival(1, 0);
-  for (const ReplayRank& rank : ranks_) first_arrival.push_back(first_arrival.back() + rank.arrivals.size());
-  const std::size_t arrivals = first_arrival.back();
-  std::vector<PlacedValue> gpu, copies, host, transfers;
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    for (std::size_t i = 0; i < ranks_[r].arrivals.size(); ++i) {
-      const ReplayArrival& arrival = ranks_[r].arrivals[i];
-      const PlacedValue value{first_arrival[r] + i, static_cast<std::uint32_t>(r), arrival.place,
-                              arrival.step_place,   i > 0 ? arrival.met_place : 0, arrival.own_place};
-      gpu.push_back(value);
-      copies.push_back(value);
-      host.push_back(value);
-    }
-  }
-  for (std::size_t p = 0; p < rank_of_.size(); ++p) {
-    const ActivityPiece& here = piece(p);
-    const std::size_t r = rank_of_[p];
-    const std::size_t arrival = first_arrival[r] + static_cast<std::size_t>(here.arrival);
-    if (arrival >= first_arrival[r + 1]) continue;
-    gpu[arrival].value_ns += here.gpu_ns;
-    copies[arrival].value_ns += here.copy_ns;
-    host[arrival].value_ns += Nanoseconds{here.host_ns} + here.after_ns;
-    if (here.kind != PieceKind::collective) continue;
-    PlacedValue transfer = gpu[arrival];
-    transfer.value_ns =
-        std::max<Nanoseconds>(0, here.end_ns - members_[first_member_[instance_of_[p] + std::size_t{1}] - 1].enter_ns);
-    transfers.push_back(transfer);
-  }
-  for (PlacedValue& value : gpu) {
-    const std::size_t r = static_cast<std::size_t>(
-        std::upper_bound(first_arrival.begin(), first_arrival.end(), value.arrival) - first_arrival.begin() - 1);
-    value.surplus_ns = std::min(ranks_[r].arrivals[value.arrival - first_arrival[r]].surplus_ns, value.value_ns);
-    value.value_ns -= value.surplus_ns;
-  }
-  const std::vector<Nanoseconds> gpu_ns = excess_of(std::move(gpu), arrivals);
-  const std::vector<Nanoseconds> copy_ns = excess_of(std::move(copies), arrivals);
-  const std::vector<Nanoseconds> host_ns = excess_of(std::move(host), arrivals);
-  const std::vector<Nanoseconds> transfer_ns = excess_of(std::move(transfers), arrivals);
-
-  excess_.assign(rank_of_.size(), {});
-  std::vector<std::pair<Nanoseconds*, Nanoseconds>> gpu_parts, copy_parts, host_parts;
-  for (std::size_t p = 0; p < rank_of_.size(); ++p) {
-    const ActivityPiece& here = piece(p);
-    Excess& excess = excess_[p];
-    if (here.gpu_ns > 0) gpu_parts.emplace_back(&excess.gpu_ns, here.gpu_ns);
-    if (here.copy_ns > 0) copy_parts.emplace_back(&excess.gpu_ns, here.copy_ns);
-    host_parts.emplace_back(&excess.host_ns, here.host_ns);
-    if (here.after_ns > 0) host_parts.emplace_back(&excess.after_ns, here.after_ns);
-    const std::size_t r = rank_of_[p];
-    const std::size_t arrival = first_arrival[r] + static_cast<std::size_t>(here.arrival);
-    const bool is_last = p + 1 == rank_of_.size() || rank_of_[p + 1] != r;
-    if (here.kind != PieceKind::collective && !is_last) continue;
-    if (arrival < first_arrival[r + 1]) {
-      // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
-      if (here.kind == PieceKind::collective && ranks_[r].arrivals[static_cast<std::size_t>(here.arrival)].slow_link)
-        excess.gpu_ns = transfer_ns[arrival];
-      share_evenly(gpu_ns[arrival], gpu_parts);
-      share_to_longest(copy_ns[arrival], copy_parts);
-      share_to_longest(host_ns[arrival], host_parts);
-    }
-    gpu_parts.clear();
-    copy_parts.clear();
-    host_parts.clear();
-  }
+std::vector<PieceExcess> find_excess(const JobGraph& graph) {
+  std::vector<PieceExcess> excess = ArrivalComparison(graph).excess();
   Nanoseconds since_wait_ns = 0;
-  for (std::size_t p = 0; p < rank_of_.size(); ++p) {
-    if (p == first_piece_[rank_of_[p]]) since_wait_ns = 0;
-    excess_[p].host_ns = since_wait_ns += excess_[p].host_ns;
-    if (piece(p).kind == PieceKind::host_wait) since_wait_ns = 0;
+  for (std::size_t p = 0; p < excess.size(); ++p) {
+    if (p == graph.first_piece[graph.rank_of[p]]) since_wait_ns = 0;
+    excess[p].host_ns = since_wait_ns += excess[p].host_ns;
+    if (graph.piece(p).kind == PieceKind::host_wait) since_wait_ns = 0;
   }
+  return excess;
 }
 
 }  // namespace nsys_explain::analysis

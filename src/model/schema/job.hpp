@@ -56,6 +56,41 @@ inline constexpr struct Steps : Declaration {
                         "waiting anywhere in the job that starts from its delays in this step"};
 } steps{{"steps", "One row per step of the job and trace rank, by step, then trace rank"}};
 
+inline constexpr struct Slowdown : Declaration {
+  Text kind{*this, "kind", "",
+            "all (S), launch (with against without launch gaps), operation (S_t) or trace_rank (S_w)"};
+  Text name{*this, "name", "", "compute, transfer, or the trace rank's number"};
+  Real slowdown{*this, "slowdown", "", "elapsed time against the ideal job's, but for launch"};
+} slowdown{
+    {"slowdown",
+     "How much longer the job takes without launch gaps than if all work were as is usual besides; by kind: with "
+     "that as measured and all else ideal (Lin et al. 2025)"}};
+
+inline constexpr struct CriticalPath : Declaration {
+  Integer step{*this, "step", "", "as in steps; -1: behind the last, or no steps are known"};
+  Integer trace_rank{*this, "trace_rank", "", "where it was done"};
+  Text kind{
+      *this, "kind", "",
+      "compute, copy, transfer (of a collective once its last member had entered), launch (to the start on the GPU, "
+      "and gaps between kernels), host (until it launched) or unknown"};
+  Integer duration_ns{*this, "duration_ns", "ns", "on the path; the rows add up to the elapsed time"};
+} critical_path{
+    {"critical_path",
+     "What the end of the run waited for, from the last activity back to the first, by step, trace rank and "
+     "kind"}};
+
+inline constexpr struct ExposedCommunication : Declaration {
+  Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
+  Text operation{*this, "operation", "", "of the collective; unknown: communication that is in none"};
+  Text collective{*this, "collective", "", "arrival_skew (before its last member had entered), transfer or unmatched"};
+  Text compute{*this, "compute", "",
+               "why none ran: blocking (it, or the host, waited for communication), launch_paced (the host had not "
+               "launched it) or not_told"};
+  Integer duration_ns{*this, "duration_ns", "ns",
+                      "the rows of a trace rank add up to its exposed_communication_ns (table ranks)"};
+} exposed_communication{{"exposed_communication",
+                         "Communication without compute, by what the collective did and why no compute ran beside it"}};
+
 inline constexpr struct Ranks : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "number in the profiled job"};
   Integer window_start_ns{*this, "window_start_ns", "ns", "job time of the first GPU activity"};

@@ -2,120 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "analysis/replay/critical_path.hpp"
 #include "analysis/replay/replay.hpp"
+#include "analysis/replay/stage_times.hpp"
 #include "analysis/statistics/ratio_noise.hpp"
 #include "analysis/statistics/statistics.hpp"
-#include "clock/job_time.hpp"
-#include "clock/level_zero.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "pipeline/attribute/slowdown.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
-
-using analysis::ActivityPiece;
-using analysis::ReplayArrival;
-
-/// Whose pieces and arrivals follow. Trivially copyable.
-struct ReplayHeader {
-  std::int64_t rank = 0;  ///< index of the trace rank
-  std::int64_t pieces = 0, arrivals = 0;
-};
-
-/// All of one tool rank, or of all of them.
-struct ReplayData {
-  std::vector<ReplayHeader> headers;
-  std::vector<ActivityPiece> pieces;
-  std::vector<ReplayArrival> arrivals;
-};
-
-void add_arrivals(const LocalRank& rank, const clock::JobTime& job_time, std::vector<ReplayArrival>& arrivals) {
-  const analysis::Path& path = rank.path;
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    const analysis::PathArrival& arrival = path.arrivals[i];
-    const analysis::Outcome& outcome = path.outcomes[i];
-    ReplayArrival here;
-    here.enter_ns = job_time(arrival.enter_ns);
-    here.exit_ns = std::max(here.enter_ns, job_time(arrival.exit_ns));
-    if (arrival.matched) here.instance = std::int64_t{outcome.communicator} << 32U | outcome.sequence;
-    here.place = analysis::place_among_peers(path, i);
-    here.step_place = analysis::step_among_peers(path, i);
-    if (arrival.matched) here.met_place = path.role ^ static_cast<std::uint64_t>(here.instance) * 0x9E3779B97F4A7C15;
-    here.own_place = analysis::place_among_steps(path, i);
-    here.surplus_ns = arrival.surplus_ns;
-    here.step = arrival.step;
-    here.slow_link = outcome.slow_link;
-    arrivals.push_back(here);
-  }
-}
-
-void add_pieces(const LocalRank& rank, const clock::JobTime& job_time, Nanoseconds start_ns,
-                std::span<const ReplayArrival> arrivals, std::vector<ActivityPiece>& pieces) {
-  for (ActivityPiece piece : rank.pieces) {
-    piece.start_ns = job_time(piece.start_ns + start_ns);
-    piece.end_ns = std::max(piece.start_ns, job_time(piece.end_ns + start_ns));
-    if (piece.kind == analysis::PieceKind::collective) {
-      const ReplayArrival& arrival = arrivals[static_cast<std::size_t>(piece.arrival)];
-      piece.start_ns = arrival.enter_ns;
-      piece.end_ns = arrival.exit_ns;
-    }
-    pieces.push_back(piece);
-  }
-}
-
-/// Collective: what all trace ranks waited for, on rank 0.
-ReplayData gather_replay(const exchange::Communicator& communicator, const ReplaySetting& setting,
-                         const std::vector<LocalTrace>& local_traces) {
-  ReplayData mine;
-  for (const LocalTrace& trace : local_traces) {
-    for (const LocalRank& rank : trace.ranks) {
-      const clock::JobTime job_time(setting.clock.sessions[rank.session], setting.clock.pivot_ns);
-      const Nanoseconds start_ns =
-          clock::session_start_ns(setting.job.sessions[rank.session], setting.job.epoch_utc_ns);
-      mine.headers.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)), std::ssize(rank.pieces),
-                              std::ssize(rank.path.arrivals)});
-      const std::size_t first = mine.arrivals.size();
-      add_arrivals(rank, job_time, mine.arrivals);
-      add_pieces(rank, job_time, start_ns, std::span(mine.arrivals).subspan(first), mine.pieces);
-    }
-  }
-  ReplayData all;
-  all.headers = communicator.gather(std::span<const ReplayHeader>(mine.headers)).values;
-  all.pieces = communicator.gather(std::span<const ActivityPiece>(mine.pieces)).values;
-  all.arrivals = communicator.gather(std::span<const ReplayArrival>(mine.arrivals)).values;
-  return all;
-}
-
-std::vector<analysis::ReplayRank> ranks_of(const ReplayData& data, std::size_t trace_ranks) {
-  std::vector<analysis::ReplayRank> ranks(trace_ranks);
-  std::size_t piece = 0, arrival = 0;
-  for (const ReplayHeader& header : data.headers) {
-    const auto pieces = static_cast<std::size_t>(header.pieces), arrivals = static_cast<std::size_t>(header.arrivals);
-    ranks[static_cast<std::size_t>(header.rank)] = {std::span(data.pieces).subspan(piece, pieces),
-                                                    std::span(data.arrivals).subspan(arrival, arrivals)};
-    piece += pieces;
-    arrival += arrivals;
-  }
-  return ranks;
-}
-
-/// Who does not wait in the replay for those that it waited for tells nothing. With 1.8% of the arrivals unmatched, for
-/// lost records, what was told was right; with 22% it was not.
-bool can_tell(const ReplayData& data) {
-  constexpr double most_unmatched = 0.05;
-  const auto unmatched = std::count_if(data.arrivals.begin(), data.arrivals.end(),
-                                       [](const ReplayArrival& arrival) { return arrival.instance < 0; });
-  const auto folded = std::count_if(data.pieces.begin(), data.pieces.end(), [](const ActivityPiece& piece) {
-    return piece.kind == analysis::PieceKind::collective;
-  });
-  const auto all = static_cast<double>(data.arrivals.size());
-  return all > 0 && static_cast<double>(unmatched) <= most_unmatched * all &&
-         static_cast<double>(folded) >= (1 - most_unmatched) * all;
-}
 
 /// From the latest exit of one step to that of the next; steps that hold none are left out.
 std::vector<double> step_durations(const analysis::ReplayedTime& replayed, Nanoseconds start_ns) {
@@ -129,18 +31,11 @@ std::vector<double> step_durations(const analysis::ReplayedTime& replayed, Nanos
   return durations;
 }
 
-/// What a replay tells, as it travels to all tool ranks. Trivially copyable.
-struct ReplayedShares {
-  double saved = 0, low = 0, high = 0;
-  Nanoseconds step_before_ns = 0, step_after_ns = 0;
-};
-
-ReplayedShares compare_replays(const analysis::ReplayedTime& measured, const analysis::ReplayedTime& replayed,
-                               Nanoseconds start_ns) {
-  ReplayedShares shares;
+void compare_replays(const analysis::ReplayedTime& measured, const analysis::ReplayedTime& replayed,
+                     Nanoseconds start_ns, WhatIf& what_if) {
   const auto elapsed_ns = static_cast<double>(measured.end_ns - start_ns);
-  if (elapsed_ns <= 0) return shares;
-  shares.saved = static_cast<double>(measured.end_ns - replayed.end_ns) / elapsed_ns;
+  if (elapsed_ns <= 0) return;
+  what_if.saved_share = static_cast<double>(measured.end_ns - replayed.end_ns) / elapsed_ns;
   const std::vector<double> before = step_durations(measured, start_ns), after = step_durations(replayed, start_ns);
   std::vector<double> saved;
   for (std::size_t s = 0; s < before.size(); ++s)
@@ -149,44 +44,102 @@ ReplayedShares compare_replays(const analysis::ReplayedTime& measured, const ana
   // of tests/scans/what_if.py, seeds 300 to 308 and 500 to 509).
   constexpr double own_error = 0.0005;
   const double half_width = analysis::mean_half_width(saved) + own_error;
-  shares.low = shares.saved - half_width;
-  shares.high = shares.saved + half_width;
-  if (before.empty()) return shares;
+  what_if.low_share = what_if.saved_share - half_width;
+  what_if.high_share = what_if.saved_share + half_width;
+  if (before.empty()) return;
   const auto steps = static_cast<std::int64_t>(before.size());
-  shares.step_before_ns = (measured.end_ns - start_ns) / steps;
-  shares.step_after_ns = (replayed.end_ns - start_ns) / steps;
-  return shares;
+  what_if.step_ns_before = (measured.end_ns - start_ns) / steps;
+  what_if.step_ns_after = (replayed.end_ns - start_ns) / steps;
 }
 
-/// What to replay: of whom it tells, without the results.
-std::vector<WhatIf> scenarios_of(const JobReport& report) {
-  std::vector<WhatIf> scenarios;
-  const auto add = [&](const Straggler& late, const char* finding) {
-    WhatIf what_if;
-    what_if.subject = late.level == Level::gpu ? "trace_rank" : "place";
-    what_if.trace_ranks = late.trace_ranks;
-    what_if.finding = finding;
-    scenarios.push_back(std::move(what_if));
-  };
-  for (const Straggler& straggler : report.stragglers) add(straggler, "straggler");
-  if (!report.stragglers.empty()) {
-    WhatIf all;
-    all.subject = "all";
-    for (const WhatIf& one : scenarios)
-      all.trace_ranks.insert(all.trace_ranks.end(), one.trace_ranks.begin(), one.trace_ranks.end());
-    std::sort(all.trace_ranks.begin(), all.trace_ranks.end());
-    all.trace_ranks.erase(std::unique(all.trace_ranks.begin(), all.trace_ranks.end()), all.trace_ranks.end());
-    scenarios.push_back(std::move(all));
+/// What to replay, and of whom it tells.
+struct PlannedScenario {
+  WhatIf what_if;
+  analysis::Scenario scenario{};
+};
+
+PlannedScenario planned(std::string subject, std::vector<std::int32_t> trace_ranks, std::string finding) {
+  PlannedScenario one;
+  one.what_if.subject = std::move(subject);
+  one.what_if.trace_ranks = std::move(trace_ranks);
+  one.what_if.finding = std::move(finding);
+  return one;
+}
+
+/// Those who are late, and slow links, as usual.
+std::vector<PlannedScenario> scenarios_of_culprits(const JobReport& report, const JobRanks& job) {
+  std::vector<PlannedScenario> scenarios;
+  const auto subject_of = [](const Straggler& late) { return late.level == Level::gpu ? "trace_rank" : "place"; };
+  std::set<std::int32_t> all;
+  for (const Straggler& straggler : report.stragglers) {
+    scenarios.push_back(planned(subject_of(straggler), straggler.trace_ranks, "straggler"));
+    all.insert(straggler.trace_ranks.begin(), straggler.trace_ranks.end());
   }
-  for (const SuspectedStraggler& suspect : report.suspects) add(suspect.late, "");
-  for (const SlowLink& link : report.slow_links) {
-    WhatIf what_if;
-    what_if.subject = "link";
-    what_if.trace_ranks = link.trace_ranks;
-    what_if.finding = "slow-link";
-    scenarios.push_back(std::move(what_if));
+  if (!all.empty()) scenarios.push_back(planned("all", {all.begin(), all.end()}, ""));
+  for (const SuspectedStraggler& suspect : report.suspects)
+    scenarios.push_back(planned(subject_of(suspect.late), suspect.late.trace_ranks, ""));
+  for (const SlowLink& link : report.slow_links) scenarios.push_back(planned("link", link.trace_ranks, "slow-link"));
+  for (PlannedScenario& one : scenarios) {
+    std::vector<std::size_t>& mended = one.what_if.subject == "link" ? one.scenario.links : one.scenario.ranks;
+    for (const std::int32_t rank : one.what_if.trace_ranks) mended.push_back(job.index_of(rank));
   }
   return scenarios;
+}
+
+/// All stages of a pipeline compute as long as they do on average; nothing where there is none.
+std::optional<PlannedScenario> balance_stages(const analysis::JobGraph& graph, const ReplaySetting& setting) {
+  const analysis::Grouping* const stages = analysis::find_grouping(setting.groupings, Level::pipeline_stage);
+  if (stages == nullptr) return std::nullopt;
+  const analysis::StageTimes times = analysis::measure_stages(graph, stages->place_of_rank);
+  if (times.gpu_factors.empty()) return std::nullopt;
+  PlannedScenario balanced = planned("stage_balanced", {}, "longest-stage");
+  for (std::size_t r = 0; r < stages->place_of_rank.size(); ++r)
+    if (stages->place_of_rank[r] == times.longest) balanced.what_if.trace_ranks.push_back(setting.job.numbers[r]);
+  balanced.scenario.gpu_factors = times.gpu_factors;
+  return balanced;
+}
+
+/// What changes for all trace ranks.
+std::vector<PlannedScenario> scenarios_of_all(const analysis::JobGraph& graph, const analysis::Replay& replay,
+                                              const ReplaySetting& setting) {
+  std::vector<PlannedScenario> scenarios;
+  if (std::optional<PlannedScenario> balanced = balance_stages(graph, setting))
+    scenarios.push_back(*std::move(balanced));
+  scenarios.push_back(planned("no_launch_gaps", {}, ""));
+  scenarios.back().scenario.has_launch_gaps = false;
+  scenarios.push_back(planned("communication_hidden", {}, "exposed-communication"));
+  scenarios.back().scenario.transfers = analysis::TransferTime::none;
+  if (replay.has_groups_alike()) {
+    scenarios.push_back(planned("best_group", {}, ""));
+    scenarios.back().scenario.transfers = analysis::TransferTime::best_group;
+  }
+  return scenarios;
+}
+
+void measure_step_time(const analysis::JobGraph& graph, const analysis::ReplayedTime& measured, StepTime& time) {
+  std::vector<std::int64_t> durations;
+  for (const double duration : step_durations(measured, graph.start_ns)) durations.push_back(std::llround(duration));
+  std::sort(durations.begin(), durations.end());
+  time.steps = std::ssize(durations);
+  if (!durations.empty()) {
+    time.median_ns = std::llround(analysis::percentile(durations, 0.5));
+    time.p95_ns = std::llround(analysis::percentile(durations, 0.95));
+  }
+  const auto elapsed_ns = static_cast<double>(graph.end_ns - graph.start_ns);
+  if (elapsed_ns > 0) time.replay_error = static_cast<double>(measured.end_ns - graph.end_ns) / elapsed_ns;
+}
+
+CriticalPath critical_path_of(const analysis::JobGraph& graph, const analysis::ReplayedTime& measured,
+                              const ReplaySetting& setting) {
+  CriticalPath path{analysis::find_critical_path(graph), {}};
+  path.by_step = analysis::share_by_step(path.segments, measured.step_ends_ns);
+  const auto number_of = [&](std::int32_t index) { return setting.job.numbers[static_cast<std::size_t>(index)]; };
+  for (CriticalSegment& segment : path.segments) segment.trace_rank = number_of(segment.trace_rank);
+  for (CriticalShare& share : path.by_step) {
+    share.trace_rank = number_of(share.trace_rank);
+    if (share.step >= 0) share.step += setting.steps.first_number;
+  }
+  return path;
 }
 
 /// Rank 0 holds all of them, which takes some 160 MB.
@@ -214,46 +167,20 @@ void replay_scenarios(const exchange::Communicator& communicator, const ReplaySe
                      most_arrivals)});
     return;
   }
-  const ReplayData data = gather_replay(communicator, setting, local_traces);
-  report.what_if = scenarios_of(report);  // those of links on rank 0 only, where the links are
-  std::vector<ReplayedShares> results;
-  std::vector<std::int64_t> steps(5, 0);  // how many, median, p95; the replay's error in 1e-9, and 1: it is known
-  if (communicator.is_root() && can_tell(data)) {
-    const analysis::Replay replay(ranks_of(data, setting.job.numbers.size()), setting.steps.start_ns.size());
+  const GatheredJob gathered = gather_job(communicator, setting, local_traces);
+  if (communicator.is_root() && gathered.is_telling()) {
+    const analysis::JobGraph graph = gathered.graph(setting.job.numbers.size());
+    const analysis::Replay replay(graph, setting.steps.start_ns.size());
     const analysis::ReplayedTime measured = replay.measured();
-    for (const WhatIf& what_if : report.what_if) {
-      analysis::Scenario scenario;
-      std::vector<std::size_t>& mended = what_if.subject == "link" ? scenario.links : scenario.ranks;
-      for (const std::int32_t rank : what_if.trace_ranks) mended.push_back(setting.job.index_of(rank));
-      results.push_back(compare_replays(measured, replay.run(scenario), replay.start_ns()));
+    report.critical_path = critical_path_of(graph, measured, setting);
+    std::vector<PlannedScenario> scenarios = scenarios_of_culprits(report, setting.job);
+    for (PlannedScenario& one : scenarios_of_all(graph, replay, setting)) scenarios.push_back(std::move(one));
+    for (PlannedScenario& one : scenarios) {
+      compare_replays(measured, replay.run(one.scenario), graph.start_ns, one.what_if);
+      report.what_if.push_back(std::move(one.what_if));
     }
-    std::vector<std::int64_t> durations;
-    for (const double duration : step_durations(measured, replay.start_ns()))
-      durations.push_back(std::llround(duration));
-    std::sort(durations.begin(), durations.end());
-    steps[0] = std::ssize(durations);
-    if (!durations.empty()) {
-      steps[1] = std::llround(analysis::percentile(durations, 0.5));
-      steps[2] = std::llround(analysis::percentile(durations, 0.95));
-    }
-    const auto elapsed_ns = static_cast<double>(replay.end_ns() - replay.start_ns());
-    if (elapsed_ns > 0) {
-      steps[3] = std::llround(1e9 * static_cast<double>(measured.end_ns - replay.end_ns()) / elapsed_ns);
-      steps[4] = 1;
-    }
-  }
-  steps = communicator.broadcast(std::span<const std::int64_t>(steps));
-  report.step_time.steps = steps[0];
-  report.step_time.median_ns = steps[1];
-  report.step_time.p95_ns = steps[2];
-  if (steps[4] > 0) report.step_time.replay_error = static_cast<double>(steps[3]) / 1e9;
-  results = communicator.broadcast(std::span<const ReplayedShares>(results));
-  report.what_if.resize(results.size());
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    WhatIf& what_if = report.what_if[i];
-    std::tie(what_if.saved_share, what_if.low_share, what_if.high_share, what_if.step_ns_before,
-             what_if.step_ns_after) = std::tie(results[i].saved, results[i].low, results[i].high,
-                                               results[i].step_before_ns, results[i].step_after_ns);
+    report.slowdown = measure_slowdown(graph, replay, measured, setting);
+    measure_step_time(graph, measured, report.step_time);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "analysis/compare/comparison.hpp"
 #include "pipeline/run/job.hpp"
+#include "pipeline/run/own_files.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "report/comparison_report.hpp"
 #include "store/store_reader.hpp"
@@ -19,7 +20,8 @@ namespace {
 analysis::RunTables read_run(const std::string& path, const std::string& name) {
   const store::StoreReader store(path);
   analysis::RunTables run{name, {}, {}};
-  for (const char* table : {"ranks", "steps", "collective_instances", "kernels", "categories", "phases", "findings"}) {
+  for (const char* table : {"ranks", "steps", "collective_instances", "kernels", "categories", "phases", "findings",
+                            "rank_places", "serving"}) {
     if (store.has_table(table)) run.tables.push_back(store.read(table));
   }
   if (store.has_table("steps")) run.step_source = store.attribute("/steps", "source").value_or("");
@@ -47,9 +49,10 @@ std::vector<std::string> run_names(const CompareRequest& request) {
 
 void write_reports(const CompareRequest& request, const Comparison& comparison) {
   OutputDirectory directory(request.output_directory);
-  directory.write_text("compare.json", report::comparison_to_json(comparison));
-  directory.write_text("compare.md", report::comparison_to_markdown(comparison));
-  directory.write_text("compare.html", report::comparison_to_html(comparison));
+  const auto [json, markdown, page] = comparison_names;
+  directory.write_text(json, report::comparison_to_json(comparison));
+  directory.write_text(markdown, report::comparison_to_markdown(comparison));
+  directory.write_text(page, report::comparison_to_html(comparison));
   directory.publish();
 }
 
@@ -58,7 +61,10 @@ void write_reports(const CompareRequest& request, const Comparison& comparison) 
 int compare(const CompareRequest& request, std::ostream& out, std::ostream& problems) {
   int failure_code = wrong_usage;
   try {
-    if (!request.output_directory.empty()) check_output_directory(request.output_directory, request.overwrite);
+    if (!request.output_directory.empty()) {
+      check_output_directory(request.output_directory, request.overwrite);
+      only_ours(comparison_in(request.output_directory));
+    }
     const std::size_t runs = request.store_paths.size();
     const std::vector<std::string> names = run_names(request);
     const analysis::ComparisonOptions options{request.tolerance_percent / 100, request.side_by_side,

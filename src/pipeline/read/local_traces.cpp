@@ -89,7 +89,8 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
                          {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
                           [&] { rank.steps = analysis::find_steps(events); },
                           [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
-                          [&] { rank.pieces = analysis::fold_activity(events, arrivals[d].arrivals); }});
+                          [&] { rank.pieces = analysis::fold_activity(events, arrivals[d].arrivals); },
+                          [&] { rank.exposed = analysis::exposed_stretches(events, arrivals[d].arrivals); }});
     rank.kernel_names = analysis::names_of_kernels(events);
     analysis::mark_blocking(events, arrivals[d].arrivals);
     for (Arrival& arrival : arrivals[d].arrivals) arrival.step = rank.steps.index_of(arrival.enter_ns);

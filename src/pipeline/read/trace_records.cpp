@@ -43,11 +43,12 @@ Rows<T> as_bytes(std::vector<T>& rows) {
 /// Naming every member in a binding keeps this complete: one more member, and it does not compile.
 template <class Archive>
 void serialize(Archive& archive, LocalRank& rank) {
-  auto& [key, trace_rank, session, budget, arrivals, steps, path, kernel_names, profiles, pieces, memberships, names,
-         tables] = rank;
+  auto& [key, trace_rank, session, budget, arrivals, steps, path, kernel_names, profiles, pieces, exposed, memberships,
+         names, tables] = rank;
   // Number, session and path come later, from all traces together.
   archive(key, budget, as_bytes(arrivals), steps.source, as_bytes(steps.start_ns), steps.end_ns, steps.numbered,
-          steps.first_number, kernel_names, as_bytes(profiles), as_bytes(pieces), as_bytes(memberships), names, tables);
+          steps.first_number, kernel_names, as_bytes(profiles), as_bytes(pieces), as_bytes(exposed),
+          as_bytes(memberships), names, tables);
 }
 
 template <class Archive>

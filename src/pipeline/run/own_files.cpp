@@ -82,6 +82,23 @@ OwnFiles results_in(const fs::path& output_directory) {
   return files;
 }
 
+OwnFiles comparison_in(const fs::path& output_directory) {
+  // How our JSON begins (report::comparison_to_json); whatever else holds both of these words was meant to look like
+  // it.
+  std::string beginning(200, '\0');
+  std::ifstream(output_directory / comparison_json_name, std::ios::binary)
+      .read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  const bool ours = beginning.find("\"schema_version\"") != std::string::npos &&
+                    beginning.find("\"side_by_side\"") != std::string::npos;
+  OwnFiles files;
+  for (const std::string_view name : comparison_names) {
+    const fs::path path = output_directory / name;
+    const fs::file_type type = type_of_entry(path);
+    if (type != fs::file_type::not_found) add_entry(files, path, ours && type == fs::file_type::regular);
+  }
+  return files;
+}
+
 OwnFiles records_in(const fs::path& directory) {
   OwnFiles files;
   add_directory(files, directory, &RecordDirectory::is_record);

@@ -28,6 +28,13 @@ struct OwnFiles {
 /// where it begins with the names of its columns.
 OwnFiles results_in(const std::filesystem::path& output_directory);
 
+inline constexpr std::string_view comparison_json_name = "compare.json";
+inline constexpr std::array comparison_names = {comparison_json_name, std::string_view("compare.md"),
+                                                std::string_view("compare.html")};
+
+/// The results of an earlier comparison: its compare.json says whose it is.
+OwnFiles comparison_in(const std::filesystem::path& output_directory);
+
 /// The records, whole and unfinished, in a directory of them.
 OwnFiles records_in(const std::filesystem::path& directory);
 

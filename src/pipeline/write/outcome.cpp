@@ -1,7 +1,10 @@
 #include "pipeline/write/outcome.hpp"
 
 #include <algorithm>
+#include <map>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -9,10 +12,43 @@
 
 namespace nsys_explain::pipeline {
 
+namespace {
+
+std::int64_t failed_inputs(const JobReport& report) {
+  return std::count_if(report.inputs.begin(), report.inputs.end(),
+                       [](const InputReport& input) { return input.status == InputStatus::failed; });
+}
+
+/// One line for all that failed alike: hundreds of traces often do.
+void print_failures(const JobReport& report, std::ostream& problems) {
+  constexpr std::size_t most_lines = 5;
+  std::vector<std::string> messages;  // in the order of the inputs
+  std::map<std::string, std::vector<std::string>> paths;
+  for (const InputReport& input : report.inputs) {
+    if (input.status != InputStatus::failed) continue;
+    std::vector<std::string>& alike = paths[input.message];
+    if (alike.empty()) messages.push_back(input.message);
+    alike.push_back(input.path);
+  }
+  for (std::size_t m = 0; m < std::min(messages.size(), most_lines); ++m) {
+    const std::vector<std::string>& alike = paths[messages[m]];
+    problems << (alike.size() == 1 ? fmt::format("{}: {}\n", alike.front(), messages[m])
+                                   : fmt::format("{} inputs, {} to {}: {}\n", alike.size(), alike.front(), alike.back(),
+                                                 messages[m]));
+  }
+  if (messages.size() > most_lines)
+    problems << fmt::format("and {} other problems: see `inputs` in report.json\n", messages.size() - most_lines);
+}
+
+}  // namespace
+
+bool is_report_worth_writing(const JobReport& report) {
+  return failed_inputs(report) < std::ssize(report.inputs);
+}
+
 int exit_code(const JobSpecification& job, const JobReport& report) {
-  const auto failed = std::count_if(report.inputs.begin(), report.inputs.end(),
-                                    [](const InputReport& input) { return input.status == InputStatus::failed; });
-  if (static_cast<std::size_t>(failed) == report.inputs.size()) return nothing_analysed;
+  const std::int64_t failed = failed_inputs(report);
+  if (!is_report_worth_writing(report) || report.trace_ranks.empty()) return nothing_analysed;
   const bool ranks_missing =
       job.require_ranks && static_cast<std::int32_t>(report.trace_ranks.size()) < *job.require_ranks;
   return failed > 0 || ranks_missing ? some_inputs_failed : all_analysed;
@@ -20,13 +56,15 @@ int exit_code(const JobSpecification& job, const JobReport& report) {
 
 void print_outcome(const JobSpecification& job, const JobReport& report, int code, std::ostream& out,
                    std::ostream& problems) {
-  for (const InputReport& input : report.inputs) {
-    if (input.status == InputStatus::failed) problems << fmt::format("{}: {}\n", input.path, input.message);
-  }
-  if (code == nothing_analysed) problems << "nsys-explain-mpi: no input could be analysed, so there is no report\n";
+  print_failures(report, problems);
+  const bool has_report = is_report_worth_writing(report);
+  if (!has_report) problems << "nsys-explain-mpi: no input could be analysed, so there is no report\n";
+  const bool is_silent = job.quiet || job.summary_line;
+  if (has_report && report.trace_ranks.empty() && is_silent)
+    problems << fmt::format("nsys-explain-mpi: {}\n", report.verdict.text);
   if (job.summary_line) {
     out << report::to_summary_line(report, job.output_directory, code) << '\n';
-  } else if (!job.quiet && code != nothing_analysed) {
+  } else if (!job.quiet && has_report) {
     out << report::to_summary(report, job.output_directory);
     if (job.show_timing) out << '\n' << report::to_phase_table(report.run);
   }

@@ -8,6 +8,9 @@
 /// What a run tells whoever started it.
 namespace nsys_explain::pipeline {
 
+/// True where some input was read, be it without GPU work: what it holds is told all the same.
+bool is_report_worth_writing(const JobReport& report);
+
 int exit_code(const JobSpecification& job, const JobReport& report);
 
 /// On the first tool rank: which inputs failed, and the summary that was asked for.

@@ -41,6 +41,9 @@ Table steps_chunk(std::span<const StepRow> rows);
 
 Table findings_table(const JobReport& report);
 Table what_if_table(const JobReport& report);
+Table slowdown_table(const JobReport& report);
+Table critical_path_table(const JobReport& report);
+Table exposed_communication_table(const JobReport& report);
 Table stragglers_table(const JobReport& report);
 Table trace_ranks_table(const JobReport& report);
 Table ranks_table(const JobReport& report);

@@ -117,8 +117,11 @@ bool is_shown(const Instance& instance, const Interval& window) {
 
 /// Collective: the latest end of the window with which no more events are shown than asked for.
 Nanoseconds find_end(const exchange::Communicator& communicator, const TimelineRequest& request, const CrossRank& cross,
-                     const std::vector<TimelineEvent>& events) {
+                     const std::vector<TimelineEvent>& events, const CriticalPath& path) {
   std::vector<Nanoseconds> times;
+  for (const CriticalSegment& segment : path.segments)
+    if (segment.start_ns >= request.window.start_ns && segment.start_ns < request.window.end_ns)
+      times.push_back(segment.start_ns);
   for (const TimelineEvent& event : events) times.push_back(event.start_ns);
   for (const MatchedBlock& block : cross.blocks) {
     for (const Instance& instance : block.instances) {
@@ -221,7 +224,8 @@ void write_timeline(const exchange::Communicator& communicator, const TimelineRe
   LocalTimelines mine(request);
   exchange::run_agreed(communicator, timeline_phase, [&] { read_timelines(inquiry, mine); });
   const std::vector<std::string> names = agree_on_names(communicator, mine);
-  const Interval window{request.window.start_ns, find_end(communicator, request, inquiry.cross, mine.events())};
+  const Interval window{request.window.start_ns,
+                        find_end(communicator, request, inquiry.cross, mine.events(), report.critical_path)};
   std::erase_if(mine.events(), [&](const TimelineEvent& event) { return event.start_ns >= window.end_ns; });
   const Nanoseconds shift_ns = find_shift(communicator, inquiry.cross, mine.events());
 
@@ -243,6 +247,7 @@ void write_timeline(const exchange::Communicator& communicator, const TimelineRe
     file = std::make_unique<GzipFile>(request.path);
     file->write(trace.begin(facts));
     file->write(trace.waiting(report.detail.heat_map, window));
+    file->write(trace.critical_path(report.critical_path.segments, window));
     if (!cut.empty()) file->write(trace.mark(window.end_ns, cut));
   });
   const std::vector<std::int64_t> first_instance = first_instances(report);

@@ -19,19 +19,66 @@ Table findings_table(const JobReport& report) {
 }
 
 Table what_if_table(const JobReport& report) {
-  Table table = make_table({"what_if",
-                            "Elapsed time that mending somebody saves, by replaying the job with their work as usual",
-                            {{"subject", ColumnKind::text, "", "trace_rank, place, link or all"},
-                             {"trace_ranks", ColumnKind::text, "", "whose work is as usual, separated by spaces"},
-                             {"saved_share", ColumnKind::real, "", "of the elapsed time of the analysed steps"},
-                             {"low_share", ColumnKind::real, "", "95% interval"},
-                             {"high_share", ColumnKind::real, "", "95% interval"},
-                             {"step_ns_before", ColumnKind::integer, "ns", "elapsed time of a step on average"},
-                             {"step_ns_after", ColumnKind::integer, "ns", "likewise, in the replay"}}});
+  Table table =
+      make_table({"what_if",
+                  "Elapsed time that mending somebody saves, by replaying the job with their work as usual",
+                  {{"subject", ColumnKind::text, "",
+                    "trace_rank, place or link (as is usual), all (of the stragglers), stage_balanced (all stages "
+                    "compute as long), no_launch_gaps, communication_hidden (transfers take no time) or "
+                    "best_group (transfers as of the best communicator of their kind)"},
+                   {"trace_ranks", ColumnKind::text, "",
+                    "whose work is as usual, or the longest stage, separated by spaces; empty: all"},
+                   {"saved_share", ColumnKind::real, "", "of the elapsed time of the analysed steps"},
+                   {"low_share", ColumnKind::real, "", "95% interval"},
+                   {"high_share", ColumnKind::real, "", "95% interval"},
+                   {"step_ns_before", ColumnKind::integer, "ns", "elapsed time of a step on average"},
+                   {"step_ns_after", ColumnKind::integer, "ns", "likewise, in the replay"}}});
   RowWriter rows(table);
   for (const WhatIf& what_if : report.what_if) {
     rows << what_if.subject << fmt::format("{}", fmt::join(what_if.trace_ranks, " ")) << what_if.saved_share
          << what_if.low_share << what_if.high_share << what_if.step_ns_before << what_if.step_ns_after;
+  }
+  return table;
+}
+
+Table slowdown_table(const JobReport& report) {
+  Table table = make_table(schema::slowdown);
+  RowWriter rows(table);
+  if (!report.slowdown) return table;
+  const Slowdown& slowdown = *report.slowdown;
+  rows << "all"
+       << "" << slowdown.slowdown();
+  rows << "launch"
+       << "" << slowdown.launch_slowdown();
+  for (const SlowdownBy& by : slowdown.by) rows << by.kind << by.name << by.slowdown;
+  return table;
+}
+
+Table critical_path_table(const JobReport& report) {
+  Table table = make_table(schema::critical_path);
+  RowWriter rows(table);
+  for (const CriticalShare& share : report.critical_path.by_step) {
+    for (std::size_t kind = 0; kind < critical_kind_count; ++kind) {
+      if (share.duration_ns[kind] == 0) continue;
+      rows << share.step << std::int64_t{share.trace_rank} << critical_kind_name(static_cast<CriticalKind>(kind))
+           << share.duration_ns[kind];
+    }
+  }
+  return table;
+}
+
+Table exposed_communication_table(const JobReport& report) {
+  Table table = make_table(schema::exposed_communication);
+  RowWriter rows(table);
+  for (const ExposedTime& exposed : report.exposed) {
+    for (std::size_t phase = 0; phase < collective_phase_count; ++phase) {
+      for (std::size_t reason = 0; reason < standstill_reason_count; ++reason) {
+        if (exposed.duration_ns[phase][reason] == 0) continue;
+        rows << std::int64_t{exposed.trace_rank} << operation_name(exposed.operation)
+             << collective_phase_name(static_cast<CollectivePhase>(phase))
+             << standstill_reason_name(static_cast<StandstillReason>(reason)) << exposed.duration_ns[phase][reason];
+      }
+    }
   }
   return table;
 }

@@ -2,15 +2,17 @@
 
 import * as echarts from "echarts/core";
 import {BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart} from "echarts/charts";
-import {DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, TooltipComponent, VisualMapComponent} from "echarts/components";
+import {DataZoomComponent, GridComponent, LegendComponent, MarkAreaComponent, MarkLineComponent, MarkPointComponent, TooltipComponent,
+  VisualMapComponent} from "echarts/components";
 import {CanvasRenderer} from "echarts/renderers";
 import {dark, style} from "./colours.js";
 import {node} from "./format.js";
 
-echarts.use([BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart, DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent,
-  TooltipComponent, VisualMapComponent, CanvasRenderer]);
+echarts.use([BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart, DataZoomComponent, GridComponent, LegendComponent, MarkAreaComponent,
+  MarkLineComponent, MarkPointComponent, TooltipComponent, VisualMapComponent, CanvasRenderer]);
 
-export const palette = ["#3b7dd8", "#e07b39", "#3f9d6b", "#b8476b", "#7d5fc4", "#8b8f97", "#c9a227", "#2aa5a5"];
+// As many colours as the largest picture has kinds; neighbours differ in lightness, too.
+export const palette = ["#3b7dd8", "#e07b39", "#3f9d6b", "#b8476b", "#7d5fc4", "#8b8f97", "#c9a227", "#2aa5a5", "#8c5a3c", "#d977b0", "#7fae2e", "#5668a8"];
 // Labels take at most this share of a chart's width; what is longer is cut.
 const labelShare = 0.4;
 

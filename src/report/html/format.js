@@ -12,18 +12,30 @@ export function duration(ns) {
   return "-";
 }
 
+// What is below this beside numbers of everyday size is what is left of rounding doubles.
+const noise = 1e-9;
+
 export function significant(value, digits = 4) {
-  if (value === 0) return "0";
+  if (Math.abs(value) < noise) return "0";
   if (Math.abs(value) >= 10 ** digits) return Math.round(value).toLocaleString("en-US");
   return Number(value.toPrecision(digits)).toString();
 }
 
+const sizes = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]];
+
 export function bytes(value) {
   if (value === null || value === undefined || value < 0) return "-";
-  for (const [scale, unit] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) {
+  for (const [scale, unit] of sizes) {
     if (value >= scale) return `${significant(value / scale)} ${unit}`;
   }
-  return `${value} B`;
+  return `${significant(value)} B`;
+}
+
+// Chances below this are not told apart by anybody.
+const leastChance = 1e-12;
+
+function chance(value) {
+  return value < leastChance ? `< ${leastChance}` : significant(value, 3);
 }
 
 export function count(value) {
@@ -32,7 +44,7 @@ export function count(value) {
 
 // The name of a column as a heading; its values carry the unit.
 export function heading(name) {
-  return name.replace(/_(ns|bytes)$/, "").replace(/_gbs$/, " (GB/s)").replace(/_tflops$/, " (TFLOP/s)").replace(/_ppb$/, " (ppb)")
+  return name.replace(/_(ns|bytes|gbs)$/, "").replace(/_tflops$/, " (TFLOP/s)").replace(/_ppb$/, " (ppb)")
     .replace(/_percent$/, " (%)").replaceAll("_", " ").replace(/\b(cpu|cuda|gpu|nccl|nvtx|os|sm|utc)\b/g, (word) => word.toUpperCase());
 }
 
@@ -45,11 +57,19 @@ export function short(text, length = 60) {
   return characters.length <= length ? characters.join("") : characters.slice(0, length - 1).join("") + "\u2026";
 }
 
+// Columns say what is special about them: "1: what it means" is a yes, and "; -1: not known" or "else -1" a missing value
+// (`mayMiss`: their table says so of all).
+const isFlag = (column) => column.description?.startsWith("1: ");
+const isMissing = (cell, column) => cell === -1 && (column.mayMiss || /(^|\W)-1(:| where|$)/.test(column.description ?? ""));
+
 // A value by its column's unit.
 export function value(cell, column) {
-  if (cell === null || cell === undefined) return "-";
+  if (cell === null || cell === undefined || isMissing(cell, column)) return "-";
+  if (typeof cell === "boolean" || isFlag(column)) return cell ? "yes" : "no";
   if (column.unit === "ns") return duration(cell);
   if (column.unit === "bytes") return bytes(cell);
+  if (column.unit === "GB/s") return `${bytes(1e9 * cell)}/s`;
+  if (/(^|_)p_value$/.test(column.name)) return chance(cell);
   if (typeof cell === "number") return Number.isInteger(cell) ? count(cell) : significant(cell);
   return String(cell);
 }

@@ -1,8 +1,10 @@
-import {description, leftOut, report, tableNames} from "./data.js";
-import {count, node} from "./format.js";
+import {description, leftOut, report, rows, tableNames} from "./data.js";
+import {count, node, short} from "./format.js";
+import {followAddress, onNavigate, register} from "./navigate.js";
+import {isAbsent} from "./absent.js";
 import {plainTable} from "./table.js";
-import {collectivePanel} from "./views/collective.js";
 import {analyses} from "./views/analyses.js";
+import {collectivePanel} from "./views/collective.js";
 import {cases} from "./views/cases.js";
 import {clocks} from "./views/clocks.js";
 import {facts} from "./views/facts.js";
@@ -10,52 +12,131 @@ import {heatmap} from "./views/heatmap.js";
 import {levels} from "./views/levels.js";
 import {byteMatrix, waitMatrix} from "./views/matrices.js";
 import {budget, communicators, rankTable} from "./views/ranks.js";
+import {stepTimes} from "./views/steps.js";
 import {findings, verdict} from "./views/verdict.js";
 
-const main = document.getElementById("main");
-const contents = document.getElementById("contents");
+const view = (id, title, note, build) => ({id, title, note, build});
+const analysis = (...ids) => ids.map((id) => analyses.find((one) => one.id === id));
+
+const groups = [
+  {id: "overview", title: "Overview", views: [
+    view("verdict", "Verdict", "", verdict),
+    view("findings", "Findings", "What saves most time comes first.", findings),
+    view("steps", "Step times", "From the start of one step to that of the next.", stepTimes)]},
+  {id: "waiting", title: "Waiting", views: [
+    view("heat", "Who waits when", "Sums over the collectives that ended in each span of time, on the job's clock.", heatmap),
+    view("cases", "Why they are late", "The costliest collectives that a late trace rank delayed, and single long waits: the last one's work before them against that of a median peer. The link opens the collective.", cases),
+    view("collective", "One collective", "Who came when on the job's clock, who was waited for, and what the late one did before.", collectivePanel),
+    view("waits", "Who waits for whom", "Whose delays cost whom how much, directly or through others.", waitMatrix)]},
+  {id: "places", title: "Ranks", views: [
+    view("ranks", "Trace ranks", "Own lateness is not passed on from others; caused wait is what the others would not have waited without it. Late ranks are marked.", rankTable),
+    view("levels", "By level", "Sums over the trace ranks of each node, rail, rack, pipeline stage, tensor and data index, as far as they are known. Places that the verdict names are marked.", levels),
+    view("communicators", "Communicators", "Evidence says what brought the members together.", communicators)]},
+  {id: "time", title: "GPU time", views: [
+    view("budget", "Where the time went", "Unions of GPU activity between the first start and the last end of every trace rank; the parts add up to its window.", budget),
+    ...analysis("categories", "idle", "utilisation", "concurrency", "phases", "coverage")]},
+  {id: "kernel", title: "Kernels", views: analysis("kernels", "strips", "roofline", "latency", "host")},
+  {id: "network", title: "Network", views: [...analysis("bandwidth", "nvlink"),
+    view("bytes", "Bytes from rank to rank", "From sends and receives whose peer and size were recorded.", byteMatrix)]},
+  {id: "run", title: "Run", views: [
+    view("clocks", "Clocks", "One correction per session; uncertainty is one standard uncertainty.", clocks),
+    view("facts", "What it ran on", "As the exports tell it; where the trace ranks differ, it is marked.", facts),
+    view("warnings", "Warnings", "Recorded in the traces, or met by the analysis.", warnings)]},
+  {id: "store", title: "Tables", views: [
+    view("tables", "Tables", "What the views rest on. Tables that are too long for this page are complete in store.h5 and with --csv.", tables)]},
+];
+
+function warnings() {
+  return report.warnings.length === 0 ? node("p", {class: "note"}, "None.")
+    : node("ul", {}, report.warnings.map((one) => node("li", {}, node("strong", {}, one.severity), ` (${one.source}, ${count(one.count)} times) ${one.message}`)));
+}
+
+function tables() {
+  const [held, none] = [tableNames().filter((name) => rows(name).length > 0), tableNames().filter((name) => rows(name).length === 0)];
+  return node("div", {}, held.map((name) => {
+    const place = node("div");
+    const details = node("details", {class: "finding", id: `tables-${name}`, ontoggle: () => {
+      if (details.open && !place.hasChildNodes()) place.append(plainTable(name));
+    }}, node("summary", {}, node("code", {}, name), `: ${description(name)}${leftOut(name) > 0 ? ` (${count(leftOut(name))} rows only in the store)` : ""}`), place);
+    return details;
+  }), none.length > 0 ? node("p", {class: "note"}, `Empty for these traces: ${none.join(", ")}.`) : null);
+}
 
 // A view that fails says so in its place and leaves the others alone.
-function add(id, title, note, build) {
-  let body;
+function bodyOf({id, build}) {
   try {
-    body = build();
+    return build();
   } catch (error) {
     console.error(id, error);
-    body = node("p", {class: "empty"}, `This view could not be drawn: ${error.message}`);
+    return node("p", {class: "empty"}, `This view could not be drawn: ${error.message}`);
   }
-  main.append(node("section", {id, "aria-labelledby": `${id}-title`}, node("h2", {id: `${id}-title`}, title), node("p", {class: "note"}, note), body));
-  contents.append(node("a", {href: `#${id}`}, title));
 }
 
-main.append(verdict());
-add("findings", "Findings", "Most severe first, then by cost; severity follows the share of the job's GPU time at stake.", findings);
-add("heat", "Who waits when", "Sums over the collectives that ended in each span of time, on the job's clock.", heatmap);
-add("collective", "One collective", "Who came when on the job's clock, who was waited for, and what the late one did before.", collectivePanel);
-add("cases", "Why they are late", "The costliest collectives that a late trace rank delayed, and single long waits: the last one's work before them beside that of a median peer.", cases);
-add("waits", "Who waits for whom", "Whose delays cost whom how much, directly or through others.", waitMatrix);
-add("ranks", "Trace ranks", "Own lateness is not passed on from others; caused wait is what the others would not have waited without it. Late ranks are marked.", rankTable);
-add("levels", "By level", "Sums over the trace ranks of each node, rail, rack, pipeline stage, tensor and data index, as far as they are known. Places that the verdict names are marked.", levels);
-add("budget", "Where the time went", "Unions of GPU activity between the first start and the last end of every trace rank; the parts add up to its window.", budget);
-add("communicators", "Communicators", "Evidence says what brought the members together.", communicators);
-add("bytes", "Bytes from rank to rank", "From sends and receives whose peer and size were recorded.", byteMatrix);
-for (const view of analyses) add(view.id, view.title, view.note, view.build);
-add("clocks", "Clocks", "One correction per session; uncertainty is one standard uncertainty.", clocks);
-add("facts", "What it ran on", "As the exports tell it; where the trace ranks differ, it is marked.", facts);
+const main = document.getElementById("main");
 
-const more = tableNames();
-if (more.length > 0) {
-  add("tables", "Tables", "What the views rest on. Tables that are too long for this page are complete in store.h5 and with --csv.", () =>
-    node("div", {}, more.map((name) => {
-      const place = node("div");
-      const details = node("details", {class: "finding", ontoggle: () => {
-        if (details.open && !place.hasChildNodes()) place.append(plainTable(name));
-      }}, node("summary", {}, node("code", {}, name), `: ${description(name)}${leftOut(name) > 0 ? ` (${count(leftOut(name))} rows only in the store)` : ""}`), place);
-      return details;
-    })));
+// A group is made when it is first seen. What the traces do not hold is one line at its end.
+function build(group) {
+  const absent = [];
+  const place = node("div", {class: "group", id: group.id});
+  for (const one of group.views) {
+    const body = bodyOf(one);
+    if (isAbsent(body)) {
+      body.id = one.id;
+      body.prepend(node("strong", {}, one.title), ": ");
+      absent.push(body);
+    } else if (one.id === "verdict") {
+      body.id = one.id;
+      place.append(body);
+    } else {
+      place.append(node("section", {id: one.id, "aria-labelledby": `${one.id}-title`}, node("h2", {id: `${one.id}-title`}, one.title),
+        one.note ? node("p", {class: "note"}, one.note) : null, body));
+    }
+  }
+  if (absent.length > 0) place.append(node("section", {class: "absent", "aria-label": "Not in these traces"}, node("h2", {}, "Not in these traces"), absent));
+  group.place = place;
+  main.append(place);
 }
-add("warnings", "Warnings", "Recorded in the traces, or met by the analysis.", () => report.warnings.length === 0
-  ? node("p", {class: "empty"}, "None.")
-  : node("ul", {}, report.warnings.map((warning) => node("li", {}, node("strong", {}, warning.severity), ` (${warning.source}, ${count(warning.count)} times) ${warning.message}`))));
-main.append(node("footer", {}, `nsys-explain-mpi ${report.run.tool_version}, ${report.run.date_utc}. Everything shown here is in report.json and store.h5 beside this file.`));
+
+const contents = document.getElementById("contents");
+for (const group of groups) {
+  group.link = node("a", {href: `#${group.id}`}, group.title);
+  group.entry = node("li", {}, group.link, group.views.length < 2 ? null : node("ul", {}, group.views.map((one) => node("li", {}, node("a", {href: `#${one.id}`}, one.title)))));
+  register(group.id, group.title, group);
+  for (const one of group.views) register(one.id, one.title, group);
+}
+contents.append(node("ul", {}, groups.map((group) => group.entry)));
+
+function show(group = groups[0], id = "") {
+  if (!group.place) build(group);
+  for (const other of groups) {
+    if (other.place) other.place.hidden = other !== group;
+    other.entry.classList.toggle("current", other === group);
+  }
+  group.link.setAttribute("aria-current", "page");
+  for (const other of groups) if (other !== group) other.link.removeAttribute("aria-current");
+  const target = id && id !== group.id && id !== "main" ? document.getElementById(id) : null;
+  if (target?.tagName === "DETAILS") target.open = true;
+  if (target) target.scrollIntoView();
+  else window.scrollTo(0, 0);
+}
+
+// All of the page for whoever prints it.
+window.addEventListener("beforeprint", () => {
+  for (const group of groups) {
+    if (!group.place) build(group);
+    group.place.hidden = false;
+  }
+});
+
+// Browser tabs of several reports differ by the directory of their traces and by what is wrong.
+function title() {
+  const directories = report.inputs.map((input) => input.path.split("/").slice(0, -1));
+  const shared = directories.reduce((one, other) => one.slice(0, one.findIndex((part, i) => part !== other[i]) < 0 ? one.length : one.findIndex((part, i) => part !== other[i])), directories[0] ?? []);
+  return [short(report.verdict.text, 70), shared.at(-1), "nsys-explain-mpi"].filter((part) => part).join(" - ");
+}
+
+document.title = title();
+onNavigate(show);
+followAddress();
+document.getElementById("footer").append(`nsys-explain-mpi ${report.run.tool_version}, ${report.run.date_utc}. Everything shown here is in report.json and store.h5 beside this file.`);
 document.documentElement.dataset.ready = "yes";

@@ -146,6 +146,105 @@ TEST(Comparison, TellsSlowerKernelsFromMoreOfThem) {
   EXPECT_FALSE(compare_two(base, run("c", {{"new", 0, 5, 70}})).kernel_time_ratio);
 }
 
+/// Four ranks on two nodes, ten steps: per step and rank these times of compute, of which is one kernel, and of idle.
+RunTables run_with_own_times(const std::string& name, double step_ns, const std::vector<int>& compute_ns,
+                             const std::vector<int>& idle_ns) {
+  RunTables run = run_of(name, 10, step_ns, 0.001, 1);
+  Table ranks = make_table({"ranks",
+                            "",
+                            {{"trace_rank", ColumnKind::integer, "", ""},
+                             {"window_ns", ColumnKind::integer, "ns", ""},
+                             {"compute_ns", ColumnKind::integer, "ns", ""},
+                             {"exposed_communication_ns", ColumnKind::integer, "ns", ""},
+                             {"copy_ns", ColumnKind::integer, "ns", ""},
+                             {"opaque_graph_ns", ColumnKind::integer, "ns", ""},
+                             {"idle_ns", ColumnKind::integer, "ns", ""}}});
+  Table kernels = make_table({"kernels",
+                              "",
+                              {{"trace_rank", ColumnKind::integer, "", ""},
+                               {"name", ColumnKind::text, "", ""},
+                               {"communication", ColumnKind::integer, "", ""},
+                               {"count", ColumnKind::integer, "", ""},
+                               {"total_ns", ColumnKind::integer, "ns", ""}}});
+  Table places = make_table({"rank_places",
+                             "",
+                             {{"trace_rank", ColumnKind::integer, "", ""},
+                              {"level", ColumnKind::text, "", ""},
+                              {"place", ColumnKind::text, "", ""}}});
+  RowWriter rank_rows(ranks), kernel_rows(kernels), place_rows(places);
+  for (std::size_t r = 0; r < compute_ns.size(); ++r) {
+    const auto rank = static_cast<std::int64_t>(r);
+    const std::int64_t compute = 10 * compute_ns[r], idle = 10 * idle_ns[r], window = std::llround(10 * step_ns);
+    rank_rows << rank << window << compute << window - compute - idle << std::int64_t{0} << std::int64_t{0} << idle;
+    kernel_rows << rank << "gemm" << std::int64_t{0} << std::int64_t{100} << compute;
+    place_rows << rank << "node" << (r < 2 ? "n0" : "n1");
+  }
+  for (Table* table : {&ranks, &kernels, &places}) run.tables.push_back(std::move(*table));
+  return run;
+}
+
+std::vector<std::string> places_of(const Comparison& comparison) {
+  std::vector<std::string> places;
+  for (const ChangedPlace& place : comparison.changed_places)
+    places.push_back(place.place + ": " + std::string(part_name(place.part)));
+  return places;
+}
+
+TEST(Comparison, TellsWhoseOwnTimeExplainsAChange) {
+  using Places = std::vector<std::string>;
+  const RunTables base = run_with_own_times("base", 1000, {700, 700, 700, 700}, {100, 100, 100, 100});
+  const auto against_base = [&](double step_ns, const std::vector<int>& compute_ns, const std::vector<int>& idle_ns) {
+    return compare_two(base, run_with_own_times("now", step_ns, compute_ns, idle_ns));
+  };
+  const Comparison slow = against_base(1200, {700, 700, 890, 700}, {100, 100, 100, 100});
+  EXPECT_EQ(places_of(slow), Places{"trace rank 2 (n1): kernel_speed"});
+  EXPECT_DOUBLE_EQ(slow.changed_places[0].part_base_ns, 700);
+  EXPECT_DOUBLE_EQ(slow.changed_places[0].part_current_ns, 890);
+  EXPECT_EQ(places_of(against_base(1200, {700, 700, 890, 880}, {100, 100, 100, 100})), Places{"node n1: kernel_speed"});
+  EXPECT_EQ(places_of(against_base(1200, {700, 700, 700, 700}, {100, 300, 100, 100})),
+            Places{"trace rank 1 (n0): idle"});
+  EXPECT_EQ(places_of(against_base(1200, {890, 890, 890, 890}, {100, 100, 100, 100})),
+            Places{"all trace ranks: kernel_speed"});
+  // The step takes longer, but nobody by itself: transfers do.
+  EXPECT_EQ(places_of(against_base(1200, {710, 700, 700, 700}, {100, 100, 100, 100})), Places{});
+  // Who waits for a slower one takes no less time by itself.
+  for (const Change& change : slow.changes) {
+    if (change.topic != "rank" || change.name == "trace rank 2") continue;
+    EXPECT_EQ(change.base, change.current) << change.name;
+  }
+}
+
+TEST(Comparison, AReportAgainstItselfIsOneRun) {
+  const RunTables run = run_with_own_times("a", 1000, {700, 700, 700, 700}, {100, 100, 100, 100});
+  EXPECT_TRUE(compare_two(run, run).is_one_run);
+  EXPECT_EQ(compare_two(run, run).verdict, ComparisonVerdict::same);
+  RunTables without_steps = run;
+  std::erase_if(without_steps.tables, [](const Table& table) { return table.schema.name == "steps"; });
+  EXPECT_EQ(compare_two(without_steps, without_steps).verdict, ComparisonVerdict::same);
+  EXPECT_FALSE(compare_two(run, run_with_own_times("b", 1000, {700, 700, 700, 701}, {100, 100, 100, 100})).is_one_run);
+}
+
+TEST(Comparison, RunsThatServeAreComparedByTimePerToken) {
+  const auto serving = [](const std::string& name, std::int64_t token_ns) {
+    Table table = make_table({"serving",
+                              "",
+                              {{"trace_rank", ColumnKind::integer, "", ""},
+                               {"latency", ColumnKind::text, "", ""},
+                               {"count", ColumnKind::integer, "", ""},
+                               {"total_ns", ColumnKind::integer, "ns", ""},
+                               {"stddev_ns", ColumnKind::real, "ns", ""}}});
+    RowWriter rows(table);
+    rows << std::int64_t{0} << "time_to_first_token" << std::int64_t{10} << std::int64_t{900'000} << 10.0;
+    rows << std::int64_t{0} << "time_per_output_token" << std::int64_t{400} << 400 * token_ns << 100.0;
+    return RunTables{name, {table}, ""};
+  };
+  const Comparison comparison = compare_two(serving("a", 10'000), serving("b", 10'500));
+  EXPECT_EQ(comparison.headline.topic, "output token");
+  EXPECT_DOUBLE_EQ(comparison.headline.ratio().value(), 1.05);
+  EXPECT_EQ(comparison.verdict, ComparisonVerdict::worse);
+  EXPECT_EQ(compare_two(serving("a", 10'000), serving("b", 10'005)).verdict, ComparisonVerdict::same);
+}
+
 TEST(Comparison, StepsFoundInOtherWaysAreNotCompared) {
   RunTables guessed = run_of("b", 30, 3e8, 0.01, 2);
   guessed.step_source = "periodicity";

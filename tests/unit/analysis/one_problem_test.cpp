@@ -25,7 +25,7 @@ JobReport four_ranks() {
     identity.gpu_name = "H100";
     report.activity.processes.emplace_back().trace_ranks = {r};
   }
-  report.instances = 100;
+  report.instances = report.complete = 100;
   return report;
 }
 
@@ -80,12 +80,47 @@ TEST(OneProblem, ASlowLinkTellsOfThoseWhoAreLateByIt) {
   EXPECT_EQ(findings[0].id, "slow-link");
   EXPECT_EQ(findings[0].cost_ns, 250 * ms);
   EXPECT_EQ(findings[0].severity, FindingSeverity::high) << "6.25% of the GPU time";
-  EXPECT_EQ(
-      findings[0].title,
-      "transfers through trace rank 2 take 3.00 times as long as equal ones elsewhere: 50.000 ms of GPU time in 7 "
-      "collectives, and 0.200 GPU-seconds of waiting for who is late by it; 6.2% of all GPU time");
-  EXPECT_THAT(findings[0].evidence, Contains(HasSubstr("trace rank 2 makes the others wait: 0.200 GPU-seconds")));
+  EXPECT_EQ(findings[0].title,
+            "transfers through trace rank 2 take 3.00 times as long as equal ones elsewhere; 6.2% of all GPU time");
+  EXPECT_THAT(findings[0].evidence,
+              Contains("it costs 50.000 ms of GPU time in 7 collectives, and 0.200 GPU-seconds of waiting for who is "
+                       "late by it"));
+  EXPECT_THAT(findings[0].evidence, Contains(HasSubstr("makes the others wait: its own transfers are slow")));
   EXPECT_THAT(findings[0].evidence, Contains("as late as can be"));
+}
+
+TEST(OneProblem, ASlowLinkNamesTheTestThatShowsIt) {
+  JobReport report = four_ranks();
+  SlowLink link = link_of_rank(2, 50 * ms);
+  link.hosts = {"node0"};
+  link.operation = Operation::all_gather;
+  link.bytes = 1 << 20;
+  link.expected_gbs = 44.8;
+  link.measured_gbs = 15.1;
+  report.slow_links = {link};
+  const Finding within = find_problems(report)[0];
+  EXPECT_THAT(within.title, HasSubstr("transfers through trace rank 2 (GPU 0 on node0) take 3.00 times"));
+  EXPECT_THAT(within.recommendation,
+              HasSubstr("run all_gather_perf -b 1048576 -e 1048576 of nccl-tests on the GPUs of "
+                        "node0: equal links reach 44.8 GB/s (busbw) in this job, this one 15.1"));
+  EXPECT_THAT(within.recommendation, HasSubstr("nvlink"));
+  report.slow_links[0].place = LinkPlace::node_pair;
+  report.slow_links[0].hosts = {"node0", "node1"};
+  const std::string between = find_problems(report)[0].recommendation;
+  EXPECT_THAT(between, HasSubstr("of nccl-tests between just node0 and node1"));
+  EXPECT_THAT(between, HasSubstr("ib_write_bw"));
+}
+
+TEST(OneProblem, OfASlowNodeTheAdviceIsTheNodes) {
+  JobReport report = four_ranks();
+  report.stragglers = {late(2, Cause::slow_kernel, 300 * ms)};
+  EXPECT_THAT(find_problems(report)[0].recommendation, HasSubstr("drain it"));
+  report.stragglers[0].level = Level::node;
+  report.stragglers[0].place = "node0";
+  const Finding finding = find_problems(report)[0];
+  EXPECT_THAT(finding.recommendation, HasSubstr("power supply and cooling"));
+  EXPECT_THAT(finding.recommendation, HasSubstr("noisy neighbour"));
+  EXPECT_EQ(finding.place, "node node0");
 }
 
 TEST(OneProblem, WhoIsLateForAnotherReasonOrByALinkThatIsNotKnownHasAFindingOfItsOwn) {

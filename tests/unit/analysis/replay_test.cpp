@@ -1,9 +1,13 @@
 #include "analysis/replay/replay.hpp"
 
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "analysis/replay/critical_path.hpp"
+#include "analysis/replay/stage_times.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 #include "work_fixture.hpp"
 
@@ -97,16 +101,18 @@ TEST(ActivityGraph, AKernelWhoseCallWasLostComesAfterWhatHadStarted) {
 
 TEST(Replay, NothingChangedIsWhatWasMeasured) {
   const MadeRank fast(520 * us, 720 * us), slow(620 * us, 720 * us);
-  const Replay replay({fast.rank(), slow.rank()}, 1);
+  const JobGraph graph({fast.rank(), slow.rank()});
+  const Replay replay(graph, 1);
   EXPECT_EQ(replay.measured().end_ns, 770 * us);
-  EXPECT_EQ(replay.end_ns(), 770 * us);
+  EXPECT_EQ(graph.end_ns, 770 * us);
   EXPECT_EQ(replay.measured().step_ends_ns, (std::vector<Nanoseconds>{720 * us}));
-  EXPECT_EQ(replay.start_ns(), 20 * us);
+  EXPECT_EQ(graph.start_ns, 20 * us);
 }
 
 TEST(Replay, MendingTheSlowOneSavesWhatTheOtherWaited) {
   const MadeRank fast(520 * us, 720 * us), slow(620 * us, 720 * us);
-  const Replay replay({fast.rank(), slow.rank()}, 1);
+  const JobGraph graph({fast.rank(), slow.rank()});
+  const Replay replay(graph, 1);
   EXPECT_EQ(replay.run({{1}}).end_ns, 670 * us);  // 100 us less
   EXPECT_EQ(replay.run({{0}}).end_ns, 770 * us);  // it is as usual
 }
@@ -114,9 +120,121 @@ TEST(Replay, MendingTheSlowOneSavesWhatTheOtherWaited) {
 TEST(Replay, BehindAThirdOneMendingSavesNoMoreThanToThere) {
   const MadeRank fast(520 * us, 720 * us), middle(580 * us, 720 * us), slow(620 * us, 720 * us);
   const MadeRank other(520 * us, 720 * us), another(520 * us, 720 * us);
-  const Replay replay({fast.rank(), middle.rank(), slow.rank(), other.rank(), another.rank()}, 1);
+  const JobGraph graph({fast.rank(), middle.rank(), slow.rank(), other.rank(), another.rank()});
+  const Replay replay(graph, 1);
   EXPECT_EQ(replay.run({{2}}).end_ns, 730 * us);     // the middle one is 40 us earlier
   EXPECT_EQ(replay.run({{1, 2}}).end_ns, 670 * us);  // both: 100 us
+}
+
+TEST(Replay, WithoutLaunchGapsTheGpuGoesOnAtOnce) {
+  RankFixture fixture;
+  fixture.kernel("gemm", 10 * us, 20 * us, 300 * us);
+  fixture.call("cudaStreamSynchronize", 30 * us, 310 * us);
+  fixture.kernel("gemm", 400 * us, 410 * us, 500 * us);
+  fixture.kernel("adam", 401 * us, 512 * us, 600 * us);  // in one row, 12 us later
+  const std::vector<ActivityPiece> pieces = fold_activity(fixture.events(), {});
+  const JobGraph graph({{pieces, {}}});
+  Scenario scenario;
+  scenario.has_launch_gaps = false;
+  EXPECT_EQ(Replay(graph, 0).run(scenario).end_ns, 478 * us);  // 20 + 280 + 90 + 88
+}
+
+TEST(Replay, HiddenCommunicationEndsWithTheLastEnter) {
+  const MadeRank fast(520 * us, 720 * us), slow(620 * us, 720 * us);
+  const JobGraph graph({fast.rank(), slow.rank()});
+  Scenario scenario;
+  scenario.transfers = TransferTime::none;
+  EXPECT_EQ(Replay(graph, 1).run(scenario).end_ns, 670 * us);
+}
+
+TEST(Replay, TransfersAsOfTheBestGroup) {
+  MadeRank good(520 * us, 620 * us), other(520 * us, 620 * us), bad(520 * us, 820 * us), late(520 * us, 820 * us);
+  for (MadeRank* const rank : {&bad, &late}) rank->of_replay[0].instance = std::int64_t{1} << 32;
+  for (MadeRank* const rank : {&good, &other, &bad, &late}) rank->of_replay[0].kind = 7;
+  const JobGraph graph({good.rank(), other.rank(), bad.rank(), late.rank()});
+  const Replay replay(graph, 1);
+  EXPECT_TRUE(replay.has_groups_alike());
+  Scenario scenario;
+  scenario.transfers = TransferTime::best_group;
+  EXPECT_EQ(replay.run({}).end_ns, 870 * us);
+  EXPECT_EQ(replay.run(scenario).end_ns, 670 * us);
+}
+
+TEST(Replay, BalancedStagesComputeAsLong) {
+  const MadeRank first(220 * us, 720 * us), last(620 * us, 720 * us);  // 250 and 650 us
+  const JobGraph graph({first.rank(), last.rank()});
+  const std::vector<std::string> stages{"0", "1"};
+  const StageTimes times = measure_stages(graph, stages);
+  EXPECT_EQ(times.longest, "1");
+  ASSERT_EQ(times.gpu_factors.size(), 2U);
+  EXPECT_DOUBLE_EQ(times.gpu_factors[0], 450.0 / 250);
+  EXPECT_DOUBLE_EQ(times.gpu_factors[1], 450.0 / 650);
+  Scenario scenario;
+  scenario.gpu_factors = {1, 0.5};
+  EXPECT_EQ(Replay(graph, 1).run(scenario).end_ns, 470 * us);  // 320 of work, 100 of transfer, 50
+}
+
+using Segment = std::tuple<std::int32_t, CriticalKind, Nanoseconds, Nanoseconds>;
+
+std::vector<Segment> segments_of(const std::vector<CriticalSegment>& path) {
+  std::vector<Segment> segments;
+  for (const CriticalSegment& segment : path)
+    segments.emplace_back(segment.trace_rank, segment.kind, segment.start_ns, segment.end_ns);
+  return segments;
+}
+
+TEST(CriticalPath, GoesBackFromACollectiveToItsLastMember) {
+  const MadeRank fast(520 * us, 720 * us), slow(620 * us, 720 * us);
+  const JobGraph graph({fast.rank(), slow.rank()});
+  EXPECT_EQ(segments_of(find_critical_path(graph)),
+            (std::vector<Segment>{{1, CriticalKind::compute, 20 * us, 620 * us},
+                                  {0, CriticalKind::transfer, 620 * us, 720 * us},
+                                  {0, CriticalKind::compute, 720 * us, 770 * us}}));
+}
+
+TEST(CriticalPath, GoesBackThroughTheHostToWhatItWaitedFor) {
+  RankFixture fixture;
+  fixture.kernel("gemm", 10 * us, 20 * us, 300 * us);
+  fixture.call("cudaStreamSynchronize", 30 * us, 310 * us);
+  fixture.kernel("gemm", 400 * us, 410 * us, 500 * us);
+  const std::vector<ActivityPiece> pieces = fold_activity(fixture.events(), {});
+  const JobGraph graph({{pieces, {}}});
+  EXPECT_EQ(segments_of(find_critical_path(graph)),
+            (std::vector<Segment>{{0, CriticalKind::compute, 20 * us, 300 * us},
+                                  {0, CriticalKind::host, 300 * us, 400 * us},
+                                  {0, CriticalKind::launch, 400 * us, 410 * us},
+                                  {0, CriticalKind::compute, 410 * us, 500 * us}}));
+}
+
+TEST(CriticalPath, AKernelBesideAnotherCountsFromTheOthersEnd) {
+  RankFixture fixture;
+  fixture.kernel("a", 10 * us, 20 * us, 300 * us);
+  fixture.call("cudaStreamSynchronize", 15 * us, 16 * us);  // nothing was over: no wait
+  fixture.kernel("b", 18 * us, 100 * us, 400 * us);
+  fixture.kernel("c", 19 * us, 403 * us, 500 * us);
+  const std::vector<ActivityPiece> pieces = fold_activity(fixture.events(), {});
+  const JobGraph graph({{pieces, {}}});
+  const std::vector<CriticalShare> shares = share_by_step(find_critical_path(graph), {});
+  ASSERT_EQ(shares.size(), 1U);
+  EXPECT_EQ(shares[0].step, -1);
+  EXPECT_EQ(shares[0].of(CriticalKind::compute), 477 * us);
+  EXPECT_EQ(shares[0].of(CriticalKind::launch), 3 * us);
+}
+
+TEST(CriticalPath, IsCutAtTheEndsOfSteps) {
+  const std::vector<CriticalSegment> path{{0, 100, 0, CriticalKind::compute}, {100, 250, 1, CriticalKind::transfer}};
+  const std::vector<Nanoseconds> step_ends{60, no_time, 200};
+  const std::vector<CriticalShare> shares = share_by_step(path, step_ends);
+  ASSERT_EQ(shares.size(), 4U);
+  const auto expect = [&](std::size_t i, std::int64_t step, std::int32_t rank, CriticalKind kind, Nanoseconds ns) {
+    EXPECT_EQ(shares[i].step, step);
+    EXPECT_EQ(shares[i].trace_rank, rank);
+    EXPECT_EQ(shares[i].of(kind), ns);
+  };
+  expect(0, 0, 0, CriticalKind::compute, 60);
+  expect(1, 2, 0, CriticalKind::compute, 40);
+  expect(2, 2, 1, CriticalKind::transfer, 100);
+  expect(3, -1, 1, CriticalKind::transfer, 50);
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
+import {absent, isAbsent, record} from "../absent.js";
 import {chart, palette, rankAxis} from "../charts.js";
-import {late, report, rows, view} from "../data.js";
+import {late, ranks, report, rows, view} from "../data.js";
 import {bytes, count, duration, heading, node, short, significant} from "../format.js";
 import {plainTable, sortableTable} from "../table.js";
 
 // Views that stand on one table each. Where the traces hold nothing for a view, it says what is missing.
-
-const empty = (text) => node("p", {class: "empty"}, text);
 
 function sumBy(list, key, ...fields) {
   const sums = new Map();
@@ -21,7 +20,7 @@ function sumBy(list, key, ...fields) {
 // Kernels: the sum of the top kernels over all ranks, most first, and what they leave.
 function kernels() {
   const list = view("kernels");
-  if (list.length === 0) return empty("No kernel was recorded (nsys profile -t cuda).");
+  if (list.length === 0) return absent("no kernel was recorded.", record.cuda);
   const top = list;
   let reached = 0;
   const before = top.map((row) => { reached += row.total_ns; return reached - row.total_ns; });
@@ -41,7 +40,7 @@ function kernels() {
 // One strip per kernel: every point is a trace rank, its place the ratio to the peers' median.
 function kernelStrips() {
   const list = view("kernel_peers").filter((row) => row.ratio !== null);
-  if (list.length === 0) return empty("No kernel ran on several trace ranks, so none can be compared across them.");
+  if (list.length === 0) return absent("no kernel ran on several trace ranks, so none can be compared across them.", ranks.length < 2 ? record.everyRank : null);
   const names = [...new Set(list.map((row) => row.name))];
   const place = new Map(names.map((name, index) => [name, index]));
   const point = (row) => [row.ratio, place.get(row.name), row.trace_rank, row.peers_median_ns];
@@ -58,10 +57,13 @@ function kernelStrips() {
 
 function categories() {
   const list = view("categories");
-  if (list.length === 0) return empty("No GPU activity to put into categories.");
-  const names = [...sumBy(list, "category", "elapsed_ns")].sort((a, b) => b[1].elapsed_ns - a[1].elapsed_ns).slice(0, 12).map(([name]) => name);
+  if (list.length === 0) return absent("no GPU activity was recorded.", record.cuda);
+  const largest = [...sumBy(list, "category", "elapsed_ns")].sort((a, b) => b[1].elapsed_ns - a[1].elapsed_ns).map(([name]) => name);
+  const kept = new Set(largest.length > palette.length ? largest.slice(0, palette.length - 1) : largest);
+  const nameOf = (row) => kept.has(row.category) ? row.category : "others";
+  const names = [...kept, ...(kept.size < largest.length ? ["others"] : [])];
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
-  const cell = new Map(list.map((row) => [`${row.trace_rank} ${row.category}`, row.elapsed_ns]));
+  const cell = new Map([...sumBy(list, (row) => `${row.trace_rank} ${nameOf(row)}`, "elapsed_ns")].map(([key, sum]) => [key, sum.elapsed_ns]));
   return node("div", {}, chart({
     ...rankAxis(members), legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, yAxis: {type: "value", name: "GPU time", axisLabel: {formatter: duration}},
     series: names.map((name) => ({name: heading(name), type: "bar", stack: "all", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)})),
@@ -70,8 +72,8 @@ function categories() {
 
 function bandwidth() {
   const list = view("bandwidth").filter((row) => row.bus_bandwidth_gbs !== null);
-  if (report.collectives.instances === 0) return empty("No collective was matched across trace ranks, so no transfer can be measured: give the traces of all ranks over the same steps.");
-  if (list.length === 0) return empty("Message sizes were not recorded, so there are no bandwidths: export with --include-blobs=true --include-json=true (NCCL 2.16 or later, -t nvtx).");
+  if (report.collectives.instances === 0) return absent("no collective was matched between trace ranks, so no transfer can be measured: give the traces of all ranks over the same steps.", record.everyRank);
+  if (list.length === 0) return absent("message sizes were not exported (NCCL 2.16 or later records them).", record.payload);
   const operations = [...new Set(list.map((row) => row.operation))];
   const expected = list.filter((row) => row.expected_gbs !== null && row.expected_gbs > 0);
   return node("div", {}, chart({
@@ -102,7 +104,7 @@ function byRank(list, draw) {
 }
 
 function nvlink() {
-  if (!report.nvlink.available && rows("nvlink").length === 0) return empty(report.nvlink.message || "NVLink counters not found.");
+  if (!report.nvlink.available && rows("nvlink").length === 0) return absent("no NVLink counters were recorded.", record.metrics);
   const list = view("nvlink_over_time");
   return node("div", {}, list.length > 0 ? byRank(list, linksOverTime) : null, plainTable("nvlink", {limit: 100}));
 }
@@ -126,7 +128,7 @@ function linksOverTime(member, points) {
 
 function utilisation() {
   const list = view("gpu_utilisation");
-  if (list.length === 0) return empty("No GPU activity.");
+  if (list.length === 0) return absent("no GPU activity was recorded.", record.cuda);
   const parts = ["compute_ns", "exposed_communication_ns", "copy_ns", "opaque_graph_ns", "idle_ns"].filter((part) => part in list[0]);
   return byRank(list, (member, points) => chart({
     legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", name: "time", nameLocation: "middle", nameGap: 28, data: points.map((row) => duration(row.start_ns))},
@@ -153,8 +155,8 @@ function roof(points) {
 function roofline() {
   const list = view("roofline").filter((row) => row.intensity > 0 && row.achieved_tflops > 0);
   if (list.length === 0) {
-    return node("div", {}, empty("No kernel's operations and bytes are known: give Nsight Compute's CSV with --ncu."),
-      rows("model_flops").length > 0 ? plainTable("model_flops", {limit: 60}) : null);
+    const unknown = absent("the operations and bytes of no kernel are known.", record.compute);
+    return rows("model_flops").length > 0 ? node("div", {}, unknown, plainTable("model_flops", {limit: 60})) : unknown;
   }
   const bounds = [...new Set(list.map((row) => row.bound))].sort();
   const label = (row) => `${short(row.kernel, 70)} on trace rank ${row.trace_rank}\n${significant(row.achieved_tflops, 3)} of ` +
@@ -171,19 +173,21 @@ function roofline() {
 
 function histogram(name, missing, description) {
   const list = [...view(name)].sort((a, b) => a.lower_ns - b.lower_ns);
-  if (list.length === 0) return empty(missing);
+  if (list.length === 0) return absent(missing, record.cuda);
   return chart({tooltip: {trigger: "axis", valueFormatter: count}, xAxis: {type: "category", data: list.map((row) => duration(row.lower_ns)), name: "latency, from", nameLocation: "middle", nameGap: 28},
     yAxis: {type: "value", name: "kernels", axisLabel: {formatter: count}}, series: [{type: "bar", data: list.map((row) => row.count)}]}, {height: 260, description});
 }
 
 function latency() {
-  return node("div", {}, histogram("launch_latency", "No kernel with its launch call was recorded.", "Launch latency histogram"), node("h3", {}, "Storms of short launches"),
+  const times = histogram("launch_latency", "no kernel with its launching call was recorded.", "Launch latency histogram");
+  if (isAbsent(times) && rows("launch_storm").length === 0) return times;
+  return node("div", {}, times, node("h3", {}, "Storms of short launches"),
     plainTable("launch_storm", {limit: 40, list: rows("launch_storm").filter((row) => row.storm), empty: "No trace rank launches so many short kernels that launching limits it."}));
 }
 
 function concurrency() {
   const list = view("stream_concurrency");
-  if (list.length === 0) return empty("No GPU activity.");
+  if (list.length === 0) return absent("no GPU activity was recorded.", record.cuda);
   const levels = [...new Set(list.map((row) => row.busy_streams))].sort((a, b) => a - b);
   const sums = sumBy(list, "busy_streams", "duration_ns");
   const whole = [...sums.values()].reduce((sum, one) => sum + one.duration_ns, 0);
@@ -194,7 +198,7 @@ function concurrency() {
 
 function idle() {
   const list = view("idle_causes");
-  if (list.length === 0) return empty("No idle time between GPU activities.");
+  if (list.length === 0) return absent("no GPU was idle between its activities.");
   const causes = [...new Set(list.map((row) => row.cause))];
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
   const field = Object.keys(list[0]).find((name) => name === "total_ns" || name === "duration_ns");
@@ -208,7 +212,7 @@ function idle() {
 function host() {
   const barriers = view("barriers");
   const sums = barriers.map((row) => ({...row, name: `${heading(row.kind)}: ${row.name}`}));
-  return node("div", {}, sums.length === 0 ? empty("No call that waits for the GPU was recorded.") : sortableTable([{name: "name", text: true}, {name: "count"},
+  return node("div", {}, sums.length === 0 ? node("p", {class: "note"}, "No call that waits for the GPU was recorded.") : sortableTable([{name: "name", text: true}, {name: "count"},
     {name: "total_ns", title: "total", unit: "ns"}], sums, {label: "Barriers between CPU and GPU", limit: 30}), node("h3", {}, "Copies and sets"),
   plainTable("memory_transfers", {limit: 40, empty: "No copy or set was recorded."}), node("h3", {}, "Memory, streams and events made and freed"),
   plainTable("allocations", {limit: 40, empty: "No call that makes or frees memory, streams or events was recorded."}), node("h3", {}, "The profiler's own time"),
@@ -217,18 +221,18 @@ function host() {
 
 // How much of the kernel time could be brought to launching calls and ranges.
 function coverage() {
-  return node("div", {}, node("h3", {}, "How much of the kernel time is covered"), plainTable("nvtx_coverage", {limit: 40}));
+  return rows("nvtx_coverage").length === 0 ? absent("no kernel was recorded.", record.cuda) : plainTable("nvtx_coverage", {limit: 40});
 }
 
 function phases() {
   const list = view("phases");
-  if (list.length === 0) return node("div", {}, empty("No phase was recognised: the traces hold no NVTX ranges that name steps, prefill, decode, forward, backward or optimizer; --phase-map FILE names others."), coverage());
+  if (list.length === 0) return absent("no NVTX range names a step, prefill, decode, forward, backward or optimizer; --phase-map FILE names others.", record.cuda);
   const names = [...new Set(list.map((row) => row.phase))];
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
   const cell = new Map(list.map((row) => [`${row.trace_rank} ${row.phase}`, row.projected_ns]));
   return node("div", {}, chart({...rankAxis(members), legend: {}, tooltip: {trigger: "axis", valueFormatter: duration},
     yAxis: {type: "value", name: "GPU time", axisLabel: {formatter: duration}}, series: names.map((name) => ({name: heading(name), type: "bar", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)}))},
-  {height: 300, description: "GPU time of every phase by trace rank"}), plainTable("phases", {limit: 60}), coverage());
+  {height: 300, description: "GPU time of every phase by trace rank"}), plainTable("phases", {limit: 60}));
 }
 
 export const analyses = [
@@ -244,4 +248,5 @@ export const analyses = [
   {id: "idle", title: "Idle GPUs", note: "Gaps between GPU activities, by why the GPU had nothing to do.", build: idle},
   {id: "host", title: "Host and copies", note: "Calls in which the host waited for the GPU, and memory operations.", build: host},
   {id: "phases", title: "Phases", note: "NVTX ranges that name steps, prefill, decode, forward, backward or optimizer, projected onto the GPU.", build: phases},
+  {id: "coverage", title: "NVTX coverage", note: "How much of the kernel time has a launching call and lies inside ranges.", build: coverage},
 ];

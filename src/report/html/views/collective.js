@@ -1,8 +1,10 @@
+import {absent, record} from "../absent.js";
 import {chart, palette} from "../charts.js";
 import {style} from "../colours.js";
 import {collectives, identity, late, report, stragglers} from "../data.js";
 import {bytes, count, duration, heading, node} from "../format.js";
 import {sortableTable} from "../table.js";
+import {goTo} from "../navigate.js";
 import {casesOf, longWaits, sideBySide, stragglerCases, tellingCaseOf} from "./divergence.js";
 
 // One collective: who came when, who was waited for, and what the late one did before.
@@ -33,7 +35,7 @@ function known(cases) {
 }
 
 export function collectivePanel() {
-  if (collectives.length === 0) return node("p", {class: "empty"}, "No collectives were matched, so there is none to look at.");
+  if (collectives.length === 0) return absent("no collective was matched between trace ranks.", record.everyRank);
   const costliest = [...collectives].sort((a, b) => b.wait_ns - a.wait_ns || a.instance - b.instance).slice(0, listed);
   const delayed = known(stragglerCases), long = known(longWaits);
   select.append(...[group("Delayed by late trace ranks, looked into", delayed), group("Single long waits, looked into", long),
@@ -52,6 +54,7 @@ export function collectivePanel() {
 export function showCollective(instance, scroll = true, remark = "") {
   const one = byInstance.get(instance);
   if (!one) return;
+  if (scroll) goTo("collective");
   elsewhere.remove();
   if (![...select.options].some((option) => Number(option.value) === instance)) {
     elsewhere.replaceChildren(choice(one));
@@ -59,7 +62,6 @@ export function showCollective(instance, scroll = true, remark = "") {
   }
   select.value = instance;
   draw(one, remark);
-  if (scroll) document.getElementById("collective").scrollIntoView();
 }
 
 // Standard uncertainty of a trace rank's clock on the job clock; 0 where it is the reference or nobody knows.
@@ -88,6 +90,8 @@ function arrivalChart(one, arrivals) {
       {name: "before", type: "bar", stack: "time", silent: true, itemStyle: {color: "transparent"}, tooltip: {show: false},
         data: arrivals.map((arrival) => arrival.enter_ns - first)},
       {name: "waits", type: "bar", stack: "time", itemStyle: {color: palette[1]}, data: arrivals.map((arrival) => arrival.wait_ns),
+        markPoint: one.resolved ? {silent: true, symbol: "circle", symbolSize: 1, label: {position: "left", color: style("--bad"), formatter: "the others wait for it"},
+          data: [{coord: [one.last_enter_ns - first, String(one.last_trace_rank)]}]} : undefined,
         markLine: {symbol: "none", silent: true, label: {show: false}, lineStyle: {type: "dashed", color: palette[5]},
           data: [{xAxis: one.last_enter_ns - first - uncertainty}, {xAxis: one.last_enter_ns - first + uncertainty}]}},
       {name: "transfers", type: "bar", stack: "time", itemStyle: {color: palette[0]},
@@ -129,7 +133,7 @@ function divergence(one) {
   const cases = casesOf(one.instance);
   if (cases.length > 0) return cases.map((row) => sideBySide(row));
   const others = stragglerCases.filter((row) => one.resolved && row.trace_rank === one.last_trace_rank && byInstance.has(row.instance)).slice(0, 6);
-  const text = node("p", {class: "empty"}, "What the last one did before this collective was not looked into");
+  const text = node("p", {class: "note"}, "What the last one did before this collective was not looked into");
   if (others.length > 0) {
     text.append("; before others that it delayed it was: ", ...others.flatMap((row, index) => [index > 0 ? ", " : "",
       node("button", {type: "button", onclick: () => showCollective(row.instance)}, `instance ${row.instance}`)]));

@@ -76,17 +76,16 @@ export function sideBySide(row, title = "What it did before, beside its median p
   return node("div", {class: "divergence"}, node("h3", {}, title), node("p", {}, text),
     items.length > 0 ? pairedBars(titles, items, `Work before collective ${row.instance}: ${titles.join(" beside ")}`) : null,
     sortableTable([{name: "name", title: "part of the work", text: true}, figure("here", titles[0]), figure("peer", titles[1]), figure("difference", "difference"),
-      {name: "meaning", title: "while", text: true}], lines, {label: "Work before the collective"}),
-    late.has(row.trace_rank) ? byName(row.trace_rank) : null);
+      {name: "meaning", title: "while", text: true}], lines, {label: "Work before the collective"}));
 }
 
-// Kernels, copies, calls and ranges that differ, over the costliest of the collectives that a late trace rank delayed.
-function byName(rank) {
+// Kernels, copies, calls and ranges that differ, over the costliest of the collectives that a trace rank delayed.
+export function byName(rank) {
   const differences = view("straggler_differences").filter((one) => one.trace_rank === rank);
   if (differences.length === 0) return null;
-  const titles = [`trace rank ${rank} (late)`, "its median peer"];
+  const titles = [`trace rank ${rank}`, "its median peer"];
   const items = differences.slice(0, 8).map((one) => ({name: one.name, here: one.total_ns, peer: one.peer_total_ns}));
-  return node("div", {}, node("h3", {}, "By name"),
+  return node("div", {}, node("h3", {}, `What trace rank ${rank} does differently, by name`),
     node("p", {class: "note"}, "Before several of the costliest collectives that it delayed, together; largest difference first."),
     pairedBars(titles, items, `Largest differences by name: ${titles.join(" beside ")}`),
     sortableTable([{name: "kind", text: true, show: (one) => heading(one.kind)}, {name: "name", text: true}, {name: "shape", text: true},

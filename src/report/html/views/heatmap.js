@@ -1,3 +1,4 @@
+import {absent, record} from "../absent.js";
 import {colour, onThemeChange, ramp} from "../colours.js";
 import {collectives, heat, late, report, steps} from "../data.js";
 import {count, duration, node} from "../format.js";
@@ -10,20 +11,38 @@ const kinds = {wait: "waiting", own: "own lateness"};
 const labelHeight = 17;
 const timeLabels = 5;
 
-// Row numbers to label: late trace ranks always, others where there is room.
-function labelledRows(rowHeight) {
+// Labels of rows, with room between them: late trace ranks, neighbours of them together ("40-47"), and others where there
+// is room.
+function rowLabelsAt(rowHeight) {
   const every = Math.max(1, Math.ceil(labelHeight / rowHeight));
-  const taken = heat.ranks.flatMap((rank, row) => late.has(rank) ? [row] : []).slice(0, 32);
-  const isFree = (row) => taken.every((other) => Math.abs(other - row) >= every);
-  const first = [...taken];
-  for (let row = 0; row < heat.ranks.length; row += every) if (first.every((other) => Math.abs(other - row) >= every)) taken.push(row);
-  if (isFree(heat.ranks.length - 1)) taken.push(heat.ranks.length - 1);
-  return taken;
+  const labels = [];
+  const isFree = (row) => labels.every((other) => Math.abs(other.row - row) >= every);
+  const lateRows = heat.ranks.flatMap((rank, row) => late.has(rank) ? [row] : []);
+  for (let i = 0, end = 0; i < lateRows.length; i = end) {
+    for (end = i + 1; end < lateRows.length && lateRows[end] - lateRows[end - 1] < every;) ++end;
+    const [first, last] = [lateRows[i], lateRows[end - 1]];
+    const text = first === last ? String(heat.ranks[first]) : `${heat.ranks[first]}-${heat.ranks[last]}`;
+    labels.push({row: (first + last) / 2, text, isLate: true});
+  }
+  const others = Array.from({length: Math.ceil(heat.ranks.length / every)}, (_, i) => i * every);
+  for (const row of [...others, heat.ranks.length - 1]) if (isFree(row)) labels.push({row, text: String(heat.ranks[row]), isLate: false});
+  return labels;
 }
 
 function rowLabels(rowHeight) {
-  return node("div", {class: "rows", "aria-hidden": "true"}, labelledRows(rowHeight).map((row) =>
-    node("span", {class: late.has(heat.ranks[row]) ? "late" : null, style: `top:${(row + 0.5) * rowHeight}px`}, String(heat.ranks[row]))));
+  return node("div", {class: "rows", "aria-hidden": "true"}, rowLabelsAt(rowHeight).map(({row, text, isLate}) =>
+    node("span", {class: isLate ? "late" : null, style: `top:${(row + 0.5) * rowHeight}px`}, text)));
+}
+
+// A line where each step starts, while there is room between them.
+const leastStepWidth = 0.008;  // of the picture
+
+function stepLines(first, end) {
+  if (!steps) return [];
+  const share = (time) => ((time - heat.start_ns) / heat.bin_ns - first) / (end - first);
+  const seen = steps.start_ns.map((time, step) => ({step: steps.first + step, at: share(time)})).filter(({at}) => at >= 0 && at <= 1);
+  if (seen.length < 2 || seen.at(-1).at - seen[0].at < leastStepWidth * (seen.length - 1)) return [];
+  return seen.map(({step, at}) => node("i", {style: `left:${100 * at}%`, title: `step ${step}`}));
 }
 
 const membersOf = new Map(report.communicators.map((one) => [one.communicator, new Set(one.trace_ranks)]));
@@ -54,7 +73,7 @@ function openCell({row, bin}) {
 
 export function heatmap() {
   if (!heat || heat.ranks.length === 0) {
-    return node("p", {class: "empty"}, "No collectives were matched, so there is no waiting to show: give the traces of all ranks over the same steps.");
+    return absent("no collective was matched between trace ranks: give the traces of all ranks over the same steps.", record.everyRank);
   }
   const state = {kind: "wait", first: 0, end: heat.bins, cursor: {row: 0, bin: 0}};
   const canvas = node("canvas", {tabindex: 0, role: "application",
@@ -63,6 +82,7 @@ export function heatmap() {
   const selection = node("div", {class: "selection", hidden: true});
   const height = Math.max(60, Math.min(1200, heat.ranks.length * Math.max(1, Math.min(22, Math.floor(460 / heat.ranks.length)))));
   const rowHeight = height / heat.ranks.length;
+  const lines = node("div", {class: "step-lines", "aria-hidden": "true"});
   const times = node("div", {class: "axis"});
   const most = node("span");
   const scale = node("span", {class: "legend"});
@@ -86,6 +106,7 @@ export function heatmap() {
     context.putImageData(image, 0, 0);
     times.replaceChildren(...Array.from({length: timeLabels}, (_, i) =>
       node("span", {}, duration(heat.start_ns + (state.first + bins * i / (timeLabels - 1)) * heat.bin_ns))));
+    lines.replaceChildren(...stepLines(state.first, state.end));
     scale.style.background = `linear-gradient(to right, ${ramp().join(", ")})`;
     most.textContent = `${duration(largest)} ${kinds[state.kind]} within ${duration(heat.bin_ns)}`;
     canvas.dataset.drawn = "yes";
@@ -93,7 +114,7 @@ export function heatmap() {
 
   function describe({row, bin}) {
     const rank = heat.ranks[row];
-    status.textContent = `Trace rank ${rank}${late.has(rank) ? " (late)" : ""}, at ` +
+    status.textContent = `Trace rank ${rank}${late.has(rank) ? " (late: the others wait for it)" : ""}, at ` +
       `${duration(heat.start_ns + bin * heat.bin_ns)}: ${duration(heat.wait[row][bin])} waiting, ` +
       `${duration(heat.own[row][bin])} own lateness within ${duration(heat.bin_ns)}`;
   }
@@ -160,14 +181,18 @@ export function heatmap() {
   onThemeChange(paint);
   return node("div", {}, node("div", {class: "controls"}, node("span", {}, "Show"), switches, stepSelector(zoom), reset,
     node("span", {class: "scale"}, "0", scale, most)),
-  node("p", {class: "note"}, `Every row is one of ${count(heat.ranks.length)} trace ranks, every column a span of time. Drag to zoom; click a cell for the collective in which its trace rank waited. Colours follow the square root.`),
-  node("div", {class: "heat-frame"}, node("span", {class: "axis-title"}, "trace rank"), rowLabels(rowHeight), node("div", {class: "heat"}, canvas, selection), times,
+  node("p", {class: "note"}, `Every row is one of ${count(heat.ranks.length)} trace ranks, every column a span of time. Drag to zoom; click a cell for the collective in which its trace rank waited. Colours follow the square root.` +
+    (late.size > 0 ? " Red numbers: late trace ranks. Their own rows are blank where the others wait for them." : "") + (steps ? " Lines: starts of steps." : "")),
+  node("div", {class: "heat-frame"}, node("span", {class: "axis-title"}, "trace rank"), rowLabels(rowHeight), node("div", {class: "heat"}, canvas, lines, selection), times,
     node("span", {class: "time-title"}, "time since the job's first session started")), status);
 }
 
+// More steps than this are too many to choose one from.
+const mostChoices = 1000;
+
 // Zoom to the steps of the job where they are known.
 function stepSelector(zoom) {
-  if (!steps || steps.start_ns.length < 2) return null;
+  if (!steps || steps.start_ns.length < 2 || steps.start_ns.length > mostChoices) return null;
   const bin = (time) => Math.floor((time - heat.start_ns) / heat.bin_ns);
   const select = node("select", {"aria-label": "Zoom to a step", onchange: () => {
     if (select.value === "") return zoom(0, heat.bins);

@@ -1,3 +1,4 @@
+import {absent, record} from "../absent.js";
 import {ranks, rows, stragglers, view} from "../data.js";
 import {count, heading, node} from "../format.js";
 import {plainTable, sortableTable} from "../table.js";
@@ -11,8 +12,8 @@ const order = ["node", "rail", "rack", "pipeline_stage", "tensor_index", "data_i
 export function levels() {
   const list = view("level_sums");
   if (list.length === 0) {
-    return node("p", {class: "empty"}, ranks.length < 2 ? "A single trace rank has no levels."
-      : "Every trace rank is a place of its own on all levels that are known, so there is nothing to add up.");
+    return ranks.length < 2 ? absent("a single trace rank has no levels.", record.everyRank)
+      : absent("every trace rank is a place of its own on all levels that are known, so there is nothing to add up.");
   }
   const time = (name, title) => ({name, title, unit: "ns"});
   const columns = (level) => [{name: "place", title: heading(level), text: true}, {name: "trace_ranks", title: "trace ranks"}, {name: "first_trace_rank", title: "lowest"},

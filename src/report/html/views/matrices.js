@@ -1,7 +1,8 @@
 // Rank x rank: whose delays cost whom how much, and who sends how much to whom.
 
+import {absent, record} from "../absent.js";
 import {chart} from "../charts.js";
-import {ramp} from "../colours.js";
+import {onThemeChange, ramp} from "../colours.js";
 import {identity, late, ranks, view} from "../data.js";
 import {bytes, count, duration, node, percent} from "../format.js";
 
@@ -10,16 +11,19 @@ function matrixChart({cells, columns, rows, columnTitle, rowTitle, show, tell, d
   const most = Math.max(...cells.map(([, , amount]) => amount));
   const columnAt = new Map(columns.map((name, index) => [name, index])), rowAt = new Map(rows.map((name, index) => [name, index]));
   const long = Math.max(...rows.map((name) => name.length));
-  return chart(() => ({
-    grid: {left: 40 + Math.min(150, 7 * long), right: 120, bottom: 60, top: 16},
+  const legend = node("span", {class: "legend"});
+  const paint = () => { legend.style.background = `linear-gradient(to right, ${ramp().join(", ")})`; };
+  paint();
+  onThemeChange(paint);
+  return node("div", {}, node("p", {class: "scale"}, "0", legend, show(most)), chart(() => ({
+    grid: {left: 40 + Math.min(150, 7 * long), right: 20, bottom: 60, top: 16},
     tooltip: {formatter: ({data}) => tell(columns[data[0]], rows[data[1]], data[3])},
     xAxis: {type: "category", data: columns, name: columnTitle, nameLocation: "middle", nameGap: 34, splitArea: {show: false}},
     yAxis: {type: "category", data: rows, inverse: true, name: rowTitle, nameLocation: "middle", nameGap: 16 + Math.min(150, 7 * long)},
-    visualMap: {min: 0, max: Math.sqrt(most), right: 0, top: "middle", itemHeight: 180, dimension: 2, calculable: false, inRange: {color: ramp()},
-      text: [show(most), "0"], textGap: 6},
+    visualMap: {show: false, min: 0, max: Math.sqrt(most), dimension: 2, inRange: {color: ramp()}},
     series: [{type: "heatmap", progressive: 0, itemStyle: {borderWidth: 0},
       data: cells.map(([column, row, amount]) => [columnAt.get(column), rowAt.get(row), Math.sqrt(amount), amount])}],
-  }), {height: Math.min(760, 150 + Math.max(10, Math.min(22, 560 / rows.length)) * rows.length), description});
+  }), {height: Math.min(760, 150 + Math.max(10, Math.min(22, 560 / rows.length)) * rows.length), description}));
 }
 
 const inOrder = (numbers) => [...new Set(numbers)].sort((a, b) => a - b);
@@ -39,7 +43,7 @@ function waitRows(cells) {
 
 export function waitMatrix() {
   const cells = view("wait_matrix");
-  if (cells.length === 0) return node("p", {class: "empty"}, "Nobody waited for anybody: there were no collectives, or no waiting in them.");
+  if (cells.length === 0) return absent("no collective was matched between trace ranks, or nobody waited in one.", ranks.length < 2 ? record.everyRank : null);
   // Of a large job the columns are whole nodes, by the lowest trace rank of each.
   const byNode = ranks.length > 128;
   const {kept, others} = waitRows(cells);
@@ -68,7 +72,7 @@ export function waitMatrix() {
 
 export function byteMatrix() {
   const cells = view("byte_matrix").map((cell) => ({...cell, bytes: Math.max(cell.sent_bytes, cell.received_bytes)})).filter((cell) => cell.bytes > 0);
-  if (cells.length === 0) return node("p", {class: "empty"}, "No send or receive with a recorded size whose peer is among the traces, so there is no matrix between ranks.");
+  if (cells.length === 0) return absent("no send or receive with a recorded size has its peer among the traces.", record.payload);
   return matrixChart({
     cells: cells.map((cell) => [String(cell.destination), String(cell.source), cell.bytes]),
     columns: inOrder(cells.map((cell) => cell.destination)).map(String), rows: inOrder(cells.map((cell) => cell.source)).map(String),

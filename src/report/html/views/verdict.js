@@ -1,5 +1,6 @@
-import {ranks, report, stragglers} from "../data.js";
+import {identity, ranks, report, stragglers, tableNames} from "../data.js";
 import {count, duration, heading, node, percent, significant} from "../format.js";
+import {titleOf} from "../navigate.js";
 import {holdsCollective, showCollective} from "./collective.js";
 import {tellingCaseOf} from "./divergence.js";
 import {viewOfFinding} from "./finding_views.js";
@@ -8,9 +9,14 @@ function gpuTime(ns) {
   return ns >= 3600e9 ? `${significant(ns / 3600e9, 3)} GPU-hours` : `${significant(ns / 1e9, 3)} GPU-seconds`;
 }
 
+// Not green while a finding is high or medium, something is missing, or most collectives could not be judged.
+function mood({severity, complete}) {
+  const unjudged = report.collectives.unjudged * 2 > report.collectives.instances;
+  return severity === "high" ? "bad" : severity === "medium" || !complete || unjudged ? "warn" : "good";
+}
+
 export function verdict() {
-  const {text, severity, complete, next} = report.verdict;
-  const mood = severity === "high" ? "bad" : severity === "medium" || !complete || report.collectives.unjudged * 2 > report.collectives.instances ? "warn" : "good";
+  const {text, next} = report.verdict;
   const waits = ranks.reduce((sum, rank) => sum + rank.wait_ns, 0);
   const whole = ranks.reduce((sum, rank) => sum + rank.window_ns, 0);
   const inputs = (status) => report.inputs.filter((input) => input.status === status).length;
@@ -20,21 +26,26 @@ export function verdict() {
     ["Inputs", `${inputs("ok")} ok, ${inputs("degraded")} degraded, ${inputs("failed")} failed`],
     ["Collectives", `${count(report.collectives.instances)} matched, ${count(report.collectives.complete)} complete`],
     ["Matched by", evidence()],
-    ["Waiting", `${gpuTime(waits)} (${percent(waits, whole)})`],
-    ["Delays cost", report.delay.attributed_ns > 0 ? `${gpuTime(report.delay.attributed_ns)}; ${significant(report.delay.gpu_hours_per_day, 3)} GPU-hours a day at this rate` : "nothing"],
+    ["Waiting in collectives", `${gpuTime(waits)} (${percent(waits, whole)})`],
     ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `90% below ${duration(residual.held_out_p90_ns)}`],
     ["Arrivals told apart", report.clock.smallest_skew_ns === null ? "-" : `everywhere from ${duration(report.clock.smallest_skew_ns)} on`],
     ["Sessions by clock", clockMethods()],
   ];
-  const list = stragglers.slice(0, 8).map((one) => node("li", {},
-    one.level === "gpu" || !one.place ? node("a", {href: `#rank-${one.trace_rank}`}, `Trace rank ${one.trace_rank}`)
-      : node("a", {href: "#levels"}, `${heading(one.level)} ${one.place}`),
-    ` (${one.pattern}, cause: ${heading(String(one.cause))}): its delays cost ${duration(one.delay_cost_ns)} of waiting, ` +
-      `${duration(one.caused_wait_ns)} of it in the collectives to which it came late (${significant(one.gpu_hours_per_day, 3)} GPU-hours a day at this rate); `,
-    node("a", {href: "#heat"}, "see when"), ", ", why(one)));
-  return node("section", {id: "verdict", "aria-label": "Verdict"},
-    node("div", {class: `verdict ${mood}`}, node("h1", {}, text), next ? node("p", {}, node("strong", {}, "Next: "), next) : null, list.length > 0 ? node("ul", {}, list) : null),
+  return node("section", {"aria-label": "Verdict"},
+    node("div", {class: `verdict ${mood(report.verdict)}`}, node("h1", {}, text), next ? node("p", {}, node("strong", {}, "Next: "), next) : null,
+      stragglers.length > 0 ? node("ul", {}, stragglers.slice(0, 8).map(who)) : null),
     node("dl", {class: "facts"}, facts.map(([name, fact]) => node("div", {}, node("dt", {}, name), node("dd", {}, fact)))));
+}
+
+// Who is late and where, with the ways to when and why. What it costs is said once, in the verdict and the findings.
+function who(one) {
+  const isRank = one.level === "gpu" || !one.place;
+  const {host, gpu_name: gpu, device_id: device} = identity.get(one.trace_rank) ?? {};
+  const at = isRank ? [host, gpu && `GPU ${device} (${gpu})`].filter((part) => part).join(", ")
+    : `trace ranks ${one.trace_ranks.length > 8 ? `${one.trace_ranks.slice(0, 8).join(", ")}, ...` : one.trace_ranks.join(", ")}`;
+  const steps = one.first_step === null ? "" : `, steps ${one.first_step} to ${one.last_step}`;
+  return node("li", {}, node("a", {href: isRank ? `#ranks-${one.trace_rank}` : "#levels"}, isRank ? `Trace rank ${one.trace_rank}` : `${heading(one.level)} ${one.place}`),
+    `: ${at}; ${one.pattern}${steps}; cause: ${heading(String(one.cause))}; `, node("a", {href: "#heat"}, "see when"), ", ", why(one));
 }
 
 // To the collective that tells most of it, with what it did before.
@@ -60,17 +71,24 @@ function clockMethods() {
   return [...methods].map(([method, sessions]) => `${sessions} by ${heading(method)}`).join(", ") || "-";
 }
 
+// Evidence as it is, with the tables that it names as links.
+const tableName = new RegExp(`\\b(${tableNames().filter((name) => name.includes("_")).join("|") || "(?!)"})\\b`);
+
+function linked(text) {
+  return text.split(tableName).map((part, i) => i % 2 === 1 ? node("a", {href: `#tables-${part}`}, part) : part);
+}
+
+function finding({id, severity, title, evidence: lines, recommendation, saved_share: saved}, place) {
+  const view = viewOfFinding[id];
+  return node("details", {class: "finding", id: `findings-${id}-${place}`, open: place < 3},
+    node("summary", {}, node("span", {class: `badge ${severity}`}, severity), title),
+    recommendation ? node("p", {}, node("strong", {}, "Next: "), recommendation) : null,
+    node("ul", {}, lines.map((line) => node("li", {}, linked(line)))),
+    node("p", {}, view ? node("a", {href: `#${view}`}, `Evidence: ${titleOf(view)}`) : null,
+      saved > 0 ? ` Mending it saves about ${percent(saved, 1)} of the elapsed time.` : null));
+}
+
 export function findings() {
-  const order = ["high", "medium", "low", "info"];
-  const sorted = report.findings.map((finding, index) => ({finding, index}))
-    .sort((a, b) => order.indexOf(a.finding.severity) - order.indexOf(b.finding.severity) || a.index - b.index);
-  if (sorted.length === 0) return node("p", {class: "empty"}, "Nothing was found that is worth acting on.");
-  return node("div", {}, sorted.map(({finding}, place) => {
-    const view = viewOfFinding[finding.id];
-    return node("details", {class: "finding", open: place < 3}, node("summary", {},
-      node("span", {class: `badge ${finding.severity}`}, finding.severity), finding.title),
-    node("ul", {}, finding.evidence.map((line) => node("li", {}, line))),
-    finding.recommendation ? node("p", {}, node("strong", {}, "Next: "), finding.recommendation) : null,
-    view ? node("p", {}, node("a", {href: `#${view}`}, "Show the evidence")) : null);
-  }));
+  if (report.findings.length === 0) return node("p", {class: "note"}, "Nothing was found that is worth acting on.");
+  return node("div", {}, report.findings.map(finding));
 }

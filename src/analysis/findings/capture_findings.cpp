@@ -1,0 +1,75 @@
+#include "analysis/findings/capture_findings.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "analysis/findings/finding_parts.hpp"
+#include "analysis/findings/finding_sizes.hpp"
+#include "model/schema/gpu.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// What a GPU did in all; an opaque graph counts as work.
+Nanoseconds busy_ns(const Budget& budget) {
+  return budget.window_ns - budget.idle_ns;
+}
+
+}  // namespace
+
+void add_dominant_kernel_finding(const JobReport& report, std::vector<Finding>& findings) {
+  constexpr double least_share = 0.5;  // of the window: below, other kernels matter as much
+  const Table* const kernels = find_table(report.tables, schema::kernels);
+  if (kernels == nullptr || report.ranks.size() != 1) return;
+  const auto& total_ns = column(*kernels, schema::kernels.durations.total);
+  const auto& communication = column(*kernels, schema::kernels.communication);
+  std::size_t most = 0;
+  for (std::size_t i = 1; i < total_ns.size(); ++i)
+    if (communication[i] == 0 && total_ns[i] > total_ns[most]) most = i;
+  if (total_ns.empty() || communication[most] != 0) return;
+  const RankSummary& rank = report.ranks.front();
+  const double part = share(total_ns[most], rank.budget.window_ns);
+  if (part < least_share) return;
+  const std::string name = column(*kernels, schema::kernels.name)[most];
+  const std::int64_t count = column(*kernels, schema::kernels.durations.count)[most];
+  findings.push_back(
+      {"dominant-kernel",
+       FindingSeverity::medium,
+       fmt::format("{:.1f}% of GPU time is one kernel: {}", 100 * part, short_kernel_name(name)),
+       {fmt::format("{} in {} execution{}, {} each on average", gpu_time(total_ns[most]), count, count == 1 ? "" : "s",
+                    duration_text(total_ns[most] / std::max<std::int64_t>(count, 1))),
+        fmt::format("rows: kernels where name = '{}'", name)},
+       "make this kernel faster before anything else: profile it with Nsight Compute (ncu --set full), and compare it "
+       "with what the GPU can do (--ncu, --gpu-peaks)",
+       total_ns[most],
+       {},
+       {rank.trace_rank},
+       place_of(report, rank.trace_rank)});
+}
+
+void judge_short_capture(const JobReport& report, std::vector<Finding>& findings) {
+  // Loading a module or making a context alone takes milliseconds of the host.
+  constexpr Nanoseconds least_work_ns = 1'000'000;
+  if (report.ranks.empty()) return;
+  const Budget& busiest = std::max_element(report.ranks.begin(), report.ranks.end(), [](const auto& a, const auto& b) {
+                            return busy_ns(a.budget) < busy_ns(b.budget);
+                          })->budget;
+  if (busy_ns(busiest) >= least_work_ns) return;
+  for (Finding& finding : findings) finding.severity = std::max(finding.severity, FindingSeverity::low);
+  Finding finding;
+  finding.id = "short-capture";
+  finding.severity = FindingSeverity::medium;
+  finding.title =
+      fmt::format("the capture holds {} of GPU work in {}: it shows how the program starts, not how it runs",
+                  duration_text(busy_ns(busiest)), duration_text(busiest.window_ns));
+  finding.evidence.emplace_back("rows: ranks (window_ns, idle_ns)");
+  finding.recommendation =
+      "capture a later and longer part: several steps after warm-up (nsys profile --delay, or "
+      "--capture-range=cudaProfilerApi)";
+  findings.insert(findings.begin(), std::move(finding));
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,70 @@
+#include "analysis/findings/finding_parts.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "analysis/findings/finding_sizes.hpp"
+#include "nsys_explain/model/names.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// "a step takes 33.9 ms; mended about 26.5 (22.0%, 20.1 to 23.9)".
+std::string saving_text(const WhatIf& what_if) {
+  const std::string share = fmt::format("{:.1f}%, {:.1f} to {:.1f}", 100 * what_if.saved_share, 100 * what_if.low_share,
+                                        100 * what_if.high_share);
+  if (what_if.step_ns_before == 0) return fmt::format("mended, the run takes less ({})", share);
+  const TimeUnit unit = unit_of(what_if.step_ns_before);
+  return fmt::format("a step takes {} {}; mended about {} ({})", in_unit(what_if.step_ns_before, unit), unit.name,
+                     in_unit(what_if.step_ns_after, unit), share);
+}
+
+}  // namespace
+
+bool names_who_is_late(const Finding& finding) {
+  return finding.id.ends_with("straggler") || finding.id == "slow-link";
+}
+
+std::string place_of(const JobReport& report, std::int32_t trace_rank) {
+  const auto rank = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
+                                 [&](const auto& identity) { return identity.trace_rank == trace_rank; });
+  if (rank == report.trace_ranks.end()) return "";
+  return fmt::format("GPU {} on {}", rank->key.device_id, rank->host.empty() ? "an unknown host" : rank->host);
+}
+
+std::string place_of(const JobReport& report, const Straggler& late) {
+  return late.level == Level::gpu ? place_of(report, late.trace_rank) : place_text({late.level, late.place});
+}
+
+std::string name_and_place(const JobReport& report, const Straggler& late) {
+  const std::string place = place_of(report, late);
+  if (late.level != Level::gpu || place.empty()) return culprit_name(late);
+  return fmt::format("{} ({})", culprit_name(late), place);
+}
+
+std::string short_kernel_name(std::string_view name) {
+  constexpr std::size_t longest = 60;
+  return name.size() <= longest ? std::string(name) : fmt::format("{}...", name.substr(0, longest));
+}
+
+const WhatIf* what_if_mended(const JobReport& report, std::string_view finding,
+                             const std::vector<std::int32_t>& trace_ranks) {
+  const auto found = std::find_if(report.what_if.begin(), report.what_if.end(), [&](const WhatIf& what_if) {
+    if (what_if.subject == "all") return false;
+    const bool of_a_suspect = what_if.finding.empty() && finding.ends_with("straggler");
+    return (what_if.finding == finding || of_a_suspect) && (trace_ranks.empty() || what_if.trace_ranks == trace_ranks);
+  });
+  return found == report.what_if.end() ? nullptr : &*found;
+}
+
+bool tell_saving(const JobReport& report, Finding& finding) {
+  const WhatIf* const mended = what_if_mended(report, finding.id, finding.trace_ranks);
+  if (mended == nullptr) return false;
+  finding.mended = *mended;
+  finding.severity = severity_of(mended->saved_share, saved_time);
+  finding.title += "; " + saving_text(*mended);
+  return true;
+}
+
+}  // namespace nsys_explain::analysis

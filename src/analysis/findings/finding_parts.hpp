@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nsys_explain/model/job_report.hpp"
+
+/// What findings say alike: who and where, and what mending saves.
+namespace nsys_explain::analysis {
+
+/// True of findings about who makes others wait, be it a link.
+bool names_who_is_late(const Finding& finding);
+
+/// What to do where all GPUs of a node are slow.
+inline constexpr std::string_view advice_for_slow_node =
+    "look at what its GPUs share: power supply and cooling, power limit and clocks that were set on the node "
+    "(nvidia-smi "
+    "-q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE), BIOS power profile, other jobs on it (a noisy neighbour); if it stays "
+    "slow, drain it and repeat the run";
+
+/// "GPU 1 on node001"; empty where the report does not know the trace rank.
+std::string place_of(const JobReport& report, std::int32_t trace_rank);
+
+/// Of a GPU as above; "node node001" of a place.
+std::string place_of(const JobReport& report, const Straggler& late);
+
+/// "trace rank 5 (GPU 1 on node001)", "node node001 (all 4 trace ranks)".
+std::string name_and_place(const JobReport& report, const Straggler& late);
+
+/// First characters of a kernel's name: a title must stay readable.
+std::string short_kernel_name(std::string_view name);
+
+/// The replay of the job without what the finding tells of these trace ranks; null where there is none.
+const WhatIf* what_if_mended(const JobReport& report, std::string_view finding,
+                             const std::vector<std::int32_t>& trace_ranks);
+
+/// Ends the finding's title by what mending saves, which makes it as severe, where a replay tells:
+/// "...; a step takes 33.9 ms; mended about 26.5 (22.0%, 20.1 to 23.9)". True where one does.
+bool tell_saving(const JobReport& report, Finding& finding);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,152 @@
+#include "analysis/replay/critical_path.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Goes back through the graph; what has been told lies behind `time_ns_`.
+class WayBack {
+ public:
+  explicit WayBack(const JobGraph& graph) : graph_(graph), time_ns_(graph.end_ns) {}
+
+  std::vector<CriticalSegment> whole() {
+    for (std::int32_t at = last_piece(); at >= 0 && time_ns_ > graph_.start_ns;) {
+      at_ = static_cast<std::size_t>(at);
+      const ActivityPiece& here = graph_.piece(at_);
+      if (here.kind == PieceKind::host_wait) {
+        tell(CriticalKind::host, here.end_ns - here.after_ns);
+        at = graph_.waits_for[at_];
+      } else {
+        if (here.kind == PieceKind::collective) leave_collective();
+        at = before_start();
+      }
+    }
+    tell(CriticalKind::unknown, graph_.start_ns);
+    std::reverse(segments_.begin(), segments_.end());
+    return std::move(segments_);
+  }
+
+ private:
+  enum class Bound : std::uint8_t { nothing, host, compute, other };
+
+  std::int32_t last_piece() const {
+    for (std::size_t p = 0; p < graph_.pieces(); ++p)
+      if (graph_.piece(p).kind != PieceKind::host_wait && graph_.piece(p).end_ns == graph_.end_ns)
+        return static_cast<std::int32_t>(p);
+    return -1;
+  }
+
+  /// All since `from_ns` that has not been told was of this kind, on the trace rank of the piece.
+  void tell(CriticalKind kind, Nanoseconds from_ns) {
+    from_ns = std::max(from_ns, graph_.start_ns);
+    if (from_ns >= time_ns_) return;
+    const auto rank = static_cast<std::int32_t>(graph_.rank_of[at_]);
+    if (!segments_.empty() && segments_.back().kind == kind && segments_.back().trace_rank == rank) {
+      segments_.back().start_ns = from_ns;
+    } else {
+      segments_.push_back({from_ns, time_ns_, rank, kind});
+    }
+    time_ns_ = from_ns;
+  }
+
+  /// To the enter of its last member; one that entered later than the path goes on here was not waited for.
+  void leave_collective() {
+    const auto members = graph_.members_of(graph_.instance_of[at_]);
+    const auto end = std::partition_point(members.begin(), members.end(),
+                                          [&](const JobGraph::Member& member) { return member.enter_ns < time_ns_; });
+    if (end == members.begin()) return;
+    const JobGraph::Member& last = *std::prev(end);
+    tell(CriticalKind::transfer, last.enter_ns);
+    at_ = last.piece;
+  }
+
+  /// What the start of the piece waited for with the least slack; of two alike the one on the GPU.
+  Bound bound_of_start() const {
+    const ActivityPiece& here = graph_.piece(at_);
+    Bound bound = Bound::nothing;
+    std::uint32_t least = no_bound;
+    const auto consider = [&](Bound by, std::uint32_t slack_ns) {
+      if (slack_ns < least) std::tie(bound, least) = std::pair(by, slack_ns);
+    };
+    if (graph_.waits_for[at_] >= 0) consider(Bound::other, here.after_other_ns);
+    if (graph_.compute_before[at_] >= 0) consider(Bound::compute, here.after_compute_ns);
+    consider(Bound::host, here.after_host_ns);
+    return bound;
+  }
+
+  /// Tells the work of the piece, if it is one of compute, and what lies before it; returns the piece before.
+  std::int32_t before_start() {
+    const ActivityPiece& here = graph_.piece(at_);
+    const Bound bound = bound_of_start();
+    std::int32_t before = -1;
+    if (bound == Bound::compute) before = graph_.compute_before[at_];
+    if (bound == Bound::other) before = graph_.waits_for[at_];
+    const Nanoseconds before_ns = before < 0 ? graph_.start_ns : graph_.piece(static_cast<std::size_t>(before)).end_ns;
+    if (here.kind == PieceKind::compute) tell_work(std::max(here.start_ns, before_ns));
+    if (bound == Bound::host) return before_launch();
+    tell(bound == Bound::nothing ? CriticalKind::unknown : CriticalKind::launch, before_ns);
+    return before;
+  }
+
+  /// A row of kernels and copies since `from_ns`; of part of a row equal shares.
+  void tell_work(Nanoseconds from_ns) {
+    const ActivityPiece& here = graph_.piece(at_);
+    const Nanoseconds part_ns = time_ns_ - from_ns;
+    if (part_ns <= 0) return;
+    const double of_row =
+        std::min(1.0, static_cast<double>(part_ns) / static_cast<double>(std::max(part_ns, here.end_ns - from_ns)));
+    const auto share = [&](std::uint32_t of_ns) { return static_cast<Nanoseconds>(of_row * of_ns); };
+    tell(CriticalKind::compute, std::max(from_ns, time_ns_ - share(here.gpu_ns)));
+    tell(CriticalKind::copy, std::max(from_ns, time_ns_ - share(here.copy_ns)));
+    tell(CriticalKind::launch, from_ns);
+  }
+
+  /// From the launch of the piece back to the host's latest wait.
+  std::int32_t before_launch() {
+    const std::int32_t wait = graph_.host_wait_before[at_];
+    const std::size_t first =
+        wait < 0 ? graph_.first_piece[graph_.rank_of[at_]] : static_cast<std::size_t>(wait) + std::size_t{1};
+    Nanoseconds by_itself_ns = 0;
+    for (std::size_t p = first; p <= at_; ++p) by_itself_ns += graph_.piece(p).host_ns;
+    if (wait >= 0) tell(CriticalKind::launch, graph_.piece(static_cast<std::size_t>(wait)).end_ns + by_itself_ns);
+    tell(CriticalKind::host, wait < 0 ? graph_.start_ns : graph_.piece(static_cast<std::size_t>(wait)).end_ns);
+    return wait;
+  }
+
+  const JobGraph& graph_;
+  std::size_t at_ = 0;
+  Nanoseconds time_ns_;
+  std::vector<CriticalSegment> segments_;  ///< descending
+};
+
+}  // namespace
+
+std::vector<CriticalSegment> find_critical_path(const JobGraph& graph) {
+  return WayBack(graph).whole();
+}
+
+std::vector<CriticalShare> share_by_step(std::span<const CriticalSegment> path,
+                                         std::span<const Nanoseconds> step_ends) {
+  std::map<std::pair<std::size_t, std::int32_t>, CriticalShare> shares;
+  std::size_t step = 0;
+  for (CriticalSegment segment : path) {
+    while (segment.start_ns < segment.end_ns) {
+      while (step < step_ends.size() && (step_ends[step] == no_time || step_ends[step] <= segment.start_ns)) ++step;
+      const Nanoseconds until_ns = step < step_ends.size() ? std::min(segment.end_ns, step_ends[step]) : segment.end_ns;
+      CriticalShare& share = shares[{step, segment.trace_rank}];
+      share.step = step < step_ends.size() ? static_cast<std::int64_t>(step) : -1;
+      share.trace_rank = segment.trace_rank;
+      share.duration_ns[static_cast<std::size_t>(segment.kind)] += until_ns - segment.start_ns;
+      segment.start_ns = until_ns;
+    }
+  }
+  std::vector<CriticalShare> sorted;
+  for (const auto& [key, share] : shares) sorted.push_back(share);
+  return sorted;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "analysis/replay/job_graph.hpp"
+
+/// What work takes beyond what is usual: beyond peers at the same place of the program, or where there are none, beyond
+/// the same place in other steps.
+namespace nsys_explain::analysis {
+
+/// Of a piece; may be negative.
+struct PieceExcess {
+  Nanoseconds gpu_ns = 0;    ///< of a collective: of its transfer
+  Nanoseconds after_ns = 0;  ///< as in ActivityPiece
+  Nanoseconds host_ns = 0;   ///< with that of all pieces since the host's latest wait
+};
+
+/// By piece.
+std::vector<PieceExcess> find_excess(const JobGraph& graph);
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,57 @@
+#include "analysis/replay/job_graph.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace nsys_explain::analysis {
+
+JobGraph::JobGraph(std::vector<ReplayRank> of_ranks) : ranks(std::move(of_ranks)) {
+  number_pieces();
+  join_members();
+}
+
+void JobGraph::number_pieces() {
+  first_piece.assign(1, 0);
+  for (const ReplayRank& rank : ranks) first_piece.push_back(first_piece.back() + rank.pieces.size());
+  bool is_first = true;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    std::int32_t compute = -1, host_wait = -1;
+    for (std::size_t i = 0; i < ranks[r].pieces.size(); ++i) {
+      const ActivityPiece& here = ranks[r].pieces[i];
+      const auto number = static_cast<std::int32_t>(first_piece[r] + i);
+      rank_of.push_back(static_cast<std::uint32_t>(r));
+      compute_before.push_back(compute);
+      host_wait_before.push_back(host_wait);
+      waits_for.push_back(here.waits_for < 0 ? -1 : static_cast<std::int32_t>(first_piece[r]) + here.waits_for);
+      if (here.kind == PieceKind::compute) compute = number;
+      if (here.kind == PieceKind::host_wait) host_wait = number;
+      if (is_first || here.start_ns < start_ns) start_ns = here.start_ns;
+      if (here.kind != PieceKind::host_wait) end_ns = std::max(end_ns, here.end_ns);
+      is_first = false;
+    }
+  }
+}
+
+void JobGraph::join_members() {
+  std::vector<std::pair<std::int64_t, Member>> joined;
+  for (std::size_t p = 0; p < pieces(); ++p) {
+    if (piece(p).kind != PieceKind::collective) continue;
+    const ReplayArrival& arrival = arrival_of(p);
+    // One that was not matched is alone.
+    const std::int64_t instance = arrival.instance >= 0 ? arrival.instance : -1 - static_cast<std::int64_t>(p);
+    joined.push_back({instance, {static_cast<std::uint32_t>(p), arrival.enter_ns, arrival.exit_ns}});
+  }
+  std::sort(joined.begin(), joined.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first, a.second.enter_ns, a.second.piece) < std::tie(b.first, b.second.enter_ns, b.second.piece);
+  });
+  instance_of.assign(pieces(), 0);
+  for (std::size_t m = 0; m < joined.size(); ++m) {
+    if (m == 0 || joined[m].first != joined[m - 1].first) first_member.push_back(m);
+    members.push_back(joined[m].second);
+    instance_of[joined[m].second.piece] = static_cast<std::uint32_t>(first_member.size() - 1);
+  }
+  first_member.push_back(members.size());
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analysis/trace/activity_graph.hpp"
+#include "nsys_explain/model/time.hpp"
+
+/// What waits for what in the whole job: the pieces of all trace ranks, and who met in which collective.
+namespace nsys_explain::analysis {
+
+/// An arrival as the replay takes it. Trivially copyable.
+struct ReplayArrival {
+  Nanoseconds enter_ns = 0, exit_ns = 0;  ///< job time
+  std::int64_t instance = -1;             ///< equal for those who met; -1: not matched
+  std::uint64_t place = 0;                ///< equal for peers at the same place of the program; 0: not compared
+  std::uint64_t own_place = 0;            ///< equal for the same place in other steps of the same trace rank; likewise
+  std::uint64_t met_place = 0;            ///< equal for peers who met; likewise
+  std::uint64_t step_place = 0;           ///< equal for peers in the same step; likewise
+  std::uint64_t kind = 0;                 ///< equal for transfers alike: operation, size and members; 0: not compared
+  Nanoseconds surplus_ns = 0;             ///< GPU work known without peers to be too much
+  std::int32_t step = -1;
+  bool slow_link = false;                     ///< its transfer goes over a slow link
+  std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised
+};
+
+/// One trace rank.
+struct ReplayRank {
+  std::span<const ActivityPiece> pieces;    ///< times in job time
+  std::span<const ReplayArrival> arrivals;  ///< by Arrival::index
+};
+
+/// Pieces are numbered one trace rank after the other; what the ranks hold must outlive the graph.
+struct JobGraph {
+  struct Member {
+    std::uint32_t piece = 0;
+    Nanoseconds enter_ns = 0, exit_ns = 0;
+  };
+
+  /// `ranks` by index of the trace rank.
+  explicit JobGraph(std::vector<ReplayRank> ranks);
+
+  std::size_t pieces() const { return rank_of.size(); }
+  const ActivityPiece& piece(std::size_t p) const { return ranks[rank_of[p]].pieces[p - first_piece[rank_of[p]]]; }
+  /// Of a collective's piece.
+  const ReplayArrival& arrival_of(std::size_t p) const {
+    return ranks[rank_of[p]].arrivals[static_cast<std::size_t>(piece(p).arrival)];
+  }
+  /// Those who met in an instance, by enter.
+  std::span<const Member> members_of(std::uint32_t instance) const {
+    return std::span(members).subspan(first_member[instance], first_member[instance + 1] - first_member[instance]);
+  }
+  std::size_t instances() const { return first_member.size() - 1; }
+
+  std::vector<ReplayRank> ranks;
+  Nanoseconds start_ns = 0;              ///< of the first activity
+  Nanoseconds end_ns = 0;                ///< of the last activity of a GPU
+  std::vector<std::size_t> first_piece;  ///< of each rank; one entry more
+  // By piece.
+  std::vector<std::uint32_t> rank_of;
+  std::vector<std::int32_t> compute_before;    ///< piece; -1: none
+  std::vector<std::int32_t> host_wait_before;  ///< likewise
+  std::vector<std::int32_t> waits_for;         ///< likewise
+  std::vector<std::uint32_t> instance_of;      ///< number of a collective's; one that was not matched has its own
+  // By instance.
+  std::vector<std::size_t> first_member;  ///< one entry more
+  std::vector<Member> members;            ///< of each by enter
+
+ private:
+  void number_pieces();
+  void join_members();
+};
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,145 @@
+#include "analysis/trace/exposed.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "analysis/trace/gpu_parts.hpp"
+#include "analysis/trace/host_activity.hpp"
+#include "nsys_explain/model/intervals.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Kernels that follow each other lie up to this far apart though nothing holds them up.
+constexpr Nanoseconds beside_each_other_ns = 5'000;
+
+/// What starts within this time of an exit had waited for it (as in path.cpp); stretches that lie no further apart are
+/// one.
+constexpr Nanoseconds stretch_gap_ns = 20'000;
+
+/// When the host waited for the GPU: merged.
+std::vector<Interval> host_waits(const RankEvents& events) {
+  std::vector<Interval> waits;
+  for (const ApiCall& call : events.process.api_calls) {
+    const WorkPart part = part_of_call(events.trace.strings[call.name]);
+    if (part == WorkPart::synchronising || part == WorkPart::blocking_copy)
+      waits.push_back({call.start_ns, call.end_ns});
+  }
+  return merge_intervals(std::move(waits));
+}
+
+/// Goes through the exposed time of a device, which ascends.
+class ExposedTeller {
+ public:
+  ExposedTeller(const RankEvents& events, std::span<const Arrival> arrivals)
+      : events_(events), arrivals_(arrivals), host_waits_(host_waits(events)) {
+    for (const Arrival& arrival : arrivals) exits_.push_back(arrival.exit_ns);
+    std::sort(exits_.begin(), exits_.end());
+  }
+
+  void tell(const Interval& exposed) {
+    find_next_compute(exposed.start_ns);
+    for (Nanoseconds at_ns = exposed.start_ns; at_ns < exposed.end_ns;) {
+      const Arrival* const owner = owner_at(at_ns);
+      const Nanoseconds until_ns =
+          std::min(exposed.end_ns, owner != nullptr ? owner->exit_ns : next_enter_after(at_ns, exposed.end_ns));
+      tell_reasons(owner, {at_ns, until_ns});
+      at_ns = until_ns;
+    }
+  }
+  std::vector<ExposedStretch> stretches() && { return std::move(stretches_); }
+
+ private:
+  /// The compute kernel that ran next, and when its launch returned.
+  void find_next_compute(Nanoseconds from_ns) {
+    const Kernels& kernels = events_.device.kernels;
+    while (next_kernel_ < kernels.size() &&
+           (events_.is_communication(kernels[next_kernel_]) || kernels[next_kernel_].start_ns < from_ns))
+      ++next_kernel_;
+    compute_ns_.reset();
+    launched_ns_.reset();
+    if (next_kernel_ == kernels.size()) return;
+    const Kernel kernel = kernels[next_kernel_];
+    compute_ns_ = kernel.start_ns;
+    const std::uint32_t call = events_.launches.number_of(kernel.correlation_id, kernel.start_ns);
+    if (call != LaunchIndex::no_call) launched_ns_ = events_.process.api_calls[call].end_ns;
+  }
+
+  /// The first that entered of those under way.
+  const Arrival* owner_at(Nanoseconds at_ns) {
+    for (; next_arrival_ < arrivals_.size() && arrivals_[next_arrival_].enter_ns <= at_ns; ++next_arrival_)
+      under_way_.push_back(&arrivals_[next_arrival_]);
+    std::erase_if(under_way_, [&](const Arrival* arrival) { return arrival->exit_ns <= at_ns; });
+    return under_way_.empty() ? nullptr : under_way_.front();
+  }
+
+  Nanoseconds next_enter_after(Nanoseconds at_ns, Nanoseconds until_ns) const {
+    return next_arrival_ < arrivals_.size() && arrivals_[next_arrival_].enter_ns > at_ns
+               ? arrivals_[next_arrival_].enter_ns
+               : until_ns;
+  }
+
+  /// Until the launch of what runs next the host is the reason, or what the host waited for.
+  void tell_reasons(const Arrival* owner, const Interval& exposed) {
+    const Nanoseconds launched_ns = std::clamp(launched_ns_.value_or(compute_ns_ ? exposed.start_ns : exposed.end_ns),
+                                               exposed.start_ns, exposed.end_ns);
+    const StandstillReason by_host = launched_ns_ ? StandstillReason::launch_paced : StandstillReason::not_told;
+    Nanoseconds at_ns = exposed.start_ns;
+    while (next_wait_ < host_waits_.size() && host_waits_[next_wait_].end_ns <= at_ns) ++next_wait_;
+    for (std::size_t w = next_wait_; w < host_waits_.size() && host_waits_[w].start_ns < launched_ns; ++w) {
+      const Interval wait{std::max(at_ns, host_waits_[w].start_ns), std::min(launched_ns, host_waits_[w].end_ns)};
+      add(owner, by_host, {at_ns, wait.start_ns});
+      add(owner, StandstillReason::blocking, wait);
+      at_ns = wait.end_ns;
+    }
+    add(owner, by_host, {at_ns, launched_ns});
+    add(owner, waited_since(launched_ns) ? StandstillReason::blocking : StandstillReason::not_told,
+        {launched_ns, exposed.end_ns});
+  }
+
+  /// Whether what runs next, launched by then, went on when a collective left: this one, or another.
+  bool waited_since(Nanoseconds launched_ns) const {
+    if (!compute_ns_) return false;
+    const auto after = std::upper_bound(exits_.begin(), exits_.end(), *compute_ns_);
+    return after != exits_.begin() && *std::prev(after) > launched_ns + beside_each_other_ns &&
+           *compute_ns_ - *std::prev(after) <= stretch_gap_ns;
+  }
+
+  void add(const Arrival* owner, StandstillReason reason, const Interval& exposed) {
+    if (exposed.end_ns <= exposed.start_ns) return;
+    const std::int32_t arrival = owner == nullptr ? -1 : owner->index;
+    if (!stretches_.empty()) {
+      ExposedStretch& latest = stretches_.back();
+      if (latest.arrival == arrival && latest.reason == reason && exposed.start_ns - latest.end_ns <= stretch_gap_ns) {
+        latest.end_ns = exposed.end_ns;
+        latest.exposed_ns += exposed.end_ns - exposed.start_ns;
+        return;
+      }
+    }
+    stretches_.push_back({exposed.start_ns, exposed.end_ns, exposed.end_ns - exposed.start_ns, arrival,
+                          owner == nullptr ? Operation::unknown : owner->operation, reason});
+  }
+
+  const RankEvents& events_;
+  std::span<const Arrival> arrivals_;
+  std::vector<Interval> host_waits_;
+  std::vector<Nanoseconds> exits_;  ///< ascending
+  std::size_t next_kernel_ = 0, next_arrival_ = 0, next_wait_ = 0;
+  std::optional<Nanoseconds> compute_ns_, launched_ns_;
+  std::vector<const Arrival*> under_way_;  ///< by enter
+  std::vector<ExposedStretch> stretches_;
+};
+
+}  // namespace
+
+std::vector<ExposedStretch> exposed_stretches(const RankEvents& events, std::span<const Arrival> arrivals) {
+  ExposedTeller teller(events, arrivals);
+  for_each_gpu_part(events.device, events.communication_kinds, [&](GpuPart part, const Interval& interval) {
+    if (part == GpuPart::communication) teller.tell(interval);
+  });
+  return std::move(teller).stretches();
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,54 @@
+#include "pipeline/attribute/exposed_time.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace nsys_explain::pipeline {
+namespace {
+
+/// A stretch that lies on both sides of the latest enter belongs to them by the lengths of its parts.
+void add_stretch(const LocalRank& rank, const analysis::ExposedStretch& stretch, ExposedTime& sum) {
+  const auto of = [&](CollectivePhase phase) -> Nanoseconds& {
+    return sum.duration_ns[static_cast<std::size_t>(phase)][static_cast<std::size_t>(stretch.reason)];
+  };
+  const auto arrival = static_cast<std::size_t>(stretch.arrival);
+  if (stretch.arrival < 0 || !rank.path.outcomes[arrival].matched) {
+    of(CollectivePhase::unmatched) += stretch.exposed_ns;
+    return;
+  }
+  const Nanoseconds latest_enter_ns = rank.profiles[arrival].enter_ns + rank.path.outcomes[arrival].wait_ns;
+  const Nanoseconds length_ns = stretch.end_ns - stretch.start_ns,
+                    before_ns = std::clamp<Nanoseconds>(latest_enter_ns - stretch.start_ns, 0, length_ns);
+  const auto skew_ns = before_ns == length_ns
+                           ? stretch.exposed_ns
+                           : static_cast<Nanoseconds>(static_cast<double>(stretch.exposed_ns) *
+                                                      static_cast<double>(before_ns) / static_cast<double>(length_ns));
+  of(CollectivePhase::arrival_skew) += skew_ns;
+  of(CollectivePhase::transfer) += stretch.exposed_ns - skew_ns;
+}
+
+}  // namespace
+
+std::vector<ExposedTime> gather_exposed_time(const exchange::Communicator& communicator,
+                                             const std::vector<LocalTrace>& local_traces) {
+  std::vector<ExposedTime> mine;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      std::map<Operation, ExposedTime> sums;
+      for (const analysis::ExposedStretch& stretch : rank.exposed) add_stretch(rank, stretch, sums[stretch.operation]);
+      for (auto& [operation, sum] : sums) {
+        sum.trace_rank = rank.trace_rank;
+        sum.operation = operation;
+        mine.push_back(sum);
+      }
+    }
+  }
+  std::vector<ExposedTime> all = communicator.gather(std::span<const ExposedTime>(mine)).values;
+  std::sort(all.begin(), all.end(), [](const ExposedTime& a, const ExposedTime& b) {
+    return std::tie(a.trace_rank, a.operation) < std::tie(b.trace_rank, b.operation);
+  });
+  return all;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,101 @@
+#include "pipeline/attribute/gathered_job.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "clock/job_time.hpp"
+#include "clock/level_zero.hpp"
+
+namespace nsys_explain::pipeline {
+namespace {
+
+using analysis::ActivityPiece;
+using analysis::ReplayArrival;
+
+void add_arrivals(const LocalRank& rank, const clock::JobTime& job_time, std::vector<ReplayArrival>& arrivals) {
+  const analysis::Path& path = rank.path;
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    const analysis::PathArrival& arrival = path.arrivals[i];
+    const analysis::Outcome& outcome = path.outcomes[i];
+    ReplayArrival here;
+    here.enter_ns = job_time(arrival.enter_ns);
+    here.exit_ns = std::max(here.enter_ns, job_time(arrival.exit_ns));
+    if (arrival.matched) here.instance = std::int64_t{outcome.communicator} << 32U | outcome.sequence;
+    here.place = analysis::place_among_peers(path, i);
+    here.step_place = analysis::step_among_peers(path, i);
+    if (arrival.matched) here.met_place = path.role ^ static_cast<std::uint64_t>(here.instance) * 0x9E3779B97F4A7C15;
+    here.own_place = analysis::place_among_steps(path, i);
+    here.kind = arrival.symbol;
+    here.surplus_ns = arrival.surplus_ns;
+    here.step = arrival.step;
+    here.slow_link = outcome.slow_link;
+    arrivals.push_back(here);
+  }
+}
+
+void add_pieces(const LocalRank& rank, const clock::JobTime& job_time, Nanoseconds start_ns,
+                std::span<const ReplayArrival> arrivals, std::vector<ActivityPiece>& pieces) {
+  for (ActivityPiece piece : rank.pieces) {
+    piece.start_ns = job_time(piece.start_ns + start_ns);
+    piece.end_ns = std::max(piece.start_ns, job_time(piece.end_ns + start_ns));
+    if (piece.kind == analysis::PieceKind::collective) {
+      const ReplayArrival& arrival = arrivals[static_cast<std::size_t>(piece.arrival)];
+      piece.start_ns = arrival.enter_ns;
+      piece.end_ns = arrival.exit_ns;
+    }
+    pieces.push_back(piece);
+  }
+}
+
+}  // namespace
+
+GatheredJob gather_job(const exchange::Communicator& communicator, const ReplaySetting& setting,
+                       const std::vector<LocalTrace>& local_traces) {
+  GatheredJob mine;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
+      const clock::JobTime job_time(setting.clock.sessions[rank.session], setting.clock.pivot_ns);
+      const Nanoseconds start_ns =
+          clock::session_start_ns(setting.job.sessions[rank.session], setting.job.epoch_utc_ns);
+      mine.ranks.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)), std::ssize(rank.pieces),
+                            std::ssize(rank.path.arrivals)});
+      const std::size_t first = mine.arrivals.size();
+      add_arrivals(rank, job_time, mine.arrivals);
+      add_pieces(rank, job_time, start_ns, std::span(mine.arrivals).subspan(first), mine.pieces);
+    }
+  }
+  GatheredJob all;
+  all.ranks = communicator.gather(std::span<const GatheredRank>(mine.ranks)).values;
+  all.pieces = communicator.gather(std::span<const ActivityPiece>(mine.pieces)).values;
+  all.arrivals = communicator.gather(std::span<const ReplayArrival>(mine.arrivals)).values;
+  return all;
+}
+
+analysis::JobGraph GatheredJob::graph(std::size_t trace_ranks) const {
+  std::vector<analysis::ReplayRank> of_ranks(trace_ranks);
+  std::size_t piece = 0, arrival = 0;
+  for (const GatheredRank& one : ranks) {
+    const auto count = static_cast<std::size_t>(one.pieces), arrivals_of_one = static_cast<std::size_t>(one.arrivals);
+    of_ranks[static_cast<std::size_t>(one.rank)] = {std::span(pieces).subspan(piece, count),
+                                                    std::span(arrivals).subspan(arrival, arrivals_of_one)};
+    piece += count;
+    arrival += arrivals_of_one;
+  }
+  return analysis::JobGraph(std::move(of_ranks));
+}
+
+/// Who does not wait in the replay for those that it waited for tells nothing. With 1.8% of the arrivals unmatched, for
+/// lost records, what was told was right; with 22% it was not.
+bool GatheredJob::is_telling() const {
+  constexpr double most_unmatched = 0.05;
+  const auto unmatched = std::count_if(arrivals.begin(), arrivals.end(),
+                                       [](const ReplayArrival& arrival) { return arrival.instance < 0; });
+  const auto folded = std::count_if(pieces.begin(), pieces.end(), [](const ActivityPiece& piece) {
+    return piece.kind == analysis::PieceKind::collective;
+  });
+  const auto all = static_cast<double>(arrivals.size());
+  return all > 0 && static_cast<double>(unmatched) <= most_unmatched * all &&
+         static_cast<double>(folded) >= (1 - most_unmatched) * all;
+}
+
+}  // namespace nsys_explain::pipeline

@@ -1,0 +1,20 @@
+import {node} from "./format.js";
+
+// What the traces do not hold, in one line, and how to record it.
+export function absent(reason, command = null) {
+  return node("p", {class: "absent"}, reason, command ? " " : null, command ? node("code", {}, command) : null);
+}
+
+export function isAbsent(body) {
+  return body.matches("p.absent");
+}
+
+const profile = (options) => `nsys profile ${options} PROGRAM`;
+
+export const record = {
+  cuda: profile("-t cuda,nvtx"),
+  payload: "nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep",
+  metrics: profile("-t cuda,nvtx --gpu-metrics-devices=cuda-visible"),
+  everyRank: "srun nsys profile -t cuda,nvtx -o rank_%q{SLURM_PROCID}_%h PROGRAM",
+  compute: "ncu --csv --set roofline PROGRAM > ncu.csv; nsys-explain-mpi TRACES --ncu ncu.csv",
+};
