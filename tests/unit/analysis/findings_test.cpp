@@ -149,6 +149,7 @@ TEST(FindingSavings, WhatMendingSavesOrdersAndGradesFindings) {
   report.activity.idle_causes = {{"", "launch_starved", 10, 900 * ms, 6 * ms, 0}};  // 45%, but who knows what it saves
   for (RankSummary& rank : report.ranks) rank.budget.idle_ns = 450 * ms;
   report.stragglers = {late(0, 300 * ms), late(1, 100 * ms)};
+  for (Straggler& straggler : report.stragglers) straggler.cause = Cause::slow_kernel;
   report.what_if = {without(0, 0.03), without(1, 0.22)};
   std::vector<Finding> findings = find_problems(report);
   ASSERT_EQ(findings.size(), 3U);
