@@ -450,6 +450,18 @@ class BlockJoiner {
   std::set<std::pair<std::size_t, std::size_t>> refused_;
 };
 
+/// Values less the mean of their neighbours: what changes slowly, as clocks do, does not repeat with the program.
+Series without_slow_changes(const Series& values) {
+  constexpr std::size_t reach = 16;
+  Series result(values.size(), std::nan(""));
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const std::size_t first = k - std::min(k, reach), end = std::min(k + reach + 1, values.size());
+    const auto at = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(i); };
+    result[k] = values[k] - mean_of_present(Series(at(first), at(end)));
+  }
+  return result;
+}
+
 /// How surely values repeat with the program, wherever its period lies: the autocorrelation at all multiples of a lag
 /// over its standard error; of the lag where it is largest.
 double recurrence(const Series& values) {
@@ -493,15 +505,17 @@ bool are_mixed(std::span<const Block> blocks, const RowsOfSymbol& symbols) {
   }
   Series values(rows, std::nan(""));
   for (const std::vector<std::size_t>& of_symbol : symbols) {
-    double sum = 0, count = 0;
+    double sum = 0, squares = 0, count = 0;
     for (const std::size_t k : of_symbol) {
       if (std::isnan(within.of(k))) continue;
       sum += within.of(k);
+      squares += within.of(k) * within.of(k);
       count += 1;
     }
-    for (const std::size_t k : of_symbol) values[k] = within.of(k) - sum / count;
+    const double mean = sum / count, deviation = std::sqrt(std::max(1e-6, squares / count - mean * mean));
+    for (const std::size_t k : of_symbol) values[k] = (within.of(k) - mean) / deviation;
   }
-  return recurrence(values) >= clear_recurrence;
+  return recurrence(without_slow_changes(values)) >= clear_recurrence;
 }
 
 /// Share of the rows in which the difference of two members' exits is further from what they always differ by.
@@ -523,7 +537,7 @@ double far_off_share(const Series& a, const Series& b, std::span<const std::size
 bool is_any_kind_uneven(std::span<const Block> blocks, const StreamTable& table, const RowsOfSymbol& symbols) {
   constexpr double usual = 2.5;  // times the noise of ends: twice for the differences, and a quarter more
   constexpr double far = 12, most_far_off = 0.1;  // ends of ten in a hundred are hardly four times as far off as usual
-  constexpr std::size_t fewest_rows = 6;
+  constexpr std::size_t fewest_rows = 6, most_compared = 4;
   for (const std::vector<std::size_t>& rows : symbols) {
     if (rows.size() < fewest_rows) continue;
     const OperationModel model = operation_model(table.operations[rows.front()]);
@@ -532,13 +546,19 @@ bool is_any_kind_uneven(std::span<const Block> blocks, const StreamTable& table,
     std::size_t uneven = 0, compared = 0;
     for (const Block& block : blocks) {
       if (block.members.size() < 2) continue;
-      const double value = unevenness_in(block.exits[0], block.exits[1], rows);
-      compared += std::isnan(value) ? 0 : 1;
-      uneven += value > limit || (model.exit_bias_ns == 0 &&
-                                  far_off_share(block.exits[0], block.exits[1], rows,
-                                                far * static_cast<double>(model.exit_noise_ns)) > most_far_off)
-                    ? 1
-                    : 0;
+      // Some members scatter more than others: the most even of a few pairs counts.
+      double least = std::numeric_limits<double>::infinity(), least_far_off = 1;
+      const std::size_t members = std::min(block.exits.size(), most_compared);
+      for (std::size_t a = 0; a < members; ++a) {
+        for (std::size_t b = a + 1; b < members; ++b) {
+          least = std::fmin(least, unevenness_in(block.exits[a], block.exits[b], rows));
+          least_far_off = std::min(least_far_off, far_off_share(block.exits[a], block.exits[b], rows,
+                                                                far * static_cast<double>(model.exit_noise_ns)));
+        }
+      }
+      compared += std::isfinite(least) ? 1 : 0;
+      const bool is_far_off = model.exit_bias_ns == 0 && least_far_off > most_far_off;
+      uneven += std::isfinite(least) && (least > limit || is_far_off) ? 1 : 0;
     }
     if (2 * uneven > compared) return true;
   }
