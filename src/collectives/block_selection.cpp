@@ -249,6 +249,11 @@ class ExitDifferences {
     }
   }
 
+  Series by_row() const {
+    Series values(sum_.size());
+    for (std::size_t k = 0; k < values.size(); ++k) values[k] = of(k);
+    return values;
+  }
   double of(std::size_t row) const { return count_[row] == 0 ? std::nan("") : sum_[row] / count_[row]; }
 
  private:
@@ -270,17 +275,25 @@ Advantage parting_of_ends(std::span<const Block> blocks, const RowsOfSymbol& sym
     ends.push_back(std::move(moved.exits));
   }
   if (ends.size() < 2) return {};
-  ExitDifferences within(exits.size()), between(exits.size());
-  for (std::size_t b = 0; b < ends.size(); ++b) {
-    for (std::size_t i = 0; i < ends[b].size(); ++i)
-      for (std::size_t j = i + 1; j < ends[b].size(); ++j) within.add(ends[b][i], ends[b][j], symbols);
-    if (b == 0) continue;
+  std::vector<Series> within;
+  for (const std::vector<Series>& block : ends) {
+    ExitDifferences of_block(exits.size());
+    for (std::size_t i = 0; i < block.size(); ++i)
+      for (std::size_t j = i + 1; j < block.size(); ++j) of_block.add(block[i], block[j], symbols);
+    within.push_back(of_block.by_row());
+  }
+  // Members that scatter most find together, too: the block that scatters more counts.
+  Series sums(exits.size(), 0);
+  for (std::size_t b = 1; b < ends.size(); ++b) {
+    ExitDifferences between(exits.size());
     for (const Series& one : ends[b - 1])
       for (const Series& other : ends[b]) between.add(one, other, symbols);
+    const Series of_pair = between.by_row();
+    const bool is_first = mean_of_present(within[b - 1]) > mean_of_present(within[b]);
+    for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += of_pair[k] - within[is_first ? b - 1 : b][k];
   }
-  Series differences(exits.size());
-  for (std::size_t k = 0; k < differences.size(); ++k) differences[k] = between.of(k) - within.of(k);
-  return {mean_of_present(differences), significance(differences)};
+  for (double& sum : sums) sum /= static_cast<double>(ends.size() - 1);
+  return {mean_of_present(sums), significance(sums)};
 }
 
 Comparison compare_blocks(std::span<const Block> blocks, const RowsOfSymbol& symbols) {
