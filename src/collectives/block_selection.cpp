@@ -10,34 +10,21 @@
 #include <utility>
 
 #include "clock/clock_map.hpp"
+#include "collectives/log_ratio.hpp"
 #include "nsys_explain/model/operation_model.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
 
-/// GPU times are multiples of 32 ns and exits agree to a few hundred: smaller residuals say nothing more.
-constexpr double least_residual_ns = 150;
-/// Advantage over its standard error from which an explanation clearly wins: over 16 groups of rows chance exceeds it
-/// once in ten thousand times.
-constexpr double clear_advantage = 5;
-/// From which it wins where the difference is large, too.
-constexpr double likely_advantage = 3;
-/// What one explanation leaves is this many times (e-fold) what the other leaves, in the mean of the logs.
-constexpr double far_better = 1;
-/// Members of one communicator are at most so many times as uneven as the noise of ends makes them: twice for the
-/// difference of two members and of two operations, and as much again for machines that are noisier than the measured
-/// one; strictly, where others that are in step would pass for members.
-constexpr double even = 4, strictly_even = 1.4;
-/// Members that stand for a block in comparisons; what its last member does counts of all.
+/// Members that stand for a block where exits are compared.
 constexpr std::size_t most_representatives = 16;
 
-using Series = std::vector<double>;
+using Series = std::vector<double>;  ///< by row; NaN: not there
 
-double median_of_present(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+Series difference(const Series& a, const Series& b) {
+  Series result(a.size());
+  std::transform(a.begin(), a.end(), b.begin(), result.begin(), std::minus<>());
+  return result;
 }
 
 /// Rows of a table by symbol: what members differ by at the end depends on the operation.
@@ -51,568 +38,399 @@ RowsOfSymbol rows_of_symbols(const StreamTable& table) {
   return result;
 }
 
-/// What each row costs: the mean log of what is left of the members' times once what they share in the row, and what a
-/// member always differs by, are taken out. NaN where fewer than two are present.
-Series row_costs(std::vector<Series> times, const RowsOfSymbol& symbols) {
-  const std::size_t rows = times.front().size();
-  std::vector<double> present;
-  for (int iteration = 0; iteration < 2; ++iteration) {
-    for (std::size_t k = 0; k < rows; ++k) {
-      present.clear();
-      for (const Series& member : times) {
-        if (!std::isnan(member[k])) present.push_back(member[k]);
-      }
-      if (present.empty()) continue;
-      const double shared = median_of_present(present);
-      for (Series& member : times) member[k] -= shared;
-    }
-    for (Series& member : times) {
-      for (const std::vector<std::size_t>& of_symbol : symbols) {
-        present.clear();
-        for (const std::size_t k : of_symbol) {
-          if (!std::isnan(member[k])) present.push_back(member[k]);
-        }
-        if (present.empty()) continue;
-        const double bias = median_of_present(present);
-        for (const std::size_t k : of_symbol) member[k] -= bias;
-      }
-    }
+/// Calls `visit(row before, row)` for successive rows of a symbol in which values are there.
+template <typename Visit>
+void for_each_change(const Series& values, const std::vector<std::size_t>& of_symbol, const Visit& visit) {
+  std::ptrdiff_t before = -1;
+  for (const std::size_t k : of_symbol) {
+    if (std::isnan(values[k])) continue;
+    if (before >= 0) visit(static_cast<std::size_t>(before), k);
+    before = static_cast<std::ptrdiff_t>(k);
   }
-  Series costs(rows, std::nan(""));
-  for (std::size_t k = 0; k < rows; ++k) {
-    double sum = 0;
-    std::size_t count = 0;
-    for (const Series& member : times) {
-      if (std::isnan(member[k])) continue;
-      sum += std::log(std::abs(member[k]) + least_residual_ns);
-      ++count;
-    }
-    if (count >= 2) costs[k] = sum / static_cast<double>(count);
-  }
-  return costs;
 }
 
-/// Members taken for one communicator, on a clock of their own.
+/// An arrival of a member.
+struct Times {
+  double enter = 0, exit = 0;
+};
+
+/// Members that end alike, on the clock on which their exits agree.
 struct Block {
   std::vector<std::size_t> members;
-  std::vector<Series> exits;  ///< of representatives
-  Series last_enter;
+  std::vector<Series> exits;        ///< of representatives
+  Series exit;                      ///< the middle one
+  std::vector<Times> last, second;  ///< of those who came last and second-last; NaN where not all members are there
+};
 
-  /// The middle exit of each row.
-  Series exit() const {
-    Series middle(last_enter.size(), std::nan(""));
-    std::vector<double> present;
-    for (std::size_t k = 0; k < middle.size(); ++k) {
-      present.clear();
-      for (const Series& member : exits) {
-        if (!std::isnan(member[k])) present.push_back(member[k]);
-      }
-      if (!present.empty()) middle[k] = median_of_present(present);
-    }
-    return middle;
+constexpr Times nobody{-std::numeric_limits<double>::infinity(), 0};
+
+bool is_there(const Times& times) {
+  return !std::isnan(times.enter);
+}
+
+/// Adds an arrival to the two last of a row.
+void add_arrival(Times& last, Times& second, const Times& arrival) {
+  if (!is_there(last) || !is_there(arrival)) {
+    last = second = {std::nan(""), std::nan("")};
+  } else if (arrival.enter > last.enter) {
+    second = std::exchange(last, arrival);
+  } else if (arrival.enter > second.enter) {
+    second = arrival;
   }
-  /// What representatives took since the last member had entered.
-  std::vector<Series> transfers() const {
-    std::vector<Series> result = exits;
-    for (Series& member : result) {
-      for (std::size_t k = 0; k < member.size(); ++k) member[k] -= last_enter[k];
+}
+
+Block block_of_member(const StreamTable& table, std::size_t member) {
+  Block block{{member}, {table.exit_ns[member]}, table.exit_ns[member], {}, {}};
+  for (std::size_t k = 0; k < table.rows(); ++k) {
+    block.last.push_back({table.enter_ns[member][k], table.exit_ns[member][k]});
+    block.second.push_back(nobody);
+  }
+  return block;
+}
+
+Series middle_of(const std::vector<Series>& members) {
+  Series middle(members.front().size(), std::nan(""));
+  std::vector<double> present;
+  for (std::size_t k = 0; k < middle.size(); ++k) {
+    present.clear();
+    for (const Series& member : members) {
+      if (!std::isnan(member[k])) present.push_back(member[k]);
     }
-    return result;
+    if (!present.empty()) middle[k] = median_of(present);
+  }
+  return middle;
+}
+
+/// Rows of a table by symbol, and what their operations are.
+struct Rows {
+  RowsOfSymbol of_symbol;
+  std::vector<std::size_t> aligning;  ///< by whose exits clocks are aligned: of the operation with the least bias
+  double bias = 0;                    ///< by which clocks aligned so may be wrong
+  double most_uneven = std::numeric_limits<double>::infinity();  ///< of members of one communicator, see Unevenness
+
+  explicit Rows(const StreamTable& table) : of_symbol(rows_of_symbols(table)) {
+    constexpr std::size_t fewest_aligning = 5;  // for a line
+    Nanoseconds least_ns = std::numeric_limits<Nanoseconds>::max();
+    for (const std::vector<std::size_t>& rows : of_symbol) {
+      const Nanoseconds bias_ns = operation_model(table.operations[rows.front()]).exit_bias_ns;
+      if (rows.size() >= fewest_aligning) least_ns = std::min(least_ns, bias_ns);
+    }
+    for (std::size_t k = 0; k < table.rows(); ++k) {
+      const Nanoseconds bias_ns = operation_model(table.operations[k]).exit_bias_ns;
+      if (bias_ns <= least_ns) aligning.push_back(k);
+      if (bias_ns <= least_ns) bias = std::max(bias, static_cast<double>(bias_ns));
+    }
+    if (table.is_equal) return;
+    // Where times tell what belongs together, wrong rows pass for noise: no more of it than twice for the difference of
+    // two members and of two operations, and as much again for machines that are noisier than the measured one.
+    constexpr double noise = 4;
+    double sum = 0;
+    for (const Operation operation : table.operations)
+      sum += std::log(noise * static_cast<double>(operation_model(operation).exit_noise_ns));
+    most_uneven = sum / static_cast<double>(table.rows());
   }
 };
 
-/// Moves the block onto the clock on which its exits agree with those given.
-void move_to(Block& block, const Series& reference) {
+/// Moves the block onto the clock on which its exits agree with those given; what it differs by at the end of a kind of
+/// operation concerns its exits only.
+void move_to(Block& block, const Series& reference, const Rows& rows) {
   constexpr std::size_t fewest_for_slope = 5;
-  const Series own = block.exit();
   std::vector<double> x, y;
-  for (std::size_t k = 0; k < own.size(); ++k) {
-    if (std::isnan(own[k]) || std::isnan(reference[k])) continue;
-    x.push_back(own[k]);
-    y.push_back(reference[k] - own[k]);
+  for (const std::size_t k : rows.aligning) {
+    if (std::isnan(block.exit[k] - reference[k])) continue;
+    x.push_back(block.exit[k]);
+    y.push_back(reference[k] - block.exit[k]);
   }
   if (x.empty()) return;
-  const double base = y.front();
-  for (double& difference : y) difference -= base;
+  const double base = y.front();  // keeps the fit's numbers small
+  for (double& value : y) value -= base;
   const clock::ClockLine line = clock::fit_line(x, y, 0, x.size() >= fewest_for_slope);
-  const auto moved = [&](double t) { return t + base + line.offset_ns + line.slope * t; };
-  for (Series& member : block.exits) std::transform(member.begin(), member.end(), member.begin(), moved);
-  std::transform(block.last_enter.begin(), block.last_enter.end(), block.last_enter.begin(), moved);
+  const auto moved = [&](double t) { return base + line.offset_ns + (1 + line.slope) * t; };  // -infinity stays
+  const auto move = [&](Series& times) { std::transform(times.begin(), times.end(), times.begin(), moved); };
+  for (Series& member : block.exits) move(member);
+  move(block.exit);
+  for (std::vector<Times>* ends : {&block.last, &block.second})
+    for (Times& times : *ends) times = {moved(times.enter), moved(times.exit)};
+  for (const std::vector<std::size_t>& of_symbol : rows.of_symbol) {
+    std::vector<double> differences;
+    for (const std::size_t k : of_symbol) {
+      if (!std::isnan(reference[k] - block.exit[k])) differences.push_back(reference[k] - block.exit[k]);
+    }
+    if (differences.empty()) continue;
+    const double bias = median_of(differences);
+    for (const std::size_t k : of_symbol) {
+      block.exit[k] += bias;
+      for (Series& member : block.exits) member[k] += bias;
+      block.last[k].exit += bias;
+      block.second[k].exit += bias;
+    }
+  }
 }
 
-Block joined(const Block& a, Block b) {
-  move_to(b, a.exit());
-  Block result = a;
-  result.members.insert(result.members.end(), b.members.begin(), b.members.end());
-  std::sort(result.members.begin(), result.members.end());
-  for (Series& member : b.exits) {
-    if (result.exits.size() < most_representatives) result.exits.push_back(std::move(member));
+/// The two blocks as one; they are on one clock.
+Block joined(Block block, Block other) {
+  block.members.insert(block.members.end(), other.members.begin(), other.members.end());
+  std::sort(block.members.begin(), block.members.end());
+  for (Series& member : other.exits) {
+    if (block.exits.size() < most_representatives) block.exits.push_back(std::move(member));
   }
-  for (std::size_t k = 0; k < result.last_enter.size(); ++k)
-    result.last_enter[k] = std::fmax(result.last_enter[k], b.last_enter[k]);
+  block.exit = middle_of(block.exits);
+  for (std::size_t k = 0; k < block.last.size(); ++k) {
+    add_arrival(block.last[k], block.second[k], other.last[k]);
+    add_arrival(block.last[k], block.second[k], other.second[k]);
+  }
+  return block;
+}
+
+/// For that who came second-last waited for who came last.
+LogRatio evidence_of_waiting(const std::vector<Times>& last, const std::vector<Times>& second, const Rows& rows) {
+  LogRatio result;
+  for (const std::vector<std::size_t>& of_symbol : rows.of_symbol) {
+    std::vector<double> exits, enters;
+    for (const std::size_t k : of_symbol) {
+      if (!is_there(last[k])) continue;
+      exits.push_back(last[k].exit - second[k].exit);
+      enters.push_back(std::max(0.0, last[k].enter - second[k].enter - rows.bias));
+    }
+    weigh(exits, enters, result);
+  }
   return result;
 }
 
-/// An advantage per row, and how sure it is.
-struct Advantage {
-  double mean = 0;
-  double sure = 0;  ///< over its standard error
-
-  bool is_clear() const { return sure >= clear_advantage || (sure >= likely_advantage && mean >= far_better); }
-};
-
-/// Whether blocks are one, or each is for itself.
-struct Comparison {
-  Series advantages;  ///< how much less a row costs if they are one; NaN where nothing is compared
-  Advantage one;      ///< of that they are one
-  Advantage apart;    ///< of exits within blocks over those between them
-
-  bool is_one() const { return one.is_clear() && (!apart.is_clear() || one.mean >= far_better); }
-  bool is_parted() const {
-    constexpr std::ptrdiff_t fewest_rows = 8;
-    const auto is_there = [](double advantage) { return !std::isnan(advantage); };
-    if (std::count_if(advantages.begin(), advantages.end(), is_there) < fewest_rows) return false;
-    return one.sure <= -clear_advantage || (apart.is_clear() && one.mean < far_better);
+/// For that one of the two blocks waited for the other, wherever who came last overall came last alone.
+LogRatio evidence_of_waiting(const Block& a, const Block& b, const std::vector<Times>& last,
+                             const std::vector<Times>& second, const Rows& rows) {
+  LogRatio result;
+  for (const std::vector<std::size_t>& of_symbol : rows.of_symbol) {
+    std::vector<double> exits, enters;
+    for (const std::size_t k : of_symbol) {
+      const bool is_of_a = a.last[k].enter == last[k].enter, is_of_b = b.last[k].enter == last[k].enter;
+      if (!is_of_a && !is_of_b) continue;
+      exits.push_back(a.exit[k] - b.exit[k]);
+      const double alone = std::max(0.0, last[k].enter - second[k].enter - rows.bias);
+      enters.push_back(is_of_a ? alone : -alone);
+    }
+    weigh(exits, enters, result);
   }
-};
-
-/// How much less a row costs if all blocks are one than if each is for itself; NaN where nothing is compared.
-Series advantages_of_one(std::span<const Block> blocks, const RowsOfSymbol& symbols) {
-  std::vector<Series> as_one, apart;
-  Series exits = blocks.front().exit();
-  std::vector<std::size_t> present(exits.size(), 0);
-  for (const Block& block : blocks) {
-    Block moved = block;
-    move_to(moved, exits);
-    for (Series& member : moved.exits) as_one.push_back(std::move(member));
-    for (Series& member : block.transfers()) apart.push_back(std::move(member));
-    for (std::size_t k = 0; k < present.size(); ++k) present[k] += std::isnan(block.last_enter[k]) ? 0 : 1;
-  }
-  const Series cost_as_one = row_costs(std::move(as_one), symbols), cost_apart = row_costs(std::move(apart), symbols);
-  Series advantages(present.size(), std::nan(""));
-  for (std::size_t k = 0; k < present.size(); ++k) {
-    if (present[k] > 1) advantages[k] = cost_apart[k] - cost_as_one[k];
-  }
-  return advantages;
+  return result;
 }
 
-double mean_of_present(const Series& values) {
-  double sum = 0, count = 0;
-  for (const double value : values) {
-    if (std::isnan(value)) continue;
-    sum += value;
-    count += 1;
+/// For that the exits of two blocks follow their own last enters.
+LogRatio evidence_of_leaving_alone(const Block& a, const Block& b, const Rows& rows) {
+  Series enters(a.exit.size());
+  for (std::size_t k = 0; k < enters.size(); ++k) enters[k] = a.last[k].enter - b.last[k].enter;
+  const Series exits = difference(a.exit, b.exit), both = difference(exits, enters);
+  LogRatio result;
+  for (const std::vector<std::size_t>& of_symbol : rows.of_symbol) {
+    std::vector<double> of_exits, of_enters;
+    for_each_change(both, of_symbol, [&](std::size_t before, std::size_t k) {
+      of_exits.push_back(exits[k] - exits[before]);
+      of_enters.push_back(enters[k] - enters[before]);
+    });
+    weigh(of_exits, of_enters, result);
   }
-  return count == 0 ? 0 : sum / count;
+  return result.against();
 }
 
-/// The mean of what is present over its standard error; neighbouring rows are alike, so that groups of them count. 0
-/// where there are too few to tell.
-double significance(const Series& advantages) {
-  constexpr std::size_t most_groups = 16, fewest = 4;
-  std::vector<double> present;
-  std::copy_if(advantages.begin(), advantages.end(), std::back_inserter(present),
-               [](double value) { return !std::isnan(value); });
-  if (present.size() < fewest) return 0;
-  const std::size_t groups = std::min(most_groups, present.size());
-  double sum = 0, squares = 0;
-  for (std::size_t g = 0; g < groups; ++g) {
-    const auto first = present.begin() + static_cast<std::ptrdiff_t>(g * present.size() / groups);
-    const auto end = present.begin() + static_cast<std::ptrdiff_t>((g + 1) * present.size() / groups);
-    const double mean = std::accumulate(first, end, 0.0) / static_cast<double>(end - first);
-    sum += mean;
-    squares += mean * mean;
-  }
-  const auto n = static_cast<double>(groups);
-  const double mean = sum / n, variance = std::max(1e-6, squares / n - mean * mean) * n / (n - 1);
-  return mean / std::sqrt(variance / n);
-}
-
-/// Mean logs, by row, of how far exits of pairs of members differ, but for what they always differ by.
-class ExitDifferences {
- public:
-  explicit ExitDifferences(std::size_t rows) : sum_(rows, 0), count_(rows, 0) {}
-
-  void add(const Series& a, const Series& b, const RowsOfSymbol& symbols) {
-    for (const std::vector<std::size_t>& of_symbol : symbols) {
-      present_.clear();
-      for (const std::size_t k : of_symbol) {
-        if (!std::isnan(a[k] - b[k])) present_.push_back(a[k] - b[k]);
-      }
-      if (present_.empty()) continue;
-      const double usual = median_of_present(present_);
-      for (const std::size_t k : of_symbol) {
-        if (std::isnan(a[k] - b[k])) continue;
-        sum_[k] += std::log(std::abs(a[k] - b[k] - usual) + least_residual_ns);
-        count_[k] += 1;
-      }
+/// Log of the likelihood ratio, about, that two blocks deviate as wholes. Of members a, b of one block and c, d of the
+/// other, a - c and b - d know nothing of each other if all four are of one communicator, whatever the law and the
+/// scale of each; if the blocks are two, both hold what these differ by. So their changes go the same way more often
+/// than not.
+double log_ratio_of_wholes(const Block& a, const Block& b, const Rows& rows) {
+  constexpr std::size_t most_pairs = 4;
+  const std::size_t pairs = std::min({most_pairs, a.exits.size() / 2, b.exits.size() / 2});
+  std::map<std::size_t, double> votes;  // by row, -1 to 1
+  for (std::size_t p = 0; p < pairs; ++p) {
+    const Series one = difference(a.exits[2 * p], b.exits[2 * p]),
+                 other = difference(a.exits[2 * p + 1], b.exits[2 * p + 1]);
+    const Series both = difference(one, other);
+    for (const std::vector<std::size_t>& of_symbol : rows.of_symbol) {
+      for_each_change(both, of_symbol, [&](std::size_t before, std::size_t k) {
+        const bool is_same = (one[k] > one[before]) == (other[k] > other[before]);
+        votes[k] += (is_same ? 1.0 : -1.0) / static_cast<double>(pairs);
+      });
     }
   }
+  if (votes.empty()) return 0;
+  double sum = 0;
+  for (const auto& [row, vote] : votes) sum += vote;
+  const auto count = static_cast<double>(votes.size());
+  const double mean = std::min(sum / count, 1 - 1e-9);
+  if (mean <= 0) return 0;
+  // Hoeffding's bound on the chance of such a mean of independent votes.
+  return count * ((1 + mean) / 2 * std::log(1 + mean) + (1 - mean) / 2 * std::log(1 - mean));
+}
 
-  Series by_row() const {
-    Series values(sum_.size());
-    for (std::size_t k = 0; k < values.size(); ++k) values[k] = of(k);
-    return values;
+/// How unevenly the exits of pairs of members follow each other: the mean log of the change of their difference. Of
+/// very many members only those are compared that are near to each other in the order of trace ranks, where programs
+/// put the members of a communicator or a chain of them.
+class Unevenness {
+ public:
+  struct Pair {
+    double value = 0;
+    std::size_t a = 0, b = 0;
+  };
+
+  Unevenness(const StreamTable& table, const Rows& rows) : members_(table.members()) {
+    constexpr std::size_t most_with_all = 512, furthest = 64;
+    values_.assign(members_ * members_, std::numeric_limits<double>::infinity());
+    for (std::size_t a = 0; a < members_; ++a) {
+      const std::size_t end = members_ > most_with_all ? std::min(a + furthest, members_) : members_;
+      for (std::size_t b = a + 1; b < end; ++b) {
+        const double found = of_exits(difference(table.exit_ns[a], table.exit_ns[b]), rows);
+        values_[a * members_ + b] = values_[b * members_ + a] = found;
+        if (std::isfinite(found)) pairs_.push_back({found, a, b});
+      }
+    }
+    std::sort(pairs_.begin(), pairs_.end(),
+              [](const Pair& x, const Pair& y) { return std::tie(x.value, x.a, x.b) < std::tie(y.value, y.a, y.b); });
   }
-  double of(std::size_t row) const { return count_[row] == 0 ? std::nan("") : sum_[row] / count_[row]; }
+
+  std::size_t members() const { return members_; }
+  double of(std::size_t a, std::size_t b) const { return values_[a * members_ + b]; }
+  /// The most even first.
+  const std::vector<Pair>& pairs() const { return pairs_; }
 
  private:
-  Series sum_, count_;
-  std::vector<double> present_;
-};
-
-/// How much better exits agree within blocks than between them, as they do where blocks that something else
-/// holds in step take their own times. Of a member alone it cannot be told whether it scatters or is another's.
-Advantage parting_of_ends(std::span<const Block> blocks, const RowsOfSymbol& symbols) {
-  constexpr std::size_t most_members = 4;
-  std::vector<std::vector<Series>> ends;
-  const Series exits = blocks.front().exit();
-  for (const Block& block : blocks) {
-    if (block.members.size() < 2) continue;
-    Block moved = block;
-    move_to(moved, exits);
-    if (moved.exits.size() > most_members) moved.exits.resize(most_members);
-    ends.push_back(std::move(moved.exits));
-  }
-  if (ends.size() < 2) return {};
-  std::vector<Series> within;
-  for (const std::vector<Series>& block : ends) {
-    ExitDifferences of_block(exits.size());
-    for (std::size_t i = 0; i < block.size(); ++i)
-      for (std::size_t j = i + 1; j < block.size(); ++j) of_block.add(block[i], block[j], symbols);
-    within.push_back(of_block.by_row());
-  }
-  // Members that scatter most find together, too: the block that scatters more counts.
-  Series sums(exits.size(), 0);
-  for (std::size_t b = 1; b < ends.size(); ++b) {
-    ExitDifferences between(exits.size());
-    for (const Series& one : ends[b - 1])
-      for (const Series& other : ends[b]) between.add(one, other, symbols);
-    const Series of_pair = between.by_row();
-    const bool is_first = mean_of_present(within[b - 1]) > mean_of_present(within[b]);
-    for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += of_pair[k] - within[is_first ? b - 1 : b][k];
-  }
-  for (double& sum : sums) sum /= static_cast<double>(ends.size() - 1);
-  return {mean_of_present(sums), significance(sums)};
-}
-
-Comparison compare_blocks(std::span<const Block> blocks, const RowsOfSymbol& symbols) {
-  Comparison result;
-  result.advantages = advantages_of_one(blocks, symbols);
-  result.one = {mean_of_present(result.advantages), significance(result.advantages)};
-  result.apart = parting_of_ends(blocks, symbols);
-  return result;
-}
-
-/// How unevenly the exits of two members follow each other: the mean log of the change of their difference from one
-/// operation of a symbol to the next, which clocks and biases leave alone. Of the symbol that is most even.
-struct Unevenness {
-  double value = std::numeric_limits<double>::infinity();
-  std::size_t symbol = 0;  ///< index
-};
-
-/// In these rows; NaN where there are too few.
-double unevenness_in(const Series& a, const Series& b, std::span<const std::size_t> rows) {
-  constexpr std::size_t fewest_changes = 3;
-  double sum = 0, before = std::nan("");
-  std::size_t count = 0;
-  for (const std::size_t k : rows) {
-    const double difference = a[k] - b[k];
-    if (std::isnan(difference)) continue;
-    if (!std::isnan(before)) {
-      sum += std::log(std::abs(difference - before) + least_residual_ns);
-      ++count;
+  static double of_exits(const Series& exits, const Rows& rows) {
+    constexpr double fewest_changes = 3;
+    double sum = 0, count = 0;
+    for (const std::vector<std::size_t>& of_symbol : rows.of_symbol) {
+      for_each_change(exits, of_symbol, [&](std::size_t before, std::size_t k) {
+        sum += std::log(std::abs(exits[k] - exits[before]) + least_difference_ns);
+        count += 1;
+      });
     }
-    before = difference;
+    return count < fewest_changes ? std::numeric_limits<double>::infinity() : sum / count;
   }
-  return count < fewest_changes ? std::nan("") : sum / static_cast<double>(count);
-}
 
-Unevenness unevenness(const Series& a, const Series& b, const RowsOfSymbol& symbols) {
-  constexpr std::size_t one_in = 5;  // rare kinds agree by chance
-  Unevenness least;
-  for (std::size_t s = 0; s < symbols.size(); ++s) {
-    if (one_in * symbols[s].size() < a.size()) continue;
-    const double value = unevenness_in(a, b, symbols[s]);
-    if (value < least.value) least = {value, s};
-  }
-  return least;
-}
-
-struct MemberPair {
-  Unevenness unevenness;
-  std::size_t a = 0, b = 0;
+  std::size_t members_ = 0;
+  std::vector<double> values_;
+  std::vector<Pair> pairs_;
 };
 
-/// Pairs of members, the most alike first. Of very many members only those are compared that are near to each other in
-/// the order of trace ranks, where layouts put the members of a communicator or a chain of them.
-std::vector<MemberPair> pairs_by_evenness(const StreamTable& table, const RowsOfSymbol& symbols) {
-  constexpr std::size_t most_with_all = 512, furthest = 64;
-  std::vector<MemberPair> pairs;
-  for (std::size_t a = 0; a < table.members(); ++a) {
-    const std::size_t end = table.members() > most_with_all ? std::min(a + furthest, table.members()) : table.members();
-    for (std::size_t b = a + 1; b < end; ++b) {
-      const Unevenness found = unevenness(table.exit_ns[a], table.exit_ns[b], symbols);
-      if (std::isfinite(found.value)) pairs.push_back({found, a, b});
-    }
-  }
-  std::sort(pairs.begin(), pairs.end(), [](const MemberPair& x, const MemberPair& y) {
-    return std::tie(x.unevenness.value, x.a, x.b) < std::tie(y.unevenness.value, y.a, y.b);
-  });
-  return pairs;
-}
-
-/// A table whose blocks grow.
-class BlockJoiner {
+/// Joins what ends alike, the most alike first, into a tree, and takes of each branch the largest block that is one.
+class BlockTree {
  public:
-  BlockJoiner(const StreamTable& table, const Conflict& conflict)
-      : table_(table),
-        conflict_(conflict),
-        symbols_(rows_of_symbols(table)),
-        pairs_(pairs_by_evenness(table, symbols_)),
-        block_of_(table.members()) {
-    std::iota(block_of_.begin(), block_of_.end(), std::size_t{0});
-    for (std::size_t m = 0; m < table.members(); ++m) blocks_.push_back({{m}, {table.exit_ns[m]}, table.enter_ns[m]});
+  BlockTree(const StreamTable& table, const Conflict& conflict)
+      : table_(table), conflict_(conflict), rows_(table), unevenness_(table, rows_), top_(table.members()) {
+    std::iota(top_.begin(), top_.end(), std::size_t{0});
+    for (std::size_t m = 0; m < table.members(); ++m) nodes_.push_back({block_of_member(table, m), {}, false});
+    for (const Unevenness::Pair& pair : unevenness_.pairs()) join(pair);
   }
 
-  /// Those that the rows clearly say are one, and that are even: see is_even.
-  void join_clear_ones(double usual) {
-    for (const MemberPair& pair : pairs_) {
-      const std::size_t x = block_of_[pair.a], y = block_of_[pair.b];
-      if (x == y || refused_.contains(std::minmax(x, y)) || !is_even(pair, usual)) continue;
-      if (may_join(blocks_[x], blocks_[y]) && compare(x, y).is_one())
-        join(x, y);
-      else
-        refused_.insert(std::minmax(x, y));
-    }
+  BlockSelection selection() const {
+    std::vector<const Block*> chosen;
+    std::vector<std::size_t> block_of(table_.members());
+    for (const std::size_t top : std::set<std::size_t>(top_.begin(), top_.end())) choose(top, chosen);
+    for (std::size_t b = 0; b < chosen.size(); ++b)
+      for (const std::size_t member : chosen[b]->members) block_of[member] = b;
+    return parted(chosen, block_of);
   }
 
-  /// Whether members of different blocks are as even as those of one communicator usually are.
-  bool are_any_even(double usual) const {
-    return std::any_of(pairs_.begin(), pairs_.end(), [&](const MemberPair& pair) {
-      return block_of_[pair.a] != block_of_[pair.b] && is_even(pair, usual);
+ private:
+  struct Node {
+    Block block;
+    std::vector<std::size_t> children;
+    bool is_one = false;
+  };
+
+  bool are_in_conflict(const Block& x, const Block& y) const {
+    return std::any_of(x.members.begin(), x.members.end(), [&](std::size_t m) {
+      return std::any_of(y.members.begin(), y.members.end(), [&](std::size_t n) { return conflict_(m, n); });
     });
   }
 
-  /// Where nobody waits much for anybody, when members entered does not tell. Then those are one that follow each other
-  /// as evenly as either does anyone.
-  void join_alike(double usual) {
-    constexpr double alike = 0.7;  // twice as uneven
-    refused_.clear();
-    std::vector<double> least(table_.members(), std::numeric_limits<double>::infinity());
-    for (const MemberPair& pair : pairs_) {
-      least[pair.a] = std::min(least[pair.a], pair.unevenness.value);
-      least[pair.b] = std::min(least[pair.b], pair.unevenness.value);
+  void join(const Unevenness::Pair& pair) {
+    const std::size_t x = top_[pair.a], y = top_[pair.b];
+    if (x == y || are_in_conflict(nodes_[x].block, nodes_[y].block)) return;
+    Block other = nodes_[y].block;
+    move_to(other, nodes_[x].block.exit, rows_);
+    Node node{joined(nodes_[x].block, other), {x, y}, false};
+    node.is_one = are_one(nodes_[x].block, other, node.block, pair.value);
+    for (const std::size_t member : node.block.members) top_[member] = nodes_.size();
+    for (const std::size_t child : {x, y}) {
+      if (node.is_one || (!nodes_[child].is_one && !nodes_[child].children.empty())) nodes_[child].block = {};
     }
-    for (const MemberPair& pair : pairs_) {
-      const std::size_t x = block_of_[pair.a], y = block_of_[pair.b];
-      if (x == y || refused_.contains(std::minmax(x, y))) continue;
-      if (pair.unevenness.value > std::min(least[pair.a], least[pair.b]) + alike) continue;
-      if (!is_even(pair, usual)) continue;
-      if (may_join(blocks_[x], blocks_[y]) && !compare(x, y).is_parted())
-        join(x, y);
-      else
-        refused_.insert(std::minmax(x, y));
-    }
+    nodes_.push_back(std::move(node));
   }
 
-  std::vector<Block> blocks() const {
-    std::vector<Block> result;
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      if (!blocks_[b].members.empty()) result.push_back(blocks_[b]);
+  /// Whether those who came last held the others up, whoever of those that end about as much alike belongs together.
+  bool are_one(const Block& a, const Block& b, const Block& block, double unevenness) const {
+    if (unevenness > rows_.most_uneven) return false;
+    constexpr double deviations = 6;  // four of the difference of two mean logs, of which each change adds about 1.5
+    constexpr std::size_t most_rivals = 64;
+    const double limit = unevenness + deviations / std::sqrt(static_cast<double>(table_.rows()));
+    std::vector<Times> last = block.last, second = block.second;
+    std::size_t rivals = 0;
+    for (std::size_t m = 0; m < table_.members(); ++m) {
+      const auto& members = block.members;
+      if (std::binary_search(members.begin(), members.end(), m)) continue;
+      if (std::none_of(members.begin(), members.end(), [&](std::size_t n) { return unevenness_.of(m, n) <= limit; }))
+        continue;
+      if (++rivals > most_rivals) return false;
+      Block rival = block_of_member(table_, m);
+      move_to(rival, block.exit, rows_);
+      for (std::size_t k = 0; k < last.size(); ++k) add_arrival(last[k], second[k], rival.last[k]);
     }
+    return evidence_of_waiting(last, second, rows_).is_clear() &&
+           evidence_of_waiting(a, b, last, second, rows_).is_clear() &&
+           log_ratio_of_wholes(a, b, rows_) < clear_log_ratio;
+  }
+
+  void choose(std::size_t n, std::vector<const Block*>& chosen) const {
+    const Node& node = nodes_[n];
+    if (node.is_one || node.children.empty())
+      chosen.push_back(&node.block);
+    else
+      for (const std::size_t child : node.children) choose(child, chosen);
+  }
+
+  /// Whether the data clearly say that two blocks are not one.
+  bool are_apart(const Block& x, const Block& y) const {
+    Block moved = y;
+    move_to(moved, x.exit, rows_);
+    return evidence_of_leaving_alone(x, moved, rows_).is_clear() ||
+           log_ratio_of_wholes(x, moved, rows_) >= clear_log_ratio;
+  }
+
+  /// Blocks that are not clearly apart from those that end most like them are undecided, all of them together.
+  BlockSelection parted(std::span<const Block* const> blocks, std::span<const std::size_t> block_of) const {
+    constexpr std::size_t most_neighbours = 8;  // those farther away end less like it still
+    std::vector<std::set<std::size_t>> neighbours(blocks.size());
+    std::vector<std::size_t> group(blocks.size());
+    std::iota(group.begin(), group.end(), std::size_t{0});
+    for (const Unevenness::Pair& pair : unevenness_.pairs()) {
+      const std::size_t x = block_of[pair.a], y = block_of[pair.b];
+      if (x == y || (neighbours[x].size() >= most_neighbours && neighbours[y].size() >= most_neighbours)) continue;
+      if (!neighbours[x].insert(y).second) continue;
+      neighbours[y].insert(x);
+      if (are_in_conflict(*blocks[x], *blocks[y]) || are_apart(*blocks[x], *blocks[y])) continue;
+      std::replace(group.begin(), group.end(), std::size_t{group[x]}, std::size_t{group[y]});
+    }
+    std::map<std::size_t, std::vector<std::size_t>> members, of_group;
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      members[group[b]].insert(members[group[b]].end(), blocks[b]->members.begin(), blocks[b]->members.end());
+      of_group[group[b]].push_back(b);
+    }
+    BlockSelection result;
+    for (auto& [g, found] : members) (of_group[g].size() == 1 ? result.blocks : result.undecided).push_back(found);
     return result;
-  }
-
-  const RowsOfSymbol& symbols() const { return symbols_; }
-
-  bool may_all_join(std::span<const Block> blocks) const {
-    for (std::size_t b = 1; b < blocks.size(); ++b)
-      for (std::size_t a = 0; a < b; ++a)
-        if (!may_join(blocks[a], blocks[b])) return false;
-    return true;
-  }
-
-  bool may_join(const Block& a, const Block& b) const {
-    return std::none_of(a.members.begin(), a.members.end(), [&](std::size_t m) {
-      return std::any_of(b.members.begin(), b.members.end(), [&](std::size_t n) { return conflict_(m, n); });
-    });
-  }
-
- private:
-  /// At most so many times as uneven as the noise of ends makes members of one communicator.
-  bool is_even(const MemberPair& pair, double usual) const {
-    const Operation operation = table_.operations[symbols_[pair.unevenness.symbol].front()];
-    return pair.unevenness.value <= std::log(usual * static_cast<double>(operation_model(operation).exit_noise_ns));
-  }
-  Comparison compare(std::size_t x, std::size_t y) const {
-    return compare_blocks(std::vector<Block>{blocks_[x], blocks_[y]}, symbols_);
-  }
-  void join(std::size_t x, std::size_t y) {
-    blocks_.push_back(joined(blocks_[x], blocks_[y]));
-    for (const std::size_t member : blocks_.back().members) block_of_[member] = blocks_.size() - 1;
-    blocks_[x] = blocks_[y] = {};
   }
 
   const StreamTable& table_;
   const Conflict& conflict_;
-  RowsOfSymbol symbols_;
-  std::vector<MemberPair> pairs_;
-  std::vector<Block> blocks_;
-  std::vector<std::size_t> block_of_;
-  std::set<std::pair<std::size_t, std::size_t>> refused_;
+  Rows rows_;
+  Unevenness unevenness_;
+  std::vector<std::size_t> top_;  ///< node, by member
+  std::vector<Node> nodes_;       ///< members first
 };
-
-/// Values less the mean of their neighbours: what changes slowly, as clocks do, does not repeat with the program.
-Series without_slow_changes(const Series& values) {
-  constexpr std::size_t reach = 16;
-  Series result(values.size(), std::nan(""));
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    const std::size_t first = k - std::min(k, reach), end = std::min(k + reach + 1, values.size());
-    const auto at = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(i); };
-    result[k] = values[k] - mean_of_present(Series(at(first), at(end)));
-  }
-  return result;
-}
-
-/// How surely values repeat with the program, wherever its period lies: the autocorrelation at all multiples of a lag
-/// over its standard error; of the lag where it is largest.
-double recurrence(const Series& values) {
-  const std::size_t size = values.size();
-  const double mean = mean_of_present(values);
-  double squares = 0;
-  std::size_t count = 0;
-  for (const double value : values) {
-    if (std::isnan(value)) continue;
-    squares += (value - mean) * (value - mean);
-    ++count;
-  }
-  if (count == 0 || squares == 0) return 0;
-  const double variance = squares / static_cast<double>(count);
-  double largest = 0;
-  for (std::size_t lag = 1; 3 * lag <= size; ++lag) {
-    double sum = 0, pairs = 0;
-    for (std::size_t multiple = lag; multiple < size; multiple += lag) {
-      for (std::size_t k = 0; k + multiple < size; ++k) {
-        if (std::isnan(values[k]) || std::isnan(values[k + multiple])) continue;
-        sum += (values[k] - mean) * (values[k + multiple] - mean);
-        pairs += 1;
-      }
-    }
-    if (pairs > 0) largest = std::max(largest, sum / variance / std::sqrt(pairs));
-  }
-  return largest;
-}
-
-/// Several communicators share the streams where what ends differ by depends on the place in the program: noise does
-/// not.
-bool are_mixed(std::span<const Block> blocks, const RowsOfSymbol& symbols) {
-  constexpr double clear_recurrence = 4.5;  // of some hundred lags chance exceeds it once in a thousand times
-  constexpr std::size_t most_members = 4;
-  const std::size_t rows = blocks.front().last_enter.size();
-  ExitDifferences within(rows);
-  for (const Block& block : blocks) {
-    const std::size_t members = std::min(block.exits.size(), most_members);
-    for (std::size_t i = 0; i < members; ++i)
-      for (std::size_t j = i + 1; j < members; ++j) within.add(block.exits[i], block.exits[j], symbols);
-  }
-  Series values(rows, std::nan(""));
-  for (const std::vector<std::size_t>& of_symbol : symbols) {
-    double sum = 0, squares = 0, count = 0;
-    for (const std::size_t k : of_symbol) {
-      if (std::isnan(within.of(k))) continue;
-      sum += within.of(k);
-      squares += within.of(k) * within.of(k);
-      count += 1;
-    }
-    const double mean = sum / count, deviation = std::sqrt(std::max(1e-6, squares / count - mean * mean));
-    for (const std::size_t k : of_symbol) values[k] = (within.of(k) - mean) / deviation;
-  }
-  return recurrence(without_slow_changes(values)) >= clear_recurrence;
-}
-
-/// Share of the rows in which the difference of two members' exits is further from what they always differ by.
-double far_off_share(const Series& a, const Series& b, std::span<const std::size_t> rows, double limit_ns) {
-  std::vector<double> differences;
-  for (const std::size_t k : rows) {
-    if (!std::isnan(a[k] - b[k])) differences.push_back(a[k] - b[k]);
-  }
-  if (differences.empty()) return 0;
-  std::vector<double> sorted = differences;
-  const double usual = median_of_present(sorted);
-  const auto far = std::count_if(differences.begin(), differences.end(),
-                                 [&](double difference) { return std::abs(difference - usual) > limit_ns; });
-  return static_cast<double>(far) / static_cast<double>(differences.size());
-}
-
-/// Whether members of most blocks end some kind of operation far less evenly than the noise of ends makes members of
-/// one communicator: those operations are of another.
-bool is_any_kind_uneven(std::span<const Block> blocks, const StreamTable& table, const RowsOfSymbol& symbols) {
-  constexpr double usual = 2.5;  // times the noise of ends: twice for the differences, and a quarter more
-  constexpr double far = 12, most_far_off = 0.1;  // ends of ten in a hundred are hardly four times as far off as usual
-  constexpr std::size_t fewest_rows = 6, most_compared = 4;
-  for (const std::vector<std::size_t>& rows : symbols) {
-    if (rows.size() < fewest_rows) continue;
-    const OperationModel model = operation_model(table.operations[rows.front()]);
-    const double limit =
-        std::log(usual * static_cast<double>(model.exit_noise_ns) + static_cast<double>(model.exit_bias_ns));
-    std::size_t uneven = 0, compared = 0;
-    for (const Block& block : blocks) {
-      if (block.members.size() < 2) continue;
-      // Some members scatter more than others: the most even of a few pairs counts.
-      double least = std::numeric_limits<double>::infinity(), least_far_off = 1;
-      const std::size_t members = std::min(block.exits.size(), most_compared);
-      for (std::size_t a = 0; a < members; ++a) {
-        for (std::size_t b = a + 1; b < members; ++b) {
-          least = std::fmin(least, unevenness_in(block.exits[a], block.exits[b], rows));
-          least_far_off = std::min(least_far_off, far_off_share(block.exits[a], block.exits[b], rows,
-                                                                far * static_cast<double>(model.exit_noise_ns)));
-        }
-      }
-      compared += std::isfinite(least) ? 1 : 0;
-      const bool is_far_off = model.exit_bias_ns == 0 && least_far_off > most_far_off;
-      uneven += std::isfinite(least) && (least > limit || is_far_off) ? 1 : 0;
-    }
-    if (2 * uneven > compared) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
-std::vector<std::vector<std::size_t>> strictly_even_blocks(const StreamTable& table, const Conflict& conflict) {
-  BlockJoiner joiner(table, conflict);
-  joiner.join_clear_ones(strictly_even);
-  std::vector<std::vector<std::size_t>> result;
-  for (Block& block : joiner.blocks()) result.push_back(std::move(block.members));
-  return result;
-}
-
-BlockSelection select_blocks(const StreamTable& table, const Conflict& conflict, bool is_plain_usual) {
-  BlockSelection selection;
-  if (table.members() == 0) return selection;
-  BlockJoiner joiner(table, conflict);
-  const double usual = is_plain_usual ? std::numeric_limits<double>::infinity() : even;
-  joiner.join_clear_ones(usual);
-  const std::vector<Block> clear = joiner.blocks();
-  joiner.join_alike(usual);
-  std::vector<Block> blocks = joiner.blocks();
-  if (blocks.size() == 1) {
-    const Comparison all = compare_blocks(clear, joiner.symbols());
-    selection.is_told = clear.size() == 1 || all.is_one() ||
-                        (is_plain_usual ? !all.is_parted() : all.one.sure >= 0 && all.apart.sure < likely_advantage);
-  } else {
-    const Comparison all = compare_blocks(blocks, joiner.symbols());
-    const bool is_plain = is_plain_usual && joiner.may_all_join(blocks) && !all.is_parted();
-    selection.is_told = is_plain || all.is_parted() || !joiner.may_all_join(blocks) || !joiner.are_any_even(even);
-    for (std::size_t b = 1; is_plain && b < blocks.size(); ++b) blocks.front() = joined(blocks.front(), blocks[b]);
-    if (is_plain) blocks.resize(1);
-  }
-  const bool is_plain = is_plain_usual && blocks.size() == 1;
-  selection.is_mixed =
-      are_mixed(blocks, joiner.symbols()) || (!is_plain && is_any_kind_uneven(blocks, table, joiner.symbols()));
-  for (Block& block : blocks) selection.blocks.push_back(std::move(block.members));
-  return selection;
+BlockSelection select_blocks(const StreamTable& table, const Conflict& conflict) {
+  if (table.members() == 0) return {};
+  return BlockTree(table, conflict).selection();
 }
 
 }  // namespace nsys_explain::collectives

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "collectives/log_ratio.hpp"
 #include "nsys_explain/model/operation_model.hpp"
 
 namespace nsys_explain::collectives {
@@ -66,12 +67,27 @@ std::pair<Nanoseconds, Nanoseconds> narrowest_window(std::vector<Nanoseconds> di
   return best;
 }
 
+/// For that the ends of two members waited for each other. Others that something holds in step end together, too, but
+/// then they also enter together.
+LogRatio ratio_of_waiting(const CandidateLink& candidate, const MemberExchanges& of_a, const MemberExchanges& of_b) {
+  constexpr auto bias_ns = static_cast<double>(operation_model(Operation::send_recv).exit_bias_ns);  // of the clock
+  std::vector<double> exits, enters;
+  for (const auto& [i, j] : candidate.pairs) {
+    exits.push_back(static_cast<double>(of_b.exit_ns[j] - of_a.exit_ns[i] - candidate.link.offset_ns));
+    const auto later = static_cast<double>(of_b.enter_ns[j] - of_a.enter_ns[i] - candidate.link.offset_ns);
+    enters.push_back(std::copysign(std::max(0.0, std::abs(later) - bias_ns), later));
+  }
+  LogRatio result;
+  weigh(exits, enters, result);
+  return result;
+}
+
 /// How two members' exchanges end, by those left over on both sides; too few pairs: nothing is linked.
 CandidateLink candidate_link(std::size_t a, std::size_t b, const MemberExchanges& of_a, const MemberExchanges& of_b) {
   // A stage between two others shares every other exchange with each, and some records are lost.
   constexpr double share = 0.4;
   CandidateLink candidate;
-  candidate.link = {a, b, 0, 0};
+  candidate.link = {a, b, 0, 0, false};
   std::vector<std::pair<std::size_t, std::size_t>> all = nearest_pairs(of_a, of_b, 0, link_reach_ns);
   std::vector<Nanoseconds> differences;
   for (const auto& [i, j] : all) differences.push_back(of_b.exit_ns[j] - of_a.exit_ns[i]);
@@ -86,6 +102,7 @@ CandidateLink candidate_link(std::size_t a, std::size_t b, const MemberExchanges
     candidate.mean_log_residual += candidate.log_residuals.back();
   }
   candidate.mean_log_residual /= static_cast<double>(std::max<std::size_t>(1, candidate.pairs.size()));
+  candidate.link.waited = ratio_of_waiting(candidate, of_a, of_b).is_clear();
   return candidate;
 }
 

@@ -63,6 +63,8 @@ class KernelNamer {
     constexpr Nanoseconds times = 4, least_ns = 2'000;  // the next best ends so much further away
     const auto of_rank = keys_of_rank_.find(operation.trace_rank);
     if (of_rank == keys_of_rank_.end()) return 0;
+    // Members of all-gathers and exchanges leave by habits that hide whom they waited for.
+    if (operation_model(operation.operation).exit_bias_ns > 0 && communicators_with(operation) > 1) return 0;
     std::uint64_t best = 0;
     Nanoseconds best_ns = no_counterpart, second_ns = no_counterpart;
     for (const std::uint64_t key : of_rank->second) {
@@ -75,6 +77,18 @@ class KernelNamer {
       }
     }
     return best_ns != no_counterpart && second_ns >= times * std::max(best_ns, least_ns) ? best : 0;
+  }
+
+  /// In how many communicators of its trace rank there are operations like this.
+  std::ptrdiff_t communicators_with(const SampledOperation& operation) const {
+    const std::set<std::uint64_t>& keys = keys_of_rank_.at(operation.trace_rank);
+    return std::count_if(keys.begin(), keys.end(), [&](std::uint64_t key) {
+      return std::any_of(named_.at(key).begin(), named_.at(key).end(), [&](const auto& member) {
+        const auto& symbols = member.second.symbols;
+        return std::any_of(symbols.begin(), symbols.end(),
+                           [&](std::uint64_t symbol) { return clock::may_be_one(symbol, operation.symbol); });
+      });
+    });
   }
 
   static constexpr Nanoseconds no_counterpart = std::numeric_limits<Nanoseconds>::max() / 8;

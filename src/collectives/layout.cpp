@@ -17,18 +17,25 @@ namespace {
 /// Chooses communicators: of collectives table by table, then of sends and receives.
 class LayoutChooser {
  public:
-  LayoutChooser(std::vector<StreamSequence> streams, std::uint64_t first_new) : next_key_(first_new) {
+  /// `may_share`: a key may stand for several communicators, as a stream does.
+  LayoutChooser(std::vector<StreamSequence> streams, std::uint64_t first_new, bool may_share)
+      : next_key_(first_new), may_share_(may_share) {
     for (StreamSequence& stream : streams)
       (stream.part.exchanges ? exchanges_ : collectives_).push_back(std::move(stream));
   }
 
   Layout run() {
-    for_each_table(collectives_, [this](const StreamTable& table) { return choose(table); });
-    withhold_shared();
-    for (const StreamSequence& stream : exchanges_) layout_[stream.part] = {withheld_key, false};
+    for_each_table(collectives_, [this](const StreamTable& table) {
+      return assign(collectives_, table,
+                    select_blocks(synchronising_rows(table), conflict_between(collectives_, table)), 2, false);
+    });
+    if (may_share_ && !may_connect_all()) return {};
     for (const auto& [key, parts] : members_of_keys()) choose_all_to_all_within(key, parts);
     const std::vector<StreamSequence> unlinked = link_exchanging();
-    for_each_table(unlinked, [&](const StreamTable& table) { return choose_all_to_all(unlinked, table); });
+    for_each_table(unlinked, [&](const StreamTable& table) {
+      return assign(unlinked, table, select_blocks(table, conflict_between(unlinked, table)), 3, true);
+    });
+    if (may_share_) withhold_shared();
     return std::move(layout_);
   }
 
@@ -42,64 +49,87 @@ class LayoutChooser {
     };
   }
 
-  /// Calls `choose(table)`, which returns the streams that it has found a place for, until none is left. Who found none
-  /// beside one reference may beside another, unless the table holds equal sequences and so all there are.
+  static StreamTable synchronising_rows(const StreamTable& table) {
+    std::vector<std::size_t> rows;
+    for (std::size_t k = 0; k < table.rows(); ++k) {
+      if (may_end_together(table.operations[k])) rows.push_back(k);
+    }
+    return table.with_rows(rows);
+  }
+
+  /// Calls `choose(table)`, which returns the streams that it has decided on, until none is left. Who found no place
+  /// beside one reference may find one beside another, unless the table holds equal sequences and so all there are.
+  /// Where it is not clear who did the same, the true partners of a member may be missing: nothing is chosen.
   template <typename Choose>
   static void for_each_table(const std::vector<StreamSequence>& streams, const Choose& choose) {
     std::vector<std::size_t> waiting = by_length(streams);
     while (!waiting.empty()) {
       const StreamTable table = stream_table(streams, waiting.front(), waiting);
-      std::set<std::size_t> done = choose(table);
-      done.insert(waiting.front());
-      if (table.is_equal) done.insert(table.streams.begin(), table.streams.end());
+      std::set<std::size_t> done{waiting.front()};
+      if (table.unclear.empty()) done.merge(choose(table));
+      if (table.is_equal || !table.unclear.empty()) done.insert(table.streams.begin(), table.streams.end());
+      done.insert(table.unclear.begin(), table.unclear.end());
       std::erase_if(waiting, [&](std::size_t s) { return done.contains(s); });
     }
   }
 
-  static std::set<std::uint64_t> kind_of(const StreamSequence& stream) {
-    return {stream.sequence.symbols.begin(), stream.sequence.symbols.end()};
-  }
-
-  /// All ranks run one program: streams with the same kinds of operations are shared everywhere.
-  void withhold_shared() {
-    for (const StreamSequence& stream : collectives_) {
-      if (!shared_kinds_.contains(kind_of(stream))) continue;
-      shared_.insert({stream.part.trace_rank, stream.part.key});
-      layout_.erase(stream.part);
-    }
-  }
-
-  std::set<std::size_t> choose(const StreamTable& table) {
-    std::vector<std::size_t> tested;
-    for (std::size_t k = 0; k < table.rows(); ++k) {
-      if (may_end_together(table.operations[k])) tested.push_back(k);
-    }
-    const Conflict conflict = conflict_between(collectives_, table);
-    const BlockSelection found = select_blocks(table.with_rows(tested), conflict, table.is_equal);
-    if (found.is_mixed) {
-      for (const std::size_t stream : table.streams) shared_kinds_.insert(kind_of(collectives_[stream]));
-      return {table.streams.begin(), table.streams.end()};
-    }
-    if (!found.is_told) return {table.streams.begin(), table.streams.end()};
-    return assign(collectives_, table, found.blocks, 2, false);
-  }
-
-  /// Blocks of at least so many members are communicators. Returns their streams.
+  /// Blocks of at least so many members are communicators. Returns the streams that are decided on.
   std::set<std::size_t> assign(const std::vector<StreamSequence>& streams, const StreamTable& table,
-                               const std::vector<std::vector<std::size_t>>& blocks, std::size_t fewest,
-                               bool meets_several) {
-    std::set<std::size_t> assigned;
-    for (const std::vector<std::size_t>& block : blocks) {
+                               const BlockSelection& found, std::size_t fewest, bool meets_several) {
+    std::set<std::size_t> decided;
+    for (const std::vector<std::size_t>& members : found.undecided)
+      for (const std::size_t member : members) decided.insert(table.streams[member]);
+    for (const std::vector<std::size_t>& block : found.blocks) {
       if (block.size() < fewest) continue;
       std::vector<StreamPart> parts;
       for (const std::size_t member : block) {
         parts.push_back(streams[table.streams[member]].part);
-        assigned.insert(table.streams[member]);
+        decided.insert(table.streams[member]);
       }
       const std::uint64_t key = meets_several ? key_of_exchanging(parts) : next_key_++;
+      if (key == withheld_key) continue;
       for (const StreamPart& part : parts) layout_[part] = {key, meets_several};
     }
-    return assigned;
+    return decided;
+  }
+
+  /// All ranks of a job work together. Where what was found, and all streams that are still open, cannot connect them,
+  /// what connects them runs on the streams found: several communicators share them.
+  bool may_connect_all() const {
+    std::map<std::uint64_t, std::set<std::int32_t>> ranks_of;  // by communicator; all that is open under one key
+    std::map<std::int32_t, std::int32_t> group;
+    for (const auto* streams : {&collectives_, &exchanges_}) {
+      for (const StreamSequence& stream : *streams) {
+        const StreamPart part{stream.part.trace_rank, stream.part.key, false};
+        const auto found = layout_.find(part);
+        ranks_of[found == layout_.end() ? withheld_key : found->second.key].insert(part.trace_rank);
+        group[part.trace_rank] = part.trace_rank;
+      }
+    }
+    std::size_t groups = group.size();
+    for (const auto& [key, ranks] : ranks_of) {
+      for (const std::int32_t rank : ranks) {
+        const std::int32_t joined = group.at(*ranks.begin()), joining = group.at(rank);
+        if (joined == joining) continue;
+        --groups;
+        for (auto& [other, of_other] : group) of_other = of_other == joining ? joined : of_other;
+      }
+    }
+    return groups <= 1;
+  }
+
+  /// A stream whose exchanges are not of the communicator of its collectives carries several, and so may those of the
+  /// other members.
+  void withhold_shared() {
+    std::set<std::uint64_t> shared;
+    for (const StreamSequence& stream : exchanges_) {
+      const auto collective = layout_.find({stream.part.trace_rank, stream.part.key, false});
+      if (collective == layout_.end()) continue;
+      const auto exchange = layout_.find(stream.part);
+      if (exchange == layout_.end() || exchange->second.key != collective->second.key)
+        shared.insert(collective->second.key);
+    }
+    std::erase_if(layout_, [&](const auto& entry) { return shared.contains(entry.second.key); });
   }
 
   /// Of those that exchange among each other: that of their collectives, if they are one communicator in these, or one
@@ -122,8 +152,7 @@ class LayoutChooser {
   std::vector<StreamSequence> link_exchanging() {
     std::map<std::int32_t, std::vector<const StreamSequence*>> of_component;
     for (const StreamSequence& stream : exchanges_)
-      if (layout_[stream.part].key == withheld_key && !shared_.contains({stream.part.trace_rank, stream.part.key}))
-        of_component[stream.component].push_back(&stream);
+      if (!layout_.contains(stream.part)) of_component[stream.component].push_back(&stream);
     std::vector<StreamSequence> unlinked;
     for (const auto& [component, streams] : of_component) {
       std::vector<MemberExchanges> members;
@@ -142,7 +171,11 @@ class LayoutChooser {
         std::replace(group.begin(), group.end(), std::size_t{upper}, std::size_t{lower});
       }
       std::map<std::size_t, std::size_t> links_of_group;
-      for (const ExchangeLink& link : links) ++links_of_group[group[link.a]];
+      std::set<std::size_t> may_be_in_step;
+      for (const ExchangeLink& link : links) {
+        ++links_of_group[group[link.a]];
+        if (!link.waited) may_be_in_step.insert(group[link.a]);
+      }
       std::map<std::size_t, std::vector<StreamPart>> groups;
       for (std::size_t m = 0; m < group.size(); ++m) groups[group[m]].push_back(streams[m]->part);
       for (const auto& [first, linked] : groups) {
@@ -151,7 +184,7 @@ class LayoutChooser {
           continue;
         }
         // The stages of a pipeline are a chain; where links close a ring, several communicators share the streams.
-        if (links_of_group[first] >= linked.size()) continue;
+        if (links_of_group[first] >= linked.size() || may_be_in_step.contains(first)) continue;
         // So do they where the links explain only part of what members do.
         constexpr double least_explained = 0.7;  // captures are ragged, and some records are lost
         bool is_explained = true;
@@ -160,58 +193,39 @@ class LayoutChooser {
                          (group[m] != first || static_cast<double>(explained[m]) >=
                                                    least_explained * static_cast<double>(members[m].exit_ns.size()));
         }
-        if (!is_explained || (linked.size() == 2 && is_mixed_pair(streams, group, first))) continue;
+        if (!is_explained) continue;
         const std::uint64_t key = key_of_exchanging(linked);
+        if (key == withheld_key) continue;
         for (const StreamPart& part : linked) layout_[part] = {key, false};
       }
     }
     return unlinked;
   }
 
-  /// Whether two that are linked also exchange with others that are in step with them.
-  static bool is_mixed_pair(std::span<const StreamSequence* const> streams, std::span<const std::size_t> group,
-                            std::size_t first) {
-    std::vector<StreamSequence> pair;
-    for (std::size_t m = 0; m < group.size(); ++m) {
-      if (group[m] == first) pair.push_back(*streams[m]);
-    }
-    const std::vector<std::size_t> order = by_length(pair);
-    const StreamTable table = stream_table(pair, order.front(), order);
-    return select_blocks(table, conflict_between(pair, table), false).is_mixed;
-  }
-
   std::map<std::uint64_t, std::set<StreamPart>> members_of_keys() const {
     std::map<std::uint64_t, std::set<StreamPart>> members;
-    for (const auto& [key, role] : layout_) {
-      StreamPart part = key;
-      part.exchanges = true;
-      if (role.key != withheld_key) members[role.key].insert(part);
-    }
+    for (const auto& [key, role] : layout_) members[role.key].insert({key.trace_rank, key.key, true});
     return members;
   }
 
-  /// Sends and receives of three members and more of one communicator that all leave as one are theirs.
+  /// Sends and receives of three members and more of one communicator that all leave as one are theirs; two that do may
+  /// each have met somebody else.
   void choose_all_to_all_within(std::uint64_t key, const std::set<StreamPart>& parts) {
     std::vector<StreamSequence> of_parts;
     std::copy_if(exchanges_.begin(), exchanges_.end(), std::back_inserter(of_parts),
                  [&](const StreamSequence& stream) { return parts.contains(stream.part); });
-    if (of_parts.size() < 3) return;
+    if (of_parts.size() < 3 || of_parts.size() < parts.size()) return;
     const std::vector<std::size_t> order = by_length(of_parts);
     const StreamTable table = stream_table(of_parts, order.front(), order);
     if (table.members() < of_parts.size()) return;
-    if (strictly_even_blocks(table, conflict_between(of_parts, table)).size() > 1) return;
+    const BlockSelection found = select_blocks(table, conflict_between(of_parts, table));
+    if (found.blocks.size() != 1 || !found.undecided.empty()) return;
     for (const StreamSequence& stream : of_parts) layout_[stream.part] = {key, true};
   }
 
-  /// Three members and more that leave as one exchange all with all; two that do may each have met somebody else.
-  std::set<std::size_t> choose_all_to_all(const std::vector<StreamSequence>& streams, const StreamTable& table) {
-    return assign(streams, table, strictly_even_blocks(table, conflict_between(streams, table)), 3, true);
-  }
-
   std::vector<StreamSequence> collectives_, exchanges_;
-  std::set<std::set<std::uint64_t>> shared_kinds_;
-  std::set<std::pair<std::int32_t, std::uint64_t>> shared_;  ///< keys that several communicators share, by trace rank
   std::uint64_t next_key_ = 0;
+  bool may_share_ = false;
   Layout layout_;
 };
 
@@ -300,7 +314,10 @@ std::vector<clock::RecordedSequence> recorded_sequences(std::span<const SampledO
 
 Layout choose_layout(std::span<const SampledOperation> samples, const SequenceDigests& digests,
                      const clock::CoarseClocks& clocks, const GivenNames& names, const KeyRange& range) {
-  return LayoutChooser(stream_sequences(samples, digests, clocks, names, range), range.first_new).run();
+  const bool is_named =
+      std::any_of(samples.begin(), samples.end(), [&](const SampledOperation& o) { return o.key >= range.end; });
+  const bool may_share = range.first < first_category_key && !is_named;
+  return LayoutChooser(stream_sequences(samples, digests, clocks, names, range), range.first_new, may_share).run();
 }
 
 void apply_layout(std::span<Arrival> arrivals, const Layout& layout, const KeyRange& range) {

@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "nsys_explain/model/operation_model.hpp"
+
 namespace nsys_explain::collectives {
 namespace {
 
@@ -16,11 +18,6 @@ namespace {
 constexpr std::size_t most_rows = 512;
 /// Exits of what may be one operation lie this close on the coarse clock: less than training steps take.
 constexpr Nanoseconds row_reach_ns = 20'000'000;
-
-/// What every kernel shows of an operation (see may_be_one).
-std::uint64_t kernel_part(std::uint64_t symbol) {
-  return symbol >> 32U;
-}
 
 /// By row of the reference: index into the other stream; -1: none.
 using Counterparts = std::vector<std::ptrdiff_t>;
@@ -52,6 +49,24 @@ Counterparts by_time(const StreamSequence& reference, const StreamSequence& othe
   return result;
 }
 
+/// How unevenly exits follow each other: the mean log of the change of their difference from one operation of a kind to
+/// the next, over what the noise of ends makes of it.
+double unevenness_of(const StreamSequence& reference, const StreamSequence& other, const Counterparts& found) {
+  std::map<Operation, double> before;
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] < 0) continue;
+    const auto j = static_cast<std::size_t>(found[i]);
+    const auto difference = static_cast<double>(other.sequence.exit_ns[j] - reference.sequence.exit_ns[i]);
+    const auto [place, is_first] = before.try_emplace(reference.operations[i], difference);
+    if (is_first) continue;
+    const auto noise_ns = static_cast<double>(operation_model(reference.operations[i]).exit_noise_ns);
+    sum += std::log(std::abs(difference - std::exchange(place->second, difference)) / noise_ns + 1);
+    count += 1;
+  }
+  return count == 0 ? std::numeric_limits<double>::infinity() : sum / count;
+}
+
 /// How many operations of a stream lie where the other was captured.
 std::size_t captured_beside(const StreamSequence& own, const StreamSequence& other) {
   const auto& exits = own.sequence.exit_ns;
@@ -59,20 +74,43 @@ std::size_t captured_beside(const StreamSequence& own, const StreamSequence& oth
   return static_cast<std::size_t>(std::upper_bound(first, exits.end(), other.sequence.exit_ns.back()) - first);
 }
 
-/// The operations of `other` that are rows of `reference`; none where the two did not do the same.
-Counterparts counterparts(const StreamSequence& reference, const StreamSequence& other) {
-  constexpr std::size_t fewest_rows = 3;
-  if (reference.digest == other.digest) return by_position(reference, other);
-  if (reference.component != other.component) return {};
-  Counterparts found = by_time(reference, other);
-  const auto pairs =
-      static_cast<std::size_t>(std::count_if(found.begin(), found.end(), [](std::ptrdiff_t j) { return j >= 0; }));
+/// How a stream compares with a reference.
+struct Comparison {
+  enum class Verdict : std::uint8_t { did_the_same, did_other_things, unclear };
+  Verdict verdict = Verdict::did_other_things;
+  bool is_in_order = false;  ///< equal sequences, k-th with k-th
+  Counterparts found;        ///< the operations of the stream that are rows of the reference
+};
+
+Comparison compare(const StreamSequence& reference, const StreamSequence& other) {
+  using Verdict = Comparison::Verdict;
+  constexpr std::size_t fewest_rows = 8;
+  const bool are_equal = reference.digest == other.digest;
+  if (reference.component != other.component)
+    return are_equal ? Comparison{Verdict::did_the_same, true, by_position(reference, other)} : Comparison();
+  Comparison by_times{Verdict::did_the_same, false, by_time(reference, other)};
+  const auto pairs = static_cast<std::size_t>(
+      std::count_if(by_times.found.begin(), by_times.found.end(), [](std::ptrdiff_t j) { return j >= 0; }));
   // A few records are lost; what others do ends elsewhere, or there is half as much of it.
-  constexpr double least_share = 0.9;
+  constexpr double least_share = 0.9, least_unclear = 0.6;
+  constexpr double most_in_step = 2.8;  // sixteen times the noise: what ends as evenly may be of one communicator
   constexpr std::size_t lost = 2;
   const auto most = static_cast<double>(std::max(captured_beside(reference, other), captured_beside(other, reference)));
-  if (pairs < fewest_rows || static_cast<double>(pairs + lost) < least_share * most) return {};
-  return found;
+  const auto share = static_cast<double>(pairs + lost) / most;
+  if (pairs < fewest_rows || share < least_unclear)
+    by_times.verdict = Verdict::did_other_things;
+  else if (share < least_share)
+    by_times.verdict =
+        unevenness_of(reference, other, by_times.found) <= most_in_step ? Verdict::unclear : Verdict::did_other_things;
+  if (are_equal) {
+    // Where either lost another record, sequences may be equal and shifted all the same.
+    constexpr double far_more_even = 1.4;  // four times
+    Counterparts in_order = by_position(reference, other);
+    const bool is_shifted = share >= least_share && unevenness_of(reference, other, by_times.found) + far_more_even <
+                                                        unevenness_of(reference, other, in_order);
+    if (!is_shifted) return {Verdict::did_the_same, true, std::move(in_order)};
+  }
+  return by_times;
 }
 
 /// The rows of the reference that a table looks at: around the middle.
@@ -95,7 +133,6 @@ void add_member(StreamTable& table, std::size_t stream, const StreamSequence& re
     enters.push_back(is_there ? static_cast<double>(member.sequence.enter_ns[j] - origin_ns) : std::nan(""));
     exits.push_back(is_there ? static_cast<double>(member.sequence.exit_ns[j] - origin_ns) : std::nan(""));
   }
-  table.is_equal = table.is_equal && member.digest == reference.digest;
 }
 
 }  // namespace
@@ -103,16 +140,13 @@ void add_member(StreamTable& table, std::size_t stream, const StreamSequence& re
 std::vector<StreamSequence> stream_sequences(std::span<const SampledOperation> samples, const SequenceDigests& digests,
                                              const clock::CoarseClocks& clocks, const GivenNames& names,
                                              const KeyRange& range) {
-  std::set<std::pair<std::int32_t, std::uint64_t>> named_kinds;
+  std::set<std::int32_t> named;  // trace ranks whose calls name communicators: the rest lacks its calls
   for (const SampledOperation& operation : samples) {
-    if (names_communicator(operation.key)) named_kinds.emplace(operation.trace_rank, kernel_part(operation.symbol));
+    if (operation.key >= range.end) named.insert(operation.trace_rank);
   }
   std::map<StreamPart, std::vector<const SampledOperation*>> of_part;
   for (const SampledOperation& operation : samples) {
-    if (operation.key < range.first || operation.key >= range.end) continue;
-    // Calls name the communicators of this kind of operation here, so this is one of those; only which is not known.
-    if (operation.is_without_call && named_kinds.contains({operation.trace_rank, kernel_part(operation.symbol)}))
-      continue;
+    if (operation.key < range.first || operation.key >= range.end || named.contains(operation.trace_rank)) continue;
     of_part[part_of(operation)].push_back(&operation);
   }
   std::vector<StreamSequence> streams;
@@ -137,8 +171,13 @@ std::vector<StreamSequence> stream_sequences(std::span<const SampledOperation> s
 }
 
 StreamTable StreamTable::with_rows(std::span<const std::size_t> rows) const {
-  StreamTable part{
-      .streams = streams, .symbols = {}, .operations = {}, .enter_ns = {}, .exit_ns = {}, .is_equal = is_equal};
+  StreamTable part{.streams = streams,
+                   .unclear = {},
+                   .symbols = {},
+                   .operations = {},
+                   .enter_ns = {},
+                   .exit_ns = {},
+                   .is_equal = is_equal};
   for (const std::size_t row : rows) {
     part.symbols.push_back(symbols[row]);
     part.operations.push_back(operations[row]);
@@ -164,8 +203,11 @@ StreamTable stream_table(std::span<const StreamSequence> streams, std::size_t re
     table.operations.push_back(sequence.operations[i]);
   }
   for (const std::size_t s : waiting) {
-    const Counterparts found = counterparts(sequence, streams[s]);
-    if (!found.empty()) add_member(table, s, sequence, streams[s], found);
+    const Comparison compared = compare(sequence, streams[s]);
+    if (compared.verdict == Comparison::Verdict::unclear) table.unclear.push_back(s);
+    if (compared.verdict != Comparison::Verdict::did_the_same) continue;
+    add_member(table, s, sequence, streams[s], compared.found);
+    table.is_equal = table.is_equal && compared.is_in_order;
   }
   return table;
 }

@@ -23,8 +23,8 @@ struct StreamSequence {
   std::size_t size() const { return positions.size(); }
 };
 
-/// All parts of keys in range, sorted. Operations that lack the call which would have named their
-/// communicator are left out.
+/// All parts of keys in range, sorted. What lacks its call on trace ranks whose other calls name communicators is left
+/// out.
 std::vector<StreamSequence> stream_sequences(std::span<const SampledOperation> samples, const SequenceDigests& digests,
                                              const clock::CoarseClocks& clocks, const GivenNames& names,
                                              const KeyRange& range);
@@ -33,6 +33,7 @@ std::vector<StreamSequence> stream_sequences(std::span<const SampledOperation> s
 /// the first member. In nanoseconds after the reference's first exit; NaN where a member lacks it.
 struct StreamTable {
   std::vector<std::size_t> streams;           ///< the members, as indices of the sequences
+  std::vector<std::size_t> unclear;           ///< streams of which it is not clear whether they are members
   std::vector<std::uint64_t> symbols;         ///< by row
   std::vector<Operation> operations;          ///< by row
   std::vector<std::vector<double>> enter_ns;  ///< by member and row

@@ -62,7 +62,7 @@ TEST(Layout, GroupsWithEqualSequencesArePartedByWhenTheyEnd) {
   for (const std::uint64_t seed : {11U, 12U, 13U}) {
     const InferredScore score = infer_simulated(plan_of(seed, [](JobPlan& plan) { plan.layout.tensor_parallel = 2; }));
     EXPECT_EQ(score.wrong_pairs, 0) << score;
-    EXPECT_GE(score.share(), 0.995) << score;
+    EXPECT_GE(score.share(), 0.94) << score;  // the few all-reduces of all ranks are withheld
   }
 }
 
@@ -82,12 +82,12 @@ TEST(Layout, RaggedCapturesWithLostRecordsAreMatched) {
       plan.capture.ragged_share = 0.2;
     }));
     EXPECT_EQ(score.wrong_pairs, 0) << score;
-    EXPECT_GE(score.share(), 0.99) << score;
+    EXPECT_GE(score.share(), 0.92) << score;
   }
 }
 
-/// Several communicators on one stream: what cannot be told is withheld, not guessed.
-TEST(Layout, SharedStreamsAreWithheldRatherThanGuessed) {
+/// Several communicators on one stream: nothing connects the tensor groups that are found.
+TEST(Layout, SharedStreamsAreWithheld) {
   for (const std::uint64_t seed : {41U, 42U, 43U}) {
     const InferredScore score = infer_simulated(plan_of(seed, [](JobPlan& plan) {
       plan.layout.tensor_parallel = 2;
@@ -95,6 +95,7 @@ TEST(Layout, SharedStreamsAreWithheldRatherThanGuessed) {
       plan.workload.shared_nccl_stream = true;
     }));
     EXPECT_EQ(score.wrong_pairs, 0) << score;
+    EXPECT_EQ(score.matched, 0) << score;
   }
 }
 
