@@ -280,6 +280,7 @@ std::string to_json(const JobReport& report) {
                              {"complete", report.complete},
                              {"partial", report.partial},
                              {"unmatched_arrivals", report.unmatched_arrivals},
+                             {"withheld_arrivals", report.withheld_arrivals},
                              {"unjudged", report.unjudged}};
   document["matching"] = matching_json(report.tables);
   document["by_operation"] = array_of(report.by_operation, operation);

@@ -377,6 +377,7 @@ struct JobReport {
   ClockReport clock;
   std::vector<CommunicatorSummary> communicators;
   std::int64_t instances = 0, complete = 0, partial = 0, unmatched_arrivals = 0;
+  std::int64_t withheld_arrivals = 0;  ///< without payload: of which nothing tells the communicator
   std::int64_t unjudged =
       0;  ///< of the instances: those with incomparable clocks or impossible times; nothing rests on them
   std::vector<OperationSummary> by_operation;

@@ -154,8 +154,19 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
                         FindingSeverity::medium,
                         "no collective could be matched across trace ranks",
                         {fmt::format("{} trace ranks, {} communication kernels without a counterpart",
-                                     report.trace_ranks.size(), report.unmatched_arrivals)},
+                                     report.trace_ranks.size(), report.unmatched_arrivals + report.withheld_arrivals)},
                         "capture all ranks over the same steps; with CUDA graphs add --cuda-graph-trace=node"});
+  }
+  if (report.withheld_arrivals > 0) {
+    findings.push_back(
+        {"withheld-arrivals",
+         FindingSeverity::medium,
+         fmt::format("{} communication kernels are in no collective: nothing tells their communicators",
+                     report.withheld_arrivals),
+         {"without NCCL's payload, which streams communicate with each other is concluded from when operations end; "
+          "where several communicators share a stream, or their operations end alike, no conclusion is drawn"},
+         "export again with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL "
+         "2.25 or later records communicators)"});
   }
   const bool no_payload = std::any_of(report.communicators.begin(), report.communicators.end(), [](const auto& c) {
     return c.evidence != Evidence::nccl_payload && c.instances > 0;

@@ -219,8 +219,8 @@ Steps steps_by_order(const RankEvents& events) {
   Steps steps;
   Nanoseconds end_ns = no_time;
   for (const Kernel& kernel : events.device.kernels) {
-    const Nanoseconds idle_ns = end_ns == no_time ? 0 : std::max<Nanoseconds>(0, kernel.start_ns - end_ns);
     constexpr Nanoseconds most = std::numeric_limits<std::uint32_t>::max();
+    const Nanoseconds idle_ns = end_ns == no_time ? most : std::max<Nanoseconds>(0, kernel.start_ns - end_ns);
     kernels.push_back({number_of[kernel.kind], static_cast<std::uint32_t>(std::min(idle_ns, most))});
     end_ns = std::max(end_ns, kernel.end_ns);
   }

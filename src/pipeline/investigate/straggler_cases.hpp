@@ -36,8 +36,4 @@ CollectedCases collect_cases(const exchange::Communicator& communicator, const C
                              const std::vector<std::uint64_t>& roles, const JobReport& report,
                              std::span<Straggler* const> late);
 
-inline constexpr std::size_t most_stragglers = 8;
-inline constexpr std::size_t case_spans = 16;
-inline constexpr std::size_t most_long_waits = 6;
-
 }  // namespace nsys_explain::pipeline

@@ -122,7 +122,12 @@ TEST(Json, HoldsEveryKeyOfTheContract) {
                    {"evidence", "s"}},
                   "communicators");
   expect_keys(document["collectives"],
-              {{"instances", "i"}, {"complete", "i"}, {"partial", "i"}, {"unmatched_arrivals", "i"}}, "collectives");
+              {{"instances", "i"},
+               {"complete", "i"},
+               {"partial", "i"},
+               {"unmatched_arrivals", "i"},
+               {"withheld_arrivals", "i"}},
+              "collectives");
   expect_elements(document["by_operation"],
                   {{"operation", "s"},
                    {"instances", "i"},
