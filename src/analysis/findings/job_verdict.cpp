@@ -36,8 +36,11 @@ bool is_about_missing(const Finding& finding) {
 std::string what_is_missing(const JobReport& report) {
   const auto failed = std::count_if(report.inputs.begin(), report.inputs.end(),
                                     [](const InputReport& input) { return input.status == InputStatus::failed; });
-  std::string text;
-  if (failed > 0) text = fmt::format("{} of {} failed. ", failed, counted(std::ssize(report.inputs), "input"));
+  const bool is_partial = std::any_of(report.findings.begin(), report.findings.end(),
+                                      [](const Finding& finding) { return finding.id == "partial-report"; });
+  std::string text;  // a partial report says itself how many inputs it lacks
+  if (failed > 0 && !is_partial)
+    text = fmt::format("{} of {} failed. ", failed, counted(std::ssize(report.inputs), "input"));
   for (const Finding& finding : report.findings)
     if (is_about_missing(finding)) text += capitalised(finding.title) + ". ";
   return text;
