@@ -6,7 +6,7 @@ import {count, duration} from "../format.js";
 
 // Where step times change for good, as report.json tells.
 function changeLines(lengths) {
-  const changes = report.step_time.changes ?? report.step_time.change_points ?? [];
+  const changes = report.step_time.change_points ?? [];
   return changes.filter(({step}) => lengths[step - steps.first] !== undefined).map(({step, before_ns, after_ns}) =>
     ({xAxis: step - steps.first, label: {formatter: `${duration(before_ns)} to ${duration(after_ns)}`, color: style("--text")}, lineStyle: {color: palette[3], type: "solid"}}));
 }
