@@ -31,7 +31,8 @@ struct Arguments {
   Truth truth = Truth::full;
   bool force = false;
   // Options whose unit or sense differs from the plan's.
-  double utc_offset_ms = 20, start_spread_ms = 500, pause_mean_ms = 1, metrics_period_us = 100, metrics_lag_us = 0;
+  double utc_offset_ms = 20, start_spread_ms = 500, pause_mean_ms = 1, metrics_period_us = 100, metrics_lag_us = 0,
+         end_bias_us = 0, clock_step_us = 0, clock_change_at_ms = 500, clock_slew_for_ms = 1000;
   double gradient_mib = 32, activation_mib = 16;
   bool no_nvtx = false, no_domain_row = false, no_device_tables = false, eager_tables = false;
 };
@@ -134,6 +135,17 @@ void add_machine_options(CLI::App& app, Arguments& arguments) {
   network.option("--transfer-noise", plan.network.transfer_noise, "Relative noise of transfer times");
   network.option("--end-jitter", plan.network.end_jitter_scale,
                  "Scale of the measured jitter of ends; 0: ends coincide");
+  app.add_option_function<std::vector<std::string>>(
+         "--end-jitter-of",
+         [&plan](const std::vector<std::string>& all) {
+           for (const std::string& one : all) synth::set_end_jitter(plan.network, one);
+         },
+         "Scale of the jitter of the ends of one operation, e.g. all_gather=50; may be repeated")
+      ->type_name("OPERATION=FACTOR")
+      ->allow_extra_args(false)
+      ->group("Network and noise");
+  network.flag("--heavy-tails", plan.network.heavy_tails, "Ends scatter by a law without a variance");
+  network.option("--end-bias-us", arguments.end_bias_us, "Each member always leaves later by up to this");
   network.option("--kernel-noise", plan.noise.kernel_noise, "Relative noise of kernel durations");
   network.option("--speed-wander", plan.noise.speed_wander,
                  "Relative noise of the speed of each GPU, which wanders over some eight steps");
@@ -142,6 +154,10 @@ void add_machine_options(CLI::App& app, Arguments& arguments) {
   Group clocks(app, "Clocks");
   clocks.option("--utc-offset-ms", arguments.utc_offset_ms, "Each session's UTC is off by up to this, either way");
   clocks.option("--drift-ppm", plan.clocks.drift_max_ppm, "Each node's clock drifts by up to this, either way");
+  clocks.option("--clock-change-at-ms", arguments.clock_change_at_ms, "When the clock of the last node changes");
+  clocks.option("--clock-step-us", arguments.clock_step_us, "It jumps forward by this");
+  clocks.option("--clock-slew-ppm", plan.clocks.slew_ppm, "It runs faster by this");
+  clocks.option("--clock-slew-for-ms", arguments.clock_slew_for_ms, "For so long");
   clocks.option("--start-spread-ms", arguments.start_spread_ms, "Sessions start within this span");
   clocks.option("--gpu-tick-ns", plan.clocks.gpu_tick_ns, "GPU times are multiples of this; 1: exact");
 }
@@ -228,6 +244,10 @@ synth::JobPlan plan_of(const Arguments& arguments) {
   synth::JobPlan plan = arguments.plan;
   const auto ms = [](double value) { return static_cast<Nanoseconds>(value * 1e6); };
   plan.clocks.utc_offset_max_ns = ms(arguments.utc_offset_ms);
+  plan.network.end_bias_max_ns = ms(arguments.end_bias_us / 1000);
+  plan.clocks.step_ns = ms(arguments.clock_step_us / 1000);
+  plan.clocks.change_at_ns = ms(arguments.clock_change_at_ms);
+  plan.clocks.slew_for_ns = ms(arguments.clock_slew_for_ms);
   plan.clocks.session_start_spread_ns = ms(arguments.start_spread_ms);
   plan.noise.pause_mean_ns = ms(arguments.pause_mean_ms);
   plan.workload.gradient_bytes_per_layer = static_cast<std::int64_t>(arguments.gradient_mib * 0x1p20);

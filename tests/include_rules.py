@@ -20,7 +20,7 @@ ALLOWED = {
     "exchange": {"modules": (), "libraries": ("mpi", "fmt", "posix")},
     "ingest": {"modules": ("model",), "libraries": ("sqlite", "fmt", "json", "posix")},
     "clock": {"modules": ("model",), "libraries": ("fmt",)},
-    "collectives": {"modules": ("model",), "libraries": ("fmt",)},
+    "collectives": {"modules": ("model", "clock"), "libraries": ("fmt",)},
     "analysis": {"modules": ("model",), "libraries": ("fmt",)},
     "store": {"modules": ("model",), "libraries": ("hdf5", "zlib", "fmt", "posix")},
     "report": {"modules": ("model",), "libraries": ("fmt", "json", "posix")},

@@ -5,8 +5,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "clock/offset_search.hpp"
 #include "collectives/consensus.hpp"
-#include "collectives/shift_search.hpp"
 #include "collectives/time_pairing.hpp"
 
 namespace nsys_explain::collectives {
@@ -88,7 +88,8 @@ class Aligner {
     ClockMap map;
     PairingTolerance tolerance;
     if (options_.time_scale_ns == no_time) {
-      const std::optional<ClockEstimate> estimate = estimate_clock(member, group.timeline(), Kinship::one_communicator);
+      const std::optional<clock::ClockEstimate> estimate =
+          clock::estimate_clock(member, group.timeline(), clock::Kinship::one_communicator);
       if (!estimate) return false;
       map = estimate->map;
       tolerance = {.clock_ns = estimate->reach_ns / 50, .reach_ns = estimate->reach_ns};

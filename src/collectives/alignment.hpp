@@ -4,23 +4,13 @@
 #include <span>
 #include <vector>
 
+#include "clock/operation_sequence.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::collectives {
 
-/// What operations must share to be one: in the upper half of a symbol what every kernel shows, in the lower half what
-/// only its call tells, 0 where no call was recorded.
-inline bool may_be_one(std::uint64_t a, std::uint64_t b) {
-  constexpr std::uint64_t told = 0xffffffffU;
-  return a == b || (((a ^ b) & ~told) == 0 && ((a & told) == 0 || (b & told) == 0));
-}
-
-/// One member's operations on one communicator, in order.
-struct MemberSequence {
-  std::vector<std::uint64_t> symbols;  ///< see may_be_one
-  std::vector<Nanoseconds> enter_ns;   ///< same length, ascending
-  std::vector<Nanoseconds> exit_ns;
-};
+using clock::may_be_one;
+using clock::MemberSequence;
 
 struct AlignmentOptions {
   /// How well the members' clocks agree: exits of a synchronising operation lie within a few of it, and no pair is made
@@ -38,7 +28,7 @@ struct AlignmentOptions {
 /// clock (see estimate_clock) and then paired by an edit alignment in which only operations are compared that their
 /// symbols and overlapping intervals allow to be one. It rather leaves operations alone than brings different ones
 /// together: a member of a repeating loop with too few operations to tell where it belongs stays alone until its clock
-/// is known from elsewhere. Where a loop is so regular that nothing tells its steps apart, the shift nearest to UTC is
+/// is known from elsewhere. Where a loop is so regular that nothing tells its steps apart, the offset nearest to UTC is
 /// taken.
 ///
 /// Near linear in the operations of all members. Throws std::invalid_argument where a member's vectors differ in

@@ -4,9 +4,12 @@
 #include <span>
 #include <vector>
 
-#include "collectives/clock_map.hpp"
+#include "clock/clock_map.hpp"
+#include "collectives/alignment.hpp"
 
 namespace nsys_explain::collectives {
+
+using clock::ClockMap;
 
 /// The union of the operations of members merged so far, on the clock of the first of them. Each operation has an
 /// identifier that stays when others are put in before it.

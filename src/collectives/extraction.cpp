@@ -51,7 +51,7 @@ bool is_told(const Arrival& arrival) {
 
 /// True where no communicator comes back to the stream after another has used it: what lies between two calls of one
 /// communicator is that communicator's, too.
-bool take_no_turns(std::span<StreamArrival* const> on_stream) {
+bool share_no_stream(std::span<StreamArrival* const> on_stream) {
   std::set<std::uint64_t> seen;
   std::uint64_t current = 0;
   for (const StreamArrival* s : on_stream) {
@@ -63,30 +63,30 @@ bool take_no_turns(std::span<StreamArrival* const> on_stream) {
 }
 
 /// What kernels of one name do on one communicator, as their calls tell: operations, and whether with several peers.
-using Habits = std::map<std::pair<std::uint64_t, std::uint32_t>, std::set<std::pair<Operation, bool>>>;
+using KernelUses = std::map<std::pair<std::uint64_t, std::uint32_t>, std::set<std::pair<Operation, bool>>>;
 
-void adopt(Arrival& orphan, std::uint64_t communicator, const Habits& habits) {
-  orphan.communicator = communicator;
-  orphan.evidence = Evidence::order;
-  const auto habit = habits.find({communicator, orphan.kernel_name_hash});
-  if (habit == habits.end() || habit->second.size() != 1) return;
-  const auto& [operation, with_several_peers] = *habit->second.begin();
-  orphan.operation = operation;
-  if (with_several_peers) orphan.peer_or_root = several_peers;
+void adopt(Arrival& kernel, std::uint64_t communicator, const KernelUses& uses) {
+  kernel.communicator = communicator;
+  kernel.evidence = Evidence::order;
+  const auto use = uses.find({communicator, kernel.kernel_name_hash});
+  if (use == uses.end() || use->second.size() != 1) return;
+  const auto& [operation, with_several_peers] = *use->second.begin();
+  kernel.operation = operation;
+  if (with_several_peers) kernel.peer_or_root = several_peers;
 }
 
 /// Kernels whose calls were not recorded, as those launched before the capture began, belong to the communicator of
 /// their neighbours on the stream, and do what its other kernels of that name do. `on_stream`: in enter order.
-void adopt_orphans(std::span<StreamArrival* const> on_stream) {
-  if (!take_no_turns(on_stream)) return;
-  Habits habits;
+void adopt_neighbours_communicators(std::span<StreamArrival* const> on_stream) {
+  if (!share_no_stream(on_stream)) return;
+  KernelUses uses;
   std::uint64_t before = 0;
   std::vector<Arrival*> waiting;  // for what comes after them
   for (StreamArrival* s : on_stream) {
     Arrival& arrival = s->arrival;
     if (!is_told(arrival)) continue;
-    habits[{arrival.communicator, arrival.kernel_name_hash}].emplace(arrival.operation,
-                                                                     arrival.peer_or_root == several_peers);
+    uses[{arrival.communicator, arrival.kernel_name_hash}].emplace(arrival.operation,
+                                                                   arrival.peer_or_root == several_peers);
   }
   for (StreamArrival* s : on_stream) {
     if (!is_told(s->arrival)) {
@@ -94,14 +94,14 @@ void adopt_orphans(std::span<StreamArrival* const> on_stream) {
       continue;
     }
     const std::uint64_t after = s->arrival.communicator;
-    for (Arrival* orphan : waiting) {
-      if (before == 0 || before == after) adopt(*orphan, after, habits);
+    for (Arrival* kernel : waiting) {
+      if (before == 0 || before == after) adopt(*kernel, after, uses);
     }
     waiting.clear();
     before = after;
   }
-  for (Arrival* orphan : waiting) {
-    if (before != 0) adopt(*orphan, before, habits);
+  for (Arrival* kernel : waiting) {
+    if (before != 0) adopt(*kernel, before, uses);
   }
 }
 
@@ -272,7 +272,7 @@ class ProcessExtractor {
     staged_[launched.device].push_back({launched.stream_id, arrival});
   }
 
-  /// Sorts, turns streams without communicator into lanes, numbers positions and arrivals.
+  /// Sorts, gives streams without communicator a stream key, numbers positions and arrivals.
   static void finish(std::vector<StreamArrival> staged, std::vector<Arrival>& arrivals) {
     const auto order = [](const StreamArrival& s) {
       return std::tuple(s.arrival.enter_ns, s.arrival.exit_ns, s.arrival.communicator, s.stream_id);
@@ -282,7 +282,7 @@ class ProcessExtractor {
     for (StreamArrival& s : staged) streams[s.stream_id].push_back(&s);
     std::uint8_t stream = 0;
     for (const auto& [stream_id, on_stream] : streams) {
-      adopt_orphans(on_stream);
+      adopt_neighbours_communicators(on_stream);
       for (StreamArrival* s : on_stream) s->arrival.stream = stream;
       if (stream != any_stream) ++stream;
     }

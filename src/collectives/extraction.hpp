@@ -14,10 +14,12 @@
 
 namespace nsys_explain::collectives {
 
-/// Arrival::communicator, in ascending order: first the n-th stream of a trace rank that communicates (a lane) or, once
-/// lanes were compared, a communicator inferred from those (inference.hpp);
-/// then what the advanced NCCL trace tells by a category, which is a lane of its own, wherever it runs;
-inline constexpr std::uint64_t first_category_lane = 1U << 22;
+/// Arrival::communicator, in ascending order: first the n-th stream of a trace rank that communicates (a stream key)
+/// or, once streams were compared, a communicator inferred from those (layout.hpp); then all that stays withheld, as
+/// nothing tells its communicator;
+inline constexpr std::uint64_t withheld_key = (1U << 22) - 1;
+/// then what the advanced NCCL trace tells by a category, wherever it runs;
+inline constexpr std::uint64_t first_category_key = 1U << 22;
 /// then communicators that calls name: by a category whose counterparts on other trace ranks were found,
 inline constexpr std::uint64_t first_named_key = 1U << 23;
 /// and by NCCL's hashes, which are 64 random bits, so that none below this is to be expected.

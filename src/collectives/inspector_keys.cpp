@@ -99,7 +99,7 @@ std::vector<Anchor> in_order(const std::vector<Anchor>& anchors) {
   return chain;
 }
 
-using Lane = std::uint64_t;  ///< Arrival::communicator as extracted
+using StreamKey = std::uint64_t;  ///< Arrival::communicator as extracted
 
 class LogMatcher {
  public:
@@ -129,7 +129,7 @@ class LogMatcher {
       find_anchors(group);
       count_contradictions(group);
       settle(group);
-      if (!group.anchors.empty()) communicators_of_lane_[group.lane].insert(key.first);
+      if (!group.anchors.empty()) communicators_of_stream_[group.stream_key].insert(key.first);
     }
     for (const auto& [key, group] : groups_) number(group);
     write_keys();
@@ -142,7 +142,7 @@ class LogMatcher {
   struct Group {
     std::vector<std::size_t> records;  ///< by sequence, each once
     std::vector<Anchor> anchors;
-    Lane lane = 0;
+    StreamKey stream_key = 0;
   };
   static constexpr std::size_t no_key = static_cast<std::size_t>(-1);
 
@@ -223,16 +223,17 @@ class LogMatcher {
 
   /// Anchors of one stream, in order; none where they are too few or disagree too much to be believed.
   void settle(Group& group) {
-    std::map<Lane, std::size_t> votes;
+    std::map<StreamKey, std::size_t> votes;
     for (const Anchor& anchor : group.anchors) ++votes[arrivals_[anchor.arrival].communicator];
     std::size_t most = 0;
-    for (const auto& [lane, count] : votes) {
+    for (const auto& [stream_key, count] : votes) {
       if (count <= most) continue;
-      group.lane = lane;
+      group.stream_key = stream_key;
       most = count;
     }
     const std::size_t all = group.anchors.size();
-    std::erase_if(group.anchors, [&](const Anchor& a) { return arrivals_[a.arrival].communicator != group.lane; });
+    std::erase_if(group.anchors,
+                  [&](const Anchor& a) { return arrivals_[a.arrival].communicator != group.stream_key; });
     group.anchors = in_order(group.anchors);
     const bool is_enough = all >= std::min(fewest_anchors, group.records.size());
     if (!is_enough || 10 * group.anchors.size() < 9 * all) group.anchors.clear();
@@ -267,31 +268,32 @@ class LogMatcher {
     const std::uint64_t communicator = any.communicator;
     for (const Anchor& anchor : group.anchors)
       key(anchor.arrival, communicator, records_[anchor.record].sequence, anchor.record);
-    // Where communicators take turns, what lies between is not all of this one.
-    if (communicators_of_lane_.at(group.lane).size() > 1) return;
-    std::vector<std::size_t> lane;
+    // Where communicators share a stream, what lies between is not all of this one.
+    if (communicators_of_stream_.at(group.stream_key).size() > 1) return;
+    std::vector<std::size_t> stream_key;
     for (std::size_t a = 0; a < arrivals_.size(); ++a) {
-      if (arrivals_[a].communicator == group.lane && arrivals_[a].operation == any.operation) lane.push_back(a);
+      if (arrivals_[a].communicator == group.stream_key && arrivals_[a].operation == any.operation)
+        stream_key.push_back(a);
     }
     const auto place = [&](const Anchor& anchor) {
-      return std::lower_bound(lane.begin(), lane.end(), anchor.arrival) - lane.begin();
+      return std::lower_bound(stream_key.begin(), stream_key.end(), anchor.arrival) - stream_key.begin();
     };
     for (std::size_t i = 1; i < group.anchors.size(); ++i) {
-      fill(group, lane, place(group.anchors[i - 1]), place(group.anchors[i]),
+      fill(group, stream_key, place(group.anchors[i - 1]), place(group.anchors[i]),
            records_[group.anchors[i - 1].record].sequence, records_[group.anchors[i].record].sequence);
     }
-    extend(group, lane, place(group.anchors.front()), records_[group.anchors.front().record].sequence, -1);
-    extend(group, lane, place(group.anchors.back()), records_[group.anchors.back().record].sequence, 1);
+    extend(group, stream_key, place(group.anchors.front()), records_[group.anchors.front().record].sequence, -1);
+    extend(group, stream_key, place(group.anchors.back()), records_[group.anchors.back().record].sequence, 1);
   }
 
-  void fill(const Group& group, const std::vector<std::size_t>& lane, std::ptrdiff_t first, std::ptrdiff_t last,
+  void fill(const Group& group, const std::vector<std::size_t>& stream_key, std::ptrdiff_t first, std::ptrdiff_t last,
             std::int64_t first_sequence, std::int64_t last_sequence) {
     if (last - first != last_sequence - first_sequence) return;  // a kernel was lost
     const std::uint64_t communicator = records_[group.records.front()].communicator;
     const auto between = [&](const auto& use) {
       for (std::ptrdiff_t at = first + 1; at < last; ++at) {
         const std::int64_t sequence = first_sequence + (at - first);
-        use(lane[static_cast<std::size_t>(at)], sequence, record_of(group, sequence));
+        use(stream_key[static_cast<std::size_t>(at)], sequence, record_of(group, sequence));
       }
     };
     std::int64_t contradicting = 0;
@@ -305,14 +307,14 @@ class LogMatcher {
     });
   }
 
-  void extend(const Group& group, const std::vector<std::size_t>& lane, std::ptrdiff_t at, std::int64_t sequence,
+  void extend(const Group& group, const std::vector<std::size_t>& stream_key, std::ptrdiff_t at, std::int64_t sequence,
               int direction) {
     while (true) {
       at += direction;
       sequence += direction;
-      if (at < 0 || at >= static_cast<std::ptrdiff_t>(lane.size())) return;
+      if (at < 0 || at >= static_cast<std::ptrdiff_t>(stream_key.size())) return;
       const auto record = record_of(group, sequence);
-      const std::size_t arrival = lane[static_cast<std::size_t>(at)];
+      const std::size_t arrival = stream_key[static_cast<std::size_t>(at)];
       if (!record || !fits(arrival, *record)) return;
       key(arrival, records_[*record].communicator, sequence, record);
     }
@@ -322,7 +324,7 @@ class LogMatcher {
     std::map<std::uint64_t, std::int32_t> next_position;
     for (std::size_t a = 0; a < arrivals_.size(); ++a) {
       Arrival& arrival = arrivals_[a];
-      const auto lane = communicators_of_lane_.find(arrival.communicator);
+      const auto stream_key = communicators_of_stream_.find(arrival.communicator);
       if (key_of_[a] != no_key) {
         const Key& found = keys_[key_of_[a]];
         arrival.communicator = found.communicator;
@@ -330,9 +332,9 @@ class LogMatcher {
         if (arrival.call_bytes < 0) arrival.call_bytes = found.bytes;
         arrival.evidence = Evidence::nccl_payload;
         ++coverage(found.communicator).keyed;
-      } else if (arrival.communicator < first_nccl_key && lane != communicators_of_lane_.end() &&
-                 lane->second.size() == 1) {
-        arrival.communicator = *lane->second.begin();
+      } else if (arrival.communicator < first_nccl_key && stream_key != communicators_of_stream_.end() &&
+                 stream_key->second.size() == 1) {
+        arrival.communicator = *stream_key->second.begin();
         arrival.evidence = Evidence::order;
       }
       arrival.position = next_position[arrival.communicator]++;
@@ -351,7 +353,7 @@ class LogMatcher {
   Delay delay_;
   Ordered ordered_arrivals_, ordered_records_;  ///< by end where the log tells it, else by duration
   std::map<std::pair<std::uint64_t, Operation>, Group> groups_;
-  std::map<Lane, std::set<std::uint64_t>> communicators_of_lane_;
+  std::map<StreamKey, std::set<std::uint64_t>> communicators_of_stream_;
   std::vector<Key> keys_;
   std::vector<std::size_t> key_of_;  ///< by arrival: index into keys_
   std::map<std::uint64_t, InspectorCoverage> coverage_;

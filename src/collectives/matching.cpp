@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/bundles.hpp"
+#include "collectives/member_matching.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::collectives {
@@ -26,35 +26,36 @@ std::vector<MemberArrivals> by_member(const PlannedCommunicator& communicator, s
 }
 
 /// NCCL counts each kind of operation by itself.
-std::vector<Bundle> by_number(std::span<const Arrival> arrivals, std::span<const std::size_t> chosen) {
-  std::map<std::pair<Operation, std::int64_t>, Bundle> bundles;
-  for (const std::size_t a : chosen) bundles[{arrivals[a].operation, arrivals[a].sequence}].push_back(a);
-  std::vector<Bundle> result;
-  for (auto& [key, bundle] : bundles) result.push_back(std::move(bundle));
+std::vector<MatchedArrivals> by_number(std::span<const Arrival> arrivals, std::span<const std::size_t> chosen) {
+  std::map<std::pair<Operation, std::int64_t>, MatchedArrivals> matches;
+  for (const std::size_t a : chosen) matches[{arrivals[a].operation, arrivals[a].sequence}].push_back(a);
+  std::vector<MatchedArrivals> result;
+  for (auto& [key, match] : matches) result.push_back(std::move(match));
   return result;
 }
 
 /// A number that one member has twice is no number of its operations.
-bool is_sound(std::span<const Arrival> arrivals, const Bundle& bundle) {
-  for (std::size_t i = 1; i < bundle.size(); ++i) {
-    if (arrivals[bundle[i]].trace_rank == arrivals[bundle[i - 1]].trace_rank) return false;
+bool is_sound(std::span<const Arrival> arrivals, const MatchedArrivals& match) {
+  for (std::size_t i = 1; i < match.size(); ++i) {
+    if (arrivals[match[i]].trace_rank == arrivals[match[i - 1]].trace_rank) return false;
   }
   return true;
 }
 
 /// By NCCL's numbers where members recorded them, else by what they did when.
-std::vector<Bundle> match_collectives(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
-                                      std::span<const std::size_t> chosen, const AlignmentOptions& alignment) {
+std::vector<MatchedArrivals> match_collectives(const PlannedCommunicator& communicator,
+                                               std::span<const Arrival> arrivals, std::span<const std::size_t> chosen,
+                                               const AlignmentOptions& alignment) {
   std::vector<std::size_t> numbered, others;
   for (const std::size_t a : chosen) (communicator.is_numbered(arrivals[a].operation) ? numbered : others).push_back(a);
-  std::vector<Bundle> bundles = by_number(arrivals, numbered);
-  const auto sound = [&](const Bundle& bundle) { return is_sound(arrivals, bundle); };
-  if (!std::all_of(bundles.begin(), bundles.end(), sound))
+  std::vector<MatchedArrivals> matches = by_number(arrivals, numbered);
+  const auto sound = [&](const MatchedArrivals& match) { return is_sound(arrivals, match); };
+  if (!std::all_of(matches.begin(), matches.end(), sound))
     return match_members(arrivals, by_member(communicator, arrivals, chosen), alignment);
-  if (others.empty()) return bundles;
-  for (Bundle& bundle : match_members(arrivals, by_member(communicator, arrivals, others), alignment))
-    bundles.push_back(std::move(bundle));
-  return bundles;
+  if (others.empty()) return matches;
+  for (MatchedArrivals& match : match_members(arrivals, by_member(communicator, arrivals, others), alignment))
+    matches.push_back(std::move(match));
+  return matches;
 }
 
 /// The arrivals on a rough common clock.
@@ -67,52 +68,53 @@ std::vector<Arrival> roughly_timed(std::span<const Arrival> arrivals, const Roug
   return timed;
 }
 
-std::vector<Bundle> by_latest_enter(std::span<const Arrival> arrivals, std::vector<Bundle> bundles) {
+std::vector<MatchedArrivals> by_latest_enter(std::span<const Arrival> arrivals, std::vector<MatchedArrivals> matches) {
   struct Place {
     Nanoseconds last_enter_ns;
-    std::size_t first_arrival, bundle;
+    std::size_t first_arrival, match;
   };
   std::vector<Place> places;
-  places.reserve(bundles.size());
-  for (std::size_t b = 0; b < bundles.size(); ++b) {
-    Place place{arrivals[bundles[b].front()].enter_ns, bundles[b].front(), b};
-    for (const std::size_t a : bundles[b]) place.last_enter_ns = std::max(place.last_enter_ns, arrivals[a].enter_ns);
+  places.reserve(matches.size());
+  for (std::size_t b = 0; b < matches.size(); ++b) {
+    Place place{arrivals[matches[b].front()].enter_ns, matches[b].front(), b};
+    for (const std::size_t a : matches[b]) place.last_enter_ns = std::max(place.last_enter_ns, arrivals[a].enter_ns);
     places.push_back(place);
   }
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
     return std::pair(a.last_enter_ns, a.first_arrival) < std::pair(b.last_enter_ns, b.first_arrival);
   });
-  std::vector<Bundle> ordered;
-  ordered.reserve(bundles.size());
-  for (const Place& place : places) ordered.push_back(std::move(bundles[place.bundle]));
+  std::vector<MatchedArrivals> ordered;
+  ordered.reserve(matches.size());
+  for (const Place& place : places) ordered.push_back(std::move(matches[place.match]));
   return ordered;
 }
 
-/// All bundles of a unit, in the order of their latest enters.
-std::vector<Bundle> match_arrivals(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
-                                   const AlignmentOptions& alignment) {
+/// All matches of a unit, in the order of their latest enters.
+std::vector<MatchedArrivals> match_arrivals(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
+                                            const AlignmentOptions& alignment) {
   const bool in_pairs = communicator.size > 2;
   std::vector<std::size_t> collective, exchanges;
   for (std::size_t a = 0; a < arrivals.size(); ++a)
     (in_pairs && is_pair_exchange(arrivals[a]) ? exchanges : collective).push_back(a);
-  std::vector<Bundle> bundles = match_collectives(communicator, arrivals, collective, alignment);
-  for (Bundle& bundle : match_pair_exchanges(communicator, arrivals, exchanges, alignment))
-    bundles.push_back(std::move(bundle));
-  return by_latest_enter(arrivals, std::move(bundles));
+  std::vector<MatchedArrivals> matches = match_collectives(communicator, arrivals, collective, alignment);
+  for (MatchedArrivals& match : match_pair_exchanges(communicator, arrivals, exchanges, alignment))
+    matches.push_back(std::move(match));
+  return by_latest_enter(arrivals, std::move(matches));
 }
 
 Instance make_instance(const PlannedCommunicator& communicator, std::int64_t sequence,
-                       std::span<const Arrival> arrivals, const Bundle& bundle, std::vector<std::int64_t>& call_bytes) {
-  const Arrival& first = arrivals[bundle.front()];
+                       std::span<const Arrival> arrivals, const MatchedArrivals& match,
+                       std::vector<std::int64_t>& call_bytes) {
+  const Arrival& first = arrivals[match.front()];
   Instance instance;
   instance.sequence = sequence;
   instance.members = is_pair_exchange(first) ? 2 : communicator.size;
-  instance.arrivals = static_cast<std::int32_t>(bundle.size());
-  instance.complete = instance.arrivals == instance.members;
+  instance.arrivals = static_cast<std::int32_t>(match.size());
+  instance.complete = instance.arrivals == instance.members && !communicator.may_lack_members;
   instance.operation = first.operation;
   instance.kernel_name_hash = first.kernel_name_hash;
   call_bytes.clear();
-  for (const std::size_t a : bundle) {
+  for (const std::size_t a : match) {
     if (arrivals[a].call_bytes >= 0) call_bytes.push_back(arrivals[a].call_bytes);
     if (instance.operation == Operation::unknown) instance.operation = arrivals[a].operation;
   }
@@ -130,23 +132,23 @@ MatchedBlock match_sorted(const MatchUnit& unit, const PlannedCommunicator& comm
                           const RoughTime& rough_time) {
   constexpr Nanoseconds rough_scale_ns = 20'000;
   const bool is_rough = alignment.time_scale_ns == no_time && rough_time;
-  const std::vector<Bundle> bundles =
+  const std::vector<MatchedArrivals> matches =
       is_rough ? match_arrivals(communicator, roughly_timed(arrivals, rough_time), {rough_scale_ns})
                : match_arrivals(communicator, arrivals, alignment);
   MatchedBlock block;
   block.communicator = unit.communicator;
-  block.instances.reserve(bundles.size());
+  block.instances.reserve(matches.size());
   block.arrivals.reserve(arrivals.size());
   std::int64_t next_sequence = unit.first_position;
   std::vector<std::int64_t> call_bytes;
-  for (const Bundle& bundle : bundles) {
-    if (bundle.size() < 2) {
-      block.unmatched_arrivals += static_cast<std::int64_t>(bundle.size());
+  for (const MatchedArrivals& match : matches) {
+    if (match.size() < 2) {
+      block.unmatched_arrivals += static_cast<std::int64_t>(match.size());
       continue;
     }
-    Instance instance = make_instance(communicator, next_sequence++, arrivals, bundle, call_bytes);
+    Instance instance = make_instance(communicator, next_sequence++, arrivals, match, call_bytes);
     instance.first_arrival = static_cast<std::int64_t>(block.arrivals.size());
-    for (const std::size_t a : bundle) {
+    for (const std::size_t a : match) {
       const Arrival& member = arrivals[a];
       block.arrivals.push_back({.enter_ns = member.enter_ns,
                                 .exit_ns = member.exit_ns,
@@ -154,7 +156,8 @@ MatchedBlock match_sorted(const MatchUnit& unit, const PlannedCommunicator& comm
                                 .trace_rank = member.trace_rank,
                                 .index = member.index,
                                 .timing_source = member.timing_source,
-                                .blocking = member.blocking});
+                                .blocking = member.blocking,
+                                .step = member.step});
     }
     block.instances.push_back(instance);
   }

@@ -16,9 +16,11 @@ namespace nsys_explain::collectives {
 
 /// The sequence of one trace rank on one communicator, as a digest. Trivially copyable.
 struct SequenceSummary {
-  std::uint64_t communicator = 0;  ///< Arrival::communicator
-  std::uint64_t symbols_hash = 0;  ///< of the symbols in order: equal hashes and lengths mean equal sequences
+  std::uint64_t communicator = 0;      ///< Arrival::communicator
+  std::uint64_t symbols_hash = 0;      ///< of the symbols in order: equal hashes and lengths mean equal sequences
+  std::uint64_t collectives_hash = 0;  ///< likewise, of all but sends and receives
   std::int64_t arrivals = 0;
+  std::int64_t collectives = 0;  ///< how many these are
   std::int32_t trace_rank = -1;
   std::int32_t communicator_size = -1;        ///< NCCL's rank count where recorded
   std::int32_t communicator_rank = -1;        ///< NCCL's rank number where recorded
@@ -48,6 +50,7 @@ struct PlannedCommunicator {
   std::vector<std::int32_t> ranks;        ///< NCCL's rank number of each trace rank; -1 unknown
   std::vector<std::int64_t> lengths;      ///< arrivals of each trace rank
   std::int32_t size = 0;                  ///< members that exist; at least those seen
+  bool may_lack_members = false;          ///< no record tells the size, and not all ranks of the job were captured
   Evidence evidence = Evidence::kernel_name;
   bool equal_sequences = true;  ///< position by position; never with pair exchanges among more than two members
   /// Operations (bit 1 << Operation) of which not all members recorded all of NCCL's sequence numbers; the numbers of
@@ -61,8 +64,8 @@ struct PlannedCommunicator {
 
 /// Communicators of the run from the summaries of all trace ranks. A pure function of the set of summaries, sorted by
 /// first trace rank, then size, then key; communicators with fewer than two trace ranks stay listed (nothing can be
-/// matched in them).
-std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary> summaries);
+/// matched in them). What is withheld is in none. `is_whole_job`: no rank of the job is known to lack a trace.
+std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary> summaries, bool is_whole_job = true);
 
 /// Gives communicators the name that most members have for it.
 void name_communicators(std::span<PlannedCommunicator> communicators, const GivenNames& names);
@@ -85,7 +88,7 @@ using ReaderOf = std::function<std::int32_t(std::int32_t trace_rank)>;
 std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communicators, std::int32_t tool_ranks,
                                   const ReaderOf& reader_of);
 
-/// Roughly common time of a trace rank's time, where the clock is not known yet (RoughClocks).
+/// Roughly common time of a trace rank's time, where the clock is not known yet (clock::CoarseClocks).
 using RoughTime = std::function<Nanoseconds(std::int32_t trace_rank, Nanoseconds t_ns)>;
 
 /// Matches the arrivals of one unit (any order, but by trace rank and position is quickest; times on one clock), by the
@@ -93,9 +96,8 @@ using RoughTime = std::function<Nanoseconds(std::int32_t trace_rank, Nanoseconds
 /// Instances of fewer than two arrivals are not instances: their arrivals count as unmatched. Sequences of uneven units
 /// follow the latest enter.
 ///
-/// Where the clock is known, equal sequences are verified: members that lost different operations hold equal sequences
-/// that belong together otherwise. A unit whose times contradict its order is aligned. Where it is not, `rough_time`,
-/// if there is one, tells which sends and receives without recorded peers meet.
+/// Equal sequences are matched k-th with k-th, see match_members. Where the clock is not known, `rough_time`, if there
+/// is one, tells which sends and receives without recorded peers meet.
 MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator,
                         std::span<const Arrival> arrivals, const AlignmentOptions& alignment = {},
                         const RoughTime& rough_time = {});

@@ -155,7 +155,7 @@ Operation operation_of(NcclFunction function) {
 
 std::uint64_t communicator_key(const NcclCall& call) {
   if (call.communicator >= first_nccl_key) return call.communicator;
-  return call.category == 0 ? 0 : first_category_lane + call.category;
+  return call.category == 0 ? 0 : first_category_key + call.category;
 }
 
 std::vector<NcclGroup> find_nccl_groups(const Trace& trace, const ProcessTrace& process) {

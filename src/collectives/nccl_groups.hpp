@@ -39,7 +39,7 @@ struct CarriedCall {
   std::vector<NcclCall> fused;  ///< the collectives, where one kernel carries several
 };
 
-/// The communicator that a call names: NCCL's hash, else the lane of its category; 0: none.
+/// The communicator that a call names: NCCL's hash, else the key of its category; 0: none.
 std::uint64_t communicator_key(const NcclCall& call);
 
 /// Shares the calls of a group out to the kernels it launched (in launch order). One entry per kernel.

@@ -45,7 +45,7 @@ std::uint16_t operation_bit(Operation operation) {
   return static_cast<std::uint16_t>(1U << static_cast<unsigned>(operation));
 }
 
-PlannedCommunicator make_communicator(std::uint64_t key, std::span<const SequenceSummary> members) {
+PlannedCommunicator make_communicator(std::uint64_t key, std::span<const SequenceSummary> members, bool is_whole_job) {
   PlannedCommunicator communicator;
   communicator.source_key = key;
   communicator.evidence = Evidence::nccl_payload;
@@ -62,6 +62,7 @@ PlannedCommunicator make_communicator(std::uint64_t key, std::span<const Sequenc
     communicator.equal_sequences = communicator.equal_sequences && member.arrivals == members.front().arrivals &&
                                    member.symbols_hash == members.front().symbols_hash;
   }
+  communicator.may_lack_members = communicator.size <= 0 && !is_whole_job;
   communicator.size = std::max(communicator.size, static_cast<std::int32_t>(members.size()));
   communicator.equal_sequences = communicator.equal_sequences && !(has_pairs && communicator.size > 2);
   number_members(communicator);
@@ -138,6 +139,10 @@ std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arriva
     const bool is_pair = is_pair_exchange(arrival);
     summary.has_pairs = summary.has_pairs || is_pair;
     if (!is_pair && arrival.sequence < 0) summary.unnumbered_operations |= operation_bit(arrival.operation);
+    if (arrival.operation != Operation::send_recv) {
+      ++summary.collectives;
+      summary.collectives_hash = mix(summary.collectives_hash, arrival_symbol(arrival));
+    }
     summary.symbols_hash =
         mix(mix(summary.symbols_hash, arrival_symbol(arrival)), static_cast<std::uint64_t>(arrival.sequence));
   }
@@ -153,7 +158,8 @@ std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arriva
   return result;
 }
 
-std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary> summaries) {
+std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary> summaries, bool is_whole_job) {
+  std::erase_if(summaries, [](const SequenceSummary& summary) { return summary.communicator == withheld_key; });
   std::sort(summaries.begin(), summaries.end(), [](const SequenceSummary& a, const SequenceSummary& b) {
     return std::tuple(a.communicator, a.trace_rank) < std::tuple(b.communicator, b.trace_rank);
   });
@@ -161,8 +167,8 @@ std::vector<PlannedCommunicator> plan_communicators(std::vector<SequenceSummary>
   for (std::size_t first = 0; first < summaries.size();) {
     std::size_t end = first;
     while (end < summaries.size() && summaries[end].communicator == summaries[first].communicator) ++end;
-    communicators.push_back(
-        make_communicator(summaries[first].communicator, std::span(summaries).subspan(first, end - first)));
+    communicators.push_back(make_communicator(summaries[first].communicator,
+                                              std::span(summaries).subspan(first, end - first), is_whole_job));
     first = end;
   }
   std::sort(communicators.begin(), communicators.end(), [](const PlannedCommunicator& a, const PlannedCommunicator& b) {

@@ -17,7 +17,7 @@ class ExitSpread {
     constexpr std::size_t fewest = 16;
     std::vector<std::pair<std::uint64_t, Nanoseconds>> distances;
     distances.reserve(member.symbols.size());
-    PartnerFinder partners(reference);
+    clock::PartnerFinder partners(reference);
     for (std::size_t i = 0; i < member.symbols.size(); ++i) {
       const std::ptrdiff_t j = partners.nearest(member.symbols[i], mapped_exit_ns[i], tolerance.reach_ns);
       if (j < 0) continue;

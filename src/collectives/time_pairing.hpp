@@ -4,9 +4,12 @@
 #include <span>
 #include <vector>
 
-#include "collectives/clock_map.hpp"
+#include "clock/clock_map.hpp"
+#include "collectives/alignment.hpp"
 
 namespace nsys_explain::collectives {
+
+using clock::ClockMap;
 
 /// What two operations may differ by in time and still be one.
 struct PairingTolerance {

@@ -65,7 +65,7 @@ bool has_any_kernel(const Trace& trace) {
 }
 
 /// "3 CUDA calls and 21998 NVTX ranges": what a trace without GPU work holds.
-std::string describe_other_events(const Trace& trace) {
+std::string describe_other_events(const Trace& trace, const StringTable& strings) {
   std::size_t cuda_calls = 0, ranges = 0, system_calls = 0;
   std::map<StringIndex, std::int64_t> by_name;
   for (const ProcessTrace& process : trace.processes) {
@@ -81,7 +81,7 @@ std::string describe_other_events(const Trace& trace) {
     const auto most = std::max_element(by_name.begin(), by_name.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     held.push_back(
-        fmt::format("{} NVTX ranges (most of them '{}': {})", ranges, trace.strings[most->first], most->second));
+        fmt::format("{} NVTX ranges (most of them '{}': {})", ranges, strings.kept(most->first), most->second));
   }
   return held.empty() ? "nor calls or ranges of the program" : fmt::format("only {}", fmt::join(held, ", "));
 }
@@ -126,7 +126,7 @@ void warn_about_gaps(const Database& database, const Metadata& metadata, const S
          fmt::format("the export holds no GPU kernels ({}), {}: there is nothing to analyse on the GPU; capture with "
                      "nsys profile -t cuda,nvtx{}",
                      trace.has_kernel_table ? "its kernel table is empty" : "it has no kernel table",
-                     describe_other_events(trace),
+                     describe_other_events(trace, strings),
                      database.has_table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE") ? " --cuda-graph-trace=node" : ""));
   }
   if (has_kernels && !has_any_launch(trace)) {

@@ -1,5 +1,7 @@
 #include "nsys_explain/model/collective.hpp"
 
+#include "nsys_explain/model/operation_model.hpp"
+
 namespace nsys_explain {
 
 std::string_view operation_name(Operation operation) {
@@ -31,9 +33,7 @@ std::string_view operation_name(Operation operation) {
 }
 
 bool is_synchronising(Operation operation) {
-  return operation == Operation::all_reduce || operation == Operation::all_gather ||
-         operation == Operation::reduce_scatter || operation == Operation::all_to_all ||
-         operation == Operation::barrier;
+  return operation_model(operation).waiting == Waiting::all;
 }
 
 std::string_view evidence_name(Evidence evidence) {

@@ -66,8 +66,6 @@ std::string_view doubt_name(Doubt doubt) {
       return "hidden";
     case Doubt::unseen:
       return "unseen";
-    case Doubt::slight:
-      return "slight";
   }
   return "";
 }
@@ -101,9 +99,11 @@ std::string_view pattern_name(Pattern pattern) {
     case Pattern::periodic:
       return "periodic";
     case Pattern::rotating:
+      return "rotating";
+    case Pattern::unknown:
       break;
   }
-  return "rotating";
+  return "unknown";
 }
 
 std::string_view cause_name(Cause cause) {

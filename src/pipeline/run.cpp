@@ -17,6 +17,7 @@
 #include "analysis/tables/activity_summary.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"
+#include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
 #include "pipeline/attribute/attribution.hpp"
@@ -227,13 +228,16 @@ void Run::attribute() {
         attribute_delays(communicator_, clock_.report, ranks_, cross_, local_traces_, rank_tables_, groupings, links);
     analysis::correct_gpu_speeds(attribution_.delays.speed, rank_tables_);
     const analysis::Totals totals = sum_waits(communicator_, ranks_, cross_, std::move(instances));
+    const ReplaySetting setting{clock_.report, ranks_, attribution_.steps, groupings};
+    const JobReplay replay(communicator_, setting, local_traces_);
     Verdict verdict =
         reach_verdict(communicator_, ranks_, summarise_ranks(communicator_, ranks_, local_traces_, totals), totals,
-                      attribution_, groupings);
+                      attribution_, groupings, replay);
     report_ = summarise_job(ranks_, clock_.report, cross_, totals, std::move(verdict), std::move(links),
                             std::move(rank_tables_), options_.link_peaks);
     report_.exposed = gather_exposed_time(communicator_, local_traces_);
-    replay_scenarios(communicator_, {clock_.report, ranks_, attribution_.steps, groupings}, local_traces_, report_);
+    replay_scenarios(replay, setting, report_);
+    analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
     report_.tables.push_back(rank_places_table(ranks_.numbers, groupings));

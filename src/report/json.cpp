@@ -82,9 +82,6 @@ Json rank(const RankSummary& rank) {
           {"caused_wait_ns", rank.caused_wait_ns},
           {"own_lateness_ns", rank.own_lateness_ns},
           {"inherited_lateness_ns", rank.inherited_lateness_ns},
-          {"delay_cost_ns", rank.delay_cost_ns},
-          {"propagated_cost_ns", rank.propagated_cost_ns},
-          {"unattributed_ns", rank.unattributed_ns},
           {"bus_bandwidth_gbs", nullable(rank.bus_bandwidth_gbs)}};
 }
 
@@ -221,12 +218,21 @@ Json exposed_communication(const std::vector<ExposedTime>& exposed) {
   return rows;
 }
 
+Json change_point(const StepTimeChange& change) {
+  return {{"step", change.step},
+          {"before_ns", change.before_ns},
+          {"after_ns", change.after_ns},
+          {"p_value", change.p_value}};
+}
+
 Json step_time(const StepTime& time) {
   const auto where_known = [&](Nanoseconds value) { return time.steps > 0 ? Json(value) : Json(nullptr); };
   return {{"source", time.source},
           {"steps", time.steps},
           {"median_ns", where_known(time.median_ns)},
           {"p95_ns", where_known(time.p95_ns)},
+          {"spread_ns", where_known(time.spread_ns)},
+          {"change_points", array_of(time.change_points, change_point)},
           {"replay_error", nullable(time.replay_error)}};
 }
 
@@ -274,6 +280,7 @@ std::string to_json(const JobReport& report) {
                              {"complete", report.complete},
                              {"partial", report.partial},
                              {"unmatched_arrivals", report.unmatched_arrivals},
+                             {"withheld_arrivals", report.withheld_arrivals},
                              {"unjudged", report.unjudged}};
   document["matching"] = matching_json(report.tables);
   document["by_operation"] = array_of(report.by_operation, operation);

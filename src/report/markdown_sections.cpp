@@ -22,7 +22,7 @@ using Align = MarkdownTable::Align;
 /// Ranks that cost or lose the most time, most first.
 std::vector<RankSummary> telling_ranks(const JobReport& report) {
   return most_telling(report.ranks, [](const RankSummary& a, const RankSummary& b) {
-    return std::pair(-a.delay_cost_ns, -a.wait_ns) < std::pair(-b.delay_cost_ns, -b.wait_ns);
+    return std::pair(-a.caused_wait_ns, -a.wait_ns) < std::pair(-b.caused_wait_ns, -b.wait_ns);
   });
 }
 
@@ -64,8 +64,10 @@ std::string rank_list(const std::vector<std::int32_t>& ranks) {
 
 namespace {
 
-/// A finding without what only the JSON needs: the evidence of those that matter, most of the first.
-std::string finding_item(const Finding& finding, std::size_t number, std::size_t evidence_lines) {
+/// A finding without what only the JSON needs: the evidence of those that matter, most of the first. `told_next`: what
+/// to do by the verdict, which is not told again.
+std::string finding_item(const Finding& finding, std::size_t number, std::size_t evidence_lines,
+                         std::string_view told_next) {
   const std::string first = fmt::format("{}. ", number);
   const std::string indent(first.size(), ' ');
   std::string out =
@@ -78,7 +80,7 @@ std::string finding_item(const Finding& finding, std::size_t number, std::size_t
   if (finding.evidence.size() > shown)
     out += wrap(fmt::format("... and {} more (`findings` in report.json)", finding.evidence.size() - shown),
                 indent + "- ", indent + "  ");
-  if (!finding.recommendation.empty())
+  if (!finding.recommendation.empty() && finding.recommendation != told_next)
     out += wrap("**Next:** " + markdown_text(finding.recommendation, sentence_width), indent + "- ", indent + "  ");
   return out;
 }
@@ -95,7 +97,8 @@ std::string findings_section(const JobReport& report) {
               "cost. Low ones and hints by their titles.");
   const std::size_t shown = std::min(report.findings.size(), most_findings);
   for (std::size_t i = 0; i < shown; ++i)
-    out += finding_item(report.findings[i], i + 1, i == 0 ? evidence_of_first : evidence_of_others);
+    out +=
+        finding_item(report.findings[i], i + 1, i == 0 ? evidence_of_first : evidence_of_others, report.verdict.next);
   return out + rest_note(report.findings.size(), shown, "`findings` in report.json");
 }
 
@@ -159,18 +162,17 @@ std::string waits_section(const JobReport& report) {
   std::string out = heading(
       "Who waits for whom",
       "Wait: from a rank's own enter to the latest enter of each collective. Caused wait: what the others would not "
-      "have waited without its own lateness there; cost: all waiting that starts from its delays. Inherited: late only "
+      "have waited without its own lateness there. Inherited: late only "
       "because it had waited. Last counts collectives whose last arriver is resolved." +
           rank_order_note(report));
   MarkdownTable table;
-  table.columns = {{"rank"},        {"arrivals"}, {"last"},         {"wait"},
-                   {"caused wait"}, {"cost"},     {"own lateness"}, {"inherited"}};
+  table.columns = {{"rank"}, {"arrivals"}, {"last"}, {"wait"}, {"caused wait"}, {"own lateness"}, {"inherited"}};
   const std::vector<RankSummary> ranks = telling_ranks(report);
   for (const RankSummary& rank : ranks) {
     table.rows.push_back({fmt::format("{}", rank.trace_rank), format_count(rank.arrivals),
                           format_count(rank.last_arrivals), time_and_share(rank.wait_ns, rank.budget.window_ns),
-                          format_duration(rank.caused_wait_ns), format_duration(rank.delay_cost_ns),
-                          format_duration(rank.own_lateness_ns), format_duration(rank.inherited_lateness_ns)});
+                          format_duration(rank.caused_wait_ns), format_duration(rank.own_lateness_ns),
+                          format_duration(rank.inherited_lateness_ns)});
   }
   return out + table.to_string() + rest_note(report.ranks.size(), ranks.size(), "table `ranks` of store.h5");
 }

@@ -119,6 +119,9 @@ std::string matching_quality(const JobReport& report) {
   if (report.unmatched_arrivals > 0) {
     sentence += fmt::format("; {} without counterpart", counted(report.unmatched_arrivals, "arrival"));
   }
+  if (report.withheld_arrivals > 0)
+    sentence += fmt::format("; {} withheld, as nothing tells their communicators",
+                            counted(report.withheld_arrivals, "arrival"));
   return sentence + ".";
 }
 

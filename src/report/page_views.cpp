@@ -181,7 +181,7 @@ std::vector<Table> page_views(const JobReport& report) {
   top_rows_of(schema::bandwidth, schema::bandwidth.transfer_ns, most_rows);
   top_rows_of(byte_matrix, byte_matrix.sent_bytes, 4 * most_rows);
   top_rows_of(wait_matrix, wait_matrix.cost_ns, 4 * most_rows);
-  top_rows_of(level_sums, level_sums.delay_cost_ns, most_rows);
+  top_rows_of(level_sums, level_sums.caused_wait_ns, most_rows);
   for (const Declaration* of :
        std::initializer_list<const Declaration*>{&long_waits, &straggler_cases, &straggler_differences})
     makers[of->table_name()] = [](const Table& t) { return pick(t, first_rows(t), every_column(t)); };

@@ -66,10 +66,10 @@ std::string to_summary(const JobReport& report, std::string_view output_director
   const auto& [high, medium, low, hint] = overview.findings;
   out += fmt::format("Findings: {} high, {} medium, {} low, {} info. Warnings: {} error, {} data loss, {} info.\n",
                      high, medium, low, hint, error, data_loss, info);
-  out += fmt::format(
-      "Reports: {}/report.md (also {})\n", plain_text(output_directory, 4096),
-      has_html() ? "report.html, report.json, store.h5" : "report.json, store.h5; report.html needs npm at build time");
-  return out;
+  const std::string_view others =
+      has_html() ? "report.html, report.json, store.h5" : "report.json, store.h5; report.html needs npm at build time";
+  return out + wrap(fmt::format("Reports: {}/report.md (also {})", plain_text(output_directory, 4096), others), "",
+                    "  ", line_width);
 }
 
 }  // namespace nsys_explain::report

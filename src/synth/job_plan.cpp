@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -214,6 +215,20 @@ Fault parse_fault(const std::string& text) {
     set_fault_value(fault, part.substr(0, equals), part.substr(equals + 1));
   }
   return fault;
+}
+
+void set_end_jitter(Network& network, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  for (int code = 0; code <= static_cast<int>(Operation::barrier); ++code) {
+    const auto operation = static_cast<Operation>(code);
+    if (operation_name(operation) != text.substr(0, equals) || equals == std::string::npos) continue;
+    char* end = nullptr;
+    const double factor = std::strtod(text.c_str() + equals + 1, &end);
+    if (end != text.c_str() + text.size() || end == text.c_str() + equals + 1 || !(factor >= 0)) break;
+    network.end_jitter_of[operation] = factor;
+    return;
+  }
+  throw PlanError(fmt::format("\"{}\" sets no jitter: it must read OPERATION=FACTOR; try all_reduce=5", text));
 }
 
 std::string fault_help() {

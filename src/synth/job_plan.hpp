@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/time.hpp"
 
 /// Exports of a simulated multi-GPU job with planted faults, and the truth about them.
@@ -79,6 +81,9 @@ struct Network {
   double bandwidth_inter_gbs = 45;
   double transfer_noise = 0.01;  ///< relative standard deviation per instance
   double end_jitter_scale = 1;   ///< multiplies the jitter of ends (see end_jitter in the simulator); 0: ends coincide
+  std::map<Operation, double> end_jitter_of;  ///< likewise, of some operations only
+  bool heavy_tails = false;                   ///< ends scatter by a law without a variance
+  Nanoseconds end_bias_max_ns = 0;            ///< each member always leaves later by up to this, uniformly
 };
 
 struct Noise {
@@ -95,6 +100,11 @@ struct Clocks {
   double drift_max_ppm = 2;                           ///< uniform in +-
   Nanoseconds session_start_spread_ns = 500'000'000;  ///< sessions start within this span
   Nanoseconds gpu_tick_ns = 32;                       ///< GPU times are multiples of this; 1: exact
+  // What time services do to the clock of the last node, at this time of its sessions.
+  Nanoseconds change_at_ns = 500'000'000;
+  Nanoseconds step_ns = 0;                  ///< it jumps forward by this ...
+  double slew_ppm = 0;                      ///< ... or runs faster by this ...
+  Nanoseconds slew_for_ns = 1'000'000'000;  ///< ... for so long
 };
 
 enum class FaultKind : std::uint8_t {
@@ -223,6 +233,9 @@ JobPlan complete_plan(JobPlan plan);
 /// Reads "KIND:key=value,key=value", e.g. "slow_gpu:rank=5,factor=1.3" or "late_host:rank=3,pause=2ms,period=5".
 /// Throws PlanError.
 Fault parse_fault(const std::string& text);
+
+/// Reads "OPERATION=FACTOR", e.g. "all_gather=50". Throws PlanError.
+void set_end_jitter(Network& network, const std::string& text);
 
 /// One line per kind: what it does, its keys and their defaults.
 std::string fault_help();

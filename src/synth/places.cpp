@@ -1,5 +1,7 @@
 #include "synth/places.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "synth/random.hpp"
@@ -37,6 +39,12 @@ TrueSession make_session(const JobPlan& plan, std::uint32_t index, std::int32_t 
   Draw oscillator(plan.seed, Purpose::node, static_cast<std::uint64_t>(node));
   const double drift_max_ppb = plan.clocks.drift_max_ppm * 1000;
   session.drift_ppb = static_cast<std::int64_t>(oscillator.uniform(-drift_max_ppb, drift_max_ppb));
+  if (node + 1 == plan.layout.nodes) {
+    session.change_at_ns = plan.clocks.change_at_ns;
+    session.step_ns = plan.clocks.step_ns;
+    session.slew_ppb = static_cast<std::int64_t>(plan.clocks.slew_ppm * 1000);
+    session.slew_for_ns = plan.clocks.slew_for_ns;
+  }
   const Nanoseconds boot_age_ns = oscillator.integer(1'000'000'000'000, 900'000'000'000'000);
   session.system_clock_ns = boot_age_ns + session.start_ns + session.start_ns * session.drift_ppb / 1'000'000'000;
   return session;
@@ -65,7 +73,10 @@ void make_places(const JobPlan& plan, SimulatedJob& job) {
 
 Nanoseconds trace_time_ns(const TrueSession& session, Nanoseconds true_ns) {
   const Nanoseconds elapsed = true_ns - session.start_ns;
-  return elapsed + elapsed * session.drift_ppb / 1'000'000'000;
+  const Nanoseconds since_change = true_ns - session.change_at_ns;
+  const Nanoseconds slewed = std::clamp<Nanoseconds>(since_change, 0, session.slew_for_ns);
+  return elapsed + elapsed * session.drift_ppb / 1'000'000'000 + (since_change > 0 ? session.step_ns : 0) +
+         slewed * session.slew_ppb / 1'000'000'000;
 }
 
 Nanoseconds reported_utc_start_ns(const TrueSession& session) {

@@ -22,7 +22,9 @@ enum class Purpose : std::uint64_t {
   shuffle,
   metrics,
   inspector,
-  speed
+  speed,
+  end_tail,
+  end_bias
 };
 
 /// Random numbers by key instead of by sequence: a draw depends only on the seed and on what it is for. Planting a

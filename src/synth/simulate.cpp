@@ -119,6 +119,20 @@ class JobSimulator {
     return static_cast<Nanoseconds>(time);
   }
 
+  double scaled_jitter_ns(Operation operation, std::uint32_t channel, std::int64_t position, std::int32_t rank) const {
+    const Network& network = plan_.network;
+    double jitter = network.end_jitter_scale * end_jitter_ns(plan_.seed, operation, channel, position, rank);
+    if (const auto own = network.end_jitter_of.find(operation); own != network.end_jitter_of.end())
+      jitter *= own->second;
+    if (network.heavy_tails) {
+      Draw draw(plan_.seed, Purpose::end_tail, channel, static_cast<std::uint64_t>(position),
+                static_cast<std::uint64_t>(rank));
+      jitter *= std::min(100.0, 1 / std::sqrt(1 - draw.uniform()));  // Pareto's law with index 2
+    }
+    Draw bias(plan_.seed, Purpose::end_bias, channel, static_cast<std::uint64_t>(rank));
+    return jitter + static_cast<double>(network.end_bias_max_ns) * bias.uniform();
+  }
+
   bool uses_link(const Fault& fault, const Channel& channel) const {
     const auto has_rank = [&](std::int32_t rank) {
       return std::binary_search(channel.ranks.begin(), channel.ranks.end(), rank);
@@ -166,8 +180,7 @@ class JobSimulator {
       Nanoseconds begin = instance.last_enter_ns;
       if (op.operation == Operation::broadcast) begin = std::max(open.enters[i], root_enter_ns);
       if (op.operation == Operation::reduce && rank != root) begin = open.enters[i];
-      const double jitter =
-          plan_.network.end_jitter_scale * end_jitter_ns(plan_.seed, op.operation, channel_index, position, rank);
+      const double jitter = scaled_jitter_ns(op.operation, channel_index, position, rank);
       const Nanoseconds exit = begin + instance.transfer_ns + static_cast<Nanoseconds>(jitter);
 
       TrueArrival arrival;

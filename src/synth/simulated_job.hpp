@@ -200,6 +200,10 @@ struct TrueSession {
   Nanoseconds start_ns = 0;         ///< true time at trace time 0
   Nanoseconds utc_offset_ns = 0;    ///< UTC by the report - true UTC, at trace time 0
   std::int64_t drift_ppb = 0;       ///< trace time runs faster than true time by this
+  Nanoseconds change_at_ns = 0;     ///< true time at which the clock steps, and begins to slew
+  Nanoseconds step_ns = 0;          ///< it jumps forward by this
+  std::int64_t slew_ppb = 0;        ///< it runs faster by this ...
+  Nanoseconds slew_for_ns = 0;      ///< ... for so long
   Nanoseconds system_clock_ns = 0;  ///< the node's monotonic clock at trace time 0
 };
 

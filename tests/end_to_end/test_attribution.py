@@ -19,14 +19,14 @@ class AttributionTest(EndToEndTest):
         delay = report["delay"]
         self.assertEqual(delay["attributed_ns"] + delay["unattributed_ns"], delay["wait_ns"], "costs do not add up")
         self.assertEqual(delay["wait_ns"], sum(rank["wait_ns"] for rank in report["ranks"]))
-        self.assertEqual(delay["attributed_ns"], sum(rank["delay_cost_ns"] for rank in report["ranks"]))
+        self.assertEqual(delay["attributed_ns"], sum(rank["caused_wait_ns"] for rank in report["ranks"]))
         with h5py.File(self.directory / "out" / "store.h5") as store:
             cost = {name: collections.Counter() for name in ("late_trace_rank", "waiting_trace_rank")}
             for name, sums in cost.items():
                 for rank, part in zip(store["wait_matrix"][name][:].tolist(), store["wait_matrix"]["cost_ns"][:].tolist()):
                     sums[rank] += part
         for rank in report["ranks"]:
-            self.assertEqual(cost["late_trace_rank"][rank["trace_rank"]], rank["delay_cost_ns"])
+            self.assertEqual(cost["late_trace_rank"][rank["trace_rank"]], rank["caused_wait_ns"])
             self.assertEqual(cost["waiting_trace_rank"][rank["trace_rank"]], rank["wait_ns"])
         for file in (self.directory / "job").iterdir():
             file.unlink()
@@ -412,7 +412,7 @@ class Steps(AttributionTest):
         with h5py.File(self.directory / "out" / "store.h5") as store:
             steps = {name: column[()] for name, column in store["steps"].items()}
         self.assertEqual(len(steps["step"]), 8 * 20)
-        for column in ("wait_ns", "delay_cost_ns", "caused_wait_ns", "own_lateness_ns"):
+        for column in ("wait_ns", "caused_wait_ns", "own_lateness_ns"):
             of_ranks = sum(rank[column] for rank in report["ranks"])
             self.assertGreaterEqual(steps[column].sum(), 0.9 * of_ranks, column)
             self.assertLessEqual(steps[column].sum(), of_ranks, column)

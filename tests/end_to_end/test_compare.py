@@ -125,6 +125,44 @@ class Compare(EndToEndTest):
         self.assertIn("Cannot be judged", self.text("md"))
         self.refused(four, self.directory / "absent.h5", code=3)
 
+    def test_who_changed_is_named_with_what_it_takes_longer_for(self):
+        options = ("--nodes", "2", "--gpus-per-node", "2", "--layers", "2", "--steps", "24", "--truth", "none")
+        base = self.store("base", "--seed", "1", *options)
+        plans = [("slow_gpu:rank=3,factor=1.3", [3], "trace rank 3 (node001)", "kernel_speed", "trace rank 3 (GPU 1 on node001) makes"),
+                 ("slow_node:node=1,factor=1.2", [2, 3], "node node001", "kernel_speed", "node node001 (all 2 trace ranks) makes"),
+                 ("late_host:rank=0,pause=3ms,kind=sleep", [0], "trace rank 0 (node000)", "idle", "trace rank 0 (GPU 0 on node000)")]
+        for number, (fault, ranks, place, part, finding) in enumerate(plans):
+            with self.subTest(fault):
+                now = self.store(f"now{number}", "--seed", str(2 + number), *options, "--fault", fault)
+                found = self.compare(base, now, code=10)
+                self.assertEqual([(one["place"], one["part"], one["trace_ranks"]) for one in found["changed_places"]],
+                                 [(place, part, ranks)])
+                text = " ".join(self.text("md").split())
+                self.assertIn(f"What changed, per step: {place}: ", text)
+                self.assertIn(f"New finding: {finding}", text)
+                for change in found["changes"]:
+                    if change["topic"] == "rank" and int(change["name"].split()[-1]) not in ranks:
+                        self.assertAlmostEqual(change["ratio"], 1, delta=0.02, msg="who waits is no faster by itself")
+                [back] = self.compare(now, base)["changed_places"]
+                self.assertEqual((back["place"], back["part"]), (place, part))
+
+    def test_a_report_against_itself_has_not_changed(self):
+        store = self.store("one", "--seed", "1", *JOB, "--no-nvtx")
+        found = self.compare(store, store)
+        self.assertEqual((found["verdict"], found["is_one_run"], found["notes"]), ("same", True, []))
+        self.assertIn("# Nothing changed: both reports hold the same run", self.text("md"))
+
+    def test_only_an_earlier_comparison_is_replaced(self):
+        store = self.store("one", "--seed", "1", *JOB)
+        self.compare(store, store)
+        self.compare(store, store)  # its own files
+        page = self.directory / "compared" / "compare.json"
+        page.write_text('{"mine": true}')
+        done = run([TOOL, "compare", store, store, "--out", self.directory / "compared", "--force"])
+        self.assertEqual(done.returncode, 5, done.stdout + done.stderr)
+        self.assertIn("nothing says that this program wrote it", done.stderr)
+        self.assertEqual(page.read_text(), '{"mine": true}')
+
     def test_before_and_after_a_fix(self):
         traces = [SHARED_TRACES / "nsys-ai" / f"mfu_2gpu_{when}.sqlite" for when in ("before", "after")]
         if not all(trace.exists() for trace in traces):
@@ -144,7 +182,7 @@ class Compare(EndToEndTest):
         # time and more waiting, and both reports say what the waits come from.
         self.assertAlmostEqual(found["kernel_time_ratio"], self.kernel_time_ratio(traces), delta=1e-6)
         text = " ".join(self.text("md").split())
-        self.assertIn("Per window and trace rank: compute ", text)
+        self.assertIn("On average, per window and trace rank: compute ", text)
         for words, part in (("compute", "compute"), ("idle", "idle"), ("waiting for late members", "wait")):
             before, now = (one[part] / 1e6 for one in figures)
             told = re.search(rf"{words} (\S+) ms instead of (\S+) ms \((\S+?)%\)", text)
@@ -157,9 +195,9 @@ class Compare(EndToEndTest):
         self.assertIn("kernels of equal name take as long as before (within 0.5%), and there is 11.", text)
         before, now = text.split("## Before: what the report found")[1].split("## Now: what the report found")
         self.assertIn("8.2% of GPU time is idle because the host launched the next work too late", before)
-        self.assertIn("6 collectives hold 73% of all waiting", before)
+        self.assertIn("6 delays cause 73% of all waiting", before)
         self.assertIn("16.3% of GPU time is idle because the host launched the next work too late", now)
-        self.assertIn("5 collectives hold 81% of all waiting", now)
+        self.assertIn("5 delays cause 81% of all waiting", now)
         self.assertEqual([f["id"] for f in found["runs"][0]["findings"] if f["id"] == "long-waits"], ["long-waits"])
 
     @staticmethod

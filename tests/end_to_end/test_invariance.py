@@ -130,6 +130,88 @@ class InvariantsWithoutPayload(Invariants):
     SEEDS = seeds(3)
 
 
+class RandomChanges(EndToEndTest):
+    """Names and representation drawn at random: the same culprits, costs and causes, under the new names."""
+
+    FAULTS = ["slow_gpu:rank={},factor=1.35", "late_host:rank={},pause=5ms,kind=sleep", "sync_stall:rank={},pause=4ms",
+              "late_host:rank={},pause=12ms,kind=data_loading,period=3"]
+
+    def test_of_ranks_hosts_files_rows_and_times(self):
+        for seed in seeds(12):
+            with self.subTest(seed=seed):
+                draw = random.Random(f"changes {seed}")
+                culprit = 0 if seed % 3 == 0 else draw.randrange(8)  # rank 0 like any other
+                layout = draw.choice([[], ["--tp", "2"], ["--dp-style", "fully_sharded"]])
+                # Numbers come from names of files where NCCL's payload does not tell them.
+                renumbered = seed % 2 == 0
+                how = ["--payload", "none"] if renumbered else ["--files", draw.choice(["per_rank", "per_node"])]
+                recorded = draw.choice([[], ["--no-nvtx"]]) if renumbered else []
+                traces = self.synth("job", "--nodes", "2", "--gpus-per-node", "4", "--steps", "24", "--layers", "3", *layout, *how,
+                                    *recorded, "--fault", draw.choice(self.FAULTS).format(culprit), "--seed", str(400 + seed),
+                                    "--truth", "none", "--force")
+                expected = self.analyse(traces, "expected", "--force")
+                self.assertEqual([s["trace_rank"] for s in expected["stragglers"]], [culprit])
+                number_of = list(range(8))
+                if renumbered:
+                    draw.shuffle(number_of)
+                changed = self.changed(traces, draw, number_of)
+                self.compare(expected, self.analyse(changed, "out", "--force"), number_of)
+
+    def changed(self, traces, draw, number_of):
+        """A copy, with the numbers of trace ranks in names of files replaced."""
+        copy = self.directory / "changed"
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir()
+        hosts = {f"node{number:03d}": f"{draw.choice('abcxyz')}{draw.randrange(1000)}-{number}" for number in range(8)}
+        for path in sorted(traces.glob("*.sqlite")):
+            name = path.name
+            if name.startswith("rank_"):
+                name = f"rank_{number_of[int(path.stem.split('_')[1])]:05d}.sqlite"
+            target = copy / name
+            shutil.copyfile(path, target)
+            with contextlib.closing(sqlite3.connect(target)) as connection:
+                self.change(connection, draw, hosts)
+                connection.commit()
+            if not name.startswith("rank_") and draw.random() < 0.5:
+                split_by_process(target, copy)
+                target.unlink()
+        return copy
+
+    def change(self, connection, draw, hosts):
+        tables = list(tables_of(connection))
+        if draw.random() < 0.7:
+            constant = draw.randrange(-3_000_000, 5_000_000)
+            for table, columns in tables:
+                if {"start", "end"} <= columns:
+                    connection.execute(f"UPDATE {table} SET start = start + ?, end = end + ?", (constant, constant))
+        if draw.random() < 0.7:
+            connection.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + ?",
+                               (draw.randrange(-9_000_000, 9_000_000),))
+        for old, new in hosts.items():
+            connection.execute("UPDATE TARGET_INFO_SYSTEM_ENV SET value = ? WHERE value = ?", (new, old))
+        if draw.random() < 0.7:
+            for table, columns in tables:
+                rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+                draw.shuffle(rows)
+                connection.execute(f"DELETE FROM {table}")
+                connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(columns))})", rows)
+
+    def compare(self, expected, actual, number_of):
+        self.assertEqual(expected["collectives"]["instances"], actual["collectives"]["instances"])
+        self.assertEqual(expected["delay"]["steps"], actual["delay"]["steps"])
+        for kind in ("stragglers", "suspects"):
+            self.assertEqual([number_of[late["trace_rank"]] for late in expected[kind]],
+                             [late["trace_rank"] for late in actual[kind]])
+            for one, other in zip(expected[kind], actual[kind]):
+                for key in ("cause", "pattern", "first_step", "last_step"):
+                    self.assertEqual(one[key], other[key], key)
+                # Where clocks move by tens of nanoseconds, some waits of about that size are nobody's.
+                self.assertAlmostEqual(one["delay_cost_ns"] / other["delay_cost_ns"], 1, delta=0.01)
+        for one, other in zip(expected["what_if"], actual["what_if"]):
+            self.assertEqual(sorted(number_of[rank] for rank in one["trace_ranks"]), other["trace_ranks"])
+            self.assertAlmostEqual(one["saved_share"], other["saved_share"], delta=0.002)
+
+
 def tables_of(connection):
     """Every table with the set of its columns."""
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

@@ -25,12 +25,19 @@ class Matching(EndToEndTest):
     def test_whole_runs(self):
         for least_share, options in [
                 (0.995, ["--seed", "1", "--tp", "2", "--pp", "2", "--steps", "6", *LOSSES]),
-                (0.995, ["--seed", "2", "--tp", "2", "--steps", "8", "--shared-nccl-stream", *LOSSES]),
-                (1, ["--seed", "3", "--tp", "2", "--pp", "2", "--steps", "8", "--payload", "none"]),
-                (0.99, ["--seed", "4", "--tp", "2", "--steps", "12", "--payload", "none", "--shared-nccl-stream"])]:
+                # Kernels at the begin of a capture lack their calls; where ends do not tell either, they are withheld.
+                (0.98, ["--seed", "2", "--tp", "2", "--steps", "8", "--shared-nccl-stream", *LOSSES]),
+                (1, ["--seed", "3", "--tp", "2", "--pp", "2", "--steps", "8", "--payload", "none"])]:
             with self.subTest(options=options):
                 score = self.score(*options)
                 self.assertGreaterEqual(score.share, least_share, str(score))
+
+    def test_without_payload_what_shares_a_stream_is_withheld(self):
+        score = self.score("--seed", "4", "--tp", "2", "--steps", "12", "--payload", "none", "--shared-nccl-stream")
+        report = self.report("out")
+        self.assertEqual(report["collectives"]["withheld_arrivals"], score.present - score.matched)
+        self.assertEqual(report["collectives"]["unmatched_arrivals"], 0)
+        self.assertIn("withheld-arrivals", (self.directory / "out" / "report.json").read_text())
 
     def test_the_nccl_trace_names_communicators_without_payload(self):
         score = self.score("--seed", "5", "--tp", "2", "--steps", "6", "--shared-nccl-stream", "--nccl-trace",

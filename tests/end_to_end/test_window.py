@@ -16,7 +16,7 @@ class Window(EndToEndTest):
     def check(self, report, instances):
         """All instances of the window complete; every budget adds up."""
         self.assertEqual(report["collectives"],
-                         {"instances": instances, "complete": instances, "partial": 0, "unmatched_arrivals": 0,
+                         {"instances": instances, "complete": instances, "partial": 0, "unmatched_arrivals": 0, "withheld_arrivals": 0,
                           "unjudged": 0})
         for rank in report["ranks"]:
             self.assertEqual(sum(rank[part] for part in PARTS), rank["window_ns"])

@@ -26,7 +26,13 @@ using synth::JobPlan;
 /// What the exports tell of communicators.
 enum class Evidence : std::uint8_t { payload, categories, none };
 
+/// How many communicators a stream carries.
+enum class Streams : std::uint8_t { any, one_each, shared };
+
 struct ScanOptions {
+  Streams streams = Streams::any;
+  bool one_communicator = false;  ///< a few ranks, all in one communicator, whose clocks nothing relates
+  double end_noise = 1;           ///< of one operation in turn, with heavy tails and a bias of the members
   Evidence evidence = Evidence::none;
   bool short_captures = false;
   double ragged_share = 0.2;  ///< of short captures
@@ -57,6 +63,30 @@ void draw_layout(Draw& draw, synth::Layout& layout) {
     layout.pipeline_parallel = draw.one_of<std::int32_t>({1, 1, 2, 4});
   } while (layout.ranks() % (layout.tensor_parallel * layout.pipeline_parallel) != 0 ||
            layout.gpus_per_node % layout.tensor_parallel != 0);
+}
+
+/// Two to four processes that do the same, each with one stream, some of them late by seconds.
+void draw_one_communicator(Draw& draw, JobPlan& plan) {
+  plan.layout = {.nodes = 1, .gpus_per_node = draw.one_of<std::int32_t>({2, 3, 4})};
+  plan.workload.steps = draw.one_of<std::int32_t>({3, 6, 12, 30});
+  plan.workload.mixture_of_experts = false;
+  plan.workload.tensor_parallel_style = synth::TensorParallelStyle::all_reduce;
+  plan.capture.drop_share = plan.capture.ragged_share = 0;
+  plan.export_style.nsys_version = "2025.5";
+  plan.clocks.utc_offset_max_ns = draw.one_of<Nanoseconds>({20'000'000, 5'000'000'000});
+  plan.faults.clear();
+  for (std::int32_t rank = 0; rank < plan.layout.ranks(); ++rank)
+    plan.faults.push_back(synth::parse_fault(
+        fmt::format("late_host:rank={},pause={}ms,period={}", rank, draw.one_of<int>({1, 30, 2000}), 2 + rank)));
+}
+
+/// The ends of one operation scatter more, by a law with heavy tails and another bias than usual.
+void draw_ends(std::uint64_t seed, double factor, JobPlan& plan) {
+  const std::array operations{Operation::all_reduce, Operation::all_gather, Operation::reduce_scatter,
+                              Operation::send_recv};
+  plan.network.end_jitter_of[operations[seed % operations.size()]] = factor;
+  plan.network.heavy_tails = true;
+  plan.network.end_bias_max_ns = 3'000;
 }
 
 void draw_workload(Draw& draw, JobPlan& plan) {
@@ -120,6 +150,8 @@ std::string options_of(const JobPlan& plan, const std::string& fault) {
   options += fmt::format(" --seed {}", plan.seed);
   add_if(plan.export_style.payload == synth::PayloadStyle::none, "--payload none");
   add_if(plan.export_style.advanced_nccl_trace, "--nccl-trace");
+  for (const auto& [operation, factor] : plan.network.end_jitter_of)
+    options += fmt::format(" --end-jitter-of {}={} --heavy-tails --end-bias-us 3", operation_name(operation), factor);
   return options;
 }
 
@@ -134,7 +166,16 @@ ScannedJob draw_job(std::uint64_t seed, const ScanOptions& options) {
   plan.seed = seed;
   draw_layout(draw, plan.layout);
   draw_workload(draw, plan);
-  const std::string fault = draw_capture(draw, plan);
+  std::string fault = draw_capture(draw, plan);
+  if (options.streams != Streams::any) {
+    plan.workload.nccl_on_compute_stream = false;
+    plan.workload.shared_nccl_stream = options.streams == Streams::shared;
+  }
+  if (options.one_communicator) {
+    draw_one_communicator(draw, plan);
+    fault = "late hosts";
+  }
+  if (options.end_noise != 1) draw_ends(seed, options.end_noise, plan);
   if (options.short_captures) draw_short_capture(draw, plan, options.ragged_share);
   if (options.steps > 0) plan.workload.steps = options.steps;
   if (options.evidence != Evidence::payload) plan.export_style.payload = synth::PayloadStyle::none;
@@ -219,6 +260,7 @@ int scan(std::uint64_t first, std::uint64_t count, const ScanOptions& options, c
 int main(int argc, char** argv) {
   using nsys_explain::pipeline::testing::Evidence;
   using nsys_explain::pipeline::testing::ScanOptions;
+  using nsys_explain::pipeline::testing::Streams;
   CLI::App app("Matches jobs of random shapes and compares with the truth; exit code 1 where pairs are wrong.");
   std::uint64_t first = 0, count = 20;
   ScanOptions options;
@@ -229,6 +271,15 @@ int main(int argc, char** argv) {
           std::vector<std::pair<std::string, Evidence>>{
               {"payload", Evidence::payload}, {"categories", Evidence::categories}, {"none", Evidence::none}},
           CLI::ignore_case));
+  app.add_option("--streams", options.streams, "how many communicators a stream carries")
+      ->transform(CLI::CheckedTransformer(
+          std::vector<std::pair<std::string, Streams>>{
+              {"any", Streams::any}, {"one-each", Streams::one_each}, {"shared", Streams::shared}},
+          CLI::ignore_case));
+  app.add_flag("--one-communicator", options.one_communicator,
+               "two to four processes in one communicator, some late by seconds, clocks that nothing relates");
+  app.add_option("--end-noise", options.end_noise,
+                 "scale of the noise of ends, of one operation in turn, with heavy tails and another law of bias");
   app.add_flag("--short", options.short_captures,
                "6 to 12 steps, 1% of the records lost, ragged windows, no clocks of hosts");
   app.add_option("--ragged", options.ragged_share, "largest share that windows of short captures lack at either end")

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """How often the right one is named: jobs drawn by kind and seed, simulated, analysed and scored against their truth.
 
-    tests/scans/stragglers.py --seeds 1000:20 [--kind single] [--rough] [--workers 1] [--log FILE] [--costs] [--list]
+    tests/scans/stragglers.py --seeds 1000:20 [--kind single] [--rough] [--cuda-alone] [--workers 1] [--log FILE] [--costs] [--list]
 
 No test: a scan looks for what no test has seen, so take seeds that nobody has used. A job depends on its kind and seed
 alone. Programs are those of build/ci, or of NSYS_EXPLAIN_TOOL and NSYS_EXPLAIN_SYNTH. Columns of the table:
 
 right     every planted fault is named a straggler, with just its trace ranks, and nobody comes before them
-slight    likewise, but told as late beyond chance at a cost too small for a verdict
 suspect   not all are named, but those that are not are among the suspects, and a culprit comes first of all
 few       likewise, where no rule could do more: delays that go round, which are nobody's fault, hit just that one of n trace
           ranks in as many steps, k, with a probability of n^(1 - k) above the 0.1% at which clean jobs may name somebody
@@ -41,6 +40,8 @@ SYNTH = os.environ.get("NSYS_EXPLAIN_SYNTH", str(ROOT / "build/ci/nsys-explain-s
 TIMEOUT_SECONDS = 300  # far above what a job takes
 TELLING_COST = 0.01  # of the job's GPU time
 FALSE_ALARM_RATE = 1e-3  # StragglerCriteria
+
+CAPTURES = {"rough": "--rough", "cuda_alone": "--cuda-alone"}
 
 HOST_PAUSES = ["sleep", "gc", "data_loading", "file_read", "module_load", "descheduled"]
 
@@ -297,15 +298,17 @@ PAYLOAD = {"stage": 1.0, "slow_link": 1.0, "little": 1.0}
 SHORT_STEPS = {"little": ["--layers", 1, "--gradient-mib", 1, "--compute-scale", 0.05]}
 
 
-def job_options(kind, seed, rough):
+def job_options(kind, seed, capture):
     """What nsys-explain-synth is told of a job."""
     draw = Draw(kind, seed)
     options = KINDS[kind](draw) + (SHORT_STEPS.get(kind) or draw.sizes(LARGEST_LAYERS.get(kind, 4))) + draw.capture(PAYLOAD.get(kind, 0.7))
     on_gpu = all(option.startswith(("slow_gpu", "slow_node", "extra_work")) for option in faults_of(options))
     if on_gpu and draw.chance(0.3):  # a host that runs ahead hides its own pauses
         options += ["--sync-every", draw.choice([2, 3])]
-    if rough:
+    if "rough" in capture:
         options += draw.rough_capture(options)
+    if "cuda_alone" in capture:
+        options = [option for option in options if option not in ("--payload", "none")] + ["--no-nvtx"]
     return [str(option) for option in options]
 
 
@@ -407,9 +410,7 @@ def score(truth, report):
         result["class"] = "right"
     elif None not in told and guilty_first:
         unnamed = [fault for fault, is_one in zip(faults, is_named) if not is_one]
-        doubts = {one["doubt"] for one, is_one in zip(told, is_named) if not is_one}
-        result["class"] = ("slight" if doubts == {"slight"} else
-                           "few" if all(could_be_chance(truth, fault) for fault in unnamed) else "suspect")
+        result["class"] = "few" if all(could_be_chance(truth, fault) for fault in unnamed) else "suspect"
     elif any(one is None and told_by_findings(fault, report) for one, fault in zip(told, faults)):
         result["class"] = "finding"
     elif overlapping:
@@ -419,8 +420,8 @@ def score(truth, report):
     return result
 
 
-def run_job(kind, seed, rough, costs):
-    options = job_options(kind, seed, rough)
+def run_job(kind, seed, capture, costs):
+    options = job_options(kind, seed, capture)
     with tempfile.TemporaryDirectory(prefix="nsys-explain-scan-") as scratch:
         directory = pathlib.Path(scratch)
         run([SYNTH, "--out", directory / "job", "--truth", "summary", *options])
@@ -436,17 +437,17 @@ def run_job(kind, seed, rough, costs):
     return {"kind": kind, "seed": seed, **result, "options": options}
 
 
-def guarded(kind, seed, rough, costs):
+def guarded(kind, seed, capture, costs):
     """A job that fails is a result, too: the rest of a long scan goes on."""
     try:
-        return run_job(kind, seed, rough, costs)
+        return run_job(kind, seed, capture, costs)
     except (subprocess.SubprocessError, OSError, KeyError, ValueError) as problem:
         detail = getattr(problem, "stderr", None) or b""
         return {"kind": kind, "seed": seed, "class": "failed", "problem": f"{problem} {detail.decode(errors='replace')}",
-                "options": job_options(kind, seed, rough)}
+                "options": job_options(kind, seed, capture)}
 
 
-CLASSES = ["right", "slight", "few", "suspect", "finding", "silent", "costless", "part"]
+CLASSES = ["right", "few", "suspect", "finding", "silent", "costless", "part"]
 
 
 COLUMNS = ["kind", "jobs", *CLASSES, "wrong", "innocent", "misled", "cause", "pattern", "failed"]
@@ -473,7 +474,7 @@ def print_table(results):
         print(" ".join(f"{cell:>9}" for cell in cells))
 
 
-def write_markdown(page, results, seeds, rough):
+def write_markdown(page, results, seeds, capture):
     """Replaces the page's part between the markers by a dated table. Columns in which every row is 0 are left out."""
     begin, end = "<!-- begin: stragglers.py -->", "<!-- end: stragglers.py -->"
     before, found, rest = page.read_text().partition(begin)
@@ -484,7 +485,7 @@ def write_markdown(page, results, seeds, rough):
     kept = [c for c, name in enumerate(COLUMNS) if name in ("kind", "jobs", "right", "wrong") or any(row[c] not in ("0", "0/0") for row in rows)]
     table = [[COLUMNS[c] for c in kept], ["---"] * len(kept), *([row[c] for c in kept] for row in rows)]
     lines = ["| " + " | ".join(cells) + " |" for cells in table]
-    title = f"{datetime.date.today()}, commit {commit()}, `--seeds {seeds}{' --rough' if rough else ''}`:"
+    title = f"{datetime.date.today()}, commit {commit()}, `--seeds {' '.join([seeds, *(CAPTURES[how] for how in capture)])}`:"
     page.write_text(f"{before}{begin}\n\n{title}\n\n" + "\n".join(lines) + f"\n\n{end}{after}")
 
 
@@ -504,22 +505,24 @@ def main():
     parser.add_argument("--seeds", default="1000:20", help="first seed and how many of each kind")
     parser.add_argument("--kind", action="append", choices=KINDS, help="may be repeated; all where left out")
     parser.add_argument("--rough", action="store_true", help="the same jobs, captured worse")
+    parser.add_argument("--cuda-alone", action="store_true", help="the same jobs, captured without NVTX: by -t cuda alone")
     parser.add_argument("--workers", type=int, default=1, help="jobs at a time")
     parser.add_argument("--log", type=pathlib.Path, help="one line of JSON per job")
     parser.add_argument("--costs", action="store_true", help="simulate every job without its faults, too")
     parser.add_argument("--markdown", type=pathlib.Path, help="page whose table of verdicts is replaced (docs/accuracy.md)")
     parser.add_argument("--list", action="store_true", help="only say what nsys-explain-synth would be told")
     arguments = parser.parse_args()
+    capture = [how for how in CAPTURES if getattr(arguments, how)]
     first, count = (int(part) for part in arguments.seeds.split(":"))
     jobs = [(kind, seed) for seed in range(first, first + count) for kind in arguments.kind or KINDS]
     if arguments.list:
         for kind, seed in jobs:
-            print(kind, seed, " ".join(job_options(kind, seed, arguments.rough)))
+            print(kind, seed, " ".join(job_options(kind, seed, capture)))
         return
     results = []
     log = arguments.log.open("w") if arguments.log else None
     with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
-        for result in pool.map(lambda job: guarded(*job, arguments.rough, arguments.costs), jobs):
+        for result in pool.map(lambda job: guarded(*job, capture, arguments.costs), jobs):
             results.append(result)
             if log:
                 print(json.dumps(result), file=log, flush=True)
@@ -528,7 +531,7 @@ def main():
                 print(json.dumps(result), "\n   ", options, flush=True)
     print_table(results)
     if arguments.markdown:
-        write_markdown(arguments.markdown, results, arguments.seeds, arguments.rough)
+        write_markdown(arguments.markdown, results, arguments.seeds, capture)
     sys.exit(any(result["class"] == "failed" for result in results))
 
 

@@ -85,6 +85,7 @@ struct Arrival {
   bool blocking = true;                       ///< compute stood still when it ended: what came next had waited for it
   std::uint8_t stream = any_stream;           ///< number of the stream among those of the device that communicate
   std::array<std::uint8_t, 2> reserved = {};  ///< no padding bytes travel uninitialised
+  std::int32_t step = -1;                     ///< by the trace rank's own count; -1: in none
 };
 
 /// One member's part in one instance: what cannot be worked out from the instance (see wait_ns() and its like), since
@@ -99,6 +100,7 @@ struct InstanceArrival {
   TimingSource timing_source = TimingSource::kernel;
   bool blocking = true;         ///< see Arrival
   bool lateness_split = false;  ///< into own and inherited
+  std::int32_t step = -1;       ///< see Arrival
 };
 
 /// One collective operation across its members. A = latest enter.

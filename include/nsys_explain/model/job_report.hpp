@@ -137,14 +137,11 @@ struct RankSummary {
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds inherited_lateness_ns = 0;
-  Nanoseconds delay_cost_ns = 0;       ///< waiting anywhere in the job that starts from this rank's own delays
-  Nanoseconds propagated_cost_ns = 0;  ///< of that, what reached the waiting ranks through others
-  Nanoseconds unattributed_ns = 0;     ///< waiting for this rank that no delay of anybody explains
   /// Total bytes over total transfer time of its complete collectives of known size; empty where there are none.
   std::optional<double> bus_bandwidth_gbs;
 };
 
-enum class Pattern : std::uint8_t { persistent, transient, periodic, rotating };
+enum class Pattern : std::uint8_t { persistent, transient, periodic, rotating, unknown };
 
 enum class Cause : std::uint8_t {
   slow_kernel,
@@ -181,7 +178,7 @@ struct Straggler {
       WorkPart::pending;  ///< what the cause rests on: the part of its work that differs most from its peers'
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds caused_wait_ns = 0;
-  Nanoseconds delay_cost_ns = 0;  ///< see RankSummary; of all its trace ranks
+  Nanoseconds delay_cost_ns = 0;  ///< caused wait, with that of partners by a slow link that is its own
   double cost_share = 0;          ///< delay cost / window time of all trace ranks
   double gpu_hours_per_day = 0;   ///< what that share is of a day of the job's GPUs
   double last_share = 0;          ///< of the resolved instances it took part in
@@ -197,7 +194,6 @@ enum class Doubt : std::uint8_t {
   too_few_steps,  ///< it costs the others much, but chance does as much in so few steps
   hidden,         ///< beyond chance, but behind greater lateness of stragglers, or now of this, now of that one
   unseen,         ///< beyond chance, but no clock relates it to those who seem to wait for it
-  slight,         ///< beyond chance, but it costs too little for a verdict
 };
 
 /// One who would be a straggler if there were more steps, without those who are, or if clocks told who waits.
@@ -234,7 +230,7 @@ struct LongWait {
 /// Where the waiting of the whole job comes from: wait = attributed + unattributed, to the nanosecond.
 struct DelaySummary {
   Nanoseconds wait_ns = 0;
-  Nanoseconds attributed_ns = 0;  ///< to delays of trace ranks (RankSummary::delay_cost_ns)
+  Nanoseconds attributed_ns = 0;  ///< RankSummary::caused_wait_ns of all
   Nanoseconds unattributed_ns =
       0;                         ///< structure (a pipeline's bubble), slow transfers, or below the clock's resolution
   double cost_share = 0;         ///< attributed / window time of all trace ranks
@@ -257,11 +253,20 @@ struct WhatIf {
   Nanoseconds step_ns_before = 0, step_ns_after = 0;
 };
 
+/// From a step on all steps take longer, or less.
+struct StepTimeChange {
+  std::int64_t step = 0;                    ///< the first that does, by the number in table steps
+  Nanoseconds before_ns = 0, after_ns = 0;  ///< median, up to the change before and the one after
+  double p_value = 1;                       ///< that chance does so
+};
+
 /// Elapsed time of steps, from the latest exit of one to that of the next.
 struct StepTime {
   std::string source;  ///< "nvtx", "order" or "none"
   std::int64_t steps = 0;
   Nanoseconds median_ns = 0, p95_ns = 0;
+  Nanoseconds spread_ns = 0;  ///< between the quartiles, from begin to begin
+  std::vector<StepTimeChange> change_points;
   std::optional<double> replay_error;  ///< replayed with nothing changed / measured - 1; empty: nothing was replayed
 };
 
@@ -372,12 +377,13 @@ struct JobReport {
   ClockReport clock;
   std::vector<CommunicatorSummary> communicators;
   std::int64_t instances = 0, complete = 0, partial = 0, unmatched_arrivals = 0;
+  std::int64_t withheld_arrivals = 0;  ///< without payload: of which nothing tells the communicator
   std::int64_t unjudged =
       0;  ///< of the instances: those with incomparable clocks or impossible times; nothing rests on them
   std::vector<OperationSummary> by_operation;
   std::vector<RankSummary> ranks;  ///< same order as trace_ranks
   std::vector<Straggler> stragglers;
-  std::vector<SuspectedStraggler> suspects;  ///< by doubt: unseen, hidden, too few steps, slight; costliest first
+  std::vector<SuspectedStraggler> suspects;  ///< beyond chance first; costliest first
   std::vector<LongWait>
       long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
   DelaySummary delay;

@@ -248,11 +248,11 @@ bool runs_same_kernels(std::span<const StragglerCase> cases, std::span<const Cas
   return 2 * same > counting;
 }
 
-/// The most that one case weighs among others: so many times the median of the caused waits.
-Nanoseconds heaviest_case(std::span<const StragglerCase> cases, std::int64_t weight_limit = usual_weight_limit) {
+/// The most that one case weighs among others: the median of the caused waits.
+Nanoseconds heaviest_case(std::span<const StragglerCase> cases) {
   std::vector<Nanoseconds> waits;
   for (const StragglerCase& one : cases) waits.push_back(one.caused_wait_ns);
-  return waits.empty() ? 0 : weight_limit * lower_median(std::move(waits));
+  return waits.empty() ? 0 : lower_median(std::move(waits));
 }
 
 }  // namespace
@@ -295,11 +295,10 @@ double share_that_counts(std::span<const StragglerCase> cases) {
   return all > 0 ? static_cast<double>(counts) / static_cast<double>(all) : 0;
 }
 
-CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence,
-                          std::int64_t weight_limit) {
+CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence) {
   CauseVerdict result;
   if (share_that_counts(cases) < least_that_counts) return result;
-  const Nanoseconds heaviest = heaviest_case(cases, weight_limit);
+  const Nanoseconds heaviest = heaviest_case(cases);
 
   std::vector<CaseVerdict> verdicts;
   for (const StragglerCase& one : cases) verdicts.push_back(judge_case(one, divergence));

@@ -93,12 +93,10 @@ double share_that_counts(std::span<const StragglerCase> cases);
 /// Below this share what counts is not what made the straggler late.
 inline constexpr double least_that_counts = 0.1;
 
-inline constexpr std::int64_t usual_weight_limit = 4;
-
-/// `cases` in order of time; unknown where too little of them counts. None weighs more than `weight_limit` times the
-/// median case. The evidence names instances (rows of collective_instances) and tables of the store.
-CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence,
-                          std::int64_t weight_limit = usual_weight_limit);
+/// `cases` in order of time; unknown where too little of them counts. None weighs more than the median case:
+/// among the longest delays are those that go by. The evidence names instances (rows of collective_instances) and
+/// tables of the store.
+CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence);
 
 /// The largest differences that bear on the cause, in words; empty where there are none.
 std::string largest_differences(const Divergence& divergence, Cause cause);

@@ -10,6 +10,7 @@ namespace {
 constexpr double share_of_waiting = 0.3;
 constexpr double share_of_gpu_time = 0.005;
 constexpr double enough_of_waiting = 0.8;
+constexpr double least_of_longest = 0.01;  // what is less explains nothing beside it
 
 }  // namespace
 
@@ -24,6 +25,9 @@ std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerC
   Nanoseconds held_ns = 0, held_by_others_ns = 0;
   for (const StragglerCase& one : longest) {
     if (static_cast<double>(held_ns) >= enough_of_waiting * static_cast<double>(all_waits_ns)) break;
+    if (static_cast<double>(one.caused_wait_ns) <
+        least_of_longest * static_cast<double>(longest.front().caused_wait_ns))
+      break;
     const bool is_told = std::any_of(late.begin(), late.end(), [&](const Straggler* who) {
       return std::binary_search(who->trace_ranks.begin(), who->trace_ranks.end(), one.straggler.trace_rank);
     });

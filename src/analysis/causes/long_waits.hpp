@@ -6,12 +6,12 @@
 #include "analysis/causes/causes.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
-/// Waiting that lies in a few collectives and not with one rank: a single delay of milliseconds convicts nobody, but
+/// Waiting that comes from a few delays and not from one rank: a single delay of milliseconds convicts nobody, but
 /// what happened before it can be told.
 namespace nsys_explain::analysis {
 
 /// How many of the longest waits deserve an explanation of their own: as many as hold 80% of all waiting, where those
-/// whose last arriver no finding tells as late hold at least 30% of all waiting, and 0.5% of all GPU time; else 0.
+/// whose trace rank no finding tells as late hold at least 30% of all waiting, and 0.5% of all GPU time; else 0.
 /// `longest`: the cases with the most caused wait of the run, most first.
 std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerCase> longest);
 

@@ -9,8 +9,7 @@ namespace nsys_explain::analysis {
 std::vector<const Straggler*> told_late(const JobReport& report) {
   std::vector<const Straggler*> told;
   for (const Straggler& straggler : report.stragglers) told.push_back(&straggler);
-  for (const SuspectedStraggler& suspect : report.suspects)
-    if (suspect.doubt != Doubt::slight) told.push_back(&suspect.late);
+  for (const SuspectedStraggler& suspect : report.suspects) told.push_back(&suspect.late);
   return told;
 }
 

@@ -16,7 +16,7 @@ namespace nsys_explain::analysis {
 /// Ascending.
 using LateRanks = std::vector<std::int32_t>;
 
-/// The stragglers, and the suspects whose lateness is no trifle: each has a finding with its cause and what to do.
+/// The stragglers and the suspects: each has a finding with its cause and what to do.
 std::vector<const Straggler*> told_late(const JobReport& report);
 
 /// The trace ranks of those of them who are late by one of these causes.

@@ -51,10 +51,16 @@ std::string short_kernel_name(std::string_view name) {
 const WhatIf* what_if_mended(const JobReport& report, std::string_view finding,
                              const std::vector<std::int32_t>& trace_ranks) {
   const auto found = std::find_if(report.what_if.begin(), report.what_if.end(), [&](const WhatIf& what_if) {
-    if (what_if.subject == "all") return false;
+    if (what_if.subject == "all" || what_if.subject == "communication_hidden") return false;
     const bool of_a_suspect = what_if.finding.empty() && finding.ends_with("straggler");
     return (what_if.finding == finding || of_a_suspect) && (trace_ranks.empty() || what_if.trace_ranks == trace_ranks);
   });
+  return found == report.what_if.end() ? nullptr : &*found;
+}
+
+const WhatIf* what_if_hidden(const JobReport& report) {
+  const auto found = std::find_if(report.what_if.begin(), report.what_if.end(),
+                                  [](const WhatIf& what_if) { return what_if.subject == "communication_hidden"; });
   return found == report.what_if.end() ? nullptr : &*found;
 }
 

@@ -35,6 +35,9 @@ std::string short_kernel_name(std::string_view name);
 const WhatIf* what_if_mended(const JobReport& report, std::string_view finding,
                              const std::vector<std::int32_t>& trace_ranks);
 
+/// The replay of the job without any transfer, waiting apart; null where there is none.
+const WhatIf* what_if_hidden(const JobReport& report);
+
 /// Ends the finding's title by what mending saves, which makes it as severe, where a replay tells:
 /// "...; a step takes 33.9 ms; mended about 26.5 (22.0%, 20.1 to 23.9)". True where one does.
 bool tell_saving(const JobReport& report, Finding& finding);

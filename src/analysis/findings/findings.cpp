@@ -19,8 +19,9 @@
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/link_findings.hpp"
-#include "analysis/findings/missing_ranks.hpp"
+#include "analysis/findings/missing_findings.hpp"
 #include "analysis/findings/stage_findings.hpp"
+#include "analysis/findings/step_time_findings.hpp"
 #include "analysis/findings/straggler_findings.hpp"
 #include "analysis/tables/run_facts.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -76,8 +77,11 @@ void add_exposed_communication(const JobReport& report, const JobTotals& totals,
   finding.evidence.push_back(fmt::format("exposed communication: {}, summed over {} trace ranks",
                                          gpu_time_of(totals.exposed, totals.window), report.ranks.size()));
   if (known) {
-    finding.severity = severity_of(part);
+    const WhatIf* const hidden = what_if_hidden(report);
+    finding.severity = severity_of(hidden != nullptr ? hidden->saved_share : part);
     finding.title = fmt::format("{:.1f}% of GPU time is transfers that no compute hides", 100 * part);
+    if (hidden != nullptr)
+      finding.title += fmt::format("; hidden altogether they save {:.1f}% of a step", 100 * hidden->saved_share);
     if (totals.wait > 0)
       finding.evidence.push_back(fmt::format("besides, {} of waiting for late members", gpu_time(totals.wait)));
     finding.recommendation =
@@ -150,8 +154,19 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
                         FindingSeverity::medium,
                         "no collective could be matched across trace ranks",
                         {fmt::format("{} trace ranks, {} communication kernels without a counterpart",
-                                     report.trace_ranks.size(), report.unmatched_arrivals)},
+                                     report.trace_ranks.size(), report.unmatched_arrivals + report.withheld_arrivals)},
                         "capture all ranks over the same steps; with CUDA graphs add --cuda-graph-trace=node"});
+  }
+  if (report.withheld_arrivals > 0) {
+    findings.push_back(
+        {"withheld-arrivals",
+         FindingSeverity::medium,
+         fmt::format("{} communication kernels are in no collective: nothing tells their communicators",
+                     report.withheld_arrivals),
+         {"without NCCL's payload, which streams communicate with each other is concluded from when operations end; "
+          "where several communicators share a stream, or their operations end alike, no conclusion is drawn"},
+         "export again with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL "
+         "2.25 or later records communicators)"});
   }
   const bool no_payload = std::any_of(report.communicators.begin(), report.communicators.end(), [](const auto& c) {
     return c.evidence != Evidence::nccl_payload && c.instances > 0;
@@ -209,6 +224,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   const Nanoseconds told_ns = std::max(
       {by_late_ranks_ns, by_stragglers_ns + cost_of(findings, "rotating-delay"), cost_of(findings, "long-waits")});
   add_longest_stage_finding(report, findings);
+  add_step_time_finding(report, findings);
   std::vector<Finding> link_findings = find_link_problems(report);
   Nanoseconds late_ns = told_ns + cost_of(link_findings);
   for (const SlowLink& link : report.slow_links) late_ns -= link.lost_ns;

@@ -13,7 +13,7 @@
 
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/missing_ranks.hpp"
+#include "analysis/findings/missing_findings.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

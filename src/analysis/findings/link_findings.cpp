@@ -56,15 +56,16 @@ std::string test_to_run(const SlowLink& link) {
                             : several     ? "between just " + hosts
                                           : "between " + hosts + " and another host";
   const std::string size = link.bytes > 0 ? fmt::format(" -b {} -e {}", link.bytes, link.bytes) : std::string();
-  std::string text = fmt::format("run {}{} of nccl-tests {}", test_of(link.operation), size, where);
+  std::string text = fmt::format("run {}{} of nccl-tests{} {}", test_of(link.operation), size,
+                                 inside ? "" : " and ib_write_bw", where);
   if (link.expected_gbs > 0)
     text += fmt::format(": equal links reach {:.3g} GB/s (busbw) in this job, this one {:.3g}", link.expected_gbs,
                         link.measured_gbs);
   return text + (inside ? "; if it is slow there, too, look for links that are down or retry (nvidia-smi nvlink -s -e, "
                           "nvidia-smi topo -m, dmesg for Xid 74), else for the transport that NCCL chose "
                           "(NCCL_DEBUG=INFO)"
-                        : ", and ib_write_bw; if it is slow there, too, look for errors and speed of the ports in "
-                          "between (ibstat, perfquery -x, ethtool -S), else for NIC and GPUDirect RDMA that NCCL chose "
+                        : "; if it is slow there, too, look for errors and speed of the ports in between (ibstat, "
+                          "perfquery -x, ethtool -S), else for NIC and GPUDirect RDMA that NCCL chose "
                           "(NCCL_DEBUG=INFO)");
 }
 

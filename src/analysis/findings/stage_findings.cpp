@@ -125,9 +125,8 @@ void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& fi
   findings.push_back(
       {"longest-stage",
        severity_of(gain, stage_time),
-       fmt::format("the pipeline stage of trace rank{} {} computes {:.0f}% longer than the others, which wait for it; "
-                   "stages alike would save up to {:.1f}% of the GPU time",
-                   ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "), 100 * longer, 100 * gain),
+       fmt::format("the pipeline stage of trace rank{} {} computes {:.0f}% longer than the others, which wait for it",
+                   ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "), 100 * longer),
        {fmt::format(
             "{:.3f} ms of kernels in a span of steps, {:.3f} ms in the median of the other stages; {:.3f} ms of "
             "it in kernels of a name, grid and block that other stages run, too (table stage_balance)",
@@ -140,6 +139,8 @@ void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& fi
        "give the stage with the head or the embedding fewer layers",
        gain_ns});
   findings.back().trace_ranks = ranks;
+  if (!tell_saving(report, findings.back()))
+    findings.back().title += fmt::format("; stages alike would save up to {:.1f}% of the GPU time", 100 * gain);
   findings.back().place = ranks.size() > 1 ? "pipeline stage " + stage.name : place_of(report, ranks.front());
 }
 

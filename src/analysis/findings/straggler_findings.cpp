@@ -160,14 +160,13 @@ std::string steps_of(const Straggler& straggler) {
                                 ? fmt::format("every {} steps from step {} to step {}", *straggler.period_steps,
                                               *straggler.first_step, *straggler.last_step)
                                 : fmt::format("steps {} to {}", *straggler.first_step, *straggler.last_step);
-  return fmt::format("{}, {}: own_lateness_ns and delay_cost_ns in table steps where trace_rank = {}",
+  return fmt::format("{}, {}: own_lateness_ns and caused_wait_ns in table steps where trace_rank = {}",
                      pattern_name(straggler.pattern), which, straggler.trace_rank);
 }
 
 /// A finding about them, without what it is.
-Finding finding_about(const JobReport& report, const Straggler& late, const char* id) {
+Finding finding_about(const JobReport& report, const Straggler& late) {
   Finding finding;
-  finding.id = id;
   finding.trace_ranks = late.trace_ranks;
   finding.place = place_of(report, late);
   return finding;
@@ -181,7 +180,8 @@ void tell_size(const JobReport& report, double cost_share, Finding& finding) {
 }
 
 Finding straggler_finding(const JobReport& report, const Straggler& straggler, const JobTime& time) {
-  Finding finding = finding_about(report, straggler, "straggler");
+  Finding finding = finding_about(report, straggler);
+  finding.id = "straggler";
   finding.title =
       fmt::format("{} makes the others wait: {}", name_and_place(report, straggler), cause_meaning(straggler.cause));
   tell_size(report, share(straggler.delay_cost_ns, time.all_windows_ns), finding);
@@ -200,7 +200,8 @@ Finding straggler_finding(const JobReport& report, const Straggler& straggler, c
 
 Finding unproven_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
-  Finding finding = finding_about(report, who, "unproven-straggler");
+  Finding finding = finding_about(report, who);
+  finding.id = "unproven-straggler";
   finding.title =
       fmt::format("{} seems to make the others wait{}; {} steps are too few to prove it", name_and_place(report, who),
                   who.cause == Cause::unknown ? "" : fmt::format(": {}", cause_meaning(who.cause)), suspect.steps);
@@ -211,20 +212,21 @@ Finding unproven_finding(const JobReport& report, const SuspectedStraggler& susp
                       fmt::format("{} steps like these would prove it", suspect.steps_needed)};
   finding.recommendation = fmt::format(
       "capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and compare "
-      "delay_cost_ns and own_lateness_ns by trace rank in table steps",
+      "caused_wait_ns and own_lateness_ns by trace rank in table steps",
       suspect.steps_needed);
   finding.cost_ns = who.delay_cost_ns;
   return finding;
 }
 
-/// Mending it alone saves nothing yet, so no replay tells what it costs.
+/// Mending it alone saves nothing yet.
 Finding hidden_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
   const std::string shadow =
       suspect.behind.empty()
           ? "delays that wander from trace rank to trace rank"
           : fmt::format("trace rank{} {}", suspect.behind.size() > 1 ? "s" : "", fmt::join(suspect.behind, ", "));
-  Finding finding = finding_about(report, who, "hidden-straggler");
+  Finding finding = finding_about(report, who);
+  finding.id = "hidden-straggler";
   finding.severity = std::max(FindingSeverity::medium, severity_of(suspect.hidden_cost_share, lost_time));
   finding.title = fmt::format(
       "{} is late, too, behind {}: mending it alone saves nothing yet; once the others are mended, it costs "
@@ -233,43 +235,29 @@ Finding hidden_finding(const JobReport& report, const SuspectedStraggler& suspec
   finding.evidence = {
       fmt::format("chance of this by luck: at most {:.1e}; in the same steps {} takes longer still", who.p_value,
                   suspect.behind.empty() ? "another rank, not always the same," : "a straggler"),
-      "the cost is a lower bound: its lateness beyond everybody else's, at what lateness costs now (columns "
-      "own_lateness_ns and delay_cost_ns of table steps)"};
+      "the cost is by replay: the elapsed time of the job with all others who are late as usual, with and without it"};
   finding.recommendation = advice(who);
   finding.cost_ns = suspect.estimated_cost_ns;
   return finding;
 }
 
-/// No clock relates it to those who wait, so no replay tells what it costs.
+/// No replay tells what it costs, and nobody is seen to wait.
 Finding unseen_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
-  Finding finding = finding_about(report, who, "unseen-straggler");
+  Finding finding = finding_about(report, who);
+  finding.id = "unseen-straggler";
   finding.severity = std::max(FindingSeverity::medium, severity_of(suspect.unseen_cost_share, lost_time));
   finding.title = fmt::format(
-      "{} takes longer than its peers and probably makes others wait, about {:.1f}% of all GPU time; "
-      "their clocks cannot be compared with its own",
+      "{} takes longer than its peers and may make others wait, up to {:.1f}% of the time; their waiting is not seen",
       name_and_place(report, who), 100 * suspect.unseen_cost_share);
   finding.evidence = {
       fmt::format("chance of this by luck: at most {:.1e}; work at equal program positions is compared step by "
                   "step, which needs no common clock",
                   who.p_value),
-      "the cost is an estimate: the smaller of what others communicate longer and what it takes longer (column "
-      "exposed_communication_ns of table ranks)"};
+      "the cost is an upper bound: what it takes longer; too many collectives are unmatched, or there are too many to "
+      "replay the job"};
   finding.recommendation = advice(who);
   finding.cost_ns = suspect.estimated_cost_ns;
-  return finding;
-}
-
-Finding slight_finding(const JobReport& report, const SuspectedStraggler& suspect) {
-  const Straggler& who = suspect.late;
-  Finding finding = finding_about(report, who, "slight-straggler");
-  finding.title = fmt::format("{} is late as a rule, but the others hardly wait for it", name_and_place(report, who));
-  tell_size(report, who.cost_share, finding);
-  finding.severity = FindingSeverity::low;
-  finding.evidence = {fmt::format("chance of this by luck: at most {:.1e} ({} steps)", who.p_value, suspect.steps),
-                      fmt::format("its delays cost {}", gpu_time(who.delay_cost_ns))};
-  finding.recommendation = advice(who);
-  finding.cost_ns = who.delay_cost_ns;
   return finding;
 }
 
@@ -281,8 +269,6 @@ Finding finding_of_doubt(const JobReport& report, const SuspectedStraggler& susp
       return hidden_finding(report, suspect);
     case Doubt::unseen:
       return unseen_finding(report, suspect);
-    case Doubt::slight:
-      return slight_finding(report, suspect);
   }
   return {};
 }
@@ -290,7 +276,9 @@ Finding finding_of_doubt(const JobReport& report, const SuspectedStraggler& susp
 Finding suspect_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   Finding finding = finding_of_doubt(report, suspect);
   if (suspect.late.cause != Cause::unknown) {
-    finding.evidence.push_back(fmt::format("{}, most likely because {}", pattern_name(suspect.late.pattern),
+    const bool is_told = suspect.late.pattern != Pattern::unknown;
+    finding.evidence.push_back(fmt::format("{}most likely because {}",
+                                           is_told ? fmt::format("{}, ", pattern_name(suspect.late.pattern)) : "",
                                            cause_meaning(suspect.late.cause)));
   }
   finding.evidence.insert(finding.evidence.end(), suspect.late.evidence.begin(), suspect.late.evidence.end());
@@ -326,9 +314,9 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   const RankSummary* worst = nullptr;
   std::int64_t ranks = 0;
   for (const RankSummary& rank : report.ranks) {
-    if (named.contains(rank.trace_rank) || rank.delay_cost_ns == 0) continue;
+    if (named.contains(rank.trace_rank) || rank.caused_wait_ns == 0) continue;
     ++ranks;
-    if (worst == nullptr || rank.delay_cost_ns > worst->delay_cost_ns) worst = &rank;
+    if (worst == nullptr || rank.caused_wait_ns > worst->caused_wait_ns) worst = &rank;
   }
   if (worst == nullptr) return;
   const JobTime time = job_time(report);
@@ -345,8 +333,8 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
                   seconds(time.span_ns)));
   finding.evidence.push_back(
       fmt::format("{} trace ranks take part; the largest share is {:.1f}% (trace rank {}); in most steps one of them "
-                  "delays all others (column delay_cost_ns of table steps)",
-                  ranks, 100 * share(worst->delay_cost_ns, unnamed_ns), worst->trace_rank));
+                  "delays all others (column caused_wait_ns of table steps)",
+                  ranks, 100 * share(worst->caused_wait_ns, unnamed_ns), worst->trace_rank));
   finding.recommendation =
       "look for what hits every host now and then: garbage collection (gc.disable() and gc.collect() at the same step "
       "on "
@@ -385,14 +373,20 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   const auto [cause, part] = main->first;
   const double cost = share(held_ns, time.all_windows_ns);
   finding.severity = cost >= lost_time.high ? FindingSeverity::medium : FindingSeverity::low;
-  finding.title =
-      fmt::format("{} collectives hold {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
-                  report.long_waits.size(), 100 * share(held_ns, all_ns), 100 * cost,
-                  cause == Cause::slow_kernel  ? "the same kernels took longer"
-                  : cause == Cause::extra_work ? "the last arriver had more to compute"
-                                               : cause_meaning(cause));
+  const bool is_one = report.long_waits.size() == 1;
+  const std::int32_t trace_rank = report.long_waits.front().trace_rank;
+  const bool of_one = std::all_of(report.long_waits.begin(), report.long_waits.end(),
+                                  [&](const LongWait& wait) { return wait.trace_rank == trace_rank; });
+  finding.title = fmt::format(
+      "{} delay{}{} cause{} {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
+      report.long_waits.size(), is_one ? "" : "s", of_one ? fmt::format(" of trace rank {}", trace_rank) : "",
+      is_one ? "s" : "", 100 * share(held_ns, all_ns), 100 * cost,
+      cause == Cause::slow_kernel  ? "the same kernels took longer"
+      : cause == Cause::extra_work ? "the last arriver had more to compute"
+                                   : cause_meaning(cause));
   finding.evidence.push_back(
-      "each line is one collective (rows of table long_waits); nobody is late often enough for a verdict");
+      "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late "
+      "often enough for a verdict");
   finding.recommendation = advice_for_one(cause, part);
   finding.cost_ns = held_ns;
   findings.push_back(std::move(finding));

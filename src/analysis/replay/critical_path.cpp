@@ -8,6 +8,9 @@
 namespace nsys_explain::analysis {
 namespace {
 
+/// Between two activities of a GPU of which the second had been launched (activity_graph.cpp, pauses).
+constexpr Nanoseconds usual_gap_ns = 20'000;
+
 /// Goes back through the graph; what has been told lies behind `time_ns_`.
 class WayBack {
  public:
@@ -88,7 +91,8 @@ class WayBack {
     const Nanoseconds before_ns = before < 0 ? graph_.start_ns : graph_.piece(static_cast<std::size_t>(before)).end_ns;
     if (here.kind == PieceKind::compute) tell_work(std::max(here.start_ns, before_ns));
     if (bound == Bound::host) return before_launch();
-    tell(bound == Bound::nothing ? CriticalKind::unknown : CriticalKind::launch, before_ns);
+    const bool is_usual = bound != Bound::nothing && here.start_ns - before_ns <= usual_gap_ns;
+    tell(is_usual ? CriticalKind::launch : CriticalKind::unknown, before_ns);
     return before;
   }
 

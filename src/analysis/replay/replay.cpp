@@ -76,19 +76,25 @@ Nanoseconds Replay::shorter_work(std::size_t p, const Shifts& shifts) const {
 void Replay::start(std::size_t p, Shifts& shifts) const {
   const ActivityPiece& here = graph_.piece(p);
   const bool mended = shifts.mended[graph_.rank_of[p]];
-  const std::int32_t host_wait = graph_.host_wait_before[p], compute = graph_.compute_before[p];
+  const std::int32_t host_wait = graph_.host_wait_before[p];
   const Nanoseconds host_ns =
       (host_wait < 0 ? 0 : shifts.end_ns[static_cast<std::size_t>(host_wait)]) - (mended ? excess_[p].host_ns : 0);
   Nanoseconds latest_ns = no_time;
-  const auto waits = [&](Nanoseconds shift_ns, std::uint32_t slack_ns) {
-    if (slack_ns == no_bound) return;
+  const auto waits = [&](Nanoseconds shift_ns, Nanoseconds slack_ns) {
     const Nanoseconds time_ns = shift_ns - slack_ns;
     latest_ns = latest_ns == no_time ? time_ns : std::max(latest_ns, time_ns);
   };
-  if (compute >= 0) waits(shifts.end_ns[static_cast<std::size_t>(compute)], here.after_compute_ns);
-  if (const std::int32_t other = graph_.waits_for[p]; other >= 0)
-    waits(shifts.end_ns[static_cast<std::size_t>(other)], here.after_other_ns);
-  if (shifts.scenario.has_launch_gaps || latest_ns == no_time) waits(host_ns, here.after_host_ns);
+  const auto waits_for = [&](std::int32_t before, std::uint32_t slack_ns) {
+    if (before < 0 || slack_ns == no_bound) return;
+    const auto q = static_cast<std::size_t>(before);
+    // Without launch gaps it begins at once, whatever the lag was.
+    const Nanoseconds gap_ns = here.start_ns - graph_.piece(q).end_ns;
+    waits(shifts.end_ns[q], shifts.scenario.has_launch_gaps ? slack_ns : std::max<Nanoseconds>(slack_ns, gap_ns));
+  };
+  waits_for(graph_.compute_before[p], here.after_compute_ns);
+  waits_for(graph_.waits_for[p], here.after_other_ns);
+  if ((shifts.scenario.has_launch_gaps || latest_ns == no_time) && here.after_host_ns != no_bound)
+    waits(host_ns, here.after_host_ns);
   if (latest_ns == no_time) latest_ns = 0;
   shifts.enter_ns[p] = latest_ns;
   if (here.kind == PieceKind::compute) {

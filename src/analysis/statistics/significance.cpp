@@ -229,6 +229,9 @@ std::vector<double> caused_wait_p_values(std::span<const std::int64_t> caused, s
   return p_values;
 }
 
+namespace {
+
+/// By row; probabilities are divided by `part` of the error rate.
 std::vector<Surplus> surplus_of_sums(std::span<const std::int64_t> rows, std::size_t count, std::size_t bins,
                                      double part) {
   const std::vector<double> p_values = caused_wait_p_values(rows, count, bins);
@@ -249,6 +252,8 @@ std::vector<Surplus> surplus_of_sums(std::span<const std::int64_t> rows, std::si
   return surplus;
 }
 
+}  // namespace
+
 std::vector<RowSurplus> surplus_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins) {
   constexpr double part_of_limited = 0.01;
   const std::vector<Surplus> of_any = surplus_of_sums(rows, count, bins, 1 - part_of_limited);
@@ -267,59 +272,6 @@ std::vector<double> order_p_values(std::span<const std::int64_t> rows, std::size
       less[i * bins + b] = std::lower_bound(of_bin.begin(), of_bin.end(), rows[i * bins + b]) - of_bin.begin();
   }
   return caused_wait_p_values(less, count, bins);
-}
-
-namespace {
-
-/// The rows that are late in a bin, the latest first.
-std::vector<std::size_t> latest_first(std::span<const std::int64_t> lateness, std::size_t count, std::size_t bins,
-                                      std::size_t bin) {
-  std::vector<std::size_t> late;
-  for (std::size_t i = 0; i < count; ++i)
-    if (lateness[i * bins + bin] > 0) late.push_back(i);
-  std::stable_sort(late.begin(), late.end(),
-                   [&](std::size_t a, std::size_t b) { return lateness[a * bins + bin] > lateness[b * bins + bin]; });
-  return late;
-}
-
-std::int64_t cost_of_bin(std::span<const std::int64_t> costs, std::size_t count, std::size_t bins, std::size_t bin) {
-  std::int64_t cost = 0;
-  for (std::size_t i = 0; i < count; ++i) cost += costs[i * bins + bin];
-  return cost;
-}
-
-}  // namespace
-
-std::vector<std::int64_t> share_costs(std::span<const std::int64_t> costs, std::span<const std::int64_t> lateness,
-                                      std::size_t count, std::size_t bins) {
-  std::vector<std::int64_t> shares(costs.size(), 0);
-  for (std::size_t b = 0; b < bins; ++b) {
-    const std::vector<std::size_t> late = latest_first(lateness, count, bins, b);
-    if (late.empty()) continue;
-    const auto cost = static_cast<double>(cost_of_bin(costs, count, bins, b));
-    const auto all = static_cast<double>(lateness[late.front() * bins + b]);
-    double share = 0;  // of one row, from the slice that all of them have on
-    for (std::size_t k = late.size(); k-- > 0;) {
-      const std::int64_t less = k + 1 < late.size() ? lateness[late[k + 1] * bins + b] : 0;
-      share += static_cast<double>(lateness[late[k] * bins + b] - less) / static_cast<double>(k + 1);
-      shares[late[k] * bins + b] = static_cast<std::int64_t>(cost * share / all);
-    }
-  }
-  return shares;
-}
-
-std::vector<bool> bear_costs(std::span<const std::int64_t> costs, std::span<const std::int64_t> lateness,
-                             std::size_t count, std::size_t bins) {
-  std::vector<std::int64_t> own(count, 0), all(count, 0);
-  for (std::size_t b = 0; b < bins; ++b) {
-    const std::vector<std::size_t> late = latest_first(lateness, count, bins, b);
-    if (late.empty()) continue;
-    own[late.front()] += costs[late.front() * bins + b];
-    all[late.front()] += cost_of_bin(costs, count, bins, b);
-  }
-  std::vector<bool> bear(count, false);
-  for (std::size_t i = 0; i < count; ++i) bear[i] = all[i] > 0 && 2 * own[i] >= all[i];
-  return bear;
 }
 
 double p_value_of_set(std::span<const std::size_t> set, std::span<const std::int64_t> rows, std::size_t count,

@@ -43,10 +43,6 @@ struct RowSurplus {
   double p_value() const { return std::min(any.p_value, limited.p_value); }
 };
 
-/// The rows as they are. By row; probabilities as those of caused_wait_p_values, divided by `part` of the error rate.
-std::vector<Surplus> surplus_of_sums(std::span<const std::int64_t> rows, std::size_t count, std::size_t bins,
-                                     double part);
-
 /// By row; probabilities as those of caused_wait_p_values.
 std::vector<RowSurplus> surplus_of_rows(const std::vector<std::int64_t>& rows, std::size_t count, std::size_t bins);
 
@@ -54,20 +50,6 @@ std::vector<RowSurplus> surplus_of_rows(const std::vector<std::int64_t>& rows, s
 /// One long delay in every bin, now of this row, now of that, drowns sums; who is always among the longest stays it. By
 /// row; probabilities as those of caused_wait_p_values.
 std::vector<double> order_p_values(std::span<const std::int64_t> rows, std::size_t count, std::size_t bins);
-
-/// The costs of each bin, shared out by lateness: each slice of it counts alike for all rows that are at least so late
-/// (Shapley's value where the latest sets the cost: Littlechild and Owen 1973, "airport game"). The last one alone is
-/// charged with all that others wait, though the second would have cost nearly as much: one that is late in every step
-/// by less than delays that go round costs nothing in most of them, but has a part in all. Rows as those of
-/// caused_wait_p_values, neither below 0; a bin in which no row is late shares nothing. With costs of 30 and lateness
-/// of 3, 2 and 0: 2 slices of 3 are of the first two, the third is of the first, so 20, 10 and 0.
-std::vector<std::int64_t> share_costs(std::span<const std::int64_t> costs, std::span<const std::int64_t> lateness,
-                                      std::size_t count, std::size_t bins);
-
-/// By row: whether it bears at least half of the costs of those bins in which it is the latest (not where there are
-/// none): others do wait for its lateness.
-std::vector<bool> bear_costs(std::span<const std::int64_t> costs, std::span<const std::int64_t> lateness,
-                             std::size_t count, std::size_t bins);
 
 /// Bound on the probability that just these of `count` rows, were all alike, have as much together as they do: their
 /// members need not stand out. Chernoff's bound for the sum over a set: drawing its members without putting them back

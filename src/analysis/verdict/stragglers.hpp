@@ -1,6 +1,8 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,33 +14,36 @@
 
 namespace nsys_explain::analysis {
 
+/// The share of the elapsed time that is saved if the work of these trace ranks (indices, ascending) were as is usual;
+/// empty where no replay tells.
+using SavedShare = std::function<std::optional<double>(std::span<const std::size_t>)>;
+
 struct StragglerCriteria {
-  double false_alarm_rate = 1e-3;  ///< of naming anybody in a job whose ranks are alike (Bonferroni, step-down)
-  /// Delay cost as a share of all trace ranks' window time: as far as it is proven to be beyond that of their likes.
-  /// Below it, who is late beyond chance is a suspect (Doubt::slight).
-  double smallest_cost_share = 0.002;
+  double false_alarm_rate = 1e-3;      ///< of naming anybody in a job whose ranks are alike (Bonferroni, step-down)
+  double smallest_cost_share = 0.002;  ///< of the elapsed time, as far as what it takes longer is beyond chance
   // Suspects: worth a longer capture, or a second look once the stragglers are mended.
   double unproven_rate = 0.05;       ///< of suspecting anybody in a job whose ranks are alike (Bonferroni)
-  double suspect_cost_share = 0.01;  ///< what it costs beyond its likes, or would cost
+  double suspect_cost_share = 0.01;  ///< what it costs, or would cost
 };
 
 struct Named {
-  std::vector<Straggler> stragglers;         ///< by delay cost
+  std::vector<Straggler> stragglers;         ///< by cost
   std::vector<SuspectedStraggler> suspects;  ///< as in JobReport; for too few steps only where steps are known
 };
 
-/// Names the trace ranks, or places, that take longer themselves, and whose delays cost the others more, than chance
-/// among their likes (ranks of one role, places of the same roles) allows, or whose GPUs are known to be slow by their
-/// kernels, or that are a pipeline stage with more than its part of the layers, which need no likes; and enough to
-/// matter; of places that share lateness the smallest that explains it (levels.hpp). One culprit is taken out before
-/// the next is looked for, so the smaller of two stays visible. Those who are late by transfers through one slow trace
-/// rank are named as that rank, with the cost of all their delays. A place two of whose culprits are late at other
-/// times than each other is not taken for one. `ranks`, `totals` and `delays` are parallel. Patterns and causes are
-/// left to judge_pattern and decide_cause.
+/// Names the trace ranks, or places, that take longer themselves than chance among their likes (ranks of one role,
+/// places of the same roles) allows, or whose GPUs are known to be slow by their kernels, or that are a pipeline stage
+/// with more than its part of the layers, which need no likes; and without whose surplus the job would be done earlier,
+/// by enough to matter; of places that share lateness the smallest that explains it (levels.hpp). One culprit is taken
+/// out before the next is looked for, so the smaller of two stays visible. Those who are late by transfers through one
+/// slow trace rank are named as that rank. A place two of whose culprits are late at other times than each other is not
+/// taken for one. Whose surplus saves time only once the stragglers are mended is a suspect. `ranks`, `totals` and
+/// `delays` are parallel. Patterns and causes are left to judge_pattern and decide_cause.
 ///
 /// The rate of false alarms is shared by the classes of likes, and in each by its members, so that two nodes need no
-/// more steps because each of them has many GPUs.
+/// more steps because each of them has many GPUs. `saved` is asked in the same order on every tool rank.
 Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays,
-                      std::span<const Grouping> groupings, const StragglerCriteria& criteria = {});
+                      std::span<const Grouping> groupings, const SavedShare& saved,
+                      const StragglerCriteria& criteria = {});
 
 }  // namespace nsys_explain::analysis

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "analysis/statistics/significance.hpp"
@@ -116,73 +117,15 @@ std::vector<double> work_order_of(const WorkRows& rows, std::size_t count, const
   return p_values;
 }
 
-/// What these places cost more than their likes: what is charged to them, and their part in what all of them cost. The
-/// probabilities share the error rate; the parts get a hundredth of it.
-struct CostSurplus {
-  RowSurplus charged;
-  Surplus shared;
-
-  double p_value() const { return std::min(charged.p_value(), shared.p_value); }
-};
-
-std::vector<CostSurplus> cost_surplus_of(std::span<const std::size_t> chosen, std::span<const Place> places,
-                                         const JobDelays& delays) {
-  constexpr double part_of_shared = 0.01;
-  const std::vector<std::int64_t> costs = rows_of(delays.cost_ns, chosen, places, delays.bins);
-  const std::vector<std::int64_t> lateness = rows_of(delays.excess_work_ns, chosen, places, delays.bins);
-  const std::vector<RowSurplus> charged = surplus_of(costs, chosen.size(), delays);
-  const std::vector<bool> bear = bear_costs(costs, lateness, chosen.size(), delays.bins);
-  std::vector<Surplus> shared(chosen.size());
-  if (std::find(bear.begin(), bear.end(), true) != bear.end()) {
-    std::vector<std::int64_t> shares = share_costs(costs, lateness, chosen.size(), delays.bins);
-    const std::size_t bins = independent_bins(shares, chosen.size(), delays);
-    shared = surplus_of_sums(shares, chosen.size(), bins, part_of_shared);
-  }
-  std::vector<CostSurplus> surplus;
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    CostSurplus& one = surplus.emplace_back(CostSurplus{charged[i], bear[i] ? shared[i] : Surplus{}});
-    for (Surplus* const of : {&one.charged.any, &one.charged.limited})
-      of->p_value = std::min(1.0, of->p_value / (1 - part_of_shared));
-  }
-  return surplus;
-}
-
 /// The place that chance is least likely to make as it is.
 struct Best {
   std::size_t index = 0;  ///< among those chosen
   double p_value = 1;
-  RowSurplus work;
-  CostSurplus cost;
-
-  /// The cost that is beyond chance, where chance is what happens with at most this probability.
-  Nanoseconds proven_cost(double limit) const {
-    const auto& [any, limited] = cost.charged;
-    if (std::max(work.any.p_value, any.p_value) <= limit) return any.amount;
-    return cost.charged.p_value() <= limit ? limited.amount : std::min(any.amount, cost.shared.amount);
-  }
+  double part = 0;  ///< of what it takes longer: what chance does not explain, be it for being so long or for recurring
 };
 
-/// The one that chance would hardly make delay others as much and itself take as much longer. Cost alone does not tell:
-/// who is last for a reason of another kind (a process that nobody recorded, ends of collectives that differ) is
-/// charged with what noise adds, and never with what it takes away. With a p-value of 1 where all are above
-/// `mention_limit`.
-Best least_by_chance(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays,
-                     double mention_limit) {
-  const std::vector<CostSurplus> cost = cost_surplus_of(chosen, places, delays);
-  if (std::none_of(cost.begin(), cost.end(), [&](const CostSurplus& one) { return one.p_value() <= mention_limit; }))
-    return {};
-  const std::vector<RowSurplus> work =
-      work_surplus_of(work_rows_of(chosen, places, delays), chosen.size(), delays, mention_limit);
-  Best best;
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    const double p_value = std::max(cost[i].p_value(), work[i].p_value());
-    if (i == 0 || p_value < best.p_value) best = {i, p_value, work[i], cost[i]};
-  }
-  return best;
-}
-
-/// Likewise, of the work alone: by how much it is longer, and by its order, which gets a hundredth of the error rate.
-/// Anything where none has a p-value of `limit` or less.
+/// The one that chance would hardly make take as much longer: by sums, or by the order in each step, which gets a
+/// hundredth of the error rate. Anything where none has a p-value of `limit` or less.
 Best longest_work(std::span<const std::size_t> chosen, std::span<const Place> places, const JobDelays& delays,
                   double limit) {
   constexpr double part_of_order = 0.01;
@@ -191,8 +134,12 @@ Best longest_work(std::span<const std::size_t> chosen, std::span<const Place> pl
   const std::vector<double> order = work_order_of(rows, chosen.size(), delays, limit);
   Best best;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    const double p_value = std::min(work[i].p_value() / (1 - part_of_order), order[i] / part_of_order);
-    if (i == 0 || p_value < best.p_value) best = {i, std::min(1.0, p_value), work[i], {}};
+    const double p_value = std::min(1.0, std::min(work[i].p_value() / (1 - part_of_order), order[i] / part_of_order));
+    if (i > 0 && p_value >= best.p_value) continue;
+    const auto row = rows.all.begin() + static_cast<std::ptrdiff_t>(i * delays.bins);
+    const double all = std::accumulate(row, row + static_cast<std::ptrdiff_t>(delays.bins), 0.0);
+    const Surplus& proven = work[i].any.p_value <= limit ? work[i].any : work[i].limited;
+    best = {i, p_value, all > 0 ? std::clamp(static_cast<double>(proven.amount) / all, 0.0, 1.0) : 0};
   }
   return best;
 }
@@ -279,21 +226,15 @@ std::vector<std::vector<std::size_t>> classes_of_likes(std::span<const Place> pl
 void test_class(std::vector<std::size_t> members, std::span<const Place> places, const JobDelays& delays, double limit,
                 double mention_limit, Probabilities& probabilities) {
   for (const std::size_t place : members) probabilities.limit[place] = limit;
-  const auto take = [&](const Best& best, double up_to, std::vector<double>& into) {
-    if (best.p_value > up_to) return false;
-    into[members[best.index]] = best.p_value;
-    members.erase(members.begin() + static_cast<std::ptrdiff_t>(best.index));
-    return true;
-  };
   while (members.size() > 1) {
-    const Best best = least_by_chance(members, places, delays, mention_limit);
-    const double level = best.p_value <= limit ? limit : mention_limit;
-    if (best.p_value <= level) probabilities.cost_ns[members[best.index]] = best.proven_cost(level);
-    if (take(best, limit, probabilities.proven)) continue;
-    if (delays.by_step) take(best, mention_limit, probabilities.likely);
-    break;
-  }
-  while (members.size() > 1 && take(longest_work(members, places, delays, limit), limit, probabilities.longer)) {
+    const Best best = longest_work(members, places, delays, mention_limit);
+    const bool is_proven = best.p_value <= limit;
+    if (!is_proven && (best.p_value > mention_limit || !delays.by_step)) return;
+    const std::size_t place = members[best.index];
+    (is_proven ? probabilities.proven : probabilities.likely)[place] = best.p_value;
+    probabilities.part[place] = best.part;
+    if (!is_proven) return;
+    members.erase(members.begin() + static_cast<std::ptrdiff_t>(best.index));
   }
 }
 

@@ -17,15 +17,12 @@ std::vector<std::vector<std::size_t>> classes_of_likes(std::span<const Place> pl
 struct Probabilities {
   std::vector<double> proven;  ///< up to the limit of verdicts; 1 above
   std::vector<double> likely;  ///< above that, up to the limit of a mention; 1 elsewhere
-  std::vector<double> longer;  ///< of places that neither is said of: of the work alone, up to the limit of verdicts
   std::vector<double> limit;   ///< of verdicts
-  /// Of places that are proven, or likely, by comparison with their likes: what it is that this is said of, their cost
-  /// beyond their likes'. Of others all that they cost.
-  std::vector<Nanoseconds> cost_ns;
+  std::vector<double> part;    ///< of what the place takes longer: what this is said of; 1 where kernels say it
 };
 
-/// Takes one culprit after the other out of a class, down to the first that is not proven; of the others those that
-/// take longer, by sums or by order, whatever it costs.
+/// Takes one culprit after the other out of a class, whose work is longer, by sums or by order, down to the first that
+/// is not proven.
 void test_class(std::vector<std::size_t> members, std::span<const Place> places, const JobDelays& delays, double limit,
                 double mention_limit, Probabilities& probabilities);
 

@@ -33,7 +33,6 @@ std::vector<PlaceSum> sum_places(std::span<const RankSummary> ranks, const Group
     place.sum.own_lateness_ns += ranks[r].own_lateness_ns;
     place.sum.inherited_lateness_ns += ranks[r].inherited_lateness_ns;
     place.sum.caused_wait_ns += ranks[r].caused_wait_ns;
-    place.sum.delay_cost_ns += ranks[r].delay_cost_ns;
   }
   return places;
 }
@@ -49,7 +48,7 @@ Table level_sums_table(std::span<const RankSummary> ranks, std::span<const Group
     for (const auto& [place, first_trace_rank, trace_ranks, sum] : places) {
       rows << level_name(grouping.level) << place << first_trace_rank << trace_ranks << sum.budget.window_ns
            << sum.budget.compute_ns << sum.budget.exposed_communication_ns << sum.budget.idle_ns << sum.wait_ns
-           << sum.own_lateness_ns << sum.inherited_lateness_ns << sum.caused_wait_ns << sum.delay_cost_ns;
+           << sum.own_lateness_ns << sum.inherited_lateness_ns << sum.caused_wait_ns;
     }
   }
   return table;

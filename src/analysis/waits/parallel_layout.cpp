@@ -44,15 +44,16 @@ std::vector<LayoutCommunicator> merge_equal_members(std::span<const LayoutCommun
   return merged;
 }
 
-bool only_exchanges_in_pairs(const LayoutCommunicator& communicator) {
-  return communicator.pair_exchanges == communicator.instances;
+/// Stages may share more than their exchanges: the first and the last sum up the gradients of tied embeddings.
+bool mostly_exchanges_in_pairs(const LayoutCommunicator& communicator) {
+  return 2 * communicator.pair_exchanges > communicator.instances;
 }
 
 /// A job that nothing but stages divides: they exchange on the one communicator that all share, beside a few
 /// collectives. (Of two ranks, all-to-all would look the same.)
 bool is_only_pipeline(std::size_t ranks, std::span<const LayoutCommunicator> communicators) {
   return communicators.size() == 1 && ranks > 2 && communicators.front().ranks.size() == ranks &&
-         2 * communicators.front().pair_exchanges > communicators.front().instances;
+         mostly_exchanges_in_pairs(communicators.front());
 }
 
 Ranks in_order_of_numbers(const LayoutCommunicator& communicator) {
@@ -112,7 +113,7 @@ std::vector<Family> find_families(std::size_t ranks, std::span<const LayoutCommu
                                   bool of_pair_exchanges) {
   std::map<Ranks, std::vector<const LayoutCommunicator*>> by_shape;
   for (const LayoutCommunicator& communicator : communicators) {
-    if (only_exchanges_in_pairs(communicator) != of_pair_exchanges) continue;
+    if (mostly_exchanges_in_pairs(communicator) != of_pair_exchanges) continue;
     if (!of_pair_exchanges && communicator.ranks.size() == ranks) continue;
     Ranks shape = communicator.ranks;
     for (std::size_t& offset : shape) offset -= communicator.ranks.front();

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -24,11 +25,10 @@ struct Outcome {
   std::uint32_t partners = 0;   ///< of the digest of the instance's members: they differ among sends and receives
   std::int32_t sequence = 0;    ///< of the instance within its communicator
   std::int32_t last_trace_rank = -1;
-  std::int32_t last_index = -1;  ///< Arrival::index of the last arriver
   std::int32_t communicator = -1;
+  std::int32_t step = -1;  ///< of the job, that most members were in by their own count; -1: none tells
   bool matched : 1 = false;
   bool blocking : 1 = true;    ///< for most members
-  bool judged : 1 = false;     ///< the wait is longer than the uncertainty of the clocks can make it
   bool complete : 1 = false;   ///< all captured members of the communicator took part
   bool tied : 1 = true;        ///< everybody was still there when the last one entered: nobody left it behind
   bool slow_link : 1 = false;  ///< transfers among these members are slower than those of equal groups (slow_links.hpp)
@@ -59,12 +59,13 @@ struct PathArrival {
   Nanoseconds exit_ns = 0;
   std::uint64_t symbol = 0;        ///< kind of operation: equal for ranks of one role
   std::uint32_t communicator = 0;  ///< index into Path::communicators
-  std::int32_t step = -1;          ///< of the job, once the steps of all ranks have been related
+  std::int32_t step = -1;          ///< the rank's own, of the job after count_by_job; -1: in none
   std::int32_t occurrence = 0;     ///< of the symbol within the step
   /// Arrivals in the step that are of its kind: of its symbol, without sizes of its operation. Where a record was lost,
   /// those after it lie elsewhere than they seem.
   std::int32_t occurrences = 0;
   std::int32_t synchronised = -1;  ///< index of the latest arrival before it that tied this rank to the other members
+  Operation operation = Operation::unknown;
   bool blocking : 1 = true;
   /// Of this rank, whatever most members did: where they wait for it, having nothing else to do, it may still compute,
   /// and its lateness goes on.
@@ -99,18 +100,20 @@ struct Path {
   std::int32_t trace_rank = -1;
   std::uint64_t kind = 0;  ///< part of the role that is known from the start
   std::uint64_t role = 0;  ///< equal for ranks whose steps consist of the same operations on communicators alike
+  /// Without sizes communicators are inferred, and which one an arrival is of may be known on some ranks only.
+  bool sizes_known = true;
   Nanoseconds first_step_ns = no_time;  ///< start of the first step, if its own: work can be measured from there
   std::vector<PathCommunicator> communicators;   ///< by key
   std::vector<PathArrival> arrivals;             ///< by Arrival::index
   std::vector<Outcome> outcomes;                 ///< parallel to arrivals: of those that are matched
+  std::vector<std::int32_t> job_steps;           ///< of each of the rank's own steps; -1: none
+  std::vector<std::uint32_t> by_step;            ///< indices of arrivals: by step, then index
   std::vector<std::uint32_t> by_readiness;       ///< indices of arrivals: one that queued was ready before its enter
   std::vector<Nanoseconds> excess_transfers_ns;  ///< by arrival, of slow links; empty where no outcome has one
-  /// By arrival: excess work since the latest blocking collective that tied its members, and excess transfers since the
-  /// rank was tied to the others of this one; no_time where it was not compared.
-  std::vector<Nanoseconds> own_excess_ns;
   /// Before each arrival, and one entry more. Work counts to when it was ready, that of one moment together.
   std::vector<Excess> before;
-  std::vector<Nanoseconds> transfers_before_ns;  ///< likewise, excess transfers; empty where there are none
+  std::vector<Nanoseconds> transfers_before_ns;   ///< likewise, excess transfers; empty where there are none
+  std::map<std::int32_t, Nanoseconds> caused_ns;  ///< what others waited, by the arrival before which it came about
 };
 
 /// `arrivals` are in order of Arrival::index, on the clock of `steps`; `communicators` holds each of theirs, by key.
@@ -126,6 +129,16 @@ std::uint64_t names_of_kernels(const RankEvents& events);
 /// Takes over what an instance tells of one arrival, for measure(). Outcomes may come in any order and need not be
 /// complete.
 void take_outcome(Path& path, const RoutedOutcome& routed);
+
+/// How the steps of a rank are counted by the job.
+struct CountedSteps {
+  std::size_t own = 0;               ///< how many the rank has
+  std::int32_t first = not_counted;  ///< the job's step that its first one is; not_counted: nothing tells
+};
+
+/// Once all outcomes are known, before measure(): numbers the steps of the arrivals as the job does. All members of an
+/// instance are in one step, whatever each of them takes for the beginning of a step.
+void count_by_job(Path& path, const CountedSteps& counted);
 
 /// Once all outcomes are known: measures the work between arrivals and finds the role. `profiles` are those of the
 /// arrivals, by index.
@@ -191,6 +204,22 @@ void finish_excess(Path& path);
 /// Excess transfers over slow links that compute waited for, between two arrivals, the second not included. After
 /// finish_excess.
 Nanoseconds excess_transfers_between(const Path& path, std::size_t begin, std::size_t end);
+
+/// The first arrival in which a delay that an arrival shows can have come about.
+std::size_t first_since_tied(const PathArrival& arrival);
+
+/// How late an arrival makes others: it explains no more of a claim than that. After finish_excess.
+struct Delay {
+  Nanoseconds own_ns = 0;  ///< work and slow transfers beyond those of its peers since it was tied to those who wait
+  Nanoseconds inherited_ns = 0;  ///< waiting beyond theirs
+};
+Delay delay_of(const Path& path, std::int32_t index);
+
+/// The arrival before which most of how late one is came about: the one with most work beyond peers since then.
+std::int32_t origin_of(const Path& path, std::int32_t index);
+
+/// The part of its own in how late an arrival makes others; no_time where it was not compared.
+Nanoseconds own_lateness_of(const Path& path, std::size_t arrival);
 
 /// What an arrival adds to the time that its rank took longer than its peers: the work before it, and its transfer
 /// where that goes over a slow link. After finish_excess.

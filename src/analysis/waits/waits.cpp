@@ -68,20 +68,14 @@ bool stayed_for_last(const Instance& instance, const InstanceArrival& member) {
   return member.exit_ns + resolution_factor * instance.skew_uncertainty_ns >= instance.last_enter_ns;
 }
 
-bool waited_for_last(const Instance& instance, const InstanceArrival& member) {
-  return has_lateness(instance) && member.trace_rank != instance.last_trace_rank && stayed_for_last(instance, member) &&
-         wait_ns(instance, member) > resolution_factor * instance.skew_uncertainty_ns;
-}
-
 void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns) {
   const Nanoseconds lateness = member.enter_ns - instance.first_enter_ns;
   member.own_lateness_ns = std::clamp<Nanoseconds>(excess_work_ns, 0, lateness);
   member.lateness_split = true;
 }
 
-void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> members) {
-  instance.caused_wait_ns = 0;
-  if (!instance.resolved) return;
+Nanoseconds most_caused_wait(const Instance& instance, std::span<const InstanceArrival> members) {
+  if (!instance.resolved) return 0;
   Nanoseconds own = 0, second = std::numeric_limits<Nanoseconds>::min();
   for (const InstanceArrival& member : members) {
     if (member.trace_rank == instance.last_trace_rank) {
@@ -90,9 +84,15 @@ void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> me
       second = std::max(second, member.enter_ns);
     }
   }
-  const Nanoseconds saved = instance.last_enter_ns - std::max(second, instance.last_enter_ns - own);
+  return instance.last_enter_ns - std::max(second, instance.last_enter_ns - own);
+}
+
+void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> members) {
+  instance.caused_wait_ns = 0;
+  const Nanoseconds most_ns = most_caused_wait(instance, members);
+  if (most_ns == 0) return;
   for (const InstanceArrival& member : members)
-    if (stayed_for_last(instance, member)) instance.caused_wait_ns += std::min(wait_ns(instance, member), saved);
+    if (stayed_for_last(instance, member)) instance.caused_wait_ns += std::min(wait_ns(instance, member), most_ns);
 }
 
 }  // namespace nsys_explain::analysis

@@ -29,12 +29,13 @@ void compute_waits(MatchedBlock& block, const ClockKnowledge& clock);
 /// broadcast and early reduce are waits of those who receive. Its wait is nobody's fault.
 bool stayed_for_last(const Instance& instance, const InstanceArrival& member);
 
-/// True where a member waited for the last one, for longer than the uncertainty of the clocks can make it.
-bool waited_for_last(const Instance& instance, const InstanceArrival& member);
-
 /// Splits the lateness of one member: own is its work before this enter beyond that of its peers (docs/method.md,
 /// Lateness; see path.hpp), at most the lateness; the rest was inherited.
 void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns);
+
+/// How much the waiting of each who stayed shrinks at most if the last arriver had come without its own lateness (but
+/// not before the second-last); 0 where the instance is not resolved.
+Nanoseconds most_caused_wait(const Instance& instance, std::span<const InstanceArrival> members);
 
 /// Caused wait of the last arriver of a resolved instance whose lateness has been split: how much the others' waiting
 /// shrinks if it had come without its own lateness (but not before the second-last); of those who stayed for it.

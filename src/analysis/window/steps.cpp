@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include <unordered_map>
 
 #include "analysis/statistics/near_search.hpp"
+#include "analysis/window/recurrence.hpp"
 #include "nsys_explain/model/intervals.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
@@ -187,21 +189,49 @@ Steps steps_from_ranges(const RankEvents& events) {
   return steps_on_gpu(chosen->ranges, events, chosen->numbered ? chosen->first_number : std::nullopt);
 }
 
-/// True where a sequence repeats at this lag.
-bool repeats(std::span<const std::uint32_t> symbols, std::span<const std::int64_t> counts, std::size_t lag) {
-  const std::size_t pairs = symbols.size() - lag;
-  const std::size_t allowed = pairs / 10;
-  std::vector<std::int64_t> wrong(counts.size(), 0);
-  std::size_t all_wrong = 0;
-  for (std::size_t i = 0; i < pairs; ++i) {
-    if (symbols[i] == symbols[i + lag]) continue;
-    if (++all_wrong > allowed) return false;
-    ++wrong[symbols[i]];
+/// A kernel of one block works on a scalar: what a program logs now and then, no part of its steps.
+bool is_phase(const KernelKind& kind) {
+  return std::int64_t{kind.grid_x} * kind.grid_y * kind.grid_z > 1;
+}
+
+/// Kinds of kernels that differ in no more than stream and node of a graph have one number.
+std::vector<std::uint32_t> number_kinds(const std::vector<KernelKind>& kinds) {
+  std::map<std::tuple<StringIndex, std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t>,
+           std::uint32_t>
+      numbers;
+  std::vector<std::uint32_t> number_of;
+  for (const KernelKind& k : kinds) {
+    const auto key = std::tuple(k.demangled_name, k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z);
+    number_of.push_back(numbers.try_emplace(key, static_cast<std::uint32_t>(numbers.size())).first->second);
   }
-  double agreement = 0;
-  for (std::size_t s = 0; s < counts.size(); ++s)
-    agreement += std::max(0.0, 1 - static_cast<double>(wrong[s]) / static_cast<double>(counts[s]));
-  return agreement >= 0.6 * static_cast<double>(counts.size());
+  return number_of;
+}
+
+/// From the order of kernels, collectives among them.
+Steps steps_by_order(const RankEvents& events) {
+  const std::vector<std::uint32_t> number_of = number_kinds(events.device.kernel_kinds);
+  std::vector<bool> marks(number_of.size(), false);
+  for (std::size_t k = 0; k < number_of.size(); ++k)
+    if (!events.communication_kinds[k] && is_phase(events.device.kernel_kinds[k])) marks[number_of[k]] = true;
+  if (std::find(marks.begin(), marks.end(), true) == marks.end()) marks.assign(marks.size(), true);
+  std::vector<OrderedKernel> kernels;
+  kernels.reserve(events.device.kernels.size());
+  Steps steps;
+  Nanoseconds end_ns = no_time;
+  for (const Kernel& kernel : events.device.kernels) {
+    constexpr Nanoseconds most = std::numeric_limits<std::uint32_t>::max();
+    const Nanoseconds idle_ns = end_ns == no_time ? most : std::max<Nanoseconds>(0, kernel.start_ns - end_ns);
+    kernels.push_back({number_of[kernel.kind], static_cast<std::uint32_t>(std::min(idle_ns, most))});
+    end_ns = std::max(end_ns, kernel.end_ns);
+  }
+  for (const std::size_t first : recurrences(kernels, marks)) {
+    const Nanoseconds start_ns = events.device.kernels[first].start_ns;
+    steps.start_ns.push_back(steps.start_ns.empty() ? start_ns : std::max(start_ns, steps.start_ns.back() + 1));
+  }
+  if (steps.start_ns.empty()) return steps;
+  steps.source = StepSource::periodicity;
+  steps.end_ns = end_ns;
+  return steps;
 }
 
 }  // namespace
@@ -211,69 +241,9 @@ std::int32_t Steps::index_of(Nanoseconds time_ns) const {
   return static_cast<std::int32_t>(std::upper_bound(start_ns.begin(), start_ns.end(), time_ns) - start_ns.begin()) - 1;
 }
 
-std::vector<std::int32_t> relate_steps(const Steps& job, const Steps& own) {
-  std::vector<std::int32_t> related;
-  const auto count = static_cast<std::int64_t>(job.start_ns.size());
-  for (std::size_t i = 0; i < own.start_ns.size(); ++i) {
-    if (job.numbered && own.numbered) {
-      const std::int64_t step = own.first_number + static_cast<std::int64_t>(i) - job.first_number;
-      related.push_back(step >= 0 && step < count ? static_cast<std::int32_t>(step) : -1);
-      continue;
-    }
-    const Nanoseconds end_ns = i + 1 < own.start_ns.size() ? own.start_ns[i + 1] : own.end_ns;
-    related.push_back(job.index_of(own.start_ns[i] + (end_ns - own.start_ns[i]) / 2));
-  }
-  return related;
-}
-
-std::vector<std::size_t> repetitions(std::span<const std::uint64_t> symbols) {
-  constexpr std::size_t longest_studied = 20'000;  // the rest of a long run repeats what its beginning does
-  std::map<std::uint64_t, std::uint32_t> number_of;
-  std::vector<std::uint32_t> numbers;
-  std::vector<std::int64_t> counts;
-  for (std::size_t i = 0; i < std::min(symbols.size(), longest_studied); ++i) {
-    const auto [entry, is_new] = number_of.try_emplace(symbols[i], counts.size());
-    if (is_new) counts.push_back(0);
-    ++counts[entry->second];
-    numbers.push_back(entry->second);
-  }
-  if (counts.size() < 2) return {};  // one kind of operation tells nothing about steps
-  std::size_t lag = 1;
-  while (lag * fewest_steps <= numbers.size() && !repeats(numbers, counts, lag)) ++lag;
-  if (lag * fewest_steps > numbers.size()) return {};
-
-  // Steps begin at the rarest symbol that every step has: operations come and go between two of them, not the symbol.
-  const auto periods = static_cast<std::int64_t>(numbers.size() / lag);
-  std::size_t anchor = counts.size();
-  for (std::size_t s = 0; s < counts.size(); ++s)
-    if (2 * counts[s] >= periods && (anchor == counts.size() || counts[s] < counts[anchor])) anchor = s;
-  if (anchor == counts.size()) return {};
-  std::vector<std::size_t> starts;
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    const auto found = number_of.find(symbols[i]);
-    if (found == number_of.end() || found->second != anchor) continue;
-    if (starts.empty() || i - starts.back() >= lag - lag / 4) starts.push_back(i);
-  }
-  return starts.size() < fewest_steps ? std::vector<std::size_t>{} : starts;
-}
-
-Steps find_steps(const RankEvents& events, std::span<const Arrival> arrivals) {
+Steps find_steps(const RankEvents& events) {
   Steps steps = steps_from_ranges(events);
-  if (!steps.start_ns.empty()) return steps;
-  std::vector<std::uint64_t> symbols;
-  symbols.reserve(arrivals.size());
-  for (const Arrival& arrival : arrivals) {
-    std::uint64_t symbol = arrival.communicator;
-    for (const std::uint64_t part : {static_cast<std::uint64_t>(arrival.operation),
-                                     static_cast<std::uint64_t>(arrival.call_bytes), std::uint64_t{1}})
-      symbol = (symbol ^ part) * 0x9E3779B97F4A7C15 + (symbol >> 29);
-    symbols.push_back(symbol);
-  }
-  for (const std::size_t first : repetitions(symbols)) steps.start_ns.push_back(arrivals[first].enter_ns);
-  if (steps.start_ns.empty()) return steps;
-  steps.source = StepSource::periodicity;
-  for (const Arrival& arrival : arrivals) steps.end_ns = std::max(steps.end_ns, arrival.exit_ns);
-  return steps;
+  return steps.start_ns.empty() ? steps_by_order(events) : steps;
 }
 
 }  // namespace nsys_explain::analysis

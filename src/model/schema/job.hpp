@@ -52,8 +52,6 @@ inline constexpr struct Steps : Declaration {
   Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work, over the step's collectives"};
   Integer wait_ns{*this, "wait_ns", "ns", "waiting for other members"};
   Integer caused_wait_ns{*this, "caused_wait_ns", "ns", "waiting that would vanish without its own lateness"};
-  Integer delay_cost_ns{*this, "delay_cost_ns", "ns",
-                        "waiting anywhere in the job that starts from its delays in this step"};
 } steps{{"steps", "One row per step of the job and trace rank, by step, then trace rank"}};
 
 inline constexpr struct Slowdown : Declaration {
@@ -108,9 +106,6 @@ inline constexpr struct Ranks : Declaration {
   Integer caused_wait_ns{*this, "caused_wait_ns", "ns", "waiting of others that its own lateness caused"};
   Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work"};
   Integer inherited_lateness_ns{*this, "inherited_lateness_ns", "ns", "lateness carried over from waiting"};
-  Integer delay_cost_ns{*this, "delay_cost_ns", "ns", "waiting anywhere that starts from its own delays"};
-  Integer propagated_cost_ns{*this, "propagated_cost_ns", "ns", "of that, what came through others"};
-  Integer unattributed_ns{*this, "unattributed_ns", "ns", "waiting for it that no delay explains"};
   Real bus_bandwidth_gbs{*this, "bus_bandwidth_gbs", "GB/s",
                          "of its complete collectives of known size: total bytes over total transfer time"};
 } ranks{{"ranks", "Where the time of each trace rank went, and its part in waiting"}};
@@ -132,7 +127,7 @@ inline constexpr struct Findings : Declaration {
   Integer cost_ns{
       *this, "cost_ns", "ns",
       "GPU time, summed over trace ranks, that is lost or waited because of it; -1: the traces do not tell"};
-} findings{{"findings", "What is wrong, most severe first, of one severity costliest first, as report.md says it"}};
+} findings{{"findings", "What is wrong: what is missing, what saves most when mended, then by severity and cost"}};
 
 /// Single collectives with the work before them; columns with the parts of that work follow (pipeline/investigate).
 struct Cases : Declaration {
@@ -182,19 +177,19 @@ inline constexpr struct LevelSums : Declaration {
   Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work"};
   Integer inherited_lateness_ns{*this, "inherited_lateness_ns", "ns", "lateness carried over from waiting"};
   Integer caused_wait_ns{*this, "caused_wait_ns", "ns", "waiting of others that own lateness caused"};
-  Integer delay_cost_ns{*this, "delay_cost_ns", "ns", "waiting anywhere that starts from own delays"};
 } level_sums{{"level_sums", "Sums over the trace ranks of each node, rail, rack and whatever else is told apart"}};
 
 inline constexpr struct WaitMatrix : Declaration {
   Integer late_trace_rank{
       *this, "late_trace_rank", "",
-      "whose delay it was; -1: nobody's, but structure, slow transfers or below the clocks' resolution"};
+      "whose own lateness it was; -1: nobody's that tells: inherited lateness, or below the clocks' resolution"};
   Integer waiting_trace_rank{
       *this, "waiting_trace_rank", "",
       "who waited; in a job of more than 128 trace ranks the lowest of a node, for all of the node"};
   Integer cost_ns{*this, "cost_ns", "ns", "GPU time waited"};
-} wait_matrix{{"wait_matrix",
-               "Who waited for whom: the waiting of a row is what the delays of one trace rank cost another, directly "
-               "or through others; for each that waits the rows add up to its wait_ns"}};
+} wait_matrix{
+    {"wait_matrix",
+     "Who waited for whom: the waiting of a row is what the own lateness of one trace rank, as the last arriver, "
+     "cost another; for each that waits the rows add up to its wait_ns"}};
 
 }  // namespace nsys_explain::schema

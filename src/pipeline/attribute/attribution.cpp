@@ -8,6 +8,7 @@
 
 #include "analysis/waits/path.hpp"
 #include "analysis/waits/waits.hpp"
+#include "pipeline/attribute/delay_sums.hpp"
 #include "pipeline/attribute/job_steps.hpp"
 #include "pipeline/attribute/work_surplus.hpp"
 #include "pipeline/match/owned_rounds.hpp"
@@ -45,9 +46,10 @@ void for_each_arrival(MatchedBlock& block, const Piece& piece, const Visit& visi
 /// What all members of an instance are told.
 analysis::Outcome common_outcome(const MatchedBlock& block, const Instance& instance,
                                  std::span<const InstanceArrival> members, std::size_t captured_members,
-                                 std::span<const std::uint64_t> slow_groups) {
+                                 std::span<const std::uint64_t> slow_groups, std::int32_t step) {
   analysis::Outcome outcome;
   outcome.matched = true;
+  outcome.step = step;
   outcome.sequence = static_cast<std::int32_t>(instance.sequence);
   outcome.last_trace_rank = instance.last_trace_rank;
   outcome.communicator = block.communicator;
@@ -55,7 +57,6 @@ analysis::Outcome common_outcome(const MatchedBlock& block, const Instance& inst
   std::size_t blocking = 0;
   std::uint64_t partners = 0;
   for (const InstanceArrival& member : members) {
-    if (member.trace_rank == instance.last_trace_rank) outcome.last_index = member.index;
     partners = analysis::digest_of_partners(partners, member.trace_rank);
     blocking += member.blocking ? 1 : 0;
   }
@@ -73,7 +74,6 @@ RoutedOutcome outcome_of(const analysis::Outcome& common, const Instance& instan
   RoutedOutcome routed{common, member.trace_rank, member.index};
   routed.outcome.wait_ns = wait_ns(instance, member);
   routed.outcome.lateness_ns = has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
-  routed.outcome.judged = analysis::waited_for_last(instance, member);
   return routed;
 }
 
@@ -89,15 +89,19 @@ std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
 /// What a tool rank tells the homes of the arrivals of these instances: at once where they are here, else into what is
 /// to be sent.
 void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::uint64_t> slow_groups,
-                std::span<const Piece> pieces, CrossRank& cross, Outgoing<RoutedOutcome>& outgoing) {
+                const JobSteps& steps, std::span<const Piece> pieces, CrossRank& cross,
+                Outgoing<RoutedOutcome>& outgoing) {
   std::vector<analysis::Outcome> common;
+  std::vector<std::int32_t> scratch;
   for (const Piece& piece : pieces) {
     MatchedBlock& block = cross.blocks[piece.block];
     const auto captured = cross.communicators[static_cast<std::size_t>(block.communicator)].trace_ranks.size();
     common.clear();
     for (std::size_t i = piece.first; i < piece.end; ++i) {
       const Instance& instance = block.instances[i];
-      common.push_back(common_outcome(block, instance, members_of(block, instance), captured, slow_groups));
+      const std::span<const InstanceArrival> members = members_of(std::as_const(block), instance);
+      common.push_back(common_outcome(block, instance, members, captured, slow_groups,
+                                      step_of_instance(job, steps, members, scratch)));
     }
     for_each_arrival(block, piece, [&](std::size_t i, const InstanceArrival& member) {
       const std::size_t r = job.index_of(member.trace_rank);
@@ -113,15 +117,15 @@ void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::ui
 
 /// Collective: tells every path what its instances tell.
 void send_outcomes(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                   const LinkAnalysis& links, const OwnedRounds& rounds, CrossRank& cross) {
+                   const LinkAnalysis& links, const JobSteps& steps, const OwnedRounds& rounds, CrossRank& cross) {
   const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
   auto outgoing = nothing_for<RoutedOutcome>(communicator);
   exchange::Gathered<RoutedOutcome> received;
-  tell_homes(job, homes, slow_groups, rounds.at_home, cross, outgoing);
+  tell_homes(job, homes, slow_groups, steps, rounds.at_home, cross, outgoing);
   const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds.rounds));
   for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
     empty(outgoing);
-    tell_homes(job, homes, slow_groups, rounds.of(round), cross, outgoing);
+    tell_homes(job, homes, slow_groups, steps, rounds.of(round), cross, outgoing);
     communicator.all_to_all(outgoing, received);
     for (const RoutedOutcome& routed : received.values)
       analysis::take_outcome(homes.of_index[job.index_of(routed.trace_rank)]->path, routed);
@@ -180,7 +184,7 @@ class PeerComparison {
 };
 
 /// Collective: compares every segment of work with those of its peers, where samples of one role and step meet: some
-/// of the job's `steps` at a time, and what lies outside of all steps together.
+/// of the job's `steps` at a time, what lies outside of all steps with the first.
 void compare_with_peers(const exchange::Communicator& communicator, const Homes& homes, std::int64_t steps,
                         bool with_transfers) {
   // All wait for all at the end of each round, so rounds are longer than where records only pass through.
@@ -191,41 +195,30 @@ void compare_with_peers(const exchange::Communicator& communicator, const Homes&
   const std::int64_t at_once = std::max<std::int64_t>(steps * samples_per_round / most, 1);
 
   PeerComparison comparison(communicator, with_transfers);
-  std::vector<std::size_t> next(homes.local.size(), 0);  // arrival of each path: steps ascend
-  std::vector<std::pair<analysis::Path*, std::size_t>> outside;
-  for (std::int64_t first = 0; first < steps; first += at_once) {
-    const bool is_last = first + at_once >= steps;
+  std::vector<std::size_t> next(homes.local.size(), 0);  // of each path's by_step
+  for (std::int64_t first = 0; first <= steps; first += at_once) {
+    const bool is_last = first + at_once > steps;
     for (std::size_t r = 0; r < next.size(); ++r) {
       analysis::Path& path = homes.local[r]->path;
-      for (; next[r] < path.arrivals.size(); ++next[r]) {
-        const std::int32_t step = path.arrivals[next[r]].step;
-        if (step < 0) {
-          outside.emplace_back(&path, next[r]);
-        } else if (is_last || step < first + at_once) {
-          comparison.add(path, next[r]);
-        } else {
-          break;
-        }
+      for (; next[r] < path.by_step.size(); ++next[r]) {
+        const std::uint32_t arrival = path.by_step[next[r]];
+        if (!is_last && path.arrivals[arrival].step >= first + at_once) break;
+        comparison.add(path, arrival);
       }
     }
     comparison.compare();
   }
-  for (std::size_t r = 0; r < next.size(); ++r)  // all, where there are no steps
-    for (analysis::Path& path = homes.local[r]->path; next[r] < path.arrivals.size(); ++next[r])
-      outside.emplace_back(&path, next[r]);
-  for (const auto& [path, arrival] : outside) comparison.add(*path, arrival);
-  comparison.compare();
 }
 
 /// Once all outcomes are known. `stages`: null where nothing tells of stages. Everything that one path needs at once,
 /// while it lies in the caches.
-WorkSums measure_paths(const JobRanks& job, const Homes& homes, const analysis::Steps& steps,
+WorkSums measure_paths(const JobRanks& job, const Homes& homes, const JobSteps& steps,
                        const analysis::Grouping* stages) {
-  WorkSums sums(job.numbers.size(), steps.start_ns.size());
+  WorkSums sums(job.numbers.size(), static_cast<std::size_t>(steps.steps));
   for (LocalRank* const rank : homes.local) {
     const std::size_t r = job.index_of(rank->trace_rank);
+    analysis::count_by_job(rank->path, {rank->steps.start_ns.size(), steps.first[r]});
     analysis::measure(rank->path, rank->profiles);
-    count_steps_by(steps, *rank);
     if (stages != nullptr) analysis::tell_stages_apart(rank->path, stages->place_of_rank[r]);
     sums.add(r, *rank);
   }
@@ -244,7 +237,7 @@ SumsOfSteps finish_paths(const JobRanks& job, const Homes& homes, std::size_t st
 
 /// Own lateness of an arrival of a local path; no_time where it is not known.
 Nanoseconds own_excess(const LocalRank& rank, std::int32_t arrival) {
-  return rank.path.own_excess_ns[static_cast<std::size_t>(arrival)];
+  return analysis::own_lateness_of(rank.path, static_cast<std::size_t>(arrival));
 }
 
 /// What owners of instances ask of the local paths.
@@ -329,19 +322,18 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
                              const LinkAnalysis& links) {
   const Homes homes = find_homes(communicator, job, local_traces);
   const OwnedRounds rounds = plan_owned_rounds(cross);
-  send_outcomes(communicator, job, homes, links, rounds, cross);
-  analysis::Steps steps = agree_on_steps(communicator, job, homes);
-  WorkSums sums = measure_paths(job, homes, steps, analysis::find_grouping(groupings, Level::pipeline_stage));
+  const JobSteps counted = count_steps(communicator, job, homes, cross);
+  send_outcomes(communicator, job, homes, links, counted, rounds, cross);
+  WorkSums sums = measure_paths(job, homes, counted, analysis::find_grouping(groupings, Level::pipeline_stage));
+  analysis::Steps steps = steps_in_time(communicator, counted, homes);
   WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, std::move(sums), local_traces);
   compare_with_peers(communicator, homes, std::ssize(steps.start_ns), !links.slow_groups.empty());
   SumsOfSteps sums_of_steps = finish_paths(job, homes, steps.start_ns.size());
   return_lateness(communicator, job, homes, rounds, cross);
-  SettledDelays settled = settle_delays(communicator, clock, job, homes, cross, rounds, steps, sums_of_steps);
   Attribution attribution;
-  attribution.step_rows = make_step_rows(communicator, job, homes, cross, steps, sums_of_steps);
-  attribution.delays = std::move(settled.delays);
-  attribution.ranks = std::move(settled.ranks);
-  attribution.waits = std::move(settled.waits);
+  attribution.delays = sum_delays(communicator, clock, job, homes, cross, steps, sums_of_steps);
+  attribution.step_rows = make_step_rows(job, homes, steps, sums_of_steps);
+  attribution.waits = sum_waits_for(communicator, job.trace_ranks, cross);
   attribution.delays.speed = std::move(surplus.speed);
   attribution.delays.wander = std::move(surplus.wander);
   attribution.delays.kernel_ns = std::move(surplus.kernel_ns);

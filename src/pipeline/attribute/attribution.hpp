@@ -5,7 +5,7 @@
 
 #include "analysis/verdict/stragglers.hpp"
 #include "exchange/communicator.hpp"
-#include "pipeline/attribute/delay_ledger.hpp"
+#include "pipeline/attribute/job_replay.hpp"
 #include "pipeline/attribute/link_analysis.hpp"
 #include "pipeline/attribute/step_rows.hpp"
 #include "pipeline/attribute/wait_matrix.hpp"
@@ -19,8 +19,7 @@ namespace nsys_explain::pipeline {
 
 struct Attribution {
   analysis::JobDelays delays;
-  std::vector<RankDelays> ranks;
-  analysis::Steps steps;           ///< of the job: those of the trace rank that has most; job time
+  analysis::Steps steps;           ///< of the job; job time
   std::vector<StepRow> step_rows;  ///< of this tool rank's trace ranks, by (step, trace rank)
   std::vector<WaitCell> waits;     ///< who waited for whom; on rank 0 only
 };
@@ -44,6 +43,6 @@ struct Verdict {
 /// Collective: completes the ranks' summaries and names who is late, on every tool rank.
 Verdict reach_verdict(const exchange::Communicator& communicator, const JobRanks& job, std::vector<RankSummary> ranks,
                       const analysis::Totals& totals, const Attribution& attribution,
-                      std::span<const analysis::Grouping> groupings);
+                      std::span<const analysis::Grouping> groupings, const JobReplay& replay);
 
 }  // namespace nsys_explain::pipeline

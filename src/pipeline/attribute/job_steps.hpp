@@ -1,17 +1,40 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analysis/window/job_steps.hpp"
 #include "analysis/window/steps.hpp"
 #include "exchange/communicator.hpp"
 #include "pipeline/attribute/path_homes.hpp"
+#include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"
 
 /// Every trace has steps of its own; the job has those that all of them are counted by.
 namespace nsys_explain::pipeline {
 
-/// Collective: the steps of the trace rank that has most stand for the job's.
-analysis::Steps agree_on_steps(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes);
+/// The steps of the job by number; the same on every tool rank.
+struct JobSteps {
+  analysis::StepSource source = analysis::StepSource::none;
+  std::int32_t steps = 0;
+  bool numbered = false;  ///< as in analysis::Steps
+  std::int64_t first_number = 0;
+  std::vector<std::int32_t> first;  ///< by index of the trace rank: the job's step that its own first one is
 
-/// Numbers the steps of the rank's path by those of the job.
-void count_steps_by(const analysis::Steps& job_steps, LocalRank& rank);
+  bool are_known() const { return steps > 0; }
+};
+
+/// Collective: relates what the trace ranks count (analysis::relate_steps). Ranks whose steps the instances contradict
+/// are counted by the others alone; where those are more than half of all, the job has no steps.
+JobSteps count_steps(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+                     const CrossRank& cross);
+
+/// The step of an instance, as most of its members count; -1: none tells. `scratch` is used again.
+std::int32_t step_of_instance(const JobRanks& job, const JobSteps& steps, std::span<const InstanceArrival> members,
+                              std::vector<std::int32_t>& scratch);
+
+/// Collective, once the paths count by the job: its steps in job time, each from when the first rank begins it.
+analysis::Steps steps_in_time(const exchange::Communicator& communicator, const JobSteps& steps, const Homes& homes);
 
 }  // namespace nsys_explain::pipeline

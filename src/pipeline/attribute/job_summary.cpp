@@ -89,6 +89,7 @@ JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const Cro
     report.clock.violations += totals.communicators[c].infeasible;
     report.unjudged += totals.communicators[c].unjudged;
   }
+  report.withheld_arrivals = cross.withheld_arrivals;
   if (totals.largest_skew_uncertainty_ns >= 0) {
     report.clock.smallest_skew_ns = analysis::resolution_factor * totals.largest_skew_uncertainty_ns;
   }

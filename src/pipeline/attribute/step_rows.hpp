@@ -5,7 +5,7 @@
 
 #include "pipeline/attribute/path_homes.hpp"
 #include "pipeline/attribute/step_sums.hpp"
-#include "pipeline/match/cross_rank.hpp"
+#include "pipeline/read/job_ranks.hpp"
 
 namespace nsys_explain::pipeline {
 
@@ -17,7 +17,6 @@ struct StepRow {
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds wait_ns = 0;
   Nanoseconds caused_wait_ns = 0;
-  Nanoseconds delay_cost_ns = 0;
   Nanoseconds excess_ns = 0;  ///< as JobDelays::excess_work_ns; not in the table
   std::int32_t trace_rank = -1;
   // Of its arrivals, not in the table: those whose work was compared, be it with other steps, and those with peers.
@@ -25,9 +24,9 @@ struct StepRow {
   std::int32_t with_peers = 0;
 };
 
-/// Collective, once the costs are in the sums: one row per local trace rank and step of the job that it has, by (step,
-/// trace rank).
-std::vector<StepRow> make_step_rows(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
-                                    const CrossRank& cross, const analysis::Steps& steps, const SumsOfSteps& sums);
+/// Once caused waits are in the sums: one row per local trace rank and step of the job that it has, by (step, trace
+/// rank).
+std::vector<StepRow> make_step_rows(const JobRanks& job, const Homes& homes, const analysis::Steps& steps,
+                                    const SumsOfSteps& sums);
 
 }  // namespace nsys_explain::pipeline

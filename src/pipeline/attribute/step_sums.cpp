@@ -12,7 +12,7 @@ std::vector<StepSums> add_up_steps(const analysis::Path& path, std::size_t steps
     if (arrival.compared) {
       ++of_step.compared;
       of_step.with_peers += arrival.has_peers ? 1 : 0;
-      of_step.own_lateness_ns += std::clamp<Nanoseconds>(path.own_excess_ns[i], 0, path.outcomes[i].lateness_ns);
+      of_step.own_lateness_ns += std::min(analysis::own_lateness_of(path, i), path.outcomes[i].lateness_ns);
     }
     of_step.wait_ns += path.outcomes[i].wait_ns;
     of_step.excess_ns += analysis::excess_at(path, i);

@@ -11,10 +11,10 @@ namespace nsys_explain::pipeline {
 struct StepSums {
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds wait_ns = 0;
-  Nanoseconds excess_ns = 0;      ///< analysis::excess_at
-  Nanoseconds delay_cost_ns = 0;  ///< once claims are settled
-  std::int32_t compared = 0;      ///< arrivals whose work was compared, be it with other steps
-  std::int32_t with_peers = 0;    ///< those with peers
+  Nanoseconds excess_ns = 0;  ///< analysis::excess_at
+  Nanoseconds caused_wait_ns = 0;
+  std::int32_t compared = 0;    ///< arrivals whose work was compared, be it with other steps
+  std::int32_t with_peers = 0;  ///< those with peers
 };
 
 /// By index of the trace rank, then step; what lies outside of all steps comes last. Empty where the path is not here.
@@ -25,7 +25,7 @@ inline StepSums& sums_of_step(std::vector<StepSums>& sums, const analysis::PathA
   return arrival.step < 0 ? sums.back() : sums[static_cast<std::size_t>(arrival.step)];
 }
 
-/// All but the costs; after analysis::finish_excess.
+/// All but caused waits; after analysis::finish_excess.
 std::vector<StepSums> add_up_steps(const analysis::Path& path, std::size_t steps);
 
 }  // namespace nsys_explain::pipeline

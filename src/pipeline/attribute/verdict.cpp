@@ -37,7 +37,7 @@ Nanoseconds usual_excess(const JobRanks& job, const analysis::JobDelays& delays,
   return std::max<Nanoseconds>(0, *quartile);
 }
 
-/// By step, or by bin where no steps are known.
+/// By step.
 struct ExcessSeries {
   std::vector<std::int64_t> excess_ns;  ///< not below 0
   std::size_t first = 0;                ///< the step that it begins with
@@ -56,51 +56,46 @@ ExcessSeries within_compared(ExcessSeries series, std::span<const std::int64_t> 
 }
 
 /// Collective: what the trace ranks of a straggler took longer than their peers.
-ExcessSeries excess_series(const exchange::Communicator& communicator, const JobRanks& job,
-                           const Attribution& attribution, const Straggler& straggler) {
-  const analysis::JobDelays& delays = attribution.delays;
-  std::vector<std::int64_t> series(delays.by_step ? attribution.steps.start_ns.size() : delays.bins, 0);
-  std::vector<std::int64_t> compared(series.size(), delays.by_step ? 0 : 1), with_peers(series.size(), 0);
-  if (delays.by_step) {
-    for (const StepRow& row : attribution.step_rows) {
-      if (!std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), row.trace_rank)) continue;
-      const auto step = static_cast<std::size_t>(row.step - attribution.steps.first_number);
-      series[step] += row.excess_ns;
-      compared[step] += row.compared;
-      with_peers[step] += row.with_peers;
-    }
-    series = communicator.sum(series);
-    compared = communicator.sum(compared);
-    with_peers = communicator.sum(with_peers);
-    // A rank alone in a step is compared with itself in others, and that cannot show what lasts.
-    if (std::any_of(with_peers.begin(), with_peers.end(), [](std::int64_t arrivals) { return arrivals > 0; }))
-      compared = std::move(with_peers);
-  } else {
-    for (const std::int32_t trace_rank : straggler.trace_ranks)
-      for (std::size_t b = 0; b < delays.bins; ++b)
-        series[b] += delays.excess_work_ns[job.index_of(trace_rank) * delays.bins + b];
+ExcessSeries excess_series(const exchange::Communicator& communicator, const Attribution& attribution,
+                           const Straggler& straggler) {
+  std::vector<std::int64_t> series(attribution.steps.start_ns.size(), 0);
+  std::vector<std::int64_t> compared(series.size(), 0), with_peers(series.size(), 0);
+  for (const StepRow& row : attribution.step_rows) {
+    if (!std::binary_search(straggler.trace_ranks.begin(), straggler.trace_ranks.end(), row.trace_rank)) continue;
+    const auto step = static_cast<std::size_t>(row.step - attribution.steps.first_number);
+    series[step] += row.excess_ns;
+    compared[step] += row.compared;
+    with_peers[step] += row.with_peers;
   }
+  series = communicator.sum(series);
+  compared = communicator.sum(compared);
+  with_peers = communicator.sum(with_peers);
+  // A rank alone in a step is compared with itself in others, and that cannot show what lasts.
+  if (std::any_of(with_peers.begin(), with_peers.end(), [](std::int64_t arrivals) { return arrivals > 0; }))
+    compared = std::move(with_peers);
   for (std::int64_t& excess : series) excess = std::max<std::int64_t>(0, excess);
   return within_compared({std::move(series), 0}, compared);
 }
 
 /// Collective: sets pattern and steps of those who are late from what they took longer than their peers, step by step.
-/// Not from what that cost: beside a greater delay of somebody else the same lateness costs nothing.
+/// Not from what that cost: beside a greater delay of somebody else the same lateness costs nothing. Where no steps are
+/// known, spans of time tell no pattern: a delay in each step looks like one now and then.
 void judge_patterns(const exchange::Communicator& communicator, const JobRanks& job, const Attribution& attribution,
                     const std::vector<Straggler*>& late) {
   const analysis::JobDelays& delays = attribution.delays;
   const Nanoseconds usual_ns = late.empty() ? 0 : usual_excess(job, delays, late);
   for (Straggler* const one : late) {
     Straggler& straggler = *one;
-    const ExcessSeries series = excess_series(communicator, job, attribution, straggler);
-    const std::size_t length = delays.by_step ? attribution.steps.start_ns.size() : delays.bins;
-    const Nanoseconds noise_ns = length == 0
-                                     ? 0
-                                     : 2 * usual_ns * std::ssize(straggler.trace_ranks) *
-                                           static_cast<std::int64_t>(delays.bins) / static_cast<std::int64_t>(length);
+    if (!delays.by_step) {
+      straggler.pattern = Pattern::unknown;
+      continue;
+    }
+    const ExcessSeries series = excess_series(communicator, attribution, straggler);
+    const std::int64_t length = std::ssize(attribution.steps.start_ns);
+    const Nanoseconds noise_ns =
+        2 * usual_ns * std::ssize(straggler.trace_ranks) * static_cast<std::int64_t>(delays.bins) / length;
     const analysis::PatternVerdict verdict = analysis::judge_pattern(series.excess_ns, noise_ns);
     straggler.pattern = verdict.pattern;
-    if (!delays.by_step) continue;
     const bool throughout = verdict.pattern == Pattern::persistent;
     const std::size_t first = throughout ? 0 : series.first + verdict.first;
     const std::size_t last = throughout ? attribution.steps.start_ns.size() - 1 : series.first + verdict.last;
@@ -110,31 +105,22 @@ void judge_patterns(const exchange::Communicator& communicator, const JobRanks& 
   }
 }
 
-/// Costs into the ranks' summaries.
-void add_delays(const Attribution& attribution, std::vector<RankSummary>& ranks) {
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const RankDelays& delays = attribution.ranks[r];
-    ranks[r].delay_cost_ns = delays.direct_ns + delays.propagated_ns;
-    ranks[r].propagated_cost_ns = delays.propagated_ns;
-    ranks[r].unattributed_ns = delays.unattributed_ns;
-  }
-}
-
 DelaySummary summarise_delays(const Attribution& attribution, const std::vector<RankSummary>& ranks,
                               const std::vector<Straggler>& stragglers) {
   DelaySummary summary;
   Nanoseconds windows = 0, named = 0;
   for (const RankSummary& rank : ranks) {
     summary.wait_ns += rank.wait_ns;
-    summary.attributed_ns += rank.delay_cost_ns;
-    summary.unattributed_ns += rank.unattributed_ns;
+    summary.attributed_ns += rank.caused_wait_ns;
     windows += rank.budget.window_ns;
   }
   for (const Straggler& straggler : stragglers) named += straggler.delay_cost_ns;
+  summary.unattributed_ns = summary.wait_ns - summary.attributed_ns;
   if (windows > 0) summary.cost_share = static_cast<double>(summary.attributed_ns) / static_cast<double>(windows);
   summary.gpu_hours_per_day = summary.cost_share * static_cast<double>(24 * ranks.size());
   const bool unnamed = 50 * (summary.attributed_ns - named) > windows && 2 * named < summary.attributed_ns;
-  summary.rotating = unnamed && analysis::wanders(attribution.delays.cost_ns, ranks.size(), attribution.delays.bins);
+  summary.rotating = unnamed && attribution.delays.by_step &&
+                     analysis::wanders(attribution.delays.caused_wait_ns, ranks.size(), attribution.delays.bins);
   summary.steps = static_cast<std::int64_t>(attribution.steps.start_ns.size());
   summary.first_step = attribution.steps.first_number;
   constexpr const char* sources[] = {"none", "nvtx", "periodicity"};
@@ -146,11 +132,12 @@ DelaySummary summarise_delays(const Attribution& attribution, const std::vector<
 
 Verdict reach_verdict(const exchange::Communicator& communicator, const JobRanks& job, std::vector<RankSummary> ranks,
                       const analysis::Totals& totals, const Attribution& attribution,
-                      std::span<const analysis::Grouping> groupings) {
+                      std::span<const analysis::Grouping> groupings, const JobReplay& replay) {
   Verdict verdict;
   verdict.ranks = std::move(ranks);
-  add_delays(attribution, verdict.ranks);
-  analysis::Named named = analysis::find_stragglers(verdict.ranks, totals, attribution.delays, groupings);
+  analysis::Named named = analysis::find_stragglers(
+      verdict.ranks, totals, attribution.delays, groupings,
+      [&](std::span<const std::size_t> ranks_to_mend) { return replay.saved_share(ranks_to_mend); });
   verdict.stragglers = std::move(named.stragglers);
   verdict.suspects = std::move(named.suspects);
   judge_patterns(communicator, job, attribution, everybody_late(verdict.stragglers, verdict.suspects));

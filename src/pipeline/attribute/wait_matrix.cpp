@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "analysis/waits/waits.hpp"
 #include "model/schema/job.hpp"
+#include "nsys_explain/model/trace_rank_index.hpp"
 
 namespace nsys_explain::pipeline {
 
@@ -42,6 +44,28 @@ std::vector<WaitCell> WaitMatrix::gather(const exchange::Communicator& communica
   }
   cells.resize(kept);
   return cells;
+}
+
+std::vector<WaitCell> sum_waits_for(const exchange::Communicator& communicator,
+                                    std::span<const TraceRankIdentity> trace_ranks, const CrossRank& cross) {
+  std::vector<std::int32_t> numbers;
+  for (const TraceRankIdentity& rank : trace_ranks) numbers.push_back(rank.trace_rank);
+  WaitMatrix waits(trace_ranks);
+  for (const MatchedBlock& block : cross.blocks) {
+    for (const Instance& instance : block.instances) {
+      const std::span<const InstanceArrival> members = members_of(block, instance);
+      const Nanoseconds most_ns = analysis::most_caused_wait(instance, members);
+      for (const InstanceArrival& member : members) {
+        const Nanoseconds waited_ns = wait_ns(instance, member);
+        const Nanoseconds caused_ns =
+            analysis::stayed_for_last(instance, member) ? std::min(waited_ns, most_ns) : Nanoseconds{0};
+        const std::int32_t column = waits.column_of(index_of_trace_rank(numbers, member.trace_rank));
+        if (caused_ns > 0) waits.add(index_of_trace_rank(numbers, instance.last_trace_rank), column, caused_ns);
+        if (waited_ns > caused_ns) waits.add_to_nobody(column, waited_ns - caused_ns);
+      }
+    }
+  }
+  return waits.gather(communicator);
 }
 
 Table wait_matrix_table(std::span<const WaitCell> cells) {

@@ -8,6 +8,7 @@
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
+#include "pipeline/match/cross_rank.hpp"
 
 /// Who waited for whom: every nanosecond of waiting, by whose delay it was and whose waiting.
 namespace nsys_explain::pipeline {
@@ -22,9 +23,13 @@ struct WaitCell {
   Nanoseconds cost_ns = 0;
 };
 
-/// Beyond this many trace ranks those who wait are summed by node: claims that are handed on name each of them, and
-/// members of a group are mostly on one node.
+/// Beyond this many trace ranks those who wait are summed by node.
 constexpr std::size_t most_waiting_ranks = 128;
+
+/// Collective: the waiting of all members, by the last arriver whose own lateness caused it, on rank 0, by (late,
+/// waiting).
+std::vector<WaitCell> sum_waits_for(const exchange::Communicator& communicator,
+                                    std::span<const TraceRankIdentity> trace_ranks, const CrossRank& cross);
 
 class WaitMatrix {
  public:

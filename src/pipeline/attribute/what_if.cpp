@@ -7,8 +7,6 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "analysis/replay/critical_path.hpp"
 #include "analysis/replay/replay.hpp"
 #include "analysis/replay/stage_times.hpp"
@@ -142,46 +140,27 @@ CriticalPath critical_path_of(const analysis::JobGraph& graph, const analysis::R
   return path;
 }
 
-/// Rank 0 holds all of them, which takes some 160 MB.
-constexpr std::int64_t most_arrivals = 1'000'000;
-
-std::int64_t arrivals_of(const std::vector<LocalTrace>& local_traces) {
-  std::int64_t arrivals = 0;
-  for (const LocalTrace& trace : local_traces) {
-    for (const LocalRank& rank : trace.ranks) arrivals += std::ssize(rank.path.arrivals);
-  }
-  return arrivals;
-}
-
 }  // namespace
 
-void replay_scenarios(const exchange::Communicator& communicator, const ReplaySetting& setting,
-                      const std::vector<LocalTrace>& local_traces, JobReport& report) {
+void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobReport& report) {
   constexpr const char* sources[] = {"none", "nvtx", "order"};
   report.step_time.source = sources[static_cast<std::size_t>(setting.steps.source)];
-  if (const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces)); arrivals > most_arrivals) {
+  if (job.too_many_arrivals() > 0) {
     report.warnings.push_back(
-        {Severity::info, WarningSource::analysis, arrivals,
-         fmt::format("arrivals are more than the {} that one tool rank replays, so what mending would save is not "
-                     "told; analyse a part of the run (--steps)",
-                     most_arrivals)});
-    return;
+        {Severity::info, WarningSource::analysis, job.too_many_arrivals(),
+         "arrivals are more than one tool rank replays, so what mending would save is not told, and who is late is "
+         "judged by what others wait; analyse a part of the run (--steps)"});
   }
-  const GatheredJob gathered = gather_job(communicator, setting, local_traces);
-  if (communicator.is_root() && gathered.is_telling()) {
-    const analysis::JobGraph graph = gathered.graph(setting.job.numbers.size());
-    const analysis::Replay replay(graph, setting.steps.start_ns.size());
-    const analysis::ReplayedTime measured = replay.measured();
-    report.critical_path = critical_path_of(graph, measured, setting);
-    std::vector<PlannedScenario> scenarios = scenarios_of_culprits(report, setting.job);
-    for (PlannedScenario& one : scenarios_of_all(graph, replay, setting)) scenarios.push_back(std::move(one));
-    for (PlannedScenario& one : scenarios) {
-      compare_replays(measured, replay.run(one.scenario), graph.start_ns, one.what_if);
-      report.what_if.push_back(std::move(one.what_if));
-    }
-    report.slowdown = measure_slowdown(graph, replay, measured, setting);
-    measure_step_time(graph, measured, report.step_time);
+  if (!job.is_here()) return;
+  report.critical_path = critical_path_of(job.graph(), job.measured(), setting);
+  std::vector<PlannedScenario> scenarios = scenarios_of_culprits(report, setting.job);
+  for (PlannedScenario& one : scenarios_of_all(job.graph(), job.replay(), setting)) scenarios.push_back(std::move(one));
+  for (PlannedScenario& one : scenarios) {
+    compare_replays(job.measured(), job.replay().run(one.scenario), job.graph().start_ns, one.what_if);
+    report.what_if.push_back(std::move(one.what_if));
   }
+  report.slowdown = measure_slowdown(job.graph(), job.replay(), job.measured(), setting);
+  measure_step_time(job.graph(), job.measured(), report.step_time);
 }
 
 }  // namespace nsys_explain::pipeline

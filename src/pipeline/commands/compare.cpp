@@ -63,7 +63,9 @@ int compare(const CompareRequest& request, std::ostream& out, std::ostream& prob
   try {
     if (!request.output_directory.empty()) {
       check_output_directory(request.output_directory, request.overwrite);
+      failure_code = results_not_written;
       only_ours(comparison_in(request.output_directory));
+      failure_code = wrong_usage;
     }
     const std::size_t runs = request.store_paths.size();
     const std::vector<std::string> names = run_names(request);

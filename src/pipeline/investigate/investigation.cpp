@@ -152,15 +152,6 @@ std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::
   return divergences;
 }
 
-/// Among the longest delays of who is late behind delays that go round are those that went by: none outweighs what is
-/// there as a rule.
-std::int64_t weight_limit_of(const JobReport& report, const Straggler& late) {
-  const bool behind_all = std::any_of(report.suspects.begin(), report.suspects.end(), [&](const auto& suspect) {
-    return &suspect.late == &late && suspect.doubt == Doubt::hidden && suspect.behind.empty();
-  });
-  return behind_all ? 1 : analysis::usual_weight_limit;
-}
-
 }  // namespace
 
 void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry, JobReport& report) {
@@ -187,7 +178,7 @@ void investigate_stragglers(const exchange::Communicator& communicator, const In
     Straggler& straggler = *late[s];
     analysis::CauseVerdict verdict;
     if (!analysis::late_by_transfers(report, inquiry.delays, straggler))
-      verdict = analysis::decide_cause(all[s].cases, divergence, weight_limit_of(report, straggler));
+      verdict = analysis::decide_cause(all[s].cases, divergence);
     straggler.cause = verdict.cause;
     straggler.part = verdict.part;
     straggler.evidence.insert(straggler.evidence.begin(), std::make_move_iterator(verdict.evidence.begin()),

@@ -16,7 +16,7 @@ struct CasesOfStraggler {
   std::vector<analysis::StragglerCase> cases;
 };
 
-/// What is to be explained: those who are late, and single collectives that much waiting lies in.
+/// What is to be explained: those who are late, and single delays that much waiting comes from.
 struct CollectedCases {
   std::vector<CasesOfStraggler> stragglers;
   std::vector<CasesOfStraggler> long_waits;  ///< one case each, longest wait first: the worst of the run, by whomever
@@ -27,17 +27,13 @@ struct CollectedCases {
 /// peer of its role, of which `roles` tells by index of the trace rank, if one is a member). Instead, for a straggler
 /// that is a place of several trace ranks, or where it shows more lateness: the arrival of its (costliest) trace rank
 /// with the most work beyond its peers', and peers at the same place of the program, outside of the straggler's. And
-/// the `most_long_waits` instances of the whole run whose last arrivers caused the most waiting. The same on every tool
-/// rank.
+/// the `most_long_waits` delays of the whole run that caused the most waiting: places of the program, or, of trace
+/// ranks without peers or steps, instances. The same on every tool rank.
 ///
 /// Owners of blocks propose instances; everybody keeps the best of each span; holders of the members' profiles answer.
 CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
                              const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
                              const std::vector<std::uint64_t>& roles, const JobReport& report,
                              std::span<Straggler* const> late);
-
-inline constexpr std::size_t most_stragglers = 8;
-inline constexpr std::size_t case_spans = 16;
-inline constexpr std::size_t most_long_waits = 6;
 
 }  // namespace nsys_explain::pipeline

@@ -9,8 +9,9 @@
 #include <span>
 #include <utility>
 
+#include "clock/coarse_clocks.hpp"
 #include "clock/level_zero.hpp"
-#include "collectives/inference.hpp"
+#include "collectives/layout.hpp"
 #include "nsys_explain/model/release.hpp"
 #include "pipeline/run/outgoing.hpp"
 #include "pipeline/run/pack.hpp"
@@ -49,10 +50,9 @@ Nanoseconds sampling_centre(const exchange::Communicator& communicator, const st
 }
 
 /// What host clocks tell about sessions, as far as the user lets them.
-std::vector<collectives::SessionTie> session_ties(const std::vector<Session>& sessions,
-                                                  const clock::ClockOptions& options) {
+std::vector<clock::SessionTie> session_ties(const std::vector<Session>& sessions, const clock::ClockOptions& options) {
   const clock::LevelZero level = clock::level_zero(sessions, {.method = options.method, .utc_uncertainty_ns = {}});
-  std::vector<collectives::SessionTie> ties;
+  std::vector<clock::SessionTie> ties;
   for (std::size_t s = 0; s < sessions.size(); ++s) {
     const bool is_tied = level.clocks[s].method == ClockMethod::host_clock;
     ties.push_back({is_tied ? level.units[s] : -1, level.clocks[s].offset_ns});
@@ -60,112 +60,71 @@ std::vector<collectives::SessionTie> session_ties(const std::vector<Session>& se
   return ties;
 }
 
-/// Collective: tells communicators apart that take turns on a stream, as far as what the lanes did is few enough to be
-/// looked at on every tool rank; the rest keeps the keys of its lanes.
-void share_out_lanes(const exchange::Communicator& communicator, const collectives::RoughClocks& clocks,
-                     const collectives::LaneRoles& roles, std::vector<LocalTrace>& local_traces) {
-  constexpr std::size_t most_operations = 3'000'000;
-  std::set<std::uint64_t> shared;
-  std::uint64_t first_key = 0;
-  for (const auto& [lane, role] : roles) {
-    if (role.takes_turns) shared.insert(role.key);
-    first_key = std::max(first_key, role.key + 1);
-  }
-  if (shared.empty()) return;
-  std::vector<collectives::SampledOperation> mine;
-  for (const LocalTrace& trace : local_traces) {
-    for (const LocalRank& rank : trace.ranks) {
-      std::vector<Arrival> of_shared;
-      std::copy_if(rank.arrivals.begin(), rank.arrivals.end(), std::back_inserter(of_shared),
-                   [&](const Arrival& arrival) { return shared.contains(arrival.communicator); });
-      const auto sample = collectives::sample_lanes(of_shared, {}, static_cast<std::int32_t>(rank.session),
-                                                    clocks.centre_ns(), most_operations / shared.size());
-      mine.insert(mine.end(), sample.begin(), sample.end());
-    }
-  }
-  const auto operations = communicator.all_gather(std::span<const collectives::SampledOperation>(mine)).values;
-  const auto keys = collectives::share_out_turns(operations, clocks, first_key);
-  for (LocalTrace& trace : local_traces) {
-    for (LocalRank& rank : trace.ranks) collectives::apply_operation_keys(rank.arrivals, keys);
-  }
-}
-
-/// By trace rank.
-using NumbersOfRanks = std::map<std::int32_t, collectives::OwnNumbers>;
-
-NumbersOfRanks numbers_of_ranks(std::span<const PlannedCommunicator> communicators) {
-  NumbersOfRanks numbers;
-  for (const PlannedCommunicator& planned : communicators) {
-    if (!collectives::names_communicator(planned.source_key)) continue;
-    for (std::size_t m = 0; m < planned.trace_ranks.size(); ++m) {
-      if (planned.ranks[m] >= 0) numbers[planned.trace_ranks[m]][planned.source_key] = planned.ranks[m];
-    }
-  }
-  return numbers;
-}
-
-/// Collective: operations of all trace ranks, of each lane at most `per_lane`, those nearest to `centre_ns`.
+/// Collective: operations of all trace ranks, of each key at most `per_key`, those nearest to `centre_ns`.
 std::vector<collectives::SampledOperation> gather_samples(const exchange::Communicator& communicator,
                                                           const std::vector<LocalTrace>& local_traces,
-                                                          NumbersOfRanks& numbers, Nanoseconds centre_ns,
-                                                          std::size_t per_lane) {
+                                                          Nanoseconds centre_ns, std::size_t per_key) {
   std::vector<collectives::SampledOperation> mine;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      const auto sample = collectives::sample_lanes(rank.arrivals, numbers[rank.trace_rank],
-                                                    static_cast<std::int32_t>(rank.session), centre_ns, per_lane);
+      const auto sample =
+          collectives::sample_streams(rank.arrivals, static_cast<std::int32_t>(rank.session), centre_ns, per_key);
       mine.insert(mine.end(), sample.begin(), sample.end());
     }
   }
   return communicator.all_gather(std::span<const collectives::SampledOperation>(mine)).values;
 }
 
-/// Collective: rough clocks from samples of what all trace ranks communicated; where no payload names communicators,
-/// also which lanes of different trace ranks carry one: their arrivals get its key.
-collectives::RoughClocks compare_lanes(const exchange::Communicator& communicator, const JobRanks& job,
-                                       const clock::ClockOptions& clock_options,
-                                       std::span<const PlannedCommunicator> planned, collectives::GivenNames& names,
-                                       std::vector<LocalTrace>& local_traces) {
-  constexpr std::size_t most_sampled = 3'000'000;  // on every tool rank: about a hundred megabytes
-  const std::size_t usual_lanes = 4 * job.numbers.size() + 1;
-  const std::size_t per_lane = std::clamp<std::size_t>(most_sampled / usual_lanes, 64, 8192);
-  const Nanoseconds centre_ns = sampling_centre(communicator, local_traces);
-  NumbersOfRanks numbers = numbers_of_ranks(planned);
-  auto samples = gather_samples(communicator, local_traces, numbers, centre_ns, per_lane);
-  collectives::RoughClocks clocks(samples, session_ties(job.sessions, clock_options), centre_ns);
+/// Collective: compares sessions until all that can be related are.
+clock::CoarseClocks relate_sessions(const exchange::Communicator& communicator, clock::CoarseClocks clocks) {
   for (auto round = clocks.next_round(); !round.empty(); round = clocks.next_round()) {
-    std::vector<collectives::SessionRelation> found;
+    std::vector<clock::SessionRelation> found;
     for (std::size_t c = static_cast<std::size_t>(communicator.rank()); c < round.size();
          c += static_cast<std::size_t>(communicator.size())) {
       if (const auto relation = clocks.compare(round[c])) found.push_back(*relation);
     }
-    clocks.accept(communicator.all_gather(std::span<const collectives::SessionRelation>(found)).values);
+    clocks.accept(communicator.all_gather(std::span<const clock::SessionRelation>(found)).values);
   }
-  const collectives::LaneRoles categories = collectives::group_category_lanes(samples, clocks, names);
-  if (!categories.empty()) {
-    collectives::apply_lane_roles(samples, categories);
-    names = collectives::apply_lane_roles(names, categories);
+  return clocks;
+}
+
+/// Whether operations lack the call that would have named their communicator.
+bool lack_calls(std::span<const collectives::SampledOperation> samples) {
+  const auto is_named = [](const auto& o) { return collectives::names_communicator(o.key); };
+  const auto lacks_call = [&](const auto& o) { return o.is_without_call && !is_named(o); };
+  return std::any_of(samples.begin(), samples.end(), is_named) &&
+         std::any_of(samples.begin(), samples.end(), lacks_call);
+}
+
+/// Collective: coarse clocks from samples of what all trace ranks communicated; where no payload names communicators,
+/// also which keys of different trace ranks are one: their arrivals get its key, others are withheld.
+clock::CoarseClocks infer_communicators(const exchange::Communicator& communicator, const JobRanks& job,
+                                        const clock::ClockOptions& clock_options,
+                                        std::span<const SequenceSummary> summaries, collectives::GivenNames& names,
+                                        std::vector<LocalTrace>& local_traces) {
+  constexpr std::size_t most_sampled = 3'000'000;  // on every tool rank: about two hundred megabytes
+  const std::size_t usual_keys = 4 * job.numbers.size() + 1;
+  const std::size_t per_key = std::clamp<std::size_t>(most_sampled / usual_keys, 64, 8192);
+  const Nanoseconds centre_ns = sampling_centre(communicator, local_traces);
+  const collectives::SequenceDigests digests = collectives::digests_of(summaries);
+  const auto samples = gather_samples(communicator, local_traces, centre_ns, per_key);
+  clock::CoarseClocks clocks = relate_sessions(communicator, {collectives::recorded_sequences(samples, digests),
+                                                              session_ties(job.sessions, clock_options), centre_ns});
+  const auto for_each_rank = [&](const auto& change) {
     for (LocalTrace& trace : local_traces) {
-      for (LocalRank& rank : trace.ranks) collectives::apply_lane_roles(rank.arrivals, categories);
+      for (LocalRank& rank : trace.ranks) change(rank.arrivals);
     }
+  };
+  if (lack_calls(samples)) {
+    const auto named = collectives::name_kernels_without_call(samples, clocks);
+    for_each_rank([&](auto& arrivals) { collectives::apply_operation_keys(arrivals, named); });
   }
-  if (collectives::has_orphans(samples)) {
-    // Calls are lost above all where a capture begins or ends, far from the centre.
-    constexpr std::size_t most_around_orphans = 1'000'000;  // on every tool rank: about two hundred megabytes
-    const std::size_t wanted = most_around_orphans / usual_lanes;
-    const auto named =
-        wanted > per_lane
-            ? collectives::name_orphans(gather_samples(communicator, local_traces, numbers, centre_ns, wanted), clocks)
-            : collectives::name_orphans(samples, clocks);
-    for (LocalTrace& trace : local_traces) {
-      for (LocalRank& rank : trace.ranks) collectives::apply_operation_keys(rank.arrivals, named);
-    }
+  if (job.numbers.size() < 2) return clocks;
+  for (const collectives::KeyRange& range : {collectives::category_keys, collectives::stream_keys}) {
+    const collectives::Layout layout = collectives::choose_layout(samples, digests, clocks, names, range);
+    names = collectives::apply_layout(names, layout);
+    for_each_rank([&](auto& arrivals) { collectives::apply_layout(arrivals, layout, range); });
   }
-  const collectives::LaneRoles roles = collectives::group_lanes(samples, clocks);
-  for (LocalTrace& trace : local_traces) {
-    for (LocalRank& rank : trace.ranks) collectives::apply_lane_roles(rank.arrivals, roles);
-  }
-  share_out_lanes(communicator, clocks, roles, local_traces);
   return clocks;
 }
 
@@ -222,6 +181,13 @@ analysis::Path path_of(const LocalRank& rank, const RoutesOfRank& routes,
   for (const auto& [key, route] : routes) {
     members.push_back({key, planned[route.communicator].size, planned[route.communicator].trace_ranks});
   }
+  const auto is_withheld = [](const Arrival& a) { return a.communicator == collectives::withheld_key; };
+  if (std::any_of(rank.arrivals.begin(), rank.arrivals.end(), is_withheld)) {
+    const auto place = std::partition_point(
+        members.begin(), members.end(),
+        [](const analysis::PathCommunicator& member) { return member.key < collectives::withheld_key; });
+    members.insert(place, {collectives::withheld_key, 1, {rank.trace_rank}});
+  }
   analysis::Path path = analysis::make_path(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
   path.trace_rank = rank.trace_rank;
   return path;
@@ -257,7 +223,7 @@ void observe(const JobRanks& job, const MatchedBlock& block, clock::Observations
 }
 
 /// The rough clock where it relates all of these trace ranks; else empty.
-collectives::RoughTime rough_time(const collectives::RoughClocks* clocks, const JobRanks& job,
+collectives::RoughTime rough_time(const clock::CoarseClocks* clocks, const JobRanks& job,
                                   std::span<const std::int32_t> trace_ranks) {
   if (clocks == nullptr) return {};
   const auto session_of = [&job](std::int32_t trace_rank) {
@@ -275,7 +241,7 @@ collectives::RoughTime rough_time(const collectives::RoughClocks* clocks, const 
 
 /// Matches the owned units for the first time, for what the clock wants to see of them: those of one session relate
 /// nothing.
-void observe(const JobRanks& job, const collectives::RoughClocks* clocks, CrossRank& cross) {
+void observe(const JobRanks& job, const clock::CoarseClocks* clocks, CrossRank& cross) {
   cross.observations = observations_of(job, cross.communicators);
   const auto is_silent = [&](std::size_t i) {
     const auto c = static_cast<std::size_t>(cross.units[cross.owned[i]].communicator);
@@ -303,12 +269,15 @@ CrossRank match_collectives(const exchange::Communicator& communicator, const Jo
   CrossRank cross;
   exchange::Gathered<SequenceSummary> summaries = gather_summaries(communicator, local_traces);
   const std::vector<std::int32_t> readers = readers_of(communicator, job, summaries);
-  cross.communicators = collectives::plan_communicators(std::move(summaries.values));
+  cross.communicators = collectives::plan_communicators(summaries.values, job.is_whole());
   collectives::GivenNames names = gather_names(communicator, local_traces);
-  std::optional<collectives::RoughClocks> clocks;
+  std::optional<clock::CoarseClocks> clocks;
   if (!is_told_by_order(cross.communicators)) {
-    clocks = compare_lanes(communicator, job, clock_options, cross.communicators, names, local_traces);
-    cross.communicators = collectives::plan_communicators(gather_summaries(communicator, local_traces).values);
+    clocks = infer_communicators(communicator, job, clock_options, summaries.values, names, local_traces);
+    summaries = gather_summaries(communicator, local_traces);
+    for (const SequenceSummary& summary : summaries.values)
+      cross.withheld_arrivals += summary.communicator == collectives::withheld_key ? summary.arrivals : 0;
+    cross.communicators = collectives::plan_communicators(std::move(summaries.values), job.is_whole());
   }
   collectives::name_communicators(cross.communicators, names);
   cross.units = collectives::plan_units(cross.communicators, communicator.size(),

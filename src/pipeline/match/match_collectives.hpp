@@ -16,6 +16,7 @@ namespace nsys_explain::pipeline {
 /// What the cross-rank phase works on: the plan is the same on every tool rank, the blocks are those this rank owns.
 struct CrossRank {
   std::vector<collectives::PlannedCommunicator> communicators;
+  std::int64_t withheld_arrivals = 0;  ///< of all trace ranks: of which nothing tells the communicator
   std::vector<collectives::MatchUnit> units;
   std::vector<std::size_t> owned;                          ///< indices of this tool rank's units, ascending
   UnitArrivals arrivals;                                   ///< of those units, until the second pass

@@ -61,7 +61,7 @@ RoutesOfRank Routes::of(const LocalRank& rank) const {
   for (const Arrival& arrival : rank.arrivals) {
     const bool is_seen = before != nullptr && before->communicator == arrival.communicator;
     before = &arrival;
-    if (is_seen || result.contains(arrival.communicator)) continue;
+    if (is_seen || arrival.communicator == collectives::withheld_key || result.contains(arrival.communicator)) continue;
     result.emplace(arrival.communicator, routes_.at({arrival.communicator, arrival.trace_rank}));
   }
   return result;
@@ -117,6 +117,7 @@ UnitArrivals bring_arrivals(const exchange::Communicator& communicator, const st
     std::size_t told = 0;
     for (std::uint32_t a = 0; a < rank.arrivals.size(); ++a) {
       const Arrival& arrival = rank.arrivals[a];
+      if (arrival.communicator == collectives::withheld_key) continue;
       if (route->first != arrival.communicator) route = of_rank.find(arrival.communicator);
       const std::size_t u = route->second.unit_of(arrival);
       const MatchUnit& unit = units[u];

@@ -50,6 +50,7 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
   }
   const ingest::SessionChecks checks = ingest::check_sessions(analysed, extents);
   job.warnings = checks.warnings;
+  job.world_size = checks.world_size.value_or(0);
 
   std::vector<TraceRankIdentity> identities;
   for (TraceFacts& trace : facts) {

@@ -87,12 +87,13 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
     rank.tables =
         make_rank_tables(events, options.analysis, threads, std::exchange(first, {}),
                          {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
-                          [&] { rank.steps = analysis::find_steps(events, arrivals[d].arrivals); },
+                          [&] { rank.steps = analysis::find_steps(events); },
                           [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
                           [&] { rank.pieces = analysis::fold_activity(events, arrivals[d].arrivals); },
                           [&] { rank.exposed = analysis::exposed_stretches(events, arrivals[d].arrivals); }});
     rank.kernel_names = analysis::names_of_kernels(events);
     analysis::mark_blocking(events, arrivals[d].arrivals);
+    for (Arrival& arrival : arrivals[d].arrivals) arrival.step = rank.steps.index_of(arrival.enter_ns);
     if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
     for (const Table& table : inspector.tables) rank.tables.push_back(table);
     counts.without_call += arrivals[d].without_call;

@@ -89,7 +89,7 @@ Table steps_chunk(std::span<const StepRow> rows) {
   RowWriter writer(table);
   for (const StepRow& row : rows) {
     writer << row.step << std::int64_t{row.trace_rank} << row.start_ns << row.duration_ns << row.own_lateness_ns
-           << row.wait_ns << row.caused_wait_ns << row.delay_cost_ns;
+           << row.wait_ns << row.caused_wait_ns;
   }
   return table;
 }
@@ -122,8 +122,7 @@ Table ranks_table(const JobReport& report) {
     writer << std::int64_t{rank.trace_rank} << b.window_start_ns << b.window_ns << b.compute_ns << b.communication_ns
            << b.overlapped_ns << b.exposed_communication_ns << b.copy_ns << b.opaque_graph_ns << b.idle_ns
            << rank.arrivals << rank.last_arrivals << rank.wait_ns << rank.caused_wait_ns << rank.own_lateness_ns
-           << rank.inherited_lateness_ns << rank.delay_cost_ns << rank.propagated_cost_ns << rank.unattributed_ns
-           << real_or_nan(rank.bus_bandwidth_gbs);
+           << rank.inherited_lateness_ns << real_or_nan(rank.bus_bandwidth_gbs);
   }
   return table;
 }

@@ -165,11 +165,10 @@ TEST(DecideCause, OneHiccupDoesNotSpeakForTheRun) {
   EXPECT_THAT(verdict.evidence[0], HasSubstr("compute kernels ran 0.300 ms longer than on a median peer"));
 }
 
-TEST(DecideCause, WhereNoCaseOutweighsAnotherMostCasesDecide) {
+TEST(DecideCause, NoCaseOutweighsAnotherSoMostCasesDecide) {
   std::vector<StragglerCase> cases(12, one_case(slower(900 * us), 900 * us));
   for (int i = 0; i < 4; ++i) cases.push_back(one_case(member(0, {{WorkPart::unseen, 3000 * us}}), 3000 * us));
-  EXPECT_EQ(decide_cause(cases, nullptr).cause, Cause::launch_starved) << "12 against 10.8 ms";
-  EXPECT_EQ(decide_cause(cases, nullptr, 1).cause, Cause::slow_kernel);
+  EXPECT_EQ(decide_cause(cases, nullptr).cause, Cause::slow_kernel);
 }
 
 TEST(DecideCause, WhatHoldsLittleOfTheWaitingIsNotTheCause) {

@@ -86,7 +86,7 @@ TEST(LevelSums, OfEveryPlaceThatHoldsSeveralTraceRanksAndHasAName) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     ranks[r].trace_rank = static_cast<std::int32_t>(10 + r);
     ranks[r].wait_ns = std::int64_t{1} << r;
-    ranks[r].delay_cost_ns = 100 << r;
+    ranks[r].caused_wait_ns = 100 << r;
   }
   const std::vector<Grouping> groupings{{Level::node, {"b", "b", "a", "a"}},
                                         {Level::rail, {"0", "1", "2", "3"}},  // a place for each: nothing new
@@ -97,7 +97,7 @@ TEST(LevelSums, OfEveryPlaceThatHoldsSeveralTraceRanksAndHasAName) {
   EXPECT_EQ(column<std::int64_t>(table, "first_trace_rank"), (std::vector<std::int64_t>{10, 12, 10}));
   EXPECT_EQ(column<std::int64_t>(table, "trace_ranks"), (std::vector<std::int64_t>{2, 2, 3}));
   EXPECT_EQ(column<std::int64_t>(table, "wait_ns"), (std::vector<std::int64_t>{1 + 2, 4 + 8, 1 + 4 + 8}));
-  EXPECT_EQ(column<std::int64_t>(table, "delay_cost_ns"), (std::vector<std::int64_t>{300, 1200, 1300}));
+  EXPECT_EQ(column<std::int64_t>(table, "caused_wait_ns"), (std::vector<std::int64_t>{300, 1200, 1300}));
 }
 
 }  // namespace

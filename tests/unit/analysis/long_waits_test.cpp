@@ -73,8 +73,6 @@ TEST(LongWaits, NoneWhereASuspectExplainsThem) {
   suspect.late.trace_ranks = {0};
   const std::vector<StragglerCase> longest{wait_of(0, 9 * ms)};
   EXPECT_EQ(waits_to_explain(report, longest), 0U);
-  suspect.doubt = Doubt::slight;  // hardly anybody waits for it, as far as is proven
-  EXPECT_EQ(waits_to_explain(report, longest), 1U);
 }
 
 TEST(LongWaits, BecomeOneFindingWithALineEach) {
@@ -87,7 +85,7 @@ TEST(LongWaits, BecomeOneFindingWithALineEach) {
   ASSERT_NE(finding, findings.end());
   EXPECT_EQ(
       finding->title,
-      "2 collectives hold 80% of all waiting, 0.8% of all GPU time; most of it because the profiler itself delayed "
+      "2 delays of trace rank 0 cause 80% of all waiting, 0.8% of all GPU time; most of it because the profiler itself delayed "
       "it");
   EXPECT_EQ(finding->evidence[0],
             "instance 7: the others waited 6.000 ms for trace rank 0; its work took 6.000 ms longer than that of trace "

@@ -100,6 +100,18 @@ TEST(ParallelLayout, ShardsWhoseTransfersHideBehindComputeAreData) {
   EXPECT_EQ(layout(8, job), (Layout{{Level::data_index, "01230123"}}));
 }
 
+TEST(ParallelLayout, TiedEmbeddingsOfFirstAndLastStageAreNoTensorGroup) {
+  // Two stages, so first and last share their exchanges' communicator, and sum up the embedding's gradients on it.
+  std::vector<LayoutCommunicator> job;
+  for (std::size_t r : {0U, 1U}) {
+    job.push_back(exchanges({r, r + 2}, 40));
+    job.push_back(collective({r, r + 2}, 10, true));
+  }
+  EXPECT_EQ(layout(4, job), (Layout{{Level::pipeline_stage, "0011"}}));
+  for (std::size_t r : {0U, 2U}) job.push_back(collective({r, r + 1}, 30, false));
+  EXPECT_EQ(layout(4, job), (Layout{{Level::pipeline_stage, "0011"}, {Level::data_index, "0101"}}));
+}
+
 TEST(ParallelLayout, TheWholeJobIsNoGroup) {
   EXPECT_TRUE(layout(8, {collective({0, 1, 2, 3, 4, 5, 6, 7}, 100, false)}).empty());
   EXPECT_TRUE(layout(8, {}).empty());

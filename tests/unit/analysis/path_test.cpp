@@ -239,7 +239,7 @@ TEST(Path, PeersThatWaitedElsewhereDoNotMakeARankLate) {
   // This rank went on computing during the first exchange (2 ms, then 3 ms of work); its peers had to wait in it.
   const Path path = with_usual(path_of({arrival_ms(0, 1, 1), arrival_ms(3, 4, 2, false), arrival_ms(6, 7, 1)}),
                                {no_time, 2'000'000, 3'000'000});
-  EXPECT_EQ(path.own_excess_ns[2], 0);
+  EXPECT_EQ(own_lateness_of(path, 2), 0);
   EXPECT_EQ(path.before.back().work_ns, 0);
 }
 
@@ -302,10 +302,70 @@ TEST(Path, IsNotTiedToOthersByWhatTheyLeftBeforeItCame) {
     }
     measure(path, no_profiles(path));
     path = with_usual(path, {no_time, 2'000'000, 2'000'000});
-    EXPECT_EQ(path.own_excess_ns[1], 6'000'000);
+    EXPECT_EQ(own_lateness_of(path, 1), 6'000'000);
     EXPECT_EQ(path.arrivals[2].synchronised, left_behind ? 0 : 1);
-    EXPECT_EQ(path.own_excess_ns[2], left_behind ? 6'000'000 : 0);
+    EXPECT_EQ(own_lateness_of(path, 2), left_behind ? 6'000'000 : 0);
   }
+}
+
+TEST(Path, IsAsLateForOthersAsForThoseItMetFirst) {
+  // 6 ms too much before an exchange with half of the others, who wait. The other half have not met this rank since the
+  // first collective: for them it is as late, though it has waited for nobody in between.
+  Path path = path_of({arrival_ms(0, 1, 1), arrival_ms(9, 10, 2), arrival_ms(12, 14, 5)});
+  path = with_usual(std::move(path), {no_time, 2'000'000, 2'000'000});
+  EXPECT_EQ(own_lateness_of(path, 1), 6'000'000);
+  EXPECT_EQ(own_lateness_of(path, 2), 6'000'000);
+  EXPECT_EQ(delay_of(path, 2).inherited_ns, 0);
+}
+
+/// Steps of two operations by the rank's own count, from 0.
+Path counted_path(const std::vector<std::int32_t>& told, const CountedSteps& counted) {
+  std::vector<Arrival> arrivals;
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    const auto enter = static_cast<Nanoseconds>(50 * i);
+    arrivals.push_back(arrival(enter, enter + 5, 1));
+  }
+  std::vector<Nanoseconds> starts;
+  for (std::size_t step = 0; step < counted.own; ++step) starts.push_back(static_cast<Nanoseconds>(100 * step));
+  Path path = make_path(arrivals, communicators(), {StepSource::periodicity, starts, 10'000}, 0);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    path.outcomes[i].matched = told[i] >= 0;
+    path.outcomes[i].step = told[i];
+  }
+  count_by_job(path, counted);
+  measure(path, no_profiles(path));
+  return path;
+}
+
+std::vector<std::int32_t> counts_of(const Path& path) {
+  std::vector<std::int32_t> steps;
+  for (const PathArrival& arrival : path.arrivals) steps.push_back(arrival.step);
+  return steps;
+}
+
+TEST(Path, ItsStepsAreThoseThatItsInstancesAreIn) {
+  const Path path = counted_path({4, 4, 5, 5, 6, 6}, {3, 4});
+  EXPECT_EQ(counts_of(path), (std::vector<std::int32_t>{4, 4, 5, 5, 6, 6}));
+  EXPECT_EQ(path.job_steps, (std::vector<std::int32_t>{4, 5, 6}));
+  EXPECT_EQ(path.arrivals[3].occurrence, 1);
+  EXPECT_EQ(path.arrivals[3].occurrences, 2);
+}
+
+TEST(Path, WhatNoInstanceTellsLiesBetweenThoseThatDo) {
+  EXPECT_EQ(counts_of(counted_path({-1, 4, -1, 5, 6, -1}, {3, 4})), (std::vector<std::int32_t>{4, 4, 5, 5, 6, 6}));
+  // The beginning of the rank's second step was not recorded, so its own count is one short from there on.
+  EXPECT_EQ(counts_of(counted_path({0, 0, 1, 1, 2, -1}, {1, 0})), (std::vector<std::int32_t>{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(counts_of(counted_path({-1, -1, -1}, {2, 7})), (std::vector<std::int32_t>{7, 7, 8}));
+  EXPECT_EQ(counts_of(counted_path({-1, -1, -1}, {2, not_counted})), (std::vector<std::int32_t>{-1, -1, -1}));
+}
+
+TEST(Path, StepsOfInstancesNeedNotAscend) {
+  // One of the next step entered before the last of this one.
+  const Path path = counted_path({0, 1, 0, 1, 2, 2}, {3, 0});
+  EXPECT_EQ(path.by_step, (std::vector<std::uint32_t>{0, 2, 1, 3, 4, 5}));
+  EXPECT_EQ(path.arrivals[2].occurrence, 1);
+  EXPECT_EQ(path.arrivals[3].occurrence, 1);
+  EXPECT_EQ(path.arrivals[3].occurrences, 2);
 }
 
 TEST(Path, RoleIsWhatAStepConsistsOf) {
@@ -514,9 +574,9 @@ TEST(Excess, OfTransfersCountsOnSlowLinksOnlyUntilTheRankMeetsTheOthersAgain) {
   EXPECT_EQ(path.excess_transfers_ns[1], 3'500'000);
   EXPECT_EQ(path.excess_transfers_ns[3], 0) << "its link is not known to be slow: ends differ by chance";
   EXPECT_EQ(path.transfers_before_ns, (std::vector<Nanoseconds>{0, 0, 3'500'000, 8'000'000, 8'000'000, 11'500'000}));
-  EXPECT_EQ(path.own_excess_ns[2], 0) << "who shares the slow transfer does not wait for it again";
-  EXPECT_EQ(path.own_excess_ns[3], 8'000'000);
-  EXPECT_EQ(path.own_excess_ns[4], 0);
+  EXPECT_EQ(own_lateness_of(path, 2), 0) << "who shares the slow transfer does not wait for it again";
+  EXPECT_EQ(own_lateness_of(path, 3), 8'000'000);
+  EXPECT_EQ(own_lateness_of(path, 4), 0);
 }
 
 TEST(Blocking, ComputeThatGoesOnDoesNotWait) {

@@ -170,8 +170,6 @@ TEST(Surplus, IsBeyondTheMedianOfTheOtherRows) {
   EXPECT_EQ(surplus_of_rows({7, 7}, 1, 2)[0].any.amount, 14) << "nobody to compare with";
 }
 
-using Rows = std::vector<std::int64_t>;
-
 TEST(OrderPValues, WhoIsAlwaysAmongTheLongestStandsOutOfLongDelaysThatGoRound) {
   // Of 8 rows the third has 9 in each of 32 bins, and one after the other has 90 more.
   std::vector<std::int64_t> rows(8 * 32, 0);
@@ -194,26 +192,6 @@ TEST(OrderPValues, OfRowsThatAreAlikeNothingIsImprobable) {
 TEST(OrderPValues, OfTwoByHand) {
   // The first is longer in all of three bins, by little or much: one of eight.
   EXPECT_NEAR(order_p_values({{5, 1, 900, 4, 0, 7}}, 2, 3)[0], 0.125, 0.01);
-}
-
-TEST(ShareCosts, EachSliceOfLatenessCountsAlikeForAllWhoAreAsLate) {
-  // Bins: the header's example; two alike; one alone; nobody late.
-  const Rows costs{30, 0, 8, 5, 0, 12, 0, 0, 0, 0, 0, 2};
-  const Rows lateness{3, 4, 1, 0, 2, 4, 0, 0, 0, 0, 0, 0};
-  EXPECT_EQ(share_costs(costs, lateness, 3, 4), (Rows{20, 6, 8, 0, 10, 6, 0, 0, 0, 0, 0, 0}));
-}
-
-TEST(ShareCosts, OfThreeByHand) {
-  // Slices: 2 of all three, 3 of two, 1 of the first: 2/3 + 3/2 + 1, 2/3 + 3/2 and 2/3 of 6.
-  EXPECT_EQ(share_costs(Rows{36, 0, 0}, Rows{6, 5, 2}, 3, 1), (Rows{19, 13, 4}));
-}
-
-TEST(BearCosts, WhereTheLatestIsWaitedFor) {
-  // The first is the latest in the first two bins and bears 6 of 11, the second never is; the third, in the last, 1
-  // of 3.
-  EXPECT_EQ(bear_costs(Rows{6, 0, 0, 0, 5, 2, 0, 0, 1}, Rows{3, 2, 0, 2, 1, 1, 0, 0, 4}, 3, 3),
-            (std::vector<bool>{true, false, false}));
-  EXPECT_EQ(bear_costs(Rows{0, 0}, Rows{3, 0}, 2, 1), (std::vector<bool>{false, false})) << "nobody waits";
 }
 
 }  // namespace

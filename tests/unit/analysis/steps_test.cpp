@@ -7,37 +7,6 @@
 namespace nsys_explain::analysis {
 namespace {
 
-std::vector<std::uint64_t> symbols_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
-
-std::string times(const std::string& text, int count) {
-  std::string all;
-  for (int i = 0; i < count; ++i) all += text;
-  return all;
-}
-
-TEST(Repetitions, StepsBeginAtTheRareSymbol) {
-  EXPECT_EQ(repetitions(symbols_of(times("AAAAAAAAB", 4))), (std::vector<std::size_t>{8, 17, 26, 35}));
-}
-
-TEST(Repetitions, ALongRunOfEqualSymbolsIsNotTheStep) {
-  EXPECT_EQ(repetitions(symbols_of(times(std::string(100, 'A') + "B", 5))),
-            (std::vector<std::size_t>{100, 201, 302, 403, 504}));
-}
-
-TEST(Repetitions, AnOperationInEveryTenthStepDoesNotMakeTenStepsOne) {
-  const std::string ten = times("AAAAAAAAB", 9) + "AAAAAAAABR";
-  EXPECT_EQ(repetitions(symbols_of(times(ten, 4))).size(), 40U);
-}
-
-TEST(Repetitions, WhatDoesNotRepeatThriceHasNoSteps) {
-  EXPECT_TRUE(repetitions(symbols_of("ABCDABCD")).empty());
-  EXPECT_TRUE(repetitions(symbols_of("ABCDEFGHIJKLMNOP")).empty());
-  EXPECT_TRUE(repetitions(symbols_of("AAAAAAAAAAAA")).empty());
-  EXPECT_TRUE(repetitions({}).empty());
-}
-
 TEST(Steps, IndexOfATime) {
   const Steps steps{StepSource::nvtx, {100, 200, 300}, 350};
   EXPECT_EQ(steps.index_of(99), -1);
@@ -45,13 +14,6 @@ TEST(Steps, IndexOfATime) {
   EXPECT_EQ(steps.index_of(299), 1);
   EXPECT_EQ(steps.index_of(350), 2);
   EXPECT_EQ(steps.index_of(351), -1);
-}
-
-TEST(Steps, AreRelatedByNumberOrElseByTime) {
-  const Steps job{StepSource::nvtx, {0, 100, 200, 300}, 400, true, 10};
-  EXPECT_EQ(relate_steps(job, {StepSource::nvtx, {5, 105}, 205, true, 12}), (std::vector<std::int32_t>{2, 3}))
-      << "whatever the clocks say";
-  EXPECT_EQ(relate_steps(job, {StepSource::periodicity, {130, 230, 330}, 480}), (std::vector<std::int32_t>{1, 2, -1}));
 }
 
 /// Steps of 1000 ns; the GPU runs 3000 ns behind the host, two kernels a step.
@@ -62,6 +24,7 @@ struct Example {
 
   Example(const std::vector<std::string>& names, std::uint32_t thread = 1) {
     trace.strings = {""};
+    device.kernel_kinds.resize(1);
     for (std::size_t i = 0; i < names.size(); ++i) {
       const auto start = static_cast<Nanoseconds>(i) * 1000;
       trace.strings.push_back(names[i]);
@@ -79,9 +42,9 @@ struct Example {
     }
   }
 
-  Steps steps(const std::vector<Arrival>& arrivals = {}) const {
+  Steps steps() const {
     const LaunchIndex launches(process.api_calls);
-    return find_steps({trace, process, device, launches, {false}}, arrivals);
+    return find_steps({trace, process, device, launches, std::vector<bool>(device.kernel_kinds.size(), false)});
   }
 };
 
@@ -113,19 +76,26 @@ TEST(Steps, RangesThatOnlyRepeatAreNoSteps) {
   EXPECT_EQ(Example({"step 1", "step 2"}).steps().source, StepSource::none) << "two are too few";
 }
 
-TEST(Steps, WithoutRangesFromTheSequenceOfCollectives) {
-  std::vector<Arrival> arrivals;
-  for (int i = 0; i < 12; ++i) {
-    Arrival arrival;
-    arrival.enter_ns = 100 * i;
-    arrival.exit_ns = arrival.enter_ns + 50;
-    arrival.call_bytes = i % 3 == 2 ? 4 : 1000;
-    arrivals.push_back(arrival);
+TEST(Steps, WithoutRangesFromTheOrderOfKernels) {
+  // Five steps of a large kernel and two small ones; between the first two there is one on a scalar, too.
+  Example example({});
+  example.device.kernel_kinds.resize(3);
+  for (std::size_t k = 0; k < 3; ++k) {
+    KernelKind& kind = example.device.kernel_kinds[k];
+    kind.demangled_name = static_cast<StringIndex>(k);
+    kind.grid_x = k == 2 ? 1 : 100;
+    kind.grid_y = kind.grid_z = 1;
   }
-  const Steps steps = Example({}).steps(arrivals);
+  for (int step = 0; step < 5; ++step) {
+    const Nanoseconds start_ns = 1000 * step;
+    example.device.kernels.push_back({start_ns, start_ns + 500, 0, 0});
+    for (const Nanoseconds after_ns : {600, 700})
+      example.device.kernels.push_back({start_ns + after_ns, start_ns + after_ns + 50, 0, 1});
+  }
+  const Steps steps = example.steps();
   EXPECT_EQ(steps.source, StepSource::periodicity);
-  EXPECT_EQ(steps.start_ns, (std::vector<Nanoseconds>{200, 500, 800, 1100}));
-  EXPECT_EQ(steps.end_ns, 1150);
+  EXPECT_EQ(steps.start_ns, (std::vector<Nanoseconds>{0, 1000, 2000, 3000, 4000}));
+  EXPECT_EQ(steps.end_ns, 4750);
 }
 
 }  // namespace

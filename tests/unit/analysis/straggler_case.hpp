@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,7 +26,7 @@ struct Case {
     delays.by_step = true;
     delays.role.assign(count, 7);
     delays.speed.resize(count);
-    delays.cost_ns.assign(count * case_bins, 0);
+    delays.caused_wait_ns.assign(count * case_bins, 0);
     delays.excess_work_ns.assign(count * case_bins, 0);
     delays.slow_transfer_ns.assign(count * case_bins, 0);
     delays.clock_group.assign(count, 0);
@@ -35,9 +37,9 @@ struct Case {
   }
 
   void delay(std::size_t rank, std::size_t bin, Nanoseconds cost) {
-    delays.cost_ns[rank * case_bins + bin] += cost;
+    delays.caused_wait_ns[rank * case_bins + bin] += cost;
     delays.excess_work_ns[rank * case_bins + bin] += cost / 7;
-    ranks[rank].delay_cost_ns += cost;
+    ranks[rank].caused_wait_ns += cost;
     RankTotals& t = totals.ranks[rank];
     ++t.resolved;
     ++t.last_arrivals;
@@ -51,8 +53,28 @@ struct Case {
       delays.slow_transfer_ns[i] = delays.excess_work_ns[i] * tenths / 10;
   }
 
+  /// All meet at the end of each bin, and the latest of them tells when: what these being as usual saves.
+  std::optional<double> saved(std::span<const std::size_t> mended) const {
+    std::vector<std::size_t> all, others;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      all.push_back(r);
+      if (std::find(mended.begin(), mended.end(), r) == mended.end()) others.push_back(r);
+    }
+    const std::vector<Nanoseconds> latest = delays.greatest_excess(all), left = delays.greatest_excess(others);
+    Nanoseconds saved_ns = 0;
+    for (std::size_t b = 0; b < delays.bins; ++b) saved_ns += latest[b] - left[b];
+    return static_cast<double>(saved_ns) / static_cast<double>(ranks.front().budget.window_ns);
+  }
+  Named named(std::span<const Grouping> groupings = {}) const {
+    return find_stragglers(ranks, totals, delays, groupings, [&](auto mended) { return saved(mended); });
+  }
+  /// Where no replay tells what anything saves.
+  Named named_without_replay(std::span<const Grouping> groupings = {}) const {
+    return find_stragglers(ranks, totals, delays, groupings,
+                           [](auto) -> std::optional<double> { return std::nullopt; });
+  }
   std::vector<Straggler> stragglers(std::span<const Grouping> groupings = {}) const {
-    return find_stragglers(ranks, totals, delays, groupings).stragglers;
+    return named(groupings).stragglers;
   }
 };
 

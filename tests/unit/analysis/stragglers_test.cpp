@@ -15,8 +15,8 @@ TEST(Stragglers, NamesTheRankThatIsLastTooOften) {
   EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{5}));
   EXPECT_LT(stragglers[0].p_value, 1e-15);
   EXPECT_FALSE(stragglers[0].evidence.empty());
-  // 48 to 56 bins of 10 ms, of 8 GPUs for 1 s each.
-  EXPECT_NEAR(stragglers[0].cost_share, 0.065, 0.006);
+  // 48 to 56 bins of 10 ms / 7, of 1 s.
+  EXPECT_NEAR(stragglers[0].cost_share, 0.074, 0.006);
   EXPECT_NEAR(stragglers[0].gpu_hours_per_day, stragglers[0].cost_share * 24 * 8, 1e-9);
 }
 
@@ -42,10 +42,11 @@ TEST(Stragglers, TheSmallerOfTwoThatActTogetherIsSeen) {
     c.delay(6, b, 8'000'000 + static_cast<Nanoseconds>(b) * 10'000);
     c.delay(anybody(b), b, 500'000);
   }
-  const auto stragglers = c.stragglers();
-  ASSERT_EQ(stragglers.size(), 2U);
-  EXPECT_EQ(stragglers[0].trace_rank, 3);
-  EXPECT_EQ(stragglers[1].trace_rank, 6);
+  const Named named = c.named();
+  ASSERT_EQ(named.stragglers.size(), 1U);
+  EXPECT_EQ(named.stragglers[0].trace_rank, 3);
+  ASSERT_EQ(named.suspects.size(), 1U) << "mended alone it saves nothing";
+  EXPECT_EQ(named.suspects[0].late.trace_rank, 6);
 }
 
 TEST(Stragglers, FewLongDelaysOfOneAndManyShortOnesOfAnotherDoNotHideEachOther) {
@@ -70,23 +71,23 @@ Case made_pausing(Nanoseconds always) {
 }
 
 TEST(Stragglers, PausesThatAnybodyHasAreNoPartOfWhatIsProven) {
-  // 64 times 0.1 ms in 4 s of GPU time are 0.16%, beside pauses that cost each of them some 3%.
+  // 64 times 14 us in 1 s are 0.09%, beside pauses of some 2% of each of them.
   const Case little = made_pausing(100'000);
-  EXPECT_GT(little.ranks[0].delay_cost_ns, 80'000'000);
+  EXPECT_GT(little.ranks[0].caused_wait_ns, 80'000'000);
   EXPECT_TRUE(little.stragglers().empty());
-  const auto stragglers = made_pausing(200'000).stragglers();
+  const auto stragglers = made_pausing(400'000).stragglers();
   ASSERT_EQ(stragglers.size(), 1U);
   EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{0}));
 }
 
 TEST(Stragglers, WhatLikesCostIsNoPartOfWhatIsProven) {
-  // Of two ranks the first is always a little later: 3.00 ms to 2.95 ms in a step, 3.2 ms of 2 s more in all.
+  // Of two ranks the first is always a little later: 3.00 / 7 ms to 2.95 / 7 ms in a step, 0.5 ms of 1 s more in all.
   Case c(2);
   for (std::size_t b = 0; b < case_bins; ++b) {
     c.delay(0, b, 3'000'000);
     c.delay(1, b, 2'950'000);
   }
-  EXPECT_TRUE(c.stragglers().empty()) << "they cost 9.6% and 9.4%";
+  EXPECT_TRUE(c.stragglers().empty()) << "they are 2.7% late, both";
 }
 
 TEST(Stragglers, ASlowGpuNeedsNoLikesToBeNamed) {
@@ -100,8 +101,8 @@ TEST(Stragglers, ASlowGpuNeedsNoLikesToBeNamed) {
   EXPECT_EQ(stragglers[0].trace_rank, 2);
   EXPECT_DOUBLE_EQ(stragglers[0].p_value, 1e-9);
   EXPECT_NE(stragglers[0].evidence.back().find("1.200 times as long"), std::string::npos);
-  c.ranks[2].delay_cost_ns = 1000;
-  EXPECT_TRUE(c.stragglers().empty()) << "slow, but late for nobody";
+  const Named named = find_stragglers(c.ranks, c.totals, c.delays, {}, [](auto) { return 0.0001; });
+  EXPECT_TRUE(named.stragglers.empty()) << "slow, but late for nobody";
 }
 
 TEST(Stragglers, RanksAreComparedWithThoseOfTheirRole) {
@@ -166,26 +167,28 @@ TEST(Stragglers, WhoIsLateByTheTransfersOfOneSlowRankIsThatRank) {
   }
   c.delays.slow_ranks = {{3, {2, 3, 7}}};
   for (const std::size_t r : {2U, 3U}) c.by_transfers(r, 3);
-  EXPECT_EQ(c.stragglers().size(), 2U) << "most of it is work";
+  EXPECT_EQ(c.named_without_replay().stragglers.size(), 2U) << "most of it is work";
   for (const std::size_t r : {2U, 3U}) c.by_transfers(r, 6);
-  EXPECT_EQ(c.stragglers().size(), 2U) << "what else the other takes longer is its own";
+  EXPECT_EQ(c.named_without_replay().stragglers.size(), 2U) << "what else the other takes longer is its own";
   for (const std::size_t r : {2U, 3U}) c.by_transfers(r, 10);
-  const auto stragglers = c.stragglers();
+  const auto stragglers = c.named_without_replay().stragglers;
   ASSERT_EQ(stragglers.size(), 1U);
   EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{3}));
   EXPECT_EQ(stragglers[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 17'000'000);
   EXPECT_NE(stragglers[0].evidence.end()[-2].find("trace ranks 2 exchange with it"), std::string::npos);
   c.delays.slow_ranks = {{3, {3, 7}}};
-  EXPECT_EQ(c.stragglers().size(), 2U) << "the other does not exchange with it";
+  EXPECT_EQ(c.named_without_replay().stragglers.size(), 2U) << "the other does not exchange with it";
   // One that is late with it needs no proof of its own to be counted, but to be late by transfers.
   c.delays.slow_ranks = {{3, {2, 3, 6, 7}}};
   for (const std::size_t r : {6U, 7U}) c.delay(r, 0, 5'000'000);
   c.by_transfers(7, 10);
-  EXPECT_EQ(c.stragglers()[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 17'000'000 + 5'000'000);
+  EXPECT_EQ(c.named_without_replay().stragglers[0].delay_cost_ns,
+            static_cast<Nanoseconds>(case_bins) * 17'000'000 + 5'000'000);
   c.by_transfers(7, 6);
-  EXPECT_NEAR(static_cast<double>(c.stragglers()[0].delay_cost_ns), case_bins * 17e6 + 3e6, 10);
+  EXPECT_NEAR(static_cast<double>(c.named_without_replay().stragglers[0].delay_cost_ns), case_bins * 17e6 + 3e6, 10);
   c.delays.excess_work_ns[7 * case_bins + 1] = -2'000'000;
-  EXPECT_EQ(c.stragglers()[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 17'000'000 + 5'000'000)
+  EXPECT_EQ(c.named_without_replay().stragglers[0].delay_cost_ns,
+            static_cast<Nanoseconds>(case_bins) * 17'000'000 + 5'000'000)
       << "it would be early but for the transfers";
 }
 
@@ -199,7 +202,7 @@ TEST(Stragglers, APlaceIsNoCulpritForAMemberThatIsLateByTheTransfersOfAnother) {
   }
   for (const std::size_t r : {4U, 5U, 6U, 7U}) c.by_transfers(r, 10);
   c.delays.slow_ranks = {{4, {4, 5, 6, 7}}};
-  for (const Straggler& straggler : c.stragglers(nodes)) {
+  for (const Straggler& straggler : c.named_without_replay(nodes).stragglers) {
     EXPECT_EQ(straggler.level, Level::gpu);
     EXPECT_TRUE(straggler.trace_rank == 4 || straggler.trace_rank == 1) << straggler.trace_rank;
   }
@@ -213,30 +216,30 @@ TEST(Stragglers, ASlowRankIsNamedThoughItAndItsPartnersAreLastInTurns) {
     for (std::size_t r = 1; r < 6; ++r)
       c.delays.excess_work_ns[r * case_bins + b] = 3'000'000 + static_cast<Nanoseconds>(anybody(b + r)) * 1000;
   }
-  EXPECT_TRUE(c.stragglers().empty());
+  EXPECT_GT(c.named_without_replay().stragglers.size(), 1U) << "longer than three others, in every step";
   for (std::size_t r = 1; r < 6; ++r) c.by_transfers(r, 10);
   c.delays.slow_ranks = {{3, {1, 2, 3, 4, 5}}};
-  const auto stragglers = c.stragglers();
+  const auto stragglers = c.named_without_replay().stragglers;
   ASSERT_EQ(stragglers.size(), 1U);
   EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{3}));
   EXPECT_EQ(stragglers[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 10'000'000);
   // Beside them somebody else is seen, though late in a few steps only.
   Case two = c;
   for (std::size_t b = 0; b < case_bins; b += 4) two.delay(6, b, 30'000'000);
-  ASSERT_EQ(two.stragglers().size(), 2U);
-  EXPECT_EQ(two.stragglers()[1].trace_ranks, (std::vector<std::int32_t>{6}));
+  ASSERT_EQ(two.named_without_replay().stragglers.size(), 2U);
+  EXPECT_EQ(two.named_without_replay().stragglers[1].trace_ranks, (std::vector<std::int32_t>{6}));
   // And so is one of those who share them, by what it is late beside: a pause in every fourth step.
   Case partner = c;
   for (std::size_t b = 0; b < case_bins; b += 4) partner.delay(2, b, 70'000'000);
-  const auto both = partner.stragglers();
+  const auto both = partner.named_without_replay().stragglers;
   ASSERT_EQ(both.size(), 2U);
   EXPECT_EQ(both[0].trace_ranks, (std::vector<std::int32_t>{2}));
   EXPECT_EQ(both[1].trace_ranks, (std::vector<std::int32_t>{3}));
-  EXPECT_EQ(both[1].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 10'000'000 - c.ranks[2].delay_cost_ns)
+  EXPECT_EQ(both[1].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 10'000'000 - c.ranks[2].caused_wait_ns)
       << "what rank 2 costs is in its own";
   // Equal excess of everybody is nobody's.
   for (std::size_t i = 0; i < c.delays.excess_work_ns.size(); ++i) c.delays.excess_work_ns[i] = 3'000'000;
-  EXPECT_TRUE(c.stragglers().empty());
+  EXPECT_TRUE(c.named_without_replay().stragglers.empty());
 }
 
 TEST(Stragglers, APauseNowAndThenOfANeighbourMakesNoPlaceOfACulprit) {
@@ -296,7 +299,7 @@ TEST(Stragglers, OnlyLongerKernelsMayBeAWander) {
     return !c.stragglers().empty();
   };
   EXPECT_TRUE(is_named_at(1.0, 1.0)) << "a late host";
-  EXPECT_TRUE(is_named_at(1.0, 1.02)) << "kernels took 0.20 ms of it, which counts twice";
+  EXPECT_TRUE(is_named_at(1.0, 1.015)) << "kernels took 0.15 ms of it, which counts twice";
   EXPECT_FALSE(is_named_at(1.0, 1.025)) << "kernels took 0.25 ms of it";
   EXPECT_FALSE(is_named_at(1.0, 1.05)) << "kernels took 0.50 ms longer";
   EXPECT_FALSE(is_named_at(0.97, 1.02)) << "likewise";

@@ -181,13 +181,13 @@ TEST(Extraction, ACategoryIsALaneWhateverTheStream) {
   b.kernel(all_reduce_kernel, 400, 500, b.launch(170), 9);
   const auto arrivals = b.extract()[0].arrivals;
   ASSERT_EQ(arrivals.size(), 4U);
-  EXPECT_EQ(arrivals[0].communicator, first_category_lane + 2);
+  EXPECT_EQ(arrivals[0].communicator, first_category_key + 2);
   EXPECT_EQ(arrivals[0].evidence, Evidence::order);
-  EXPECT_EQ(arrivals[1].communicator, first_category_lane + 1);
-  EXPECT_EQ(arrivals[2].communicator, first_category_lane + 1) << "of its stream's";
-  EXPECT_EQ(arrivals[3].communicator, first_category_lane + 2);
+  EXPECT_EQ(arrivals[1].communicator, first_category_key + 1);
+  EXPECT_EQ(arrivals[2].communicator, first_category_key + 1) << "of its stream's";
+  EXPECT_EQ(arrivals[3].communicator, first_category_key + 2);
   EXPECT_EQ(arrivals[3].position, 1);
-  const std::map<std::uint64_t, std::string> names{{first_category_lane + 2, "tp"}};
+  const std::map<std::uint64_t, std::string> names{{first_category_key + 2, "tp"}};
   EXPECT_EQ(communicator_names(b.trace, b.process()), names);
 }
 
@@ -213,7 +213,7 @@ TEST(Extraction, CallsShownOnceMoreAsTheyAreRunCountOnce) {
   b.kernel(send_recv_kernel, 200, 300, b.launch(157));
   const auto arrivals = b.extract()[0].arrivals;
   ASSERT_EQ(arrivals.size(), 1U);
-  EXPECT_EQ(arrivals[0].communicator, first_category_lane + 1);
+  EXPECT_EQ(arrivals[0].communicator, first_category_key + 1);
   EXPECT_EQ(arrivals[0].directions, Directions::both) << "both calls, not the one around the launch";
 }
 

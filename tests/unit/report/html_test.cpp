@@ -134,7 +134,7 @@ JobReport full_report(std::int32_t ranks) {
                                      {{"place", text, "", ""},
                                       {"wait_ns", integer, "", ""},
                                       {"own_lateness_ns", integer, "", ""},
-                                      {"delay_cost_ns", integer, "", ""}},
+                                      {"caused_wait_ns", integer, "", ""}},
                                      ranks, 4));
   report.detail.moments = full_moments();
   for (int i = 0; i < 60; ++i) {

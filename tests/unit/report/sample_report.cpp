@@ -106,9 +106,6 @@ JobReport small_report() {
             .caused_wait_ns = 320 * ms,
             .own_lateness_ns = 110 * ms,
             .inherited_lateness_ns = 1 * ms,
-            .delay_cost_ns = 300 * ms,
-            .propagated_cost_ns = 20 * ms,
-            .unattributed_ns = 50 * ms,
             .bus_bandwidth_gbs = 178.25});
   add_rank(report, 3, 15 * ms,
            {.budget = {}, .arrivals = 98, .last_arrivals = 4, .wait_ns = 108 * ms, .bus_bandwidth_gbs = {}});
@@ -162,24 +159,23 @@ JobReport small_report() {
   report.stragglers = {straggler};
   report.delay = {.wait_ns = 350 * ms,
                   .attributed_ns = 300 * ms,
-                  .unattributed_ns = 50 * ms,
                   .cost_share = 0.075,
                   .gpu_hours_per_day = 7.2,
                   .steps = 30,
                   .step_source = "nvtx"};
   report.nvlink.message = "no GPU metrics in the traces";
-  report.findings = {{"no-nccl-payload",
-                      FindingSeverity::info,
-                      "message sizes are not in all traces",
-                      {},
-                      "export with `--include-blobs=true`"},
-                     {"straggler",
+  report.findings = {{"straggler",
                       FindingSeverity::high,
                       "trace rank 2 makes the others wait",
                       {"last in 81 of 90 collectives", "kernel `gemm_f16` takes 1.40 times the median of its peers"},
-                      "compare its clocks and temperature with those of its peers (nvidia-smi -q)"}};
+                      "compare its clocks and temperature with those of its peers (nvidia-smi -q)"},
+                     {"no-nccl-payload",
+                      FindingSeverity::info,
+                      "message sizes are not in all traces",
+                      {},
+                      "export with `--include-blobs=true`"}};
   report.verdict = {"Trace rank 2 (GPU 0 on node02) makes the others wait.", "straggler", FindingSeverity::high, true,
-                    report.findings[1].recommendation};
+                    report.findings[0].recommendation};
   report.warnings = {{Severity::info, WarningSource::analysis, 1, "trace rank 4 was never captured"},
                      {Severity::data_loss, WarningSource::trace, 1'234, "CUPTI dropped events; use a shorter capture"}};
   report.run = {"2026-01-02T03:04:05Z", "0.1.0", 2, {"login1"}, 1, {{"reading traces", 1.5, 1000, 64000, 1 << 20}}, {}};
@@ -196,7 +192,7 @@ JobReport large_report(int count) {
               .arrivals = 1000,
               .last_arrivals = 1,
               .wait_ns = i,
-              .delay_cost_ns = i,
+              .caused_wait_ns = i,
               .bus_bandwidth_gbs = 123.456});
     SessionClock& session = report.clock.sessions.emplace_back();
     session.path = fmt::format("rank_{}", i);

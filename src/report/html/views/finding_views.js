@@ -34,7 +34,7 @@ export const viewOfFinding = {
   "profiler-overhead": "host",
   "rotating-delay": "heat",
   "short-capture": "budget",
-  "slight-straggler": "cases",
+  "step-time-change": "heat",
   "slow-gpu": "strips",
   "slow-link": "bandwidth",
   "straggler": "cases",

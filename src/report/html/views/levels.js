@@ -17,11 +17,11 @@ export function levels() {
   }
   const time = (name, title) => ({name, title, unit: "ns"});
   const columns = (level) => [{name: "place", title: heading(level), text: true}, {name: "trace_ranks", title: "trace ranks"}, {name: "first_trace_rank", title: "lowest"},
-    time("delay_cost_ns", "cost of delays"), time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited lateness"), time("caused_wait_ns", "caused wait"),
+    time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited lateness"), time("caused_wait_ns", "caused wait"),
     time("wait_ns", "wait"), time("compute_ns", "compute"), time("exposed_communication_ns", "exposed communication"), time("idle_ns", "idle"), time("window_ns", "window")];
   const known = [...new Set(list.map((row) => row.level))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
   return node("div", {}, known.map((level) => {
-    const places = list.filter((row) => row.level === level).sort((a, b) => b.delay_cost_ns - a.delay_cost_ns || a.first_trace_rank - b.first_trace_rank);
+    const places = list.filter((row) => row.level === level).sort((a, b) => b.caused_wait_ns - a.caused_wait_ns || a.first_trace_rank - b.first_trace_rank);
     return node("div", {class: "level"}, node("h3", {}, `By ${heading(level)} (${count(places.length)})`),
       sortableTable(columns(level), places, {label: `By ${heading(level)}`, limit: 128, marked: (row) => latePlaces.has(`${row.level} ${row.place}`)}));
   }), rows("stage_balance").length > 0 ? node("div", {}, node("h3", {}, "Balance of the pipeline stages"),

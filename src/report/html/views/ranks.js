@@ -11,7 +11,7 @@ export function rankTable() {
     .sort((a, b) => late.has(b.trace_rank) - late.has(a.trace_rank));  // what the verdict links to is always there
   if (shown.length === 0) return absent("no trace rank was read.", record.cuda);
   return sortableTable([{name: "trace_rank", title: "trace rank"}, {name: "host", text: true}, {name: "gpu", title: "GPU", text: true},
-    time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited lateness"), time("delay_cost_ns", "cost of delays"), time("caused_wait_ns", "caused wait"),
+    time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited lateness"), time("caused_wait_ns", "caused wait"),
     time("wait_ns", "wait"), {name: "last_arrivals", title: "came last"}, {name: "arrivals"},
     {name: "overlap", show: (row) => percent(row.overlap, 1)}, {name: "bus_bandwidth_gbs", title: "bus bandwidth", unit: "GB/s"},
     time("exposed_communication_ns", "exposed communication"),

@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "analysis/waits/path_parts.hpp"
+#include "nsys_explain/model/lower_median.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// What compute waited.
+Nanoseconds blocking_wait(const Path& path, std::size_t i) {
+  return path.arrivals[i].blocking ? path.outcomes[i].wait_ns : 0;
+}
+
+/// What compute waited once everybody was there.
+Nanoseconds blocking_transfer(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  if (!arrival.blocking || !arrival.matched) return 0;
+  return std::max<Nanoseconds>(0, arrival.exit_ns - arrival.enter_ns - path.outcomes[i].wait_ns);
+}
+
+/// Surplus of the work before an arrival: a part of it.
+Nanoseconds surplus_work(const PathArrival& arrival) {
+  return std::min(arrival.surplus_ns, arrival.work_ns);
+}
+
+/// What compute would have waited without the surplus: who was not the last would have waited longer. no_time where it
+/// is not known what it waited.
+Nanoseconds wait_without_surplus(const Path& path, std::size_t i) {
+  if (!path.arrivals[i].matched) return no_time;
+  const Nanoseconds wait_ns = blocking_wait(path, i);
+  return wait_ns > 0 ? wait_ns + surplus_work(path.arrivals[i]) : 0;
+}
+
+/// WorkSample::place.
+std::uint64_t digest_of_place(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  if (arrival.step < 0) {
+    const Outcome& outcome = path.outcomes[i];
+    return mix_into(mix_into(mix_into(path.role, 2), static_cast<std::uint64_t>(outcome.communicator)),
+                    static_cast<std::uint64_t>(outcome.sequence));
+  }
+  const auto in_step =
+      static_cast<std::uint64_t>(arrival.occurrences) << 32U | static_cast<std::uint32_t>(arrival.occurrence);
+  return mix_into(mix_into(mix_into(path.role, arrival.symbol), in_step), static_cast<std::uint64_t>(arrival.step));
+}
+
+void set_excess_over(Path& path, std::size_t i, const UsualWork& usual) {
+  PathArrival& arrival = path.arrivals[i];
+  arrival.compared = true;
+  arrival.excess_work_ns = arrival.work_ns - usual.work_ns;
+  arrival.excess_wait_ns = arrival.matched ? blocking_wait(path, i) - usual.wait_ns : 0;
+  // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
+  if (!path.outcomes[i].slow_link) return;
+  path.excess_transfers_ns.resize(path.arrivals.size(), 0);
+  path.excess_transfers_ns[i] = blocking_transfer(path, i) - usual.transfer_ns;
+}
+
+/// Sets Excess::work_ns.
+void add_up_excess_work(Path& path) {
+  Nanoseconds before_moment_ns = 0, in_moment_ns = 0;
+  for (const std::uint32_t i : path.by_readiness) {
+    const PathArrival& arrival = path.arrivals[i];
+    if (!arrival.same_moment) {
+      before_moment_ns += in_moment_ns;
+      in_moment_ns = 0;
+    }
+    if (arrival.compared) in_moment_ns = arrival.excess_work_ns;
+    path.before[i].work_ns = before_moment_ns;
+  }
+  path.before.back().work_ns = before_moment_ns + in_moment_ns;
+}
+
+/// Sets Path::transfers_before_ns.
+void add_up_transfers(Path& path) {
+  const std::vector<Nanoseconds>& excess_ns = path.excess_transfers_ns;
+  if (excess_ns.empty()) return;
+  path.transfers_before_ns.assign(excess_ns.size() + 1, 0);
+  std::partial_sum(excess_ns.begin(), excess_ns.end(), path.transfers_before_ns.begin() + 1);
+}
+
+void add_up_excess(Path& path) {
+  path.before.resize(path.arrivals.size() + 1);
+  add_up_excess_work(path);
+  add_up_transfers(path);
+  Nanoseconds waiting_ns = 0;
+  for (std::size_t a = 0; a < path.arrivals.size(); ++a) {
+    const PathArrival& arrival = path.arrivals[a];
+    path.before[a].waiting_ns = waiting_ns;
+    if (arrival.blocking && !arrival.beside_compute) waiting_ns += arrival.excess_wait_ns;
+  }
+  path.before.back().waiting_ns = waiting_ns;
+}
+
+/// By symbol, as often as most of its arrivals have it in their steps; of two alike the more.
+std::map<std::uint64_t, std::int32_t> commonest_occurrences(const Path& path) {
+  std::map<std::uint64_t, std::map<std::int32_t, std::int64_t>> arrivals;
+  for (const PathArrival& arrival : path.arrivals)
+    if (arrival.step >= 0) ++arrivals[arrival.symbol][arrival.occurrences];
+  std::map<std::uint64_t, std::int32_t> commonest;
+  for (const auto& [symbol, counts] : arrivals) {
+    commonest[symbol] =
+        std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second <= b.second; })->first;
+  }
+  return commonest;
+}
+
+}  // namespace
+
+PlaceInStep place_in_step(const PathArrival& arrival) {
+  return {arrival.symbol, arrival.occurrence, arrival.occurrences};
+}
+
+std::optional<WorkSample> work_sample(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  if (arrival.work_ns == no_time || !(arrival.step >= 0 ? arrival.whole_step : arrival.matched)) return std::nullopt;
+  return WorkSample{digest_of_place(path, i), arrival.work_ns - surplus_work(arrival), wait_without_surplus(path, i),
+                    blocking_transfer(path, i)};
+}
+
+std::uint64_t place_among_peers(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  return (arrival.step >= 0 ? arrival.whole_step : arrival.matched) ? digest_of_place(path, i) : 0;
+}
+
+std::uint64_t step_among_peers(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  if (arrival.step < 0 || !arrival.whole_step) return 0;
+  return mix_into(mix_into(path.role, 3), static_cast<std::uint64_t>(arrival.step));
+}
+
+std::uint64_t place_among_steps(const Path& path, std::size_t i) {
+  const PathArrival& arrival = path.arrivals[i];
+  if (arrival.step < 0 || !arrival.whole_step) return 0;
+  return mix_into(
+      mix_into(static_cast<std::uint64_t>(path.trace_rank), arrival.symbol),
+      static_cast<std::uint64_t>(arrival.occurrences) << 32U | static_cast<std::uint32_t>(arrival.occurrence));
+}
+
+void take_usual(Path& path, std::size_t arrival, const UsualWork& usual) {
+  if (usual.work_ns == no_time) return;
+  set_excess_over(path, arrival, usual);
+  path.arrivals[arrival].has_peers = true;
+}
+
+void finish_excess(Path& path) {
+  constexpr std::size_t enough_steps = 4;
+  std::map<PlaceInStep, std::vector<std::size_t>> alone;
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    const PathArrival& arrival = path.arrivals[i];
+    if (!arrival.compared && arrival.step >= 0 && arrival.whole_step && arrival.work_ns != no_time &&
+        !arrival.since_step)
+      alone[place_in_step(arrival)].push_back(i);
+  }
+  std::map<std::uint64_t, std::int32_t> usual_counts;
+  if (!alone.empty()) usual_counts = commonest_occurrences(path);
+  std::vector<Nanoseconds> work, wait, transfer;
+  for (const auto& [place, indices] : alone) {
+    // Where some of its kind were lost, which it is of those in other steps is not known.
+    if (indices.size() < enough_steps || place.occurrences < usual_counts.at(place.symbol)) continue;
+    work.clear();
+    wait.clear();
+    transfer.clear();
+    for (const std::size_t i : indices) {
+      work.push_back(path.arrivals[i].work_ns - surplus_work(path.arrivals[i]));
+      if (path.arrivals[i].matched) wait.push_back(wait_without_surplus(path, i));
+      transfer.push_back(blocking_transfer(path, i));
+    }
+    const UsualWork own{lower_median(work), wait.empty() ? 0 : lower_median(wait), lower_median(transfer)};
+    for (const std::size_t i : indices) set_excess_over(path, i, own);
+  }
+  add_up_excess(path);
+}
+
+Nanoseconds excess_transfers_between(const Path& path, std::size_t begin, std::size_t end) {
+  const std::vector<Nanoseconds>& before_ns = path.transfers_before_ns;
+  return before_ns.empty() ? 0 : before_ns[end] - before_ns[begin];
+}
+
+Nanoseconds excess_at(const Path& path, std::size_t arrival) {
+  const Excess &before = path.before[arrival], &after = path.before[arrival + 1];
+  return after.work_ns - before.work_ns + excess_transfers_between(path, arrival, arrival + 1);
+}
+
+std::size_t first_since_tied(const PathArrival& arrival) {
+  return static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1);
+}
+
+Delay delay_of(const Path& path, std::int32_t index) {
+  const auto here = static_cast<std::size_t>(index);
+  const PathArrival& arrival = path.arrivals[here];
+  const std::size_t since = first_since_tied(arrival);
+  const Excess &begin = path.before[since], &end = path.before[here];
+  const Nanoseconds transfers = excess_transfers_between(path, since, here);
+  const Nanoseconds work = end.work_ns - begin.work_ns + arrival.excess_work_ns + transfers;
+  const Nanoseconds waiting = end.waiting_ns - begin.waiting_ns;
+  // Work that only shortened a wait made nobody late, nor did waiting after having worked less.
+  return {std::max<Nanoseconds>(0, work + std::min<Nanoseconds>(0, waiting)),
+          std::max<Nanoseconds>(0, waiting + std::min<Nanoseconds>(0, work))};
+}
+
+std::int32_t origin_of(const Path& path, std::int32_t index) {
+  std::int32_t origin = index;
+  for (auto i = static_cast<std::int32_t>(first_since_tied(path.arrivals[static_cast<std::size_t>(index)])); i < index;
+       ++i)
+    if (excess_at(path, static_cast<std::size_t>(i)) > excess_at(path, static_cast<std::size_t>(origin))) origin = i;
+  return origin;
+}
+
+Nanoseconds own_lateness_of(const Path& path, std::size_t arrival) {
+  return path.arrivals[arrival].compared ? delay_of(path, static_cast<std::int32_t>(arrival)).own_ns : no_time;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,102 @@
+#include "analysis/waits/path_parts.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "nsys_explain/model/intervals.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// What starts within this time of something else started, or was let go by its end, at that moment.
+constexpr Nanoseconds moment_ns = 20'000;
+
+/// When each arrival was ready: at its enter, or where it had queued behind a collective beside which compute went on,
+/// be it while that one queued itself, once all that was launched before it was done, as on a peer whose collective was
+/// over by then.
+std::vector<Nanoseconds> ready_times(const Path& path, std::span<const WorkProfile> profiles) {
+  std::vector<Nanoseconds> ready_ns;
+  ready_ns.reserve(path.arrivals.size());
+  std::vector<Nanoseconds> exits;   // of the collectives with compute beside them that go on
+  Nanoseconds latest_ns = no_time;  // of the exits of those that are over
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    const PathArrival& arrival = path.arrivals[i];
+    std::erase_if(exits, [&](Nanoseconds exit_ns) {
+      const bool is_over = exit_ns <= arrival.enter_ns;
+      if (is_over) latest_ns = latest_ns == no_time ? exit_ns : std::max(latest_ns, exit_ns);
+      return is_over;
+    });
+    const bool held_up = latest_ns != no_time && arrival.enter_ns - latest_ns < moment_ns;
+    const Nanoseconds queued_ns{profiles[i].queued_ns};
+    ready_ns.push_back(arrival.enter_ns - (held_up ? queued_ns : 0));
+    const Nanoseconds compute_beside_ns = Nanoseconds{profiles[i].compute_beside_ns} - (held_up ? 0 : queued_ns);
+    if (!arrival.blocking || arrival.beside_compute || compute_beside_ns > moment_ns) exits.push_back(arrival.exit_ns);
+  }
+  return ready_ns;
+}
+
+/// When compute stood still for a collective, which is no work: by end. It may have gone on beside the collective
+/// before it waited for it. Whether others stood still does not matter: ends of collectives differ. `ready_ns`: of
+/// ready_times.
+std::vector<Interval> find_stalls(const Path& path, std::span<const WorkProfile> profiles,
+                                  std::span<const Nanoseconds> ready_ns) {
+  std::vector<Interval> stalls;
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    const PathArrival& arrival = path.arrivals[i];
+    if (arrival.beside_compute) continue;
+    const Nanoseconds launched_ns = arrival.enter_ns - Nanoseconds{profiles[i].queued_ns};
+    const Nanoseconds start_ns = std::max(ready_ns[i], launched_ns + Nanoseconds{profiles[i].compute_beside_ns});
+    stalls.push_back({std::min(start_ns, arrival.exit_ns), arrival.exit_ns});
+  }
+  std::sort(stalls.begin(), stalls.end(), [](const Interval& a, const Interval& b) { return a.end_ns < b.end_ns; });
+  return stalls;
+}
+
+/// How long work went on; `ended` are the stalls that had ended by `until_ns`.
+Nanoseconds work_between(Nanoseconds from_ns, Nanoseconds until_ns, std::span<const Interval> ended) {
+  Nanoseconds work_ns = until_ns - from_ns, known_from_ns = until_ns;
+  for (auto stall = ended.rbegin(); stall != ended.rend() && stall->end_ns > from_ns; ++stall) {
+    const Nanoseconds start_ns = std::max(from_ns, stall->start_ns);
+    work_ns -= std::max<Nanoseconds>(0, std::min(stall->end_ns, known_from_ns) - start_ns);
+    known_from_ns = std::min(known_from_ns, start_ns);
+  }
+  return work_ns;
+}
+
+/// Arrivals in the order in which they were ready; those of one moment in order of enter.
+std::vector<std::uint32_t> order_by_readiness(std::span<const Nanoseconds> ready_ns) {
+  std::vector<std::uint32_t> order;
+  order.reserve(ready_ns.size());
+  for (std::uint32_t i = 0; i < ready_ns.size(); ++i) {
+    auto place = order.end();  // most are ready when they enter
+    while (place != order.begin() && ready_ns[*std::prev(place)] >= ready_ns[i] + moment_ns) --place;
+    order.insert(place, i);
+  }
+  return order;
+}
+
+}  // namespace
+
+void measure_work(Path& path, std::span<const WorkProfile> profiles) {
+  const std::vector<Nanoseconds> ready_ns = ready_times(path, profiles);
+  const std::vector<Interval> stalls = find_stalls(path, profiles, ready_ns);
+  path.by_readiness = order_by_readiness(ready_ns);
+  Nanoseconds before_moment_ns = no_time, latest_ns = no_time;  // ready, of the moment before and of all so far
+  auto next_stall = stalls.begin();
+  for (const std::uint32_t i : path.by_readiness) {
+    PathArrival& arrival = path.arrivals[i];
+    const Nanoseconds until_ns = std::max(ready_ns[i], latest_ns);
+    while (next_stall != stalls.end() && next_stall->end_ns <= until_ns) ++next_stall;
+    const std::span<const Interval> ended(stalls.begin(), next_stall);
+    const Nanoseconds begin_ns = ended.empty() ? path.first_step_ns : ended.back().end_ns;
+    arrival.same_moment = latest_ns != no_time && until_ns - latest_ns < moment_ns && begin_ns <= latest_ns;
+    if (!arrival.same_moment) before_moment_ns = latest_ns;
+    if (begin_ns != no_time && begin_ns <= until_ns) {
+      arrival.work_ns = work_between(before_moment_ns == no_time ? begin_ns : before_moment_ns, until_ns, ended);
+      arrival.since_step = ended.empty();
+    }
+    latest_ns = until_ns;
+  }
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,68 @@
+#include "pipeline/attribute/job_replay.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace nsys_explain::pipeline {
+namespace {
+
+/// Rank 0 holds all of them, which takes some 160 MB.
+constexpr std::int64_t most_arrivals = 1'000'000;
+
+std::int64_t arrivals_of(const std::vector<LocalTrace>& local_traces) {
+  std::int64_t arrivals = 0;
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) arrivals += std::ssize(rank.path.arrivals);
+  }
+  return arrivals;
+}
+
+/// Between trace ranks whose clocks are not related nothing tells who waits.
+bool have_one_clock(const GatheredJob& gathered, const ReplaySetting& setting) {
+  constexpr double least_related = 0.95;
+  std::map<std::int32_t, std::int64_t> arrivals;  // by component
+  for (const GatheredRank& rank : gathered.ranks) {
+    const std::size_t session = setting.job.session_of_rank[static_cast<std::size_t>(rank.rank)];
+    arrivals[setting.clock.sessions[session].component] += rank.arrivals;
+  }
+  std::int64_t all = 0, most = 0;
+  for (const auto& [component, count] : arrivals) {
+    all += count;
+    most = std::max(most, count);
+  }
+  return static_cast<double>(most) >= least_related * static_cast<double>(all);
+}
+
+}  // namespace
+
+JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
+                     const std::vector<LocalTrace>& local_traces)
+    : communicator_(communicator) {
+  if (const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces)); arrivals > most_arrivals) {
+    too_many_arrivals_ = arrivals;
+    return;
+  }
+  gathered_ = gather_job(communicator, setting, local_traces);
+  if (!communicator.is_root() || !gathered_.is_telling() || !have_one_clock(gathered_, setting)) return;
+  graph_.emplace(gathered_.graph(setting.job.numbers.size()));
+  replay_.emplace(*graph_, setting.steps.start_ns.size());
+  measured_ = replay_->measured();
+}
+
+std::optional<double> JobReplay::saved_share(std::span<const std::size_t> ranks) const {
+  constexpr std::int64_t not_told = std::numeric_limits<std::int64_t>::min();
+  std::vector<std::int64_t> saved_ppb{not_told};
+  if (is_here() && measured_.end_ns > graph_->start_ns) {
+    analysis::Scenario scenario;
+    scenario.ranks.assign(ranks.begin(), ranks.end());
+    const Nanoseconds saved_ns = measured_.end_ns - replay_->run(scenario).end_ns;
+    saved_ppb[0] = static_cast<std::int64_t>(1e9 * static_cast<double>(saved_ns) /
+                                             static_cast<double>(measured_.end_ns - graph_->start_ns));
+  }
+  saved_ppb = communicator_.broadcast(std::span<const std::int64_t>(saved_ppb));
+  if (saved_ppb[0] == not_told) return std::nullopt;
+  return static_cast<double>(saved_ppb[0]) * 1e-9;
+}
+
+}  // namespace nsys_explain::pipeline

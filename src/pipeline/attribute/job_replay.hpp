@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "analysis/replay/replay.hpp"
+#include "exchange/communicator.hpp"
+#include "pipeline/attribute/gathered_job.hpp"
+#include "pipeline/read/local_traces.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// The job as it was, ready to be replayed on rank 0. What it is made of must outlive it.
+class JobReplay {
+ public:
+  /// Collective. The paths of the local ranks have been measured.
+  JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
+            const std::vector<LocalTrace>& local_traces);
+  JobReplay(const JobReplay&) = delete;
+  JobReplay& operator=(const JobReplay&) = delete;
+
+  /// Collective: the share of the elapsed time that is saved if the work of these trace ranks (indices) were as is
+  /// usual; empty where the job is not replayed. The same on every tool rank.
+  std::optional<double> saved_share(std::span<const std::size_t> ranks) const;
+
+  /// Arrivals, where they are too many for one tool rank; else 0. On every tool rank.
+  std::int64_t too_many_arrivals() const { return too_many_arrivals_; }
+  /// True on rank 0, where the job is replayed; the others hold only there.
+  bool is_here() const { return replay_.has_value(); }
+  const analysis::JobGraph& graph() const { return *graph_; }
+  const analysis::Replay& replay() const { return *replay_; }
+  const analysis::ReplayedTime& measured() const { return measured_; }
+
+ private:
+  const exchange::Communicator& communicator_;
+  std::int64_t too_many_arrivals_ = 0;
+  GatheredJob gathered_;
+  std::optional<analysis::JobGraph> graph_;
+  std::optional<analysis::Replay> replay_;
+  analysis::ReplayedTime measured_;
+};
+
+}  // namespace nsys_explain::pipeline
