@@ -31,6 +31,6 @@ export function stepTimes() {
     series: [{name: "step time", type: "bar", barCategoryGap: "15%", data: lengths,
       markLine: {symbol: "none", silent: true, data: [...(median ? [{yAxis: median, label: {formatter: `median ${duration(median)}`, position: "insideEndTop", color: style("--text")},
         lineStyle: {color: palette[5], type: "dashed"}}] : []), ...changeLines(lengths)]},
-      markArea: {silent: true, itemStyle: {color: "rgba(184, 71, 107, 0.18)"}, label: {color: style("--text")}, data: lateSpans(lengths)}}],
+      markArea: {silent: true, itemStyle: {color: "rgba(184, 71, 107, 0.18)"}, label: {color: style("--text"), position: "insideTopLeft"}, data: lateSpans(lengths)}}],
   }), {height: 260, description: `Time of ${count(lengths.length)} steps`});
 }
