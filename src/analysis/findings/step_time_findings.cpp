@@ -23,6 +23,18 @@ bool is_told(const JobReport& report, std::int64_t step) {
   });
 }
 
+/// What all steps take, by the medians from change to change.
+Nanoseconds all_steps_ns(const JobReport& report) {
+  std::int64_t first = report.delay.first_step;
+  Nanoseconds all_ns = 0;
+  for (const StepTimeChange& change : report.step_time.change_points) {
+    all_ns += (change.step - first) * change.before_ns;
+    first = change.step;
+  }
+  return all_ns +
+         (report.delay.first_step + report.delay.steps - first) * report.step_time.change_points.back().after_ns;
+}
+
 double ms(Nanoseconds time_ns) {
   return 1e3 * seconds(time_ns);
 }
@@ -38,8 +50,8 @@ void add_step_time_finding(const JobReport& report, std::vector<Finding>& findin
     const StepTimeChange& change = changes[c];
     if (change.after_ns <= change.before_ns || is_told(report, change.step)) continue;
     const std::int64_t until = c + 1 < changes.size() ? changes[c + 1].step : end;
-    const double saved = share(static_cast<double>((change.after_ns - change.before_ns) * (until - change.step)),
-                               report.step_time.median_ns * report.delay.steps);
+    const double saved =
+        share(static_cast<double>((change.after_ns - change.before_ns) * (until - change.step)), all_steps_ns(report));
     if (saved <= most_saved) continue;
     worst = &change;
     most_saved = saved;
@@ -47,7 +59,7 @@ void add_step_time_finding(const JobReport& report, std::vector<Finding>& findin
   if (worst == nullptr) return;
   Finding finding;
   finding.id = "step-time-change";
-  finding.severity = severity_of(most_saved);
+  finding.severity = severity_of(most_saved, saved_time);
   finding.title = fmt::format("steps take {:.2f} times as long from step {} on: {:.3f} ms instead of {:.3f} ms",
                               static_cast<double>(worst->after_ns) / static_cast<double>(worst->before_ns), worst->step,
                               ms(worst->after_ns), ms(worst->before_ns));
@@ -64,7 +76,9 @@ void add_step_time_finding(const JobReport& report, std::vector<Finding>& findin
       "look for what changed for all at that time: clocks of the GPUs under a power or temperature limit "
       "(nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), another job on the network or the file system, longer "
       "sequences; compare both parts by --steps";
-  finding.saved_share = most_saved;
+  Nanoseconds windows_ns = 0;
+  for (const RankSummary& rank : report.ranks) windows_ns += rank.budget.window_ns;
+  finding.cost_ns = static_cast<Nanoseconds>(most_saved * static_cast<double>(windows_ns));
   findings.push_back(std::move(finding));
 }
 
