@@ -58,7 +58,8 @@ std::vector<Finding>::const_iterator lead(const std::vector<Finding>& findings) 
 bool tells_that_nobody_is_late(const JobReport& report, const Finding& finding) {
   constexpr std::array delays = {std::string_view("rotating-delay"), std::string_view("long-waits")};
   return waiting_is_known(report) && report.stragglers.empty() && report.suspects.empty() &&
-         finding.trace_ranks.empty() && std::find(delays.begin(), delays.end(), finding.id) == delays.end();
+         finding.trace_ranks.empty() && !names_who_is_late(finding) &&
+         std::find(delays.begin(), delays.end(), finding.id) == delays.end();
 }
 
 /// Its title as a sentence.
