@@ -109,7 +109,7 @@ class Plots:
         return table.pivot_table(index="trace_rank", columns=by, values=column, aggfunc="sum", fill_value=0) * 1e-6
 
     def lateness(self, column="own_lateness_ns", axes=None):
-        """Heat map by trace rank and step; column: own_lateness_ns, wait_ns, caused_wait_ns or delay_cost_ns."""
+        """Heat map by trace rank and step; column: own_lateness_ns, wait_ns or caused_wait_ns."""
         cells = self.lateness_cells(column)
         axes = _axes(axes, (12, 2 + 0.12 * len(cells)))
         image = axes.imshow(cells, aspect="auto", interpolation="nearest", cmap="magma_r", vmin=0)

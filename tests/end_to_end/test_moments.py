@@ -91,7 +91,7 @@ class Moments(EndToEndTest):
         self.assertGreater(late["left_out"], 0)
         for rank in late["trace_ranks"]:
             shown = sum(len(row["start"]) for row in late["rows"] if row["trace_rank"] == rank and row["kind"] != "waits")
-            self.assertEqual(shown, 2_000)
+            self.assertEqual(shown, 1_500)
 
 
 if __name__ == "__main__":

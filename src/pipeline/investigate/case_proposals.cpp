@@ -59,6 +59,13 @@ void propose_instance(const MatchedBlock& block, const Instance& instance, Trace
   if (proposal.members[0].work_ns == no_time || proposal.member_count < 2) return;
   const Nanoseconds median_ns = proposal.members[static_cast<std::size_t>(proposal.member_count) / 2].work_ns;
   proposal.longer_ns = std::clamp<Nanoseconds>(proposal.members[0].work_ns - median_ns, 0, proposal.own_lateness_ns);
+  // What does not lie in the work right before it came about before an earlier collective: that one tells more. What
+  // members of other roles work tells nothing, but no more than all of its own work can have.
+  const Nanoseconds before_it_ns = proposal.alike != 0 ? proposal.longer_ns : proposal.members[0].work_ns;
+  if (before_it_ns < proposal.own_lateness_ns)
+    proposal.caused_wait_ns = static_cast<Nanoseconds>(static_cast<double>(proposal.caused_wait_ns) *
+                                                       static_cast<double>(std::max<Nanoseconds>(0, before_it_ns)) /
+                                                       static_cast<double>(proposal.own_lateness_ns));
   shortlist.offer(proposal);
 }
 

@@ -23,9 +23,8 @@ constexpr std::size_t most_late_moments = 3;
 /// The late one, its peer, and who waited longest.
 constexpr std::size_t most_trace_ranks = 4;
 
-/// Of one trace rank in one moment. The page writes an event in some 16 bytes: 4 x 4 x 2,000 of them are half a
-/// megabyte.
-constexpr std::size_t most_events = 2'000;
+/// Of one trace rank in one moment. The page writes an event in some 16 bytes: 4 x 4 x 1,500 of them are 0.4 megabytes.
+constexpr std::size_t most_events = 1'500;
 
 /// Where no steps are known, work before a collective stands for one.
 constexpr Nanoseconds shortest_span_ns = 1'000'000;

@@ -2,15 +2,19 @@
 
 const embedded = JSON.parse(document.getElementById("data").textContent);
 
-export const report = embedded.report;
-const nanoseconds = (rows) => rows.map((row) => row.map((microseconds) => 1000 * microseconds));
-export const heat = embedded.heat && {...embedded.heat, wait: nanoseconds(embedded.heat.wait_us), own: nanoseconds(embedded.heat.own_us)};
-
 // Objects from columns of equal length.
 function objects(columns) {
   const names = Object.keys(columns);
-  return columns[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
+  return (columns[names[0]] ?? []).map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
 }
+
+export const report = {...embedded.report, ranks: objects(embedded.report.ranks), trace_ranks: objects(embedded.report.trace_ranks)};
+
+// Cells of the heat map are two digits of base 64: 0, or 1 + 100 x log2 of the microseconds.
+const digits = new Map(Array.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", (digit, value) => [digit, value]));
+const nanosecondsOf = Array.from({length: 4096}, (_, code) => code === 0 ? 0 : Math.round(1000 * 2 ** ((code - 1) / 100)));
+const nanoseconds = (rows) => rows.map((row) => Array.from({length: row.length / 2}, (_, bin) => nanosecondsOf[64 * digits.get(row[2 * bin]) + digits.get(row[2 * bin + 1])]));
+export const heat = embedded.heat && {...embedded.heat, wait: nanoseconds(embedded.heat.wait), own: nanoseconds(embedded.heat.own)};
 
 // Collectives and arrivals travel column by column: `listed` arrivals of each, with enter from the first enter on.
 function readCollectives({arrivals, ...columns}) {
@@ -25,9 +29,9 @@ function readCollectives({arrivals, ...columns}) {
 
 export const collectives = readCollectives(embedded.collectives);
 export const stragglers = report.stragglers ?? [];
-export const ranks = report.ranks ?? [];
+export const ranks = report.ranks;
 
-export const identity = new Map((report.trace_ranks ?? []).map((rank) => [rank.trace_rank, rank]));
+export const identity = new Map(report.trace_ranks.map((rank) => [rank.trace_rank, rank]));
 export const late = new Set(stragglers.flatMap((straggler) => straggler.trace_ranks?.length > 0 ? straggler.trace_ranks : [straggler.trace_rank]));
 
 export const steps = embedded.steps;

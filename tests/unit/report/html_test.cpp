@@ -18,7 +18,7 @@ namespace {
 constexpr std::int32_t heat_bins = 240;
 constexpr std::int32_t job_spans = 80;
 constexpr std::int32_t looked_into = 80;
-constexpr std::int32_t of_communicators = 2'400;  ///< pairs are the most of these that the pipeline lets through
+constexpr std::int32_t of_communicators = 1'600;  ///< pairs are the most of these that the pipeline lets through
 constexpr std::size_t listed_arrivals = 64;
 
 /// Points in time of an hour's run, and sums of seconds.
@@ -83,7 +83,7 @@ Table rank_table(const std::string& name, std::vector<ColumnSchema> columns, std
   return table;
 }
 
-/// As many as there are, each as full as it can be: four trace ranks with 2,000 events and some waits.
+/// As many as there are, each as full as it can be: four trace ranks with 1,500 events and some waits.
 std::vector<Moment> full_moments() {
   std::vector<Moment> moments(4);
   for (Moment& moment : moments) {
@@ -91,10 +91,10 @@ std::vector<Moment> full_moments() {
     moment.timelines.resize(4);
     for (Timeline& timeline : moment.timelines) {
       for (std::uint32_t name = 0; name < 100; ++name) timeline.names.push_back(fmt::format("{:0>200}", name));
-      for (std::int64_t e = 0; e < 3'000; ++e)
+      for (std::int64_t e = 0; e < 2'000; ++e)
         timeline.events.push_back({10'000'000 + 98'765 * e, 10'050'000 + 98'765 * e, 0,
                                    static_cast<std::uint32_t>(e % 100), 7, 0, 0,
-                                   e % 3 == 0 ? TimelineKind::wait : TimelineKind::compute, 0});
+                                   e % 4 == 0 ? TimelineKind::wait : TimelineKind::compute, 0});
     }
   }
   return moments;

@@ -84,7 +84,8 @@ TEST(Perfetto, FindingsLieOverTheSpanAndThreadsHaveTracksOfTheirOwn) {
   text += trace.event({3'000, 5'000, 0, 0, 77, 0, 0, TimelineKind::range, 0}, {"step"});
   text += trace.event({3'100, 3'200, 0, 0, 77, 0, 1, TimelineKind::call, 0}, {"cudaFree"});
   std::vector<std::string> slices, marks, tracks;
-  for (const Json& event : Json::parse(text + trace.end())["traceEvents"]) {
+  const Json file = Json::parse(text + trace.end());
+  for (const Json& event : file["traceEvents"]) {
     if (event["ph"] == "X")
       slices.push_back(fmt::format("{} {} {} {}", event["cat"].get<std::string>(), event["name"].get<std::string>(),
                                    event["ts"].get<double>(), event["dur"].get<double>()));

@@ -66,7 +66,9 @@ function categories() {
   const cell = new Map([...sumBy(list, (row) => `${row.trace_rank} ${nameOf(row)}`, "elapsed_ns")].map(([key, sum]) => [key, sum.elapsed_ns]));
   return node("div", {}, chart({
     ...rankAxis(members), legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, yAxis: {type: "value", name: "GPU time", axisLabel: {formatter: duration}},
-    series: names.map((name) => ({name: heading(name), type: "bar", stack: "all", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)})),
+    color: [palette[0], ...palette.slice(2)],
+    series: names.map((name) => ({name: heading(name), type: "bar", stack: "all", itemStyle: name === "communication" ? {color: palette[1]} : {},
+      data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)})),
   }, {description: "GPU time by category and trace rank, no moment counted twice"}));
 }
 

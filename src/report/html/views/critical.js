@@ -6,13 +6,13 @@ import {plainTable} from "../table.js";
 
 // What the end of the run waited for, and what communication without compute was.
 
-const kindColours = {compute: palette[0], transfer: palette[1], launch: palette[6], host: palette[7], copy: palette[4], unknown: palette[5]};
+const colours = {compute: palette[0], transfer: palette[1], launch: palette[6], host: palette[7], copy: palette[4], arrival_skew: palette[3]};
 
 // A bar per place in `names`, stacked by the kinds in `rows`.
-function stacked(rows, place, kind, names, colourOf) {
+function stacked(rows, place, kind, names) {
   const cell = new Map(rows.map((row) => [`${row[place]} ${row[kind]}`, row.duration_ns]));
-  return [...new Set(rows.map((row) => row[kind]))].sort().map((name, index) => ({name: heading(name), type: "bar", stack: "all",
-    barCategoryGap: names.length > 40 ? "0%" : "20%", itemStyle: {color: colourOf(name, index)}, data: names.map((one) => cell.get(`${one} ${name}`) ?? 0)}));
+  return [...new Set(rows.map((row) => row[kind]))].sort().map((name) => ({name: heading(name), type: "bar", stack: "all",
+    barCategoryGap: names.length > 40 ? "0%" : "20%", itemStyle: {color: colours[name] ?? palette[5]}, data: names.map((one) => cell.get(`${one} ${name}`) ?? 0)}));
 }
 
 export function criticalPath() {
@@ -23,7 +23,7 @@ export function criticalPath() {
   return node("div", {}, chart({
     ...axis, xAxis: {...axis.xAxis, name: "step", data: steps.map((step) => step < 0 ? "outside" : String(step))}, legend: {},
     tooltip: {trigger: "axis", valueFormatter: duration}, yAxis: {type: "value", axisLabel: {formatter: duration}},
-    series: stacked(rows, "step", "kind", steps, (kind) => kindColours[kind] ?? palette[5]),
+    series: stacked(rows, "step", "kind", steps),
   }, {description: "The critical path by step and kind"}), plainTable("critical_path", {limit: 40}));
 }
 
@@ -33,6 +33,6 @@ export function exposedCommunication() {
   const members = [...new Set(rows.map((row) => row.trace_rank))].sort((a, b) => a - b);
   return node("div", {}, chart({
     ...rankAxis(members), legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, yAxis: {type: "value", axisLabel: {formatter: duration}},
-    series: stacked(rows, "trace_rank", "collective", members, (_, index) => palette[index]),
+    series: stacked(rows, "trace_rank", "collective", members),
   }, {description: "Communication without compute, by trace rank and what the collective did"}), plainTable("exposed_communication", {limit: 40}));
 }

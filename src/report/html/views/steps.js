@@ -6,7 +6,7 @@ import {count, duration} from "../format.js";
 
 // Where step times change for good, as report.json tells.
 function changeLines(lengths) {
-  const changes = report.step_time.changes ?? report.step_time.change_points ?? [];
+  const changes = report.step_time.change_points ?? [];
   return changes.filter(({step}) => lengths[step - steps.first] !== undefined).map(({step, before_ns, after_ns}) =>
     ({xAxis: step - steps.first, label: {formatter: `${duration(before_ns)} to ${duration(after_ns)}`, color: style("--text")}, lineStyle: {color: palette[3], type: "solid"}}));
 }
@@ -31,6 +31,6 @@ export function stepTimes() {
     series: [{name: "step time", type: "bar", barCategoryGap: "15%", data: lengths,
       markLine: {symbol: "none", silent: true, data: [...(median ? [{yAxis: median, label: {formatter: `median ${duration(median)}`, position: "insideEndTop", color: style("--text")},
         lineStyle: {color: palette[5], type: "dashed"}}] : []), ...changeLines(lengths)]},
-      markArea: {silent: true, itemStyle: {color: "rgba(184, 71, 107, 0.18)"}, label: {color: style("--text")}, data: lateSpans(lengths)}}],
+      markArea: {silent: true, itemStyle: {color: "rgba(184, 71, 107, 0.18)"}, label: {color: style("--text"), position: "insideTopLeft"}, data: lateSpans(lengths)}}],
   }), {height: 260, description: `Time of ${count(lengths.length)} steps`});
 }
