@@ -11,6 +11,7 @@
 
 #include "clock/clock_map.hpp"
 #include "collectives/log_ratio.hpp"
+#include "collectives/unevenness.hpp"
 #include "nsys_explain/model/operation_model.hpp"
 
 namespace nsys_explain::collectives {
@@ -18,36 +19,6 @@ namespace {
 
 /// Members that stand for a block where exits are compared.
 constexpr std::size_t most_representatives = 16;
-
-using Series = std::vector<double>;  ///< by row; NaN: not there
-
-Series difference(const Series& a, const Series& b) {
-  Series result(a.size());
-  std::transform(a.begin(), a.end(), b.begin(), result.begin(), std::minus<>());
-  return result;
-}
-
-/// Rows of a table by symbol: what members differ by at the end depends on the operation.
-using RowsOfSymbol = std::vector<std::vector<std::size_t>>;
-
-RowsOfSymbol rows_of_symbols(const StreamTable& table) {
-  std::map<std::uint64_t, std::vector<std::size_t>> rows;
-  for (std::size_t k = 0; k < table.rows(); ++k) rows[table.symbols[k]].push_back(k);
-  RowsOfSymbol result;
-  for (auto& [symbol, of_symbol] : rows) result.push_back(std::move(of_symbol));
-  return result;
-}
-
-/// Calls `visit(row before, row)` for successive rows of a symbol in which values are there.
-template <typename Visit>
-void for_each_change(const Series& values, const std::vector<std::size_t>& of_symbol, const Visit& visit) {
-  std::ptrdiff_t before = -1;
-  for (const std::size_t k : of_symbol) {
-    if (std::isnan(values[k])) continue;
-    if (before >= 0) visit(static_cast<std::size_t>(before), k);
-    before = static_cast<std::ptrdiff_t>(k);
-  }
-}
 
 /// An arrival of a member.
 struct Times {
@@ -261,59 +232,11 @@ double log_ratio_of_wholes(const Block& a, const Block& b, const Rows& rows) {
   return count * ((1 + mean) / 2 * std::log(1 + mean) + (1 - mean) / 2 * std::log(1 - mean));
 }
 
-/// How unevenly the exits of pairs of members follow each other: the mean log of the change of their difference. Of
-/// very many members only those are compared that are near to each other in the order of trace ranks, where programs
-/// put the members of a communicator or a chain of them.
-class Unevenness {
- public:
-  struct Pair {
-    double value = 0;
-    std::size_t a = 0, b = 0;
-  };
-
-  Unevenness(const StreamTable& table, const Rows& rows) : members_(table.members()) {
-    constexpr std::size_t most_with_all = 512, furthest = 64;
-    values_.assign(members_ * members_, std::numeric_limits<double>::infinity());
-    for (std::size_t a = 0; a < members_; ++a) {
-      const std::size_t end = members_ > most_with_all ? std::min(a + furthest, members_) : members_;
-      for (std::size_t b = a + 1; b < end; ++b) {
-        const double found = of_exits(difference(table.exit_ns[a], table.exit_ns[b]), rows);
-        values_[a * members_ + b] = values_[b * members_ + a] = found;
-        if (std::isfinite(found)) pairs_.push_back({found, a, b});
-      }
-    }
-    std::sort(pairs_.begin(), pairs_.end(),
-              [](const Pair& x, const Pair& y) { return std::tie(x.value, x.a, x.b) < std::tie(y.value, y.a, y.b); });
-  }
-
-  std::size_t members() const { return members_; }
-  double of(std::size_t a, std::size_t b) const { return values_[a * members_ + b]; }
-  /// The most even first.
-  const std::vector<Pair>& pairs() const { return pairs_; }
-
- private:
-  static double of_exits(const Series& exits, const Rows& rows) {
-    constexpr double fewest_changes = 3;
-    double sum = 0, count = 0;
-    for (const std::vector<std::size_t>& of_symbol : rows.of_symbol) {
-      for_each_change(exits, of_symbol, [&](std::size_t before, std::size_t k) {
-        sum += std::log(std::abs(exits[k] - exits[before]) + least_difference_ns);
-        count += 1;
-      });
-    }
-    return count < fewest_changes ? std::numeric_limits<double>::infinity() : sum / count;
-  }
-
-  std::size_t members_ = 0;
-  std::vector<double> values_;
-  std::vector<Pair> pairs_;
-};
-
 /// Joins what ends alike, the most alike first, into a tree, and takes of each branch the largest block that is one.
 class BlockTree {
  public:
   BlockTree(const StreamTable& table, const Conflict& conflict)
-      : table_(table), conflict_(conflict), rows_(table), unevenness_(table, rows_), top_(table.members()) {
+      : table_(table), conflict_(conflict), rows_(table), unevenness_(table, rows_.of_symbol), top_(table.members()) {
     std::iota(top_.begin(), top_.end(), std::size_t{0});
     for (std::size_t m = 0; m < table.members(); ++m) nodes_.push_back({block_of_member(table, m), {}, false});
     for (const Unevenness::Pair& pair : unevenness_.pairs()) join(pair);

@@ -75,6 +75,22 @@ void adopt(Arrival& kernel, std::uint64_t communicator, const KernelUses& uses) 
   if (with_several_peers) kernel.peer_or_root = several_peers;
 }
 
+/// Kernels whose calls were not recorded do what all others of their name do on their stream, where calls tell that.
+void adopt_operations(std::span<StreamArrival* const> on_stream) {
+  std::map<std::uint32_t, std::set<std::pair<Operation, bool>>> uses;
+  for (const StreamArrival* s : on_stream) {
+    if (s->arrival.evidence != Evidence::kernel_name)
+      uses[s->arrival.kernel_name_hash].emplace(s->arrival.operation, s->arrival.peer_or_root == several_peers);
+  }
+  for (StreamArrival* s : on_stream) {
+    const auto use = uses.find(s->arrival.kernel_name_hash);
+    if (s->arrival.evidence != Evidence::kernel_name || use == uses.end() || use->second.size() != 1) continue;
+    const auto& [operation, with_several_peers] = *use->second.begin();
+    s->arrival.operation = operation;
+    if (with_several_peers) s->arrival.peer_or_root = several_peers;
+  }
+}
+
 /// Kernels whose calls were not recorded, as those launched before the capture began, belong to the communicator of
 /// their neighbours on the stream, and do what its other kernels of that name do. `on_stream`: in enter order.
 void adopt_neighbours_communicators(std::span<StreamArrival* const> on_stream) {
@@ -282,6 +298,7 @@ class ProcessExtractor {
     for (StreamArrival& s : staged) streams[s.stream_id].push_back(&s);
     std::uint8_t stream = 0;
     for (const auto& [stream_id, on_stream] : streams) {
+      adopt_operations(on_stream);
       adopt_neighbours_communicators(on_stream);
       for (StreamArrival* s : on_stream) s->arrival.stream = stream;
       if (stream != any_stream) ++stream;

@@ -17,17 +17,20 @@ namespace {
 /// Chooses communicators: of collectives table by table, then of sends and receives.
 class LayoutChooser {
  public:
-  /// `may_share`: a key may stand for several communicators, as a stream does.
-  LayoutChooser(std::vector<StreamSequence> streams, std::uint64_t first_new, bool may_share)
-      : next_key_(first_new), may_share_(may_share) {
+  /// `may_share`: a key may stand for several communicators, as a stream does. `is_whole`: all ranks were captured.
+  LayoutChooser(std::vector<StreamSequence> streams, std::uint64_t first_new, bool may_share, bool is_whole)
+      : next_key_(first_new), may_share_(may_share), is_whole_(is_whole) {
     for (StreamSequence& stream : streams)
       (stream.part.exchanges ? exchanges_ : collectives_).push_back(std::move(stream));
   }
 
   Layout run() {
     for_each_table(collectives_, [this](const StreamTable& table) {
-      return assign(collectives_, table,
-                    select_blocks(synchronising_rows(table), conflict_between(collectives_, table)), 2, false);
+      const Conflict conflict = conflict_between(collectives_, table);
+      return assign(
+          collectives_, table,
+          must_be_one(table, conflict) ? all_members(table) : select_blocks(synchronising_rows(table), conflict), 2,
+          false);
     });
     if (may_share_ && !may_connect_all()) return {};
     for (const auto& [key, parts] : members_of_keys()) choose_all_to_all_within(key, parts);
@@ -47,6 +50,32 @@ class LayoutChooser {
       const StreamSequence &x = streams[table.streams[a]], &y = streams[table.streams[b]];
       return x.part.trace_rank == y.part.trace_rank || (!x.name.empty() && !y.name.empty() && x.name != y.name);
     };
+  }
+
+  static BlockSelection all_members(const StreamTable& table) {
+    std::vector<std::size_t> members(table.members());
+    std::iota(members.begin(), members.end(), std::size_t{0});
+    return {.blocks = {members}, .undecided = {}};
+  }
+
+  /// A communicator has two members at least: two or three that nobody else is like are one.
+  bool must_be_one(const StreamTable& table, const Conflict& conflict) const {
+    if (!is_whole_ || table.members() < 2 || table.members() > 3) return false;
+    for (std::size_t m = 1; m < table.members(); ++m) {
+      for (std::size_t n = 0; n < m; ++n)
+        if (conflict(m, n)) return false;
+    }
+    const auto& kinds = collectives_[table.streams.front()].kinds;
+    const auto alike = std::count_if(collectives_.begin(), collectives_.end(),
+                                     [&](const StreamSequence& stream) { return stream.kinds == kinds; });
+    return table.is_equal ? alike == static_cast<std::ptrdiff_t>(table.members()) : trace_ranks() == table.members();
+  }
+
+  std::size_t trace_ranks() const {
+    std::set<std::int32_t> ranks;
+    for (const auto* streams : {&collectives_, &exchanges_})
+      for (const StreamSequence& stream : *streams) ranks.insert(stream.part.trace_rank);
+    return ranks.size();
   }
 
   static StreamTable synchronising_rows(const StreamTable& table) {
@@ -214,6 +243,9 @@ class LayoutChooser {
     std::vector<StreamSequence> of_parts;
     std::copy_if(exchanges_.begin(), exchanges_.end(), std::back_inserter(of_parts),
                  [&](const StreamSequence& stream) { return parts.contains(stream.part); });
+    if (is_whole_ && of_parts.size() == 2 && trace_ranks() == 2) {
+      for (const StreamSequence& stream : of_parts) layout_[stream.part] = {key, false};
+    }
     if (of_parts.size() < 3 || of_parts.size() < parts.size()) return;
     const std::vector<std::size_t> order = by_length(of_parts);
     const StreamTable table = stream_table(of_parts, order.front(), order);
@@ -225,7 +257,7 @@ class LayoutChooser {
 
   std::vector<StreamSequence> collectives_, exchanges_;
   std::uint64_t next_key_ = 0;
-  bool may_share_ = false;
+  bool may_share_ = false, is_whole_ = false;
   Layout layout_;
 };
 
@@ -313,11 +345,12 @@ std::vector<clock::RecordedSequence> recorded_sequences(std::span<const SampledO
 }
 
 Layout choose_layout(std::span<const SampledOperation> samples, const SequenceDigests& digests,
-                     const clock::CoarseClocks& clocks, const GivenNames& names, const KeyRange& range) {
+                     const clock::CoarseClocks& clocks, const GivenNames& names, const KeyRange& range, bool is_whole) {
   const bool is_named =
       std::any_of(samples.begin(), samples.end(), [&](const SampledOperation& o) { return o.key >= range.end; });
   const bool may_share = range.first < first_category_key && !is_named;
-  return LayoutChooser(stream_sequences(samples, digests, clocks, names, range), range.first_new, may_share).run();
+  return LayoutChooser(stream_sequences(samples, digests, clocks, names, range), range.first_new, may_share, is_whole)
+      .run();
 }
 
 void apply_layout(std::span<Arrival> arrivals, const Layout& layout, const KeyRange& range) {

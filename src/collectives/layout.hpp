@@ -81,13 +81,14 @@ struct KeyRange {
 inline constexpr KeyRange stream_keys{0, withheld_key, 0};
 inline constexpr KeyRange category_keys{first_category_key, first_named_key, first_named_key};
 
-/// Chooses the layout of communicators that explains best how operations end. Streams that did the same (equal
-/// sequences of operations, or where captures are ragged operations that end at about the same times) form a class.
-/// The plain explanation, all of a class are one communicator, holds unless the data clearly say otherwise; see
-/// block_selection.hpp. Names tell keys of different trace ranks apart, as far as both use them. A pure function of the
-/// set of samples.
+/// Chooses the layout of communicators. Streams that did the same (equal sequences of operations, or where captures are
+/// ragged operations that end at about the same times) form a class; which of a class are one communicator, see
+/// block_selection.hpp. Two or three that nobody else is like must be one if the job is whole. Names tell keys of
+/// different trace ranks apart, as far as both use them. `is_whole`: no rank of the job is known to lack a trace. A
+/// pure function of the set of samples.
 Layout choose_layout(std::span<const SampledOperation> samples, const SequenceDigests& digests,
-                     const clock::CoarseClocks& clocks, const GivenNames& names, const KeyRange& range);
+                     const clock::CoarseClocks& clocks, const GivenNames& names, const KeyRange& range,
+                     bool is_whole = true);
 
 /// Gives the arrivals of one trace rank the keys of the layout, those that it withholds withheld_key, and numbers their
 /// positions anew.

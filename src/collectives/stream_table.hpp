@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct StreamSequence {
   std::uint64_t digest = 0;
   std::string name;  ///< what the program calls its communicator; empty: not known
   std::int32_t component = 0;
+  std::set<std::uint64_t> kinds;        ///< symbols of its operations
+  bool has_unequal_kin = false;         ///< other streams have the same kinds, and other sequences: records may be lost
   std::vector<std::int64_t> positions;  ///< in the whole part
   std::vector<Operation> operations;    ///< by position, as all below
   MemberSequence sequence;              ///< exits ascend
@@ -38,7 +41,7 @@ struct StreamTable {
   std::vector<Operation> operations;          ///< by row
   std::vector<std::vector<double>> enter_ns;  ///< by member and row
   std::vector<std::vector<double>> exit_ns;   ///< by member and row
-  bool is_equal = true;                       ///< all members hold equal sequences
+  bool is_equal = true;                       ///< all members hold equal sequences, and nobody else nearly the same
 
   std::size_t members() const { return streams.size(); }
   std::size_t rows() const { return symbols.size(); }

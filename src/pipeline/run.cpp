@@ -113,6 +113,7 @@ class Run {
   void write_report();
   int end_early();
   void end_well(int code);
+  ReplaySetting replay_setting() const { return {clock_.report, ranks_, attribution_.steps, groupings_}; }
   Inquiry inquiry() const {
     return {plan_->discovery.traces, *reading_, clock_.report, ranks_, cross_, local_traces_, attribution_.delays};
   }
@@ -144,7 +145,9 @@ class Run {
   CrossRank cross_;
   clock::ClockFit clock_;
   std::vector<Table> rank_tables_;
+  std::vector<analysis::Grouping> groupings_;
   Attribution attribution_;
+  std::optional<JobReplay> replay_;  ///< until everybody who is late is known
   JobReport report_;
 };
 
@@ -222,25 +225,23 @@ void Run::relate() {
 void Run::attribute() {
   phases_.collective("attributing waits", [&] {
     std::vector<analysis::CommunicatorTotals> instances = count_instances(communicator_, cross_);
-    const std::vector<analysis::Grouping> groupings = groupings_of(ranks_, cross_, instances, options_.racks);
+    groupings_ = groupings_of(ranks_, cross_, instances, options_.racks);
     LinkAnalysis links = analyse_links(communicator_, ranks_, cross_);
     attribution_ =
-        attribute_delays(communicator_, clock_.report, ranks_, cross_, local_traces_, rank_tables_, groupings, links);
+        attribute_delays(communicator_, clock_.report, ranks_, cross_, local_traces_, rank_tables_, groupings_, links);
     analysis::correct_gpu_speeds(attribution_.delays.speed, rank_tables_);
     const analysis::Totals totals = sum_waits(communicator_, ranks_, cross_, std::move(instances));
-    const ReplaySetting setting{clock_.report, ranks_, attribution_.steps, groupings};
-    const JobReplay replay(communicator_, setting, local_traces_);
+    replay_.emplace(communicator_, replay_setting(), local_traces_);
     Verdict verdict =
         reach_verdict(communicator_, ranks_, summarise_ranks(communicator_, ranks_, local_traces_, totals), totals,
-                      attribution_, groupings, replay);
+                      attribution_, groupings_, *replay_);
     report_ = summarise_job(ranks_, clock_.report, cross_, totals, std::move(verdict), std::move(links),
                             std::move(rank_tables_), options_.link_peaks);
     report_.exposed = gather_exposed_time(communicator_, local_traces_);
-    replay_scenarios(replay, setting, report_);
     analysis::describe_changes(attribution_.steps, report_.step_time);
-    report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings));
+    report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings_));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
-    report_.tables.push_back(rank_places_table(ranks_.numbers, groupings));
+    report_.tables.push_back(rank_places_table(ranks_.numbers, groupings_));
     report_.tables.push_back(analysis::stage_balance_table(attribution_.delays.stages));
     for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
@@ -253,6 +254,8 @@ void Run::attribute() {
 void Run::investigate() {
   phases_.collective("investigating stragglers", [&] {
     investigate_stragglers(communicator_, inquiry(), report_);
+    replay_scenarios(*replay_, replay_setting(), report_);
+    replay_.reset();
     report_.detail =
         gather_detail(communicator_, cross_, ranks_, first_instances(report_), instances_looked_into(report_.tables));
     report_.detail.steps = {report_.delay.first_step, attribution_.steps.start_ns, attribution_.steps.end_ns};

@@ -187,8 +187,8 @@ class JobVerdict(EndToEndTest):
         process.communicate(timeout=100)
         self.assertEqual(process.returncode, 4)
         verdict = self.report("out")["verdict"]
-        self.assertRegex(verdict["text"], r"^1 of 4 inputs failed. This report is partial: the run was cut off, and 1 of 4 "
-                                          r"inputs are missing. 1 of 4 ranks \(rank 3\) has no trace")
+        self.assertRegex(verdict["text"], r"^This report is partial: the run was cut off, and 1 of 4 inputs are missing. "
+                                          r"1 of 4 ranks \(rank 3\) has no trace")
         self.assertIn("Trace rank 1 (GPU 1 on node000)", verdict["text"])
         self.assertFalse(verdict["complete"])
 

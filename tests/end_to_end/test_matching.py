@@ -27,7 +27,8 @@ class Matching(EndToEndTest):
                 (0.995, ["--seed", "1", "--tp", "2", "--pp", "2", "--steps", "6", *LOSSES]),
                 # Kernels at the begin of a capture lack their calls; where ends do not tell either, they are withheld.
                 (0.98, ["--seed", "2", "--tp", "2", "--steps", "8", "--shared-nccl-stream", *LOSSES]),
-                (1, ["--seed", "3", "--tp", "2", "--pp", "2", "--steps", "8", "--payload", "none"])]:
+                # The few all-reduces of all ranks follow what holds these in step.
+                (0.98, ["--seed", "3", "--tp", "2", "--pp", "2", "--steps", "8", "--payload", "none"])]:
             with self.subTest(options=options):
                 score = self.score(*options)
                 self.assertGreaterEqual(score.share, least_share, str(score))
@@ -42,9 +43,10 @@ class Matching(EndToEndTest):
     def test_the_nccl_trace_names_communicators_without_payload(self):
         score = self.score("--seed", "5", "--tp", "2", "--steps", "6", "--shared-nccl-stream", "--nccl-trace",
                            "--payload", "none", "--communicator-names", "purpose")
-        self.assertEqual(score.matched, score.present, str(score))
+        self.assertGreaterEqual(score.share, 0.95, str(score))
         found = {tuple(c["trace_ranks"]): c for c in self.report("out")["communicators"]}
-        expected = {tuple(range(8)): "world", **{(r, r + 1): "tensor" for r in range(0, 8, 2)},
+        # The few all-reduces of all ranks follow what holds these in step: they are withheld.
+        expected = {**{(r, r + 1): "tensor" for r in range(0, 8, 2)},
                     **{tuple(range(r, 8, 2)): "data" for r in range(2)}}
         self.assertEqual({members: c["given_name"] for members, c in found.items()}, expected)
         self.assertEqual({c["evidence"] for c in found.values()}, {"order"})

@@ -121,7 +121,9 @@ class OneStall(StepsTest):
                 finding, = (f for f in report["findings"] if f["id"] == "long-waits")
                 self.assertIn(f"1 delay of trace rank {rank} causes", finding["title"])
                 self.assertIn("the host launched", finding["title"])
-                self.assertGreater(finding["cost_ns"], 1e9, "three of a data-parallel group and a tensor partner, 500 ms each")
+                self.assertEqual((report["verdict"]["finding"], finding["trace_ranks"]), ("long-waits", [rank]))
+                self.assertAlmostEqual(finding["saved_share"], 0.5 / 0.78, delta=0.05)
+                self.assertGreater(finding["cost_ns"], 1.5e9, "three of a data-parallel group and a tensor partner, 500 ms each")
 
 
 if __name__ == "__main__":

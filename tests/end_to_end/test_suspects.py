@@ -111,17 +111,17 @@ class Hidden(AttributionTest):
 class SlowNodeWithoutPayload(AttributionTest):
     """Tensor groups within nodes share an operation in two steps with the others."""
 
-    def slow_node(self, seed, steps):
+    def slow_node(self, seed, steps, payload="none"):
         nodes, node = 3 + seed % 2, seed
         report = self.job(900 + seed, "--nodes", str(nodes), "--gpus-per-node", "4", "--tp", "4", "--steps", str(steps),
-                          "--nccl-on-compute-stream", "--payload", "none", "--fault",
+                          "--nccl-on-compute-stream", "--payload", payload, "--fault",
                           f"slow_node:node={node},factor=1.3", layers=1 + seed)
         return report, nodes, node
 
     def test_it_is_the_straggler_where_those_operations_relate_its_clock(self):
         for seed in seeds(3):
             with self.subTest(seed=seed):
-                report, _, node = self.slow_node(seed, steps=20)
+                report, _, node = self.slow_node(seed, steps=20, payload="blob")
                 (straggler,) = report["stragglers"]
                 self.assertEqual((straggler["level"], straggler["trace_ranks"]), ("node", list(range(4 * node, 4 * node + 4))))
                 self.assertEqual((straggler["cause"], straggler["pattern"]), ("slow_kernel", "persistent"))

@@ -17,6 +17,9 @@ JOBS = {
     "pipeline": (["--nodes", 1, "--gpus-per-node", 8, "--tp", 2, "--pp", 2, "--layers", 1, "--fault",
                   "blocking_copy:rank=5,bytes=24MB"], 5),
     "slow link": (["--nodes", 2, "--gpus-per-node", 4, "--tp", 2, "--layers", 2, "--fault", "slow_link:rank=6,factor=3"], 6),
+    "weights gathered before the tensor group meets": (["--nodes", 2, "--gpus-per-node", 4, "--tp", 4, "--tp-style", "sequence_parallel",
+                                                       "--dp-style", "fully_sharded", "--layers", 2, "--fault",
+                                                       "extra_work:rank=1,factor=1.45,mode=more"], 1),
     "lost calls": (["--nodes", 1, "--gpus-per-node", 4, "--tp", 2, "--layers", 2, "--orphans", 0.05, "--fault",
                     "extra_work:rank=3,factor=1.4"], 3),
 }

@@ -41,6 +41,14 @@ std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerC
   return matters ? count : 0;
 }
 
+std::optional<std::int32_t> waited_for_alone(std::span<const LongWait> waits) {
+  if (waits.empty()) return std::nullopt;
+  const std::int32_t trace_rank = waits.front().trace_rank;
+  const bool alone =
+      std::all_of(waits.begin(), waits.end(), [&](const LongWait& wait) { return wait.trace_rank == trace_rank; });
+  return alone ? std::optional(trace_rank) : std::nullopt;
+}
+
 LongWait explain_wait(const StragglerCase& one, const Divergence* divergence) {
   const CaseVerdict verdict = judge_case(one, divergence);
   LongWait wait;

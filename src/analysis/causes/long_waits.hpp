@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 
 #include "analysis/causes/causes.hpp"
@@ -14,6 +16,9 @@ namespace nsys_explain::analysis {
 /// whose trace rank no finding tells as late hold at least 30% of all waiting, and 0.5% of all GPU time; else 0.
 /// `longest`: the cases with the most caused wait of the run, most first.
 std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerCase> longest);
+
+/// The trace rank that others waited for in all of them, if it is one.
+std::optional<std::int32_t> waited_for_alone(std::span<const LongWait> waits);
 
 /// `divergence`: of this case alone; nullptr where the traces were not read again.
 LongWait explain_wait(const StragglerCase& one, const Divergence* divergence);

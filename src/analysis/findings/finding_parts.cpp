@@ -23,7 +23,8 @@ std::string saving_text(const WhatIf& what_if) {
 }  // namespace
 
 bool names_who_is_late(const Finding& finding) {
-  return finding.id.ends_with("straggler") || finding.id == "slow-link";
+  return finding.id.ends_with("straggler") || finding.id == "slow-link" ||
+         (finding.id == "long-waits" && !finding.trace_ranks.empty());
 }
 
 std::string place_of(const JobReport& report, std::int32_t trace_rank) {

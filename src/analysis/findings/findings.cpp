@@ -197,10 +197,6 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
   add_unrelated_clocks(report.clock.sessions, findings);
 }
 
-}  // namespace
-
-namespace {
-
 /// What is missing comes first, then what saves time when mended, most first; then the rest by severity and cost.
 auto place_in_order(const Finding& finding) {
   const bool saves = finding.mended && finding.severity <= FindingSeverity::medium;

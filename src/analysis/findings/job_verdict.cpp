@@ -36,8 +36,11 @@ bool is_about_missing(const Finding& finding) {
 std::string what_is_missing(const JobReport& report) {
   const auto failed = std::count_if(report.inputs.begin(), report.inputs.end(),
                                     [](const InputReport& input) { return input.status == InputStatus::failed; });
-  std::string text;
-  if (failed > 0) text = fmt::format("{} of {} failed. ", failed, counted(std::ssize(report.inputs), "input"));
+  const bool is_partial = std::any_of(report.findings.begin(), report.findings.end(),
+                                      [](const Finding& finding) { return finding.id == "partial-report"; });
+  std::string text;  // a partial report says itself how many inputs it lacks
+  if (failed > 0 && !is_partial)
+    text = fmt::format("{} of {} failed. ", failed, counted(std::ssize(report.inputs), "input"));
   for (const Finding& finding : report.findings)
     if (is_about_missing(finding)) text += capitalised(finding.title) + ". ";
   return text;
@@ -55,7 +58,8 @@ std::vector<Finding>::const_iterator lead(const std::vector<Finding>& findings) 
 bool tells_that_nobody_is_late(const JobReport& report, const Finding& finding) {
   constexpr std::array delays = {std::string_view("rotating-delay"), std::string_view("long-waits")};
   return waiting_is_known(report) && report.stragglers.empty() && report.suspects.empty() &&
-         finding.trace_ranks.empty() && std::find(delays.begin(), delays.end(), finding.id) == delays.end();
+         finding.trace_ranks.empty() && !names_who_is_late(finding) &&
+         std::find(delays.begin(), delays.end(), finding.id) == delays.end();
 }
 
 /// Its title as a sentence.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analysis/causes/long_waits.hpp"
 #include "analysis/causes/told_late.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
@@ -374,21 +375,24 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   const double cost = share(held_ns, time.all_windows_ns);
   finding.severity = cost >= lost_time.high ? FindingSeverity::medium : FindingSeverity::low;
   const bool is_one = report.long_waits.size() == 1;
-  const std::int32_t trace_rank = report.long_waits.front().trace_rank;
-  const bool of_one = std::all_of(report.long_waits.begin(), report.long_waits.end(),
-                                  [&](const LongWait& wait) { return wait.trace_rank == trace_rank; });
-  finding.title = fmt::format(
-      "{} delay{}{} cause{} {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
-      report.long_waits.size(), is_one ? "" : "s", of_one ? fmt::format(" of trace rank {}", trace_rank) : "",
-      is_one ? "s" : "", 100 * share(held_ns, all_ns), 100 * cost,
-      cause == Cause::slow_kernel  ? "the same kernels took longer"
-      : cause == Cause::extra_work ? "the last arriver had more to compute"
-                                   : cause_meaning(cause));
+  const std::optional<std::int32_t> alone = waited_for_alone(report.long_waits);
+  finding.title =
+      fmt::format("{} delay{}{} cause{} {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
+                  report.long_waits.size(), is_one ? "" : "s", alone ? fmt::format(" of trace rank {}", *alone) : "",
+                  is_one ? "s" : "", 100 * share(held_ns, all_ns), 100 * cost,
+                  cause == Cause::slow_kernel  ? "the same kernels took longer"
+                  : cause == Cause::extra_work ? "the last arriver had more to compute"
+                                               : cause_meaning(cause));
   finding.evidence.push_back(
       "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late "
       "often enough for a verdict");
   finding.recommendation = advice_for_one(cause, part);
   finding.cost_ns = held_ns;
+  if (alone) {
+    finding.trace_ranks = {*alone};
+    finding.place = place_of(report, *alone);
+    tell_saving(report, finding);
+  }
   findings.push_back(std::move(finding));
 }
 

@@ -200,8 +200,8 @@ class ActivityFolder {
     compute_end_ns_ = activity.end_ns;
   }
 
-  /// Compute that went on when a collective left, after it had stood still, had waited for it. Ends of collectives
-  /// that went on beside it lie between two kernels now and then, too.
+  /// What went on when a collective left, after it had stood still, had waited for it. Ends of collectives that went on
+  /// beside compute lie between two kernels now and then, too.
   void find_collective_before(Nanoseconds start_ns, Predecessors& before) const {
     constexpr Nanoseconds between_kernels_ns = 5'000;
     constexpr std::size_t under_way = 64;  // launched ahead of the one that compute waits for
@@ -247,6 +247,7 @@ class ActivityFolder {
     Predecessors before{compute_end_ns_, launched_ns(item), no_time, latest};
     if (latest >= 0) before.other_ns = pieces_[static_cast<std::size_t>(latest)].end_ns;
     before.leave_out_after(arrival.enter_ns);
+    find_collective_before(arrival.enter_ns, before);
     ActivityPiece piece;
     piece.kind = PieceKind::collective;
     piece.start_ns = arrival.enter_ns;
@@ -255,7 +256,7 @@ class ActivityFolder {
     piece.after_compute_ns = before.slack_of(before.compute_ns);
     piece.after_host_ns = before.slack_of(before.host_ns);
     piece.after_other_ns = before.slack_of(before.other_ns);
-    if (piece.after_other_ns != no_bound) piece.waits_for = latest;
+    if (piece.after_other_ns != no_bound) piece.waits_for = before.other;
     piece.host_ns = host_until(item.launch_ns);
     latest = static_cast<std::int32_t>(pieces_.size());
     collectives_.push_back(pieces_.size());

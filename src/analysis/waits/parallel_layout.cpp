@@ -44,6 +44,10 @@ std::vector<LayoutCommunicator> merge_equal_members(std::span<const LayoutCommun
   return merged;
 }
 
+bool only_exchanges_in_pairs(const LayoutCommunicator& communicator) {
+  return communicator.pair_exchanges == communicator.instances;
+}
+
 /// Stages may share more than their exchanges: the first and the last sum up the gradients of tied embeddings.
 bool mostly_exchanges_in_pairs(const LayoutCommunicator& communicator) {
   return 2 * communicator.pair_exchanges > communicator.instances;
@@ -113,8 +117,10 @@ std::vector<Family> find_families(std::size_t ranks, std::span<const LayoutCommu
                                   bool of_pair_exchanges) {
   std::map<Ranks, std::vector<const LayoutCommunicator*>> by_shape;
   for (const LayoutCommunicator& communicator : communicators) {
-    if (mostly_exchanges_in_pairs(communicator) != of_pair_exchanges) continue;
-    if (!of_pair_exchanges && communicator.ranks.size() == ranks) continue;
+    const bool is_whole_job = communicator.ranks.size() == ranks;
+    const bool exchanges =
+        is_whole_job ? only_exchanges_in_pairs(communicator) : mostly_exchanges_in_pairs(communicator);
+    if (exchanges != of_pair_exchanges || (is_whole_job && !exchanges)) continue;
     Ranks shape = communicator.ranks;
     for (std::size_t& offset : shape) offset -= communicator.ranks.front();
     by_shape[std::move(shape)].push_back(&communicator);

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "analysis/causes/long_waits.hpp"
 #include "analysis/replay/critical_path.hpp"
 #include "analysis/replay/replay.hpp"
 #include "analysis/replay/stage_times.hpp"
@@ -64,7 +65,7 @@ PlannedScenario planned(std::string subject, std::vector<std::int32_t> trace_ran
   return one;
 }
 
-/// Those who are late, and slow links, as usual.
+/// Those who are late, or were for once, and slow links, as usual.
 std::vector<PlannedScenario> scenarios_of_culprits(const JobReport& report, const JobRanks& job) {
   std::vector<PlannedScenario> scenarios;
   const auto subject_of = [](const Straggler& late) { return late.level == Level::gpu ? "trace_rank" : "place"; };
@@ -76,6 +77,8 @@ std::vector<PlannedScenario> scenarios_of_culprits(const JobReport& report, cons
   if (!all.empty()) scenarios.push_back(planned("all", {all.begin(), all.end()}, ""));
   for (const SuspectedStraggler& suspect : report.suspects)
     scenarios.push_back(planned(subject_of(suspect.late), suspect.late.trace_ranks, ""));
+  if (const std::optional<std::int32_t> alone = analysis::waited_for_alone(report.long_waits))
+    scenarios.push_back(planned("trace_rank", {*alone}, "long-waits"));
   for (const SlowLink& link : report.slow_links) scenarios.push_back(planned("link", link.trace_ranks, "slow-link"));
   for (PlannedScenario& one : scenarios) {
     std::vector<std::size_t>& mended = one.what_if.subject == "link" ? one.scenario.links : one.scenario.ranks;

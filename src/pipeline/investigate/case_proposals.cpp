@@ -8,7 +8,8 @@ namespace nsys_explain::pipeline {
 namespace {
 
 bool better(const Proposal& a, const Proposal& b) {
-  return std::tuple(-a.caused_wait_ns, a.instance) < std::tuple(-b.caused_wait_ns, b.instance);
+  return std::tuple(a.elsewhere, -a.caused_wait_ns, a.instance) <
+         std::tuple(b.elsewhere, -b.caused_wait_ns, b.instance);
 }
 
 std::int32_t span_of(Nanoseconds time_ns, Nanoseconds first_ns, Nanoseconds last_ns) {
@@ -59,6 +60,10 @@ void propose_instance(const MatchedBlock& block, const Instance& instance, Trace
   if (proposal.members[0].work_ns == no_time || proposal.member_count < 2) return;
   const Nanoseconds median_ns = proposal.members[static_cast<std::size_t>(proposal.member_count) / 2].work_ns;
   proposal.longer_ns = std::clamp<Nanoseconds>(proposal.members[0].work_ns - median_ns, 0, proposal.own_lateness_ns);
+  // What members of other roles work tells nothing, but no more than all of its own work can hold its lateness.
+  const bool holds_it = proposal.alike != 0 ? 2 * proposal.longer_ns >= proposal.own_lateness_ns
+                                            : proposal.members[0].work_ns >= proposal.own_lateness_ns;
+  proposal.elsewhere = holds_it ? 0 : 1;
   shortlist.offer(proposal);
 }
 

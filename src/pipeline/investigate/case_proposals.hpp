@@ -50,6 +50,8 @@ struct Proposal {
   Nanoseconds longer_ns = 0;  ///< of it, in the work that is compared: not what goes back to before an earlier arrival
   std::array<Member, 1 + most_peers> members{};  ///< the straggler first
   std::int32_t member_count = 0;
+  std::int32_t elsewhere = 0;  ///< 1: most of its lateness came about before an earlier collective, which tells more
+  std::int32_t reserved = 0;
   std::int32_t alike = 0;  ///< 1: the others have the straggler's role
   ProgramPlace place;
 };

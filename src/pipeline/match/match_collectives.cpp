@@ -121,7 +121,8 @@ clock::CoarseClocks infer_communicators(const exchange::Communicator& communicat
   }
   if (job.numbers.size() < 2) return clocks;
   for (const collectives::KeyRange& range : {collectives::category_keys, collectives::stream_keys}) {
-    const collectives::Layout layout = collectives::choose_layout(samples, digests, clocks, names, range);
+    const collectives::Layout layout =
+        collectives::choose_layout(samples, digests, clocks, names, range, job.is_whole());
     names = collectives::apply_layout(names, layout);
     for_each_rank([&](auto& arrivals) { collectives::apply_layout(arrivals, layout, range); });
   }

@@ -37,7 +37,7 @@ void print_failures(const JobReport& report, std::ostream& problems) {
                                                  messages[m]));
   }
   if (messages.size() > most_lines)
-    problems << fmt::format("and {} other problems: see `inputs` in report.json\n", messages.size() - most_lines);
+    problems << fmt::format("and inputs with {} other problems\n", messages.size() - most_lines);
 }
 
 }  // namespace
