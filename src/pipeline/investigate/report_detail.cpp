@@ -22,8 +22,8 @@ constexpr std::int64_t job_spans = 80;
 constexpr std::size_t most_looked_into = 80;
 
 /// Arrivals that the page may hold so that every trace rank finds collectives of its own at most times; what else is
-/// said of a collective is as long as `header_arrivals` of them. Together about 0.4 megabytes.
-constexpr std::int64_t arrivals_of_all_communicators = 8'000;
+/// said of a collective is as long as `header_arrivals` of them. Together about 0.2 megabytes.
+constexpr std::int64_t arrivals_of_all_communicators = 4'000;
 constexpr std::int64_t header_arrivals = 3;
 
 /// A collective on its way to rank 0, followed by its arrivals.

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int32_t heat_bins = 240;
 constexpr std::int32_t job_spans = 80;
 constexpr std::int32_t looked_into = 80;
-constexpr std::int32_t of_communicators = 1'600;  ///< pairs are the most of these that the pipeline lets through
+constexpr std::int32_t of_communicators = 800;  ///< pairs are the most of these that the pipeline lets through
 constexpr std::size_t listed_arrivals = 64;
 
 /// Points in time of an hour's run, and sums of seconds.
