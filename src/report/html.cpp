@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Most cells of a table that the page holds; the store has all of them.
-constexpr std::size_t shown_cells = 1'500;
+constexpr std::size_t shown_cells = 1'300;
 
 /// More steps than this are too many for a picture, and a tenth of a megabyte.
 constexpr std::size_t shown_steps = 10'000;

@@ -207,7 +207,9 @@ class Pipelines(AttributionTest):
                 report = self.job(30 + seed, "--nodes", "1", "--gpus-per-node", ["2", "3", "4"][seed], "--pp", ["2", "3", "4"][seed],
                                   "--micro-batches", "4", "--compute-scale", "1.5", "--steps", "20", "--fault",
                                   f"late_host:rank=0,pause=3ms,kind={kind}", layers=3)
-                self.assertEqual([(s["trace_rank"], s["cause"]) for s in report["stragglers"]], [(0, "launch_starved")])
+                self.assertEqual([s["trace_rank"] for s in report["stragglers"]], [0])
+                # Without peers the cause may be withheld, but it is never another one.
+                self.assertIn(report["stragglers"][0]["cause"], ["launch_starved", "unknown"])
 
     def test_a_gradient_behind_several_that_queue_makes_nobody_late(self):
         # The last all-reduce of a late replica's stages queues behind nothing, those of its peers behind two.

@@ -82,8 +82,9 @@ class Verdicts(EndToEndTest):
 
     def test_a_few_times_the_uncertainty_of_the_clocks(self):
         """Hosts related by collectives alone, whose ends differ so that clocks are known to some 0.2 us; one is late by
-        2 us in each of 200 steps of 0.6 ms. Whether that is a verdict is a question of cost."""
-        for seed, nodes, rank, pause_ns in ((1, 3, 0, 1800), (2, 4, 1, 2400), (3, 4, 3, 3000), (4, 8, 6, 2700)):
+        6 us in each of 200 steps of 0.6 ms, or by 12 us among eight. Mended, these jobs are 0.6% faster; a third of
+        that pause saves 0.14%, below what a verdict needs."""
+        for seed, nodes, rank, pause_ns in ((1, 3, 0, 6000), (2, 4, 1, 6000), (3, 4, 3, 6000), (4, 8, 6, 12000)):
             with self.subTest(seed=seed):
                 traces = self.synth(f"job{seed}", "--seed", str(seed), "--nodes", str(nodes), "--gpus-per-node", "1",
                                     "--steps", "200", "--layers", "1", "--gradient-mib", "1", "--compute-scale", "0.05",
@@ -91,7 +92,7 @@ class Verdicts(EndToEndTest):
                 report = self.analyse(traces, f"out{seed}", "--quiet")
                 uncertainty_ns = max(session["uncertainty_ns"] for session in report["clock"]["sessions"])
                 self.assertLess(5 * uncertainty_ns, pause_ns)
-                self.assertGreater(20 * uncertainty_ns, pause_ns)
+                self.assertGreater(100 * uncertainty_ns, pause_ns)
                 told = report["stragglers"]
                 self.assertEqual([one["trace_ranks"] for one in told], [[rank]])
                 self.assertEqual(report["suspects"], [])

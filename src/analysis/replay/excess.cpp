@@ -154,14 +154,17 @@ class ArrivalComparison {
     const std::vector<Nanoseconds> copy_ns = excess_of(std::move(copies_), arrivals);
     const std::vector<Nanoseconds> host_ns = excess_of(std::move(host_), arrivals);
     const std::vector<Nanoseconds> transfer_ns = excess_of(std::move(transfers_), arrivals);
+    const std::vector<HostExcess> host_parts_ns = excess_of_host_parts();
     std::vector<PieceExcess> excess(graph_.pieces());
-    Parts gpu_parts, copy_parts, host_parts;
+    Parts gpu_parts, copy_parts, host_parts, late_parts;
     for (std::size_t p = 0; p < graph_.pieces(); ++p) {
       const ActivityPiece& here = graph_.piece(p);
       if (here.gpu_ns > 0) gpu_parts.emplace_back(&excess[p].gpu_ns, here.gpu_ns);
       if (here.copy_ns > 0) copy_parts.emplace_back(&excess[p].gpu_ns, here.copy_ns);
       host_parts.emplace_back(&excess[p].host_ns, here.host_ns);
       if (here.after_ns > 0) host_parts.emplace_back(&excess[p].after_ns, here.after_ns);
+      if (host_parts_ns[p].host_ns > 0) late_parts.emplace_back(&excess[p].host_ns, host_parts_ns[p].host_ns);
+      if (host_parts_ns[p].after_ns > 0) late_parts.emplace_back(&excess[p].after_ns, host_parts_ns[p].after_ns);
       const bool is_last = p + 1 == graph_.pieces() || graph_.rank_of[p + 1] != graph_.rank_of[p];
       if (here.kind != PieceKind::collective && !is_last) continue;
       if (const std::size_t arrival = arrival_of(p); arrival != none) {
@@ -170,9 +173,13 @@ class ArrivalComparison {
           excess[p].gpu_ns = transfer_ns[arrival];
         share_evenly(gpu_ns[arrival], gpu_parts);
         share_to_longest(copy_ns[arrival], copy_parts);
-        share_to_longest(host_ns[arrival], host_parts);
+        if (late_parts.empty() || host_ns[arrival] <= 0) {
+          share_to_longest(host_ns[arrival], host_parts);
+        } else {
+          share_evenly(host_ns[arrival], late_parts);
+        }
       }
-      for (Parts* parts : {&gpu_parts, &copy_parts, &host_parts}) parts->clear();
+      for (Parts* parts : {&gpu_parts, &copy_parts, &host_parts, &late_parts}) parts->clear();
     }
     return excess;
   }
@@ -186,6 +193,36 @@ class ArrivalComparison {
     const std::size_t r = graph_.rank_of[p];
     const std::size_t arrival = first_arrival_[r] + static_cast<std::size_t>(graph_.piece(p).arrival);
     return arrival < first_arrival_[r + 1] ? arrival : none;
+  }
+
+  /// Of the parts of the host's work before an arrival, where peers have as many: which of them takes longer.
+  struct HostExcess {
+    Nanoseconds host_ns = 0, after_ns = 0;
+  };
+
+  std::vector<HostExcess> excess_of_host_parts() const {
+    std::vector<std::uint64_t> count(first_arrival_.back(), 0), next = count;
+    for (std::size_t p = 0; p < graph_.pieces(); ++p)
+      if (const std::size_t arrival = arrival_of(p); arrival != none) ++count[arrival];
+    std::vector<PlacedValue> values;
+    for (std::size_t p = 0; p < graph_.pieces(); ++p) {
+      const std::size_t arrival = arrival_of(p);
+      if (arrival == none || graph_.arrival_of(p).place == 0) continue;
+      const ActivityPiece& here = graph_.piece(p);
+      const std::uint64_t which = count[arrival] << 32U | 2 * next[arrival]++;
+      for (const auto& [part, value_ns] : {std::pair(0U, here.host_ns), std::pair(1U, here.after_ns)}) {
+        PlacedValue value;
+        value.arrival = 2 * p + part;
+        value.place = ((graph_.arrival_of(p).place ^ (which | part)) * 0x9e3779b97f4a7c15ULL) | 1U;
+        value.value_ns = value_ns;
+        values.push_back(value);
+      }
+    }
+    std::vector<Nanoseconds> excess_ns(2 * graph_.pieces(), 0);
+    compare_by(&PlacedValue::place, enough_peers, values, excess_ns);
+    std::vector<HostExcess> excess;
+    for (std::size_t p = 0; p < graph_.pieces(); ++p) excess.push_back({excess_ns[2 * p], excess_ns[2 * p + 1]});
+    return excess;
   }
 
   void add(std::size_t p, std::size_t arrival) {

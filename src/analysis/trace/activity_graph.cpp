@@ -232,7 +232,9 @@ class ActivityFolder {
       open_->host_ns = host_until(item.launch_ns);
     } else {
       open_->after_compute_ns = sum_of_slacks(open_->after_compute_ns, compute_slack);
-      open_->after_host_ns = std::min(sum_of_slacks(open_->after_host_ns, compute_slack), host_slack);
+      const std::uint32_t earlier_slack = sum_of_slacks(open_->after_host_ns, compute_slack);
+      if (host_slack < earlier_slack) open_->host_ns = sum_of_slacks(open_->host_ns, host_until(item.launch_ns));
+      open_->after_host_ns = std::min(earlier_slack, host_slack);
       open_->after_other_ns = sum_of_slacks(open_->after_other_ns, compute_slack);
     }
     open_->after_last_launch_ns = host_slack;

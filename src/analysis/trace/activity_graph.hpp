@@ -43,7 +43,9 @@ struct ActivityPiece {
   std::uint32_t gpu_ns = 0;                 ///< compute: for how long the GPU was busy, but for copies
   std::uint32_t copy_ns = 0;                ///< likewise, with copies and sets beside which nothing ran
   std::uint32_t last_ns = 0;                ///< of these, with the last of its launches
-  std::uint32_t host_ns = 0;   ///< what the host did by itself since the piece before, until it launched this one
+  /// What the host did by itself since the piece before, until it launched this one; in a row, until the launch that
+  /// after_host_ns is the slack of.
+  std::uint32_t host_ns = 0;
   std::uint32_t after_ns = 0;  ///< host_wait: for how long the call went on once the GPU had come there
   PieceKind kind = PieceKind::compute;
   std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised

@@ -73,12 +73,25 @@ std::int32_t ahead_without_ties(const OwnSteps& rank, const OwnSteps& other) {
   return static_cast<std::int32_t>(std::lround(std::clamp(steps, -most, most)));
 }
 
-/// Joins each group that nothing ties to the largest one.
-void join_groups(std::span<const OwnSteps> own, RelatedCounts& counts) {
+/// The steps that some ranks count, [first, end), by the count of their group.
+std::pair<std::int64_t, std::int64_t> steps_of(std::span<const OwnSteps> own, const std::vector<std::size_t>& ranks,
+                                               RelatedCounts& counts) {
+  std::pair<std::int64_t, std::int64_t> range{std::numeric_limits<std::int64_t>::max(),
+                                              std::numeric_limits<std::int64_t>::min()};
+  for (const std::size_t r : ranks) {
+    const std::int64_t first = -std::int64_t{counts.ahead(r)};
+    range = {std::min(range.first, first), std::max(range.second, first + own[r].steps)};
+  }
+  return range;
+}
+
+/// Joins to the largest group each one that nothing ties to it and that has steps at its time or by its numbers; others
+/// are of another job. Returns a rank of the largest.
+std::size_t join_groups(std::span<const OwnSteps> own, RelatedCounts& counts) {
   std::map<std::size_t, std::vector<std::size_t>> groups;
   for (std::size_t r = 0; r < own.size(); ++r)
     if (own[r].steps > 0) groups[counts.group_of(r)].push_back(r);
-  if (groups.size() < 2) return;
+  if (groups.empty()) return 0;
   const auto largest = std::max_element(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
                          return a.second.size() < b.second.size();
                        })->second;
@@ -87,10 +100,15 @@ void join_groups(std::span<const OwnSteps> own, RelatedCounts& counts) {
     return numbered == group.end() ? group.front() : *numbered;
   };
   const std::size_t rank = spokesman(largest);
-  for (const auto& [first, group] : groups) {
+  const auto [first, end] = steps_of(own, largest, counts);
+  for (const auto& [lowest, group] : groups) {
     const std::size_t other = spokesman(group);
-    counts.join(rank, other, ahead_without_ties(own[rank], own[other]));
+    const std::int32_t ahead = ahead_without_ties(own[rank], own[other]);
+    const std::int64_t shift = std::int64_t{counts.ahead(other)} - counts.ahead(rank) - ahead;
+    const auto [first_of_it, end_of_it] = steps_of(own, group, counts);
+    if (first_of_it + shift < end && end_of_it + shift > first) counts.join(rank, other, ahead);
   }
+  return rank;
 }
 
 }  // namespace
@@ -128,15 +146,16 @@ std::vector<StepTie> StepTies::all() const {
 }
 
 std::vector<std::int32_t> relate_steps(std::span<const OwnSteps> own, std::span<const StepTie> ties) {
+  if (own.empty()) return {};
   RelatedCounts counts(own.size());
   for (const StepTie& tie : strongest(ties))
     counts.join(static_cast<std::size_t>(tie.rank), static_cast<std::size_t>(tie.other), tie.ahead);
-  join_groups(own, counts);
+  const std::size_t of_job = counts.group_of(join_groups(own, counts));
   // Who counts more for the same step began earlier.
   std::vector<std::int32_t> first(own.size(), not_counted);
   std::int32_t earliest = std::numeric_limits<std::int32_t>::max();
   for (std::size_t r = 0; r < own.size(); ++r) {
-    if (own[r].steps == 0) continue;
+    if (own[r].steps == 0 || counts.group_of(r) != of_job) continue;
     first[r] = -counts.ahead(r);
     earliest = std::min(earliest, first[r]);
   }

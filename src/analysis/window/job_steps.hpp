@@ -48,8 +48,9 @@ class StepTies {
 };
 
 /// For each trace rank the job's step that its own first one is, of which the earliest is 0; not_counted where it has
-/// none. Related by the ties that most instances support; where none leads from one rank to another, by the numbers
-/// that both programs gave their steps, or else by time. `own` by index of the trace rank.
+/// none, or is of another job: nothing ties it to the most ranks, and it has no step among theirs. Related by the ties
+/// that most instances support; where none leads from one rank to another, by the numbers that both programs gave their
+/// steps, or else by time. `own` by index of the trace rank.
 std::vector<std::int32_t> relate_steps(std::span<const OwnSteps> own, std::span<const StepTie> ties);
 
 /// The commonest of these steps, of two alike the earlier; -1 where there are none. Reorders.

@@ -77,7 +77,7 @@ TEST(CauseContext, ExtraWorkIsNotWhatASlowGpuLosesByItsSpeed) {
   EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::slow_kernel) << "200 of 390 ms";
   ASSERT_FALSE(scene.straggler.evidence.empty());
   EXPECT_NE(scene.straggler.evidence[0].find(
-                "took 200.000 ms longer over the run than its peers' (table gpu_speed), of 390.000 ms"),
+                "took 200.000 ms longer over the run than its peers' (table gpu_speed), all of its work 390.000 ms"),
             std::string::npos);
   scene.delays.excess_work_ns[5] = 110'000'000;
   EXPECT_EQ(scene.cause_after(Cause::extra_work), Cause::extra_work) << "200 of 410 ms";

@@ -46,6 +46,16 @@ TEST(JobSteps, WithoutTiesByNumberOrElseByTime) {
             (std::vector<std::int32_t>{0, 3, 0}));
 }
 
+TEST(JobSteps, RanksOfAnotherJobAreNotCounted) {
+  StepTies ties;
+  for (std::int32_t step = 0; step < 5; ++step) ties.add(Members{{0, step}, {1, step}});
+  constexpr Nanoseconds months = 10'000'000'000'000'000;
+  EXPECT_EQ(relate_steps(std::vector{counted(5, 0), counted(5, 0), counted(5, months), numbered(5, 7)}, ties.all()),
+            (std::vector<std::int32_t>{0, 0, not_counted, 0}));
+  EXPECT_EQ(relate_steps(std::vector{numbered(5, 12), numbered(5, 17)}, {}),
+            (std::vector<std::int32_t>{0, not_counted}));
+}
+
 TEST(JobSteps, WhoHasNoneIsNotCounted) {
   EXPECT_EQ(relate_steps(std::vector{counted(5), counted(0)}, {}), (std::vector<std::int32_t>{0, not_counted}));
   EXPECT_TRUE(relate_steps({}, {}).empty());
