@@ -123,9 +123,14 @@ void refuse_foreign_database(const Database& database) {
 }  // namespace
 
 const std::vector<std::string>& environment_variables() {
-  static const std::vector<std::string> names = {
-      "RANK",         "OMPI_COMM_WORLD_RANK", "PMIX_RANK",           "PMI_RANK",
-      "SLURM_PROCID", "MV2_COMM_WORLD_RANK",  "CUDA_VISIBLE_DEVICES"};
+  static const std::vector<std::string> names = {"RANK",
+                                                 "OMPI_COMM_WORLD_RANK",
+                                                 "PMIX_RANK",
+                                                 "PMI_RANK",
+                                                 "SLURM_PROCID",
+                                                 "MV2_COMM_WORLD_RANK",
+                                                 "CUDA_VISIBLE_DEVICES",
+                                                 "WORLD_SIZE"};
   return names;
 }
 

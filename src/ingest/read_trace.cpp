@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <charconv>
+
 #include "ingest/cuda_events.hpp"
 #include "ingest/database.hpp"
 #include "ingest/host_events.hpp"
@@ -29,6 +32,16 @@ Session make_session(const std::string& path, const Database& database, const Me
   return session;
 }
 
+/// Launchers tell every process how many ranks the job has.
+std::int32_t world_size_of(const Metadata& metadata) {
+  const auto found = metadata.environment.find("WORLD_SIZE");
+  if (found == metadata.environment.end()) return 0;
+  const std::string& text = found->second;
+  std::int32_t size = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), size);
+  return problem == std::errc() && end == text.data() + text.size() ? std::max(0, size) : 0;
+}
+
 }  // namespace
 
 Trace read_trace(const std::string& path, const ScanOptions& options) {
@@ -39,6 +52,7 @@ Trace read_trace(const std::string& path, const ScanOptions& options) {
   Trace trace;
   trace.session = make_session(path, database, metadata);
   trace.facts = read_run_facts(database, metadata.product_version);
+  trace.world_size = world_size_of(metadata);
   trace.has_kernel_table = database.has_table("CUPTI_ACTIVITY_KIND_KERNEL");
   read_diagnostics(database, trace.warnings);
 

@@ -197,11 +197,11 @@ std::vector<Warning> far_apart_warnings(std::vector<Covered> sessions) {
                        outside.size(), sessions.size(), shell_quoted(first))}};
 }
 
-/// How many traces saw a communicator of which size as their largest, and the size most agree on (then the larger).
-std::optional<std::int32_t> common_world_size(const std::vector<Covered>& sessions) {
+/// The size most traces agree on (then the larger).
+std::optional<std::int32_t> common_size(const std::vector<Covered>& sessions, std::int32_t SessionExtent::*size_of) {
   std::map<std::int32_t, std::size_t> counts;
   for (const auto& covered : sessions) {
-    if (covered.extent.largest_communicator > 0) ++counts[covered.extent.largest_communicator];
+    if (covered.extent.*size_of > 0) ++counts[covered.extent.*size_of];
   }
   std::optional<std::int32_t> common;
   std::size_t most = 0;
@@ -233,6 +233,7 @@ std::vector<Warning> world_size_warnings(const std::vector<Covered>& sessions, s
 
 SessionExtent session_extent(const Trace& trace) {
   SessionExtent extent;
+  extent.world_size = trace.world_size;
   bool any = false;
   for (const auto& process : trace.processes) {
     for (const auto& device : process.devices) {
@@ -267,9 +268,11 @@ SessionChecks check_sessions(const std::vector<Session>& sessions, const std::ve
                        [&](const InputReport& duplicate) { return duplicate.path == covered.session->path; });
   });
   checks.warnings = far_apart_warnings(all);
-  checks.world_size = common_world_size(all);
+  checks.world_size = common_size(all, &SessionExtent::largest_communicator);
   if (checks.world_size) {
     for (auto& warning : world_size_warnings(all, *checks.world_size)) checks.warnings.push_back(std::move(warning));
+  } else {
+    checks.world_size = common_size(all, &SessionExtent::world_size);
   }
   return checks;
 }

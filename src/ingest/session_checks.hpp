@@ -31,20 +31,22 @@ struct CapturedProcess {
 struct SessionExtent {
   Interval recorded;                       ///< first start to last end of its events, trace time; empty: no events
   std::int32_t largest_communicator = 0;   ///< ranks of the largest NCCL communicator made in it; 0: none seen
+  std::int32_t world_size = 0;             ///< ranks of the job as its environment says; 0: it does not
   std::vector<CapturedProcess> processes;  ///< sorted
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(recorded.start_ns, recorded.end_ns, largest_communicator, processes);
+    archive(recorded.start_ns, recorded.end_ns, largest_communicator, world_size, processes);
   }
 };
 
 SessionExtent session_extent(const Trace& trace);
 
 struct SessionChecks {
-  std::vector<InputReport> duplicates;     ///< to be left out of the analysis as failed inputs; sorted by path
-  std::vector<Warning> warnings;           ///< e.g. traces that look like those of another job
-  std::optional<std::int32_t> world_size;  ///< ranks of the largest communicator most traces agree on, where seen
+  std::vector<InputReport> duplicates;  ///< to be left out of the analysis as failed inputs; sorted by path
+  std::vector<Warning> warnings;        ///< e.g. traces that look like those of another job
+  std::optional<std::int32_t>
+      world_size;  ///< ranks of the largest communicator most traces agree on, else of their environments
 };
 
 /// Do these sessions belong together? `extents` is parallel to `sessions`, or empty where unknown.

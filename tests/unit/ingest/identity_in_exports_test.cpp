@@ -210,7 +210,9 @@ TEST_F(IdentityInExports, TheEnvironmentSpeaksForTheOnlyProfiledProcess) {
   add_variable("RANK=\"3\"");
   add_variable("PMI_RANK=\"not a number\"");
   add_variable("LOCAL_RANK=\"1\"");
+  add_variable("WORLD_SIZE=\"128\"");
   const Trace trace = read();
+  EXPECT_EQ(trace.world_size, 128);
   EXPECT_EQ(claims_of(trace.processes.at(0), RankSource::environment), (Claims{{3, "RANK"}, {7, "SLURM_PROCID"}}));
 }
 

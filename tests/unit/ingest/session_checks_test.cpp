@@ -48,14 +48,15 @@ TEST(SessionChecks, SessionsWithoutUuidAreNeverCopies) {
 }
 
 TEST(SessionChecks, OfTwoPartsOfASessionTheLongerIsKept) {
-  const auto checks = check_sessions({session("a", "1"), session("b", "1")}, {{{0, 10}, 0, {}}, {{10, 30}, 0, {}}});
+  const auto checks =
+      check_sessions({session("a", "1"), session("b", "1")}, {{{0, 10}, 0, 0, {}}, {{10, 30}, 0, 0, {}}});
   ASSERT_THAT(checks.duplicates, SizeIs(1));
   EXPECT_EQ(checks.duplicates[0].path, "a");
   EXPECT_THAT(checks.duplicates[0].message, HasSubstr("a different part of the profiling session in b:"));
 }
 
 SessionExtent capture(Nanoseconds start_ns, Nanoseconds end_ns, std::int32_t process_id, const std::string& gpu) {
-  return {{start_ns, end_ns}, 0, {{process_id, gpu}}};
+  return {{start_ns, end_ns}, 0, 0, {{process_id, gpu}}};
 }
 
 Session on_host(const std::string& path, const std::string& uuid, Nanoseconds utc_start_ns, const std::string& host) {
@@ -85,7 +86,8 @@ TEST(SessionChecks, OfCapturesOfOneProcessAllRanksKeepTheOneAtTheSameTime) {
 TEST(SessionChecks, PartsOfSessionsAreKeptAtTheSameTime) {
   const std::vector<Session> sessions = {session("a.1", "1"), session("a.2", "1"), session("b.1", "2"),
                                          session("b.2", "2")};
-  const std::vector<SessionExtent> extents = {{{0, 50}, 0, {}}, {{50, 99}, 0, {}}, {{1, 48}, 0, {}}, {{50, 99}, 0, {}}};
+  const std::vector<SessionExtent> extents = {
+      {{0, 50}, 0, 0, {}}, {{50, 99}, 0, 0, {}}, {{1, 48}, 0, 0, {}}, {{50, 99}, 0, 0, {}}};
   EXPECT_EQ(left_out(check_sessions(sessions, extents)), (std::vector<std::string>{"a.2", "b.2"}));
 }
 
@@ -112,8 +114,8 @@ TEST(SessionChecks, TracesFarApartInTimeAreSuspicious) {
 TEST(SessionChecks, AnHourCountsFromTheEndOfTheEarlierSession) {
   const std::vector<Session> sessions = {session("a", "1"), session("b", "2", day_0 + 3 * hour)};
   EXPECT_THAT(check_sessions(sessions).warnings, SizeIs(1));
-  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour}, 0, {}}, {{0, second}, 0, {}}}).warnings, IsEmpty());
-  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour - 1}, 0, {}}, {{0, second}, 0, {}}}).warnings, SizeIs(1));
+  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour}, 0, 0, {}}, {{0, second}, 0, 0, {}}}).warnings, IsEmpty());
+  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour - 1}, 0, 0, {}}, {{0, second}, 0, 0, {}}}).warnings, SizeIs(1));
   // chains of overlapping sessions are one group
   EXPECT_THAT(check_sessions({session("a", "1"), session("b", "2", day_0 + hour), session("c", "3", day_0 + 2 * hour)})
                   .warnings,
@@ -126,14 +128,20 @@ TEST(SessionChecks, UnknownStartSaysNothing) {
 
 TEST(SessionChecks, WorldSizeIsWhatMostSee) {
   const std::vector<Session> sessions = {session("a", "1"), session("b", "2"), session("c", "3"), session("d", "4")};
-  const auto agreeing = check_sessions(sessions, {{{}, 64, {}}, {{}, 64, {}}, {{}, 0, {}}, {{}, 64, {}}});
+  const auto agreeing = check_sessions(sessions, {{{}, 64, 0, {}}, {{}, 64, 0, {}}, {{}, 0, 0, {}}, {{}, 64, 0, {}}});
   EXPECT_EQ(agreeing.world_size, 64);
   EXPECT_THAT(agreeing.warnings, IsEmpty());
-  const auto mixed = check_sessions(sessions, {{{}, 64, {}}, {{}, 8, {}}, {{}, 64, {}}, {{}, 0, {}}});
+  const auto mixed = check_sessions(sessions, {{{}, 64, 0, {}}, {{}, 8, 0, {}}, {{}, 64, 0, {}}, {{}, 0, 0, {}}});
   EXPECT_EQ(mixed.world_size, 64);
   ASSERT_THAT(mixed.warnings, SizeIs(1));
   EXPECT_THAT(mixed.warnings[0].message, HasSubstr("(first: b, 8 ranks)"));
-  EXPECT_EQ(check_sessions(sessions, {{{}, 64, {}}, {{}, 8, {}}, {}, {}}).world_size, 64);  // a tie: the larger
+  EXPECT_EQ(check_sessions(sessions, {{{}, 64, 0, {}}, {{}, 8, 0, {}}, {}, {}}).world_size, 64);  // a tie: the larger
+}
+
+TEST(SessionChecks, EnvironmentsTellTheWorldSizeWhereNoCommunicatorDoes) {
+  const std::vector<Session> sessions = {session("a", "1"), session("b", "2")};
+  EXPECT_EQ(check_sessions(sessions, {{{}, 0, 128, {}}, {{}, 0, 128, {}}}).world_size, 128);
+  EXPECT_EQ(check_sessions(sessions, {{{}, 0, 128, {}}, {{}, 64, 128, {}}}).world_size, 64);
 }
 
 TEST(SessionChecks, ExtentCoversAllKindsOfEvents) {
