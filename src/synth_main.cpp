@@ -171,7 +171,7 @@ void add_capture_options(CLI::App& app, Arguments& arguments) {
       ->type_name("INT")
       ->allow_extra_args(false)
       ->group("Capture");
-  group.option("--orphans", capture.orphan_share, "Share of launch calls lost, so that their kernels have none");
+  group.option("--orphans", capture.lost_call_share, "Share of launch calls lost, so that their kernels have none");
   group.flag("--no-nvtx", arguments.no_nvtx, "No NVTX was captured");
 }
 

@@ -19,7 +19,7 @@ LITERALS = re.compile(rf'{LITERAL}(?:\s+{LITERAL})*')
 PRIVATE = {
     "lane": "stream", "turns": "interleaved communicators", "orphan": "kernel without call", "habit": "exit bias",
     "claim": "assignment", "witness": "co-finisher", "bundle": "matched arrivals", "deed": "program operation",
-    "odds": "contradictions", "hold-up": "host stall", "homes": "reader ranks", "slices": "coupled groups",
+    "odds": "contradictions", "host stall": "host stall", "homes": "reader ranks", "slices": "coupled groups",
 }
 
 

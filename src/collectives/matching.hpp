@@ -77,7 +77,7 @@ struct MatchUnit {
   std::int64_t first_position = 0;
   std::int64_t end_position = 0;
   std::int32_t owner = 0;  ///< tool rank
-  bool at_home = false;    ///< the owner has read all members: their arrivals are there already
+  bool at_reader = false;  ///< the owner has read all members: their arrivals are there already
 };
 
 /// Which tool rank has read a trace rank.

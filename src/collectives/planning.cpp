@@ -95,11 +95,11 @@ void find_owners(std::span<MatchUnit> units, std::span<const UnitLoad> loads, st
     std::int64_t& of_reader = owned[static_cast<std::size_t>(loads[u].reader)];
     if (of_reader > 0 && of_reader + loads[u].arrivals > share + share / slack) continue;
     units[u].owner = loads[u].reader;
-    units[u].at_home = true;
+    units[u].at_reader = true;
     of_reader += loads[u].arrivals;
   }
   for (std::size_t u = 0; u < units.size(); ++u) {
-    if (units[u].at_home) continue;
+    if (units[u].at_reader) continue;
     const auto least = std::min_element(owned.begin(), owned.end());
     units[u].owner = static_cast<std::int32_t>(least - owned.begin());
     *least += loads[u].arrivals;

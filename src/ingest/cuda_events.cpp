@@ -327,18 +327,18 @@ void read_api_calls(const Reading& reading) {
   filter.report(reading.warnings);
 }
 
-std::int64_t count_orphan_kernels(const std::vector<ProcessTrace>& processes) {
-  std::int64_t orphans = 0;
+std::int64_t count_kernels_without_call(const std::vector<ProcessTrace>& processes) {
+  std::int64_t without_call = 0;
   for (const ProcessTrace& process : processes) {
     CorrelationSet calls;
     for (const ApiCall& call : process.api_calls) calls.insert(call.correlation_id);
     for (const DeviceTrace& device : process.devices) {
       for (const Kernel& kernel : device.kernels) {
-        if (kernel.correlation_id == 0 || !calls.contains(kernel.correlation_id)) ++orphans;
+        if (kernel.correlation_id == 0 || !calls.contains(kernel.correlation_id)) ++without_call;
       }
     }
   }
-  return orphans;
+  return without_call;
 }
 
 }  // namespace nsys_explain::ingest

@@ -28,7 +28,7 @@ void read_gpu_activity(const Reading& reading);
 void read_api_calls(const Reading& reading);
 
 /// Kernels whose launching call is not in the trace. Needs kernels and API calls to be read.
-std::int64_t count_orphan_kernels(const std::vector<ProcessTrace>& processes);
+std::int64_t count_kernels_without_call(const std::vector<ProcessTrace>& processes);
 
 /// "cudaLaunchKernel_v7000" -> "cudaLaunchKernel".
 std::string_view without_version_suffix(std::string_view api_name);

@@ -133,7 +133,7 @@ void warn_about_gaps(const Database& database, const Metadata& metadata, const S
     warn(Severity::info, 1,
          "the export holds no CUDA API calls: launches cannot be told from waiting; capture with nsys profile -t cuda");
   } else if (has_kernels) {
-    warn(Severity::info, count_orphan_kernels(trace.processes),
+    warn(Severity::info, count_kernels_without_call(trace.processes),
          "kernels have no launching API call in the export (launched before the captured window, or on the device): "
          "they count as GPU work, but why they started when they did is not known");
   }

@@ -71,7 +71,7 @@ std::string absent_sentence(const Table& members) {
   return wrap(fmt::format("Members with a trace: {}.", names), "- ", "  ");
 }
 
-std::string deed(const Table& table, std::size_t row, std::string_view side) {
+std::string operation_text(const Table& table, std::size_t row, std::string_view side) {
   const std::string& operation = column<std::string>(table, fmt::format("{}operation", side))[row];
   const std::int64_t bytes = column<std::int64_t>(table, fmt::format("{}call_bytes", side))[row];
   if (operation == "none") return "nothing";
@@ -100,8 +100,9 @@ std::string mismatches_table(const Table& parted) {
     table.rows.push_back({markdown_code(column<std::string>(parted, "communicator")[row], 24),
                           format_duration(column<std::int64_t>(parted, "at_ns")[row]),
                           column<std::string>(parted, "difference")[row], number("differing_members", row),
-                          number("trace_rank", row), number("position", row), deed(parted, row, ""),
-                          number("peer_trace_rank", row), number("peer_position", row), deed(parted, row, "peer_")});
+                          number("trace_rank", row), number("position", row), operation_text(parted, row, ""),
+                          number("peer_trace_rank", row), number("peer_position", row),
+                          operation_text(parted, row, "peer_")});
   }
   return "\nThe first operation of each communicator at which its members part:\n\n" + table.to_string() +
          rest_note(parted.row_count(), shown, "table `communicator_mismatches` of store.h5");

@@ -279,7 +279,7 @@ JobPlan complete_plan(JobPlan plan) {
     throw PlanError("a job needs at least one node, one GPU per node and one rank per group; use positive numbers");
   if (plan.export_style.repeats < 1) throw PlanError("a job is written at least once; use 1 or more repeats");
   for (const double share :
-       {plan.capture.drop_share, plan.capture.ragged_share, plan.capture.orphan_share, plan.noise.pause_probability})
+       {plan.capture.drop_share, plan.capture.ragged_share, plan.capture.lost_call_share, plan.noise.pause_probability})
     if (share < 0 || share > 1)
       throw PlanError(
           fmt::format("a share of {} is not between 0 and 1, so it means nothing; write 0.1 for 10 %", share));

@@ -161,7 +161,7 @@ struct Capture {
   double ragged_share = 0;                  ///< each rank's window loses up to this share of the run at either end
   std::vector<std::int32_t> missing_ranks;  ///< never captured
   bool nvtx = true;
-  double orphan_share = 0;  ///< API rows lost, so that their kernels have no launch
+  double lost_call_share = 0;  ///< API rows lost, so that their kernels have no launch
 };
 
 enum class FileLayout : std::uint8_t { per_rank, per_node };

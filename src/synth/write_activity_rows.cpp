@@ -88,9 +88,9 @@ void write_calls(ExportContext& context) {
     for (const std::uint32_t i : context.row_order(events.calls.size(), 1)) {
       const HostCall& call = events.calls[i];
       if (!identity.window.covers(call.start_ns, call.end_ns)) continue;
-      if (context.plan.capture.orphan_share > 0 && launches_kernel(call.function)) {
+      if (context.plan.capture.lost_call_share > 0 && launches_kernel(call.function)) {
         Draw draw(context.plan.seed, Purpose::capture, 3, static_cast<std::uint64_t>(identity.rank), i);
-        if (draw.uniform() < context.plan.capture.orphan_share) continue;
+        if (draw.uniform() < context.plan.capture.lost_call_share) continue;
       }
       table.set(start, context.host_time(identity.shift_ns + call.start_ns));
       table.set(end, context.host_time(identity.shift_ns + call.end_ns));

@@ -292,7 +292,7 @@ struct Trace {
   std::vector<std::string> strings;     ///< valid UTF-8; [0] is ""
   std::vector<ProcessTrace> processes;  ///< sorted by global_pid; only those with CUDA or NVTX events
   std::vector<NetworkSeries> network;   ///< sorted by source, device, port, metric
-  std::int32_t world_size = 0;  ///< ranks of the job as its environment says (WORLD_SIZE); 0: it does not
+  std::int32_t world_size = 0;          ///< ranks of the job as its environment says (WORLD_SIZE); 0: it does not
   bool has_kernel_table = false;
   std::vector<Warning> warnings;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/causes/told_late.hpp"
+#include "analysis/causes/attributed_time.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -20,7 +20,7 @@ std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerC
     all_waits_ns += rank.wait_ns;
     all_windows_ns += rank.budget.window_ns;
   }
-  const std::vector<const Straggler*> late = told_late(report);
+  const std::vector<const Straggler*> late = attributed_stragglers(report);
   std::size_t count = 0;
   Nanoseconds held_ns = 0, held_by_others_ns = 0;
   for (const StragglerCase& one : longest) {

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/causes/told_late.hpp"
+#include "analysis/causes/attributed_time.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "model/schema/gpu.hpp"

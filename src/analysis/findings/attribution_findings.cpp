@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/causes/told_late.hpp"
+#include "analysis/causes/attributed_time.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/causes/told_late.hpp"
+#include "analysis/causes/attributed_time.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 
 namespace nsys_explain::analysis {
@@ -15,7 +15,7 @@ namespace {
 
 /// True where somebody is late from this step on, or was until it, give or take one.
 bool is_told(const JobReport& report, std::int64_t step) {
-  const std::vector<const Straggler*> late = told_late(report);
+  const std::vector<const Straggler*> late = attributed_stragglers(report);
   const auto is_near = [&](std::optional<std::int64_t> other) { return other && std::abs(*other - step) <= 1; };
   return std::any_of(late.begin(), late.end(), [&](const Straggler* one) {
     return one->pattern == Pattern::transient &&

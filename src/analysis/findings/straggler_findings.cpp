@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analysis/causes/attributed_time.hpp"
 #include "analysis/causes/long_waits.hpp"
-#include "analysis/causes/told_late.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/links/slow_links.hpp"
@@ -327,7 +327,7 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   finding.severity = severity_of(cost, lost_time);
   finding.title = fmt::format(
       "delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; nobody {}is late as a rule",
-      gpu_time(unnamed_ns), 100 * cost, told_late(report).empty() ? "" : "else ");
+      gpu_time(unnamed_ns), 100 * cost, attributed_stragglers(report).empty() ? "" : "else ");
   finding.evidence.push_back(
       fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
                   report.delay.gpu_hours_per_day * share(unnamed_ns, report.delay.attributed_ns), gpu_time(unnamed_ns),

@@ -13,7 +13,7 @@
 /// What a late trace rank did differently from a peer before one collective, name by name.
 namespace nsys_explain::analysis {
 
-enum class WorkEventKind : std::uint8_t { kernel, copy, call, range, hold_up };
+enum class WorkEventKind : std::uint8_t { kernel, copy, call, range, host_stall };
 
 std::string_view work_event_kind_name(WorkEventKind kind);
 
@@ -36,7 +36,7 @@ inline constexpr std::size_t most_work_events = 2048;
 
 /// What was launched, and what the launching threads did, between the launch of the previous communication kernel and
 /// of the one that starts at `enter_ns` (trace time): kernels, copies, calls that block, NVTX ranges that launch
-/// nothing, hold-ups. In the program's order, not in that of execution, so that traces of two ranks can be compared.
+/// nothing, host stalls. In the program's order, not in that of execution, so that traces of two ranks can be compared.
 std::vector<WorkEvent> work_events(const RankEvents& events, Nanoseconds enter_ns);
 
 /// One name and shape, on both sides.

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "analysis/statistics/delimited_text.hpp"
-#include "analysis/trace/hold_ups.hpp"
+#include "analysis/trace/host_stalls.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
@@ -51,17 +51,17 @@ constexpr Precedence precedence_of(WorkPart part) {
   }
 }
 
-WorkPart part_of_hold_up(HoldUpKind kind) {
+WorkPart part_of_stall(HostStallKind kind) {
   switch (kind) {
-    case HoldUpKind::profiler:
+    case HostStallKind::profiler:
       return WorkPart::profiling;
-    case HoldUpKind::module_load:
+    case HostStallKind::module_load:
       return WorkPart::module_load;
-    case HoldUpKind::file:
+    case HostStallKind::file:
       return WorkPart::file_access;
-    case HoldUpKind::wait:
+    case HostStallKind::wait:
       return WorkPart::system_wait;
-    case HoldUpKind::descheduled:
+    case HostStallKind::descheduled:
       break;
   }
   return WorkPart::descheduled;
@@ -145,7 +145,7 @@ HostActivity::HostActivity(const RankEvents& events) : api_calls_(events.process
   find_threads(launched_work);
   add_calls(events);
   add_ranges(events, launched_work);
-  add_hold_ups(events);
+  add_host_stalls(events);
   for (auto& [id, thread] : threads_.all()) {
     sort_nearly_sorted(thread.doings, [](const Doing& a, const Doing& b) {
       return std::tie(a.start_ns, a.end_ns, a.part) < std::tie(b.start_ns, b.end_ns, b.part);
@@ -224,12 +224,12 @@ void HostActivity::add_ranges(const RankEvents& events, const std::vector<bool>&
   }
 }
 
-void HostActivity::add_hold_ups(const RankEvents& events) {
-  for (const HoldUp& hold_up : hold_ups(events.trace, events.process)) {
-    const Thread* thread = threads_.find(hold_up.thread_id);
+void HostActivity::add_host_stalls(const RankEvents& events) {
+  for (const HostStall& host_stall : host_stalls(events.trace, events.process)) {
+    const Thread* thread = threads_.find(host_stall.thread_id);
     const bool launches = thread != nullptr && thread->launches;
-    if (launches || hold_up.kind == HoldUpKind::profiler) {
-      add(hold_up.thread_id, hold_up.start_ns, hold_up.end_ns, part_of_hold_up(hold_up.kind));
+    if (launches || host_stall.kind == HostStallKind::profiler) {
+      add(host_stall.thread_id, host_stall.start_ns, host_stall.end_ns, part_of_stall(host_stall.kind));
     }
   }
 }

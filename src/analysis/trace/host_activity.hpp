@@ -75,7 +75,7 @@ class HostActivity {
   void find_threads(const std::vector<bool>& launched_work);
   void add_calls(const RankEvents& events);
   void add_ranges(const RankEvents& events, const std::vector<bool>& launched_work);
-  void add_hold_ups(const RankEvents& events);
+  void add_host_stalls(const RankEvents& events);
   /// Calls `use(start, end, part)` for what the thread did in the span, launches last.
   template <class Use>
   void for_each_doing(const Thread& thread, const Interval& span, const Use& use) const;

@@ -6,14 +6,14 @@
 #include <fmt/format.h>
 
 #include "analysis/trace/divergence.hpp"
-#include "analysis/trace/hold_ups.hpp"
 #include "analysis/trace/host_activity.hpp"
+#include "analysis/trace/host_stalls.hpp"
 #include "analysis/trace/launch_order.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
-/// Calls, ranges and hold-ups below this are noise of the host.
+/// Calls, ranges and host stalls below this are noise of the host.
 constexpr Nanoseconds shortest_event_ns = 20'000;
 
 std::string_view copy_name(const MemoryOperation& operation) {
@@ -32,16 +32,16 @@ std::string_view copy_name(const MemoryOperation& operation) {
   }
 }
 
-std::string_view hold_up_name(HoldUpKind kind) {
+std::string_view host_stall_name(HostStallKind kind) {
   switch (kind) {
-    case HoldUpKind::profiler:
+    case HostStallKind::profiler:
       return "profiler";
-    case HoldUpKind::module_load:
+    case HostStallKind::module_load:
       return "loading code";
-    case HoldUpKind::file:
-    case HoldUpKind::wait:
+    case HostStallKind::file:
+    case HostStallKind::wait:
       return "system call";
-    case HoldUpKind::descheduled:
+    case HostStallKind::descheduled:
       break;
   }
   return "no CPU core";
@@ -67,7 +67,7 @@ class EventLister {
     std::sort(launches_.begin(), launches_.end());
     add_calls();
     add_ranges();
-    add_hold_ups();
+    add_host_stalls();
     std::stable_sort(list_.begin(), list_.end(), [](const WorkEvent& a, const WorkEvent& b) {
       return std::tie(a.start_ns, a.kind, a.name, a.shape) < std::tie(b.start_ns, b.kind, b.name, b.shape);
     });
@@ -134,15 +134,15 @@ class EventLister {
     }
   }
 
-  void add_hold_ups() {
-    for (const HoldUp& hold_up : hold_ups(events_.trace, events_.process)) {
-      const bool here = hold_up.kind == HoldUpKind::profiler || launching_threads_.contains(hold_up.thread_id);
-      if (!here || !inside(hold_up.start_ns)) continue;
-      const std::string& name = text(hold_up.name);
-      add(WorkEventKind::hold_up,
-          name.empty() ? std::string(hold_up_name(hold_up.kind))
-                       : fmt::format("{}: {}", hold_up_name(hold_up.kind), name),
-          {}, hold_up.start_ns, hold_up.end_ns - hold_up.start_ns);
+  void add_host_stalls() {
+    for (const HostStall& host_stall : host_stalls(events_.trace, events_.process)) {
+      const bool here = host_stall.kind == HostStallKind::profiler || launching_threads_.contains(host_stall.thread_id);
+      if (!here || !inside(host_stall.start_ns)) continue;
+      const std::string& name = text(host_stall.name);
+      add(WorkEventKind::host_stall,
+          name.empty() ? std::string(host_stall_name(host_stall.kind))
+                       : fmt::format("{}: {}", host_stall_name(host_stall.kind), name),
+          {}, host_stall.start_ns, host_stall.end_ns - host_stall.start_ns);
     }
   }
 
@@ -165,7 +165,7 @@ std::string_view work_event_kind_name(WorkEventKind kind) {
       return "call";
     case WorkEventKind::range:
       return "range";
-    case WorkEventKind::hold_up:
+    case WorkEventKind::host_stall:
       break;
   }
   return "host_stall";

@@ -35,7 +35,7 @@ struct JobDelays {
   std::size_t bins = 0;
   bool by_step = false;                      ///< bins are steps (or equally many in a row), else spans of time
   std::size_t steps = 0;                     ///< in all bins; 0: spans of time
-  std::vector<std::uint64_t> role;           ///< Path::role
+  std::vector<std::uint64_t> role;           ///< RankTimeline::role
   std::vector<std::int64_t> caused_wait_ns;  ///< by rank, then bin
   std::vector<GpuSpeed> speed;               ///< against GPUs that run the same kernels
   std::vector<StageBalance> stages;          ///< of a pipeline; empty where there is none

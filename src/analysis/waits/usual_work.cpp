@@ -2,7 +2,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "analysis/waits/path.hpp"
+#include "analysis/waits/rank_timeline.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {

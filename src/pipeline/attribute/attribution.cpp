@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "analysis/waits/path.hpp"
+#include "analysis/waits/rank_timeline.hpp"
 #include "analysis/waits/waits.hpp"
 #include "pipeline/attribute/delay_sums.hpp"
 #include "pipeline/attribute/job_steps.hpp"
@@ -24,8 +24,8 @@ struct ArrivalPlace {
   std::int32_t index = -1;
 };
 
-/// Arrivals of instances [first, end) in the order in which their homes hear of them: several of one trace rank follow
-/// each other, so that a path is not visited anew for each of its arrivals, far from the one before. `visit(i,
+/// Arrivals of instances [first, end) in the order in which their readers hear of them: several of one trace rank
+/// follow each other, so that a path is not visited anew for each of its arrivals, far from the one before. `visit(i,
 /// member)`: of instance i.
 template <class Visit>
 void for_each_arrival(MatchedBlock& block, const Piece& piece, const Visit& visit) {
@@ -86,11 +86,11 @@ std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
   return digests;
 }
 
-/// What a tool rank tells the homes of the arrivals of these instances: at once where they are here, else into what is
-/// to be sent.
-void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::uint64_t> slow_groups,
-                const JobSteps& steps, std::span<const Piece> pieces, CrossRank& cross,
-                Outgoing<RoutedOutcome>& outgoing) {
+/// What a tool rank tells the readers of the arrivals of these instances: at once where they are here, else into what
+/// is to be sent.
+void tell_readers(const JobRanks& job, const ReaderRanks& readers, std::span<const std::uint64_t> slow_groups,
+                  const JobSteps& steps, std::span<const Piece> pieces, CrossRank& cross,
+                  Outgoing<RoutedOutcome>& outgoing) {
   std::vector<analysis::Outcome> common;
   std::vector<std::int32_t> scratch;
   for (const Piece& piece : pieces) {
@@ -106,29 +106,29 @@ void tell_homes(const JobRanks& job, const Homes& homes, std::span<const std::ui
     for_each_arrival(block, piece, [&](std::size_t i, const InstanceArrival& member) {
       const std::size_t r = job.index_of(member.trace_rank);
       const RoutedOutcome outcome = outcome_of(common[i - piece.first], block.instances[i], member);
-      if (LocalRank* const here = homes.of_index[r]) {
+      if (LocalRank* const here = readers.of_index[r]) {
         analysis::take_outcome(here->path, outcome);
       } else {
-        outgoing[static_cast<std::size_t>(homes.tool_rank[r])].push_back(outcome);
+        outgoing[static_cast<std::size_t>(readers.tool_rank[r])].push_back(outcome);
       }
     });
   }
 }
 
 /// Collective: tells every path what its instances tell.
-void send_outcomes(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+void send_outcomes(const exchange::Communicator& communicator, const JobRanks& job, const ReaderRanks& readers,
                    const LinkAnalysis& links, const JobSteps& steps, const OwnedRounds& rounds, CrossRank& cross) {
   const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
   auto outgoing = nothing_for<RoutedOutcome>(communicator);
   exchange::Gathered<RoutedOutcome> received;
-  tell_homes(job, homes, slow_groups, steps, rounds.at_home, cross, outgoing);
+  tell_readers(job, readers, slow_groups, steps, rounds.at_reader, cross, outgoing);
   const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds.rounds));
   for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
     empty(outgoing);
-    tell_homes(job, homes, slow_groups, steps, rounds.of(round), cross, outgoing);
+    tell_readers(job, readers, slow_groups, steps, rounds.of(round), cross, outgoing);
     communicator.all_to_all(outgoing, received);
     for (const RoutedOutcome& routed : received.values)
-      analysis::take_outcome(homes.of_index[job.index_of(routed.trace_rank)]->path, routed);
+      analysis::take_outcome(readers.of_index[job.index_of(routed.trace_rank)]->path, routed);
   }
 }
 
@@ -143,7 +143,7 @@ class PeerComparison {
         answers_(nothing_for<analysis::UsualWork>(communicator)) {}
 
   /// The sample of an arrival takes part in the next comparison, if it has one.
-  void add(analysis::Path& path, std::size_t arrival) {
+  void add(analysis::RankTimeline& path, std::size_t arrival) {
     const std::optional<analysis::WorkSample> sample = analysis::work_sample(path, arrival);
     if (!sample) return;
     const std::size_t meets_on = sample->place % samples_.size();
@@ -169,7 +169,7 @@ class PeerComparison {
 
  private:
   struct Asked {
-    analysis::Path* path = nullptr;
+    analysis::RankTimeline* path = nullptr;
     std::uint32_t arrival = 0;
     std::uint32_t tool_rank = 0;
   };
@@ -185,21 +185,21 @@ class PeerComparison {
 
 /// Collective: compares every segment of work with those of its peers, where samples of one role and step meet: some
 /// of the job's `steps` at a time, what lies outside of all steps with the first.
-void compare_with_peers(const exchange::Communicator& communicator, const Homes& homes, std::int64_t steps,
+void compare_with_peers(const exchange::Communicator& communicator, const ReaderRanks& readers, std::int64_t steps,
                         bool with_transfers) {
   // All wait for all at the end of each round, so rounds are longer than where records only pass through.
   constexpr std::int64_t samples_per_round = 4 * static_cast<std::int64_t>(records_per_round);
   std::int64_t most = 0;  // arrivals on a tool rank
-  for (const LocalRank* const rank : homes.local) most += std::ssize(rank->path.arrivals);
+  for (const LocalRank* const rank : readers.local) most += std::ssize(rank->path.arrivals);
   most = std::max<std::int64_t>(communicator.maximum(most), 1);
   const std::int64_t at_once = std::max<std::int64_t>(steps * samples_per_round / most, 1);
 
   PeerComparison comparison(communicator, with_transfers);
-  std::vector<std::size_t> next(homes.local.size(), 0);  // of each path's by_step
+  std::vector<std::size_t> next(readers.local.size(), 0);  // of each path's by_step
   for (std::int64_t first = 0; first <= steps; first += at_once) {
     const bool is_last = first + at_once > steps;
     for (std::size_t r = 0; r < next.size(); ++r) {
-      analysis::Path& path = homes.local[r]->path;
+      analysis::RankTimeline& path = readers.local[r]->path;
       for (; next[r] < path.by_step.size(); ++next[r]) {
         const std::uint32_t arrival = path.by_step[next[r]];
         if (!is_last && path.arrivals[arrival].step >= first + at_once) break;
@@ -212,10 +212,10 @@ void compare_with_peers(const exchange::Communicator& communicator, const Homes&
 
 /// Once all outcomes are known. `stages`: null where nothing tells of stages. Everything that one path needs at once,
 /// while it lies in the caches.
-WorkSums measure_paths(const JobRanks& job, const Homes& homes, const JobSteps& steps,
+WorkSums measure_paths(const JobRanks& job, const ReaderRanks& readers, const JobSteps& steps,
                        const analysis::Grouping* stages) {
   WorkSums sums(job.numbers.size(), static_cast<std::size_t>(steps.steps));
-  for (LocalRank* const rank : homes.local) {
+  for (LocalRank* const rank : readers.local) {
     const std::size_t r = job.index_of(rank->trace_rank);
     analysis::count_by_job(rank->path, {rank->steps.start_ns.size(), steps.first[r]});
     analysis::measure(rank->path, rank->profiles);
@@ -226,9 +226,9 @@ WorkSums measure_paths(const JobRanks& job, const Homes& homes, const JobSteps& 
 }
 
 /// Once what is usual is known to all paths.
-SumsOfSteps finish_paths(const JobRanks& job, const Homes& homes, std::size_t steps) {
+SumsOfSteps finish_paths(const JobRanks& job, const ReaderRanks& readers, std::size_t steps) {
   SumsOfSteps sums(job.numbers.size());
-  for (LocalRank* const rank : homes.local) {
+  for (LocalRank* const rank : readers.local) {
     analysis::finish_excess(rank->path);
     sums[job.index_of(rank->trace_rank)] = add_up_steps(rank->path, steps);
   }
@@ -241,12 +241,12 @@ Nanoseconds own_excess(const LocalRank& rank, std::int32_t arrival) {
 }
 
 /// What owners of instances ask of the local paths.
-void answer(const JobRanks& job, const Homes& homes, const exchange::Gathered<ArrivalPlace>& asked,
+void answer(const JobRanks& job, const ReaderRanks& readers, const exchange::Gathered<ArrivalPlace>& asked,
             Outgoing<Nanoseconds>& answers) {
   empty(answers);
   for (std::size_t owner = 0; owner < answers.size(); ++owner) {
     for (const ArrivalPlace& place : asked.of(static_cast<int>(owner)))
-      answers[owner].push_back(own_excess(*homes.of_index[job.index_of(place.trace_rank)], place.index));
+      answers[owner].push_back(own_excess(*readers.of_index[job.index_of(place.trace_rank)], place.index));
   }
 }
 
@@ -265,15 +265,15 @@ void split_lateness(CrossRank& cross, const Piece& piece, const ExcessOf& excess
 }
 
 /// Collective: brings own lateness from the paths to the blocks, which then tell what the last arrivers caused.
-void return_lateness(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+void return_lateness(const exchange::Communicator& communicator, const JobRanks& job, const ReaderRanks& readers,
                      const OwnedRounds& rounds, CrossRank& cross) {
   auto questions = nothing_for<ArrivalPlace>(communicator);
   auto answers = nothing_for<Nanoseconds>(communicator);
   exchange::Gathered<ArrivalPlace> asked;
   exchange::Gathered<Nanoseconds> answered;
-  for (const Piece& piece : rounds.at_home) {
+  for (const Piece& piece : rounds.at_reader) {
     split_lateness(cross, piece, [&](const InstanceArrival& member) {
-      return own_excess(*homes.of_index[job.index_of(member.trace_rank)], member.index);
+      return own_excess(*readers.of_index[job.index_of(member.trace_rank)], member.index);
     });
   }
   const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds.rounds));
@@ -282,19 +282,19 @@ void return_lateness(const exchange::Communicator& communicator, const JobRanks&
     for (const Piece& piece : rounds.of(round)) {
       for_each_arrival(cross.blocks[piece.block], piece, [&](std::size_t, const InstanceArrival& member) {
         const std::size_t r = job.index_of(member.trace_rank);
-        if (homes.of_index[r] == nullptr)
-          questions[static_cast<std::size_t>(homes.tool_rank[r])].push_back({member.trace_rank, member.index});
+        if (readers.of_index[r] == nullptr)
+          questions[static_cast<std::size_t>(readers.tool_rank[r])].push_back({member.trace_rank, member.index});
       });
     }
     communicator.all_to_all(questions, asked);
-    answer(job, homes, asked, answers);
+    answer(job, readers, asked, answers);
     communicator.all_to_all(answers, answered);
     std::vector<std::size_t> next(answered.offsets.begin(), answered.offsets.end() - 1);
     for (const Piece& piece : rounds.of(round)) {
       split_lateness(cross, piece, [&](const InstanceArrival& member) {
         const std::size_t r = job.index_of(member.trace_rank);
-        return homes.of_index[r] != nullptr ? own_excess(*homes.of_index[r], member.index)
-                                            : answered.values[next[static_cast<std::size_t>(homes.tool_rank[r])]++];
+        return readers.of_index[r] != nullptr ? own_excess(*readers.of_index[r], member.index)
+                                              : answered.values[next[static_cast<std::size_t>(readers.tool_rank[r])]++];
       });
     }
   }
@@ -320,19 +320,19 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
                              CrossRank& cross, std::vector<LocalTrace>& local_traces,
                              const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings,
                              const LinkAnalysis& links) {
-  const Homes homes = find_homes(communicator, job, local_traces);
+  const ReaderRanks readers = find_readers(communicator, job, local_traces);
   const OwnedRounds rounds = plan_owned_rounds(cross);
-  const JobSteps counted = count_steps(communicator, job, homes, cross);
-  send_outcomes(communicator, job, homes, links, counted, rounds, cross);
-  WorkSums sums = measure_paths(job, homes, counted, analysis::find_grouping(groupings, Level::pipeline_stage));
-  analysis::Steps steps = steps_in_time(communicator, counted, homes);
+  const JobSteps counted = count_steps(communicator, job, readers, cross);
+  send_outcomes(communicator, job, readers, links, counted, rounds, cross);
+  WorkSums sums = measure_paths(job, readers, counted, analysis::find_grouping(groupings, Level::pipeline_stage));
+  analysis::Steps steps = steps_in_time(communicator, counted, readers);
   WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, std::move(sums), local_traces);
-  compare_with_peers(communicator, homes, std::ssize(steps.start_ns), !links.slow_groups.empty());
-  SumsOfSteps sums_of_steps = finish_paths(job, homes, steps.start_ns.size());
-  return_lateness(communicator, job, homes, rounds, cross);
+  compare_with_peers(communicator, readers, std::ssize(steps.start_ns), !links.slow_groups.empty());
+  SumsOfSteps sums_of_steps = finish_paths(job, readers, steps.start_ns.size());
+  return_lateness(communicator, job, readers, rounds, cross);
   Attribution attribution;
-  attribution.delays = sum_delays(communicator, clock, job, homes, cross, steps, sums_of_steps);
-  attribution.step_rows = make_step_rows(job, homes, steps, sums_of_steps);
+  attribution.delays = sum_delays(communicator, clock, job, readers, cross, steps, sums_of_steps);
+  attribution.step_rows = make_step_rows(job, readers, steps, sums_of_steps);
   attribution.waits = sum_waits_for(communicator, job.trace_ranks, cross);
   attribution.delays.speed = std::move(surplus.speed);
   attribution.delays.wander = std::move(surplus.wander);

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "analysis/waits/path.hpp"
+#include "analysis/waits/rank_timeline.hpp"
 #include "clock/job_time.hpp"
 
 namespace nsys_explain::pipeline {
@@ -17,11 +17,12 @@ using analysis::PathArrival;
 class Bins {
  public:
   /// Collective.
-  Bins(const exchange::Communicator& communicator, const ClockReport& clock, const Homes& homes, std::size_t steps)
+  Bins(const exchange::Communicator& communicator, const ClockReport& clock, const ReaderRanks& readers,
+       std::size_t steps)
       : clock_(clock), steps_(steps), count_(steps > 0 ? analysis::bins_of_steps(steps) : analysis::time_bins) {
     // Minimum as the maximum of the negated values, which max() (not min()) can be without overflow.
     std::vector<std::int64_t> range(2, -std::numeric_limits<std::int64_t>::max());
-    for (const LocalRank* const rank : homes.local) {
+    for (const LocalRank* const rank : readers.local) {
       if (rank->path.arrivals.empty()) continue;
       range[0] = std::max(range[0], -time_of(*rank, rank->path.arrivals.front()));
       range[1] = std::max(range[1], time_of(*rank, rank->path.arrivals.back()));
@@ -64,7 +65,7 @@ struct CausedWait {
 
 /// Collective.
 std::vector<CausedWait> send_caused_waits(const exchange::Communicator& communicator, const JobRanks& job,
-                                          const Homes& homes, const CrossRank& cross) {
+                                          const ReaderRanks& readers, const CrossRank& cross) {
   auto outgoing = nothing_for<CausedWait>(communicator);
   for (const MatchedBlock& block : cross.blocks) {
     for (const Instance& instance : block.instances) {
@@ -72,8 +73,8 @@ std::vector<CausedWait> send_caused_waits(const exchange::Communicator& communic
       for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
         const InstanceArrival& member = block.arrivals[static_cast<std::size_t>(a)];
         if (member.trace_rank != instance.last_trace_rank) continue;
-        const auto home = static_cast<std::size_t>(homes.tool_rank[job.index_of(member.trace_rank)]);
-        outgoing[home].push_back({instance.caused_wait_ns, member.trace_rank, member.index});
+        const auto reader = static_cast<std::size_t>(readers.tool_rank[job.index_of(member.trace_rank)]);
+        outgoing[reader].push_back({instance.caused_wait_ns, member.trace_rank, member.index});
       }
     }
   }
@@ -83,7 +84,7 @@ std::vector<CausedWait> send_caused_waits(const exchange::Communicator& communic
 /// What one trace rank took longer, into its bins.
 void add_excess(std::size_t r, const LocalRank& rank, std::span<const StepSums> sums, const Bins& bins,
                 analysis::JobDelays& delays) {
-  const analysis::Path& path = rank.path;
+  const analysis::RankTimeline& path = rank.path;
   if (delays.by_step) {
     delays.excess_work_ns[r * delays.bins] += sums.back().excess_ns;
     for (std::size_t step = 0; step + 1 < sums.size(); ++step)
@@ -101,9 +102,9 @@ void add_excess(std::size_t r, const LocalRank& rank, std::span<const StepSums> 
 }  // namespace
 
 analysis::JobDelays sum_delays(const exchange::Communicator& communicator, const ClockReport& clock,
-                               const JobRanks& job, const Homes& homes, const CrossRank& cross,
+                               const JobRanks& job, const ReaderRanks& readers, const CrossRank& cross,
                                const analysis::Steps& steps, SumsOfSteps& sums) {
-  const Bins bins(communicator, clock, homes, steps.start_ns.size());
+  const Bins bins(communicator, clock, readers, steps.start_ns.size());
   analysis::JobDelays delays;
   delays.steps = steps.start_ns.size();
   delays.by_step = delays.steps > 0;
@@ -112,14 +113,14 @@ analysis::JobDelays sum_delays(const exchange::Communicator& communicator, const
   delays.caused_wait_ns.assign(job.numbers.size() * delays.bins, 0);
   delays.excess_work_ns.assign(job.numbers.size() * delays.bins, 0);
   std::vector<std::int64_t> roles(job.numbers.size(), 0);
-  for (const LocalRank* const rank : homes.local) {
+  for (const LocalRank* const rank : readers.local) {
     const std::size_t r = job.index_of(rank->trace_rank);
     roles[r] = static_cast<std::int64_t>(rank->path.role);
     add_excess(r, *rank, sums[r], bins, delays);
   }
-  for (const CausedWait& caused : send_caused_waits(communicator, job, homes, cross)) {
+  for (const CausedWait& caused : send_caused_waits(communicator, job, readers, cross)) {
     const std::size_t r = job.index_of(caused.trace_rank);
-    LocalRank& rank = *homes.of_index[r];
+    LocalRank& rank = *readers.of_index[r];
     const PathArrival& arrival = rank.path.arrivals[static_cast<std::size_t>(caused.index)];
     rank.path.caused_ns[analysis::origin_of(rank.path, caused.index)] += caused.caused_wait_ns;
     sums_of_step(sums[r], arrival).caused_wait_ns += caused.caused_wait_ns;

@@ -6,7 +6,7 @@
 #include "analysis/window/steps.hpp"
 #include "exchange/communicator.hpp"
 #include "nsys_explain/model/job_report.hpp"
-#include "pipeline/attribute/path_homes.hpp"
+#include "pipeline/attribute/reader_ranks.hpp"
 #include "pipeline/attribute/step_sums.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"
@@ -17,7 +17,7 @@ namespace nsys_explain::pipeline {
 /// Collective: roles, caused waits, excess work and transfers, the same on every tool rank; nothing else. `sums` are
 /// those of the local paths; caused waits are added to them and to the paths.
 analysis::JobDelays sum_delays(const exchange::Communicator& communicator, const ClockReport& clock,
-                               const JobRanks& job, const Homes& homes, const CrossRank& cross,
+                               const JobRanks& job, const ReaderRanks& readers, const CrossRank& cross,
                                const analysis::Steps& steps, SumsOfSteps& sums);
 
 }  // namespace nsys_explain::pipeline

@@ -13,7 +13,7 @@ using analysis::ActivityPiece;
 using analysis::ReplayArrival;
 
 void add_arrivals(const LocalRank& rank, const clock::JobTime& job_time, std::vector<ReplayArrival>& arrivals) {
-  const analysis::Path& path = rank.path;
+  const analysis::RankTimeline& path = rank.path;
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const analysis::PathArrival& arrival = path.arrivals[i];
     const analysis::Outcome& outcome = path.outcomes[i];

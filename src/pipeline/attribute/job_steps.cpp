@@ -9,9 +9,9 @@ namespace {
 
 /// Collective: what every trace rank counts, by its index. Ranges of the program outweigh what repeats.
 std::vector<analysis::OwnSteps> gather_own_steps(const exchange::Communicator& communicator, const JobRanks& job,
-                                                 const Homes& homes) {
+                                                 const ReaderRanks& readers) {
   std::vector<analysis::OwnSteps> mine;
-  for (const LocalRank* const rank : homes.local)
+  for (const LocalRank* const rank : readers.local)
     mine.push_back(analysis::summarise_steps(job.index_of(rank->trace_rank), rank->steps));
   std::vector<analysis::OwnSteps> own(job.numbers.size());
   for (const analysis::OwnSteps& of_rank : communicator.all_gather(std::span<const analysis::OwnSteps>(mine)).values)
@@ -97,9 +97,9 @@ void count_from_earliest(std::span<const analysis::OwnSteps> own, JobSteps& step
 
 }  // namespace
 
-JobSteps count_steps(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+JobSteps count_steps(const exchange::Communicator& communicator, const JobRanks& job, const ReaderRanks& readers,
                      const CrossRank& cross) {
-  const std::vector<analysis::OwnSteps> own = gather_own_steps(communicator, job, homes);
+  const std::vector<analysis::OwnSteps> own = gather_own_steps(communicator, job, readers);
   JobSteps steps;
   steps.first = analysis::relate_steps(own, gather_ties(communicator, job, cross, own));
   if (agree(communicator, job, cross, steps)) {
@@ -120,11 +120,12 @@ std::int32_t step_of_instance(const JobRanks& job, const JobSteps& steps, std::s
   return analysis::common_step(scratch);
 }
 
-analysis::Steps steps_in_time(const exchange::Communicator& communicator, const JobSteps& steps, const Homes& homes) {
+analysis::Steps steps_in_time(const exchange::Communicator& communicator, const JobSteps& steps,
+                              const ReaderRanks& readers) {
   constexpr std::int64_t never = -std::numeric_limits<std::int64_t>::max();
   // Minimum as the maximum of the negated values.
   std::vector<std::int64_t> starts(static_cast<std::size_t>(steps.steps) + 1, never);
-  for (const LocalRank* const rank : homes.local) {
+  for (const LocalRank* const rank : readers.local) {
     const std::vector<std::int32_t>& numbers = rank->path.job_steps;
     for (std::size_t own = 0; own < numbers.size(); ++own) {
       if (numbers[own] < 0) continue;

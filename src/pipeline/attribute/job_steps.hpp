@@ -7,7 +7,7 @@
 #include "analysis/window/job_steps.hpp"
 #include "analysis/window/steps.hpp"
 #include "exchange/communicator.hpp"
-#include "pipeline/attribute/path_homes.hpp"
+#include "pipeline/attribute/reader_ranks.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"
 
@@ -27,7 +27,7 @@ struct JobSteps {
 
 /// Collective: relates what the trace ranks count (analysis::relate_steps). Ranks whose steps the instances contradict
 /// are counted by the others alone; where those are more than half of all, the job has no steps.
-JobSteps count_steps(const exchange::Communicator& communicator, const JobRanks& job, const Homes& homes,
+JobSteps count_steps(const exchange::Communicator& communicator, const JobRanks& job, const ReaderRanks& readers,
                      const CrossRank& cross);
 
 /// The step of an instance, as most of its members count; -1: none tells. `scratch` is used again.
@@ -35,6 +35,7 @@ std::int32_t step_of_instance(const JobRanks& job, const JobSteps& steps, std::s
                               std::vector<std::int32_t>& scratch);
 
 /// Collective, once the paths count by the job: its steps in job time, each from when the first rank begins it.
-analysis::Steps steps_in_time(const exchange::Communicator& communicator, const JobSteps& steps, const Homes& homes);
+analysis::Steps steps_in_time(const exchange::Communicator& communicator, const JobSteps& steps,
+                              const ReaderRanks& readers);
 
 }  // namespace nsys_explain::pipeline

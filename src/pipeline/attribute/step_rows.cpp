@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "analysis/waits/path.hpp"
+#include "analysis/waits/rank_timeline.hpp"
 
 namespace nsys_explain::pipeline {
-std::vector<StepRow> make_step_rows(const JobRanks& job, const Homes& homes, const analysis::Steps& steps,
+std::vector<StepRow> make_step_rows(const JobRanks& job, const ReaderRanks& readers, const analysis::Steps& steps,
                                     const SumsOfSteps& sums) {
-  const std::size_t ranks = homes.local.size();
+  const std::size_t ranks = readers.local.size();
   std::vector<StepRow> rows(steps.start_ns.size() * ranks);  // by step of the job, then trace rank
   for (std::size_t l = 0; l < ranks; ++l) {
-    const LocalRank& rank = *homes.local[l];
+    const LocalRank& rank = *readers.local[l];
     const auto row_of = [&](std::int32_t step) -> StepRow& { return rows[static_cast<std::size_t>(step) * ranks + l]; };
     const std::vector<std::int32_t>& related = rank.path.job_steps;
     for (std::size_t i = 0; i < related.size(); ++i) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pipeline/attribute/path_homes.hpp"
+#include "pipeline/attribute/reader_ranks.hpp"
 #include "pipeline/attribute/step_sums.hpp"
 #include "pipeline/read/job_ranks.hpp"
 
@@ -26,7 +26,7 @@ struct StepRow {
 
 /// Once caused waits are in the sums: one row per local trace rank and step of the job that it has, by (step, trace
 /// rank).
-std::vector<StepRow> make_step_rows(const JobRanks& job, const Homes& homes, const analysis::Steps& steps,
+std::vector<StepRow> make_step_rows(const JobRanks& job, const ReaderRanks& readers, const analysis::Steps& steps,
                                     const SumsOfSteps& sums);
 
 }  // namespace nsys_explain::pipeline

@@ -4,7 +4,7 @@
 
 namespace nsys_explain::pipeline {
 
-std::vector<StepSums> add_up_steps(const analysis::Path& path, std::size_t steps) {
+std::vector<StepSums> add_up_steps(const analysis::RankTimeline& path, std::size_t steps) {
   std::vector<StepSums> sums(steps + 1);
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const analysis::PathArrival& arrival = path.arrivals[i];

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/waits/path.hpp"
+#include "analysis/waits/rank_timeline.hpp"
 
 namespace nsys_explain::pipeline {
 
@@ -26,6 +26,6 @@ inline StepSums& sums_of_step(std::vector<StepSums>& sums, const analysis::PathA
 }
 
 /// All but caused waits; after analysis::finish_excess.
-std::vector<StepSums> add_up_steps(const analysis::Path& path, std::size_t steps);
+std::vector<StepSums> add_up_steps(const analysis::RankTimeline& path, std::size_t steps);
 
 }  // namespace nsys_explain::pipeline

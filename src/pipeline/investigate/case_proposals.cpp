@@ -119,7 +119,7 @@ void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const
 /// may lie in collectives of several groups, and after others in which nobody waited.
 void propose_delays(const ClockReport& clock, const LocalRank& rank, std::span<const std::int64_t> first_instance,
                     Shortlist& shortlist) {
-  const analysis::Path& path = rank.path;
+  const analysis::RankTimeline& path = rank.path;
   for (const auto& [index, caused_ns] : path.caused_ns) {
     const auto at = static_cast<std::size_t>(index);
     const analysis::PathArrival& arrival = path.arrivals[at];

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "analysis/waits/path.hpp"
+#include "analysis/waits/rank_timeline.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"
@@ -60,7 +60,7 @@ inline constexpr std::size_t most_stragglers = 8;
 inline constexpr std::size_t case_spans = 16;
 inline constexpr std::size_t most_long_waits = 6;
 
-/// Path::role of a trace rank.
+/// RankTimeline::role of a trace rank.
 using RoleOfRank = std::function<std::uint64_t(std::int32_t)>;
 
 /// The best proposal of each straggler, kind (by who waited in an instance, or by work at a place of the program) and

@@ -176,8 +176,8 @@ bool is_told_by_order(std::span<const PlannedCommunicator> communicators) {
   });
 }
 
-analysis::Path path_of(const LocalRank& rank, const RoutesOfRank& routes,
-                       std::span<const PlannedCommunicator> planned) {
+analysis::RankTimeline path_of(const LocalRank& rank, const RoutesOfRank& routes,
+                               std::span<const PlannedCommunicator> planned) {
   std::vector<analysis::PathCommunicator> members;
   for (const auto& [key, route] : routes) {
     members.push_back({key, planned[route.communicator].size, planned[route.communicator].trace_ranks});
@@ -189,7 +189,7 @@ analysis::Path path_of(const LocalRank& rank, const RoutesOfRank& routes,
         [](const analysis::PathCommunicator& member) { return member.key < collectives::withheld_key; });
     members.insert(place, {collectives::withheld_key, 1, {rank.trace_rank}});
   }
-  analysis::Path path = analysis::make_path(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
+  analysis::RankTimeline path = analysis::make_path(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
   path.trace_rank = rank.trace_rank;
   return path;
 }

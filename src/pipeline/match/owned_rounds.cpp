@@ -9,8 +9,8 @@ OwnedRounds plan_owned_rounds(const CrossRank& cross) {
   std::size_t count = records_per_round;
   for (std::size_t b = 0; b < cross.blocks.size(); ++b) {
     const std::vector<Instance>& instances = cross.blocks[b].instances;
-    if (cross.units[cross.owned[b]].at_home) {
-      owned.at_home.push_back({b, 0, instances.size()});
+    if (cross.units[cross.owned[b]].at_reader) {
+      owned.at_reader.push_back({b, 0, instances.size()});
       continue;
     }
     for (std::size_t i = 0; i < instances.size(); ++i) {

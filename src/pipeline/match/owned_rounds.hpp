@@ -17,7 +17,7 @@ struct Piece {
 /// All owned instances. Those of units at home concern nobody else: they are gone through by themselves, so that tool
 /// ranks wait for each other only in rounds that are alike.
 struct OwnedRounds {
-  std::vector<Piece> at_home;
+  std::vector<Piece> at_reader;
   /// The others, with about as many arrivals in each round as leave a tool rank at a time (records_per_round).
   std::vector<std::vector<Piece>> rounds;
 

@@ -98,7 +98,7 @@ UnitArrivals bring_arrivals(const exchange::Communicator& communicator, const st
     const PlannedCommunicator& planned = communicators[static_cast<std::size_t>(units[u].communicator)];
     const UnitRoom& room = rooms.emplace_back(units[u], planned);
     UnitArrivals::Unit& unit = result.units_.emplace_back();
-    if (!units[u].at_home) {
+    if (!units[u].at_reader) {
       unit.sent.resize(room.size());
       continue;
     }
@@ -121,7 +121,7 @@ UnitArrivals bring_arrivals(const exchange::Communicator& communicator, const st
       if (route->first != arrival.communicator) route = of_rank.find(arrival.communicator);
       const std::size_t u = route->second.unit_of(arrival);
       const MatchUnit& unit = units[u];
-      if (unit.at_home) {
+      if (unit.at_reader) {
         UnitArrivals::LocalMember& member = result.units_[slot[u]].members[route->second.member];
         member.arrivals = &rank.arrivals;
         member.places[rooms[slot[u]].place_in_member(arrival)] = a;

@@ -8,7 +8,7 @@
 #include "analysis/trace/activity_graph.hpp"
 #include "analysis/trace/exposed.hpp"
 #include "analysis/trace/rank_events.hpp"
-#include "analysis/waits/path.hpp"
+#include "analysis/waits/rank_timeline.hpp"
 #include "analysis/window/steps.hpp"
 #include "collectives/extraction.hpp"
 #include "ingest/rank_resolution.hpp"
@@ -33,7 +33,7 @@ struct LocalRank {
   Budget budget;                                  ///< trace time until the clock is known
   std::vector<Arrival> arrivals;                  ///< trace time until then, too; until the path is made of them
   analysis::Steps steps;                          ///< likewise
-  analysis::Path path;                            ///< of the arrivals, once they are matched; session time u
+  analysis::RankTimeline path;                    ///< of the arrivals, once they are matched; session time u
   std::uint64_t kernel_names = 0;                 ///< analysis::names_of_kernels
   std::vector<WorkProfile> profiles;              ///< of every arrival, in enter order; trace time, whatever the clock
   std::vector<analysis::ActivityPiece> pieces;    ///< trace time, whatever the clock

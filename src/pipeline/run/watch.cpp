@@ -127,7 +127,7 @@ void Watch::end_run(const std::string& reason) {
   say(reason);
   // Not MPI_Abort: MPI may be called from the main thread only. A launcher ends all ranks when one leaves without
   // MPI_Finalize.
-  std::_Exit(settings_.last_deed());
+  std::_Exit(settings_.last_action());
 }
 
 void Watch::say(const std::string& reason) {

@@ -10,15 +10,15 @@ namespace nsys_explain::pipeline {
 
 /// Ends the run where it cannot come to an end by itself: at its timeout, whatever a tool rank hangs in, and at SIGTERM
 /// (a time limit, or a launcher that lost another rank). Then this tool rank says what it was doing and does a last
-/// deed, and the process exits, upon which the launcher ends the others. What the run itself does meanwhile goes on,
+/// action, and the process exits, upon which the launcher ends the others. What the run itself does meanwhile goes on,
 /// but it publishes and removes nothing any more.
 class Watch {
  public:
   struct Settings {
     std::optional<double> timeout_s;
-    std::string name;                ///< of this tool rank, in messages
-    bool always_speaks = true;       ///< also where the others do not wait for this one
-    std::function<int()> last_deed;  ///< returns the exit code
+    std::string name;                  ///< of this tool rank, in messages
+    bool always_speaks = true;         ///< also where the others do not wait for this one
+    std::function<int()> last_action;  ///< returns the exit code
   };
   /// Starts a thread. There is one watch at a time in a process.
   explicit Watch(Settings settings);

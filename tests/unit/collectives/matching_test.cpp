@@ -125,7 +125,7 @@ TEST(Units, CoverEveryPositionOnceForAnyNumberOfToolRanks) {
       next = units[u].end_position;
       EXPECT_GE(units[u].owner, 0);
       EXPECT_LT(units[u].owner, tool_ranks);
-      EXPECT_EQ(units[u].at_home, tool_ranks == 1) << "members 0 to 3 were read by different tool ranks";
+      EXPECT_EQ(units[u].at_reader, tool_ranks == 1) << "members 0 to 3 were read by different tool ranks";
     }
   }
   EXPECT_EQ(reference.back().end_position, 4000) << "one unit for a communicator that needs alignment";
@@ -146,7 +146,7 @@ TEST(Units, StayWithWhoHasReadAllMembers) {
   const auto units = plan_units(eight_pairs(), 2, [](std::int32_t rank) { return rank == 7 ? 0 : rank / 2 % 2; });
   ASSERT_EQ(units.size(), 8U);
   for (std::int32_t c = 0; c < 8; ++c) {
-    EXPECT_EQ(units[static_cast<std::size_t>(c)].at_home, c != 3);
+    EXPECT_EQ(units[static_cast<std::size_t>(c)].at_reader, c != 3);
     EXPECT_EQ(units[static_cast<std::size_t>(c)].owner, c % 2) << "the fourth evens out who owns three others";
   }
 }
@@ -156,7 +156,7 @@ TEST(Units, AreSharedOutWhereOneToolRankHasReadAll) {
   std::vector<int> owned(4, 0);
   for (const auto& unit : units) {
     ++owned[static_cast<std::size_t>(unit.owner)];
-    EXPECT_EQ(unit.at_home, unit.owner == 2);
+    EXPECT_EQ(unit.at_reader, unit.owner == 2);
   }
   EXPECT_EQ(owned, (std::vector<int>{2, 2, 2, 2}));
 }

@@ -104,7 +104,7 @@ TEST_F(ReadTraceTest, ApiCallsLoseTheirVersionSuffixAndKernelsWithoutOneAreCount
   EXPECT_EQ(calls[0].return_value, 600);
   EXPECT_EQ(trace.strings[calls[1].name], "cuLaunchKernelEx");
   EXPECT_EQ(trace.strings[calls[2].name], "a_vb");
-  EXPECT_EQ(trace.processes[0].devices.at(0).kernels.size(), 4) << "orphans are kept";
+  EXPECT_EQ(trace.processes[0].devices.at(0).kernels.size(), 4) << "without_call are kept";
   EXPECT_TRUE(has_warning(trace, "no launching API call", 2));
 }
 

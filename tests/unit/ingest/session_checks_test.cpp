@@ -173,7 +173,7 @@ TEST(SessionChecks, OrderDoesNotMatter) {
   for (int i = 0; i < 12; ++i) {
     sessions.push_back(session("t" + std::to_string(i), "u" + std::to_string(random() % 8),
                                day_0 + static_cast<Nanoseconds>(random() % 6) * hour / 2));
-    extents.push_back({{0, static_cast<Nanoseconds>(random() % 3)}, static_cast<std::int32_t>(random() % 3), {}});
+    extents.push_back({{0, static_cast<Nanoseconds>(random() % 3)}, static_cast<std::int32_t>(random() % 3), 0, {}});
   }
   const auto first = check_sessions(sessions, extents);
   for (int round = 0; round < 20; ++round) {

@@ -58,7 +58,7 @@ struct PathArrival {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
   std::uint64_t symbol = 0;        ///< kind of operation: equal for ranks of one role
-  std::uint32_t communicator = 0;  ///< index into Path::communicators
+  std::uint32_t communicator = 0;  ///< index into RankTimeline::communicators
   std::int32_t step = -1;          ///< the rank's own, of the job after count_by_job; -1: in none
   std::int32_t occurrence = 0;     ///< of the symbol within the step
   /// Arrivals in the step that are of its kind: of its symbol, without sizes of its operation. Where a record was lost,
@@ -96,7 +96,7 @@ struct Excess {
   friend bool operator==(const Excess&, const Excess&) = default;
 };
 
-struct Path {
+struct RankTimeline {
   std::int32_t trace_rank = -1;
   std::uint64_t kind = 0;  ///< part of the role that is known from the start
   std::uint64_t role = 0;  ///< equal for ranks whose steps consist of the same operations on communicators alike
@@ -120,15 +120,15 @@ struct Path {
 /// Where payload does not tell most message sizes, two things stand for them in the role: what each lane carries in a
 /// step, and `kernel_names` (names_of_kernels of the rank), since stages of a pipeline may look alike in all they
 /// communicate.
-Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators, const Steps& steps,
-               std::uint64_t kernel_names);
+RankTimeline make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators,
+                       const Steps& steps, std::uint64_t kernel_names);
 
 /// Digest of which compute kernels a rank runs, by base name: neither how many, nor how large, nor how long.
 std::uint64_t names_of_kernels(const RankEvents& events);
 
 /// Takes over what an instance tells of one arrival, for measure(). Outcomes may come in any order and need not be
 /// complete.
-void take_outcome(Path& path, const RoutedOutcome& routed);
+void take_outcome(RankTimeline& path, const RoutedOutcome& routed);
 
 /// How the steps of a rank are counted by the job.
 struct CountedSteps {
@@ -138,15 +138,15 @@ struct CountedSteps {
 
 /// Once all outcomes are known, before measure(): numbers the steps of the arrivals as the job does. All members of an
 /// instance are in one step, whatever each of them takes for the beginning of a step.
-void count_by_job(Path& path, const CountedSteps& counted);
+void count_by_job(RankTimeline& path, const CountedSteps& counted);
 
 /// Once all outcomes are known: measures the work between arrivals and finds the role. `profiles` are those of the
 /// arrivals, by index.
-void measure(Path& path, std::span<const WorkProfile> profiles);
+void measure(RankTimeline& path, std::span<const WorkProfile> profiles);
 
 /// Stages of a pipeline differ in what they wait for, whatever they communicate: the first and the last exchange as
 /// much, and are no peers. `stage` is the number or name of the path's own, in any order; after measure().
-void tell_stages_apart(Path& path, std::string_view stage);
+void tell_stages_apart(RankTimeline& path, std::string_view stage);
 
 /// Where an arrival within a step lies in the program: equal for ranks of one role that did as much of its kind in the
 /// step.
@@ -182,28 +182,28 @@ struct UsualWork {
 
 /// The sample of an arrival, where peers can be compared with it. Within steps also one that is not matched: which of
 /// two of them work lies before is a matter of what waited where.
-std::optional<WorkSample> work_sample(const Path& path, std::size_t arrival);
+std::optional<WorkSample> work_sample(const RankTimeline& path, std::size_t arrival);
 
 /// Where the work before an arrival is compared with that of peers, or of the same trace rank in other steps; 0:
 /// nowhere.
-std::uint64_t place_among_peers(const Path& path, std::size_t arrival);
-std::uint64_t step_among_peers(const Path& path, std::size_t arrival);
-std::uint64_t place_among_steps(const Path& path, std::size_t arrival);
+std::uint64_t place_among_peers(const RankTimeline& path, std::size_t arrival);
+std::uint64_t step_among_peers(const RankTimeline& path, std::size_t arrival);
+std::uint64_t place_among_steps(const RankTimeline& path, std::size_t arrival);
 
 /// Medians (the lower one of two) over the samples of equal place. Any order; parallel to the input. Of transfers only
 /// where somebody asks for them, because a link is slow: else 0.
 std::vector<UsualWork> usual_work(std::span<const WorkSample> samples, bool with_transfers);
 
 /// Sets the excess of an arrival of the path, where it has peers.
-void take_usual(Path& path, std::size_t arrival, const UsualWork& usual);
+void take_usual(RankTimeline& path, std::size_t arrival, const UsualWork& usual);
 
 /// Once what is usual is known of all samples of the path. A rank that has no peer at a place is compared with itself
 /// in other steps; that cannot show what lasts, so it is compared without its surplus.
-void finish_excess(Path& path);
+void finish_excess(RankTimeline& path);
 
 /// Excess transfers over slow links that compute waited for, between two arrivals, the second not included. After
 /// finish_excess.
-Nanoseconds excess_transfers_between(const Path& path, std::size_t begin, std::size_t end);
+Nanoseconds excess_transfers_between(const RankTimeline& path, std::size_t begin, std::size_t end);
 
 /// The first arrival in which a delay that an arrival shows can have come about.
 std::size_t first_since_tied(const PathArrival& arrival);
@@ -213,16 +213,16 @@ struct Delay {
   Nanoseconds own_ns = 0;  ///< work and slow transfers beyond those of its peers since it was tied to those who wait
   Nanoseconds inherited_ns = 0;  ///< waiting beyond theirs
 };
-Delay delay_of(const Path& path, std::int32_t index);
+Delay delay_of(const RankTimeline& path, std::int32_t index);
 
 /// The arrival before which most of how late one is came about: the one with most work beyond peers since then.
-std::int32_t origin_of(const Path& path, std::int32_t index);
+std::int32_t origin_of(const RankTimeline& path, std::int32_t index);
 
 /// The part of its own in how late an arrival makes others; no_time where it was not compared.
-Nanoseconds own_lateness_of(const Path& path, std::size_t arrival);
+Nanoseconds own_lateness_of(const RankTimeline& path, std::size_t arrival);
 
 /// What an arrival adds to the time that its rank took longer than its peers: the work before it, and its transfer
 /// where that goes over a slow link. After finish_excess.
-Nanoseconds excess_at(const Path& path, std::size_t arrival);
+Nanoseconds excess_at(const RankTimeline& path, std::size_t arrival);
 
 }  // namespace nsys_explain::analysis

@@ -1,4 +1,4 @@
-#include "analysis/waits/path_parts.hpp"
+#include "analysis/waits/timeline_parts.hpp"
 
 #include <algorithm>
 #include <map>
@@ -13,7 +13,7 @@ namespace {
 
 /// `use(step, its arrivals)`, in order; what lies outside of all steps comes first, as step -1.
 template <class Use>
-void for_each_step(const Path& path, const Use& use) {
+void for_each_step(const RankTimeline& path, const Use& use) {
   const auto step_of = [&](std::uint32_t i) { return path.arrivals[i].step; };
   for (auto first = path.by_step.begin(), end = first; first != path.by_step.end(); first = end) {
     end = std::find_if(first, path.by_step.end(), [&](std::uint32_t i) { return step_of(i) != step_of(*first); });
@@ -22,7 +22,7 @@ void for_each_step(const Path& path, const Use& use) {
 }
 
 /// The capture may have begun or ended within the first or the last step; then places in it are not where they seem.
-void find_whole_steps(Path& path) {
+void find_whole_steps(RankTimeline& path) {
   std::vector<std::int64_t> counts;
   for_each_step(path, [&](std::int32_t step, std::span<const std::uint32_t> indices) {
     if (step >= 0) counts.push_back(std::ssize(indices));
@@ -38,7 +38,7 @@ void find_whole_steps(Path& path) {
 }
 
 /// Counts the arrivals of each symbol, anew in each step, and those of each kind in the step.
-void number_occurrences(Path& path) {
+void number_occurrences(RankTimeline& path) {
   std::map<std::uint64_t, std::int32_t> of_symbol, of_kind;  // in the step at hand
   const auto kind_of = [&](const PathArrival& arrival) {
     return path.sizes_known ? arrival.symbol : static_cast<std::uint64_t>(arrival.operation);
@@ -56,7 +56,7 @@ void number_occurrences(Path& path) {
 }
 
 /// The kinds of operation alone: all there is to compare where a capture has no steps, and may begin anywhere.
-std::uint64_t digest_of_kinds(const Path& path) {
+std::uint64_t digest_of_kinds(const RankTimeline& path) {
   std::set<std::uint64_t> kinds;
   std::uint64_t latest = 0;
   for (const PathArrival& arrival : path.arrivals) {
@@ -74,7 +74,7 @@ Value winner(const std::map<Value, std::int64_t>& votes) {
 
 /// What the steps of a rank are to the job: those in which its instances were, as the members of these agree, or by
 /// their number where it has none.
-std::vector<std::int32_t> job_steps_of(const Path& path, const CountedSteps& counted) {
+std::vector<std::int32_t> job_steps_of(const RankTimeline& path, const CountedSteps& counted) {
   std::vector<std::map<std::int32_t, std::int64_t>> votes(counted.own);
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const std::int32_t own = path.arrivals[i].step, told = path.outcomes[i].step;
@@ -93,7 +93,7 @@ std::vector<std::int32_t> job_steps_of(const Path& path, const CountedSteps& cou
 
 }  // namespace
 
-void count_by_job(Path& path, const CountedSteps& counted) {
+void count_by_job(RankTimeline& path, const CountedSteps& counted) {
   path.job_steps = job_steps_of(path, counted);
   std::vector<std::int32_t> next(path.arrivals.size() + 1, -1);  // that is told, from each arrival on
   for (std::size_t i = path.arrivals.size(); i-- > 0;)
@@ -112,7 +112,7 @@ void count_by_job(Path& path, const CountedSteps& counted) {
   }
 }
 
-void find_places(Path& path) {
+void find_places(RankTimeline& path) {
   path.by_step.resize(path.arrivals.size());
   std::iota(path.by_step.begin(), path.by_step.end(), 0U);
   sort_nearly_sorted(path.by_step,
@@ -123,7 +123,7 @@ void find_places(Path& path) {
 
 /// A digest of what each step consists of, communicator by communicator: operations of different communicators may
 /// overtake each other. The commonest digest is the role.
-void find_role(Path& path) {
+void find_role(RankTimeline& path) {
   path.role = digest_of_kinds(path);
   std::map<std::uint64_t, std::int64_t> votes;
   std::vector<std::uint64_t> sequences(path.communicators.size());  // of the step at hand

@@ -1,4 +1,4 @@
-#include "analysis/waits/path.hpp"
+#include "analysis/waits/rank_timeline.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,17 +27,17 @@ Arrival arrival(Nanoseconds enter, Nanoseconds exit, std::uint64_t communicator,
 }
 
 /// What is usual for all arrivals that can be compared.
-void set_excess(Path& path, const UsualWork& usual) {
+void set_excess(RankTimeline& path, const UsualWork& usual) {
   for (std::size_t i = 0; i < path.arrivals.size(); ++i)
     if (work_sample(path, i)) take_usual(path, i, usual);
   finish_excess(path);
 }
 
 /// Compares the paths with each other.
-void set_excess(std::vector<Path>& paths) {
-  std::vector<std::pair<Path*, std::size_t>> asked;
+void set_excess(std::vector<RankTimeline>& paths) {
+  std::vector<std::pair<RankTimeline*, std::size_t>> asked;
   std::vector<WorkSample> samples;
-  for (Path& path : paths) {
+  for (RankTimeline& path : paths) {
     for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
       const std::optional<WorkSample> sample = work_sample(path, i);
       if (!sample) continue;
@@ -47,10 +47,10 @@ void set_excess(std::vector<Path>& paths) {
   }
   const std::vector<UsualWork> usual = usual_work(samples, false);
   for (std::size_t s = 0; s < asked.size(); ++s) take_usual(*asked[s].first, asked[s].second, usual[s]);
-  for (Path& path : paths) finish_excess(path);
+  for (RankTimeline& path : paths) finish_excess(path);
 }
 
-std::vector<Nanoseconds> before_each(const Path& path, Nanoseconds Excess::*field) {
+std::vector<Nanoseconds> before_each(const RankTimeline& path, Nanoseconds Excess::*field) {
   std::vector<Nanoseconds> values;
   for (const Excess& before : path.before) values.push_back(before.*field);
   return values;
@@ -63,13 +63,13 @@ std::vector<PathCommunicator> communicators(std::int32_t size_of_two = 4) {
 }
 
 /// Profiles of arrivals that did not queue, and beside which nothing ran.
-std::vector<WorkProfile> no_profiles(const Path& path) {
+std::vector<WorkProfile> no_profiles(const RankTimeline& path) {
   return std::vector<WorkProfile>(path.arrivals.size());
 }
 
-Path path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std::int32_t size_of_two = 4,
-             std::uint64_t kernel_names = 0) {
-  Path path = make_path(arrivals, communicators(size_of_two), steps, kernel_names);
+RankTimeline path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std::int32_t size_of_two = 4,
+                     std::uint64_t kernel_names = 0) {
+  RankTimeline path = make_path(arrivals, communicators(size_of_two), steps, kernel_names);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     RoutedOutcome routed;
     routed.outcome.matched = true;
@@ -88,16 +88,16 @@ Arrival arrival_ms(double enter, double exit, std::uint64_t communicator, bool b
   return arrival(static_cast<Nanoseconds>(enter * 1e6), static_cast<Nanoseconds>(exit * 1e6), communicator, blocking);
 }
 
-TEST(Path, WorkIsTimeSinceTheLatestBlockingExitOrEnter) {
+TEST(RankTimeline, WorkIsTimeSinceTheLatestBlockingExitOrEnter) {
   // The second overlaps compute: nothing waits for it, and the third's work has gone on since it began.
-  const Path path = path_of({arrival_ms(1, 2, 1), arrival_ms(3, 6, 2, false), arrival_ms(7, 8, 1)});
+  const RankTimeline path = path_of({arrival_ms(1, 2, 1), arrival_ms(3, 6, 2, false), arrival_ms(7, 8, 1)});
   EXPECT_EQ(path.arrivals[0].work_ns, no_time) << "nothing ended before it";
   EXPECT_EQ(path.arrivals[1].work_ns, 1'000'000);
   EXPECT_EQ(path.arrivals[2].work_ns, 4'000'000);
 }
 
-TEST(Path, NoWorkIsCountedTwiceWhereTwoAreUnderWay) {
-  const Path path = path_of({arrival_ms(0, 1, 1), arrival_ms(10, 30, 1), arrival_ms(15, 40, 2)});
+TEST(RankTimeline, NoWorkIsCountedTwiceWhereTwoAreUnderWay) {
+  const RankTimeline path = path_of({arrival_ms(0, 1, 1), arrival_ms(10, 30, 1), arrival_ms(15, 40, 2)});
   EXPECT_EQ(path.arrivals[1].work_ns, 9'000'000);
   EXPECT_EQ(path.arrivals[2].work_ns, 5'000'000);
 }
@@ -111,7 +111,7 @@ struct Told {
   std::uint32_t queued_us = 0, beside_us = 0;
 };
 
-Path path_of_told(const std::vector<Told>& told) {
+RankTimeline path_of_told(const std::vector<Told>& told) {
   std::vector<Arrival> arrivals;
   std::vector<WorkProfile> profiles;
   for (const Told& t : told) {
@@ -120,7 +120,7 @@ Path path_of_told(const std::vector<Told>& told) {
     profile.queued_ns = 1000 * t.queued_us;
     profile.compute_beside_ns = 1000 * t.beside_us;
   }
-  Path path = make_path(arrivals, communicators(), {}, 0);
+  RankTimeline path = make_path(arrivals, communicators(), {}, 0);
   for (std::size_t i = 0; i < told.size(); ++i) {
     RoutedOutcome routed;
     routed.outcome.matched = true;
@@ -133,32 +133,32 @@ Path path_of_told(const std::vector<Told>& told) {
   return path;
 }
 
-std::vector<Nanoseconds> work_us(const Path& path) {
+std::vector<Nanoseconds> work_us(const RankTimeline& path) {
   std::vector<Nanoseconds> work;
   for (const PathArrival& arrival : path.arrivals)
     work.push_back(arrival.work_ns == no_time ? no_time : arrival.work_ns / 1000);
   return work;
 }
 
-TEST(Path, OneThatQueuedBehindAnotherWasReadyWhenTheKernelsBeforeItWereDone) {
+TEST(RankTimeline, OneThatQueuedBehindAnotherWasReadyWhenTheKernelsBeforeItWereDone) {
   // The third was ready at 5 ms; compute ran for 3 ms after that, then stood still for it.
-  const Path path = path_of_told(
+  const RankTimeline path = path_of_told(
       {{0, 1000}, {3000, 9000, 2, false, false}, {9005, 10000, 2, true, true, 4005, 3000}, {12000, 13000}});
   EXPECT_EQ(work_us(path), (std::vector<Nanoseconds>{no_time, 2000, 2000, 5000}));
 }
 
-TEST(Path, QueuesAreFollowedToTheirHead) {
+TEST(RankTimeline, QueuesAreFollowedToTheirHead) {
   // The second waits for a late member from 3 ms on, with compute beside it until 7 ms. The third was ready at 5 ms and
   // queued behind it, the fourth at 7 ms and queued behind both: the third never had compute beside it once it began.
-  const Path early = path_of_told({{0, 1000},
-                                   {3000, 9000, 2, true, true, 0, 4000},
-                                   {9001, 10000, 2, true, true, 4001, 2000},
-                                   {10001, 11000, 2, true, true, 3001, 0},
-                                   {12000, 13000}});
+  const RankTimeline early = path_of_told({{0, 1000},
+                                           {3000, 9000, 2, true, true, 0, 4000},
+                                           {9001, 10000, 2, true, true, 4001, 2000},
+                                           {10001, 11000, 2, true, true, 3001, 0},
+                                           {12000, 13000}});
   EXPECT_EQ(work_us(early), (std::vector<Nanoseconds>{no_time, 2000, 2000, 2000, 1000}));
 }
 
-TEST(Path, WorkIsTheSameWhetherItsCollectiveQueuedOrThoseBeforeItWereOver) {
+TEST(RankTimeline, WorkIsTheSameWhetherItsCollectiveQueuedOrThoseBeforeItWereOver) {
   // Backward of `first` and `second`, a gradient all-reduce after each, the optimizer after `tail`. One rank is early:
   // compute goes on beside the first all-reduce, then waits for the late one, and the second queues behind it. The late
   // one finds everybody there. The two have worked alike.
@@ -168,28 +168,29 @@ TEST(Path, WorkIsTheSameWhetherItsCollectiveQueuedOrThoseBeforeItWereOver) {
     const Nanoseconds early_enter = begin + first, late_enter = early_enter + late;
     const Nanoseconds first_over = late_enter + all_reduce, second_over = late_enter + second + all_reduce;
     const auto queued = static_cast<std::uint32_t>(first_over + 1 - (early_enter + second));
-    const Path early = path_of_told({{0, begin, 11},
-                                     {early_enter, first_over, 2, true, true, 0, static_cast<std::uint32_t>(second)},
-                                     {first_over + 1, second_over, 2, true, true, queued, 0},
-                                     {second_over + tail, second_over + tail + 50, 11}});
-    const Path last = path_of_told({{0, begin + late, 11},
-                                    {late_enter, first_over, 2, false, true, 0, all_reduce},
-                                    {late_enter + second, second_over, 2},
-                                    {second_over + tail, second_over + tail + 50, 11}});
+    const RankTimeline early =
+        path_of_told({{0, begin, 11},
+                      {early_enter, first_over, 2, true, true, 0, static_cast<std::uint32_t>(second)},
+                      {first_over + 1, second_over, 2, true, true, queued, 0},
+                      {second_over + tail, second_over + tail + 50, 11}});
+    const RankTimeline last = path_of_told({{0, begin + late, 11},
+                                            {late_enter, first_over, 2, false, true, 0, all_reduce},
+                                            {late_enter + second, second_over, 2},
+                                            {second_over + tail, second_over + tail + 50, 11}});
     const std::vector<Nanoseconds> expected{no_time, first, second, tail};
     EXPECT_EQ(work_us(early), expected) << seed;
     EXPECT_EQ(work_us(last), expected) << seed;
   }
 }
 
-TEST(Path, WaitingOfOneThatQueuedBeganWhenItWasReady) {
+TEST(RankTimeline, WaitingOfOneThatQueuedBeganWhenItWasReady) {
   // Two members: one of them waits in the first (1.2 ms longer than it computes), so most do not.
-  const Path path = path_of_told(
+  const RankTimeline path = path_of_told(
       {{0, 1000}, {3000, 6200, 2, true, false, 0, 2000}, {6201, 8200, 2, true, true, 1201, 0}, {8323, 9000}});
   EXPECT_EQ(work_us(path), (std::vector<Nanoseconds>{no_time, 2000, 2000, 123}));
 }
 
-TEST(Path, OneThatQueuedHasTheWorkOfTheMomentInWhichItWasReady) {
+TEST(RankTimeline, OneThatQueuedHasTheWorkOfTheMomentInWhichItWasReady) {
   // Its kernels done, a rank launches an all-reduce, which queues, and a send, which does not. A peer enters both at
   // once; and a third one's all-reduce was ready long before another exchange that it let pass.
   const std::vector<Told> begin{{0, 1000}, {3000, 6200, 2, true, false, 0, 2000}};
@@ -200,34 +201,34 @@ TEST(Path, OneThatQueuedHasTheWorkOfTheMomentInWhichItWasReady) {
   at_once.push_back({5012, 5100, 5});
   overtaken.push_back({5500, 5600, 5});
   overtaken.push_back({6201, 8200, 2, true, true, 1201, 0});
-  const Path first = path_of_told(queued), second = path_of_told(at_once), third = path_of_told(overtaken);
+  const RankTimeline first = path_of_told(queued), second = path_of_told(at_once), third = path_of_told(overtaken);
   EXPECT_EQ(work_us(first), (std::vector<Nanoseconds>{no_time, 2000, 2012, 2012}));
   EXPECT_EQ(work_us(second), (std::vector<Nanoseconds>{no_time, 2000, 2000, 2012}));
   EXPECT_EQ(work_us(third), (std::vector<Nanoseconds>{no_time, 2000, 500, 2000})) << "not 2500, and 0";
   EXPECT_EQ(third.by_readiness, (std::vector<std::uint32_t>{0, 1, 3, 2}));
 }
 
-TEST(Path, ComputeBesideACollectiveIsWorkEvenWhereItWaitsForItsEnd) {
-  const Path path = path_of_told({{0, 1000}, {3000, 9000, 2, true, true, 0, 4000}, {11000, 12000}});
+TEST(RankTimeline, ComputeBesideACollectiveIsWorkEvenWhereItWaitsForItsEnd) {
+  const RankTimeline path = path_of_told({{0, 1000}, {3000, 9000, 2, true, true, 0, 4000}, {11000, 12000}});
   EXPECT_EQ(work_us(path), (std::vector<Nanoseconds>{no_time, 2000, 6000}));
 }
 
-TEST(Path, StandingStillIsNoWorkThoughTheOthersWentOn) {
+TEST(RankTimeline, StandingStillIsNoWorkThoughTheOthersWentOn) {
   // The second ends late on this rank alone: compute of the others is not there yet, its own stops after 1 ms.
-  const Path path = path_of_told({{0, 1000}, {2000, 5000, 2, true, false, 0, 1000}, {6000, 7000}});
+  const RankTimeline path = path_of_told({{0, 1000}, {2000, 5000, 2, true, false, 0, 1000}, {6000, 7000}});
   EXPECT_EQ(work_us(path), (std::vector<Nanoseconds>{no_time, 1000, 2000}));
 }
 
 /// The excess over what is usual, which is given for the work of each arrival.
-Path with_usual(Path path, const std::vector<Nanoseconds>& usual_work) {
+RankTimeline with_usual(RankTimeline path, const std::vector<Nanoseconds>& usual_work) {
   for (std::size_t i = 0; i < usual_work.size(); ++i) take_usual(path, i, {usual_work[i], 0, 0});
   finish_excess(path);
   return path;
 }
 
-TEST(Path, TwoThatEnterAtOneMomentHaveOneWork) {
+TEST(RankTimeline, TwoThatEnterAtOneMomentHaveOneWork) {
   // A peer may enter them in the other order: each is compared for itself, and the sum holds the work once.
-  const Path path = with_usual(
+  const RankTimeline path = with_usual(
       path_of({arrival_ms(0, 1, 1), arrival_ms(5, 6, 2, false), arrival_ms(5.01, 6, 5, false), arrival_ms(8, 9, 1)}),
       {no_time, 3'000'000, 3'000'000, 2'000'000});
   EXPECT_EQ(path.arrivals[1].work_ns, 4'000'000);
@@ -235,16 +236,16 @@ TEST(Path, TwoThatEnterAtOneMomentHaveOneWork) {
   EXPECT_EQ(before_each(path, &Excess::work_ns), (std::vector<Nanoseconds>{0, 0, 0, 1'010'000, 2'000'000}));
 }
 
-TEST(Path, PeersThatWaitedElsewhereDoNotMakeARankLate) {
+TEST(RankTimeline, PeersThatWaitedElsewhereDoNotMakeARankLate) {
   // This rank went on computing during the first exchange (2 ms, then 3 ms of work); its peers had to wait in it.
-  const Path path = with_usual(path_of({arrival_ms(0, 1, 1), arrival_ms(3, 4, 2, false), arrival_ms(6, 7, 1)}),
-                               {no_time, 2'000'000, 3'000'000});
+  const RankTimeline path = with_usual(path_of({arrival_ms(0, 1, 1), arrival_ms(3, 4, 2, false), arrival_ms(6, 7, 1)}),
+                                       {no_time, 2'000'000, 3'000'000});
   EXPECT_EQ(own_lateness_of(path, 2), 0);
   EXPECT_EQ(path.before.back().work_ns, 0);
 }
 
-TEST(Path, IsTiedToOthersByTheSameCommunicatorOrOneThatHoldsItsMembers) {
-  const Path path =
+TEST(RankTimeline, IsTiedToOthersByTheSameCommunicatorOrOneThatHoldsItsMembers) {
+  const RankTimeline path =
       path_of({arrival(0, 10, 1), arrival(20, 30, 5), arrival(40, 50, 2), arrival(60, 70, 5), arrival(80, 90, 2)});
   EXPECT_EQ(path.arrivals[1].synchronised, 0);
   EXPECT_EQ(path.arrivals[2].synchronised, 0) << "one of equal size need not hold the same members";
@@ -252,11 +253,11 @@ TEST(Path, IsTiedToOthersByTheSameCommunicatorOrOneThatHoldsItsMembers) {
   EXPECT_EQ(path.arrivals[4].synchronised, 2);
 }
 
-TEST(Path, IsNotTiedToOthersByWhatItsOwnComputeRanBeside) {
+TEST(RankTimeline, IsNotTiedToOthersByWhatItsOwnComputeRanBeside) {
   // The others have nothing left to do and wait in the second for this rank, whose own compute goes on: what it lacks
   // of their wait is no head start, and its lateness at the third goes back to the first.
-  Path path = make_path(std::vector<Arrival>{arrival(0, 10, 1), arrival(20, 30, 1, false), arrival(40, 50, 1)},
-                        communicators(), {}, 0);
+  RankTimeline path = make_path(std::vector<Arrival>{arrival(0, 10, 1), arrival(20, 30, 1, false), arrival(40, 50, 1)},
+                                communicators(), {}, 0);
   for (std::int32_t i = 0; i < 3; ++i) {
     RoutedOutcome routed;
     routed.outcome.matched = true;
@@ -287,10 +288,10 @@ std::uint64_t role(const std::vector<Arrival>& arrivals, std::int32_t size_of_tw
   return path_of(arrivals, {StepSource::nvtx, {0, 1000, 2000, 3000}, 4000}, size_of_two).role;
 }
 
-TEST(Path, IsNotTiedToOthersByWhatTheyLeftBeforeItCame) {
+TEST(RankTimeline, IsNotTiedToOthersByWhatTheyLeftBeforeItCame) {
   // 6 ms too much before a broadcast that the others have left by then: it is late by them at the all-reduce behind it.
-  Path path = make_path(std::vector<Arrival>{arrival_ms(0, 1, 1), arrival_ms(9, 10, 1), arrival_ms(12, 14, 1)},
-                        communicators(), {}, 0);
+  RankTimeline path = make_path(std::vector<Arrival>{arrival_ms(0, 1, 1), arrival_ms(9, 10, 1), arrival_ms(12, 14, 1)},
+                                communicators(), {}, 0);
   for (const bool left_behind : {false, true}) {
     for (std::int32_t i = 0; i < 3; ++i) {
       RoutedOutcome routed;
@@ -308,10 +309,10 @@ TEST(Path, IsNotTiedToOthersByWhatTheyLeftBeforeItCame) {
   }
 }
 
-TEST(Path, IsAsLateForOthersAsForThoseItMetFirst) {
+TEST(RankTimeline, IsAsLateForOthersAsForThoseItMetFirst) {
   // 6 ms too much before an exchange with half of the others, who wait. The other half have not met this rank since the
   // first collective: for them it is as late, though it has waited for nobody in between.
-  Path path = path_of({arrival_ms(0, 1, 1), arrival_ms(9, 10, 2), arrival_ms(12, 14, 5)});
+  RankTimeline path = path_of({arrival_ms(0, 1, 1), arrival_ms(9, 10, 2), arrival_ms(12, 14, 5)});
   path = with_usual(std::move(path), {no_time, 2'000'000, 2'000'000});
   EXPECT_EQ(own_lateness_of(path, 1), 6'000'000);
   EXPECT_EQ(own_lateness_of(path, 2), 6'000'000);
@@ -319,7 +320,7 @@ TEST(Path, IsAsLateForOthersAsForThoseItMetFirst) {
 }
 
 /// Steps of two operations by the rank's own count, from 0.
-Path counted_path(const std::vector<std::int32_t>& told, const CountedSteps& counted) {
+RankTimeline counted_path(const std::vector<std::int32_t>& told, const CountedSteps& counted) {
   std::vector<Arrival> arrivals;
   for (std::size_t i = 0; i < told.size(); ++i) {
     const auto enter = static_cast<Nanoseconds>(50 * i);
@@ -327,7 +328,7 @@ Path counted_path(const std::vector<std::int32_t>& told, const CountedSteps& cou
   }
   std::vector<Nanoseconds> starts;
   for (std::size_t step = 0; step < counted.own; ++step) starts.push_back(static_cast<Nanoseconds>(100 * step));
-  Path path = make_path(arrivals, communicators(), {StepSource::periodicity, starts, 10'000}, 0);
+  RankTimeline path = make_path(arrivals, communicators(), {StepSource::periodicity, starts, 10'000}, 0);
   for (std::size_t i = 0; i < told.size(); ++i) {
     path.outcomes[i].matched = told[i] >= 0;
     path.outcomes[i].step = told[i];
@@ -337,21 +338,21 @@ Path counted_path(const std::vector<std::int32_t>& told, const CountedSteps& cou
   return path;
 }
 
-std::vector<std::int32_t> counts_of(const Path& path) {
+std::vector<std::int32_t> counts_of(const RankTimeline& path) {
   std::vector<std::int32_t> steps;
   for (const PathArrival& arrival : path.arrivals) steps.push_back(arrival.step);
   return steps;
 }
 
-TEST(Path, ItsStepsAreThoseThatItsInstancesAreIn) {
-  const Path path = counted_path({4, 4, 5, 5, 6, 6}, {3, 4});
+TEST(RankTimeline, ItsStepsAreThoseThatItsInstancesAreIn) {
+  const RankTimeline path = counted_path({4, 4, 5, 5, 6, 6}, {3, 4});
   EXPECT_EQ(counts_of(path), (std::vector<std::int32_t>{4, 4, 5, 5, 6, 6}));
   EXPECT_EQ(path.job_steps, (std::vector<std::int32_t>{4, 5, 6}));
   EXPECT_EQ(path.arrivals[3].occurrence, 1);
   EXPECT_EQ(path.arrivals[3].occurrences, 2);
 }
 
-TEST(Path, WhatNoInstanceTellsLiesBetweenThoseThatDo) {
+TEST(RankTimeline, WhatNoInstanceTellsLiesBetweenThoseThatDo) {
   EXPECT_EQ(counts_of(counted_path({-1, 4, -1, 5, 6, -1}, {3, 4})), (std::vector<std::int32_t>{4, 4, 5, 5, 6, 6}));
   // The beginning of the rank's second step was not recorded, so its own count is one short from there on.
   EXPECT_EQ(counts_of(counted_path({0, 0, 1, 1, 2, -1}, {1, 0})), (std::vector<std::int32_t>{0, 0, 1, 1, 2, 2}));
@@ -359,16 +360,16 @@ TEST(Path, WhatNoInstanceTellsLiesBetweenThoseThatDo) {
   EXPECT_EQ(counts_of(counted_path({-1, -1, -1}, {2, not_counted})), (std::vector<std::int32_t>{-1, -1, -1}));
 }
 
-TEST(Path, StepsOfInstancesNeedNotAscend) {
+TEST(RankTimeline, StepsOfInstancesNeedNotAscend) {
   // One of the next step entered before the last of this one.
-  const Path path = counted_path({0, 1, 0, 1, 2, 2}, {3, 0});
+  const RankTimeline path = counted_path({0, 1, 0, 1, 2, 2}, {3, 0});
   EXPECT_EQ(path.by_step, (std::vector<std::uint32_t>{0, 2, 1, 3, 4, 5}));
   EXPECT_EQ(path.arrivals[2].occurrence, 1);
   EXPECT_EQ(path.arrivals[3].occurrence, 1);
   EXPECT_EQ(path.arrivals[3].occurrences, 2);
 }
 
-TEST(Path, RoleIsWhatAStepConsistsOf) {
+TEST(RankTimeline, RoleIsWhatAStepConsistsOf) {
   const std::uint64_t usual = role(steps_of(1, 2, false, 4));
   EXPECT_EQ(role(steps_of(11, 12, false, 4)), usual) << "whatever the communicators are called";
   EXPECT_EQ(role(steps_of(1, 2, true, 4)), usual) << "communicators may overtake each other";
@@ -398,7 +399,7 @@ TEST(UsualWork, IsTheMedianOfPeersAtOnePlace) {
 
 TEST(UsualWork, IsWithoutWhatAllPeersAreKnownToHaveTooMuch) {
   // Both GPUs of a stage are slow: 30 of 120 and 31 of 125 are known to be too much.
-  std::vector<Path> paths;
+  std::vector<RankTimeline> paths;
   for (const Nanoseconds work : {120, 125})
     paths.push_back(path_of({arrival(0, 10, 1), arrival(10 + work, 200, 1)}, {StepSource::nvtx, {0}, 1000}));
   paths[0].arrivals[1].surplus_ns = 30;
@@ -409,7 +410,7 @@ TEST(UsualWork, IsWithoutWhatAllPeersAreKnownToHaveTooMuch) {
 }
 
 TEST(WorkSample, PeersMeetAtOnePlaceInOneStep) {
-  const auto places_of = [](const Path& path) {
+  const auto places_of = [](const RankTimeline& path) {
     std::vector<std::uint64_t> places;
     for (std::size_t i = 0; i < path.arrivals.size(); ++i) places.push_back(work_sample(path, i).value().place);
     return places;
@@ -418,7 +419,7 @@ TEST(WorkSample, PeersMeetAtOnePlaceInOneStep) {
   std::vector<Arrival> arrivals;
   for (const Nanoseconds enter : {10, 20, 110, 120, 210, 220, 230}) arrivals.push_back(arrival(enter, enter + 1, 1));
   const Steps steps{StepSource::nvtx, {0, 100, 200}, 300};
-  Path path = path_of(arrivals, steps);
+  RankTimeline path = path_of(arrivals, steps);
   const std::vector<std::uint64_t> places = places_of(path);
   EXPECT_EQ(std::set(places.begin(), places.end()).size(), 7U);
   for (Arrival& later : arrivals) ++later.exit_ns;
@@ -443,7 +444,7 @@ TEST(Excess, WorkIsNotLostBetweenArrivalsThatAreNotMatched) {
     std::vector<Arrival> arrivals{arrival_ms(1, 2, 1), arrival_ms(first, 5, 1, false), arrival_ms(second, 6, 5, false),
                                   arrival_ms(first + 5, 10, 1)};
     for (Arrival& one : arrivals) one.trace_rank = rank;
-    Path path = make_path(arrivals, communicators(), {StepSource::nvtx, {0}, 20'000'000}, 0);
+    RankTimeline path = make_path(arrivals, communicators(), {StepSource::nvtx, {0}, 20'000'000}, 0);
     for (const std::int32_t i : {0, 1, 3}) {
       RoutedOutcome routed;
       routed.outcome.matched = true;
@@ -455,7 +456,7 @@ TEST(Excess, WorkIsNotLostBetweenArrivalsThatAreNotMatched) {
     measure(path, no_profiles(path));
     return path;
   };
-  std::vector<Path> paths{rank_of(0, 3.5, 5.001), rank_of(1, 3.5, 5.001), rank_of(2, 4.5, 5.001)};
+  std::vector<RankTimeline> paths{rank_of(0, 3.5, 5.001), rank_of(1, 3.5, 5.001), rank_of(2, 4.5, 5.001)};
   set_excess(paths);
   const Nanoseconds ms = 1'000'000;
   EXPECT_EQ(paths[2].arrivals[1].excess_work_ns, ms);
@@ -472,14 +473,14 @@ TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
     arrivals.push_back(arrival(1000 * s, 1000 * s + 10, 1));
     arrivals.push_back(arrival(1000 * s + 100 + late, 1000 * s + 200, 1));
   }
-  Path path = path_of(arrivals, {StepSource::nvtx, {0, 1000, 2000, 3000, 4000, 5000}, 6000});
+  RankTimeline path = path_of(arrivals, {StepSource::nvtx, {0, 1000, 2000, 3000, 4000, 5000}, 6000});
   set_excess(path, {});
   EXPECT_EQ(path.arrivals[9].excess_work_ns, 70);
   EXPECT_EQ(path.arrivals[7].excess_work_ns, 0);
   EXPECT_EQ(path.before.back().work_ns, 70);
 }
 
-TEST(Path, WhoseLaunchWasLostIsAsLargeAsWhatLiesAtItsPlaceInOtherSteps) {
+TEST(RankTimeline, WhoseLaunchWasLostIsAsLargeAsWhatLiesAtItsPlaceInOtherSteps) {
   // Steps of an operation of 100 bytes and two of 200.
   std::vector<Arrival> arrivals;
   for (int step = 0; step < 3; ++step) {
@@ -489,9 +490,9 @@ TEST(Path, WhoseLaunchWasLostIsAsLargeAsWhatLiesAtItsPlaceInOtherSteps) {
     }
   }
   const Steps steps{StepSource::nvtx, {0, 100, 200}, 300};
-  const Path whole = path_of(arrivals, steps);
+  const RankTimeline whole = path_of(arrivals, steps);
   arrivals[4].call_bytes = -1;
-  const Path one_lost = path_of(arrivals, steps);
+  const RankTimeline one_lost = path_of(arrivals, steps);
   EXPECT_EQ(one_lost.arrivals[4].symbol, whole.arrivals[4].symbol);
   EXPECT_EQ(place_in_step(one_lost.arrivals[5]), place_in_step(whole.arrivals[5]));
   // Other steps disagree: nothing tells.
@@ -513,7 +514,7 @@ TEST(Excess, WhoHasNoPeersIsNotComparedWithItselfWhereRecordsWereLost) {
   }
   std::vector<Nanoseconds> starts;
   for (int step = 0; step < 10; ++step) starts.push_back(Nanoseconds{200'000'000} * step);
-  Path path = path_of(arrivals, {StepSource::nvtx, starts, 2'000'000'000});
+  RankTimeline path = path_of(arrivals, {StepSource::nvtx, starts, 2'000'000'000});
   finish_excess(path);
   for (const PathArrival& one : path.arrivals) {
     EXPECT_EQ(one.compared, one.occurrences == 3 && !one.since_step && one.work_ns != no_time) << one.step;
@@ -525,7 +526,7 @@ TEST(Excess, WhoHasNoPeersIsNotComparedWithItselfWhereRecordsWereLost) {
 TEST(Excess, NobodyIsLateForARecordThatWasLost) {
   // Four steps of four all-reduces, after 10, 20, 30 and 40 of work. The second rank's trace lost the second one of
   // step 2: what was its third looks like the second, after 51 instead of 20.
-  std::vector<Path> paths;
+  std::vector<RankTimeline> paths;
   for (int rank = 0; rank < 3; ++rank) {
     std::vector<Arrival> arrivals;
     for (int step = 0; step < 4; ++step)
@@ -536,7 +537,7 @@ TEST(Excess, NobodyIsLateForARecordThatWasLost) {
     paths.back().trace_rank = rank;
   }
   set_excess(paths);
-  for (const Path& path : paths)
+  for (const RankTimeline& path : paths)
     for (const PathArrival& one : path.arrivals) EXPECT_EQ(one.excess_work_ns, 0) << path.trace_rank;
   EXPECT_TRUE(paths[1].arrivals[7].compared && paths[1].arrivals[7].has_peers) << "step 1";
   EXPECT_FALSE(paths[1].arrivals[9].compared) << "step 2: where it lies is not known";
@@ -551,9 +552,10 @@ TEST(Excess, OfARankWithoutPeersHoldsWhatItsKernelsTakeLongerThanElsewhere) {
     arrivals.push_back(arrival_ms(100 * s + 31, 100 * s + 32, 1));
   }
   const Nanoseconds ms = 1'000'000;
-  Path path = path_of(arrivals, {StepSource::nvtx, {0, 100 * ms, 200 * ms, 300 * ms, 400 * ms, 500 * ms}, 600 * ms});
+  RankTimeline path =
+      path_of(arrivals, {StepSource::nvtx, {0, 100 * ms, 200 * ms, 300 * ms, 400 * ms, 500 * ms}, 600 * ms});
   for (std::size_t i = 1; i < arrivals.size(); i += 2) path.arrivals[i].surplus_ns = 5 * ms;
-  Path compared = path;
+  RankTimeline compared = path;
   set_excess(path, {});
   EXPECT_EQ(path.arrivals[7].excess_work_ns, 5 * ms) << "30 ms like every time, 5 of them too many";
   EXPECT_EQ(path.before.back().work_ns, 6 * 5 * ms);
@@ -566,7 +568,7 @@ TEST(Excess, OfTransfersCountsOnSlowLinksOnlyUntilTheRankMeetsTheOthersAgain) {
   // Everybody, then twice half of them over a slow link, everybody, half of them. No work differs, nobody waits.
   std::vector<Arrival> arrivals{arrival_ms(0, 1, 1), arrival_ms(3, 7, 2), arrival_ms(9, 14, 2), arrival_ms(16, 17, 1),
                                 arrival_ms(19, 23, 2)};
-  Path path = path_of(arrivals);
+  RankTimeline path = path_of(arrivals);
   for (const std::size_t i : {1, 2, 4}) path.outcomes[i].slow_link = true;
   const Nanoseconds ms = 1'000'000;
   for (std::size_t i = 1; i < 5; ++i) take_usual(path, i, {2 * ms, 0, ms / 2});
@@ -595,7 +597,7 @@ TEST(Blocking, ComputeThatGoesOnDoesNotWait) {
   EXPECT_TRUE(arrivals[2].blocking) << "a short one in a gap";
 }
 
-TEST(Path, WithoutMessageSizesARoleDoesNotRestOnInferredCommunicators) {
+TEST(RankTimeline, WithoutMessageSizesARoleDoesNotRestOnInferredCommunicators) {
   std::vector<Arrival> arrivals = steps_of(1, 2, false, 4), more = arrivals;
   more.push_back(arrival(3500, 3510, 2));
   for (Arrival& a : arrivals) a.call_bytes = -1;
@@ -607,7 +609,7 @@ TEST(Path, WithoutMessageSizesARoleDoesNotRestOnInferredCommunicators) {
   EXPECT_NE(role(one_lane), role(arrivals));
 }
 
-TEST(Path, WithoutMessageSizesTheKernelsTellRolesApart) {
+TEST(RankTimeline, WithoutMessageSizesTheKernelsTellRolesApart) {
   std::vector<Arrival> arrivals{arrival(0, 10, 1), arrival(20, 30, 2), arrival(40, 50, 1)};
   EXPECT_EQ(path_of(arrivals, {}, 4, 17).role, path_of(arrivals, {}, 4, 18).role) << "sizes are known";
   for (Arrival& a : arrivals) a.call_bytes = -1;

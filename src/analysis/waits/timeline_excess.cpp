@@ -2,19 +2,19 @@
 #include <map>
 #include <numeric>
 
-#include "analysis/waits/path_parts.hpp"
+#include "analysis/waits/timeline_parts.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
 /// What compute waited.
-Nanoseconds blocking_wait(const Path& path, std::size_t i) {
+Nanoseconds blocking_wait(const RankTimeline& path, std::size_t i) {
   return path.arrivals[i].blocking ? path.outcomes[i].wait_ns : 0;
 }
 
 /// What compute waited once everybody was there.
-Nanoseconds blocking_transfer(const Path& path, std::size_t i) {
+Nanoseconds blocking_transfer(const RankTimeline& path, std::size_t i) {
   const PathArrival& arrival = path.arrivals[i];
   if (!arrival.blocking || !arrival.matched) return 0;
   return std::max<Nanoseconds>(0, arrival.exit_ns - arrival.enter_ns - path.outcomes[i].wait_ns);
@@ -27,14 +27,14 @@ Nanoseconds surplus_work(const PathArrival& arrival) {
 
 /// What compute would have waited without the surplus: who was not the last would have waited longer. no_time where it
 /// is not known what it waited.
-Nanoseconds wait_without_surplus(const Path& path, std::size_t i) {
+Nanoseconds wait_without_surplus(const RankTimeline& path, std::size_t i) {
   if (!path.arrivals[i].matched) return no_time;
   const Nanoseconds wait_ns = blocking_wait(path, i);
   return wait_ns > 0 ? wait_ns + surplus_work(path.arrivals[i]) : 0;
 }
 
 /// WorkSample::place.
-std::uint64_t digest_of_place(const Path& path, std::size_t i) {
+std::uint64_t digest_of_place(const RankTimeline& path, std::size_t i) {
   const PathArrival& arrival = path.arrivals[i];
   if (arrival.step < 0) {
     const Outcome& outcome = path.outcomes[i];
@@ -46,7 +46,7 @@ std::uint64_t digest_of_place(const Path& path, std::size_t i) {
   return mix_into(mix_into(mix_into(path.role, arrival.symbol), in_step), static_cast<std::uint64_t>(arrival.step));
 }
 
-void set_excess_over(Path& path, std::size_t i, const UsualWork& usual) {
+void set_excess_over(RankTimeline& path, std::size_t i, const UsualWork& usual) {
   PathArrival& arrival = path.arrivals[i];
   arrival.compared = true;
   arrival.excess_work_ns = arrival.work_ns - usual.work_ns;
@@ -58,7 +58,7 @@ void set_excess_over(Path& path, std::size_t i, const UsualWork& usual) {
 }
 
 /// Sets Excess::work_ns.
-void add_up_excess_work(Path& path) {
+void add_up_excess_work(RankTimeline& path) {
   Nanoseconds before_moment_ns = 0, in_moment_ns = 0;
   for (const std::uint32_t i : path.by_readiness) {
     const PathArrival& arrival = path.arrivals[i];
@@ -72,15 +72,15 @@ void add_up_excess_work(Path& path) {
   path.before.back().work_ns = before_moment_ns + in_moment_ns;
 }
 
-/// Sets Path::transfers_before_ns.
-void add_up_transfers(Path& path) {
+/// Sets RankTimeline::transfers_before_ns.
+void add_up_transfers(RankTimeline& path) {
   const std::vector<Nanoseconds>& excess_ns = path.excess_transfers_ns;
   if (excess_ns.empty()) return;
   path.transfers_before_ns.assign(excess_ns.size() + 1, 0);
   std::partial_sum(excess_ns.begin(), excess_ns.end(), path.transfers_before_ns.begin() + 1);
 }
 
-void add_up_excess(Path& path) {
+void add_up_excess(RankTimeline& path) {
   path.before.resize(path.arrivals.size() + 1);
   add_up_excess_work(path);
   add_up_transfers(path);
@@ -94,7 +94,7 @@ void add_up_excess(Path& path) {
 }
 
 /// By symbol, as often as most of its arrivals have it in their steps; of two alike the more.
-std::map<std::uint64_t, std::int32_t> commonest_occurrences(const Path& path) {
+std::map<std::uint64_t, std::int32_t> commonest_occurrences(const RankTimeline& path) {
   std::map<std::uint64_t, std::map<std::int32_t, std::int64_t>> arrivals;
   for (const PathArrival& arrival : path.arrivals)
     if (arrival.step >= 0) ++arrivals[arrival.symbol][arrival.occurrences];
@@ -112,25 +112,25 @@ PlaceInStep place_in_step(const PathArrival& arrival) {
   return {arrival.symbol, arrival.occurrence, arrival.occurrences};
 }
 
-std::optional<WorkSample> work_sample(const Path& path, std::size_t i) {
+std::optional<WorkSample> work_sample(const RankTimeline& path, std::size_t i) {
   const PathArrival& arrival = path.arrivals[i];
   if (arrival.work_ns == no_time || !(arrival.step >= 0 ? arrival.whole_step : arrival.matched)) return std::nullopt;
   return WorkSample{digest_of_place(path, i), arrival.work_ns - surplus_work(arrival), wait_without_surplus(path, i),
                     blocking_transfer(path, i)};
 }
 
-std::uint64_t place_among_peers(const Path& path, std::size_t i) {
+std::uint64_t place_among_peers(const RankTimeline& path, std::size_t i) {
   const PathArrival& arrival = path.arrivals[i];
   return (arrival.step >= 0 ? arrival.whole_step : arrival.matched) ? digest_of_place(path, i) : 0;
 }
 
-std::uint64_t step_among_peers(const Path& path, std::size_t i) {
+std::uint64_t step_among_peers(const RankTimeline& path, std::size_t i) {
   const PathArrival& arrival = path.arrivals[i];
   if (arrival.step < 0 || !arrival.whole_step) return 0;
   return mix_into(mix_into(path.role, 3), static_cast<std::uint64_t>(arrival.step));
 }
 
-std::uint64_t place_among_steps(const Path& path, std::size_t i) {
+std::uint64_t place_among_steps(const RankTimeline& path, std::size_t i) {
   const PathArrival& arrival = path.arrivals[i];
   if (arrival.step < 0 || !arrival.whole_step) return 0;
   return mix_into(
@@ -138,13 +138,13 @@ std::uint64_t place_among_steps(const Path& path, std::size_t i) {
       static_cast<std::uint64_t>(arrival.occurrences) << 32U | static_cast<std::uint32_t>(arrival.occurrence));
 }
 
-void take_usual(Path& path, std::size_t arrival, const UsualWork& usual) {
+void take_usual(RankTimeline& path, std::size_t arrival, const UsualWork& usual) {
   if (usual.work_ns == no_time) return;
   set_excess_over(path, arrival, usual);
   path.arrivals[arrival].has_peers = true;
 }
 
-void finish_excess(Path& path) {
+void finish_excess(RankTimeline& path) {
   constexpr std::size_t enough_steps = 4;
   std::map<PlaceInStep, std::vector<std::size_t>> alone;
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
@@ -173,12 +173,12 @@ void finish_excess(Path& path) {
   add_up_excess(path);
 }
 
-Nanoseconds excess_transfers_between(const Path& path, std::size_t begin, std::size_t end) {
+Nanoseconds excess_transfers_between(const RankTimeline& path, std::size_t begin, std::size_t end) {
   const std::vector<Nanoseconds>& before_ns = path.transfers_before_ns;
   return before_ns.empty() ? 0 : before_ns[end] - before_ns[begin];
 }
 
-Nanoseconds excess_at(const Path& path, std::size_t arrival) {
+Nanoseconds excess_at(const RankTimeline& path, std::size_t arrival) {
   const Excess &before = path.before[arrival], &after = path.before[arrival + 1];
   return after.work_ns - before.work_ns + excess_transfers_between(path, arrival, arrival + 1);
 }
@@ -187,7 +187,7 @@ std::size_t first_since_tied(const PathArrival& arrival) {
   return static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1);
 }
 
-Delay delay_of(const Path& path, std::int32_t index) {
+Delay delay_of(const RankTimeline& path, std::int32_t index) {
   const auto here = static_cast<std::size_t>(index);
   const PathArrival& arrival = path.arrivals[here];
   const std::size_t since = first_since_tied(arrival);
@@ -200,7 +200,7 @@ Delay delay_of(const Path& path, std::int32_t index) {
           std::max<Nanoseconds>(0, waiting + std::min<Nanoseconds>(0, work))};
 }
 
-std::int32_t origin_of(const Path& path, std::int32_t index) {
+std::int32_t origin_of(const RankTimeline& path, std::int32_t index) {
   std::int32_t origin = index;
   for (auto i = static_cast<std::int32_t>(first_since_tied(path.arrivals[static_cast<std::size_t>(index)])); i < index;
        ++i)
@@ -208,7 +208,7 @@ std::int32_t origin_of(const Path& path, std::int32_t index) {
   return origin;
 }
 
-Nanoseconds own_lateness_of(const Path& path, std::size_t arrival) {
+Nanoseconds own_lateness_of(const RankTimeline& path, std::size_t arrival) {
   return path.arrivals[arrival].compared ? delay_of(path, static_cast<std::int32_t>(arrival)).own_ns : no_time;
 }
 

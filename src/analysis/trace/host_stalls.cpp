@@ -1,4 +1,4 @@
-#include "analysis/trace/hold_ups.hpp"
+#include "analysis/trace/host_stalls.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,20 +16,20 @@ constexpr std::array<std::string_view, 24> file_calls{"read",   "readv",   "prea
                                                       "fwrite", "fflush",  "fsync",   "fdatasync", "open",   "open64",
                                                       "openat", "fopen",   "fopen64", "mmap",      "mmap64", "munmap"};
 
-HoldUpKind kind_of_call(std::string_view name) {
+HostStallKind kind_of_call(std::string_view name) {
   const bool moves_data = std::find(file_calls.begin(), file_calls.end(), name) != file_calls.end();
-  return moves_data ? HoldUpKind::file : HoldUpKind::wait;
+  return moves_data ? HostStallKind::file : HostStallKind::wait;
 }
 
 /// A full launch queue holds nobody up: the GPU is busy then.
-std::optional<HoldUpKind> kind_of_overhead(const Overhead& overhead) {
-  if (overhead.is_profiler) return HoldUpKind::profiler;
+std::optional<HostStallKind> kind_of_overhead(const Overhead& overhead) {
+  if (overhead.is_profiler) return HostStallKind::profiler;
   if (overhead.kind == OverheadKind::command_buffer_full) return std::nullopt;
-  return HoldUpKind::module_load;
+  return HostStallKind::module_load;
 }
 
 /// The time between leaving a core and getting one.
-void add_descheduled(const ProcessTrace& process, std::vector<HoldUp>& all) {
+void add_descheduled(const ProcessTrace& process, std::vector<HostStall>& all) {
   std::map<std::uint32_t, Nanoseconds> off_since;
   for (const SchedulingEvent& event : process.scheduling_events) {
     if (!event.on_cpu) {
@@ -38,15 +38,15 @@ void add_descheduled(const ProcessTrace& process, std::vector<HoldUp>& all) {
     }
     const auto off = off_since.find(event.thread_id);
     if (off == off_since.end()) continue;
-    all.push_back({off->second, event.time_ns, event.thread_id, 0, HoldUpKind::descheduled});
+    all.push_back({off->second, event.time_ns, event.thread_id, 0, HostStallKind::descheduled});
     off_since.erase(off);
   }
 }
 
 }  // namespace
 
-std::vector<HoldUp> hold_ups(const Trace& trace, const ProcessTrace& process) {
-  std::vector<HoldUp> all;
+std::vector<HostStall> host_stalls(const Trace& trace, const ProcessTrace& process) {
+  std::vector<HostStall> all;
   for (const OsCall& call : process.os_calls) {
     if (call.is_nested) continue;
     all.push_back({call.start_ns, call.end_ns, call.thread_id, call.name, kind_of_call(trace.strings[call.name])});
@@ -56,8 +56,8 @@ std::vector<HoldUp> hold_ups(const Trace& trace, const ProcessTrace& process) {
     if (kind) all.push_back({overhead.start_ns, overhead.end_ns, overhead.thread_id, overhead.name, *kind});
   }
   add_descheduled(process, all);
-  std::erase_if(all, [](const HoldUp& h) { return h.end_ns - h.start_ns < shortest_hold_up_ns; });
-  std::sort(all.begin(), all.end(), [](const HoldUp& a, const HoldUp& b) {
+  std::erase_if(all, [](const HostStall& h) { return h.end_ns - h.start_ns < shortest_host_stall_ns; });
+  std::sort(all.begin(), all.end(), [](const HostStall& a, const HostStall& b) {
     return std::tie(a.start_ns, a.end_ns, a.thread_id, a.kind, a.name) <
            std::tie(b.start_ns, b.end_ns, b.thread_id, b.kind, b.name);
   });

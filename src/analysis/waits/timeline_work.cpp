@@ -1,4 +1,4 @@
-#include "analysis/waits/path_parts.hpp"
+#include "analysis/waits/timeline_parts.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -14,7 +14,7 @@ constexpr Nanoseconds moment_ns = 20'000;
 /// When each arrival was ready: at its enter, or where it had queued behind a collective beside which compute went on,
 /// be it while that one queued itself, once all that was launched before it was done, as on a peer whose collective was
 /// over by then.
-std::vector<Nanoseconds> ready_times(const Path& path, std::span<const WorkProfile> profiles) {
+std::vector<Nanoseconds> ready_times(const RankTimeline& path, std::span<const WorkProfile> profiles) {
   std::vector<Nanoseconds> ready_ns;
   ready_ns.reserve(path.arrivals.size());
   std::vector<Nanoseconds> exits;   // of the collectives with compute beside them that go on
@@ -38,7 +38,7 @@ std::vector<Nanoseconds> ready_times(const Path& path, std::span<const WorkProfi
 /// When compute stood still for a collective, which is no work: by end. It may have gone on beside the collective
 /// before it waited for it. Whether others stood still does not matter: ends of collectives differ. `ready_ns`: of
 /// ready_times.
-std::vector<Interval> find_stalls(const Path& path, std::span<const WorkProfile> profiles,
+std::vector<Interval> find_stalls(const RankTimeline& path, std::span<const WorkProfile> profiles,
                                   std::span<const Nanoseconds> ready_ns) {
   std::vector<Interval> stalls;
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
@@ -77,7 +77,7 @@ std::vector<std::uint32_t> order_by_readiness(std::span<const Nanoseconds> ready
 
 }  // namespace
 
-void measure_work(Path& path, std::span<const WorkProfile> profiles) {
+void measure_work(RankTimeline& path, std::span<const WorkProfile> profiles) {
   const std::vector<Nanoseconds> ready_ns = ready_times(path, profiles);
   const std::vector<Interval> stalls = find_stalls(path, profiles, ready_ns);
   path.by_readiness = order_by_readiness(ready_ns);

@@ -1,4 +1,4 @@
-#include "analysis/causes/told_late.hpp"
+#include "analysis/causes/attributed_time.hpp"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace nsys_explain::analysis {
 
-std::vector<const Straggler*> told_late(const JobReport& report) {
+std::vector<const Straggler*> attributed_stragglers(const JobReport& report) {
   std::vector<const Straggler*> told;
   for (const Straggler& straggler : report.stragglers) told.push_back(&straggler);
   for (const SuspectedStraggler& suspect : report.suspects) told.push_back(&suspect.late);
@@ -15,7 +15,7 @@ std::vector<const Straggler*> told_late(const JobReport& report) {
 
 LateRanks late_by(const JobReport& report, std::initializer_list<Cause> causes) {
   LateRanks late;
-  for (const Straggler* const one : told_late(report))
+  for (const Straggler* const one : attributed_stragglers(report))
     if (std::find(causes.begin(), causes.end(), one->cause) != causes.end())
       late.insert(late.end(), one->trace_ranks.begin(), one->trace_ranks.end());
   std::sort(late.begin(), late.end());

@@ -1,4 +1,4 @@
-#include "analysis/waits/path.hpp"
+#include "analysis/waits/rank_timeline.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "analysis/waits/path_parts.hpp"
+#include "analysis/waits/timeline_parts.hpp"
 #include "analysis/window/sizes_in_steps.hpp"
 
 namespace nsys_explain::analysis {
@@ -51,7 +51,7 @@ class Inclusions {
 /// The latest blocking arrival before each one that ended before it and tied this rank to the same members: it had the
 /// same ones, or all of a communicator that holds them. Who comes late to a broadcast that all others have left is not
 /// tied to them by it: they wait for it in what follows.
-void find_synchronisations(Path& path) {
+void find_synchronisations(RankTimeline& path) {
   Inclusions inclusions(path.communicators);
   std::vector<std::size_t> latest;  // blocking arrival of each communicator and set of partners, in order
   const auto have_same_members = [&](std::size_t a, std::size_t b) {
@@ -120,9 +120,9 @@ std::uint64_t names_of_kernels(const RankEvents& events) {
   return digest;
 }
 
-Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators, const Steps& steps,
-               std::uint64_t kernel_names) {
-  Path path;
+RankTimeline make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators,
+                       const Steps& steps, std::uint64_t kernel_names) {
+  RankTimeline path;
   // Of most: a capture whose CUDA graphs were made before it began knows the sizes of a few calls outside of them.
   const auto sized =
       std::count_if(arrivals.begin(), arrivals.end(), [](const Arrival& arrival) { return arrival.call_bytes >= 0; });
@@ -158,11 +158,11 @@ Path make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> 
   return path;
 }
 
-void take_outcome(Path& path, const RoutedOutcome& routed) {
+void take_outcome(RankTimeline& path, const RoutedOutcome& routed) {
   path.outcomes[static_cast<std::size_t>(routed.index)] = routed.outcome;
 }
 
-void measure(Path& path, std::span<const WorkProfile> profiles) {
+void measure(RankTimeline& path, std::span<const WorkProfile> profiles) {
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     if (!path.outcomes[i].matched) continue;
     path.arrivals[i].matched = true;
@@ -174,7 +174,7 @@ void measure(Path& path, std::span<const WorkProfile> profiles) {
   find_role(path);
 }
 
-void tell_stages_apart(Path& path, std::string_view stage) {
+void tell_stages_apart(RankTimeline& path, std::string_view stage) {
   path.role = mix_into(path.role, hash_of(stage));
 }
 

@@ -17,7 +17,7 @@ namespace nsys_explain::analysis {
 using LateRanks = std::vector<std::int32_t>;
 
 /// The stragglers and the suspects: each has a finding with its cause and what to do.
-std::vector<const Straggler*> told_late(const JobReport& report);
+std::vector<const Straggler*> attributed_stragglers(const JobReport& report);
 
 /// The trace ranks of those of them who are late by one of these causes.
 LateRanks late_by(const JobReport& report, std::initializer_list<Cause> causes);
