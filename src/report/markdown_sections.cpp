@@ -106,9 +106,8 @@ std::string stragglers_section(const Overview& overview) {
   if (overview.stragglers.empty()) return {};
   std::string out = heading(
       "Late trace ranks",
-      "Own lateness is the part of a late arrival that is not waiting passed on from others; the p-value bounds "
-      "the chance to cost this much if everybody were alike. Cost: waiting anywhere in the job that starts here. First "
-      "and last are job time.");
+      "Own lateness: what it worked longer than its peers. Cost: what others waited for it. The p-value bounds the "
+      "chance to be as late if everybody were alike. First and last are job time.");
   MarkdownTable table;
   table.columns = {{"late", Align::left},
                    {"pattern", Align::left},

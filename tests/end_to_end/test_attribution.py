@@ -255,7 +255,7 @@ class Stages(AttributionTest):
             with self.subTest(seed=seed):
                 straggler = self.stage_fault(seed, "extra_work:stage={stage},mode=layers")
                 self.assertEqual(straggler["cause"], "extra_work")
-                self.assertIn("uneven by design", " ".join(straggler["evidence"]))
+                self.assertIn("are not counted (table stage_balance)", " ".join(straggler["evidence"]))
                 with h5py.File(self.directory / "out" / "store.h5") as store:
                     surplus = dict(zip(store["stage_balance/stage"].asstr()[()], store["stage_balance/surplus"][()]))
                 # Three layers instead of two, and little that does not belong to layers.

@@ -20,9 +20,9 @@ namespace {
 std::string describe_balance(const StageBalance& stage) {
   const auto ms = [](Nanoseconds time_ns) { return static_cast<double>(time_ns) * 1e-6; };
   return fmt::format(
-      "in every span of steps the stage computes {:.3f} ms, the median of the other stages {:.3f} ms: it runs {:.2f} "
-      "times as much of the kernels that they run, too (of equal name, grid and block); what no other stage runs "
-      "({:.3f} ms), such as embedding or loss, is uneven by design and not held against it (table stage_balance)",
+      "the stage computes {:.3f} ms in every span of steps, the median of the other stages {:.3f} ms; kernels of equal "
+      "name, grid and block that other stages run take {:.2f} times as long here; kernels of this stage alone, such as "
+      "embedding or loss ({:.3f} ms), are not counted (table stage_balance)",
       ms(stage.kernel_ns), ms(stage.others_kernel_ns),
       static_cast<double>(stage.shared_ns) / static_cast<double>(stage.others_shared_ns),
       ms(stage.kernel_ns - stage.shared_ns));
@@ -143,9 +143,9 @@ Straggler describe_slow_rank(const LateTogether& together, std::span<const Strag
   }
   culprit.cost_share = share_of(culprit.delay_cost_ns, ranks);
   if (!others.empty())
-    culprit.evidence.push_back(fmt::format(
-        "trace ranks {} exchange with it, and are late with it by the same transfers: what these cost is in its own",
-        fmt::join(others, ", ")));
+    culprit.evidence.push_back(
+        fmt::format("trace ranks {} exchange with it and are late by the same transfers; their cost is part of its own",
+                    fmt::join(others, ", ")));
   return culprit;
 }
 
