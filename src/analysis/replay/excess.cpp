@@ -213,6 +213,7 @@ class ArrivalComparison {
       for (const auto& [part, value_ns] : {std::pair(0U, here.host_ns), std::pair(1U, here.after_ns)}) {
         PlacedValue value;
         value.arrival = 2 * p + part;
+        // Spread by 2^64 over the golden ratio (Fibonacci hashing); 0 would mean that nothing is compared.
         value.place = ((graph_.arrival_of(p).place ^ (which | part)) * 0x9e3779b97f4a7c15ULL) | 1U;
         value.value_ns = value_ns;
         values.push_back(value);
