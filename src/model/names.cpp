@@ -62,8 +62,6 @@ std::string_view doubt_name(Doubt doubt) {
   switch (doubt) {
     case Doubt::too_few_steps:
       return "too_few_steps";
-    case Doubt::hidden:
-      return "hidden";
     case Doubt::unseen:
       return "unseen";
   }

@@ -104,6 +104,7 @@ Json straggler(const Straggler& straggler) {
           {"first_step", nullable(straggler.first_step)},
           {"last_step", nullable(straggler.last_step)},
           {"period_steps", nullable(straggler.period_steps)},
+          {"behind", straggler.behind},
           {"evidence", straggler.evidence}};
 }
 
@@ -114,9 +115,7 @@ Json suspect(const SuspectedStraggler& suspect) {
   json["verdict_p_value"] = suspect.verdict_p_value;
   json["steps"] = suspect.steps;
   json["steps_needed"] = where(Doubt::too_few_steps, suspect.steps_needed);
-  json["hidden_cost_share"] = where(Doubt::hidden, suspect.hidden_cost_share);
   json["unseen_cost_share"] = where(Doubt::unseen, suspect.unseen_cost_share);
-  json["behind"] = suspect.behind;
   return json;
 }
 
@@ -161,6 +160,7 @@ Json finding(const Finding& finding) {
 Json what_if(const WhatIf& what_if) {
   return {{"subject", what_if.subject},
           {"trace_ranks", what_if.trace_ranks},
+          {"after", what_if.after},
           {"finding", what_if.finding.empty() ? Json(nullptr) : Json(what_if.finding)},
           {"saved_share", what_if.saved_share},
           {"low_share", what_if.low_share},

@@ -179,9 +179,12 @@ struct Straggler {
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds delay_cost_ns = 0;  ///< caused wait, with that of partners by a slow link that is its own
-  double cost_share = 0;          ///< delay cost / window time of all trace ranks
-  double gpu_hours_per_day = 0;   ///< what that share is of a day of the job's GPUs
-  double last_share = 0;          ///< of the resolved instances it took part in
+  /// Elapsed time that mending it saves, alone or, where that is nothing yet, once those in `behind` are mended; where
+  /// no replay tells, delay cost / window time of all trace ranks.
+  double cost_share = 0;
+  double gpu_hours_per_day = 0;      ///< what that share is of a day of the job's GPUs
+  std::vector<std::int32_t> behind;  ///< who is to be mended before it saves anything, ascending; mostly nobody
+  double last_share = 0;             ///< of the resolved instances it took part in
   double p_value = 1;
   std::optional<std::int64_t> first_step, last_step;  ///< the first and last step it delayed; empty: no steps known
   std::optional<std::int64_t> period_steps;           ///< periodic: steps from one delay to the next
@@ -192,23 +195,18 @@ struct Straggler {
 /// Why one who takes longer than its peers is not called a straggler.
 enum class Doubt : std::uint8_t {
   too_few_steps,  ///< it costs the others much, but chance does as much in so few steps
-  hidden,         ///< beyond chance, but behind greater lateness of stragglers, or now of this, now of that one
   unseen,         ///< beyond chance, but no clock relates it to those who seem to wait for it
 };
 
-/// One who would be a straggler if there were more steps, without those who are, or if clocks told who waits.
+/// One who would be a straggler if there were more steps, or if clocks told who waits.
 struct SuspectedStraggler {
   Straggler late;  ///< costs are those of today
   Doubt doubt = Doubt::too_few_steps;
-  double verdict_p_value = 1;     ///< the largest that makes a verdict
-  std::int64_t steps = 0;         ///< looked at
-  std::int64_t steps_needed = 0;  ///< too_few_steps: as many make a verdict if all are like these
-  /// hidden: as Straggler::cost_share, of the GPU time that is left once the stragglers are mended. An estimate, and
-  /// rather too low: what a host does while its GPU waits costs nothing, until nobody waits any more.
-  double hidden_cost_share = 0;
-  std::vector<std::int32_t> behind;   ///< hidden: the stragglers' trace ranks, ascending; none: delays that go round
+  double verdict_p_value = 1;         ///< the largest that makes a verdict
+  std::int64_t steps = 0;             ///< looked at
+  std::int64_t steps_needed = 0;      ///< too_few_steps: as many make a verdict if all are like these
   double unseen_cost_share = 0;       ///< unseen: as Straggler::cost_share, an estimate that takes no common clock
-  Nanoseconds estimated_cost_ns = 0;  ///< hidden, unseen: the GPU time behind that share
+  Nanoseconds estimated_cost_ns = 0;  ///< unseen: the GPU time behind that share
 };
 
 /// Stragglers, then suspects: all whose pattern and cause are of interest. The pointers hold as long as the lists do.
@@ -247,6 +245,7 @@ struct WhatIf {
   /// "best_group"
   std::string subject;
   std::vector<std::int32_t> trace_ranks;  ///< whose work or links are as usual, ascending; empty: of all
+  std::vector<std::int32_t> after;        ///< whose work is as usual before, already; mostly of nobody
   std::string finding;                    ///< id of the finding about them; empty: none
   double saved_share = 0;                 ///< of the elapsed time of the analysed steps
   double low_share = 0, high_share = 0;   ///< 95% interval

@@ -10,18 +10,20 @@ namespace {
 constexpr double share_of_waiting = 0.3;
 constexpr double share_of_gpu_time = 0.005;
 constexpr double enough_of_waiting = 0.8;
+constexpr double enough_saved = 0.01;      // of a finding that matters
 constexpr double least_of_longest = 0.01;  // what is less explains nothing beside it
 
 }  // namespace
 
-std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerCase> longest) {
+std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerCase> longest,
+                             const SavedByRank& saved) {
   Nanoseconds all_waits_ns = 0, all_windows_ns = 0;
   for (const RankSummary& rank : report.ranks) {
     all_waits_ns += rank.wait_ns;
     all_windows_ns += rank.budget.window_ns;
   }
   const std::vector<const Straggler*> late = attributed_stragglers(report);
-  std::size_t count = 0;
+  std::size_t count = 0, for_first = 0;
   Nanoseconds held_ns = 0, held_by_others_ns = 0;
   for (const StragglerCase& one : longest) {
     if (static_cast<double>(held_ns) >= enough_of_waiting * static_cast<double>(all_waits_ns)) break;
@@ -34,11 +36,14 @@ std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerC
     held_ns += one.caused_wait_ns;
     held_by_others_ns += is_told ? 0 : one.caused_wait_ns;
     ++count;
+    for_first += !is_told && one.straggler.trace_rank == longest.front().straggler.trace_rank ? 1 : 0;
   }
   const auto held = static_cast<double>(held_by_others_ns);
   const bool matters = held >= share_of_waiting * static_cast<double>(all_waits_ns) &&
                        held >= share_of_gpu_time * static_cast<double>(all_windows_ns);
-  return matters ? count : 0;
+  if (matters) return count;
+  const bool is_for_one = count > 0 && for_first == count;
+  return is_for_one && saved(longest.front().straggler.trace_rank).value_or(0) >= enough_saved ? count : 0;
 }
 
 std::optional<std::int32_t> waited_for_alone(std::span<const LongWait> waits) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -12,10 +13,15 @@
 /// what happened before it can be told.
 namespace nsys_explain::analysis {
 
+/// The share of the elapsed time that is saved if the work of this trace rank were as is usual; empty where no replay
+/// tells.
+using SavedByRank = std::function<std::optional<double>(std::int32_t)>;
+
 /// How many of the longest waits deserve an explanation of their own: as many as hold 80% of all waiting, where those
-/// whose trace rank no finding tells as late hold at least 30% of all waiting, and 0.5% of all GPU time; else 0.
-/// `longest`: the cases with the most caused wait of the run, most first.
-std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerCase> longest);
+/// whose trace rank no finding tells as late hold at least 30% of all waiting, and 0.5% of all GPU time, or all are for
+/// one trace rank whose mending saves 1% of the elapsed time; else 0. `longest`: the cases with the most caused wait of
+/// the run, most first. `saved` is asked alike on every tool rank.
+std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerCase> longest, const SavedByRank& saved);
 
 /// The trace rank that others waited for in all of them, if it is one.
 std::optional<std::int32_t> waited_for_alone(std::span<const LongWait> waits);

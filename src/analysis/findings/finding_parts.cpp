@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "analysis/findings/finding_sizes.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -10,17 +11,39 @@
 namespace nsys_explain::analysis {
 namespace {
 
-/// "a step takes 33.9 ms; mended about 26.5 (22.0%, 20.1 to 23.9)".
+/// "22.0%, 20.1 to 23.9".
+std::string share_text(const WhatIf& what_if) {
+  return fmt::format("{:.1f}%, {:.1f} to {:.1f}", 100 * what_if.saved_share, 100 * what_if.low_share,
+                     100 * what_if.high_share);
+}
+
+/// "a step takes 33.9 ms; mended about 26.5 (22.0%, 20.1 to 23.9)"; of who is hidden behind trace rank 3: "mending it
+/// alone saves nothing yet; with trace rank 3 mended, a step takes ...".
 std::string saving_text(const WhatIf& what_if) {
-  const std::string share = fmt::format("{:.1f}%, {:.1f} to {:.1f}", 100 * what_if.saved_share, 100 * what_if.low_share,
-                                        100 * what_if.high_share);
-  if (what_if.step_ns_before == 0) return fmt::format("mended, the run takes less ({})", share);
+  std::string text;
+  if (!what_if.after.empty())
+    text = fmt::format("mending it alone saves nothing yet; with {} mended, ", trace_ranks_text(what_if.after));
+  if (what_if.step_ns_before == 0) return text + fmt::format("mended, the run takes less ({})", share_text(what_if));
   const TimeUnit unit = unit_of(what_if.step_ns_before);
-  return fmt::format("a step takes {} {}; mended about {} ({})", in_unit(what_if.step_ns_before, unit), unit.name,
-                     in_unit(what_if.step_ns_after, unit), share);
+  return text + fmt::format("a step takes {} {}; {} about {} ({})", in_unit(what_if.step_ns_before, unit), unit.name,
+                            what_if.after.empty() ? "mended" : "with both", in_unit(what_if.step_ns_after, unit),
+                            share_text(what_if));
 }
 
 }  // namespace
+
+std::string trace_ranks_text(std::span<const std::int32_t> trace_ranks) {
+  return fmt::format("trace rank{} {}", trace_ranks.size() == 1 ? "" : "s", fmt::join(trace_ranks, ", "));
+}
+
+std::string tell_all_mended(const JobReport& report) {
+  const auto all = std::find_if(report.what_if.begin(), report.what_if.end(),
+                                [](const WhatIf& what_if) { return what_if.subject == "all"; });
+  if (report.stragglers.size() < 2 || all == report.what_if.end() || all->step_ns_before == 0) return "";
+  const std::size_t count = report.stragglers.size();
+  return fmt::format(" {} mended ({}): about {} ({}).", count == 2 ? "Both" : fmt::format("All {}", count),
+                     trace_ranks_text(all->trace_ranks), duration_text(all->step_ns_after), share_text(*all));
+}
 
 bool names_who_is_late(const Finding& finding) {
   return finding.id.ends_with("straggler") || finding.id == "slow-link" ||

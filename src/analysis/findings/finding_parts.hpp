@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,12 @@ std::string place_of(const JobReport& report, const Straggler& late);
 
 /// "trace rank 5 (GPU 1 on node001)", "node node001 (all 4 trace ranks)".
 std::string name_and_place(const JobReport& report, const Straggler& late);
+
+/// "trace rank 5", "trace ranks 1, 2".
+std::string trace_ranks_text(std::span<const std::int32_t> trace_ranks);
+
+/// Of two stragglers and more, as a sentence with a space before it; else empty.
+std::string tell_all_mended(const JobReport& report);
 
 /// First characters of a kernel's name: a title must stay readable.
 std::string short_kernel_name(std::string_view name);

@@ -123,6 +123,7 @@ JobVerdict judge(const JobReport& report) {
   auto first = lead(report.findings);
   if (first != report.findings.end()) {
     verdict.text += tell(report, *first);
+    if (names_who_is_late(*first)) verdict.text += tell_all_mended(report);
   } else if (!report.findings.empty() && is_about_missing(report.findings.front())) {
     first = report.findings.begin();
     verdict.text.pop_back();

@@ -182,9 +182,10 @@ void tell_size(const JobReport& report, double cost_share, Finding& finding) {
 
 Finding straggler_finding(const JobReport& report, const Straggler& straggler, const JobTime& time) {
   Finding finding = finding_about(report, straggler);
-  finding.id = "straggler";
-  finding.title =
-      fmt::format("{} makes the others wait: {}", name_and_place(report, straggler), cause_meaning(straggler.cause));
+  const bool is_hidden = !straggler.behind.empty();
+  finding.id = is_hidden ? "hidden-straggler" : "straggler";
+  finding.title = fmt::format("{} {}: {}", name_and_place(report, straggler),
+                              is_hidden ? "is late, too" : "makes the others wait", cause_meaning(straggler.cause));
   tell_size(report, share(straggler.delay_cost_ns, time.all_windows_ns), finding);
   finding.evidence = straggler.evidence;
   finding.evidence.push_back(
@@ -219,29 +220,6 @@ Finding unproven_finding(const JobReport& report, const SuspectedStraggler& susp
   return finding;
 }
 
-/// Mending it alone saves nothing yet.
-Finding hidden_finding(const JobReport& report, const SuspectedStraggler& suspect) {
-  const Straggler& who = suspect.late;
-  const std::string shadow =
-      suspect.behind.empty()
-          ? "delays that wander from trace rank to trace rank"
-          : fmt::format("trace rank{} {}", suspect.behind.size() > 1 ? "s" : "", fmt::join(suspect.behind, ", "));
-  Finding finding = finding_about(report, who);
-  finding.id = "hidden-straggler";
-  finding.severity = std::max(FindingSeverity::medium, severity_of(suspect.hidden_cost_share, lost_time));
-  finding.title = fmt::format(
-      "{} is late, too, behind {}: mending it alone saves nothing yet; once the others are mended, it costs "
-      "about {:.1f}% of the GPU time",
-      name_and_place(report, who), shadow, 100 * suspect.hidden_cost_share);
-  finding.evidence = {
-      fmt::format("chance of this by luck: at most {:.1e}; in the same steps {} takes longer still", who.p_value,
-                  suspect.behind.empty() ? "another rank, not always the same," : "a straggler"),
-      "the cost is by replay: the elapsed time of the job with all others who are late as usual, with and without it"};
-  finding.recommendation = advice(who);
-  finding.cost_ns = suspect.estimated_cost_ns;
-  return finding;
-}
-
 /// No replay tells what it costs, and nobody is seen to wait.
 Finding unseen_finding(const JobReport& report, const SuspectedStraggler& suspect) {
   const Straggler& who = suspect.late;
@@ -266,8 +244,6 @@ Finding finding_of_doubt(const JobReport& report, const SuspectedStraggler& susp
   switch (suspect.doubt) {
     case Doubt::too_few_steps:
       return unproven_finding(report, suspect);
-    case Doubt::hidden:
-      return hidden_finding(report, suspect);
     case Doubt::unseen:
       return unseen_finding(report, suspect);
   }

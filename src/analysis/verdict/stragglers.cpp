@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -153,16 +154,10 @@ Straggler describe_slow_rank(const LateTogether& together, std::span<const Strag
 struct Culprit {
   Straggler late;
   std::vector<std::size_t> ranks;
-  double part = 1;              ///< Probabilities::part
-  double limit = 1;             ///< Probabilities::limit
-  bool by_kernels = false;      ///< or by its stage: there is a finding about these
-  bool by_link = false;         ///< likewise
-  std::optional<double> alone;  ///< share of the elapsed time saved if it alone were as usual; empty: cannot be told
-  double last = 0;              ///< likewise, if all other culprits were as usual before
-
-  /// What it costs; where no replay tells, what others wait for it.
-  double cost() const { return part * alone.value_or(late.cost_share); }
-  double cost_behind() const { return part * last; }
+  double part = 1;                ///< Probabilities::part
+  double limit = 1;               ///< Probabilities::limit
+  std::optional<double> alone{};  ///< share of the elapsed time saved if it alone were as usual; empty: cannot be told
+  double besides = 0;             ///< likewise, once all other culprits are as usual
 };
 
 /// The culprits of these places: each place itself, but one trace rank for all that are late by its slow transfers.
@@ -186,7 +181,6 @@ std::vector<Culprit> describe_culprits(std::span<const Place> places, std::span<
     culprit.ranks = place.ranks;
     culprit.part = probabilities.part[p];
     culprit.limit = probabilities.limit[p];
-    culprit.by_kernels = std::min(slow_by_kernels(place, delays), overfull_by_chance(place, delays)) <= p_values[p];
     of_places.push_back(culprit.late);
   }
   for (const auto& [slow, together] : slow_ranks) {
@@ -194,37 +188,69 @@ std::vector<Culprit> describe_culprits(std::span<const Place> places, std::span<
     culprit.late = describe_slow_rank(together, of_places, ranks, totals, all_delays);
     add_proof({Level::gpu, "", {slow->rank}, {}}, delays, culprit.late);
     culprit.ranks = {slow->rank};
-    culprit.by_link = true;
   }
   return culprits;
 }
 
-bool share_trace_ranks(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
-  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+/// Their trace ranks, by index, ascending; of all but one of them where one is `left_out`.
+std::vector<std::size_t> all_ranks(std::span<const Culprit> culprits, const Culprit* left_out = nullptr) {
+  std::set<std::size_t> all;
+  for (const Culprit& culprit : culprits)
+    if (&culprit != left_out) all.insert(culprit.ranks.begin(), culprit.ranks.end());
+  if (left_out != nullptr)
+    for (const std::size_t r : left_out->ranks) all.erase(r);
+  return {all.begin(), all.end()};
 }
 
-/// Nobody that the stragglers cover already.
-bool is_new(const SuspectedStraggler& suspect, std::span<const Straggler> named) {
-  return std::none_of(named.begin(), named.end(), [&](const Straggler& straggler) {
-    return share_trace_ranks(straggler.trace_ranks, suspect.late.trace_ranks);
-  });
-}
-
-/// Sets what mending each of them saves.
-void replay_culprits(std::vector<Culprit>& culprits, const SavedShare& saved) {
-  std::vector<std::size_t> all;
-  for (const Culprit& culprit : culprits) all.insert(all.end(), culprit.ranks.begin(), culprit.ranks.end());
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  const std::optional<double> of_all = all.empty() ? std::nullopt : saved(all);
-  for (Culprit& culprit : culprits) {
-    culprit.alone = saved(culprit.ranks);
-    std::vector<std::size_t> others = all;
-    std::erase_if(others, [&](std::size_t r) {
-      return std::find(culprit.ranks.begin(), culprit.ranks.end(), r) != culprit.ranks.end();
-    });
-    if (of_all) culprit.last = *of_all - (others.empty() ? 0 : saved(others).value_or(0));
+/// Leaves those whose mending saves time, alone or once the others are mended. Who saves least alone is asked first, so
+/// that of two that make up for each other the greater is left. `saved` tells of everybody, or of nobody.
+void leave_who_saves(std::vector<Culprit>& culprits, const SavedShare& saved, double smallest) {
+  const auto saved_of = [&](const std::vector<std::size_t>& ranks) {
+    return ranks.empty() ? 0 : saved(ranks).value_or(0);
+  };
+  for (Culprit& culprit : culprits) culprit.alone = saved(culprit.ranks);
+  std::stable_sort(culprits.begin(), culprits.end(),
+                   [](const Culprit& a, const Culprit& b) { return a.alone < b.alone; });
+  double of_all = saved_of(all_ranks(culprits));
+  for (std::size_t i = 0; i < culprits.size();) {
+    Culprit& culprit = culprits[i];
+    culprit.besides = of_all - saved_of(all_ranks(culprits, &culprit));
+    if (culprit.part * std::max(culprit.alone.value_or(0), culprit.besides) >= smallest) {
+      ++i;
+      continue;
+    }
+    of_all -= culprit.besides;
+    culprits.erase(culprits.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+/// Sets what mending it saves: alone, or where that is nothing yet, once those in `all` are mended.
+void tell_cost(Culprit& culprit, const std::set<std::int32_t>& all, double smallest) {
+  Straggler& late = culprit.late;
+  late.cost_share = culprit.part * culprit.alone.value_or(late.cost_share);
+  if (late.cost_share >= smallest || culprit.part * culprit.besides < smallest) return;
+  late.cost_share = culprit.part * culprit.besides;
+  std::set_difference(all.begin(), all.end(), late.trace_ranks.begin(), late.trace_ranks.end(),
+                      std::back_inserter(late.behind));
+}
+
+std::set<std::int32_t> trace_ranks_of(std::span<const Straggler> stragglers) {
+  std::set<std::int32_t> all;
+  for (const Straggler& one : stragglers) all.insert(one.trace_ranks.begin(), one.trace_ranks.end());
+  return all;
+}
+
+/// The stragglers of a job that was replayed.
+std::vector<Straggler> stragglers_by_replay(std::vector<Culprit> culprits, const SavedShare& saved, double smallest) {
+  leave_who_saves(culprits, saved, smallest);
+  std::vector<Straggler> stragglers;
+  for (const Culprit& culprit : culprits) stragglers.push_back(culprit.late);
+  const std::set<std::int32_t> all = trace_ranks_of(stragglers);
+  for (std::size_t i = 0; i < culprits.size(); ++i) {
+    tell_cost(culprits[i], all, smallest);
+    stragglers[i] = std::move(culprits[i].late);
+  }
+  return stragglers;
 }
 
 /// The elapsed time that a place could save at most, as a share: what its latest trace rank takes longer.
@@ -235,44 +261,66 @@ double longer_share(std::span<const std::size_t> place, std::span<const RankSumm
   return window_ns > 0 ? static_cast<double>(longest_ns) / static_cast<double>(window_ns) : 0;
 }
 
-/// One who is late beyond chance, but not worth a verdict by itself; nothing where it costs nothing.
-std::optional<SuspectedStraggler> suspect_of(const Culprit& culprit, std::span<const Straggler> named,
-                                             std::span<const RankSummary> ranks, const JobDelays& delays,
-                                             const StragglerCriteria& criteria) {
-  if (culprit.by_link || (culprit.by_kernels && culprit.alone)) return std::nullopt;
-  SuspectedStraggler one;
-  one.late = culprit.late;
-  one.late.first_ns = one.late.last_ns = no_time;
-  one.verdict_p_value = culprit.limit;
-  one.steps = static_cast<std::int64_t>(delays.steps);
-  const double longer = culprit.part * longer_share(culprit.ranks, ranks, delays);
-  if (culprit.alone) {
-    one.doubt = Doubt::hidden;
-    one.hidden_cost_share = culprit.cost_behind();
-    for (const Straggler& straggler : named)
-      one.behind.insert(one.behind.end(), straggler.trace_ranks.begin(), straggler.trace_ranks.end());
-    std::sort(one.behind.begin(), one.behind.end());
-  } else {
-    one.doubt = Doubt::unseen;
-    one.unseen_cost_share = longer;
+/// Where no replay tells: stragglers are those for whom others are seen to wait, and the rest are suspects.
+Named judge_by_waits(std::vector<Culprit> culprits, std::span<const RankSummary> ranks, const JobDelays& delays,
+                     const StragglerCriteria& criteria) {
+  Named named;
+  double windows_ns = 0;
+  for (const RankSummary& rank : ranks) windows_ns += static_cast<double>(rank.budget.window_ns);
+  for (Culprit& culprit : culprits) {
+    culprit.late.cost_share *= culprit.part;
+    if (culprit.late.cost_share >= criteria.smallest_cost_share) {
+      named.stragglers.push_back(std::move(culprit.late));
+      continue;
+    }
+    SuspectedStraggler unseen;
+    unseen.late = std::move(culprit.late);
+    unseen.late.first_ns = unseen.late.last_ns = no_time;
+    unseen.doubt = Doubt::unseen;
+    unseen.verdict_p_value = culprit.limit;
+    unseen.steps = static_cast<std::int64_t>(delays.steps);
+    unseen.unseen_cost_share = culprit.part * longer_share(culprit.ranks, ranks, delays);
+    unseen.estimated_cost_ns = static_cast<Nanoseconds>(unseen.unseen_cost_share * windows_ns);
+    if (unseen.unseen_cost_share >= criteria.suspect_cost_share) named.suspects.push_back(std::move(unseen));
   }
-  if (one.hidden_cost_share + one.unseen_cost_share < criteria.suspect_cost_share) return std::nullopt;
-  double windows = 0;
-  for (const RankSummary& rank : ranks) windows += static_cast<double>(rank.budget.window_ns);
-  one.estimated_cost_ns = static_cast<Nanoseconds>((one.hidden_cost_share + one.unseen_cost_share) * windows);
-  return one;
+  std::stable_sort(named.suspects.begin(), named.suspects.end(),
+                   [](const SuspectedStraggler& a, const SuspectedStraggler& b) {
+                     return a.estimated_cost_ns > b.estimated_cost_ns;
+                   });
+  return named;
+}
+
+/// True where they have a trace rank in common.
+bool overlap(const Straggler& a, const Straggler& b) {
+  return std::find_first_of(a.trace_ranks.begin(), a.trace_ranks.end(), b.trace_ranks.begin(), b.trace_ranks.end()) !=
+         a.trace_ranks.end();
 }
 
 /// Places that steps enough to tell would probably prove: costly, and none of their trace ranks named yet.
-std::vector<SuspectedStraggler> find_unproven(std::span<const Culprit> likely, std::span<const Straggler> named,
-                                              const JobDelays& delays, const StragglerCriteria& criteria) {
+std::vector<SuspectedStraggler> find_unproven(std::vector<Culprit> likely, const Named& named,
+                                              std::span<const RankSummary> ranks, const JobDelays& delays,
+                                              const SavedShare& saved, const StragglerCriteria& criteria) {
+  const std::set<std::int32_t> all = trace_ranks_of(named.stragglers);
+  const std::vector<std::size_t> mended = ranks_of(named.stragglers, ranks);
   std::vector<SuspectedStraggler> unproven;
-  for (const Culprit& culprit : likely) {
+  for (Culprit& culprit : likely) {
+    const auto is_named = [&](const Straggler& other) { return overlap(other, culprit.late); };
+    const auto is_told = [&](const SuspectedStraggler& other) { return is_named(other.late); };
+    if (std::any_of(named.stragglers.begin(), named.stragglers.end(), is_named) ||
+        std::any_of(named.suspects.begin(), named.suspects.end(), is_told))
+      continue;
+    culprit.alone = saved(culprit.ranks);
+    if (culprit.alone && !mended.empty()) {
+      std::vector<std::size_t> with_it = mended;
+      with_it.insert(with_it.end(), culprit.ranks.begin(), culprit.ranks.end());
+      std::sort(with_it.begin(), with_it.end());
+      culprit.besides = saved(with_it).value_or(0) - saved(mended).value_or(0);
+    }
+    tell_cost(culprit, all, criteria.suspect_cost_share);
+    if (culprit.late.cost_share < criteria.suspect_cost_share) continue;
     SuspectedStraggler one;
-    one.late = culprit.late;
-    one.late.cost_share = culprit.cost();
+    one.late = std::move(culprit.late);
     one.verdict_p_value = culprit.limit;
-    if (!is_new(one, named) || one.late.cost_share < criteria.suspect_cost_share) continue;
     // The logarithm of the bound is a sum over independent bins, each of equally many steps.
     one.steps = static_cast<std::int64_t>(delays.steps);
     one.steps_needed = static_cast<std::int64_t>(
@@ -312,31 +360,19 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
       describe_culprits(places, probabilities.proven, probabilities, slow_ranks, ranks, totals, delays, all_delays);
   std::vector<Culprit> likely =
       describe_culprits(places, probabilities.likely, probabilities, {}, ranks, totals, delays, delays);
-  replay_culprits(culprits, saved);
-  for (Culprit& one : likely) one.alone = saved(one.ranks);
-
+  const bool is_replayed = !culprits.empty() && saved(culprits.front().ranks).has_value();
   Named named;
-  const auto costs_enough = [&](const Culprit& one) { return one.cost() >= criteria.smallest_cost_share; };
-  // Two that are equally late save nothing but together.
-  const bool only_together = std::none_of(culprits.begin(), culprits.end(), costs_enough);
-  for (Culprit& culprit : culprits) {
-    culprit.late.cost_share = only_together ? std::max(culprit.cost(), culprit.cost_behind()) : culprit.cost();
-    culprit.late.gpu_hours_per_day = culprit.late.cost_share * static_cast<double>(24 * ranks.size());
-    if (culprit.late.cost_share >= criteria.smallest_cost_share) named.stragglers.push_back(culprit.late);
+  if (is_replayed) {
+    named.stragglers = stragglers_by_replay(std::move(culprits), saved, criteria.smallest_cost_share);
+  } else {
+    named = judge_by_waits(std::move(culprits), ranks, delays, criteria);
   }
-  std::stable_sort(named.stragglers.begin(), named.stragglers.end(),
-                   [](const Straggler& a, const Straggler& b) { return a.cost_share > b.cost_share; });
-  for (const Culprit& culprit : culprits) {
-    std::optional<SuspectedStraggler> suspect = suspect_of(culprit, named.stragglers, ranks, delays, criteria);
-    if (suspect && is_new(*suspect, named.stragglers)) named.suspects.push_back(*std::move(suspect));
-  }
-  std::stable_sort(named.suspects.begin(), named.suspects.end(),
-                   [](const SuspectedStraggler& a, const SuspectedStraggler& b) {
-                     return a.estimated_cost_ns > b.estimated_cost_ns;
-                   });
-  std::vector<Straggler> told = named.stragglers;
-  for (const SuspectedStraggler& suspect : named.suspects) told.push_back(suspect.late);
-  for (SuspectedStraggler& suspect : find_unproven(likely, told, delays, criteria))
+  std::stable_sort(named.stragglers.begin(), named.stragglers.end(), [](const Straggler& a, const Straggler& b) {
+    return std::pair(!a.behind.empty(), -a.cost_share) < std::pair(!b.behind.empty(), -b.cost_share);
+  });
+  for (Straggler& one : named.stragglers)
+    one.gpu_hours_per_day = one.cost_share * static_cast<double>(24 * ranks.size());
+  for (SuspectedStraggler& suspect : find_unproven(std::move(likely), named, ranks, delays, saved, criteria))
     named.suspects.push_back(std::move(suspect));
   return named;
 }

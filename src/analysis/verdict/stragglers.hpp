@@ -27,18 +27,18 @@ struct StragglerCriteria {
 };
 
 struct Named {
-  std::vector<Straggler> stragglers;         ///< by cost
+  std::vector<Straggler> stragglers;         ///< those that cost by themselves first, each by cost
   std::vector<SuspectedStraggler> suspects;  ///< as in JobReport; for too few steps only where steps are known
 };
 
 /// Names the trace ranks, or places, that take longer themselves than chance among their likes (ranks of one role,
 /// places of the same roles) allows, or whose GPUs are known to be slow by their kernels, or that are a pipeline stage
 /// with more than its part of the layers, which need no likes; and without whose surplus the job would be done earlier,
-/// by enough to matter; of places that share lateness the smallest that explains it (levels.hpp). One culprit is taken
-/// out before the next is looked for, so the smaller of two stays visible. Those who are late by transfers through one
-/// slow trace rank are named as that rank. A place two of whose culprits are late at other times than each other is not
-/// taken for one. Whose surplus saves time only once the stragglers are mended is a suspect. `ranks`, `totals` and
-/// `delays` are parallel. Patterns and causes are left to judge_pattern and decide_cause.
+/// by enough to matter, be it once the others are mended; of places that share lateness the smallest that explains it
+/// (levels.hpp). One culprit is taken out before the next is looked for, so the smaller of two stays visible. Those who
+/// are late by transfers through one slow trace rank are named as that rank. A place two of whose culprits are late at
+/// other times than each other is not taken for one. `ranks`, `totals` and `delays` are parallel. Patterns and causes
+/// are left to judge_pattern and decide_cause.
 ///
 /// The rate of false alarms is shared by the classes of likes, and in each by its members, so that two nodes need no
 /// more steps because each of them has many GPUs. `saved` is asked in the same order on every tool rank.

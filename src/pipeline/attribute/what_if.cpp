@@ -30,12 +30,13 @@ std::vector<double> step_durations(const analysis::ReplayedTime& replayed, Nanos
   return durations;
 }
 
-void compare_replays(const analysis::ReplayedTime& measured, const analysis::ReplayedTime& replayed,
-                     Nanoseconds start_ns, WhatIf& what_if) {
+/// `unmended`: the job that the replay is compared with.
+void compare_replays(const analysis::ReplayedTime& measured, const analysis::ReplayedTime& unmended,
+                     const analysis::ReplayedTime& replayed, Nanoseconds start_ns, WhatIf& what_if) {
   const auto elapsed_ns = static_cast<double>(measured.end_ns - start_ns);
   if (elapsed_ns <= 0) return;
-  what_if.saved_share = static_cast<double>(measured.end_ns - replayed.end_ns) / elapsed_ns;
-  const std::vector<double> before = step_durations(measured, start_ns), after = step_durations(replayed, start_ns);
+  what_if.saved_share = static_cast<double>(unmended.end_ns - replayed.end_ns) / elapsed_ns;
+  const std::vector<double> before = step_durations(unmended, start_ns), after = step_durations(replayed, start_ns);
   std::vector<double> saved;
   for (std::size_t s = 0; s < before.size(); ++s)
     saved.push_back((before[s] - after[s]) / (elapsed_ns / static_cast<double>(before.size())));
@@ -47,7 +48,7 @@ void compare_replays(const analysis::ReplayedTime& measured, const analysis::Rep
   what_if.high_share = what_if.saved_share + half_width;
   if (before.empty()) return;
   const auto steps = static_cast<std::int64_t>(before.size());
-  what_if.step_ns_before = (measured.end_ns - start_ns) / steps;
+  what_if.step_ns_before = (unmended.end_ns - start_ns) / steps;
   what_if.step_ns_after = (replayed.end_ns - start_ns) / steps;
 }
 
@@ -65,24 +66,36 @@ PlannedScenario planned(std::string subject, std::vector<std::int32_t> trace_ran
   return one;
 }
 
+std::vector<std::size_t> indices_of(const JobRanks& job, std::span<const std::int32_t> trace_ranks) {
+  std::vector<std::size_t> indices;
+  for (const std::int32_t rank : trace_ranks) indices.push_back(job.index_of(rank));
+  return indices;
+}
+
 /// Those who are late, or were for once, and slow links, as usual.
 std::vector<PlannedScenario> scenarios_of_culprits(const JobReport& report, const JobRanks& job) {
   std::vector<PlannedScenario> scenarios;
   const auto subject_of = [](const Straggler& late) { return late.level == Level::gpu ? "trace_rank" : "place"; };
   std::set<std::int32_t> all;
   for (const Straggler& straggler : report.stragglers) {
-    scenarios.push_back(planned(subject_of(straggler), straggler.trace_ranks, "straggler"));
+    scenarios.push_back(planned(subject_of(straggler), straggler.trace_ranks,
+                                straggler.behind.empty() ? "straggler" : "hidden-straggler"));
+    scenarios.back().what_if.after = straggler.behind;
     all.insert(straggler.trace_ranks.begin(), straggler.trace_ranks.end());
   }
   if (!all.empty()) scenarios.push_back(planned("all", {all.begin(), all.end()}, ""));
-  for (const SuspectedStraggler& suspect : report.suspects)
+  for (const SuspectedStraggler& suspect : report.suspects) {
     scenarios.push_back(planned(subject_of(suspect.late), suspect.late.trace_ranks, ""));
+    scenarios.back().what_if.after = suspect.late.behind;
+  }
   if (const std::optional<std::int32_t> alone = analysis::waited_for_alone(report.long_waits))
     scenarios.push_back(planned("trace_rank", {*alone}, "long-waits"));
   for (const SlowLink& link : report.slow_links) scenarios.push_back(planned("link", link.trace_ranks, "slow-link"));
   for (PlannedScenario& one : scenarios) {
     std::vector<std::size_t>& mended = one.what_if.subject == "link" ? one.scenario.links : one.scenario.ranks;
-    for (const std::int32_t rank : one.what_if.trace_ranks) mended.push_back(job.index_of(rank));
+    mended = indices_of(job, one.what_if.trace_ranks);
+    const std::vector<std::size_t> before = indices_of(job, one.what_if.after);
+    mended.insert(mended.end(), before.begin(), before.end());
   }
   return scenarios;
 }
@@ -159,7 +172,10 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   std::vector<PlannedScenario> scenarios = scenarios_of_culprits(report, setting.job);
   for (PlannedScenario& one : scenarios_of_all(job.graph(), job.replay(), setting)) scenarios.push_back(std::move(one));
   for (PlannedScenario& one : scenarios) {
-    compare_replays(job.measured(), job.replay().run(one.scenario), job.graph().start_ns, one.what_if);
+    analysis::Scenario before;
+    before.ranks = indices_of(setting.job, one.what_if.after);
+    compare_replays(job.measured(), before.ranks.empty() ? job.measured() : job.replay().run(before),
+                    job.replay().run(one.scenario), job.graph().start_ns, one.what_if);
     report.what_if.push_back(std::move(one.what_if));
   }
   report.slowdown = measure_slowdown(job.graph(), job.replay(), job.measured(), setting);

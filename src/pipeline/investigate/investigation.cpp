@@ -154,13 +154,14 @@ std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::
 
 }  // namespace
 
-void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry, JobReport& report) {
+void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry,
+                            const analysis::SavedByRank& saved, JobReport& report) {
   const std::vector<Straggler*> late = everybody_late(report.stragglers, report.suspects);
   CollectedCases collected = collect_cases(communicator, inquiry.clock, inquiry.job, inquiry.cross,
                                            inquiry.local_traces, inquiry.delays.role, report, late);
   std::vector<analysis::StragglerCase> longest;
   for (const CasesOfStraggler& wait : collected.long_waits) longest.push_back(wait.cases.front());
-  collected.long_waits.resize(analysis::waits_to_explain(report, longest));
+  collected.long_waits.resize(analysis::waits_to_explain(report, longest, saved));
 
   // Both are read again at once: a trace may serve a straggler and a long wait.
   std::vector<CasesOfStraggler> all = std::move(collected.stragglers);

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "analysis/causes/long_waits.hpp"
 #include "analysis/verdict/job_delays.hpp"
 #include "exchange/communicator.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
@@ -30,6 +31,8 @@ struct Inquiry {
 /// The profiles of the collectives that each delayed most tell what kind of work took longer. Then the last arriver's
 /// trace and that of a median peer are read again for the names of what differed; a trace that cannot be read a second
 /// time leaves the verdict to the profiles. Nothing is read again where nobody is late.
-void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry, JobReport& report);
+/// `saved` is collective.
+void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry,
+                            const analysis::SavedByRank& saved, JobReport& report);
 
 }  // namespace nsys_explain::pipeline

@@ -28,6 +28,8 @@ Table what_if_table(const JobReport& report) {
                     "best_group (transfers as of the best communicator of their kind)"},
                    {"trace_ranks", ColumnKind::text, "",
                     "whose work is as usual, or the longest stage, separated by spaces; empty: all"},
+                   {"after", ColumnKind::text, "",
+                    "whose work is as usual already, separated by spaces: mending the others saves nothing before"},
                    {"saved_share", ColumnKind::real, "", "of the elapsed time of the analysed steps"},
                    {"low_share", ColumnKind::real, "", "95% interval"},
                    {"high_share", ColumnKind::real, "", "95% interval"},
@@ -35,8 +37,9 @@ Table what_if_table(const JobReport& report) {
                    {"step_ns_after", ColumnKind::integer, "ns", "likewise, in the replay"}}});
   RowWriter rows(table);
   for (const WhatIf& what_if : report.what_if) {
-    rows << what_if.subject << fmt::format("{}", fmt::join(what_if.trace_ranks, " ")) << what_if.saved_share
-         << what_if.low_share << what_if.high_share << what_if.step_ns_before << what_if.step_ns_after;
+    rows << what_if.subject << fmt::format("{}", fmt::join(what_if.trace_ranks, " "))
+         << fmt::format("{}", fmt::join(what_if.after, " ")) << what_if.saved_share << what_if.low_share
+         << what_if.high_share << what_if.step_ns_before << what_if.step_ns_after;
   }
   return table;
 }

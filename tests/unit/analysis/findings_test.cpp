@@ -116,14 +116,14 @@ TEST(FindingCosts, OfASlowGpuItIsWhatItsKernelsTakeLonger) {
 
 TEST(FindingCosts, OfSuspectsTheyAreAsSaid) {
   JobReport report = two_ranks();
-  SuspectedStraggler unproven, hidden;
+  SuspectedStraggler unproven, unseen;
   unproven.late = late(0, 40 * ms);
-  hidden.late = late(1, 1 * ms);
-  hidden.doubt = Doubt::hidden;
-  hidden.estimated_cost_ns = 30 * ms;
-  hidden.hidden_cost_share = 0.02;
-  report.suspects = {unproven, hidden};
-  EXPECT_THAT(costs(report), ElementsAre(std::pair("unproven-straggler", 40), std::pair("hidden-straggler", 30)));
+  unseen.late = late(1, 1 * ms);
+  unseen.doubt = Doubt::unseen;
+  unseen.estimated_cost_ns = 30 * ms;
+  unseen.unseen_cost_share = 0.02;
+  report.suspects = {unproven, unseen};
+  EXPECT_THAT(costs(report), ElementsAre(std::pair("unproven-straggler", 40), std::pair("unseen-straggler", 30)));
 }
 
 TEST(Findings, AnEmptyReportHasNone) {

@@ -38,23 +38,39 @@ JobReport job() {
   return report;
 }
 
+std::optional<double> not_replayed(std::int32_t) {
+  return std::nullopt;
+}
+
 TEST(LongWaits, AsManyAsHoldMostOfTheWaiting) {
   // 6 + 2 reach 80% of 10 ms.
   const std::vector<StragglerCase> longest{wait_of(0, 6 * ms), wait_of(1, 2 * ms), wait_of(0, 1 * ms)};
-  EXPECT_EQ(waits_to_explain(job(), longest), 2U);
+  EXPECT_EQ(waits_to_explain(job(), longest, not_replayed), 2U);
 }
 
 TEST(LongWaits, NoneWhereManyShortWaitsAddUp) {
   const std::vector<StragglerCase> longest{wait_of(0, 2 * ms), wait_of(1, ms / 2)};
-  EXPECT_EQ(waits_to_explain(job(), longest), 0U);
-  EXPECT_EQ(waits_to_explain(job(), {}), 0U);
+  EXPECT_EQ(waits_to_explain(job(), longest, not_replayed), 0U);
+  EXPECT_EQ(waits_to_explain(job(), {}, not_replayed), 0U);
+}
+
+TEST(LongWaits, OfOneAreToldIfMendingItSavesTime) {
+  // 2 of 10 ms: structure and what is handed on are most of the waiting.
+  const std::vector<StragglerCase> longest{wait_of(0, 2 * ms), wait_of(0, ms / 2)};
+  const auto of_0 = [](double share) {
+    return [share](std::int32_t trace_rank) { return trace_rank == 0 ? std::optional(share) : std::nullopt; };
+  };
+  EXPECT_EQ(waits_to_explain(job(), longest, of_0(0.011)), 2U);
+  EXPECT_EQ(waits_to_explain(job(), longest, of_0(0.009)), 0U);
+  const std::vector<StragglerCase> of_two{wait_of(0, 2 * ms), wait_of(1, ms / 2)};
+  EXPECT_EQ(waits_to_explain(job(), of_two, of_0(0.011)), 0U);
 }
 
 TEST(LongWaits, NoneWhereWaitingHardlyCosts) {
   JobReport report = job();
   for (RankSummary& rank : report.ranks) rank.budget.window_ns = 10'000 * ms;
   const std::vector<StragglerCase> longest{wait_of(0, 9 * ms)};
-  EXPECT_EQ(waits_to_explain(report, longest), 0U);
+  EXPECT_EQ(waits_to_explain(report, longest, not_replayed), 0U);
 }
 
 TEST(LongWaits, NoneWhereAStragglerExplainsThem) {
@@ -64,7 +80,7 @@ TEST(LongWaits, NoneWhereAStragglerExplainsThem) {
   late.trace_ranks = {0, 1};  // a place: the costliest trace rank is another one
   report.stragglers = {late};
   const std::vector<StragglerCase> longest{wait_of(0, 9 * ms)};
-  EXPECT_EQ(waits_to_explain(report, longest), 0U);
+  EXPECT_EQ(waits_to_explain(report, longest, not_replayed), 0U);
 }
 
 TEST(LongWaits, NoneWhereASuspectExplainsThem) {
@@ -72,7 +88,7 @@ TEST(LongWaits, NoneWhereASuspectExplainsThem) {
   SuspectedStraggler& suspect = report.suspects.emplace_back();
   suspect.late.trace_ranks = {0};
   const std::vector<StragglerCase> longest{wait_of(0, 9 * ms)};
-  EXPECT_EQ(waits_to_explain(report, longest), 0U);
+  EXPECT_EQ(waits_to_explain(report, longest, not_replayed), 0U);
 }
 
 TEST(LongWaits, BecomeOneFindingWithALineEach) {
