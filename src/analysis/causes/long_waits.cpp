@@ -1,6 +1,7 @@
 #include "analysis/causes/long_waits.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "analysis/causes/attributed_time.hpp"
 
@@ -12,6 +13,20 @@ constexpr double share_of_gpu_time = 0.005;
 constexpr double enough_of_waiting = 0.8;
 constexpr double enough_saved = 0.01;      // of a finding that matters
 constexpr double least_of_longest = 0.01;  // what is less explains nothing beside it
+constexpr double nearly_all = 0.9;
+constexpr std::int32_t no_rank = -1;  // all that a finding tells as late
+
+/// Waiting caused by each trace rank.
+using WaitByRank = std::map<std::int32_t, Nanoseconds>;
+
+/// Whose share is nearly all of it.
+std::optional<std::int32_t> main_rank(const WaitByRank& by_rank) {
+  Nanoseconds all_ns = 0;
+  for (const auto& [trace_rank, wait_ns] : by_rank) all_ns += wait_ns;
+  for (const auto& [trace_rank, wait_ns] : by_rank)
+    if (static_cast<double>(wait_ns) >= nearly_all * static_cast<double>(all_ns)) return trace_rank;
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -23,7 +38,8 @@ std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerC
     all_windows_ns += rank.budget.window_ns;
   }
   const std::vector<const Straggler*> late = attributed_stragglers(report);
-  std::size_t count = 0, for_first = 0;
+  std::size_t count = 0;
+  WaitByRank by_rank;
   Nanoseconds held_ns = 0, held_by_others_ns = 0;
   for (const StragglerCase& one : longest) {
     if (static_cast<double>(held_ns) >= enough_of_waiting * static_cast<double>(all_waits_ns)) break;
@@ -36,22 +52,20 @@ std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerC
     held_ns += one.caused_wait_ns;
     held_by_others_ns += is_told ? 0 : one.caused_wait_ns;
     ++count;
-    for_first += !is_told && one.straggler.trace_rank == longest.front().straggler.trace_rank ? 1 : 0;
+    by_rank[is_told ? no_rank : one.straggler.trace_rank] += one.caused_wait_ns;
   }
   const auto held = static_cast<double>(held_by_others_ns);
   const bool matters = held >= share_of_waiting * static_cast<double>(all_waits_ns) &&
                        held >= share_of_gpu_time * static_cast<double>(all_windows_ns);
   if (matters) return count;
-  const bool is_for_one = count > 0 && for_first == count;
-  return is_for_one && saved(longest.front().straggler.trace_rank).value_or(0) >= enough_saved ? count : 0;
+  const std::optional<std::int32_t> main = main_rank(by_rank);
+  return main && *main != no_rank && saved(*main).value_or(0) >= enough_saved ? count : 0;
 }
 
 std::optional<std::int32_t> waited_for_alone(std::span<const LongWait> waits) {
-  if (waits.empty()) return std::nullopt;
-  const std::int32_t trace_rank = waits.front().trace_rank;
-  const bool alone =
-      std::all_of(waits.begin(), waits.end(), [&](const LongWait& wait) { return wait.trace_rank == trace_rank; });
-  return alone ? std::optional(trace_rank) : std::nullopt;
+  WaitByRank by_rank;
+  for (const LongWait& wait : waits) by_rank[wait.trace_rank] += wait.caused_wait_ns;
+  return main_rank(by_rank);
 }
 
 LongWait explain_wait(const StragglerCase& one, const Divergence* divergence) {

@@ -18,12 +18,12 @@ namespace nsys_explain::analysis {
 using SavedByRank = std::function<std::optional<double>(std::int32_t)>;
 
 /// How many of the longest waits deserve an explanation of their own: as many as hold 80% of all waiting, where those
-/// whose trace rank no finding tells as late hold at least 30% of all waiting, and 0.5% of all GPU time, or all are for
-/// one trace rank whose mending saves 1% of the elapsed time; else 0. `longest`: the cases with the most caused wait of
-/// the run, most first. `saved` is asked alike on every tool rank.
+/// whose trace rank no finding tells as late hold at least 30% of all waiting, and 0.5% of all GPU time, or nearly all
+/// is for one trace rank whose mending saves 1% of the elapsed time; else 0. `longest`: the cases with the most caused
+/// wait of the run, most first. `saved` is asked alike on every tool rank.
 std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerCase> longest, const SavedByRank& saved);
 
-/// The trace rank that others waited for in all of them, if it is one.
+/// The trace rank for which nearly all of these waits are (90% of the time), if there is one.
 std::optional<std::int32_t> waited_for_alone(std::span<const LongWait> waits);
 
 /// `divergence`: of this case alone; nullptr where the traces were not read again.
