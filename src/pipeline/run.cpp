@@ -253,11 +253,7 @@ void Run::attribute() {
 /// Why they are late, and what the user should know and do.
 void Run::investigate() {
   phases_.collective("investigating stragglers", [&] {
-    const auto saved_by = [&](std::int32_t trace_rank) {
-      const std::size_t rank = ranks_.index_of(trace_rank);
-      return replay_->saved_share(std::span(&rank, 1));
-    };
-    investigate_stragglers(communicator_, inquiry(), saved_by, report_);
+    investigate_stragglers(communicator_, inquiry(), saved_besides_told(*replay_, ranks_, report_), report_);
     replay_scenarios(*replay_, replay_setting(), report_);
     replay_.reset();
     report_.detail =

@@ -23,7 +23,6 @@ cause, pattern   of the faults named or suspected, those with the right one
 import argparse
 import collections
 import concurrent.futures
-import datetime
 import json
 import os
 import pathlib
@@ -33,6 +32,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+from accuracy_page import replace_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = os.environ.get("NSYS_EXPLAIN_TOOL", str(ROOT / "build/ci/nsys-explain-mpi"))
@@ -474,24 +475,11 @@ def print_table(results):
         print(" ".join(f"{cell:>9}" for cell in cells))
 
 
-def write_markdown(page, results, seeds, capture):
-    """Replaces the page's part between the markers by a dated table. Columns in which every row is 0 are left out."""
-    begin, end = "<!-- begin: stragglers.py -->", "<!-- end: stragglers.py -->"
-    before, found, rest = page.read_text().partition(begin)
-    _, ended, after = rest.partition(end)
-    if not found or not ended:
-        sys.exit(f"{page} lacks the markers {begin} and {end}")
+def markdown_table(results):
+    """Columns in which every row is 0 are left out."""
     rows = table_rows(results)
     kept = [c for c, name in enumerate(COLUMNS) if name in ("kind", "jobs", "right", "wrong") or any(row[c] not in ("0", "0/0") for row in rows)]
-    table = [[COLUMNS[c] for c in kept], ["---"] * len(kept), *([row[c] for c in kept] for row in rows)]
-    lines = ["| " + " | ".join(cells) + " |" for cells in table]
-    title = f"{datetime.date.today()}, commit {commit()}, `--seeds {' '.join([seeds, *(CAPTURES[how] for how in capture)])}`:"
-    page.write_text(f"{before}{begin}\n\n{title}\n\n" + "\n".join(lines) + f"\n\n{end}{after}")
-
-
-def commit():
-    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
+    return [[COLUMNS[c] for c in kept], *([row[c] for c in kept] for row in rows)]
 
 
 def is_miss(result):
@@ -531,7 +519,8 @@ def main():
                 print(json.dumps(result), "\n   ", options, flush=True)
     print_table(results)
     if arguments.markdown:
-        write_markdown(arguments.markdown, results, arguments.seeds, capture)
+        options = " ".join(["--seeds", arguments.seeds, *(CAPTURES[how] for how in capture)])
+        replace_table(arguments.markdown, "stragglers.py", options, markdown_table(results))
     sys.exit(any(result["class"] == "failed" for result in results))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the replay says that mending a fault saves, against the same job without the fault (nsys-explain-synth --twin).
 
-    tests/scans/what_if.py --seeds 5000:20 [--kind data] [--rough] [--workers 1] [--keep DIR] [--list]
+    tests/scans/what_if.py --seeds 5000:20 [--kind data] [--rough] [--workers 1] [--keep DIR] [--markdown PAGE] [--list]
 
 No test: take seeds that nobody has used. A job depends on its kind and seed alone. Programs are those of build/ci, or of
 NSYS_EXPLAIN_TOOL and NSYS_EXPLAIN_SYNTH. Of each job a line: the share of the elapsed time that the twin saves (truth),
@@ -20,6 +20,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+from accuracy_page import replace_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = os.environ.get("NSYS_EXPLAIN_TOOL", str(ROOT / "build/ci/nsys-explain-mpi"))
@@ -151,20 +153,22 @@ def show(line):
 
 
 def summarise(lines):
+    """Rows by kind, the names of columns first."""
     by_kind = collections.defaultdict(list)
     for line in lines:
         for kind in (line["kind"], "all"):
             by_kind[kind].append(line)
-    for kind, some in by_kind.items():
-        named = [line for line in some if line["named"]]
-        errors = sorted(abs(line["told"] - line["truth"]) for line in named)
-        if not errors:
-            print(f"{kind:9} {len(some)} jobs, none named")
-            continue
-        within = sum(error <= 0.01 for error in errors)
-        held = sum(line["low"] <= line["truth"] <= line["high"] for line in named)
-        print(f"{kind:9} {len(some)} jobs, {len(named)} named, within a point {100 * within / len(named):.1f}%, p95 error "
-              f"{100 * errors[int(0.95 * (len(errors) - 1))]:.2f}, interval holds {100 * held / len(named):.1f}%")
+    rows = [["kind", "jobs", "named", "error at most 1 point", "95% of errors below", "95% interval holds the truth"]]
+    for kind in [*(kind for kind in by_kind if kind != "all"), "all"]:
+        named = [line for line in by_kind[kind] if line["named"]]
+        row = [kind, str(len(by_kind[kind])), str(len(named)), "", "", ""]
+        if named:
+            errors = sorted(abs(line["told"] - line["truth"]) for line in named)
+            within = sum(error <= 0.01 for error in errors) / len(named)
+            held = sum(line["low"] <= line["truth"] <= line["high"] for line in named) / len(named)
+            row[3:] = [f"{within:.1%}", f"{100 * errors[int(0.95 * (len(errors) - 1))]:.2f} points", f"{held:.1%}"]
+        rows.append(row)
+    return rows
 
 
 def main():
@@ -174,6 +178,7 @@ def main():
     parser.add_argument("--rough", action="store_true", help="capture the same jobs worse")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--keep", help="leave jobs and reports in this directory")
+    parser.add_argument("--markdown", type=pathlib.Path, help="page whose table of savings is replaced (docs/accuracy.md)")
     parser.add_argument("--list", action="store_true", help="show the options of each job only")
     arguments = parser.parse_args()
     first, count = map(int, arguments.seeds.split(":"))
@@ -187,7 +192,12 @@ def main():
         for line in pool.map(lambda job: examine(*job, arguments.rough, arguments.keep), jobs):
             lines.append(line)
             print(show(line), flush=True)
-    summarise(lines)
+    table = summarise(lines)
+    for row in table:
+        print(" | ".join(row))
+    if arguments.markdown:
+        options = f"--seeds {arguments.seeds}" + (" --rough" if arguments.rough else "")
+        replace_table(arguments.markdown, "what_if.py --rough" if arguments.rough else "what_if.py", options, table)
 
 
 if __name__ == "__main__":

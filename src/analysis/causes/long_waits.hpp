@@ -13,8 +13,8 @@
 /// what happened before it can be told.
 namespace nsys_explain::analysis {
 
-/// The share of the elapsed time that is saved if the work of this trace rank were as is usual; empty where no replay
-/// tells.
+/// The share of the elapsed time that is saved besides, if the work of this trace rank were as is usual once the
+/// stragglers and slow links are mended; empty where no replay tells.
 using SavedByRank = std::function<std::optional<double>(std::int32_t)>;
 
 /// How many of the longest waits deserve an explanation of their own: as many as hold 80% of all waiting, where those

@@ -230,6 +230,7 @@ void tell_cost(Culprit& culprit, const std::set<std::int32_t>& all, double small
   late.cost_share = culprit.part * culprit.alone.value_or(late.cost_share);
   if (late.cost_share >= smallest || culprit.part * culprit.besides < smallest) return;
   late.cost_share = culprit.part * culprit.besides;
+  late.first_ns = late.last_ns = no_time;  // nobody waits for it yet
   std::set_difference(all.begin(), all.end(), late.trace_ranks.begin(), late.trace_ranks.end(),
                       std::back_inserter(late.behind));
 }

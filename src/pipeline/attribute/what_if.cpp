@@ -158,6 +158,23 @@ CriticalPath critical_path_of(const analysis::JobGraph& graph, const analysis::R
 
 }  // namespace
 
+analysis::SavedByRank saved_besides_told(const JobReplay& replay, const JobRanks& job, const JobReport& report) {
+  std::vector<std::size_t> told;
+  const auto add = [&](std::span<const std::int32_t> trace_ranks) {
+    const std::vector<std::size_t> indices = indices_of(job, trace_ranks);
+    told.insert(told.end(), indices.begin(), indices.end());
+  };
+  for (const Straggler& straggler : report.stragglers) add(straggler.trace_ranks);
+  for (const SlowLink& link : report.slow_links) add(link.trace_ranks);
+  return [&replay, &job, told](std::int32_t trace_rank) -> std::optional<double> {
+    std::vector<std::size_t> with = told;
+    with.push_back(job.index_of(trace_rank));
+    const std::optional<double> saved_by_all = replay.saved_share(with), saved_by_told = replay.saved_share(told);
+    if (!saved_by_all || !saved_by_told) return std::nullopt;
+    return *saved_by_all - *saved_by_told;
+  };
+}
+
 void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobReport& report) {
   constexpr const char* sources[] = {"none", "nvtx", "order"};
   report.step_time.source = sources[static_cast<std::size_t>(setting.steps.source)];
