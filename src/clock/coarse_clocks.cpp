@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "clock/sequence_relation.hpp"
+#include "model/hash.hpp"
 
 namespace nsys_explain::clock {
 namespace {
@@ -25,7 +26,7 @@ std::uint64_t kind_of(const RecordedSequence& sequence) {
   constexpr std::size_t one_in = 10;  // rare kinds may not have been captured
   std::uint64_t kind = 0;
   for (const auto& [symbol, count] : counts) {
-    if (one_in * count >= sequence.operations.symbols.size()) kind = kind * 0x9e3779b97f4a7c15ULL + (symbol >> 32U) + 1;
+    if (one_in * count >= sequence.operations.symbols.size()) kind = kind * golden_ratio + (symbol >> 32U) + 1;
   }
   return kind;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "clock/conjugate_gradients.hpp"
+#include "model/hash.hpp"
 
 namespace nsys_explain::clock {
 namespace {
@@ -159,7 +160,7 @@ Block NormalEquations::draw_noise(std::size_t sides) const {
     noise.resize(exits.size() * sides);
     for (std::size_t i = 0; i < exits.size(); ++i) {
       const double deviation = std::sqrt(set_.classes[row.scale_class].variance / exits[i].weight);
-      const std::uint64_t bits = mix(row.hash + i);
+      const std::uint64_t bits = splitmix(row.hash + i);
       for (std::size_t p = 0; p < sides; ++p) noise[i * sides + p] = deviation * sign_of(bits, p);
     }
     add_centred(row, exits, noise, sums, sums.of(from));
@@ -167,7 +168,7 @@ Block NormalEquations::draw_noise(std::size_t sides) const {
   Block result{sides, sums.total(reduction_)};
   gradient_from_knots(unknowns_, result);
   for (std::size_t u = 0; u < precision_.size(); ++u) {
-    const std::uint64_t bits = mix(~static_cast<std::uint64_t>(u));
+    const std::uint64_t bits = splitmix(~static_cast<std::uint64_t>(u));
     for (std::size_t p = 0; p < sides; ++p) result.values[u * sides + p] += std::sqrt(precision_[u]) * sign_of(bits, p);
   }
   return result;

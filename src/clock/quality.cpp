@@ -9,6 +9,7 @@
 
 #include "clock/job_time.hpp"
 #include "clock/magnitude_histogram.hpp"
+#include "model/hash.hpp"
 
 namespace nsys_explain::clock {
 namespace {
@@ -21,7 +22,7 @@ constexpr double trusted_weight = 0.1;
 constexpr Nanoseconds unbounded = std::numeric_limits<Nanoseconds>::max() / 4;
 
 bool in_half(const SampleGroup& group, std::uint64_t half) {
-  return (mix(group.hash) & 1U) == half;
+  return (splitmix(group.hash) & 1U) == half;
 }
 
 /// Per class: counts of magnitudes, and the largest one.

@@ -1,4 +1,5 @@
 #include "clock/samples.hpp"
+#include "model/hash.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,7 +25,7 @@ std::int64_t class_code(const ObservedInstance& instance, bool one_host) {
       instance.message_bytes < 0
           ? 0
           : std::min<std::int64_t>(1 + std::bit_width(static_cast<std::uint64_t>(instance.message_bytes)), sizes - 1);
-  const auto bucket = static_cast<std::int64_t>(mix(instance.kernel_name_hash) % kernel_buckets);
+  const auto bucket = static_cast<std::int64_t>(splitmix(instance.kernel_name_hash) % kernel_buckets);
   return ((static_cast<std::int64_t>(instance.operation) * sizes + size) * scopes + (one_host ? 1 : 0)) *
              kernel_buckets +
          bucket;
@@ -51,8 +52,8 @@ std::vector<std::int32_t> host_numbers(std::span<const Session> sessions) {
 std::uint64_t content_hash(std::span<const Sample> samples) {
   std::uint64_t hash = 0;
   for (const Sample& sample : samples) {
-    hash = mix(hash ^ static_cast<std::uint64_t>(sample.session));
-    hash = mix(hash ^ static_cast<std::uint64_t>(sample.exit_ns));
+    hash = splitmix(hash ^ static_cast<std::uint64_t>(sample.session));
+    hash = splitmix(hash ^ static_cast<std::uint64_t>(sample.exit_ns));
   }
   return hash;
 }
@@ -247,7 +248,7 @@ void add_ties(SampleSet& set, std::span<const std::int32_t> number, const LevelZ
       group.first = set.ties.samples.size();
       group.count = static_cast<std::int32_t>(sessions.size());
       group.scale_class = static_cast<std::int32_t>(set.classes.size()) - 1;
-      group.hash = mix(2 * static_cast<std::uint64_t>(unit) + end);
+      group.hash = splitmix(2 * static_cast<std::uint64_t>(unit) + end);
       set.ties.groups.push_back(group);
       for (const std::int32_t session : sessions) {
         Sample sample;
@@ -286,15 +287,15 @@ void choose_part(SampleSet& set, const Reduction& reduction) {
   const Interval run = extent_of(set.own, reduction);
   const Nanoseconds part_ns = (run.end_ns - run.start_ns) / parts_of_run + 1;
   const auto bucket = [](std::uint64_t kind, std::size_t table) {
-    return table * kind_buckets + mix(kind + table) % kind_buckets;
+    return table * kind_buckets + splitmix(kind + table) % kind_buckets;
   };
   std::vector<std::uint64_t> kinds;
   kinds.reserve(set.own.groups.size());
   std::vector<std::int64_t> instances(kind_tables * kind_buckets, 0);
   for (const SampleGroup& group : set.own.groups) {
     const auto part = static_cast<std::uint64_t>((set.own.of(group).front().exit_ns - run.start_ns) / part_ns);
-    std::uint64_t kind = mix(static_cast<std::uint64_t>(group.scale_class) * parts_of_run + part);
-    for (const Sample& sample : set.own.of(group)) kind = mix(kind ^ static_cast<std::uint64_t>(sample.session));
+    std::uint64_t kind = splitmix(static_cast<std::uint64_t>(group.scale_class) * parts_of_run + part);
+    for (const Sample& sample : set.own.of(group)) kind = splitmix(kind ^ static_cast<std::uint64_t>(sample.session));
     kinds.push_back(kind);
     for (std::size_t table = 0; table < kind_tables; ++table) ++instances[bucket(kind, table)];
   }
@@ -307,7 +308,7 @@ void choose_part(SampleSet& set, const Reduction& reduction) {
     }
     const std::uint64_t one_in =
         std::bit_floor(std::max<std::uint64_t>(static_cast<std::uint64_t>(alike) / enough_instances, 1));
-    group.multiplicity = mix(~group.hash) % one_in == 0 ? static_cast<std::int32_t>(one_in) : 0;
+    group.multiplicity = splitmix(~group.hash) % one_in == 0 ? static_cast<std::int32_t>(one_in) : 0;
   }
   set.thinned = true;
 }

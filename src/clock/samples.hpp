@@ -112,12 +112,4 @@ struct SampleSet {
 SampleSet make_samples(std::span<const Session> sessions, std::span<const std::int32_t> number, const LevelZero& level,
                        const Observations& observations, const Reduction& reduction, bool host_ties);
 
-/// Hash that spreads well (splitmix64's finaliser).
-inline std::uint64_t mix(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15U;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
-  return value ^ (value >> 31);
-}
-
 }  // namespace nsys_explain::clock

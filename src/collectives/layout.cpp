@@ -9,6 +9,7 @@
 #include "collectives/block_selection.hpp"
 #include "collectives/exchange_links.hpp"
 #include "collectives/stream_table.hpp"
+#include "model/hash.hpp"
 #include "nsys_explain/model/operation_model.hpp"
 
 namespace nsys_explain::collectives {
@@ -309,13 +310,12 @@ std::vector<SampledOperation> sample_streams(std::span<const Arrival> arrivals, 
 }
 
 SequenceDigests digests_of(std::span<const SequenceSummary> summaries) {
-  constexpr std::uint64_t spread = 0x9e3779b97f4a7c15ULL;  // the golden ratio: counts differ in all bits
   SequenceDigests digests;
   for (const SequenceSummary& summary : summaries) {
     digests[{summary.trace_rank, summary.communicator, false}] =
-        summary.collectives_hash ^ (static_cast<std::uint64_t>(summary.collectives) * spread);
+        summary.collectives_hash ^ (static_cast<std::uint64_t>(summary.collectives) * golden_ratio);
     digests[{summary.trace_rank, summary.communicator, true}] =
-        summary.symbols_hash ^ (static_cast<std::uint64_t>(summary.arrivals) * spread);
+        summary.symbols_hash ^ (static_cast<std::uint64_t>(summary.arrivals) * golden_ratio);
   }
   return digests;
 }

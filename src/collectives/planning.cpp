@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "collectives/matching.hpp"
+#include "model/hash.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -18,11 +19,7 @@ std::int64_t positions_per_unit(std::size_t members) {
 }
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  // splitmix64's finaliser over the running hash: order matters, all bits spread.
-  std::uint64_t z = hash + 0x9e3779b97f4a7c15ULL + value;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
+  return splitmix(hash + value);  // order matters
 }
 
 /// In these operations members may pass different sizes or peers.

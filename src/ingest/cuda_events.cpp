@@ -11,6 +11,7 @@
 
 #include "ingest/column_value.hpp"
 #include "ingest/table_scan.hpp"
+#include "model/hash.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -66,7 +67,7 @@ struct KernelKindHash {
     static_assert(std::has_unique_object_representations_v<KernelKind>);
     const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(KernelKind) / sizeof(std::uint64_t)>>(kind);
     std::uint64_t hash = 0;
-    for (const std::uint64_t word : words) hash = std::rotl((hash ^ word) * 0x9E3779B97F4A7C15ULL, 29);
+    for (const std::uint64_t word : words) hash = std::rotl((hash ^ word) * golden_ratio, 29);
     return hash;
   }
 };
@@ -113,7 +114,7 @@ class KindColumns {
 
   /// Number of the kind of a row.
   std::uint32_t number(std::size_t row, DeviceTrace& device, StringTable& strings) {
-    std::uint64_t hash = 0, multiplier = 0x9E3779B97F4A7C15ULL;
+    std::uint64_t hash = 0, multiplier = golden_ratio;
     for (const std::size_t telling : {stream, graph_node, demangled_name, grid_x}) {
       hash += static_cast<std::uint64_t>(columns_[telling][row]) * multiplier;
       multiplier += 0xD1B54A32D192ED04ULL;

@@ -17,6 +17,7 @@
 #include "ingest/export_advice.hpp"
 #include "ingest/glob.hpp"
 #include "ingest/placeholders.hpp"
+#include "model/hash.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 
 namespace nsys_explain::ingest {
@@ -74,14 +75,14 @@ int sample(int descriptor, std::int64_t bytes, std::uint64_t& hash) {
   constexpr std::int64_t blocks = 8, block_bytes = 4096;
   hash = 0;
   if (bytes == 0) return 0;
-  hash = 14695981039346656037ULL;
-  std::array<unsigned char, block_bytes> buffer{};
+  hash = fnv_start;
+  std::array<char, block_bytes> buffer{};
   const std::int64_t last = std::max<std::int64_t>(0, bytes - block_bytes);
   for (std::int64_t block = 0; block < blocks; ++block) {
     const std::int64_t offset = last / (blocks - 1) * block + last % (blocks - 1) * block / (blocks - 1);
     const ssize_t count = ::pread(descriptor, buffer.data(), buffer.size(), offset);
     if (count < 0) return errno;
-    for (ssize_t i = 0; i < count; ++i) hash = (hash ^ buffer[static_cast<std::size_t>(i)]) * 1099511628211ULL;
+    hash = fnv1a({buffer.data(), static_cast<std::size_t>(count)}, hash);
   }
   return 0;
 }

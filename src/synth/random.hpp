@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "model/hash.hpp"
+
 namespace nsys_explain::synth {
 
 /// What a random number is for. Part of its key, so that uses never share numbers.
@@ -35,10 +37,10 @@ class Draw {
   Draw(std::uint64_t seed, Purpose purpose, std::uint64_t a = 0, std::uint64_t b = 0, std::uint64_t c = 0) {
     state_ = seed;
     for (const std::uint64_t part : {static_cast<std::uint64_t>(purpose), a, b, c})
-      state_ = mix(state_ + part * golden);
+      state_ = mix_bits(state_ + part * golden_ratio);
   }
 
-  std::uint64_t bits() { return mix(state_ += golden); }
+  std::uint64_t bits() { return mix_bits(state_ += golden_ratio); }
 
   /// In [0, 1).
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
@@ -61,14 +63,6 @@ class Draw {
   double exponential(double mean) { return -mean * std::log(1 - uniform()); }
 
  private:
-  static constexpr std::uint64_t golden = 0x9E3779B97F4A7C15;
-
-  static std::uint64_t mix(std::uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31);
-  }
-
   std::uint64_t state_ = 0;
 };
 

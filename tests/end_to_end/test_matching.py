@@ -2,6 +2,7 @@
 are matched in tests/unit/pipeline/matching_test.cpp, without the reports that a run writes."""
 
 import contextlib
+import json
 import sqlite3
 
 import h5py
@@ -32,6 +33,35 @@ class Matching(EndToEndTest):
             with self.subTest(options=options):
                 score = self.score(*options)
                 self.assertGreaterEqual(score.share, least_share, str(score))
+
+    def test_a_recorded_communicator_is_matched_in_order_whatever_a_clock_does(self):
+        # The run lasts some 400 ms.
+        for clock in [["--clock-step-us", "300", "--clock-change-at-ms", "150"],
+                      ["--clock-slew-ppm", "100", "--clock-change-at-ms", "150", "--clock-slew-for-ms", "50"]]:
+            with self.subTest(clock=clock):
+                traces = self.synth("job", *GROUPS, "--seed", "6", "--tp", "2", "--steps", "12", *clock, "--force")
+                collectives = self.analyse(traces, "out", "--force", "--quiet")["collectives"]
+                truth = json.loads((traces / "truth.json").read_text())["instances"]
+                self.assertEqual((collectives["complete"], collectives["partial"], collectives["unmatched_arrivals"]),
+                                 (len(truth), 0, 0))
+
+    def test_a_captured_part_of_a_job_is_never_complete(self):
+        for payload, environment in [("blob", ""), ("none", "WORLD_SIZE=8;")]:
+            with self.subTest(payload=payload):
+                traces = self.synth("job", *GROUPS, "--seed", "7", "--steps", "6", "--payload", payload, "--force")
+                first, second, *others = sorted(traces.glob("*.sqlite"))
+                for export in others:
+                    export.unlink()
+                for export in (first, second):
+                    with contextlib.closing(sqlite3.connect(export)) as database, database:
+                        database.execute("UPDATE TARGET_INFO_SYSTEM_ENV SET value = value || ? WHERE name = 'DeviceEnvironment'",
+                                         (environment,))
+                report = self.analyse(traces, "out", "--force", "--quiet")
+                self.assertEqual(report["collectives"]["complete"], 0)
+                self.assertGreater(report["collectives"]["partial"], 0)
+                titles = {finding["id"]: finding["title"] for finding in report["findings"]}
+                self.assertIn("6 of 8 ranks", titles["missing-ranks"])
+                self.assertNotIn("No trace rank", report["verdict"]["text"])
 
     def test_without_payload_what_shares_a_stream_is_withheld(self):
         score = self.score("--seed", "4", "--tp", "2", "--steps", "12", "--payload", "none", "--shared-nccl-stream")

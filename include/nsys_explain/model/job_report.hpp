@@ -372,6 +372,7 @@ struct JobReport {
   std::vector<InputReport> inputs;             ///< sorted by path
   std::vector<Session> sessions;               ///< sorted by path
   std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank
+  std::int32_t world_size = 0;                 ///< ranks of the job as its traces tell; 0: they do not
   std::vector<RunFactSummary> run_facts;       ///< in the order of the table
   ClockReport clock;
   std::vector<CommunicatorSummary> communicators;

@@ -20,17 +20,17 @@ struct MissingRanks {
   std::vector<std::int32_t> numbers;  ///< empty: not known
 };
 
-/// Of a communicator of the whole job the size tells how many there are; gaps in numbers that do not rest on the order
-/// of files tell which.
+/// The size of the job, or of a communicator of the whole job, tells how many there are; gaps in numbers that do not rest
+/// on the order of files tell which.
 MissingRanks missing_ranks(const JobReport& report) {
-  std::int64_t most_absent = 0, largest = 0;
+  std::int64_t most_absent = 0, largest = report.world_size;
   for (const CommunicatorSummary& communicator : report.communicators) {
     most_absent = std::max(most_absent, absent_members(communicator));
     largest = std::max<std::int64_t>(largest, communicator.size);
   }
   MissingRanks missing;
-  if (most_absent == 0) return missing;
   const auto& ranks = report.trace_ranks;
+  if (most_absent == 0 && largest <= std::ssize(ranks)) return missing;
   const bool numbered = !ranks.empty() && std::none_of(ranks.begin(), ranks.end(), [](const TraceRankIdentity& rank) {
     return rank.rank_source == RankSource::file_order;
   });
@@ -78,7 +78,11 @@ std::optional<Finding> find_missing_ranks(const JobReport& report, bool somebody
                               somebody_is_late       ? "who is later still may be missing here"
                               : report.complete == 0 ? "who is late cannot be told"
                                                      : "who is late in these cannot be told");
-  finding.evidence.emplace_back("rows: communicators with fewer trace ranks than their size");
+  finding.evidence.emplace_back(
+      report.world_size > std::ssize(report.trace_ranks)
+          ? fmt::format("the traces tell of a job of {} ranks (size of its largest communicator, else WORLD_SIZE)",
+                        report.world_size)
+          : "rows: communicators with fewer trace ranks than their size");
   for (const InputReport& input : report.inputs)
     if (input.status == InputStatus::failed)
       finding.evidence.push_back(fmt::format("{} failed: {}", input.path, input.message));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/hash.hpp"
 #include "nsys_explain/model/trace.hpp"
 
 /// Which NVTX ranges lie around the launches of kernels.
@@ -21,7 +22,7 @@ class PairNumbers {
   };
   Number of(std::uint32_t a, std::uint32_t b) {
     const std::uint64_t key = std::uint64_t{a} << 32 | b;
-    Recent& recent = recent_[key * 0x9E3779B97F4A7C15ULL >> 52];  // most are like one that came shortly before
+    Recent& recent = recent_[key * golden_ratio >> 52];  // most are like one that came shortly before
     if (recent.key == key && recent.number != none) return {recent.number, false};
     const auto [entry, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(numbers_.size()));
     recent = {key, entry->second};

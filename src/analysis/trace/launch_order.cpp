@@ -8,23 +8,11 @@
 #include <string_view>
 #include <utility>
 
+#include "model/hash.hpp"
 #include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
-
-std::uint64_t fnv1a(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return hash;
-}
-
-/// The finaliser of SplitMix64: sums of hashes must not cancel out.
-std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 using LaunchMoment = std::pair<Nanoseconds, std::uint64_t>;  ///< launch, node of a graph
 
@@ -151,7 +139,7 @@ std::vector<std::uint64_t> hash_kernel_kinds(const RankEvents& events) {
     std::uint64_t hash = fnv1a(events.trace.strings[kind.demangled_name]);
     for (const std::int32_t extent :
          {kind.grid_x, kind.grid_y, kind.grid_z, kind.block_x, kind.block_y, kind.block_z}) {
-      hash = mixed(hash + static_cast<std::uint32_t>(extent));
+      hash = mix_bits(hash + static_cast<std::uint32_t>(extent));
     }
     hashes.push_back(hash);
   }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ingest/pages/bytes.hpp"
+#include "model/hash.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest::pages {
@@ -33,8 +34,8 @@ IntegerField make_integer(std::uint64_t type, std::uint64_t offset, std::uint64_
 /// Reads up to 7 bytes past the header.
 std::size_t slot_of(const std::uint8_t* header, std::size_t bytes) {
   std::uint64_t hash = bytes;
-  for (; bytes >= 8; header += 8, bytes -= 8) hash = (hash ^ load_be64(header)) * 0x9E3779B97F4A7C15;
-  if (bytes > 0) hash = (hash ^ load_be64(header) >> (64 - 8 * bytes)) * 0x9E3779B97F4A7C15;
+  for (; bytes >= 8; header += 8, bytes -= 8) hash = (hash ^ load_be64(header)) * golden_ratio;
+  if (bytes > 0) hash = (hash ^ load_be64(header) >> (64 - 8 * bytes)) * golden_ratio;
   return hash >> 56;
 }
 

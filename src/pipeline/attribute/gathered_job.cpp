@@ -5,6 +5,7 @@
 
 #include "clock/job_time.hpp"
 #include "clock/level_zero.hpp"
+#include "model/hash.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -23,7 +24,7 @@ void add_arrivals(const LocalRank& rank, const clock::JobTime& job_time, std::ve
     if (arrival.matched) here.instance = std::int64_t{outcome.communicator} << 32U | outcome.sequence;
     here.place = analysis::place_among_peers(path, i);
     here.step_place = analysis::step_among_peers(path, i);
-    if (arrival.matched) here.met_place = path.role ^ static_cast<std::uint64_t>(here.instance) * 0x9E3779B97F4A7C15;
+    if (arrival.matched) here.met_place = path.role ^ static_cast<std::uint64_t>(here.instance) * golden_ratio;
     here.own_place = analysis::place_among_steps(path, i);
     here.kind = arrival.symbol;
     here.surplus_ns = arrival.surplus_ns;

@@ -77,6 +77,7 @@ JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const Cro
   report.inputs = job.inputs;
   report.sessions = job.sessions;
   report.trace_ranks = job.trace_ranks;
+  report.world_size = job.world_size;
   report.run_facts = analysis::summarise_run_facts(rank_tables);
   report.clock = clock;
   report.communicators = summarise_communicators(cross, totals);

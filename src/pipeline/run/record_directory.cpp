@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/run/digest.hpp"
+#include "model/hash.hpp"
 #include "pipeline/run/whole_file.hpp"
 
 namespace nsys_explain::pipeline {
@@ -37,7 +37,7 @@ std::uint64_t digest_of_words(std::string_view bytes, std::uint64_t seen) {
   const auto add = [&](std::string_view word) {
     std::uint64_t value = 0;
     std::memcpy(&value, word.data(), word.size());
-    seen = std::rotl((seen ^ value) * 0x9E3779B97F4A7C15ULL, 29);
+    seen = std::rotl((seen ^ value) * golden_ratio, 29);
   };
   constexpr std::size_t word_size = sizeof(std::uint64_t);
   for (; bytes.size() >= word_size; bytes.remove_prefix(word_size)) add(bytes.substr(0, word_size));
@@ -99,7 +99,7 @@ bool RecordDirectory::is_record(const fs::path& file) {
 }
 
 fs::path RecordDirectory::file_of(std::string_view key) const {
-  return path_ / fmt::format("{:016x}.record", digest(key));
+  return path_ / fmt::format("{:016x}.record", fnv1a(key));
 }
 
 bool RecordDirectory::contains(std::string_view key) const {
@@ -122,7 +122,7 @@ std::optional<std::string> RecordDirectory::load(std::string_view key) const {
   std::string found_key(header.key_size, '\0'), bytes(header.bytes_size, '\0');
   file.read(found_key.data(), static_cast<std::streamsize>(found_key.size()));
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file || found_key != key || digest_of_words(bytes, digest(key)) != header.digest) return std::nullopt;
+  if (!file || found_key != key || digest_of_words(bytes, fnv1a(key)) != header.digest) return std::nullopt;
   return bytes;
 }
 
@@ -135,7 +135,7 @@ fs::path RecordDirectory::save(std::string_view key, const WriteBytes& write) co
   Header header{magic, key.size(), 0, 0};
   file.write(bytes_of(header));
   file.write(key);
-  BytesToFile bytes(file, digest(key));
+  BytesToFile bytes(file, fnv1a(key));
   write(bytes);
   bytes.finish();
   header.bytes_size = bytes.size();

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "ingest/inspector_log.hpp"
-#include "pipeline/run/digest.hpp"
+#include "model/hash.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -50,7 +50,7 @@ auto read_evidence(std::string_view option, const std::string& path, std::uint64
   using Result = decltype(parse(std::string_view()));
   if (path.empty()) return Result();
   const std::string text = read_file(path, fmt::format("file of {}", option));
-  seen = digest(text, digest(option, seen));
+  seen = fnv1a(text, fnv1a(option, seen));
   try {
     return parse(std::string_view(text));
   } catch (const std::runtime_error& error) {
@@ -63,8 +63,8 @@ auto read_evidence(std::string_view option, const std::string& path, std::uint64
 UserOptions read_user_options(const JobSpecification& job) {
   UserOptions options;
   std::uint64_t& seen = options.reading_digest;
-  seen = digest(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", job.rank_regex, job.filter_time, job.filter_nvtx, job.steps,
-                            job.warmup_steps, job.nvml_utc_offset_hours));
+  seen = fnv1a(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", job.rank_regex, job.filter_time, job.filter_nvtx, job.steps,
+                           job.warmup_steps, job.nvml_utc_offset_hours));
   options.ranks = read_evidence("--rank-map", job.rank_map_path, seen,
                                 [](std::string_view text) { return ingest::parse_rank_map(std::string(text)); });
   ingest::check_rank_regex(job.rank_regex);
@@ -84,7 +84,7 @@ UserOptions read_user_options(const JobSpecification& job) {
   });
   options.inspector_directory = job.inspector_directory;
   if (!job.inspector_directory.empty())
-    seen = digest(ingest::list_inspector_logs(job.inspector_directory), digest("--inspector", seen));
+    seen = fnv1a(ingest::list_inspector_logs(job.inspector_directory), fnv1a("--inspector", seen));
   if (!job.link_peaks_path.empty()) {
     options.link_peaks = analysis::parse_link_peaks(read_file(job.link_peaks_path, "link peaks"));
   }

@@ -1,0 +1,95 @@
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "analysis/replay/replay.hpp"
+
+/// Joining a job, and twenty scenarios of it: 64 trace ranks with 2,500 all-reduces each, on one core: a compute piece,
+/// a collective, and in every tenth a wait of the host.
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr std::size_t trace_ranks = 64;
+constexpr std::int32_t collectives = 2'500;
+constexpr std::int32_t collectives_of_step = 50;
+constexpr std::size_t scenarios = 20;
+constexpr Nanoseconds round_ns = 400'000;
+constexpr std::uint32_t transfer_ns = 60'000;  // or more
+constexpr std::uint32_t slack_ns = 1'000;      // of launches
+
+struct MadeRank {
+  explicit MadeRank(std::size_t number) {
+    std::int32_t last_collective = -1;
+    for (std::int32_t i = 0; i < collectives; ++i) {
+      const Nanoseconds start_ns = i * round_ns;
+      const Nanoseconds work_ns =
+          200'000 + static_cast<Nanoseconds>((number * 7919 + static_cast<std::size_t>(i)) % 1000);
+      const Nanoseconds enter_ns = start_ns + work_ns, exit_ns = start_ns + round_ns;
+      ActivityPiece compute{
+          start_ns, enter_ns, i > 0 ? transfer_ns : 0, i > 0 ? slack_ns : 0, slack_ns, i > 0 ? 0 : no_bound, i};
+      compute.waits_for = last_collective;
+      compute.gpu_ns = static_cast<std::uint32_t>(work_ns);
+      ActivityPiece collective{enter_ns, exit_ns, 0, 50'000, no_bound, no_bound, i};
+      collective.kind = PieceKind::collective;
+      pieces.push_back(compute);
+      last_collective = static_cast<std::int32_t>(pieces.size());
+      pieces.push_back(collective);
+      if (i % 10 == 9) {
+        ActivityPiece wait{exit_ns, exit_ns, no_bound, 0, no_bound, 0, i + 1};
+        wait.kind = PieceKind::host_wait;
+        wait.waits_for = last_collective;
+        pieces.push_back(wait);
+      }
+      ReplayArrival met;
+      met.enter_ns = enter_ns;
+      met.exit_ns = exit_ns;
+      met.instance = i;
+      met.place = met.own_place = met.met_place = met.step_place = static_cast<std::uint64_t>(i) + 1;
+      met.own_place = static_cast<std::uint64_t>(i % collectives_of_step) + 1;
+      met.kind = 1;
+      met.step = i / collectives_of_step;
+      arrivals.push_back(met);
+    }
+  }
+
+  std::vector<ActivityPiece> pieces;
+  std::vector<ReplayArrival> arrivals;
+};
+
+const std::vector<ReplayRank>& made_ranks() {
+  static const std::vector<MadeRank> made = [] {
+    std::vector<MadeRank> all;
+    for (std::size_t r = 0; r < trace_ranks; ++r) all.emplace_back(r);
+    return all;
+  }();
+  static const std::vector<ReplayRank> ranks = [] {
+    std::vector<ReplayRank> all;
+    for (const MadeRank& rank : made) all.push_back({rank.pieces, rank.arrivals});
+    return all;
+  }();
+  return ranks;
+}
+
+void join_job(benchmark::State& state) {
+  for (auto _ : state) {
+    const JobGraph graph(made_ranks());
+    benchmark::DoNotOptimize(Replay(graph, collectives / collectives_of_step).excess().data());
+  }
+}
+
+void replay_scenarios(benchmark::State& state) {
+  const JobGraph graph(made_ranks());
+  const Replay replay(graph, collectives / collectives_of_step);
+  if (replay.measured().end_ns != graph.end_ns) state.SkipWithError("the replay with nothing changed is not the job");
+  for (auto _ : state)
+    for (std::size_t s = 0; s < scenarios; ++s) benchmark::DoNotOptimize(replay.run({.ranks = {s}}).end_ns);
+}
+
+BENCHMARK(join_job)->Unit(benchmark::kMillisecond);
+BENCHMARK(replay_scenarios)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace nsys_explain::analysis
+
+BENCHMARK_MAIN();
