@@ -33,6 +33,7 @@ struct Arguments {
   // Options whose unit or sense differs from the plan's.
   double utc_offset_ms = 20, start_spread_ms = 500, pause_mean_ms = 1, metrics_period_us = 100, metrics_lag_us = 0,
          end_bias_us = 0, clock_step_us = 0, clock_change_at_ms = 500, clock_slew_for_ms = 1000;
+  double cpu_sampling_us = 0;
   double gradient_mib = 32, activation_mib = 16;
   bool no_nvtx = false, no_domain_row = false, no_device_tables = false, eager_tables = false;
 };
@@ -173,6 +174,7 @@ void add_capture_options(CLI::App& app, Arguments& arguments) {
       ->group("Capture");
   group.option("--orphans", capture.lost_call_share, "Share of launch calls lost, so that their kernels have none");
   group.flag("--no-nvtx", arguments.no_nvtx, "No NVTX was captured");
+  group.option("--cpu-sampling-us", arguments.cpu_sampling_us, "Period of CPU samples of the main threads; 0: none");
 }
 
 void add_export_options(CLI::App& app, Arguments& arguments) {
@@ -256,6 +258,7 @@ synth::JobPlan plan_of(const Arguments& arguments) {
   plan.export_style.nccl_domain_row = !arguments.no_domain_row;
   plan.export_style.device_tables = !arguments.no_device_tables;
   plan.export_style.lazy = !arguments.eager_tables;
+  plan.export_style.cpu_sampling_ns = static_cast<Nanoseconds>(arguments.cpu_sampling_us * 1e3);
   plan.export_style.gpu_metrics_period_ns = static_cast<Nanoseconds>(arguments.metrics_period_us * 1e3);
   plan.export_style.gpu_metrics_lag_ns = static_cast<Nanoseconds>(arguments.metrics_lag_us * 1e3);
   for (const std::string& text : arguments.faults) plan.faults.push_back(synth::parse_fault(text));

@@ -1,6 +1,7 @@
 #include "ingest/host_events.hpp"
 
 #include "ingest/column_value.hpp"
+#include "ingest/cpu_samples.hpp"
 #include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
@@ -203,6 +204,7 @@ void read_host_events(const Reading& reading) {
   read_overheads(reading, "PROFILER_OVERHEAD");
   read_overheads(reading, "CUPTI_ACTIVITY_KIND_OVERHEAD");
   read_scheduling(reading);
+  read_cpu_samples(reading);
 }
 
 }  // namespace nsys_explain::ingest

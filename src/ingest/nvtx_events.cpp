@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "ingest/dynamic_payloads.hpp"
+#include "ingest/mpi_calls.hpp"
 #include "ingest/nccl_layouts.hpp"
 #include "ingest/nccl_payload.hpp"
 #include "ingest/table_scan.hpp"
@@ -137,6 +138,7 @@ class NvtxReader {
 
  private:
   void read_row(const Columns& columns, std::size_t row);
+  void read_mpi_calls();
   void name_domain(const Columns& columns, std::size_t row);
   void name_category(const Columns& columns, std::size_t row);
   void see_thread_name(const Columns& columns, std::size_t row);
@@ -170,6 +172,7 @@ void NvtxReader::read() {
     for (std::size_t row = 0; row < rows; ++row) read_row(columns, row);
   });
   filter_.report(reading_.warnings);
+  read_mpi_calls();
   settle_domains();
   for (auto& [global_pid, process] : reading_.builder.processes()) {
     settle_process(process, possible_calls_[global_pid]);
@@ -210,6 +213,16 @@ void NvtxReader::read_row(const Columns& columns, std::size_t row) {
     append_event(possible_calls_[process_of(tid)], possible_call(columns, row, range, *text.nccl), share_read);
   }
   append_event(reading_.builder.process(process_of(tid)).nvtx_ranges, range, share_read);
+}
+
+/// As ranges of a domain of their own.
+void NvtxReader::read_mpi_calls() {
+  constexpr std::int64_t no_number = -1;  // of a domain of NVTX
+  for_each_mpi_call(reading_, [&](ProcessTrace& process, NvtxRange range) {
+    range.domain = domains_.slot(process.global_pid, no_number);
+    domains_[range.domain].name = reading_.strings.keep("MPI");
+    process.nvtx_ranges.push_back(range);
+  });
 }
 
 std::string_view NvtxReader::raw_text(const Columns& columns, std::size_t row) const {

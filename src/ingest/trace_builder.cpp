@@ -48,6 +48,8 @@ void sort_process(ProcessTrace& process) {
           [](const Overhead& o) { return std::tie(o.start_ns, o.end_ns, o.thread_id, o.kind, o.name); });
   sort_by(process.scheduling_events,
           [](const SchedulingEvent& s) { return std::tie(s.time_ns, s.thread_id, s.on_cpu, s.cpu); });
+  sort_by(process.cpu_samples,
+          [](const CpuSample& s) { return std::tie(s.time_ns, s.thread_id, s.cpu, s.function, s.module); });
 }
 
 }  // namespace

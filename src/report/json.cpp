@@ -92,6 +92,7 @@ Json straggler(const Straggler& straggler) {
           {"trace_ranks", straggler.trace_ranks},
           {"pattern", pattern_name(straggler.pattern)},
           {"cause", cause_name(straggler.cause)},
+          {"host_was_in", straggler.host_was_in.empty() ? Json() : Json(straggler.host_was_in)},
           {"own_lateness_ns", straggler.own_lateness_ns},
           {"caused_wait_ns", straggler.caused_wait_ns},
           {"delay_cost_ns", straggler.delay_cost_ns},

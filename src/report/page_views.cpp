@@ -178,6 +178,7 @@ std::vector<Table> page_views(const JobReport& report) {
   top_names_of(kernel_peers, kernel_peers.name, kernel_peers.count,
                {kernel_peers.name, trace_rank, kernel_peers.ratio, kernel_peers.peers_median_ns});
   top_rows_of(idle_gaps, idle_gaps.duration_ns, 60);
+  top_rows_of(cpu_functions, cpu_functions.time_ns, 60);
   top_rows_of(schema::bandwidth, schema::bandwidth.transfer_ns, most_rows);
   top_rows_of(byte_matrix, byte_matrix.sent_bytes, 4 * most_rows);
   top_rows_of(wait_matrix, wait_matrix.cost_ns, 4 * most_rows);

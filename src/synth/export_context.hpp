@@ -90,7 +90,8 @@ struct ExportContext {
 /// rows.
 std::int64_t write_activity_rows(ExportContext& context);
 
-/// Profiler overhead, module loading, file reads and context switches: what holds host threads up.
+/// Profiler overhead, module loading, file reads, context switches and calls into MPI: what holds host threads up; CPU
+/// samples.
 void write_host_rows(ExportContext& context);
 
 /// NVTX ranges and NCCL's payloads.

@@ -27,7 +27,8 @@ constexpr std::array<FaultType, 10> fault_types{{
     {FaultKind::slow_gpu, "slow_gpu", "slow_kernel", "rank=R,factor=1.3: every kernel of the rank takes longer"},
     {FaultKind::slow_node, "slow_node", "slow_kernel", "node=N,factor=1.3: every kernel of the node takes longer"},
     {FaultKind::late_host, "late_host", "launch_starved",
-     "rank=R,pause=3ms,kind=sleep|gc|data_loading|file_read|module_load|descheduled: the host pauses before the step's "
+     "rank=R,pause=3ms,kind=sleep|gc|data_loading|file_read|module_load|descheduled|computing|mpi_wait: the host "
+     "pauses before the step's "
      "first launch"},
     {FaultKind::extra_work, "extra_work", "extra_work",
      "rank=R,factor=1.3,mode=larger|more: larger GEMMs (more blocks), or more of them; stage=S,mode=layers,count=1: so "
@@ -117,20 +118,18 @@ void set_fault_value(Fault& fault, const std::string& key, const std::string& va
   } else if (key == "count") {
     fault.count = integer(key, value);
   } else if (key == "kind") {
-    if (value == "sleep")
-      fault.pause = HostPause::sleep;
-    else if (value == "gc")
-      fault.pause = HostPause::garbage_collection;
-    else if (value == "data_loading")
-      fault.pause = HostPause::data_loading;
-    else if (value == "file_read")
-      fault.pause = HostPause::file_reading;
-    else if (value == "module_load")
-      fault.pause = HostPause::module_loading;
-    else if (value == "descheduled")
-      fault.pause = HostPause::descheduled;
-    else
-      bad_value(key, value, "sleep, gc, data_loading, file_read, module_load or descheduled");
+    constexpr std::array<std::pair<std::string_view, HostPause>, 8> pauses{{{"sleep", HostPause::sleep},
+                                                                            {"gc", HostPause::garbage_collection},
+                                                                            {"data_loading", HostPause::data_loading},
+                                                                            {"file_read", HostPause::file_reading},
+                                                                            {"module_load", HostPause::module_loading},
+                                                                            {"descheduled", HostPause::descheduled},
+                                                                            {"computing", HostPause::computing},
+                                                                            {"mpi_wait", HostPause::mpi_wait}}};
+    const auto found = std::find_if(pauses.begin(), pauses.end(), [&](const auto& one) { return one.first == value; });
+    if (found == pauses.end())
+      bad_value(key, value, "sleep, gc, data_loading, file_read, module_load, descheduled, computing or mpi_wait");
+    fault.pause = found->second;
   } else if (key == "mode") {
     if (value == "larger")
       fault.more_work = MoreWork::larger;

@@ -121,14 +121,17 @@ enum class FaultKind : std::uint8_t {
 };
 
 /// What the host does while it pauses, and what of it nsys would record: nothing, an NVTX range, reads in the OS
-/// runtime table, a call that loads GPU code (with CUPTI's overhead row), or the thread losing its core.
+/// runtime table, a call that loads GPU code (with CUPTI's overhead row), the thread losing its core, CPU samples (with
+/// --cpu-sampling-us), or a call into MPI.
 enum class HostPause : std::uint8_t {
   sleep,
   garbage_collection,
   data_loading,
   file_reading,
   module_loading,
-  descheduled
+  descheduled,
+  computing,
+  mpi_wait
 };
 
 /// How there is more work: larger grids, more kernels of the same size, or more layers with all that they communicate.
@@ -188,6 +191,7 @@ enum class RankHint : std::uint8_t { file_name, mpi_ranks, slurm, open_mpi, torc
 
 struct ExportStyle {
   FileLayout files = FileLayout::per_rank;
+  Nanoseconds cpu_sampling_ns = 0;            ///< period of CPU samples of the main threads; 0: none
   PayloadStyle payload = PayloadStyle::blob;  ///< blob and hex_text need nsys 2024.5, dynamic_tables 2026.4
   RankHint rank_hint = RankHint::file_name;
   /// nsys profile -t nccl: ranges of its own, by a category for each communicator; ranks, sequence numbers and all else

@@ -98,6 +98,14 @@ void RankMachine::execute(const Op& op) {
       events_.descheduled.push_back({now_ns_, now_ns_ + op.duration_ns});
       now_ns_ += op.duration_ns;
       return;
+    case OpKind::compute_on_host:
+      events_.computing.push_back({now_ns_, now_ns_ + op.duration_ns});
+      now_ns_ += op.duration_ns;
+      return;
+    case OpKind::mpi_wait:
+      events_.mpi_waits.push_back({now_ns_, now_ns_ + op.duration_ns});
+      now_ns_ += op.duration_ns;
+      return;
     case OpKind::free:  // cudaFree waits for the device
       call(ApiFunction::free, std::max<Nanoseconds>(0, device_idle_ns() - now_ns_) + op.duration_ns, op.thread);
       return;

@@ -58,6 +58,12 @@ const std::map<std::string_view, TableText>& tables() {
       {"OSRT_API",
        {"start:I! end:I! eventClass:I! globalTid:I nameId:I! returnValue:I! nestingLevel:I callchainId:I! "
         "argumentsId:I!@20255"}},
+      {"COMPOSITE_EVENTS", {"id:I!* start:I! cpu:I threadState:I globalTid:I cpuCycles:I!"}},
+      {"SAMPLING_CALLCHAINS",
+       {"id:I! symbol:I! module:I! kernelMode:I thumbCode:I unresolved:I specialEntry:I originalIP:I unwindMethod:I "
+        "stackDepth:I!"}},
+      {"MPI_COLLECTIVES_EVENTS",
+       {"start:I! end:I! globalTid:I textId:I commHandle:I rootRank:I size:I recvSize:I requestHandle:I"}},
       {"SCHED_EVENTS", {"start:I! cpu:I! isSchedIn:I! globalTid:I threadState:I@20240 threadBlock:I@20240"}},
       {"CUPTI_ACTIVITY_KIND_RUNTIME",
        {"start:I! end:I! eventClass:I! globalTid:I correlationId:I nameId:I! returnValue:I! callchainId:I"}},

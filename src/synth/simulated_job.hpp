@@ -95,19 +95,8 @@ struct EventRecord {
   std::uint8_t stream = 0;
 };
 
-struct ProfilerOverhead {
-  Nanoseconds start_ns = 0;
-  Nanoseconds end_ns = 0;
-};
-
-/// A read() of the main thread that the OS runtime trace records.
-struct FileRead {
-  Nanoseconds start_ns = 0;
-  Nanoseconds end_ns = 0;
-};
-
-/// A span in which the main thread has no core.
-struct Descheduled {
+/// What a main thread did for some time.
+struct HostSpan {
   Nanoseconds start_ns = 0;
   Nanoseconds end_ns = 0;
 };
@@ -141,9 +130,11 @@ struct RankEvents {
   std::vector<NcclCallRecord> nccl_calls;
   std::vector<Synchronisation> synchronisations;
   std::vector<EventRecord> event_records;
-  std::vector<ProfilerOverhead> overheads;
-  std::vector<FileRead> file_reads;
-  std::vector<Descheduled> descheduled;
+  std::vector<HostSpan> overheads;    ///< the profiler held it up
+  std::vector<HostSpan> file_reads;   ///< read(), as the OS runtime trace records it
+  std::vector<HostSpan> descheduled;  ///< it had no core
+  std::vector<HostSpan> computing;    ///< in functions of the program that nothing but CPU samples shows
+  std::vector<HostSpan> mpi_waits;    ///< MPI_Barrier
   std::vector<GraphNodeRecord> graph_nodes;
   std::vector<CapturedGraph> graphs;
   std::vector<GraphReplay> graph_replays;

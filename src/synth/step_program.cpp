@@ -239,6 +239,10 @@ class StepBuilder {
         return OpKind::module_load;
       case HostPause::descheduled:
         return OpKind::deschedule;
+      case HostPause::computing:
+        return OpKind::compute_on_host;
+      case HostPause::mpi_wait:
+        return OpKind::mpi_wait;
       default:
         return OpKind::host_pause;
     }

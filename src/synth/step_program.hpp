@@ -26,6 +26,8 @@ enum class OpKind : std::uint8_t {
   file_read,
   module_load,
   deschedule,
+  compute_on_host,
+  mpi_wait,
   allocate,
   free,
   profiler_pause,

@@ -176,6 +176,9 @@ struct Straggler {
   Cause cause = Cause::unknown;
   WorkPart part =
       WorkPart::pending;  ///< what the cause rests on: the part of its work that differs most from its peers'
+  /// Where its host was meanwhile: an NVTX range or call into MPI, a system call, or a function by CPU samples; empty:
+  /// not known.
+  std::string host_was_in;
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds delay_cost_ns = 0;  ///< caused wait, with that of partners by a slow link that is its own

@@ -172,6 +172,16 @@ struct SchedulingEvent {
   bool on_cpu = false;
 };
 
+/// Where a thread was when a CPU sampler looked (captured with --sample). Of its call chain one frame tells most: the
+/// innermost of a Python file, else the innermost with a known function; else there is a library alone.
+struct CpuSample {
+  Nanoseconds time_ns = 0;
+  std::uint32_t thread_id = 0;
+  StringIndex function = 0;  ///< empty: not known
+  StringIndex module = 0;    ///< file name of the library, without its directory
+  std::int16_t cpu = -1;
+};
+
 /// How an NVTX event was recorded (ids of ENUM_NSYS_EVENT_TYPE that hold time).
 enum class NvtxKind : std::uint8_t { mark, push_pop, start_end };
 
@@ -279,6 +289,7 @@ struct ProcessTrace {
   std::vector<OsCall> os_calls;
   std::vector<Overhead> overheads;
   std::vector<SchedulingEvent> scheduling_events;
+  std::vector<CpuSample> cpu_samples;
   NvtxRanges nvtx_ranges;
   std::vector<NcclCall> nccl_calls;
   std::vector<GraphNode> graph_nodes;  ///< sorted by node, copies first; empty where graphs were not traced by node

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -185,6 +186,36 @@ bool is_about(WorkEventKind kind, Cause cause) {
                                                                      : !on_gpu || cause == Cause::blocking_copy;
 }
 
+/// What shows what the host did in this part of the work; nothing where its calls do.
+std::optional<WorkEventKind> shown_by(WorkPart part) {
+  switch (part) {
+    case WorkPart::named_range:
+      return WorkEventKind::range;
+    case WorkPart::system_wait:
+    case WorkPart::file_access:
+      return WorkEventKind::host_stall;
+    case WorkPart::unseen:
+    case WorkPart::launching:
+      return WorkEventKind::function;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// What most of the straggler's time beyond its peer's lies in; empty: in nothing by itself.
+std::string host_was_in(const Divergence& divergence, WorkPart part) {
+  const std::optional<WorkEventKind> kind = shown_by(part);
+  if (!kind) return {};
+  const WorkDifference* largest = nullptr;
+  Nanoseconds all_ns = 0;
+  for (const WorkDifference& difference : divergence.differences) {
+    if (difference.kind != *kind || difference.difference_ns() <= 0) continue;
+    all_ns += difference.difference_ns();
+    if (largest == nullptr) largest = &difference;
+  }
+  return largest != nullptr && 2 * largest->difference_ns() > all_ns ? largest->name : std::string();
+}
+
 void add_names(const Divergence& divergence, Cause cause, std::vector<std::string>& evidence) {
   if (divergence.aligned > 0 && (cause == Cause::slow_kernel || cause == Cause::extra_work)) {
     evidence.push_back(fmt::format(
@@ -340,7 +371,10 @@ CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence
   if (on_gpu && (divergence == nullptr || divergence->aligned == 0)) {
     result.evidence.push_back(kernel_line(speaking));
   }
-  if (divergence != nullptr) add_names(*divergence, result.cause, result.evidence);
+  if (divergence != nullptr) {
+    result.host_was_in = host_was_in(*divergence, result.part);
+    add_names(*divergence, result.cause, result.evidence);
+  }
   return result;
 }
 

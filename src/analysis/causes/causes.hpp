@@ -84,6 +84,7 @@ CaseVerdict judge_case(const StragglerCase& one, const Divergence* divergence);
 struct CauseVerdict {
   Cause cause = Cause::unknown;
   WorkPart part = WorkPart::pending;
+  std::string host_was_in;  ///< Straggler::host_was_in
   std::vector<std::string> evidence;
 };
 

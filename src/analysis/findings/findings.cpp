@@ -16,6 +16,7 @@
 #include "analysis/findings/activity_findings.hpp"
 #include "analysis/findings/attribution_findings.hpp"
 #include "analysis/findings/capture_findings.hpp"
+#include "analysis/findings/cuda_error_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/link_findings.hpp"
@@ -231,6 +232,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   for (Finding& finding : link_findings) findings.push_back(std::move(finding));
   add_attribution_findings(report, findings);
   add_run_fact_findings(report, findings);
+  add_cuda_error_findings(report, findings);
   add_dominant_kernel_finding(report, findings);
   for (Finding& finding : findings)
     if (!finding.mended && !names_who_is_late(finding)) tell_saving(report, finding);

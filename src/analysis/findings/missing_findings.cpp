@@ -20,8 +20,8 @@ struct MissingRanks {
   std::vector<std::int32_t> numbers;  ///< empty: not known
 };
 
-/// The size of the job, or of a communicator of the whole job, tells how many there are; gaps in numbers that do not rest
-/// on the order of files tell which.
+/// The size of the job, or of a communicator of the whole job, tells how many there are; gaps in numbers that do not
+/// rest on the order of files tell which.
 MissingRanks missing_ranks(const JobReport& report) {
   std::int64_t most_absent = 0, largest = report.world_size;
   for (const CommunicatorSummary& communicator : report.communicators) {

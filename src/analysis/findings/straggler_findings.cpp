@@ -41,7 +41,12 @@ JobTime job_time(const JobReport& report) {
 }
 
 /// What to do where the host launched late, by what it did instead.
-std::string advice_for_host(WorkPart part) {
+std::string advice_for_host(WorkPart part, const std::string& host_was_in) {
+  if (host_was_in.starts_with("MPI_")) return "find who comes late to that call of MPI, or take it out of the step";
+  if (part == WorkPart::unseen && !host_was_in.empty())
+    return "take that function off the launching thread (worker processes, prefetching), or make it faster; all that "
+           "CPU "
+           "samples met there: table cpu_functions";
   switch (part) {
     case WorkPart::module_load:
       return "load GPU code before the loop: a warm-up step with every shape, or CUDA_MODULE_LOADING=EAGER";
@@ -70,7 +75,7 @@ std::string advice_for_host(WorkPart part) {
 }
 
 /// Of one GPU, or of places that share no more than their part of the program.
-std::string advice_for_one(Cause cause, WorkPart part) {
+std::string advice_for_one(Cause cause, WorkPart part, const std::string& host_was_in) {
   switch (cause) {
     case Cause::slow_kernel:
       return "compare clocks, temperature and power limit with those of peers (nvidia-smi -q -d "
@@ -79,7 +84,7 @@ std::string advice_for_one(Cause cause, WorkPart part) {
     case Cause::extra_work:
       return "balance the work: sequence lengths per rank (bucketing, packing), experts per rank, layers per stage";
     case Cause::launch_starved:
-      return advice_for_host(part);
+      return advice_for_host(part, host_was_in);
     case Cause::sync_stall:
       return "remove the synchronisation from the step: no .item(), .cpu() or print of GPU values, "
              "torch.cuda.synchronize() only for timing; a synchronisation that returns late points to an overloaded "
@@ -107,7 +112,7 @@ std::string advice_for_one(Cause cause, WorkPart part) {
 /// What GPUs of a node or rack share comes first.
 std::string advice(const Straggler& late) {
   const bool shares_a_machine = late.level == Level::node || late.level == Level::rack;
-  if (!shares_a_machine) return advice_for_one(late.cause, late.part);
+  if (!shares_a_machine) return advice_for_one(late.cause, late.part, late.host_was_in);
   switch (late.cause) {
     case Cause::slow_kernel:
       return std::string(advice_for_slow_node);
@@ -117,9 +122,9 @@ std::string advice(const Straggler& late) {
     case Cause::allocation:
       return "compare the host with others: CPU frequency governor, BIOS power profile, other jobs on it (a noisy "
              "neighbour), daemons; then " +
-             advice_for_one(late.cause, late.part);
+             advice_for_one(late.cause, late.part, late.host_was_in);
     default:
-      return advice_for_one(late.cause, late.part);
+      return advice_for_one(late.cause, late.part, late.host_was_in);
   }
 }
 
@@ -180,12 +185,18 @@ void tell_size(const JobReport& report, double cost_share, Finding& finding) {
   finding.title += fmt::format("; {:.1f}% of all GPU time", 100 * cost_share);
 }
 
+/// "the GPU sat idle because the host launched late, in collate_batch (dataset.py)".
+std::string tell_cause(const Straggler& late) {
+  const std::string where = late.host_was_in.empty() ? "" : ", in " + short_kernel_name(late.host_was_in);
+  return std::string(cause_meaning(late.cause)) + where;
+}
+
 Finding straggler_finding(const JobReport& report, const Straggler& straggler, const JobTime& time) {
   Finding finding = finding_about(report, straggler);
   const bool is_hidden = !straggler.behind.empty();
   finding.id = is_hidden ? "hidden-straggler" : "straggler";
   finding.title = fmt::format("{} {}: {}", name_and_place(report, straggler),
-                              is_hidden ? "is late, too" : "makes the others wait", cause_meaning(straggler.cause));
+                              is_hidden ? "is late, too" : "makes the others wait", tell_cause(straggler));
   tell_size(report, share(straggler.delay_cost_ns, time.all_windows_ns), finding);
   finding.evidence = straggler.evidence;
   finding.evidence.push_back(
@@ -206,7 +217,7 @@ Finding unproven_finding(const JobReport& report, const SuspectedStraggler& susp
   finding.id = "unproven-straggler";
   finding.title =
       fmt::format("{} seems to make the others wait{}; {} steps are too few to prove it", name_and_place(report, who),
-                  who.cause == Cause::unknown ? "" : fmt::format(": {}", cause_meaning(who.cause)), suspect.steps);
+                  who.cause == Cause::unknown ? "" : fmt::format(": {}", tell_cause(who)), suspect.steps);
   tell_size(report, who.cost_share, finding);
   finding.severity = std::max(FindingSeverity::medium, finding.severity);
   finding.evidence = {fmt::format("chance of this by luck: at most {:.1e}; a verdict needs {:.1e}", who.p_value,
@@ -256,7 +267,7 @@ Finding suspect_finding(const JobReport& report, const SuspectedStraggler& suspe
     const bool is_told = suspect.late.pattern != Pattern::unknown;
     finding.evidence.push_back(fmt::format("{}most likely because {}",
                                            is_told ? fmt::format("{}, ", pattern_name(suspect.late.pattern)) : "",
-                                           cause_meaning(suspect.late.cause)));
+                                           tell_cause(suspect.late)));
   }
   finding.evidence.insert(finding.evidence.end(), suspect.late.evidence.begin(), suspect.late.evidence.end());
   return finding;
@@ -362,7 +373,7 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   finding.evidence.push_back(
       "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late "
       "often enough for a verdict");
-  finding.recommendation = advice_for_one(cause, part);
+  finding.recommendation = advice_for_one(cause, part, {});
   finding.cost_ns = held_ns;
   if (alone) {
     finding.trace_ranks = {*alone};

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -170,13 +172,22 @@ std::vector<WorkDifference> sum_by_name(std::span<const WorkEvent> straggler, st
   return differences;
 }
 
+/// Those that happened in the order of the program.
+std::vector<WorkEvent> in_order(std::span<const WorkEvent> events) {
+  std::vector<WorkEvent> ordered;
+  std::copy_if(events.begin(), events.end(), std::back_inserter(ordered),
+               [](const WorkEvent& event) { return event.kind != WorkEventKind::function; });
+  return ordered;
+}
+
 }  // namespace
 
 Divergence diverge(std::span<const WorkEvent> straggler, std::span<const WorkEvent> peer) {
   Divergence result;
-  for (const auto& [s, p] : align(straggler, peer)) {
-    const WorkEvent* left = s == no_pair ? nullptr : &straggler[s];
-    const WorkEvent* right = p == no_pair ? nullptr : &peer[p];
+  const std::vector<WorkEvent> straggler_order = in_order(straggler), peer_order = in_order(peer);
+  for (const auto& [s, p] : align(straggler_order, peer_order)) {
+    const WorkEvent* left = s == no_pair ? nullptr : &straggler_order[s];
+    const WorkEvent* right = p == no_pair ? nullptr : &peer_order[p];
     if (left == nullptr && right == nullptr) continue;
     if ((left != nullptr ? left : right)->kind == WorkEventKind::kernel) add_kernel_pair(left, right, result);
     if (!result.first.empty()) continue;

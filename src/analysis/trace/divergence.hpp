@@ -13,14 +13,15 @@
 /// What a late trace rank did differently from a peer before one collective, name by name.
 namespace nsys_explain::analysis {
 
-enum class WorkEventKind : std::uint8_t { kernel, copy, call, range, host_stall };
+/// function: where CPU samples found the launching threads; samples have no order that two ranks would share.
+enum class WorkEventKind : std::uint8_t { kernel, copy, call, range, host_stall, function };
 
 std::string_view work_event_kind_name(WorkEventKind kind);
 
 /// One thing the program did, in words that mean the same in every trace.
 struct WorkEvent {
   WorkEventKind kind = WorkEventKind::kernel;
-  std::string name;             ///< kernel, kind of copy, CUDA call, NVTX range, system call
+  std::string name;             ///< kernel, kind of copy, CUDA call, NVTX range, system call, function
   std::string shape;            ///< kernel: grid and block; copy: bytes; else empty
   Nanoseconds start_ns = 0;     ///< from the launch of the previous communication kernel; of GPU work: its launch
   Nanoseconds duration_ns = 0;  ///< on the GPU for kernels and copies, on the host for the rest
@@ -36,7 +37,8 @@ inline constexpr std::size_t most_work_events = 2048;
 
 /// What was launched, and what the launching threads did, between the launch of the previous communication kernel and
 /// of the one that starts at `enter_ns` (trace time): kernels, copies, calls that block, NVTX ranges that launch
-/// nothing, host stalls. In the program's order, not in that of execution, so that traces of two ranks can be compared.
+/// nothing, host stalls, functions by CPU samples. In the program's order, not in that of execution, so that traces of
+/// two ranks can be compared.
 std::vector<WorkEvent> work_events(const RankEvents& events, Nanoseconds enter_ns);
 
 /// One name and shape, on both sides.
@@ -65,7 +67,7 @@ struct Divergence {
 
 /// Aligns the two lists (global alignment after Needleman and Wunsch: as many pairs of equal name as possible, and of
 /// these as many of equal shape) and adds up what differs. A pair differs where one side takes more than 10% and 20
-/// microseconds longer.
+/// microseconds longer. Functions are added up only.
 Divergence diverge(std::span<const WorkEvent> straggler, std::span<const WorkEvent> peer);
 
 /// Adds another case to the sums; `first` stays that of the first case that has one.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/trace/cpu_samples.hpp"
 #include "analysis/trace/divergence.hpp"
 #include "analysis/trace/host_activity.hpp"
 #include "analysis/trace/host_stalls.hpp"
@@ -68,6 +69,7 @@ class EventLister {
     add_calls();
     add_ranges();
     add_host_stalls();
+    add_functions();
     std::stable_sort(list_.begin(), list_.end(), [](const WorkEvent& a, const WorkEvent& b) {
       return std::tie(a.start_ns, a.kind, a.name, a.shape) < std::tie(b.start_ns, b.kind, b.name, b.shape);
     });
@@ -146,6 +148,16 @@ class EventLister {
     }
   }
 
+  void add_functions() {
+    const std::vector<CpuSample>& samples = events_.process.cpu_samples;
+    const auto inside_from = std::partition_point(
+        samples.begin(), samples.end(), [&](const CpuSample& sample) { return sample.time_ns < segment_.start_ns; });
+    const Nanoseconds period_ns = inside_from == samples.end() ? 0 : sampling_period_ns(samples);
+    for (auto sample = inside_from; sample != samples.end() && inside(sample->time_ns); ++sample)
+      if (launching_threads_.contains(sample->thread_id))
+        add(WorkEventKind::function, function_name(events_.trace, *sample), {}, sample->time_ns, period_ns);
+  }
+
   const RankEvents& events_;
   const LaunchSegment& segment_;
   std::set<std::uint32_t> launching_threads_;
@@ -166,9 +178,11 @@ std::string_view work_event_kind_name(WorkEventKind kind) {
     case WorkEventKind::range:
       return "range";
     case WorkEventKind::host_stall:
+      return "host_stall";
+    case WorkEventKind::function:
       break;
   }
-  return "host_stall";
+  return "function";
 }
 
 std::vector<WorkEvent> work_events(const RankEvents& events, Nanoseconds enter_ns) {

@@ -21,6 +21,26 @@ inline constexpr struct Allocations : Declaration {
   Real calls_per_second{*this, "calls_per_second", "1/s", "from the first to the last CUDA call"};
 } allocations{{"allocations", "Calls that make or destroy memory, streams, events or graphs, most time first"}};
 
+inline constexpr struct CudaErrors : Declaration {
+  Text name{*this, "name", "", "function"};
+  Integer status{*this, "status", "", "what it returned: a number of cudaError_t"};
+  Text meaning{*this, "meaning", "", "its name; empty: not known here"};
+  Integer count{*this, "count", "", "calls"};
+  Time first_ns{*this, "first_ns", "ns", "end of the first such call"};
+  Integer severity{*this, "severity", "",
+                   "2: the process can do no more on its GPUs, 1: a failure, 0: an answer, or a question in vain"};
+} cuda_errors{{"cuda_errors", "CUDA calls that returned something else than success, gravest first"}};
+
+inline constexpr struct CpuFunctions : Declaration {
+  Integer thread_id{*this, "thread_id"};
+  Integer launches{*this, "launches", "", "1: the thread launches work of this GPU"};
+  Text function{*this, "function", "", "innermost known one of the call chain, and its library"};
+  Integer samples{*this, "samples"};
+  Integer time_ns{*this, "time_ns", "ns", "samples times the sampling period, the median from one to the next"};
+  Real share_percent{*this, "share_percent", "%", "of the samples of the thread"};
+  Integer cores{*this, "cores", "", "on which the thread was met, in all of its samples"};
+} cpu_functions{{"cpu_functions", "Where CPU samples found each thread: its 50 most frequent functions"}};
+
 inline constexpr struct Barriers : Declaration {
   Text kind{*this, "kind", "", "sync_api, blocking_memcpy, launcher_gap or host_wait"};
   Text name{*this, "name", "", "function"};

@@ -152,7 +152,8 @@ inline constexpr Cases long_waits{{"long_waits",
 
 inline constexpr struct StragglerDifferences : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "the straggler"};
-  Text kind{*this, "kind", "", "kernel, copy, call, range (NVTX) or host_stall"};
+  Text kind{*this, "kind", "",
+            "kernel, copy, call, range (NVTX), host_stall or function (CPU samples, each for its period)"};
   Text name{*this, "name", "", "kernel, kind of copy, CUDA call, NVTX range, system call"};
   Text shape{*this, "shape", "", "grid and block of a kernel, bytes of a copy"};
   Integer count{*this, "count", "", "on the straggler"};

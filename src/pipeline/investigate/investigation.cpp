@@ -182,6 +182,7 @@ void investigate_stragglers(const exchange::Communicator& communicator, const In
       verdict = analysis::decide_cause(all[s].cases, divergence);
     straggler.cause = verdict.cause;
     straggler.part = verdict.part;
+    straggler.host_was_in = std::move(verdict.host_was_in);
     straggler.evidence.insert(straggler.evidence.begin(), std::make_move_iterator(verdict.evidence.begin()),
                               std::make_move_iterator(verdict.evidence.end()));
     analysis::complete_cause(report, inquiry.delays, straggler);

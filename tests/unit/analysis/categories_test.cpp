@@ -92,6 +92,12 @@ TEST(CategoryMap, BuiltInMapsKnowTheirKernels) {
   EXPECT_EQ(general.category_of("void vllm::reshape_and_cache_flash_kernel<float>(float const*)"), "data_movement");
   EXPECT_EQ(general.category_of("void at::native::<unnamed>::multi_tensor_apply_kernel<Adam>"), "optimizer");
   EXPECT_EQ(general.category_of("reduce_block_into_lamb_kernel"), "optimizer");
+  // FlashInfer's, and what vLLM samples with.
+  EXPECT_EQ(general.category_of("void flashinfer::BatchDecodeWithPagedKVCacheKernel<4, x>(x)"), "attention");
+  EXPECT_EQ(general.category_of("void flashinfer::BatchPrefillWithPagedKVCacheKernel<x>(x)"), "attention");
+  EXPECT_EQ(general.category_of("void flashinfer::sampling::RadixTopKMaskLogitsKernel_MultiCTA<512, x>(x)"),
+            "sampling");
+  EXPECT_EQ(general.category_of("fused_layernorm_kernel"), "norm");
 }
 
 Table joined(const std::vector<std::pair<std::int64_t, std::string>>& kernels, const Integers& elapsed) {

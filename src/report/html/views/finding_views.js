@@ -4,6 +4,7 @@ export const viewOfFinding = {
   "allocation-churn": "host",
   "blocking-copies": "host",
   "clocks-unrelated": "clocks",
+  "cuda-errors": "host",
   "dependency-stalled": "idle",
   "dominant-kernel": "kernels",
   "exposed-communication": "exposed",

@@ -1,0 +1,66 @@
+#include "analysis/tables/cpu_functions.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/tables/host_calls.hpp"
+#include "analysis/trace/cpu_samples.hpp"
+#include "analysis/trace/gpu_activity.hpp"
+#include "model/schema/host.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr std::size_t functions_kept = 50;
+
+struct SampledThread {
+  std::int64_t samples = 0;
+  std::set<std::int16_t> cores;
+  std::map<std::string, std::int64_t> by_function;
+
+  /// Most frequent first.
+  std::vector<std::pair<std::string, std::int64_t>> functions() const {
+    std::vector<std::pair<std::string, std::int64_t>> all(by_function.begin(), by_function.end());
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    all.resize(std::min(all.size(), functions_kept));
+    return all;
+  }
+};
+
+std::set<std::uint32_t> launching_threads(const RankEvents& events) {
+  std::set<std::uint32_t> threads;
+  for (const ApiCall& call : events.process.api_calls)
+    if (is_launch_call(events.trace.strings[call.name])) threads.insert(call.thread_id);
+  return threads;
+}
+
+}  // namespace
+
+Table cpu_functions_table(const RankEvents& events) {
+  Table table = make_table(schema::cpu_functions);
+  const std::vector<CpuSample>& samples = events.process.cpu_samples;
+  if (samples.empty() || !speaks_for_process(events.process, events.device)) return table;
+  std::map<std::uint32_t, SampledThread> threads;
+  for (const CpuSample& sample : samples) {
+    SampledThread& thread = threads[sample.thread_id];
+    ++thread.samples;
+    if (sample.cpu >= 0) thread.cores.insert(sample.cpu);
+    ++thread.by_function[function_name(events.trace, sample)];
+  }
+  const Nanoseconds period_ns = sampling_period_ns(samples);
+  const std::set<std::uint32_t> launching = launching_threads(events);
+  RowWriter row(table);
+  for (const auto& [thread_id, thread] : threads)
+    for (const auto& [function, count] : thread.functions())
+      row << std::int64_t{thread_id} << std::int64_t{launching.contains(thread_id) ? 1 : 0} << function << count
+          << count * period_ns << 100 * static_cast<double>(count) / static_cast<double>(thread.samples)
+          << std::ssize(thread.cores);
+  return table;
+}
+
+}  // namespace nsys_explain::analysis

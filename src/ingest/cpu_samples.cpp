@@ -1,0 +1,109 @@
+#include "ingest/cpu_samples.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "ingest/column_value.hpp"
+#include "ingest/table_scan.hpp"
+
+namespace nsys_explain::ingest {
+namespace {
+
+/// What a frame tells, best first.
+enum class Telling : std::uint8_t { python, function, library, profiler };
+
+struct Frame {
+  Telling telling = Telling::profiler;
+  std::int64_t depth = std::numeric_limits<std::int64_t>::max();  ///< 0: where the thread was
+  std::int64_t symbol = no_time, module = no_time;                ///< ids of strings
+
+  friend bool operator<(const Frame& a, const Frame& b) {
+    return std::tie(a.telling, a.depth) < std::tie(b.telling, b.depth);
+  }
+};
+
+struct Sample {
+  std::int64_t id = 0;
+  ProcessTrace* process = nullptr;
+  CpuSample sample;
+  Frame frame;
+};
+
+std::string_view file_name(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+Telling telling_of_module(std::string_view module) {
+  if (module.ends_with(".py")) return Telling::python;
+  if (module.empty() || module.front() == '[') return Telling::library;  // "[Unknown]", "[kernel.kallsyms]"
+  const std::string_view file = file_name(module);
+  return file.starts_with("libToolsInjection") || file.starts_with("libcupti") ? Telling::profiler : Telling::function;
+}
+
+std::vector<Sample> read_samples(const Reading& reading) {
+  constexpr const char* table = "COMPOSITE_EVENTS";
+  TableScan scan(reading.database, table);
+  const auto id = scan.integer("id", Presence::required);
+  const auto start = scan.integer("start", Presence::required);
+  const auto global_tid = scan.integer("globalTid", Presence::required);
+  const auto cpu = scan.integer("cpu");
+  TimeFilter filter(reading.time_base, table);
+  std::vector<Sample> samples;
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (global_tid[row] == no_time) continue;
+      ProcessTrace* process = reading.builder.find_process(process_of(global_tid[row]));
+      const auto time = filter.accept(start[row], start[row]);
+      if (process == nullptr || !time) continue;
+      samples.push_back({id[row],
+                         process,
+                         {time->start_ns, thread_id_of(global_tid[row]), 0, 0, value_or<std::int16_t>(cpu[row], -1)},
+                         {}});
+    }
+  });
+  filter.report(reading.warnings);
+  std::stable_sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.id < b.id; });
+  return samples;
+}
+
+void read_frames(const Reading& reading, std::vector<Sample>& samples) {
+  TableScan scan(reading.database, "SAMPLING_CALLCHAINS");
+  const auto id = scan.integer("id", Presence::required);
+  const auto symbol = scan.integer("symbol", Presence::required);
+  const auto module = scan.integer("module", Presence::required);
+  const auto unresolved = scan.integer("unresolved");
+  const auto depth = scan.integer("stackDepth", Presence::required);
+  std::unordered_map<std::int64_t, Telling> of_module;
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto sample = std::lower_bound(samples.begin(), samples.end(), id[row],
+                                           [](const Sample& one, std::int64_t wanted) { return one.id < wanted; });
+      if (sample == samples.end() || sample->id != id[row]) continue;
+      const auto [known, is_new] = of_module.try_emplace(module[row]);
+      if (is_new) known->second = telling_of_module(reading.strings.value(module[row]));
+      const bool is_named = unresolved[row] == no_time || unresolved[row] == 0;
+      const bool is_address = reading.strings.value(symbol[row]).starts_with("0x");
+      Frame frame{known->second, value_or<std::int64_t>(depth[row], 0), symbol[row], module[row]};
+      if (frame.telling == Telling::function && (!is_named || is_address)) frame.telling = Telling::library;
+      sample->frame = std::min(sample->frame, frame);
+    }
+  });
+}
+
+}  // namespace
+
+void read_cpu_samples(const Reading& reading) {
+  std::vector<Sample> samples = read_samples(reading);
+  if (samples.empty()) return;
+  read_frames(reading, samples);
+  for (Sample& one : samples) {
+    if (one.frame.telling <= Telling::function) one.sample.function = reading.strings.keep_id(one.frame.symbol);
+    one.sample.module = reading.strings.keep(file_name(reading.strings.value(one.frame.module)));
+    one.process->cpu_samples.push_back(one.sample);
+  }
+}
+
+}  // namespace nsys_explain::ingest
