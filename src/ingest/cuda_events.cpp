@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "ingest/column_value.hpp"
 #include "ingest/table_scan.hpp"
 #include "model/hash.hpp"
@@ -28,14 +30,20 @@ struct ActivityColumns {
       : start(scan.integer("start", Presence::required)),
         end(scan.integer("end", Presence::required)),
         device_id(scan.integer("deviceId", Presence::required)),
-        global_pid(scan.integer("globalPid", Presence::required)),
+        global_pid(scan.integer("globalPid")),
         context_id(scan.integer("contextId")),
         stream_id(scan.integer("streamId")),
         correlation_id(scan.integer("correlationId")) {}
 
+  /// Rows that other tools copied may not tell a process: one that is alone is meant.
+  bool tells_process(const TraceBuilder& builder, std::size_t row) const {
+    return global_pid[row] != no_time || builder.processes().size() <= 1;
+  }
   DeviceTrace& device(TraceBuilder& builder, std::size_t row) const {
-    return builder.device(process_of(value_or<std::int64_t>(global_pid[row], 0)),
-                          value_or<std::int32_t>(device_id[row], 0));
+    const bool is_alone = global_pid[row] == no_time && builder.processes().size() == 1;
+    const std::uint64_t process =
+        is_alone ? builder.processes().begin()->first : process_of(value_or<std::int64_t>(global_pid[row], 0));
+    return builder.device(process, value_or<std::int32_t>(device_id[row], 0));
   }
   template <class Event>
   void place(Event& event, const Interval& time, std::size_t row) const {
@@ -53,12 +61,23 @@ template <class Use>
 void scan_activity(const Reading& reading, TableScan& scan, const ActivityColumns& columns, const char* table,
                    const Use& use) {
   TimeFilter filter(reading.time_base, table);
+  std::int64_t of_nobody = 0;
   scan.for_each_batch([&](std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row) {
-      if (const auto time = filter.accept(columns.start[row], columns.end[row])) use(*time, row);
+      if (!columns.tells_process(reading.builder, row)) {
+        ++of_nobody;
+      } else if (const auto time = filter.accept(columns.start[row], columns.end[row])) {
+        use(*time, row);
+      }
     }
   });
   filter.report(reading.warnings);
+  if (of_nobody > 0)
+    reading.warnings.push_back(
+        {Severity::data_loss, WarningSource::trace, of_nobody,
+         fmt::format("rows of {} do not tell their process, and the trace has several: they are left out; export the "
+                     "report itself with nsys export",
+                     table)});
 }
 
 /// Hash of the bytes of a kind, word by word: it has no padding.
@@ -92,6 +111,14 @@ class KernelKinds {
   Numbers* numbers_ = nullptr;
 };
 
+/// "gemm" of "void ns::gemm<float>(int)": what nsys' short names are.
+std::string_view function_of(std::string_view demangled) {
+  std::string_view name = demangled.substr(0, demangled.find_first_of("<("));
+  if (const std::size_t space = name.rfind(' '); space != std::string_view::npos) name.remove_prefix(space + 1);
+  if (const std::size_t colons = name.rfind("::"); colons != std::string_view::npos) name.remove_prefix(colons + 2);
+  return name.empty() ? demangled : name;
+}
+
 /// The columns that make up a kernel's kind.
 class KindColumns {
  public:
@@ -99,7 +126,7 @@ class KindColumns {
       : columns_{activity.stream_id,
                  activity.context_id,
                  scan.integer("graphNodeId"),
-                 scan.integer("shortName", Presence::required),
+                 scan.integer("shortName"),
                  scan.integer("demangledName", Presence::required),
                  scan.integer("mangledName"),
                  scan.integer("gridX"),
@@ -164,7 +191,9 @@ class KindColumns {
     kind.stream_id = value_or<std::uint32_t>(columns_[stream][row], 0);
     kind.context_id = value_or<std::uint32_t>(columns_[context][row], 0);
     kind.graph_node_id = value_or<std::uint64_t>(columns_[graph_node][row], 0);
-    kind.short_name = strings.keep_id(columns_[short_name][row]);
+    kind.short_name = columns_[short_name][row] != no_time
+                          ? strings.keep_id(columns_[short_name][row])
+                          : strings.keep(function_of(strings.value(columns_[demangled_name][row])));
     kind.demangled_name = strings.keep_id(columns_[demangled_name][row]);
     kind.mangled_name = strings.keep_id(columns_[mangled_name][row]);
     kind.grid_x = size(grid_x);

@@ -31,6 +31,17 @@ constexpr std::array counter_names{
     CounterName{"GPC Clock Frequency", GpuCounter::gpc_clock_hz},
     CounterName{"SMs Active", GpuCounter::sms_active},
     CounterName{"SM Active", GpuCounter::sms_active},
+    CounterName{"SM Issue", GpuCounter::sm_issue},
+    CounterName{"Tensor Active", GpuCounter::tensor_active},
+    CounterName{"Tensor Active / FP16 Active", GpuCounter::tensor_active},
+    CounterName{"DRAM Read Bandwidth", GpuCounter::dram_read},
+    CounterName{"VRAM Read Bandwidth", GpuCounter::dram_read},
+    CounterName{"DRAM Write Bandwidth", GpuCounter::dram_write},
+    CounterName{"VRAM Write Bandwidth", GpuCounter::dram_write},
+    CounterName{"PCIe RX Throughput", GpuCounter::pcie_receive},
+    CounterName{"PCIe Read Throughput", GpuCounter::pcie_receive},
+    CounterName{"PCIe TX Throughput", GpuCounter::pcie_transmit},
+    CounterName{"PCIe Write Throughput", GpuCounter::pcie_transmit},
 };
 
 /// The low 8 bits of a type id are the GPU's number on its node.

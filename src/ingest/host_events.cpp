@@ -129,6 +129,7 @@ void read_memory_events(const Reading& reading) {
 }
 
 void read_os_calls(const Reading& reading) {
+  constexpr std::int64_t tracing_starts = 31, tracing_ends = 32;  // ENUM_NSYS_EVENT_CLASS: no calls
   constexpr const char* table = "OSRT_API";
   TableScan scan(reading.database, table);
   const auto start = scan.integer("start", Presence::required);
@@ -136,8 +137,10 @@ void read_os_calls(const Reading& reading) {
   const auto global_tid = scan.integer("globalTid", Presence::required);
   const auto name = scan.integer("nameId", Presence::required);
   const auto nesting = scan.integer("nestingLevel");
+  const auto event_class = scan.integer("eventClass");
   for_each_event(reading, table, scan, global_tid, start, end,
                  [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+                   if (event_class[row] == tracing_starts || event_class[row] == tracing_ends) return;
                    append_event(process.os_calls,
                                 {time.start_ns, time.end_ns, thread_id_of(global_tid[row]),
                                  reading.strings.keep_id(name[row]), nesting[row] > 0},

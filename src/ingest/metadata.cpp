@@ -142,11 +142,6 @@ Metadata read_metadata(const Database& database) {
     for_each_pair(database, table,
                   [&](std::string_view name, std::string_view value) { take_export_pair(name, value, metadata); });
   }
-  if (!metadata.has_export_table && !database.has_table("TARGET_INFO_SESSION_START_TIME")) {
-    throw TraceError(
-        "the export was written by Nsight Systems older than 2022.1 (it has no metadata and no session start): its "
-        "times cannot be related to other traces; export the report again with a newer nsys");
-  }
   if (metadata.schema_major != 0 && metadata.schema_major != 2 && metadata.schema_major != 3) {
     throw TraceError(fmt::format(
         "the export has schema version {}, and this tool knows 2 and 3 (nsys 2022.1 to 2026.x): its tables may mean "

@@ -33,8 +33,8 @@ struct Metadata {
 const std::vector<std::string>& environment_variables();
 
 /// Reads META_DATA_EXPORT (EXPORT_META_DATA before 2023.3), META_DATA_CAPTURE and the environment.
-/// Throws TraceError for what cannot be read by design: not an Nsight Systems export, older than 2022.1, or a schema
-/// whose major number is neither 2 nor 3.
+/// Throws TraceError for what cannot be read by design: not an Nsight Systems export, or a schema whose major number is
+/// neither 2 nor 3.
 Metadata read_metadata(const Database& database);
 
 }  // namespace nsys_explain::ingest

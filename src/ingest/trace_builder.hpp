@@ -46,6 +46,7 @@ class TraceBuilder {
   DeviceTrace& device(std::uint64_t global_pid, std::int32_t device_id);
 
   std::map<std::uint64_t, ProcessTrace>& processes() { return processes_; }
+  const std::map<std::uint64_t, ProcessTrace>& processes() const { return processes_; }
   const std::map<std::pair<std::uint64_t, std::int32_t>, DeviceTrace>& devices() const { return devices_; }
 
   /// Sorted processes with their sorted devices and events; the builder is empty afterwards.

@@ -40,12 +40,16 @@ std::string tidy(std::string_view text) {
   return line;
 }
 
-/// nsys has one level for "this may be slow" and "events were dropped"; the second means that sums are short.
+/// nsys has one level for "this may be slow" and "events were dropped"; the second means that sums are short. That the
+/// CPU is not sampled, say because nsys does not know its vendor, is an error to it, and takes nothing from GPU work.
 Severity severity_of(std::int64_t level, std::string_view text) {
-  if (level == nsys_error) return Severity::error;
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  for (const char* mark : {"cpu sampling", "ip sampling", "cpu context switch", "thread scheduling", "vendor"}) {
+    if (lower.find(mark) != std::string::npos) return Severity::info;
+  }
+  if (level == nsys_error) return Severity::error;
   for (const char* mark : {"not all ", "dropped", "lost", "missing", "overflow", "incomplete", "out of memory"}) {
     if (lower.find(mark) != std::string::npos) return Severity::data_loss;
   }

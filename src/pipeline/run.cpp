@@ -15,6 +15,7 @@
 #include "analysis/findings/findings.hpp"
 #include "analysis/findings/job_verdict.hpp"
 #include "analysis/tables/activity_summary.hpp"
+#include "analysis/tables/gpu_counters.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"
 #include "analysis/window/step_time.hpp"
@@ -230,6 +231,7 @@ void Run::attribute() {
     attribution_ =
         attribute_delays(communicator_, clock_.report, ranks_, cross_, local_traces_, rank_tables_, groupings_, links);
     analysis::correct_gpu_speeds(attribution_.delays.speed, rank_tables_);
+    analysis::compare_gpu_counters(rank_tables_);
     const analysis::Totals totals = sum_waits(communicator_, ranks_, cross_, std::move(instances));
     replay_.emplace(communicator_, replay_setting(), local_traces_);
     Verdict verdict =

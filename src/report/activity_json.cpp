@@ -67,6 +67,16 @@ Json gpu_speed(const GpuSpeed& s) {
           {"slow", s.slow}};
 }
 
+Json percent_spread(const PercentSpread& p) {
+  return {{"name", p.name},
+          {"trace_ranks", p.trace_ranks},
+          {"lowest_percent", p.lowest},
+          {"median_percent", p.median},
+          {"highest_percent", p.highest},
+          {"lowest_trace_rank", p.lowest_trace_rank},
+          {"highest_trace_rank", p.highest_trace_rank}};
+}
+
 }  // namespace
 
 Json activity_json(const ActivitySummary& a) {
@@ -74,6 +84,9 @@ Json activity_json(const ActivitySummary& a) {
           {"kernels", array_of(a.kernels, kernel)},
           {"communication_kernels", array_of(a.communication, kernel)},
           {"gpu_speeds", array_of(a.gpu_speeds, gpu_speed)},
+          {"compute_counters", array_of(a.compute_counters, percent_spread)},
+          {"mfu", array_of(a.mfu, percent_spread)},
+          {"cpu_functions", array_of(a.cpu_functions, named)},
           {"category_map", a.category_map},
           {"categories", array_of(a.categories, category)},
           {"idle_causes", array_of(a.idle_causes, named)},

@@ -199,6 +199,47 @@ std::string speeds_section(const ActivitySummary& a) {
              "tables `gpu_speed`, `kernel_peers` and `kernel_imbalance` of store.h5");
 }
 
+std::string spread_table(const char* what, const std::vector<PercentSpread>& spreads, std::string_view where) {
+  return short_table(
+      {{what, Align::left}, {"lowest"}, {"of trace rank"}, {"median"}, {"highest"}, {"of trace rank"}}, spreads,
+      [](const PercentSpread& s) -> std::vector<std::string> {
+        return {s.name,
+                fmt::format("{:.1f}%", s.lowest),
+                fmt::format("{}", s.lowest_trace_rank),
+                fmt::format("{:.1f}%", s.median),
+                fmt::format("{:.1f}%", s.highest),
+                fmt::format("{}", s.highest_trace_rank)};
+      },
+      where);
+}
+
+std::string utilisation_section(const ActivitySummary& a) {
+  std::string out;
+  if (!a.mfu.empty())
+    out += heading("Model FLOPs utilisation",
+                   "FLOPs of the logged matrix multiplications over what the GPU could do in the window, by type.") +
+           spread_table("type", a.mfu, "table `model_flops` of store.h5");
+  if (!a.compute_counters.empty())
+    out +=
+        heading("SMs, tensor cores, memory and PCIe",
+                "GPU metrics in percent of the hardware's peak: means of each trace rank while compute kernels run.") +
+        spread_table("counter", a.compute_counters, "tables `gpu_counters` and `kernel_counters` of store.h5");
+  return out;
+}
+
+std::string cpu_section(const ActivitySummary& a) {
+  if (a.cpu_functions.empty()) return {};
+  return heading(
+             "Functions of the launching threads",
+             "Where CPU samples found the threads that launch, over all processes; a sample counts for its period.") +
+         short_table(
+             {{"function", Align::left}, {"time"}, {"samples"}}, a.cpu_functions,
+             [](const NamedTotal& f) -> std::vector<std::string> {
+               return {markdown_code(f.name, name_width), format_duration(f.total_ns), format_count(f.count)};
+             },
+             "table `cpu_functions` of store.h5", 5);
+}
+
 std::string host_section(const ActivitySummary& a) {
   if (a.api_calls.empty()) return {};
   return heading("CUDA calls of the host", "Runtime and driver calls by name, over all processes and threads.") +
@@ -264,10 +305,12 @@ std::string activity_sections(const JobReport& report) {
   out += idle_section(a);
   out += kernels_section(a);
   out += speeds_section(a);
+  out += utilisation_section(a);
   out += communication_section(a);
   out += categories_section(a);
   out += barriers_section(a);
   out += host_section(a);
+  out += cpu_section(a);
   out += rules_section(a);
   out += transfers_section(a);
   out += processes_section(a);

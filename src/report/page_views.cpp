@@ -187,7 +187,7 @@ std::vector<Table> page_views(const JobReport& report) {
        std::initializer_list<const Declaration*>{&long_waits, &straggler_cases, &straggler_differences})
     makers[of->table_name()] = [](const Table& t) { return pick(t, first_rows(t), every_column(t)); };
   for (const Declaration* of :
-       std::initializer_list<const Declaration*>{&roofline, &gpu_utilisation, &nvlink_over_time})
+       std::initializer_list<const Declaration*>{&roofline, &gpu_utilisation, &nvlink_over_time, &gpu_counters})
     makers[of->table_name()] = [&](const Table& t) { return of_ranks(t, followed); };
   std::vector<Table> views;
   for (const Table& table : report.tables) {

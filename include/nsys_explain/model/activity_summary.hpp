@@ -87,6 +87,14 @@ struct LaunchSummary {
   std::int32_t largest_trace_rank = -1;
 };
 
+/// A percentage that each trace rank has.
+struct PercentSpread {
+  std::string name;
+  std::int64_t trace_ranks = 0;
+  double lowest = 0, median = 0, highest = 0;
+  std::int32_t lowest_trace_rank = -1, highest_trace_rank = -1;
+};
+
 struct ActivitySummary {
   std::vector<KernelSummary> kernels;        ///< by name with template and argument lists
   std::vector<KernelSummary> communication;  ///< communication kernels by base name
@@ -105,7 +113,10 @@ struct ActivitySummary {
   std::vector<ProcessSummary> processes;  ///< by path and process
   std::string category_map;
   std::vector<CategorySummary> categories;
-  std::vector<GpuSpeed> gpu_speeds;  ///< by trace rank
+  std::vector<GpuSpeed> gpu_speeds;             ///< by trace rank
+  std::vector<PercentSpread> compute_counters;  ///< means while compute kernels run; empty: no such GPU metrics
+  std::vector<PercentSpread> mfu;               ///< model FLOPs utilisation by type; empty: no log of cuBLAS
+  std::vector<NamedTotal> cpu_functions;        ///< of launching threads, by CPU samples; count is that of samples
   LaunchSummary launches;
   std::int64_t largest_gpu_memory_bytes = 0;  ///< peak of one kind on one trace rank; 0: not recorded
   bool has_thread_states = false;

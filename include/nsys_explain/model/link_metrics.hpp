@@ -25,8 +25,14 @@ enum class GpuCounter : std::uint8_t {
   nvlink_transmit_responses,
   gpc_clock_hz,
   sms_active,
+  sm_issue,
+  tensor_active,
+  dram_read,
+  dram_write,
+  pcie_receive,
+  pcie_transmit,
 };
-inline constexpr std::size_t gpu_counter_count = 8;
+inline constexpr std::size_t gpu_counter_count = 14;
 
 /// Counter values of one GPU. Compact: at nsys' default of 10 kHz an hour of four counters takes 0.9 GB.
 struct GpuSamples {

@@ -41,17 +41,24 @@ NvlinkUse use_of_row(const Table& table, std::size_t row) {
 }
 
 std::string message_of(const std::vector<NvlinkUse>& gpus) {
-  std::set<std::int32_t> ranks, following;
+  std::set<std::int32_t> ranks, following, judged;
   std::int64_t samples = 0, artefacts = 0;
   for (const NvlinkUse& use : gpus) {
     ranks.insert(use.trace_rank);
     if (use.p_value && *use.p_value <= significant_p) following.insert(use.trace_rank);
+    if (use.p_value) judged.insert(use.trace_rank);
     samples += use.samples;
     artefacts += use.artefacts;
   }
   std::string message =
       fmt::format("NVLink counters of {} GPUs; on {} of them traffic follows the collectives (p at most {:.2f})",
                   ranks.size(), following.size(), significant_p);
+  if (judged.size() < ranks.size())
+    message += fmt::format(
+        "; of {} that cannot be told: their samples within the GPU's activity are too few, or do not vary (nsys "
+        "samples "
+        "every 100 us unless told otherwise, --gpu-metrics-frequency)",
+        ranks.size() - judged.size());
   if (artefacts > 0) {
     message += fmt::format(
         "; {} of {} samples were left out: they read as fully utilised though no collective ran, as idle links do",

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "analysis/statistics/lag_correlation.hpp"
+#include "analysis/statistics/sample_periods.hpp"
 #include "model/schema/links.hpp"
 #include "nsys_explain/model/intervals.hpp"
 
@@ -18,8 +19,6 @@ constexpr std::int64_t full_percent = 98;
 /// What a direction carries at most, in percent; beyond lie sums that no link can carry. (Each of the two addends is
 /// rounded.)
 constexpr std::int64_t possible_percent = 101;
-/// A gap of this many periods between samples is lost data: the sample behind it covers one period only.
-constexpr Nanoseconds gap_periods = 3;
 
 struct Direction {
   std::string_view metric;
@@ -71,20 +70,6 @@ Interval activity_window(const DeviceTrace& device) {
   widen(device.memory_operations);
   widen(device.graph_launches);
   return window;
-}
-
-/// The period of every sample but the first, whose beginning nobody knows. (Index 0 is an empty interval.)
-std::vector<Interval> sample_periods(const std::vector<Nanoseconds>& time_ns) {
-  std::vector<Nanoseconds> lengths;
-  for (std::size_t i = 1; i < time_ns.size(); ++i) lengths.push_back(time_ns[i] - time_ns[i - 1]);
-  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-  std::nth_element(lengths.begin(), middle, lengths.end());
-  std::vector<Interval> periods{{time_ns[0], time_ns[0]}};
-  for (std::size_t i = 1; i < time_ns.size(); ++i) {
-    const bool lost = time_ns[i] - time_ns[i - 1] > gap_periods * *middle;
-    periods.push_back({lost ? time_ns[i] - *middle : time_ns[i - 1], time_ns[i]});
-  }
-  return periods;
 }
 
 /// True where every NVLink counter of the GPU reads as fully utilised though no collective ran: idle links may read so

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/tables/percent_spread.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
 
@@ -44,14 +45,16 @@ struct Columns {
   std::optional<schema::Text> kind = {};
 };
 
-std::vector<NamedTotal> totals_by_name(const Table* table, const Columns& columns) {
+std::vector<NamedTotal> totals_by_name(const Table* table, const Columns& columns,
+                                       const std::optional<schema::Integer>& only_where = {}) {
   if (table == nullptr) return {};
   const auto known = [&](const auto& wanted) { return wanted ? &column(*table, *wanted) : nullptr; };
   const auto &names = column(*table, columns.name), *kinds = known(columns.kind);
   const Integers &counts = column(*table, columns.count), &totals = column(*table, columns.total);
-  const Integers *maxima = known(columns.max), *bytes = known(columns.bytes);
+  const Integers *maxima = known(columns.max), *bytes = known(columns.bytes), *wanted = known(only_where);
   std::map<std::pair<std::string_view, std::string_view>, NamedTotal> sums;
   for (std::size_t i = 0; i < names.size(); ++i) {
+    if (wanted != nullptr && (*wanted)[i] == 0) continue;
     NamedTotal& sum = sums[{kinds != nullptr ? std::string_view((*kinds)[i]) : std::string_view(), names[i]}];
     sum.count += counts[i];
     sum.total_ns += totals[i];
@@ -391,6 +394,17 @@ ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobRe
   summary.processes = processes_of(tables, report);
   summary.categories = categories_of(table(categories));
   summary.gpu_speeds = gpu_speeds(tables);
+  if (const Table* counters = table(gpu_counters))
+    summary.compute_counters =
+        spread_over_ranks(counters, gpu_counters.counter, gpu_counters.mean_percent,
+                          [&](std::size_t i) { return column(*counters, gpu_counters.part)[i] == "compute"; });
+  if (const Table* flops = table(model_flops))
+    summary.mfu = spread_over_ranks(flops, model_flops.type, model_flops.mfu_percent,
+                                    [&](std::size_t i) { return column(*flops, model_flops.peak_tflops)[i] > 0; });
+  summary.cpu_functions =
+      totals_by_name(table(cpu_functions), {cpu_functions.function, cpu_functions.samples, cpu_functions.time_ns},
+                     cpu_functions.launches);
+  bound(summary.cpu_functions);
   summary.launches = launches_of(table(launch_storm));
   if (const Table* memory = table(gpu_memory_summary)) {
     for (const std::int64_t peak : column(*memory, gpu_memory_summary.peak_bytes)) {

@@ -101,22 +101,7 @@ bool is_gemm(const std::string& short_name) {
 
 Table model_flops_table(const RankEvents& events, const KindTimes& times, const std::optional<GpuPeaks>& gpu,
                         const GemmLog& log) {
-  Table table =
-      make_table({"model_flops",
-                  "FLOPs of logged matrix multiplications (2MNK) against the peak of the GPU and type",
-                  {{"type", text, "", "fp64, fp32, tf32, fp16 (and bf16), fp8; fp4 and int8 without a known peak"},
-                   {"logged_calls", integer, "", "matrix multiplications in the log"},
-                   {"gemm_kernels", integer, "", "GEMM kernels in the trace, of all types"},
-                   {"scaled", integer, "",
-                    "1: the counts differ by more than 5%, so the FLOPs of the log are "
-                    "scaled to the kernels of the trace"},
-                   {"flops", real, "", "within the trace"},
-                   {"gemm_ns", integer, "ns", "time of all GEMM kernels"},
-                   {"window_ns", integer, "ns", "from the first start to the last end of GPU activity"},
-                   {"gemm_tflops", real, "TFLOP/s", "achieved while GEMM kernels run"},
-                   {"peak_tflops", real, "TFLOP/s", "0: not known for this GPU (--gpu-peaks)"},
-                   {"gemm_percent", real, "%", "of the peak, while GEMM kernels run"},
-                   {"mfu_percent", real, "%", "of the peak, over the window: model FLOPs utilisation"}}});
+  Table table = make_table(schema::model_flops);
   if (log.empty()) return table;
   const auto own = log.find(events.process.process_id);
   if (own == log.end() && log.size() > 1) return table;  // of other processes

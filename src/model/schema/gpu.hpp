@@ -120,6 +120,41 @@ inline constexpr struct GpuSamples : Declaration {
                "Samples of this trace rank's GPU during its GPU activity, from NVML (--nvml) and the trace's own "
                "GPU metrics; -1: not sampled"}};
 
+inline constexpr struct GpuCounters : Declaration {
+  Text part{*this, "part", "",
+            "window (first to last GPU activity), compute, communication (without compute), or idle"};
+  Text counter{*this, "counter", "",
+               "sms_active, sm_issue, tensor_active, dram_read, dram_write, pcie_receive or pcie_transmit"};
+  Integer samples{*this, "samples", "", "of which 90% lie in that part; a sample covers the time since the one before"};
+  Real mean_percent{*this, "mean_percent", "%", "of the hardware's peak, weighted by time"};
+  Real max_percent{*this, "max_percent", "%"};
+  Real peers_median_percent{*this, "peers_median_percent", "%", "median of the means of all trace ranks"};
+} gpu_counters{{"gpu_counters", "What SMs, tensor cores, memory and PCIe did, by the trace's own GPU metrics"}};
+
+inline constexpr struct KernelCounters : Declaration {
+  Text name{*this, "name", "", "base name of the kernel"};
+  Text counter{*this, "counter", "", "as in gpu_counters"};
+  Integer samples{*this, "samples", "", "of which executions of the kernel fill 90%"};
+  Real mean_percent{*this, "mean_percent", "%", "of the hardware's peak, weighted by time"};
+} kernel_counters{
+    {"kernel_counters", "The same while one kernel runs: of the 30 with most time, with 3 samples or more"}};
+
+inline constexpr struct ModelFlops : Declaration {
+  Text type{*this, "type", "", "fp64, fp32, tf32, fp16 (and bf16), fp8; fp4 and int8 without a known peak"};
+  Integer logged_calls{*this, "logged_calls", "", "matrix multiplications in the log"};
+  Integer gemm_kernels{*this, "gemm_kernels", "", "GEMM kernels in the trace, of all types"};
+  Integer scaled{
+      *this, "scaled", "",
+      "1: the counts differ by more than 5%, so the FLOPs of the log are scaled to the kernels of the trace"};
+  Real flops{*this, "flops", "", "within the trace"};
+  Integer gemm_ns{*this, "gemm_ns", "ns", "time of all GEMM kernels"};
+  Integer window_ns{*this, "window_ns", "ns", "from the first start to the last end of GPU activity"};
+  Real gemm_tflops{*this, "gemm_tflops", "TFLOP/s", "achieved while GEMM kernels run"};
+  Real peak_tflops{*this, "peak_tflops", "TFLOP/s", "0: not known for this GPU (--gpu-peaks)"};
+  Real gemm_percent{*this, "gemm_percent", "%", "of the peak, while GEMM kernels run"};
+  Real mfu_percent{*this, "mfu_percent", "%", "of the peak, over the window: model FLOPs utilisation"};
+} model_flops{{"model_flops", "FLOPs of logged matrix multiplications (2MNK) against the peak of the GPU and type"}};
+
 inline constexpr struct GpuThrottling : Declaration {
   Text source{*this, "source", "", "nvml or gpu_metrics, see gpu_samples"};
   Time start_ns{*this, "start_ns", "ns", "first sample of the span"};

@@ -17,6 +17,7 @@
 #include "analysis/tables/cpu_functions.hpp"
 #include "analysis/tables/cuda_errors.hpp"
 #include "analysis/tables/expert_rules.hpp"
+#include "analysis/tables/gpu_counters.hpp"
 #include "analysis/tables/gpu_idle.hpp"
 #include "analysis/tables/gpu_samples.hpp"
 #include "analysis/tables/host_calls.hpp"
@@ -186,13 +187,23 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       return std::vector<Table>();
     });
   }
-  const Analysis before_those[] = {
-      analysis::launch_tables,     analysis::api_tables,          analysis::barriers_table,
-      analysis::cuda_errors_table, analysis::cpu_functions_table, analysis::expert_rule_tables,
-      analysis::os_runtime_table,  analysis::overhead_table,      analysis::thread_states_table,
-      analysis::idle_tables,       analysis::stream_tables,       analysis::communication_overlap_table,
-      analysis::utilisation_table, analysis::cuda_graphs_table,   analysis::memory_operation_tables,
-      analysis::gpu_memory_tables};
+  const Analysis before_those[] = {analysis::launch_tables,
+                                   analysis::api_tables,
+                                   analysis::barriers_table,
+                                   analysis::cuda_errors_table,
+                                   analysis::gpu_counter_tables,
+                                   analysis::cpu_functions_table,
+                                   analysis::expert_rule_tables,
+                                   analysis::os_runtime_table,
+                                   analysis::overhead_table,
+                                   analysis::thread_states_table,
+                                   analysis::idle_tables,
+                                   analysis::stream_tables,
+                                   analysis::communication_overlap_table,
+                                   analysis::utilisation_table,
+                                   analysis::cuda_graphs_table,
+                                   analysis::memory_operation_tables,
+                                   analysis::gpu_memory_tables};
   std::copy(std::begin(before_those), std::end(before_those), std::back_inserter(analyses));
   analyses.emplace_back([&](const analysis::RankEvents& e) {
     return range_tables(e, std::exchange(known.launches, std::nullopt), options.phase_rules);

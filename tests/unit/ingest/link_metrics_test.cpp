@@ -59,6 +59,7 @@ TEST_F(LinkMetrics, SamplesGoToTheDeviceWhoseGpuTheTypeIdNames) {
   EXPECT_EQ(samples.of(GpuCounter::nvlink_receive_requests), (std::vector<std::uint32_t>{10, 20, 30}));
   EXPECT_EQ(samples.of(GpuCounter::nvlink_transmit_requests), (std::vector<std::uint32_t>{11, missing, missing}));
   EXPECT_EQ(samples.of(GpuCounter::gpc_clock_hz), (std::vector<std::uint32_t>{missing, 1980000000, missing}));
+  EXPECT_EQ(samples.of(GpuCounter::pcie_receive), (std::vector<std::uint32_t>{55, missing, missing}));
   EXPECT_TRUE(samples.of(GpuCounter::nvlink_receive_bytes).empty());
 }
 

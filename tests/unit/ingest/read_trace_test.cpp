@@ -309,10 +309,39 @@ TEST_F(ReadTraceTest, DatabasesThatAreNotExportsAreRefused) {
   EXPECT_THAT(error_of(file()), HasSubstr("not an export of Nsight Systems"));
 }
 
-TEST_F(ReadTraceTest, ExportsOf2020AreRefused) {
+TEST_F(ReadTraceTest, WithoutMetadataAndSessionStartTimesStandAlone) {
   sql_("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)");
   add_kernel_table(sql_);
-  EXPECT_THAT(error_of(file()), HasSubstr("older than 2022.1"));
+  EXPECT_TRUE(has_warning(read(), "does not tell when the session started"));
+}
+
+TEST_F(ReadTraceTest, ShortNamesFollowFromLongOnes) {
+  sql_("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)");
+  sql_("INSERT INTO StringIds VALUES (1, 'void at::native::gemm<float, 2>(int, float)'), (2, 'plainKernel')");
+  sql_("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT, demangledName INT)");
+  sql_("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 100, 0, 7, 1), (200, 300, 0, 7, 2)");
+  const Trace trace = read();
+  const DeviceTrace& device = trace.processes.at(0).devices.at(0);
+  ASSERT_EQ(device.kernels.size(), 2U);
+  EXPECT_EQ(trace.strings[device.kind_of(device.kernels[0]).short_name], "gemm");
+  EXPECT_EQ(trace.strings[device.kind_of(device.kernels[1]).short_name], "plainKernel");
+}
+
+TEST_F(ReadTraceTest, RowsWithoutAProcessGoToTheOnlyOneOrToNobody) {
+  sql_("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)");
+  sql_("INSERT INTO StringIds VALUES (1, 'gemm')");
+  sql_("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, globalPid INT, demangledName INT)");
+  sql_("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, deviceId INT, bytes INT, copyKind INT)");
+  sql_("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 100, 0, 111 * 16777216, 1)");
+  sql_("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (100, 200, 0, 4096, 1)");
+  const Trace alone = read();
+  ASSERT_EQ(alone.processes.size(), 1U);
+  EXPECT_EQ(alone.processes[0].devices.at(0).memory_operations.size(), 1U);
+  sql_("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 100, 0, 222 * 16777216, 1)");
+  const Trace two = read();
+  ASSERT_EQ(two.processes.size(), 2U);
+  for (const ProcessTrace& process : two.processes) EXPECT_TRUE(process.devices.at(0).memory_operations.empty());
+  EXPECT_TRUE(has_warning(two, "do not tell their process"));
 }
 
 TEST_F(ReadTraceTest, UnknownSchemaVersionsAreRefused) {
@@ -331,6 +360,7 @@ TEST_F(ReadTraceTest, WarningsOfNsysAreShownOnceWithTheirCount) {
   sql_(
       "CREATE TABLE DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid);"
       "INSERT INTO DIAGNOSTIC_EVENT VALUES (0, 1, 3, 1, 'Profiling has started.', 0),"
+      "(0, 1, 3, 3, 'CPU IP sampling is not available: unsupported CPU vendor.', 0),"
       "(0, 1, 3, 2, 'Not all CUDA events might have been collected.', 0),"
       "(5, 1, 3, 2, 'Not all CUDA events might have been collected.', 0),"
       "(5, 1, 3, 2, 'Two' || char(10) || char(9) || 'lines', 0), (5, 1, 3, 3, 'It broke', 0),"
@@ -349,6 +379,7 @@ TEST_F(ReadTraceTest, WarningsOfNsysAreShownOnceWithTheirCount) {
   EXPECT_TRUE(has_warning(trace, "Two lines", 1));
   EXPECT_EQ(severity_of("Two lines"), Severity::info);
   EXPECT_EQ(severity_of("It broke"), Severity::error);
+  EXPECT_EQ(severity_of("unsupported CPU vendor"), Severity::info);
   EXPECT_TRUE(has_warning(trace, std::string(500, 'x') + " ..."));
   EXPECT_FALSE(has_warning(trace, std::string(501, 'x')));
 }

@@ -52,7 +52,8 @@ function kernelStrips() {
       {name: "late trace ranks", type: "scatter", symbolSize: 9, itemStyle: {color: palette[3]}, data: list.filter((row) => late.has(row.trace_rank)).map(point)}],
   }, {height: 90 + 24 * names.length, description: "The same kernel on every trace rank against the peers' median"}),
   node("h3", {}, "Speed of each GPU, over the kernels that its peers run, too"), plainTable("gpu_speed", {limit: 60, list: [...rows("gpu_speed")].sort((a, b) => b.ratio - a.ratio)}),
-  node("h3", {}, "Throttling"), plainTable("gpu_throttling", {limit: 40, empty: "No GPU ran below its clock, or its clocks were not recorded (--gpu-metrics-devices)."}));
+  node("h3", {}, "Throttling"), plainTable("gpu_throttling", {limit: 40, empty: "No GPU ran below its clock, or its clocks were not recorded (--gpu-metrics-devices)."}),
+  node("h3", {}, "SMs, tensor cores, memory and PCIe"), plainTable("gpu_counters", {limit: 60, empty: "No GPU metrics were recorded (--gpu-metrics-devices=cuda-visible)."}));
 }
 
 function categories() {
