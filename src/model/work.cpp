@@ -19,7 +19,7 @@ std::span<const WorkPartMeaning, work_part_count> work_parts() {
       {WorkPart::system_wait, "system_wait", "the GPU was idle and the host waited in a system call"},
       {WorkPart::descheduled, "descheduled", "the GPU was idle and the launching thread had no CPU core"},
       {WorkPart::launching, "launching", "the GPU was idle and the host was in calls that launch work"},
-      {WorkPart::unseen, "unseen", "the GPU was idle and the host did something that was not recorded"},
+      {WorkPart::unseen, "unseen", "the GPU was idle and the host did something that no call or range shows"},
       {WorkPart::pending, "pending", "the GPU was idle with its next work already launched"},
   }};
   return parts;
