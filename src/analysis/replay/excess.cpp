@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "model/hash.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
@@ -213,8 +214,8 @@ class ArrivalComparison {
       for (const auto& [part, value_ns] : {std::pair(0U, here.host_ns), std::pair(1U, here.after_ns)}) {
         PlacedValue value;
         value.arrival = 2 * p + part;
-        // Spread by 2^64 over the golden ratio (Fibonacci hashing); 0 would mean that nothing is compared.
-        value.place = ((graph_.arrival_of(p).place ^ (which | part)) * 0x9e3779b97f4a7c15ULL) | 1U;
+        // Spread by Fibonacci hashing; 0 would mean that nothing is compared.
+        value.place = ((graph_.arrival_of(p).place ^ (which | part)) * golden_ratio) | 1U;
         value.value_ns = value_ns;
         values.push_back(value);
       }
