@@ -9,6 +9,9 @@ namespace nsys_explain::analysis {
 JobGraph::JobGraph(std::vector<ReplayRank> of_ranks) : ranks(std::move(of_ranks)) {
   number_pieces();
   join_members();
+  lost = find_lost_members(*this);
+  resumes.assign(pieces(), -1);
+  for (const LostMember& member : lost) resumes[member.after] = member.instance;
 }
 
 void JobGraph::number_pieces() {

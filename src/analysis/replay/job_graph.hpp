@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "analysis/replay/lost_members.hpp"
 #include "analysis/trace/activity_graph.hpp"
 #include "nsys_explain/model/time.hpp"
 
@@ -52,6 +54,12 @@ struct JobGraph {
   std::span<const Member> members_of(std::uint32_t instance) const {
     return std::span(members).subspan(first_member[instance], first_member[instance + 1] - first_member[instance]);
   }
+  /// Of an instance, by what they entered after.
+  std::span<const LostMember> lost_of(std::uint32_t instance) const {
+    const auto [first, end] = std::equal_range(lost.begin(), lost.end(), LostMember{instance, 0, 0},
+                                               [](const auto& a, const auto& b) { return a.instance < b.instance; });
+    return {first, end};
+  }
   std::size_t instances() const { return first_member.size() - 1; }
 
   std::vector<ReplayRank> ranks;
@@ -67,6 +75,8 @@ struct JobGraph {
   // By instance.
   std::vector<std::size_t> first_member;  ///< one entry more
   std::vector<Member> members;            ///< of each by enter
+  std::vector<LostMember> lost;           ///< by instance
+  std::vector<std::int64_t> resumes;      ///< by piece: the instance in which its trace rank is a lost member; -1: none
 
  private:
   void number_pieces();

@@ -1,6 +1,7 @@
 #include "analysis/replay/replay.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -91,7 +92,11 @@ void Replay::start(std::size_t p, Shifts& shifts) const {
     const Nanoseconds gap_ns = here.start_ns - graph_.piece(q).end_ns;
     waits(shifts.end_ns[q], shifts.scenario.has_launch_gaps ? slack_ns : std::max<Nanoseconds>(slack_ns, gap_ns));
   };
-  waits_for(graph_.compute_before[p], here.after_compute_ns);
+  if (graph_.resumes[p] >= 0) {  // what it did before matters by way of the collective alone
+    waits(shift_of_instance(static_cast<std::uint32_t>(graph_.resumes[p]), shifts), 0);
+  } else {
+    waits_for(graph_.compute_before[p], here.after_compute_ns);
+  }
   waits_for(graph_.waits_for[p], here.after_other_ns);
   if ((shifts.scenario.has_launch_gaps || latest_ns == no_time) && here.after_host_ns != no_bound)
     waits(host_ns, here.after_host_ns);
@@ -128,28 +133,34 @@ Nanoseconds Replay::shorter_transfer(std::size_t p, const Shifts& shifts) const 
   return shifts.mended_transfers[instance] ? excess_[p].gpu_ns : 0;
 }
 
+Nanoseconds Replay::shift_of_enters(std::uint32_t instance, Nanoseconds exit_ns, const Shifts& shifts) const {
+  Nanoseconds measured_ns = no_time, latest_ns = no_time;
+  const auto enters = [&](Nanoseconds enter_ns, Nanoseconds shift_ns) {
+    if (enter_ns >= exit_ns) return;
+    measured_ns = measured_ns == no_time ? enter_ns : std::max(measured_ns, enter_ns);
+    latest_ns = latest_ns == no_time ? enter_ns + shift_ns : std::max(latest_ns, enter_ns + shift_ns);
+  };
+  for (const Member& member : graph_.members_of(instance)) enters(member.enter_ns, shifts.enter_ns[member.piece]);
+  for (const LostMember& member : graph_.lost_of(instance))
+    enters(graph_.piece(member.before).end_ns, shifts.end_ns[member.before]);
+  return measured_ns == no_time ? no_time : latest_ns - measured_ns;
+}
+
+Nanoseconds Replay::shift_of_instance(std::uint32_t instance, Shifts& shifts) const {
+  Nanoseconds& of_all_ns = shifts.instance_ns[instance];
+  if (of_all_ns == no_time) of_all_ns = shift_of_enters(instance, std::numeric_limits<Nanoseconds>::max(), shifts);
+  return of_all_ns;
+}
+
 /// A member leaves as long after the latest of those that had entered before as it did.
 void Replay::leave(std::size_t p, Shifts& shifts) const {
   const std::uint32_t instance = graph_.instance_of[p];
-  const std::span<const Member> members = graph_.members_of(instance);
   const Nanoseconds exit_ns = graph_.piece(p).end_ns;
-  const auto shift_of = [&](std::span<const Member> entered) {
-    Nanoseconds latest_ns = no_time;
-    for (const Member& member : entered) {
-      const Nanoseconds time_ns = member.enter_ns + shifts.enter_ns[member.piece];
-      latest_ns = latest_ns == no_time ? time_ns : std::max(latest_ns, time_ns);
-    }
-    return latest_ns - entered.back().enter_ns;
-  };
-  Nanoseconds& of_all_ns = shifts.instance_ns[instance];
-  if (exit_ns > members.back().enter_ns) {
-    if (of_all_ns == no_time) of_all_ns = shift_of(members);
-    shifts.end_ns[p] = of_all_ns - shorter_transfer(p, shifts);
+  if (exit_ns > graph_.members_of(instance).back().enter_ns) {
+    shifts.end_ns[p] = shift_of_instance(instance, shifts) - shorter_transfer(p, shifts);
   } else {
-    const auto end = std::partition_point(members.begin(), members.end(),
-                                          [&](const Member& member) { return member.enter_ns < exit_ns; });
-    const std::span<const Member> entered(members.begin(), end);
-    shifts.end_ns[p] = entered.empty() ? shifts.enter_ns[p] : shift_of(entered);
+    const Nanoseconds shift_ns = shift_of_enters(instance, exit_ns, shifts);
+    shifts.end_ns[p] = shift_ns == no_time ? shifts.enter_ns[p] : shift_ns;
   }
 }
 

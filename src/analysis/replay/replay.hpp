@@ -56,6 +56,10 @@ class Replay {
   Shifts shifts_of(const Scenario& scenario) const;
   void start(std::size_t p, Shifts& shifts) const;
   void leave(std::size_t p, Shifts& shifts) const;
+  /// How much later the last of those is there that enter before `exit_ns`; no_time where nobody does.
+  Nanoseconds shift_of_enters(std::uint32_t instance, Nanoseconds exit_ns, const Shifts& shifts) const;
+  /// The same of all members, once all have entered.
+  Nanoseconds shift_of_instance(std::uint32_t instance, Shifts& shifts) const;
   Nanoseconds shorter_work(std::size_t p, const Shifts& shifts) const;
   Nanoseconds shorter_transfer(std::size_t p, const Shifts& shifts) const;
 

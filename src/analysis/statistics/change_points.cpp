@@ -102,19 +102,19 @@ double probability(double change, std::size_t before, std::size_t after, double 
 }
 
 /// Part of a series.
-struct Interval {
+struct IndexRange {
   std::size_t first = 0, end = 0;
 };
 
 /// All of it, then parts half as long that overlap by half, and so on; the shortest first.
-std::vector<Interval> seeded_intervals(std::size_t size) {
+std::vector<IndexRange> seeded_intervals(std::size_t size) {
   constexpr std::size_t shortest = 8;  // of fewer the order proves nothing
-  std::vector<Interval> intervals;
+  std::vector<IndexRange> intervals;
   for (std::size_t length = size; length >= shortest; length = (length + 1) / 2)
     for (std::size_t first = 0; first + length <= size; first += std::max<std::size_t>(1, length / 2))
       intervals.push_back({first, first + length});
   std::stable_sort(intervals.begin(), intervals.end(),
-                   [](const Interval& a, const Interval& b) { return a.end - a.first < b.end - b.first; });
+                   [](const IndexRange& a, const IndexRange& b) { return a.end - a.first < b.end - b.first; });
   return intervals;
 }
 
@@ -138,9 +138,9 @@ std::optional<ChangePoint> change_within(Series part, std::size_t places, const 
 }  // namespace
 
 std::vector<ChangePoint> change_points(Series series, const ChangeCriteria& criteria) {
-  const std::vector<Interval> intervals = seeded_intervals(series.size());
+  const std::vector<IndexRange> intervals = seeded_intervals(series.size());
   std::size_t places = 0;
-  for (const Interval& interval : intervals) places += interval.end - interval.first;
+  for (const IndexRange& interval : intervals) places += interval.end - interval.first;
   std::vector<ChangePoint> changes;
   for (const auto& [first, end] : intervals) {
     if (std::any_of(changes.begin(), changes.end(),

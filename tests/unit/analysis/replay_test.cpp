@@ -126,6 +126,65 @@ TEST(Replay, BehindAThirdOneMendingSavesNoMoreThanToThere) {
   EXPECT_EQ(replay.run({{1, 2}}).end_ns, 670 * us);  // both: 100 us
 }
 
+/// Three rounds of 400 us: a kernel, then an all-reduce that leaves 350 us after the round began, then the next round.
+/// The host is far ahead. Of one round the record of the all-reduce may be lost.
+struct RankOfRounds {
+  static constexpr int rounds = 3, none = -1;
+
+  explicit RankOfRounds(Nanoseconds work_ns, int lost_round = none) {
+    for (int round = 0; round < rounds; ++round) {
+      const Nanoseconds start_ns = (100 + round * 350) * us, launch_ns = (10 + 3 * round) * us;
+      fixture.kernel("gemm", launch_ns, start_ns, start_ns + work_ns);
+      if (round == lost_round) continue;
+      fixture.kernel("ncclAllReduce", launch_ns + us, start_ns + work_ns, start_ns + 350 * us);
+      ReplayArrival met;
+      met.enter_ns = start_ns + work_ns;
+      met.exit_ns = start_ns + 350 * us;
+      met.instance = round;
+      met.place = static_cast<std::uint64_t>(round) + 1;
+      met.step = round;
+      arrivals.push_back(arrival_at(met.enter_ns, met.exit_ns, static_cast<std::int32_t>(arrivals.size())));
+      of_replay.push_back(met);
+    }
+    fixture.kernel("adam", 30 * us, (100 + rounds * 350) * us, (150 + rounds * 350) * us);
+    pieces = fold_activity(fixture.events(), arrivals);
+  }
+  ReplayRank rank() const { return {pieces, of_replay}; }
+
+  RankFixture fixture;
+  std::vector<Arrival> arrivals;
+  std::vector<ActivityPiece> pieces;
+  std::vector<ReplayArrival> of_replay;
+};
+
+TEST(LostMembers, WhoseRecordWasLostWaitsAllTheSame) {
+  // Without the lost member trace rank 1 would go on as it did after the second round, and hold up the third.
+  const RankOfRounds usual(100 * us), lossy(100 * us, 1), slow(300 * us), other(100 * us);
+  const JobGraph graph({usual.rank(), lossy.rank(), slow.rank(), other.rank()});
+  ASSERT_EQ(graph.lost.size(), 1U);
+  EXPECT_EQ(graph.rank_of[graph.lost[0].after], 1U);
+  EXPECT_EQ(graph.piece(graph.lost[0].after).start_ns, 800 * us);
+  const Replay replay(graph, RankOfRounds::rounds);
+  EXPECT_EQ(replay.measured().end_ns, graph.end_ns);
+  EXPECT_EQ(replay.run({{2}}).end_ns, graph.end_ns - 3 * 200 * us);
+}
+
+TEST(LostMembers, WhoCameLastIsWaitedForThoughItsRecordWasLost) {
+  const RankOfRounds usual(100 * us), slow(300 * us, 1), other(100 * us);
+  const JobGraph graph({usual.rank(), slow.rank(), other.rank()});
+  ASSERT_EQ(graph.lost.size(), 1U);
+  const Replay replay(graph, RankOfRounds::rounds);
+  EXPECT_EQ(replay.measured().end_ns, graph.end_ns);
+  // Its work in the second round counts for the third, which is not compared: there are no two with as much.
+  EXPECT_LE(replay.run({{1}}).end_ns, graph.end_ns - 2 * 200 * us);
+}
+
+TEST(LostMembers, ThereAreNoneWhereTheGpuWentOnBesideTheCollective) {
+  RankOfRounds beside(345 * us, 1);  // it had work nearly until the others left
+  const RankOfRounds usual(100 * us), other(100 * us);
+  EXPECT_TRUE(JobGraph({usual.rank(), beside.rank(), other.rank()}).lost.empty());
+}
+
 TEST(Replay, WithoutLaunchGapsTheGpuGoesOnAtOnce) {
   RankFixture fixture;
   fixture.kernel("gemm", 10 * us, 20 * us, 300 * us);

@@ -1,0 +1,78 @@
+#include "analysis/replay/lost_members.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "analysis/replay/job_graph.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// As long as a launch takes (activity_graph.cpp, pauses).
+constexpr Nanoseconds launch_takes_ns = 20'000;
+/// Clocks of two trace ranks agree so far.
+constexpr Nanoseconds clocks_differ_ns = 2'000;
+
+/// Rows of kernels that began after a pause which nothing explains, of each trace rank by start.
+std::vector<std::vector<std::uint32_t>> unexplained_starts(const JobGraph& graph) {
+  std::vector<std::vector<std::uint32_t>> starts(graph.ranks.size());
+  for (std::uint32_t p = 0; p < graph.pieces(); ++p) {
+    const ActivityPiece& here = graph.piece(p);
+    const std::int32_t before = graph.compute_before[p];
+    if (here.kind != PieceKind::compute || before < 0 || graph.waits_for[p] >= 0 || here.after_host_ns == 0) continue;
+    const Nanoseconds pause_ns = here.start_ns - graph.piece(static_cast<std::size_t>(before)).end_ns;
+    if (pause_ns > launch_takes_ns) starts[graph.rank_of[p]].push_back(p);
+  }
+  for (std::vector<std::uint32_t>& of_rank : starts)
+    std::stable_sort(of_rank.begin(), of_rank.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return graph.piece(a).start_ns < graph.piece(b).start_ns;
+    });
+  return starts;
+}
+
+std::int64_t communicator_of(const JobGraph& graph, std::uint32_t instance) {
+  const std::int64_t number = graph.arrival_of(graph.members_of(instance).front().piece).instance;
+  return number < 0 ? -1 : number >> 32;
+}
+
+std::set<std::uint32_t> ranks_of(const JobGraph& graph, std::uint32_t instance) {
+  std::set<std::uint32_t> ranks;
+  for (const JobGraph::Member& member : graph.members_of(instance)) ranks.insert(graph.rank_of[member.piece]);
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<LostMember> find_lost_members(const JobGraph& graph) {
+  std::map<std::int64_t, std::set<std::uint32_t>> members;  // by communicator
+  for (std::uint32_t i = 0; i < graph.instances(); ++i)
+    if (const std::int64_t communicator = communicator_of(graph, i); communicator >= 0)
+      members[communicator].merge(ranks_of(graph, i));
+  const std::vector<std::vector<std::uint32_t>> starts = unexplained_starts(graph);
+  std::vector<LostMember> lost;
+  for (std::uint32_t i = 0; i < graph.instances(); ++i) {
+    const std::int64_t communicator = communicator_of(graph, i);
+    if (communicator < 0 || graph.members_of(i).size() == members[communicator].size()) continue;
+    Nanoseconds first_exit_ns = graph.members_of(i).front().exit_ns, last_exit_ns = first_exit_ns;
+    for (const JobGraph::Member& member : graph.members_of(i)) {
+      first_exit_ns = std::min(first_exit_ns, member.exit_ns);
+      last_exit_ns = std::max(last_exit_ns, member.exit_ns);
+    }
+    const std::set<std::uint32_t> there = ranks_of(graph, i);
+    for (const std::uint32_t rank : members[communicator]) {
+      if (there.contains(rank)) continue;
+      const auto after = std::partition_point(starts[rank].begin(), starts[rank].end(), [&](std::uint32_t p) {
+        return graph.piece(p).start_ns < first_exit_ns - clocks_differ_ns;
+      });
+      if (after == starts[rank].end() || graph.piece(*after).start_ns > last_exit_ns + launch_takes_ns) continue;
+      const auto before = static_cast<std::uint32_t>(graph.compute_before[*after]);
+      if (graph.piece(before).end_ns < first_exit_ns) lost.push_back({i, before, *after});
+    }
+  }
+  std::sort(lost.begin(), lost.end());
+  return lost;
+}
+
+}  // namespace nsys_explain::analysis
