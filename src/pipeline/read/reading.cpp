@@ -58,10 +58,7 @@ void report_unkept(const exchange::Communicator& communicator, const UnfinishedR
   const std::vector<std::string> failures = communicator.all_gather_text(unfinished.failure());
   const auto failure = std::find_if(failures.begin(), failures.end(), [](const std::string& f) { return !f.empty(); });
   if (failure == failures.end() || !communicator.is_root()) return;
-  problems << fmt::format(
-      "nsys-explain-mpi: tool rank {} {}; if this run is cut off, what it read is lost; make room there, or ignore "
-      "this\n",
-      failure - failures.begin(), *failure);
+  problems << fmt::format("nsys-explain-mpi: tool rank {} {}\n", failure - failures.begin(), *failure);
 }
 
 TraceAccess trace_access(const JobSpecification& job) {
