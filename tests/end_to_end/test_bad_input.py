@@ -1,5 +1,6 @@
 """Bad input: a message that says what to do, the right exit code, the rest analysed, and never a hang."""
 
+import csv
 import os
 import pathlib
 import shutil
@@ -188,6 +189,25 @@ class BadInput(EndToEndTest):
         rows = {line.split(b"... (10000001 bytes, hash ")[1][:16]
                 for line in written[self.directory / "out" / "tables" / "kernels.csv"].splitlines() if b"longlong" in line}
         self.assertEqual(len(rows), 2)
+
+    def test_no_size_or_time_overflows(self):
+        export = sqlite3.connect(self.good[0])
+        last = (1 << 63) - 1
+        for table in ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"):
+            rows = export.execute(f"UPDATE {table} SET bytes = CASE rowid % 3 WHEN 0 THEN -8 ELSE ? END", (last - 8,)).rowcount
+            self.assertGreater(rows, 2, table)
+        for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+            export.execute(f"UPDATE {table} SET start = ?, end = ? WHERE rowid % 50 = 7", (last - 5, last))
+        export.commit()
+        export.close()
+        report = self.analyse(self.good, "out", "--csv")
+        self.assertTrue([w for w in report["warnings"] if "a size that cannot be true" in w["message"]])
+        for table in (self.directory / "out" / "tables").glob("*.csv"):
+            for row in csv.DictReader(table.read_text().splitlines()):
+                for column, value in row.items():
+                    if column.endswith(("bytes", "duration_ns", "total_ns")) and value:
+                        self.assertIn(float(value) >= 0 or float(value) == -1, (True,), (table.name, row))
+                        self.assertLess(float(value), 1e18, (table.name, row))
 
     def test_full_disk(self):
         small = self.directory / "small"
