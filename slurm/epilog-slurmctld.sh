@@ -15,13 +15,39 @@ PATH=/usr/local/bin:/usr/bin:/bin
 EXPLAIN_SBATCH=$(dirname "$0")/explain.sbatch
 EXPLAIN_OPTIONS=
 EXPLAIN_LOG=/dev/null
-# shellcheck disable=SC1090  # the administrator's file
-if [ -f "$configuration" ] && [ -z "$(find "$configuration" ! -user root -o -perm /022)" ]; then . "$configuration"; fi
+job=${SLURM_JOB_ID:-}
+say() { printf '%s job %s: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$*" >>"$EXPLAIN_LOG" 2>/dev/null; }
+
+# A link counts by what it leads to; the link itself must be root's, too.
+refused=
+if [ -L "$configuration" ] && [ ! -e "$configuration" ]; then
+  refused="leads nowhere, so no setting is read; correct the link"
+elif [ -f "$configuration" ]; then
+  if [ -z "$(find "$configuration" ! -user root)$(find -L "$configuration" ! -user root -o -perm /022)" ]; then
+    # shellcheck disable=SC1090  # the administrator's file
+    . "$configuration"
+  else
+    refused="is ignored: not only root can change it, and what it says runs as root; chown root, chmod go-w"
+  fi
+fi
+if [ -n "$refused" ]; then
+  printf 'nsys-explain-mpi: %s %s\n' "$configuration" "$refused" >&2
+  logger -t nsys-explain-mpi "$configuration $refused" 2>/dev/null
+fi
 export PATH
 [ -n "${SLURM_CONF:-}" ] && export SLURM_CONF
 
-job=${SLURM_JOB_ID:-}
-say() { printf '%s job %s: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$*" >>"$EXPLAIN_LOG" 2>/dev/null; }
+# sees TEST PATH: whether test(1) holds for a path of the job's user. Asked as that user, since the path is foreign to
+# root, and for at most 10 s, since its file system may answer never.
+sees() {
+  set -- timeout -s KILL 10 test "$@"
+  if [ "$(id -u)" = 0 ]; then
+    groups=--clear-groups
+    id "$uid" >/dev/null 2>&1 && groups=--init-groups
+    set -- setpriv --reuid="$uid" --regid="${group:-$uid}" "$groups" "$@"
+  fi
+  "$@" 2>/dev/null
+}
 
 submit() {
   uid=${SLURM_JOB_UID:-}
@@ -31,11 +57,11 @@ submit() {
   case ${SLURM_JOB_NAME:-} in nsys-explain*) return ;; esac
   case $job in '' | *[!0-9]*) return ;; esac
   case $uid in '' | *[!0-9]*) say "no user id, so nobody to submit for"; return ;; esac
-  [ -d "$directory/nsys-$job" ] || return
+  sees -d "$directory/nsys-$job" || return
   set -- --uid="$uid" --job-name="nsys-explain-$job" --chdir="$directory" --parsable
   [ -n "$group" ] && set -- "$@" --gid="$group"
   # Traces on the nodes' own disks can only be read there.
-  if [ -f "$directory/nsys-$job/node-local" ] && [ -n "$nodes" ]; then
+  if [ -n "$nodes" ] && sees -f "$directory/nsys-$job/node-local"; then
     count=$(scontrol show hostnames "$nodes" | wc -l)
     set -- "$@" --nodelist="$nodes" --nodes="$count" --ntasks-per-node=1
   fi

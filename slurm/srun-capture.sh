@@ -52,9 +52,10 @@ in_list() {
   IFS=, read -ra parts <<<"$2"
   for part in "${parts[@]}"; do
     if [[ $part =~ ^([0-9]+)-([0-9]+)$ ]]; then
-      if (($1 >= BASH_REMATCH[1] && $1 <= BASH_REMATCH[2])); then return 0; fi
+      # 10#: 08 is a decimal number, too.
+      if ((10#$1 >= 10#${BASH_REMATCH[1]} && 10#$1 <= 10#${BASH_REMATCH[2]})); then return 0; fi
     elif [[ $part =~ ^[0-9]+$ ]]; then
-      if (($1 == part)); then return 0; fi
+      if ((10#$1 == 10#$part)); then return 0; fi
     else
       echo "srun-capture: --ranks: '$part' is neither a number nor a range; give e.g. 0,8,16-23" >&2
       exit 2
@@ -74,7 +75,13 @@ mkdir -p "$shared"
 traces=$shared
 if [[ -n $local_disk ]]; then
   traces=$local_disk/nsys-$job
-  mkdir -p "$traces"
+  mkdir -p "$local_disk"
+  mkdir -m 755 "$traces" 2>/dev/null || true  # another task of this node may have made it
+  # Anybody can foresee the name, and make it first on a disk that all write to.
+  if [[ -L $traces || ! -d $traces || ! -O $traces || -n $(find "$traces" -maxdepth 0 -perm /022) ]]; then
+    echo "srun-capture: $traces on $(hostname) is no directory that only you can write to, so others could read or change the traces: task $rank runs unprofiled; give another --local" >&2
+    exec "$@"
+  fi
   # Tells the analysis where to look: node-local traces cannot be seen from outside.
   if [[ $rank == 0 || -n $ranks ]]; then printf '%s\n' "$traces" >"$shared/node-local"; fi
 fi

@@ -1,10 +1,13 @@
 #include "commands.hpp"
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -13,6 +16,7 @@
 #include "pipeline/commands/compare.hpp"
 #include "pipeline/commands/show.hpp"
 #include "pipeline/run/job.hpp"
+#include "pipeline/run/own_process.hpp"
 
 namespace nsys_explain {
 namespace {
@@ -31,6 +35,16 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 std::string store_of(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "store.h5").string() : path;
+}
+
+int read_stores(const std::string& command, const std::vector<std::string>& paths, const std::function<int()>& work) {
+  std::int64_t bytes = 0;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    if (!error) bytes += static_cast<std::int64_t>(size);
+  }
+  return pipeline::run_in_own_process({command, bytes, work}, std::cerr);
 }
 
 int show(int argc, char** argv) {
@@ -55,7 +69,8 @@ EXAMPLES
   request.store_path = store_of(request.store_path);
   request.format = json ? pipeline::ShowFormat::json : csv ? pipeline::ShowFormat::csv : pipeline::ShowFormat::text;
   request.colour = ::isatty(STDOUT_FILENO) == 1;
-  return pipeline::show(request, std::cout, std::cerr);
+  return read_stores("nsys-explain-mpi show", {request.store_path},
+                     [&] { return pipeline::show(request, std::cout, std::cerr); });
 }
 
 int compare(int argc, char** argv) {
@@ -94,7 +109,8 @@ EXIT CODES
       ->needs(tokens);
   if (const auto code = parse(app, argc, argv)) return *code;
   for (std::string& path : request.store_paths) path = store_of(path);
-  return pipeline::compare(request, std::cout, std::cerr);
+  return read_stores("nsys-explain-mpi compare", request.store_paths,
+                     [&] { return pipeline::compare(request, std::cout, std::cerr); });
 }
 
 }  // namespace

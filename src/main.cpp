@@ -15,6 +15,7 @@
 #include "exchange/session.hpp"
 #include "help.hpp"
 #include "pipeline/run/job.hpp"
+#include "pipeline/run/visible_lines.hpp"
 
 namespace {
 
@@ -204,6 +205,8 @@ std::optional<std::string> disagreement(const nsys_explain::exchange::Communicat
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Messages hold names of files and hosts, in which anything may be.
+  const nsys_explain::pipeline::VisibleLines visible(std::cerr);
   if (const auto code = nsys_explain::run_command(argc, argv)) return *code;
   const bool merges = argc > 1 && std::string_view(argv[1]) == "merge";
   nsys_explain::pipeline::JobSpecification job;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "ingest/column_value.hpp"
+#include "ingest/size_filter.hpp"
 #include "ingest/table_scan.hpp"
 #include "model/hash.hpp"
 
@@ -235,16 +236,18 @@ void read_copies(const Reading& reading) {
   const auto copy_kind = scan.integer("copyKind");
   const auto source_kind = scan.integer("srcKind");
   const auto destination_kind = scan.integer("dstKind");
+  SizeFilter sizes(table);
   scan_activity(reading, scan, activity, table, [&](const Interval& time, std::size_t row) {
     MemoryOperation copy;
     activity.place(copy, time, row);
     copy.context_id = value_or<std::uint32_t>(activity.context_id[row], 0);
-    copy.bytes = value_or<std::int64_t>(bytes[row], 0);
+    copy.bytes = sizes.accept(bytes[row]);
     copy.copy_kind = value_or<std::int16_t>(copy_kind[row], -1);
     copy.source_kind = value_or<std::int16_t>(source_kind[row], -1);
     copy.destination_kind = value_or<std::int16_t>(destination_kind[row], -1);
     activity.device(reading.builder, row).memory_operations.push_back(copy);
   });
+  sizes.report(reading.warnings);
 }
 
 void read_sets(const Reading& reading) {
@@ -253,15 +256,17 @@ void read_sets(const Reading& reading) {
   const ActivityColumns activity(scan);
   const auto bytes = scan.integer("bytes", Presence::required);
   const auto memory_kind = scan.integer("memKind");
+  SizeFilter sizes(table);
   scan_activity(reading, scan, activity, table, [&](const Interval& time, std::size_t row) {
     MemoryOperation set;
     activity.place(set, time, row);
     set.context_id = value_or<std::uint32_t>(activity.context_id[row], 0);
-    set.bytes = value_or<std::int64_t>(bytes[row], 0);
+    set.bytes = sizes.accept(bytes[row]);
     set.destination_kind = value_or<std::int16_t>(memory_kind[row], -1);
     set.is_set = true;
     activity.device(reading.builder, row).memory_operations.push_back(set);
   });
+  sizes.report(reading.warnings);
 }
 
 void read_graph_launches(const Reading& reading) {

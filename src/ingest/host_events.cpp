@@ -2,6 +2,7 @@
 
 #include "ingest/column_value.hpp"
 #include "ingest/cpu_samples.hpp"
+#include "ingest/size_filter.hpp"
 #include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
@@ -118,14 +119,15 @@ void read_memory_events(const Reading& reading) {
   const auto bytes = scan.integer("bytes", Presence::required);
   const auto memory_kind = scan.integer("memKind");
   const auto operation = scan.integer("memoryOperationType");
+  SizeFilter sizes(table);
   for_each_event(reading, table, scan, global_pid, start, start,
                  [&](ProcessTrace& process, const Interval& time, std::size_t row) {
-                   append_event(
-                       process.memory_events,
-                       {time.start_ns, value_or<std::int64_t>(bytes[row], 0), value_or<std::int32_t>(device_id[row], 0),
-                        value_or<std::int16_t>(memory_kind[row], -1), operation[row] == 1},
-                       [&] { return scan.share_read(row); });
+                   append_event(process.memory_events,
+                                {time.start_ns, sizes.accept(bytes[row]), value_or<std::int32_t>(device_id[row], 0),
+                                 value_or<std::int16_t>(memory_kind[row], -1), operation[row] == 1},
+                                [&] { return scan.share_read(row); });
                  });
+  sizes.report(reading.warnings);
 }
 
 void read_os_calls(const Reading& reading) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "ingest/size_filter.hpp"
+
 namespace nsys_explain::ingest {
 namespace {
 
@@ -152,7 +154,6 @@ PayloadField payload_field(std::string_view label) {
 }
 
 void PayloadBuilder::set(PayloadField field, std::int64_t value) {
-  constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
   const auto small = [&](std::int32_t& target) {
     constexpr std::int64_t most_ranks = 1 << 24;
     if (value < -1 || value > most_ranks) {
@@ -169,7 +170,7 @@ void PayloadBuilder::set(PayloadField field, std::int64_t value) {
       payload_.communicator = static_cast<std::uint64_t>(value);
       return;
     case PayloadField::bytes:
-      impossible_ = impossible_ || value < 0 || value > most_bytes;
+      impossible_ = impossible_ || value < 0 || value > most_bytes_at_once;
       payload_.bytes = value;
       return;
     case PayloadField::sequence:
@@ -190,7 +191,7 @@ void PayloadBuilder::set(PayloadField field, std::int64_t value) {
       payload_.is_one_channel = true;
       return;
     case PayloadField::element_count:
-      impossible_ = impossible_ || value < 0 || value > most_bytes;
+      impossible_ = impossible_ || value < 0 || value > most_bytes_at_once;
       element_count_ = value;
       return;
     case PayloadField::data_type:

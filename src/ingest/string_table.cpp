@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <functional>
 
+#include <fmt/format.h>
+
 #include "ingest/table_scan.hpp"
+#include "model/hash.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
@@ -11,6 +14,14 @@ namespace {
 
 std::uint32_t hash_of(std::string_view text) {
   return static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
+}
+
+/// The beginning, and what tells it apart from others that begin alike.
+std::string shortened(std::string_view text) {
+  std::size_t cut = StringTable::longest_kept;
+  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U; };
+  for (int i = 0; i < 3 && continues(cut); ++i) --cut;  // not inside a character
+  return fmt::format("{}... ({} bytes, hash {:016x})", text.substr(0, cut), text.size(), fnv1a(text));
 }
 
 }  // namespace
@@ -66,13 +77,17 @@ StringIndex StringTable::keep(std::string_view text) {
   // What is equal to a text kept before is as good as that.
   Slot* slot = &slot_of(text);
   if (slot->index != 0) return slot->index;
-  std::string repaired;
+  std::string shorter, repaired;
+  if (text.size() > longest_kept) {
+    ++shortened_texts_;
+    text = shorter = shortened(text);
+  }
   if (repair_utf8(text, repaired)) {
     ++repaired_texts_;
     text = repaired;
-    slot = &slot_of(text);
-    if (slot->index != 0) return slot->index;
   }
+  slot = &slot_of(text);
+  if (slot->index != 0) return slot->index;
   const auto index = static_cast<StringIndex>(kept_.size());
   kept_.emplace_back(text);
   *slot = {hash_of(text), index};

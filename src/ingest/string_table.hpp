@@ -22,12 +22,17 @@ class StringTable {
 
   /// Keeps the value of a StringIds id and returns its index; 0 for NULL. An unknown id also gives 0 and is counted.
   StringIndex keep_id(std::int64_t id);
-  /// Keeps a text and returns its index; equal texts get equal indices.
+  /// Keeps a text and returns its index; equal texts get equal indices. Of longer ones than `longest_kept` it keeps the
+  /// beginning and a hash: a table of the results names its texts in every row.
   StringIndex keep(std::string_view text);
 
   const std::string& kept(StringIndex index) const { return kept_[index]; }
   std::int64_t unknown_ids() const { return unknown_ids_; }
   std::int64_t repaired_texts() const { return repaired_texts_; }
+  std::int64_t shortened_texts() const { return shortened_texts_; }
+
+  /// Bytes. Templates of CUTLASS make demangled names of some 10,000.
+  static constexpr std::size_t longest_kept = std::size_t{16} * 1024;
 
   /// Moves the kept strings out; the table is empty afterwards.
   std::vector<std::string> release() { return std::move(kept_); }
@@ -57,6 +62,7 @@ class StringTable {
   std::vector<Slot> slots_;  ///< open addressing, size a power of two
   std::int64_t unknown_ids_ = 0;
   std::int64_t repaired_texts_ = 0;
+  std::int64_t shortened_texts_ = 0;
 };
 
 }  // namespace nsys_explain::ingest

@@ -155,6 +155,11 @@ void warn_about_gaps(const Database& database, const Metadata& metadata, const S
     warn(Severity::info, 1,
          "the export does not tell its schema version: columns are taken by name; export with nsys 2022.1 or later");
   }
+  warn(
+      Severity::info, strings.shortened_texts(),
+      fmt::format("names are longer than {} bytes: of each, its beginning and a hash stand in the results, which would "
+                  "hold it in every row else; nothing to do unless the ends of names matter",
+                  StringTable::longest_kept));
   warn(Severity::info, strings.repaired_texts(),
        "names were not valid UTF-8: the wrong bytes are shown as U+FFFD; names may differ from those in the program");
   warn(Severity::data_loss, strings.unknown_ids(),

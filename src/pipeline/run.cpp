@@ -193,7 +193,7 @@ void Run::read() {
     phases_.local("planning memory", [&] { check_memory_for(mine, *reading_); });
   }
   if (unfinished_.keep(*plan_)) failure_.advice = how_to_finish(job_);
-  local_traces_ = read_inputs(communicator_, job_, mine, *reading_, phases_, problems_);
+  local_traces_ = read_inputs(communicator_, job_, mine, *reading_, phases_);
   report_unkept(communicator_, unfinished_, problems_);
   check_memory_for_arrivals(communicator_, memory_, local_traces_);
   failure_.exit_code = results_not_written;

@@ -171,7 +171,8 @@ std::string comparison_to_html(const Comparison& comparison) {
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\"><meta http-equiv=\"Content-Security-Policy\" "
-      "content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>nsys-explain-mpi compare</title>"
+      "content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action "
+      "'none'\"><title>nsys-explain-mpi compare</title>"
       "<style>{}</style></head><body>\n<h1 class=\"{}\">{}</h1>\n",
       page_style, verdict_name(comparison.verdict), html_text(headline_text(comparison)));
   if (!comparison.side_by_side) {

@@ -18,10 +18,11 @@ bool looks_like_a_formula(std::string_view text) {
   return !text.empty() && std::string_view("=+-@\t\r\n").find(text.front()) != std::string_view::npos;
 }
 
+/// A table is looked at in a terminal, too: there names must not do anything.
 void write_text(std::string& out, const std::string& value) {
-  std::string text = valid_utf8(value);
-  if (looks_like_a_formula(text)) text.insert(0, 1, '\'');
-  if (text.find_first_of("\",\r\n") == std::string::npos) {
+  std::string text = visible_text(valid_utf8(value));
+  if (looks_like_a_formula(value)) text.insert(0, 1, '\'');
+  if (text.find_first_of("\",\n") == std::string::npos) {
     out += text;
     return;
   }

@@ -40,7 +40,7 @@ std::string to_summary_line(const JobReport& report, std::string_view output_dir
       {"findings_high", overview.findings[static_cast<std::size_t>(FindingSeverity::high)]},
       {"tool_ranks", report.run.tool_ranks},
       {"seconds", seconds}};
-  return line.dump();
+  return line.dump(-1, ' ', true);  // in ASCII: it is printed
 }
 
 }  // namespace nsys_explain::report

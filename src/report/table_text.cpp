@@ -111,7 +111,7 @@ std::string table_json(const Table& table) {
     }
     array.push_back(std::move(object));
   }
-  return array.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  return array.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + '\n';
 }
 
 Table rows_where(const Table& table, std::string_view name, std::int64_t value) {

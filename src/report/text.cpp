@@ -116,6 +116,26 @@ std::size_t text_width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+std::string visible_text(std::string_view text) {
+  const auto is_plain = [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\t'; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);  // as nearly every text
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text.substr(at));
+    const std::string_view sequence = text.substr(at, std::max<std::size_t>(length, 1));
+    const char32_t value = length == 0 ? static_cast<unsigned char>(text[at]) : decode(sequence);
+    at += sequence.size();
+    if (length > 0 && (is_plain(sequence.front()) || !is_unsafe(value))) {
+      result += sequence;
+    } else if (value <= 0xFF) {
+      result += fmt::format("\\x{:02X}", static_cast<std::uint32_t>(value));
+    } else {
+      result += fmt::format("\\u{:04X}", static_cast<std::uint32_t>(value));
+    }
+  }
+  return result;
+}
+
 std::string plain_text(std::string_view text, std::size_t width) {
   std::string valid = valid_utf8(text);
   std::vector<std::string_view> line;

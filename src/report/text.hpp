@@ -16,6 +16,10 @@ std::size_t text_width(std::string_view text);
 /// characters become U+FFFD. Longer than `width` (at least 5), it loses its middle ("begin...end").
 std::string plain_text(std::string_view text, std::size_t width);
 
+/// `text` with what a terminal would obey, or not show, as escapes (\\x1B, \\u202E); so are bytes that are no text.
+/// Spaces, tabs and ends of lines stay.
+std::string visible_text(std::string_view text);
+
 /// plain_text as inline Markdown that shows the same characters. Pairs of backticks stay code spans; all other
 /// characters with a meaning in Markdown, HTML or GitHub's mathematics are escaped. Safe in table cells.
 std::string markdown_text(std::string_view text, std::size_t width);

@@ -75,17 +75,25 @@ TextColumn read_texts(hid_t dataset, hid_t memory, hid_t file, std::size_t count
   return texts;
 }
 
+constexpr hssize_t most_attribute_values = 10'000;  ///< `columns` has one for each column of its table
+
 std::vector<std::string> text_attribute(hid_t object, const std::string& name) {
   const Object attribute = own(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, "open attribute", name);
   const Object type = own(H5Aget_type(attribute.id()), H5Tclose, "look at the type of", name);
   const Object space = own(H5Aget_space(attribute.id()), H5Sclose, "look at the size of", name);
-  const auto count = static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.id()));
-  if (H5Tget_class(type.id()) == H5T_INTEGER) {
+  const hssize_t count = H5Sget_simple_extent_npoints(space.id());
+  const bool is_number = H5Tget_class(type.id()) == H5T_INTEGER;
+  // Else what is read would be taken for addresses.
+  if (count < 1 || count > most_attribute_values || (!is_number && H5Tis_variable_str(type.id()) <= 0)) {
+    throw Hdf5Error(fmt::format("read attribute '{}': it holds what no store holds", name));
+  }
+  if (is_number) {
+    if (count != 1) throw Hdf5Error(fmt::format("read attribute '{}': it holds several numbers", name));
     std::int64_t value = 0;
     checked(H5Aread(attribute.id(), H5T_NATIVE_INT64, &value), "read", name);
     return {std::to_string(value)};
   }
-  VariableStrings strings(type.id(), space.id(), count);
+  VariableStrings strings(type.id(), space.id(), static_cast<std::size_t>(count));
   checked(H5Aread(attribute.id(), type.id(), strings.data()), "read", name);
   return strings.copies();
 }

@@ -1,5 +1,6 @@
 """Bad input: a message that says what to do, the right exit code, the rest analysed, and never a hang."""
 
+import csv
 import os
 import pathlib
 import shutil
@@ -151,6 +152,63 @@ class BadInput(EndToEndTest):
             self.assertIn("cannot write", done.stderr)
 
     @unittest.skipUnless(pathlib.Path("/dev/full").exists() and os.geteuid() == 0, "needs root to mount a small disk")
+    def test_a_link_that_leads_nowhere_is_refused_before_anything_is_read(self):
+        out = self.directory / "out"
+        out.symlink_to("nowhere")
+        for name, ranks in (("out", None), ("out/", 2)):
+            done = self.explain(self.directory / "missing.sqlite", name, ranks=ranks)
+            self.assertEqual(done.returncode, 5, done.stderr)
+            self.assertIn("symbolic link that leads nowhere", done.stderr)
+            self.assertNotIn("shards", done.stderr)
+            self.assertEqual(os.readlink(out), "nowhere")
+
+    def test_names_do_nothing_to_a_terminal(self):
+        bad = self.directory / "\x1b]0;owned\x07\u202esqlite.sqlite"
+        bad.write_bytes(b"no database")
+        done = self.explain([*self.good, bad], "out", "--csv")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("\\x1B]0;owned\\x07\\u202Esqlite.sqlite", done.stderr)
+        written = done.stdout + done.stderr + "".join(t.read_text() for t in (self.directory / "out" / "tables").glob("*"))
+        for unsafe in "\x1b\x07\u202e":
+            self.assertNotIn(unsafe, written)
+
+    def test_a_long_name_is_in_no_row_of_the_results(self):
+        """10 MB each, alike but for their last bytes: two kernels stay two."""
+        export = sqlite3.connect(self.good[0])
+        names = export.execute("SELECT shortName FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id = shortName"
+                               " WHERE value NOT LIKE '%nccl%' GROUP BY 1 ORDER BY count(*) DESC LIMIT 2").fetchall()
+        for number, (name,) in enumerate(names):
+            export.execute("UPDATE StringIds SET value = ? WHERE id = ?", ("long" * 2_500_000 + str(number), name))
+            export.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET demangledName = shortName WHERE shortName = ?", (name,))
+        export.commit()
+        export.close()
+        report = self.analyse(self.good, "out", "--csv")
+        self.assertTrue([w for w in report["warnings"] if "names are longer than 16384 bytes" in w["message"]])
+        written = {p: p.read_bytes() for p in (self.directory / "out").rglob("*") if p.is_file()}
+        self.assertLess(sum(map(len, written.values())), 20_000_000)
+        rows = {line.split(b"... (10000001 bytes, hash ")[1][:16]
+                for line in written[self.directory / "out" / "tables" / "kernels.csv"].splitlines() if b"longlong" in line}
+        self.assertEqual(len(rows), 2)
+
+    def test_no_size_or_time_overflows(self):
+        export = sqlite3.connect(self.good[0])
+        last = (1 << 63) - 1
+        for table in ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"):
+            rows = export.execute(f"UPDATE {table} SET bytes = CASE rowid % 3 WHEN 0 THEN -8 ELSE ? END", (last - 8,)).rowcount
+            self.assertGreater(rows, 2, table)
+        for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+            export.execute(f"UPDATE {table} SET start = ?, end = ? WHERE rowid % 50 = 7", (last - 5, last))
+        export.commit()
+        export.close()
+        report = self.analyse(self.good, "out", "--csv")
+        self.assertTrue([w for w in report["warnings"] if "a size that cannot be true" in w["message"]])
+        for table in (self.directory / "out" / "tables").glob("*.csv"):
+            for row in csv.DictReader(table.read_text().splitlines()):
+                for column, value in row.items():
+                    if column.endswith(("bytes", "duration_ns", "total_ns")) and value:
+                        self.assertIn(float(value) >= 0 or float(value) == -1, (True,), (table.name, row))
+                        self.assertLess(float(value), 1e18, (table.name, row))
+
     def test_full_disk(self):
         small = self.directory / "small"
         small.mkdir()

@@ -4,13 +4,14 @@ import fcntl
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
 import subprocess
 
 from hanging_export import HangingExport
-from support import MPIEXEC, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run
+from support import MPIEXEC, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run, seeds
 
 
 class Records(EndToEndTest):
@@ -104,6 +105,47 @@ class Cache(Records):
         self.assertEqual(self.rows_read("second"), self.rows_read("first"))
         self.cached("third")
         self.assertEqual(self.rows_read("third"), 0, "damaged records were replaced")
+
+    def test_records_that_others_could_have_made_up_are_not_taken(self):
+        self.cached("first")
+        one, two, three, four = self.records_in("cache")
+        for record in (one, two, three, four):
+            self.assertEqual(record.stat().st_mode & 0o022, 0)
+        one.chmod(0o664)
+        if os.geteuid() == 0:
+            os.chown(two, 1000, 1000)
+        three.unlink()
+        os.mkfifo(three)
+        done = self.explain(self.traces, "second", "--cache", self.directory / "cache")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("give a --cache of your own", done.stderr)
+        self.assert_same_results("first", "second")
+        self.assertGreater(self.rows_read("second"), self.rows_read("first") / 2)
+
+    def test_records_that_were_made_up_crash_nothing(self):
+        """Their digest is right; what they say is not."""
+        self.cached("first")
+        record = self.records_in("cache")[0]
+        whole = record.read_bytes()
+        key_end = 40 + int.from_bytes(whole[16:24], "little")
+        seen = 14695981039346656037
+        for byte in whole[40:key_end]:
+            seen = ((seen ^ byte) * 1099511628211) & (2**64 - 1)
+        for seed in seeds(60):
+            content = bytearray(whole[key_end:])
+            chance = random.Random(seed)
+            for _ in range(chance.choice((1, 3, 10))):
+                at = chance.randrange(len(content) - 8)
+                made_up = chance.choice((-1, 1 << 30, 1 << 40, (1 << 63) - 1, chance.randrange(256)))
+                content[at:at + 8] = (made_up & (2**64 - 1)).to_bytes(8, "little")
+            digest = seen
+            for start in range(0, len(content), 8):
+                word = int.from_bytes(content[start:start + 8], "little")
+                digest = ((digest ^ word) * 0x9E3779B97F4A7C15) & (2**64 - 1)
+                digest = ((digest << 29) | (digest >> 35)) & (2**64 - 1)
+            record.write_bytes(whole[:32] + digest.to_bytes(8, "little") + whole[40:key_end] + content)
+            done = self.explain(self.traces, f"out{seed}", "--cache", self.directory / "cache")
+            self.assertIn(done.returncode, (0, 4, 5), f"{seed}: {done.stderr}")
 
     def test_failed_traces_and_unfinished_databases_are_not_kept(self):
         path = sorted(self.traces.glob("*.sqlite"))[0]

@@ -44,6 +44,23 @@ class Show(EndToEndTest):
         self.assertEqual(max(int(r["enter_ns"]) for r in rows), costliest["last_enter_ns"])
         self.assertEqual({int(r["instance"]) for r in rows}, {costliest["instance"]})
 
+    def test_damaged_stores_are_refused_whatever_the_library_does(self):
+        """Sizes in the heaps of texts that cannot be true: some crash HDF5 itself."""
+        whole = self.store.read_bytes()
+        heaps = [at for at in range(0, len(whole) - 64, 8) if whole[at:at + 4] == b"GCOL"]
+        self.assertGreater(len(heaps), 0)
+        self.store = self.directory / "damaged.h5"
+        for field in (8, 16, 24, 32):  # of the heap and its first object: its size, the number of the object, its size, its text
+            damaged = bytearray(whole)
+            for heap in heaps:
+                damaged[heap + field:heap + field + 8] = b"\xff" * 7 + b"\x7f"
+            self.store.write_bytes(damaged)
+            for command in (["show", self.store], ["compare", self.directory / "out", self.store]):
+                done = run([TOOL, *command])
+                self.assertIn(done.returncode, (0, 3), done.stderr)
+                if done.returncode == 3:
+                    self.assertIn("run the analysis again", done.stderr.replace("name the store.h5", "run the analysis again"))
+
     def test_questions_that_make_no_sense(self):
         self.assertIn("no table 'lions'", self.show("lions", code=2))
         self.assertIn("no trace rank 99", self.show("rank", "99", code=2))

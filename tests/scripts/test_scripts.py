@@ -89,12 +89,13 @@ class Hook(unittest.TestCase):
     def setUp(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="nsys-explain-hook-"))
         self.addCleanup(shutil.rmtree, self.directory)
+        self.directory.chmod(0o755)
         (self.directory / "work" / "nsys-4711").mkdir(parents=True)
         self.log, self.submitted = self.directory / "log", self.directory / "submitted"
         self.job = {"SLURM_JOB_ID": "4711", "SLURM_JOB_UID": "1000", "SLURM_JOB_GID": "1001", "SLURM_JOB_NAME": "train",
                     "SLURM_JOB_WORK_DIR": str(self.directory / "work"), "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NTASKS": "8"}
 
-    def run_hook(self, sbatch=0, environment=None):
+    def run_hook(self, sbatch=0, environment=None, configuration=None):
         """Runs it as slurmctld does; what reached sbatch, an argument a line, and the environment after it."""
         self.submitted.unlink(missing_ok=True)
         program = self.directory / "sbatch"
@@ -103,8 +104,9 @@ class Hook(unittest.TestCase):
         settings = self.directory / "settings"
         settings.write_text(f"PATH={self.directory}:$PATH\nEXPLAIN_LOG={self.log}\n")
         done = subprocess.run([PROJECT / "slurm/epilog-slurmctld.sh"], capture_output=True, text=True, timeout=60,
-                              env={"NSYS_EXPLAIN_CONF": str(settings), **(self.job if environment is None else environment)})
+                              env={"NSYS_EXPLAIN_CONF": str(configuration or settings), **(self.job if environment is None else environment)})
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        self.complaint = done.stderr
         return self.submitted.read_text().splitlines() if self.submitted.exists() else []
 
     def test_it_submits_for_the_user_of_the_job(self):
@@ -125,11 +127,76 @@ class Hook(unittest.TestCase):
             self.assertEqual(self.run_hook(environment={**self.job, **change}), [], change)
         self.assertEqual(self.run_hook(environment={}), [])
 
+    def test_a_link_to_the_settings_counts_by_what_it_leads_to(self):
+        link = self.directory / "link"
+        link.symlink_to("settings")
+        self.assertIn("--uid=1000", self.run_hook(configuration=link))
+        self.assertEqual(self.complaint, "")
+        os.lchown(link, 1000, 1000)
+        self.assertEqual(self.run_hook(configuration=link), [])
+        self.assertIn("not only root can change it", self.complaint)
+        nowhere = self.directory / "dangling"
+        nowhere.symlink_to("nothing")
+        self.run_hook(configuration=nowhere)
+        self.assertIn("leads nowhere", self.complaint)
+
+    def test_settings_that_others_can_write_are_refused_loudly(self):
+        self.run_hook()
+        (self.directory / "open").write_text(f"touch {self.directory}/taken\n")
+        (self.directory / "open").chmod(0o666)
+        self.run_hook(configuration=self.directory / "open")
+        self.assertFalse((self.directory / "taken").exists())
+        self.assertIn("is ignored", self.complaint)
+
+    def test_it_looks_for_traces_as_the_user(self):
+        os.chown(self.directory / "work", 1000, 1001)
+        (self.directory / "work").chmod(0o700)
+        self.assertIn("--uid=1000", self.run_hook())
+        os.chown(self.directory / "work", 0, 0)
+        self.assertEqual(self.run_hook(), [], "root sees it, the user of the job does not")
+
     def test_failures_end_with_0_too(self):
         self.run_hook(sbatch=1)
         self.assertIn("was not submitted", self.log.read_text())
         self.log = self.directory / "nowhere" / "log"
         self.run_hook(sbatch=1)
+
+
+class Capture(unittest.TestCase):
+    """srun-capture.sh, with a stand-in for nsys that says where it records."""
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="nsys-explain-capture-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+        program = self.directory / "nsys"
+        program.write_text('#!/bin/sh\nwhile [ "$1" != --output ]; do shift; done; echo "records $2"\n')
+        program.chmod(0o755)
+
+    def capture(self, *options, rank="8"):
+        environment = {"PATH": f"{self.directory}:{os.environ['PATH']}", "SLURM_JOB_ID": "4711", "SLURM_PROCID": rank}
+        return subprocess.run([PROJECT / "slurm/srun-capture.sh", "--no-export", "--out", self.directory / "out", *options,
+                               "echo", "unprofiled"], capture_output=True, text=True, timeout=60, env=environment)
+
+    def test_numbers_of_ranks_are_decimal(self):
+        for ranks, rank, recorded in (("08", "8", True), ("007-09", "8", True), ("010", "8", False), ("010", "10", True)):
+            done = self.capture("--ranks", ranks, rank=rank)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), ranks)
+            self.assertEqual(done.stdout.startswith("records"), recorded, (ranks, rank))
+
+    def test_a_local_directory_is_the_users_alone(self):
+        local = self.directory / "local"
+        place = local / "nsys-4711"
+        for _ in range(2):  # the second task of a node finds it made
+            self.assertIn(f"records {place}", self.capture("--local", local).stdout)
+            self.assertEqual(place.stat().st_mode & 0o777, 0o755)
+        elsewhere = self.directory / "elsewhere"
+        elsewhere.mkdir()
+        for make in (lambda: place.mkdir() or place.chmod(0o777), lambda: place.symlink_to(elsewhere)):
+            place.unlink() if place.is_symlink() else place.rmdir()
+            make()
+            done = self.capture("--local", local)
+            self.assertEqual((done.returncode, done.stdout), (0, "unprofiled\n"))
+            self.assertIn("give another --local", done.stderr)
 
 
 class Spack(unittest.TestCase):

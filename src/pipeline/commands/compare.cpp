@@ -64,6 +64,7 @@ int compare(const CompareRequest& request, std::ostream& out, std::ostream& prob
     if (!request.output_directory.empty()) {
       check_output_directory(request.output_directory, request.overwrite);
       failure_code = results_not_written;
+      require_place_for_directory(request.output_directory);
       only_ours(comparison_in(request.output_directory));
       failure_code = wrong_usage;
     }

@@ -5,11 +5,15 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
+
+#include <fmt/format.h>
 
 #include "analysis/links/link_traffic.hpp"
 #include "analysis/links/messages.hpp"
@@ -54,6 +58,19 @@ void append_rows_of(std::int32_t trace_rank, const Table& rows, std::size_t firs
   append_run(rows, first, count, joined, 1);
 }
 
+/// A record that somebody made up may hold a table of any columns.
+void require_columns_of(const TableSchema& joined, const TableSchema& of_rank) {
+  const auto is_same = [](const ColumnSchema& a, const ColumnSchema& b) {
+    return a.name == b.name && a.kind == b.kind;
+  };
+  const std::span<const ColumnSchema> columns = std::span(joined.columns).subspan(1);  // behind `trace_rank`
+  if (std::equal(columns.begin(), columns.end(), of_rank.columns.begin(), of_rank.columns.end(), is_same)) return;
+  throw std::runtime_error(fmt::format(
+      "table {} of two trace ranks has other columns, so their rows do not belong together; remove the cache or the "
+      "shards that they come from",
+      of_rank.name));
+}
+
 /// Tables of one name below each other.
 class TableJoin {
  public:
@@ -62,6 +79,7 @@ class TableJoin {
     for (Table& table : rank.tables) {
       const auto [entry, is_new] = position_.emplace(table.schema.name, joined_.size());
       if (is_new) joined_.push_back(make_table(with_trace_rank(table.schema)));
+      require_columns_of(joined_[entry->second].schema, table.schema);
       append_rows_of(rank.trace_rank, table, 0, table.row_count(), joined_[entry->second]);
       table = {};
     }

@@ -22,13 +22,13 @@ std::vector<ingest::AssignedTrace> traces_of(int tool_rank, const RunPlan& plan)
 
 std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, const JobSpecification& job,
                                     const std::vector<ingest::AssignedTrace>& mine, const ReadSettings& reading,
-                                    Phases& phases, std::ostream& problems) {
+                                    Phases& phases) {
   std::vector<LocalTrace> local_traces;
   phases.local("reading traces", [&] {
     std::int64_t bytes = 0;
     for (const ingest::AssignedTrace& assigned : mine) bytes += assigned.bytes;
     const bool shows = communicator.is_root() && !job.quiet && stderr_is_terminal();
-    Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows ? &problems : nullptr);
+    Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows);
     keep_freed_memory(reading.threads);
     local_traces = read_local_traces(mine, reading, progress);
     return_freed_memory();
@@ -58,10 +58,7 @@ void report_unkept(const exchange::Communicator& communicator, const UnfinishedR
   const std::vector<std::string> failures = communicator.all_gather_text(unfinished.failure());
   const auto failure = std::find_if(failures.begin(), failures.end(), [](const std::string& f) { return !f.empty(); });
   if (failure == failures.end() || !communicator.is_root()) return;
-  problems << fmt::format(
-      "nsys-explain-mpi: tool rank {} {}; if this run is cut off, what it read is lost; make room there, or ignore "
-      "this\n",
-      failure - failures.begin(), *failure);
+  problems << fmt::format("nsys-explain-mpi: tool rank {} {}\n", failure - failures.begin(), *failure);
 }
 
 TraceAccess trace_access(const JobSpecification& job) {

@@ -25,7 +25,7 @@ TraceAccess trace_access(const JobSpecification& job);
 /// Collective: reads this tool rank's traces, from their records where there are any.
 std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, const JobSpecification& job,
                                     const std::vector<ingest::AssignedTrace>& mine, const ReadSettings& reading,
-                                    Phases& phases, std::ostream& problems);
+                                    Phases& phases);
 
 /// Collective: fails on all ranks alike (exchange::AgreedFailure) where the limit leaves no room for the arrivals of
 /// all tool ranks, which what comes after reading shares evenly.

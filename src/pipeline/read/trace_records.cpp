@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ingest/input_file.hpp"
+#include "pipeline/read/record_checks.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -12,7 +13,7 @@ namespace {
 
 /// To be raised whenever reading leaves something else behind of the same trace: its analysis, or the layout of a
 /// record.
-constexpr int record_version = 19;
+constexpr int record_version = 20;
 
 /// Rows without strings as the bytes they are.
 template <class T>
@@ -22,12 +23,13 @@ struct Rows {
 
   template <class Archive>
   void save(Archive& archive) const {
-    archive(std::uint64_t{rows.size()}, cereal::binary_data(rows.data(), rows.size() * sizeof(T)));
+    archive(cereal::make_size_tag(cereal::size_type{rows.size()}),
+            cereal::binary_data(rows.data(), rows.size() * sizeof(T)));
   }
   template <class Archive>
   void load(Archive& archive) {
-    std::uint64_t size = 0;
-    archive(size);
+    cereal::size_type size = 0;
+    archive(cereal::make_size_tag(size));
     rows.resize(size);
     archive(cereal::binary_data(rows.data(), rows.size() * sizeof(T)));
   }
@@ -69,7 +71,8 @@ std::string record_key(const ingest::AssignedTrace& trace, const ReadSettings& s
 std::optional<LocalTrace> unpack_trace(const std::optional<std::string>& bytes) {
   if (!bytes) return std::nullopt;
   try {
-    return unpack<LocalTrace>(*bytes);
+    std::optional<LocalTrace> trace = unpack<LocalTrace>(*bytes);
+    return can_be_read(*trace) ? std::move(trace) : std::nullopt;
   } catch (const std::exception&) {
     return std::nullopt;  // of another layout, though the key does not tell: as good as none
   }
@@ -87,6 +90,13 @@ std::optional<LocalTrace> TraceRecords::load(const ingest::AssignedTrace& assign
   }
   for (const RecordDirectory& directory : directories) {
     if (std::optional<LocalTrace> trace = unpack_trace(directory.load(key))) return trace;
+  }
+  if (places_.cache && places_.cache->is_foreign(key)) {
+    const std::scoped_lock lock(mutex_);
+    failure_ = fmt::format(
+        "does not take {}: another user made it or can write to it, so it may say anything; the trace is read itself; "
+        "give a --cache of your own",
+        places_.cache->file_of(key).string());
   }
   return std::nullopt;
 }
@@ -115,7 +125,7 @@ std::optional<std::filesystem::path> TraceRecords::save_in(const RecordDirectory
     return may_be_there && directory.contains(key) ? directory.file_of(key) : directory.save(key, write);
   } catch (const std::exception& error) {
     const std::scoped_lock lock(mutex_);
-    if (failure_.empty()) failure_ = error.what();
+    if (failure_.empty()) failure_ = error.what() + std::string(what_is_lost);
     return std::nullopt;
   }
 }

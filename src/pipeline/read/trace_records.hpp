@@ -18,6 +18,9 @@ namespace nsys_explain::pipeline {
 ///
 /// In the cache, traces that were read well are kept for any later run; in the shards, every trace, until the run is
 /// finished. All members but `discard_shards` may be called from several threads.
+inline constexpr std::string_view what_is_lost =
+    "; if this run is cut off, what it read is lost; make room there, or ignore this";
+
 class TraceRecords {
  public:
   struct Places {
@@ -36,7 +39,8 @@ class TraceRecords {
   /// Removes the shards that this object saved.
   void discard_shards();
 
-  /// What was in the way of the first record that could not be saved; empty: nothing.
+  /// What is the matter with the first record that could not be saved, or was not taken: problem, why it matters, what
+  /// to do; empty: nothing.
   std::string failure() const;
 
  private:
@@ -46,7 +50,7 @@ class TraceRecords {
   Places places_;
   mutable std::mutex mutex_;  // guards the rest
   std::set<std::filesystem::path> saved_shards_;
-  std::string failure_;
+  mutable std::string failure_;
 };
 
 }  // namespace nsys_explain::pipeline

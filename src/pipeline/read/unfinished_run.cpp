@@ -34,7 +34,7 @@ namespace {
 std::string load_plan(const std::vector<std::string>& directories) {
   std::optional<std::string> plan;
   for (const std::string& directory : directories) {
-    std::optional<std::string> found = RecordDirectory(directory).load(plan_key);
+    std::optional<std::string> found = RecordDirectory(directory, RecordsOf::anybody).load(plan_key);
     if (!found) continue;
     if (plan && *plan != *found) {
       throw std::runtime_error(fmt::format(
@@ -78,7 +78,7 @@ bool names_directory(const std::vector<std::string>& names, const fs::path& dire
 
 TraceRecords::Places places_of(const JobSpecification& job, const RecordDirectory& shards) {
   TraceRecords::Places places;
-  for (const std::string& directory : job.shard_directories) places.sources.emplace_back(directory);
+  for (const std::string& directory : job.shard_directories) places.sources.emplace_back(directory, RecordsOf::anybody);
   if (!job.cache_directory.empty()) places.cache.emplace(job.cache_directory);
   if (places.sources.empty()) places.shards = shards;
   return places;
@@ -166,7 +166,8 @@ bool UnfinishedRun::keep(const RunPlan& plan) {
 }
 
 std::string UnfinishedRun::failure() const {
-  return plan_failure_.empty() ? records_.failure() : plan_failure_;
+  if (!plan_failure_.empty()) return plan_failure_ + std::string(what_is_lost);
+  return records_.failure();
 }
 
 }  // namespace nsys_explain::pipeline

@@ -1,10 +1,12 @@
 #pragma once
 
-#include <istream>
+#include <cstring>
 #include <ostream>
+#include <stdexcept>
 #include <streambuf>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <cereal/archives/binary.hpp>
@@ -57,15 +59,54 @@ class ByteCount final : public std::streambuf {
   std::size_t bytes_ = 0;
 };
 
-/// Reads bytes where they lie.
-class BytesInPlace final : public std::streambuf {
+/// Reads what cereal's binary archive wrote. No size is believed that is larger than the bytes that are left: what was
+/// damaged, or made up, must not become an allocation.
+class PackedInput final : public cereal::InputArchive<PackedInput, cereal::AllowEmptyClassElision> {
  public:
-  explicit BytesInPlace(std::string_view bytes) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the base class wants it so, and does not write
-    char* const begin = const_cast<char*>(bytes.data());
-    setg(begin, begin, begin + bytes.size());
+  explicit PackedInput(std::string_view bytes) : InputArchive(this), left_(bytes) {}
+
+  void read(void* target, std::size_t size) {
+    require(size);
+    if (size > 0) std::memcpy(target, left_.data(), size);
+    left_.remove_prefix(size);
   }
+  void require(std::size_t size) const {
+    if (size > left_.size()) throw std::length_error("packed bytes end before what they hold");
+  }
+
+ private:
+  std::string_view left_;
 };
+
+}  // namespace nsys_explain::pipeline
+
+/// Half of CEREAL_SETUP_ARCHIVE_TRAITS: what is written is cereal's own.
+template <>
+struct cereal::traits::detail::get_output_from_input<nsys_explain::pipeline::PackedInput> {
+  using type = cereal::BinaryOutputArchive;
+};
+
+namespace nsys_explain::pipeline {
+
+template <class T>
+requires std::is_arithmetic_v<T>
+void load(PackedInput& archive, T& value) {
+  archive.read(&value, sizeof value);
+}
+template <class T>
+void load(PackedInput& archive, cereal::BinaryData<T>& data) {
+  archive.read(data.data, data.size);
+}
+template <class T>
+void serialize(PackedInput& archive, cereal::NameValuePair<T>& pair) {
+  archive(pair.value);
+}
+/// An element takes a byte at least.
+template <class T>
+void serialize(PackedInput& archive, cereal::SizeTag<T>& tag) {
+  archive(tag.size);
+  archive.require(tag.size);
+}
 
 template <class T>
 void write_packed(const T& value, std::streambuf& buffer) {
@@ -87,9 +128,7 @@ std::string pack(const T& value) {
 
 template <class T>
 T unpack(std::string_view bytes) {
-  BytesInPlace buffer(bytes);
-  std::istream stream(&buffer);
-  cereal::BinaryInputArchive archive(stream);
+  PackedInput archive(bytes);
   T value;
   archive(value);
   return value;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <string>
 
 namespace nsys_explain::pipeline {
@@ -12,7 +13,7 @@ bool stderr_is_terminal() {
 }
 
 Progress::~Progress() {
-  if (terminal_ != nullptr && drawn_ != start_) *terminal_ << "\r\x1b[K" << std::flush;
+  if (shows_ && drawn_ != start_) fmt::print(stderr, "\r\x1b[K");
 }
 
 void Progress::add_rows(std::int64_t rows) {
@@ -28,7 +29,7 @@ void Progress::finish_file(std::int64_t bytes) {
 
 /// What is left is told from whole files: how much of a file will be read is not known before.
 void Progress::draw() {
-  if (terminal_ == nullptr) return;
+  if (!shows_) return;
   const std::unique_lock lock(drawing_, std::try_to_lock);
   const Clock::time_point now = Clock::now();
   if (!lock || now - drawn_ < std::chrono::milliseconds(200)) return;
@@ -40,7 +41,7 @@ void Progress::draw() {
     const double left = static_cast<double>(bytes_ - bytes_done_) / static_cast<double>(bytes_done_.load());
     line += fmt::format(", about {:.0f} s left", seconds * left);
   }
-  *terminal_ << '\r' << line << "\x1b[K" << std::flush;
+  fmt::print(stderr, "\r{}\x1b[K", line);
 }
 
 }  // namespace nsys_explain::pipeline

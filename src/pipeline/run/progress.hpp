@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
-#include <ostream>
 
 namespace nsys_explain::pipeline {
 
@@ -12,9 +11,8 @@ namespace nsys_explain::pipeline {
 /// traces, and only where somebody looks. All members may be called from several threads.
 class Progress {
  public:
-  /// `terminal`: nullptr to count in silence.
-  Progress(std::int64_t files, std::int64_t bytes, std::ostream* terminal)
-      : files_(files), bytes_(bytes), terminal_(terminal) {}
+  /// `shows`: on standard error; else it counts in silence.
+  Progress(std::int64_t files, std::int64_t bytes, bool shows) : files_(files), bytes_(bytes), shows_(shows) {}
   /// Wipes the line.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -31,7 +29,7 @@ class Progress {
   void draw();
 
   const std::int64_t files_, bytes_;
-  std::ostream* const terminal_;
+  const bool shows_;
   const Clock::time_point start_ = Clock::now();
   std::atomic<std::int64_t> files_done_ = 0, bytes_done_ = 0, rows_done_ = 0;
   std::mutex drawing_;

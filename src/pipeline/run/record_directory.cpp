@@ -2,13 +2,17 @@
 
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <streambuf>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "model/hash.hpp"
 #include "pipeline/run/whole_file.hpp"
@@ -88,6 +92,51 @@ std::string_view bytes_of(const Header& header) {
   return {reinterpret_cast<const char*>(&header), sizeof header};
 }
 
+/// For reading; what it is is asked of what was opened, since a name may come to mean another file.
+class OpenRecord {
+ public:
+  /// O_NONBLOCK: nobody may ever write to a pipe of that name.
+  explicit OpenRecord(const fs::path& path) : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (descriptor_ >= 0 && ::fstat(descriptor_, &facts_) != 0) facts_ = {};
+  }
+  ~OpenRecord() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  OpenRecord(const OpenRecord&) = delete;
+  OpenRecord& operator=(const OpenRecord&) = delete;
+
+  bool is_taken(RecordsOf whose) const {
+    if (descriptor_ < 0 || !S_ISREG(facts_.st_mode)) return false;
+    if (whose == RecordsOf::anybody) return true;
+    return (facts_.st_uid == ::geteuid() || facts_.st_uid == 0) && (facts_.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  }
+  std::uint64_t size() const { return static_cast<std::uint64_t>(facts_.st_size); }
+
+  /// Whether that many bytes were there.
+  bool read(void* target, std::size_t count, std::uint64_t offset) const {
+    auto* at = static_cast<char*>(target);
+    while (count > 0) {
+      const ssize_t got = ::pread(descriptor_, at, count, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+      offset += static_cast<std::uint64_t>(got);
+      count -= static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+
+ private:
+  int descriptor_;
+  struct stat facts_ {};
+};
+
+/// Nobody else may write to it, whatever the umask says.
+void keep_from_others(int descriptor) {
+  struct stat facts {};
+  if (::fstat(descriptor, &facts) == 0) ::fchmod(descriptor, facts.st_mode & 0755U);
+}
+
 }  // namespace
 
 bool RecordDirectory::is_record(const fs::path& file) {
@@ -107,22 +156,22 @@ bool RecordDirectory::contains(std::string_view key) const {
   return fs::exists(file_of(key), ignored);
 }
 
+bool RecordDirectory::is_foreign(std::string_view key) const {
+  return contains(key) && !OpenRecord(file_of(key)).is_taken(whose_);
+}
+
 std::optional<std::string> RecordDirectory::load(std::string_view key) const {
-  std::ifstream file(file_of(key), std::ios::binary);
+  const OpenRecord file(file_of(key));
   Header header;
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): a file is bytes
-  file.read(reinterpret_cast<char*>(&header), sizeof header);
-  if (!file || header.magic != magic || header.key_size != key.size()) return std::nullopt;
-  std::error_code error;
-  const std::uint64_t size = fs::file_size(file_of(key), error);
+  if (!file.is_taken(whose_) || !file.read(&header, sizeof header, 0)) return std::nullopt;
+  if (header.magic != magic || header.key_size != key.size()) return std::nullopt;
   // A size that cannot be true must not become an allocation.
-  if (error || size < sizeof header + header.key_size || size - sizeof header - header.key_size != header.bytes_size) {
-    return std::nullopt;
-  }
+  const std::uint64_t before = sizeof header + header.key_size;
+  if (file.size() < before || file.size() - before != header.bytes_size) return std::nullopt;
   std::string found_key(header.key_size, '\0'), bytes(header.bytes_size, '\0');
-  file.read(found_key.data(), static_cast<std::streamsize>(found_key.size()));
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file || found_key != key || digest_of_words(bytes, fnv1a(key)) != header.digest) return std::nullopt;
+  if (!file.read(found_key.data(), found_key.size(), sizeof header)) return std::nullopt;
+  if (!file.read(bytes.data(), bytes.size(), before)) return std::nullopt;
+  if (found_key != key || digest_of_words(bytes, fnv1a(key)) != header.digest) return std::nullopt;
   return bytes;
 }
 
@@ -132,6 +181,7 @@ fs::path RecordDirectory::save(std::string_view key, const WriteBytes& write) co
   if (error) throw std::runtime_error(fmt::format("cannot create {}: {}", path_.string(), error.message()));
   fs::path final_name = file_of(key);
   WholeFile file(final_name);
+  keep_from_others(file.descriptor());
   Header header{magic, key.size(), 0, 0};
   file.write(bytes_of(header));
   file.write(key);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -12,16 +13,25 @@ namespace nsys_explain::pipeline {
 /// Writes the bytes of a record. They are many, and need not be in memory all at once.
 using WriteBytes = std::function<void(std::streambuf&)>;
 
+/// Whose records are taken. What is read of one goes far without a second look, so in a directory that others can write
+/// to it has to be this user's: `own` takes files that belong to the user or to root and that nobody else can write to.
+/// `anybody`: the user named the directory as input.
+enum class RecordsOf : std::uint8_t { own, anybody };
+
 /// A directory of records: bytes kept under a key, one file each. A record appears whole or not at all, whoever writes
 /// it and however often; a damaged one, or one of another layout, is as good as none.
 class RecordDirectory {
  public:
-  explicit RecordDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit RecordDirectory(std::filesystem::path path, RecordsOf whose = RecordsOf::own)
+      : path_(std::move(path)), whose_(whose) {}
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Nothing where there is no whole record with this key.
+  /// Nothing where there is no whole record with this key, or somebody else's.
   std::optional<std::string> load(std::string_view key) const;
+
+  /// Whether there is a file for this key that is not taken, whatever it holds.
+  bool is_foreign(std::string_view key) const;
 
   /// Whether there is a file for this key, whole or not.
   bool contains(std::string_view key) const;
@@ -36,6 +46,7 @@ class RecordDirectory {
 
  private:
   std::filesystem::path path_;
+  RecordsOf whose_;
 };
 
 }  // namespace nsys_explain::pipeline

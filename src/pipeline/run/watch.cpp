@@ -20,6 +20,8 @@
 
 #include <fmt/format.h>
 
+#include "report/text.hpp"
+
 namespace nsys_explain::pipeline {
 namespace {
 
@@ -146,7 +148,7 @@ bool say_in_passing(const std::string& text) {
   auto written = std::make_shared<std::promise<bool>>();
   std::future<bool> is_written = written->get_future();
   try {
-    std::thread([text, written] { written->set_value(write_to_stderr(text)); }).detach();
+    std::thread([text = report::visible_text(text), written] { written->set_value(write_to_stderr(text)); }).detach();
   } catch (const std::system_error&) {
     return false;  // no thread to be had
   }

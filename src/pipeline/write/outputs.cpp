@@ -6,10 +6,10 @@
 #include <fstream>
 #include <map>
 #include <ranges>
+#include <system_error>
 #include <tuple>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "exchange/agree.hpp"
 #include "model/schema/job.hpp"
@@ -38,6 +38,11 @@ constexpr std::string_view staging_prefix = ".nsys-explain-";
 
 bool is_staging(const fs::path& path) {
   return path.filename().string().starts_with(staging_prefix);
+}
+
+fs::path without_last_slash(const fs::path& path) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  return whole.filename().empty() ? whole.parent_path() : whole;
 }
 
 /// What is none of the named results (a table) comes after those that come first.
@@ -202,6 +207,14 @@ void check_output_directory(const std::string& path, bool overwrite) {
   }
 }
 
+void require_place_for_directory(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return;
+  const fs::path entry = without_last_slash(path);
+  if (fs::exists(entry, error)) throw cannot_write(path, "it exists and is not a directory");
+  if (fs::is_symlink(entry, error)) throw cannot_write(path, "it is a symbolic link that leads nowhere");
+}
+
 void check_own_places(const std::string& output_directory) {
   only_ours(records_in(shard_directory(output_directory)));
   only_ours(results_in(output_directory));
@@ -209,35 +222,27 @@ void check_own_places(const std::string& output_directory) {
 
 OutputDirectory::OutputDirectory(const std::string& final_path) : final_(final_path) {
   std::error_code error;
-  if (fs::exists(final_, error) && !fs::is_directory(final_, error)) {
-    throw cannot_write(final_, "it exists and is not a directory");
-  }
-  // Inside the final directory's parent, so that the last step is a rename on one file system.
-  fs::path parent = fs::absolute(final_).lexically_normal();
-  if (parent.filename().empty()) parent = parent.parent_path();
-  const std::string name = parent.filename().string();
-  parent = parent.parent_path();
+  require_place_for_directory(final_);
+  const fs::path whole = without_last_slash(final_), parent = whole.parent_path();
   fs::create_directories(parent, error);
   if (error) throw cannot_write(final_, error.message());
+  const std::string beside = "." + whole.filename().string() + "-";
   const bool exists = fs::is_directory(final_);
-  std::string pattern = ((exists ? fs::absolute(final_) : parent) /
-                         (exists ? fmt::format("{}XXXXXX", staging_prefix) : "." + name + "-XXXXXX"))
-                            .string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw cannot_write(final_, std::strerror(errno));
-  staging_ = pattern;
-}
-
-OutputDirectory::~OutputDirectory() {
-  remove();
+  try {
+    // Beside the final directory or inside of it, so that the last step is a rename on one file system.
+    if (exists) remove_abandoned(parent, beside);
+    staging_.emplace(exists ? whole : parent, exists ? staging_prefix : beside);
+  } catch (const std::system_error& failure) {
+    throw cannot_write(final_, failure.code().message());
+  }
 }
 
 void OutputDirectory::remove() const {
-  std::error_code ignored;
-  if (!staging_.empty()) fs::remove_all(staging_, ignored);
+  staging_->remove();
 }
 
 void OutputDirectory::write_text(std::string_view name, const std::string& text) const {
-  std::ofstream file(staging_ / name, std::ios::binary);
+  std::ofstream file(staging() / name, std::ios::binary);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
   if (!file) throw cannot_write(final_ / name, std::strerror(errno));
@@ -245,16 +250,12 @@ void OutputDirectory::write_text(std::string_view name, const std::string& text)
 
 void OutputDirectory::publish(const std::vector<fs::path>& older) {
   std::error_code error;
-  fs::permissions(staging_,
+  fs::permissions(staging(),
                   fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read |
                       fs::perms::others_exec,
                   error);
   if (!fs::exists(final_)) {
-    fs::rename(staging_, final_, error);
-    if (!error) {
-      staging_.clear();
-      return;
-    }
+    if (staging_->become(final_)) return;
     fs::create_directories(final_, error);
     if (error) throw cannot_write(final_, error.message());
   }
@@ -263,7 +264,8 @@ void OutputDirectory::publish(const std::vector<fs::path>& older) {
     fs::remove(file, error);
     if (error) throw cannot_write(file, error.message());
   }
-  for (const fs::path& file : in_order_of_appearance({fs::directory_iterator(staging_), {}})) {
+  for (const fs::path& file : in_order_of_appearance({fs::directory_iterator(staging()), {}})) {
+    if (file.filename() == StagingDirectory::owner_name) continue;
     const fs::path target = final_ / file.filename();
     fs::rename(file, target, error);
     if (error) throw cannot_write(target, error.message());

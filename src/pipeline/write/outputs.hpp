@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/run/job.hpp"
+#include "pipeline/run/staging.hpp"
 
 namespace nsys_explain::pipeline {
 
@@ -18,20 +20,21 @@ namespace nsys_explain::pipeline {
 /// run leaves that was cut off before it had results.
 void check_output_directory(const std::string& path, bool overwrite);
 
+/// Throws std::runtime_error where no directory is and none can come: a file, a link that leads nowhere.
+void require_place_for_directory(const std::filesystem::path& path);
+
 /// Throws std::runtime_error where results or records would have to replace what is not of this program.
 void check_own_places(const std::string& output_directory);
 
 /// Where rank 0 writes. Results are made in a directory beside the final one and moved there when all are complete, so
-/// nothing half-written replaces an older result. The destructor removes what was not published.
+/// nothing half-written replaces an older result. What was not published goes with this object, or, where
+/// the process is killed, with the next run's into the same place.
 class OutputDirectory {
  public:
   /// Creates the staging directory. Throws std::runtime_error: problem, why it matters, what to do.
   explicit OutputDirectory(const std::string& final_path);
-  ~OutputDirectory();
-  OutputDirectory(const OutputDirectory&) = delete;
-  OutputDirectory& operator=(const OutputDirectory&) = delete;
 
-  const std::filesystem::path& staging() const { return staging_; }
+  const std::filesystem::path& staging() const { return staging_->path(); }
   /// Writes a whole file in the staging directory; throws when the disk does not take it.
   void write_text(std::string_view name, const std::string& text) const;
   /// Removes what was not published.
@@ -41,7 +44,8 @@ class OutputDirectory {
   void publish(const std::vector<std::filesystem::path>& older = {});
 
  private:
-  std::filesystem::path final_, staging_;
+  std::filesystem::path final_;
+  std::optional<StagingDirectory> staging_;
 };
 
 /// Collective: writes the tables with a row per instance and per arrival from the blocks of all tool ranks, and that

@@ -142,6 +142,26 @@ TEST_F(PageDamageTest, OverflowPagesThatRowsShareAreDamage) {
   EXPECT_THAT(error_of_reading(), HasSubstr("a page is used twice"));
 }
 
+/// A chain that is one page over and over ends neither too early nor with its record.
+TEST_F(PageDamageTest, AChainOfOverflowPagesThatLeadsToItselfIsDamage) {
+  Writer{file()}("PRAGMA page_size = 512; CREATE TABLE T (a INTEGER, b TEXT)")(
+      "INSERT INTO T VALUES (1, hex(zeroblob(5000)))");
+  std::string bytes = testing::bytes_of(file());
+  const std::size_t first = 2 * 512 - 4;  // the leaf, page 2, ends with the number of the row's overflow page
+  const auto page = static_cast<std::size_t>(static_cast<unsigned char>(bytes[first + 3]));
+  bytes.replace((page - 1) * 512, 4, bytes.substr(first, 4));
+  write(bytes);
+  for (const Reader reader : {Reader::automatic, Reader::sqlite}) {
+    std::string error;
+    try {
+      read_all(file(), reader);
+    } catch (const TraceError& damage) {
+      error = damage.what();
+    }
+    EXPECT_THAT(error, HasSubstr("goes on after its record"));
+  }
+}
+
 TEST_F(PageDamageTest, TablesInOnePlaceAreDamage) {
   Writer{file()}("CREATE TABLE A (a INTEGER); CREATE TABLE B (a INTEGER)")(
       "PRAGMA writable_schema = ON; UPDATE sqlite_master SET rootpage = 2");

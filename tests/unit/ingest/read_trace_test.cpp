@@ -3,6 +3,7 @@
 #include <fstream>
 #include <random>
 
+#include "ingest/size_filter.hpp"
 #include "unit/ingest/export_fixture.hpp"
 
 namespace nsys_explain::ingest {
@@ -106,6 +107,39 @@ TEST_F(ReadTraceTest, ApiCallsLoseTheirVersionSuffixAndKernelsWithoutOneAreCount
   EXPECT_EQ(trace.strings[calls[2].name], "a_vb");
   EXPECT_EQ(trace.processes[0].devices.at(0).kernels.size(), 4) << "without_call are kept";
   EXPECT_TRUE(has_warning(trace, "no launching API call", 2));
+}
+
+TEST_F(ReadTraceTest, SizesThatCannotBeTrueCountNothing) {
+  add_basics(sql_);
+  sql_(
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
+      "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER)");
+  const std::string pid = text_of(pid_100);
+  int start = 100;
+  for (const char* bytes : {"4096", "-8", "9223372036854775800", "NULL", "4398046511104"}) {
+    sql_("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (" + std::to_string(start) + ", " + std::to_string(start + 5) +
+         ", 0, 1, 7, 3, " + pid + ", " + bytes + ", 1)");
+    start += 10;
+  }
+  sql_("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (9223372036854775800, 9223372036854775807, 0, 1, 7, 3, " + pid +
+       ", 1, 1)");
+  const Trace trace = read();
+  std::vector<std::int64_t> sizes;
+  for (const MemoryOperation& copy : trace.processes.at(0).devices.at(0).memory_operations) sizes.push_back(copy.bytes);
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{4096, 0, 0, 0, 4398046511104}));
+  EXPECT_TRUE(has_warning(trace, "a size that cannot be true", 2));
+  EXPECT_TRUE(has_warning(trace, "have no time or one that cannot be true", 1));
+}
+
+TEST(SizeFilter, WhatItLetsThroughAddsUp) {
+  SizeFilter sizes("T");
+  std::uint64_t sum = 0;
+  for (int row = 0; row < (1 << 19); ++row) sum += static_cast<std::uint64_t>(sizes.accept(most_bytes_at_once));
+  EXPECT_EQ(sum, std::uint64_t{1} << 60);
+  std::vector<Warning> warnings;
+  sizes.report(warnings);
+  ASSERT_EQ(warnings.size(), 1);
+  EXPECT_EQ(warnings[0].count, 1 << 18);
 }
 
 TEST_F(ReadTraceTest, CopiesSetsAndGraphs) {

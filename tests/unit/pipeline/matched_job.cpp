@@ -61,7 +61,7 @@ MatchedJob match_exports(const std::string& directory) {
   const auto discovery = ingest::merge_discoveries({{"here", ingest::discover({directory})}});
   std::vector<LocalTrace> traces;
   for (const ingest::AssignedTrace& assigned : discovery.traces) {
-    Progress progress(1, assigned.bytes, nullptr);
+    Progress progress(1, assigned.bytes, false);
     for (LocalTrace& trace : read_local_traces({assigned}, {options, records, memory}, progress)) {
       if (!trace.facts.analysed) throw std::runtime_error(trace.facts.input.message);
       traces.push_back(std::move(trace));

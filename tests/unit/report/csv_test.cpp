@@ -44,9 +44,15 @@ TEST(Csv, DefusesFormulasInTextOnly) {
   EXPECT_EQ(csv_of("-1"), "-1,'-1\r\n");
   EXPECT_EQ(csv_of("@SUM(A1)"), "-1,'@SUM(A1)\r\n");
   EXPECT_EQ(csv_of("\t=1"), "-1,'\t=1\r\n");
-  EXPECT_EQ(csv_of("\r=1"), "-1,\"'\r=1\"\r\n");
+  EXPECT_EQ(csv_of("\r=1"), "-1,'\\x0D=1\r\n");
   EXPECT_EQ(csv_of("=HYPERLINK(\"x\",1)"), "-1,\"'=HYPERLINK(\"\"x\"\",1)\"\r\n");
   EXPECT_EQ(csv_of("a=1"), "-1,a=1\r\n");
+}
+
+TEST(Csv, ShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(csv_of("\x1b]0;title\x07"), "-1,\\x1B]0;title\\x07\r\n");
+  EXPECT_EQ(csv_of("\u202Egnp.exe"), "-1,\\u202Egnp.exe\r\n");
+  EXPECT_EQ(csv_of("größer\tals"), "-1,größer\tals\r\n");
 }
 
 TEST(Csv, ARowIsNeverABlankLine) {

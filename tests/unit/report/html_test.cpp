@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/comparison_report.hpp"
 #include "report/page_moments.hpp"
 #include "report/page_views.hpp"
 #include "report/report.hpp"
@@ -215,6 +216,27 @@ TEST(PageViews, SumsAreOverAllTraceRanksAndTheMostComeFirst) {
   EXPECT_EQ(column<std::string>(views[0], "name"), (TextColumn{"large", "small"}));
   EXPECT_EQ(column<std::int64_t>(views[0], "total_ns"), (std::vector<std::int64_t>{50, 25}));
   EXPECT_EQ(column<std::int64_t>(views[0], "count"), (std::vector<std::int64_t>{6, 4}));
+}
+
+/// What the pages may do is told in their first lines: nothing but their own scripts and styles.
+TEST(Pages, ForbidEverythingForeign) {
+  Comparison comparison;
+  comparison.side_by_side = true;
+  comparison.runs.resize(2);
+  for (const std::string& page : {to_html(large_report(2), {}), comparison_to_html(comparison)}) {
+    if (page.find("<html") == std::string::npos) continue;  // built without npm
+    const std::string mark = "http-equiv=\"Content-Security-Policy\" content=\"";
+    const std::size_t begin = page.find(mark);
+    ASSERT_LT(begin, page.find("<style"));
+    const std::string policy =
+        page.substr(begin + mark.size(), page.find('"', begin + mark.size()) - begin - mark.size());
+    for (const char* forbidden : {"default-src 'none'", "base-uri 'none'", "form-action 'none'"}) {
+      EXPECT_NE(policy.find(forbidden), std::string::npos) << policy;
+    }
+    for (const char* foreign : {"http", "*", "'self'", "connect-src", "frame-src"}) {
+      EXPECT_EQ(policy.find(foreign), std::string::npos) << policy;
+    }
+  }
 }
 
 TEST(PageViews, LateTraceRanksAreAmongThoseFollowedOverTime) {

@@ -16,6 +16,14 @@ TEST(PlainText, IsOneSafeLine) {
   EXPECT_EQ(plain_text("", 80), "");
 }
 
+TEST(VisibleText, ShowsEverythingAndSendsNothingElse) {
+  EXPECT_EQ(visible_text("two\n\tlines of größe"), "two\n\tlines of größe");
+  EXPECT_EQ(visible_text("\x1b[2J\r\x7f"), "\\x1B[2J\\x0D\\x7F");
+  EXPECT_EQ(visible_text("\u202Egnp\u0085\u2066"), "\\u202Egnp\\x85\\u2066");
+  EXPECT_EQ(visible_text("\U000E0041 \xff"), "\\uE0041 \\xFF");
+  EXPECT_EQ(visible_text(std::string_view("a\0b", 3)), "a\\x00b");
+}
+
 TEST(PlainText, LosesTheMiddleBeyondItsWidth) {
   EXPECT_EQ(plain_text("0123456789", 10), "0123456789");
   EXPECT_EQ(plain_text("0123456789x", 10), "0123...89x");

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "nsys_explain/model/time.hpp"
+#include "store/hdf5_object.hpp"
 #include "store/store_writer.hpp"
 
 namespace nsys_explain::store {
@@ -74,6 +75,24 @@ TEST_F(StoreReaderTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader.attribute("/run", "tool_ranks"), "4");
   EXPECT_EQ(reader.attribute("/", "schema_version"), "1.0");
   EXPECT_EQ(reader.attribute("/nowhere", "x"), std::nullopt);
+}
+
+TEST_F(StoreReaderTest, TakesNoBytesOfAnAttributeForAddresses) {
+  write_store();
+  {
+    const Object file = own(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose, "open", path_);
+    const Object group = own(H5Gopen2(file.id(), "zebras", H5P_DEFAULT), H5Gclose, "open", "zebras");
+    checked(H5Adelete(group.id(), "description"), "delete", "description");
+    const Object type = own(H5Tcopy(H5T_C_S1), H5Tclose, "create", "type");
+    checked(H5Tset_size(type.id(), 8), "size", "type");
+    const Object space = own(H5Screate(H5S_SCALAR), H5Sclose, "create", "space");
+    const Object attribute = own(H5Acreate2(group.id(), "description", type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
+                                 H5Aclose, "create", "description");
+    checked(H5Awrite(attribute.id(), type.id(), "12345678"), "write", "description");
+  }
+  const StoreReader reader(path_);
+  EXPECT_THAT([&] { reader.schema("zebras"); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("the store is damaged or incomplete")));
 }
 
 TEST_F(StoreReaderTest, ReadsPartsAndEmptyTables) {

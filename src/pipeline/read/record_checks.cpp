@@ -1,0 +1,133 @@
+#include "pipeline/read/record_checks.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nsys_explain::pipeline {
+namespace {
+
+template <class Enumeration>
+bool is_named(Enumeration value, Enumeration last) {
+  return value <= last;  // they begin at 0 and are unsigned
+}
+
+/// A byte that is neither 0 nor 1 is no bool, and no program says what becomes of it.
+bool is_bool(const bool& value) {
+  unsigned char byte = 0;
+  std::memcpy(&byte, &value, 1);
+  return byte <= 1;
+}
+
+/// -1: none.
+bool is_place(std::int64_t place, std::size_t size) {
+  return place >= -1 && place < static_cast<std::int64_t>(size);
+}
+
+/// So far from the ends of the numbers that sums and differences of a few are none either: 146 years from 1970.
+bool is_time(Nanoseconds time_ns) {
+  constexpr Nanoseconds latest_ns = Nanoseconds{1} << 62;
+  return time_ns == no_time || (time_ns > -latest_ns && time_ns < latest_ns);
+}
+
+bool is_whole(const ColumnData& values, ColumnKind kind, std::size_t rows) {
+  if (std::visit([](const auto& column) { return column.size(); }, values) != rows) return false;
+  if (kind == ColumnKind::real) return std::holds_alternative<std::vector<double>>(values);
+  if (kind != ColumnKind::text) return std::holds_alternative<std::vector<std::int64_t>>(values);
+  const auto* texts = std::get_if<TextColumn>(&values);
+  return texts != nullptr && std::all_of(texts->codes().begin(), texts->codes().end(),
+                                         [&](std::uint32_t code) { return code < texts->distinct().size(); });
+}
+
+bool is_whole(const Table& table) {
+  if (table.columns.size() != table.schema.columns.size() || table.columns.empty()) return false;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const ColumnKind kind = table.schema.columns[c].kind;
+    if (!is_named(kind, ColumnKind::text) || !is_whole(table.columns[c], kind, table.row_count())) return false;
+  }
+  return true;
+}
+
+/// In enter order, numbered as Arrival says.
+bool are_arrivals(const std::vector<Arrival>& arrivals, std::size_t steps) {
+  std::map<std::uint64_t, std::int32_t> next_position;
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    const Arrival& one = arrivals[i];
+    const bool is_named_throughout =
+        is_named(one.operation, Operation::barrier) && is_named(one.evidence, Evidence::kernel_name) &&
+        is_named(one.timing_source, TimingSource::graph_node) && is_named(one.directions, Directions::both);
+    const bool is_in_order = one.index == static_cast<std::int64_t>(i) &&
+                             one.position == next_position[one.communicator]++ &&
+                             (i == 0 || arrivals[i - 1].enter_ns <= one.enter_ns);
+    const bool has_times = is_time(one.enter_ns) && is_time(one.exit_ns) && is_time(one.work_ns) &&
+                           one.enter_ns != no_time && one.enter_ns <= one.exit_ns;
+    const bool has_places = is_place(one.step, steps) && one.peer_or_root >= several_peers && one.call_bytes >= -1;
+    if (!is_named_throughout || !is_in_order || !has_times || !has_places || !is_bool(one.blocking)) return false;
+  }
+  return true;
+}
+
+/// What a piece waits for comes before it, so that nobody goes round in circles.
+bool are_pieces(const std::vector<analysis::ActivityPiece>& pieces, std::size_t arrivals) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const analysis::ActivityPiece& one = pieces[i];
+    const bool is_collective = one.kind == analysis::PieceKind::collective;
+    const bool has_places = is_place(one.waits_for, i) &&
+                            is_place(one.arrival, is_collective ? arrivals : arrivals + 1) &&
+                            (!is_collective || one.arrival >= 0);
+    if (!is_named(one.kind, analysis::PieceKind::host_wait) || !has_places || !is_time(one.start_ns) ||
+        !is_time(one.end_ns)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool are_stretches(const std::vector<analysis::ExposedStretch>& stretches, std::size_t arrivals) {
+  return std::all_of(stretches.begin(), stretches.end(), [&](const analysis::ExposedStretch& one) {
+    return is_named(one.operation, Operation::barrier) && is_named(one.reason, StandstillReason::not_told) &&
+           is_place(one.arrival, arrivals) && is_time(one.start_ns) && is_time(one.end_ns) && is_time(one.exposed_ns);
+  });
+}
+
+bool are_steps(const analysis::Steps& steps) {
+  return is_named(steps.source, analysis::StepSource::periodicity) && is_bool(steps.numbered) &&
+         is_time(steps.end_ns) && std::is_sorted(steps.start_ns.begin(), steps.start_ns.end()) &&
+         std::all_of(steps.start_ns.begin(), steps.start_ns.end(), is_time);
+}
+
+bool can_be_read(const LocalRank& rank) {
+  const std::size_t arrivals = rank.arrivals.size();
+  return are_steps(rank.steps) && are_arrivals(rank.arrivals, rank.steps.start_ns.size()) &&
+         rank.profiles.size() == arrivals && are_pieces(rank.pieces, arrivals) &&
+         are_stretches(rank.exposed, arrivals) &&
+         std::all_of(rank.tables.begin(), rank.tables.end(), [](const Table& table) { return is_whole(table); });
+}
+
+bool can_be_read(const TraceFacts& facts) {
+  const auto is_warning = [](const Warning& one) {
+    return is_named(one.severity, Severity::error) && is_named(one.source, WarningSource::analysis);
+  };
+  const auto is_identity = [](const TraceRankIdentity& one) {
+    return is_named(one.rank_source, RankSource::file_order) &&
+           std::all_of(one.claims.begin(), one.claims.end(),
+                       [](const RankClaim& claim) { return is_named(claim.source, RankSource::file_order); });
+  };
+  return is_named(facts.input.status, InputStatus::failed) && is_bool(facts.analysed) &&
+         is_time(facts.session.utc_start_ns) && is_time(facts.session.system_clock_ns) &&
+         is_time(facts.extent.recorded.start_ns) && is_time(facts.extent.recorded.end_ns) &&
+         std::all_of(facts.warnings.begin(), facts.warnings.end(), is_warning) &&
+         std::all_of(facts.identities.begin(), facts.identities.end(), is_identity);
+}
+
+}  // namespace
+
+bool can_be_read(const LocalTrace& trace) {
+  return can_be_read(trace.facts) &&
+         std::all_of(trace.ranks.begin(), trace.ranks.end(), [](const LocalRank& rank) { return can_be_read(rank); });
+}
+
+}  // namespace nsys_explain::pipeline

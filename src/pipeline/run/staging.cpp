@@ -1,0 +1,95 @@
+#include "pipeline/run/staging.hpp"
+
+#include <cctype>
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace nsys_explain::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view owner_mark = "staging directory of nsys-explain-mpi\n";
+constexpr std::size_t random_letters = 6;  // mkdtemp's
+
+bool is_named(const fs::path& path, std::string_view prefix) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(prefix) || name.size() != prefix.size() + random_letters) return false;
+  for (const char c : name.substr(prefix.size()))
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) return false;
+  return true;
+}
+
+/// Whether the directory is ours and its process is no more. Where locks cannot be had, nobody knows.
+bool is_abandoned(const fs::path& directory) {
+  std::error_code ignored;
+  if (!fs::is_directory(fs::symlink_status(directory, ignored))) return false;
+  const fs::path owner = directory / StagingDirectory::owner_name;
+  const int descriptor =
+      ::open(owner.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);  // NFS locks what it writes
+  if (descriptor < 0) return false;
+  std::string mark(owner_mark.size(), '\0');
+  const bool is_ours = ::pread(descriptor, mark.data(), mark.size(), 0) == static_cast<ssize_t>(mark.size()) &&
+                       mark == owner_mark && ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  ::close(descriptor);
+  return is_ours;
+}
+
+}  // namespace
+
+StagingDirectory::StagingDirectory(const fs::path& parent, std::string_view prefix) {
+  remove_abandoned(parent, prefix);
+  std::string pattern = (parent / prefix).string() + std::string(random_letters, 'X');
+  if (::mkdtemp(pattern.data()) == nullptr) throw std::system_error(errno, std::generic_category());
+  path_ = pattern;
+  make_owner();
+}
+
+/// Under its name only once it is locked: whoever finds it finds it locked.
+void StagingDirectory::make_owner() {
+  const fs::path owner = path_ / owner_name;
+  const fs::path before = owner.string() + ".new";
+  descriptor_ = ::open(before.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor_ < 0) return;  // the disk takes nothing: results will say so
+  const bool is_marked =
+      ::write(descriptor_, owner_mark.data(), owner_mark.size()) == static_cast<ssize_t>(owner_mark.size()) &&
+      ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  if (!is_marked || ::rename(before.c_str(), owner.c_str()) != 0) ::unlink(before.c_str());
+}
+
+StagingDirectory::~StagingDirectory() {
+  remove();
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void StagingDirectory::remove() const {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+bool StagingDirectory::become(const fs::path& target) {
+  std::error_code error;
+  fs::rename(path_, target, error);
+  if (error) return false;
+  path_.clear();
+  fs::remove(target / owner_name, error);
+  return true;
+}
+
+void remove_abandoned(const fs::path& parent, std::string_view prefix) {
+  std::error_code error;
+  std::vector<fs::path> abandoned;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
+    if (is_named(entry->path(), prefix) && is_abandoned(entry->path())) abandoned.push_back(entry->path());
+  }
+  for (const fs::path& directory : abandoned) fs::remove_all(directory, error);
+}
+
+}  // namespace nsys_explain::pipeline
