@@ -42,11 +42,20 @@ bool is_whole(const ColumnData& values, ColumnKind kind, std::size_t rows) {
                                          [&](std::uint32_t code) { return code < texts->distinct().size(); });
 }
 
+/// Of a table or a column: it becomes the name of a file and of places in the store, so it must lead nowhere else.
+bool is_plain_name(const std::string& name) {
+  const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !name.empty() && std::all_of(name.begin(), name.end(), is_plain);
+}
+
 bool is_whole(const Table& table) {
+  if (!is_plain_name(table.schema.name)) return false;
   if (table.columns.size() != table.schema.columns.size() || table.columns.empty()) return false;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const ColumnKind kind = table.schema.columns[c].kind;
-    if (!is_named(kind, ColumnKind::text) || !is_whole(table.columns[c], kind, table.row_count())) return false;
+    if (!is_plain_name(table.schema.columns[c].name) || !is_named(kind, ColumnKind::text) ||
+        !is_whole(table.columns[c], kind, table.row_count()))
+      return false;
   }
   return true;
 }

@@ -60,6 +60,8 @@ TEST(RecordChecks, NumbersNameWhatIsThere) {
       [](LocalRank& rank) { rank.pieces[1].waits_for = 1; },
       [](LocalRank& rank) { rank.exposed[0].arrival = -2; },
       [](LocalRank& rank) { rank.exposed[0].reason = static_cast<StandstillReason>(3); },
+      [](LocalRank& rank) { rank.tables[0].schema.name = "../../elsewhere"; },
+      [](LocalRank& rank) { rank.tables[0].schema.columns[0].name = "a/b"; },
       [](LocalRank& rank) { rank.tables[0].columns.pop_back(); },
       [](LocalRank& rank) { std::get<std::vector<std::int64_t>>(rank.tables[0].columns[0]).clear(); },
       [](LocalRank& rank) { rank.tables[0].columns[1] = std::vector<double>{1}; }};
