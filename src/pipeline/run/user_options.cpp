@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "ingest/inspector_log.hpp"
+#include "ingest/phase_file.hpp"
 #include "model/hash.hpp"
 
 namespace nsys_explain::pipeline {
@@ -72,7 +73,9 @@ UserOptions read_user_options(const JobSpecification& job) {
   options.analysis.window = read_window(job);
   options.window_text = window_text(job);
   if (!job.topology_path.empty()) options.racks = parse_topology(read_file(job.topology_path, "topology file"));
-  options.analysis.phase_rules = read_evidence("--phase-map", job.phase_map_path, seen, analysis::parse_phase_map);
+  options.analysis.phase_rules = read_evidence("--phase-map", job.phase_map_path, seen, [](std::string_view text) {
+    return analysis::parse_phase_map(ingest::phase_map_lines(text));
+  });
   analysis::RooflineEvidence& roofline = options.analysis.roofline;
   roofline.ncu = read_evidence("--ncu", job.ncu_path, seen, analysis::parse_ncu_csv);
   roofline.gemms = read_evidence("--cublas-log", job.cublas_log_path, seen, analysis::parse_cublas_log);
