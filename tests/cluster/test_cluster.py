@@ -101,7 +101,7 @@ class Launches(Cluster):
             self.assert_run(done)
             self.assertEqual(results(out), self.expected, f"{nodes} nodes")
             self.assertEqual(json.loads((out / "report.json").read_text())["run"]["tool_ranks"], ranks)
-            self.assertIn(f"Trace rank {SLOW_RANK} is late", done.stdout)
+            self.assertIn(f"Trace rank {SLOW_RANK} (GPU 1 on node", done.stdout)
 
     def test_node_local_traces_are_found_by_pattern_directory_and_placeholder(self):
         for number, argument in enumerate(("/mnt/local/traces/*.sqlite", "/mnt/local/traces", "/mnt/%q{DISK}/traces/*")):
