@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ingest/column_value.hpp"
-#include "ingest/table_scan.hpp"
+#include "ingest/process_events.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -50,21 +50,13 @@ std::vector<Sample> read_samples(const Reading& reading) {
   const auto start = scan.integer("start", Presence::required);
   const auto global_tid = scan.integer("globalTid", Presence::required);
   const auto cpu = scan.integer("cpu");
-  TimeFilter filter(reading.time_base, table);
   std::vector<Sample> samples;
-  scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      if (global_tid[row] == no_time) continue;
-      ProcessTrace* process = reading.builder.find_process(process_of(global_tid[row]));
-      const auto time = filter.accept(start[row], start[row]);
-      if (process == nullptr || !time) continue;
-      samples.push_back({id[row],
-                         process,
-                         {time->start_ns, thread_id_of(global_tid[row]), 0, 0, value_or<std::int16_t>(cpu[row], -1)},
-                         {}});
-    }
-  });
-  filter.report(reading.warnings);
+  for_each_event(reading, table, scan, global_tid, start, start,
+                 [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+                   const CpuSample sample{time.start_ns, thread_id_of(global_tid[row]), 0, 0,
+                                          value_or<std::int16_t>(cpu[row], -1)};
+                   samples.push_back({id[row], &process, sample, {}});
+                 });
   std::stable_sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.id < b.id; });
   return samples;
 }

@@ -2,6 +2,7 @@
 
 #include "ingest/column_value.hpp"
 #include "ingest/cpu_samples.hpp"
+#include "ingest/process_events.hpp"
 #include "ingest/size_filter.hpp"
 #include "ingest/table_scan.hpp"
 
@@ -12,27 +13,6 @@ constexpr std::int64_t no_id = 0xFFFFFFFF;  ///< how CUPTI writes "none"
 
 std::uint32_t id_or_zero(std::int64_t value) {
   return value == no_time || value == no_id ? 0 : static_cast<std::uint32_t>(value);
-}
-
-/// The process of a global id, where the trace has it.
-ProcessTrace* process_in(const Reading& reading, std::int64_t global_id) {
-  if (global_id == no_time) return nullptr;
-  return reading.builder.find_process(process_of(global_id));
-}
-
-/// Calls `use(process, span, row)` for the rows of known processes whose times can be; what was left out is reported.
-template <class Column, class Use>
-void for_each_event(const Reading& reading, const char* table, TableScan& scan, const Column& global_id,
-                    const Column& start, const Column& end, const Use& use) {
-  TimeFilter filter(reading.time_base, table);
-  scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      ProcessTrace* process = process_in(reading, global_id[row]);
-      if (process == nullptr) continue;
-      if (const auto time = filter.accept(start[row], end[row])) use(*process, *time, row);
-    }
-  });
-  filter.report(reading.warnings);
 }
 
 bool is_profilers(OverheadKind kind) {

@@ -1,7 +1,6 @@
 #include "ingest/mpi_calls.hpp"
 
-#include "ingest/column_value.hpp"
-#include "ingest/table_scan.hpp"
+#include "ingest/process_events.hpp"
 
 namespace nsys_explain::ingest {
 
@@ -12,22 +11,15 @@ void for_each_mpi_call(const Reading& reading, const std::function<void(ProcessT
     const auto end = scan.integer("end", Presence::required);
     const auto global_tid = scan.integer("globalTid", Presence::required);
     const auto text = scan.integer("textId");
-    TimeFilter filter(reading.time_base, table);
-    scan.for_each_batch([&](std::size_t rows) {
-      for (std::size_t row = 0; row < rows; ++row) {
-        if (global_tid[row] == no_time) continue;
-        ProcessTrace* process = reading.builder.find_process(process_of(global_tid[row]));
-        const auto time = filter.accept(start[row], end[row]);
-        if (process == nullptr || !time) continue;
-        NvtxRange range;
-        range.start_ns = time->start_ns;
-        range.end_ns = time->end_ns;
-        range.thread_id = range.end_thread_id = thread_id_of(global_tid[row]);
-        range.text = reading.strings.keep_id(text[row]);
-        use(*process, range);
-      }
-    });
-    filter.report(reading.warnings);
+    for_each_event(reading, table, scan, global_tid, start, end,
+                   [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+                     NvtxRange range;
+                     range.start_ns = time.start_ns;
+                     range.end_ns = time.end_ns;
+                     range.thread_id = range.end_thread_id = thread_id_of(global_tid[row]);
+                     range.text = reading.strings.keep_id(text[row]);
+                     use(process, range);
+                   });
   }
 }
 

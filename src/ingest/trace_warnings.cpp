@@ -46,7 +46,7 @@ Severity severity_of(std::int64_t level, std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  for (const char* mark : {"cpu sampling", "ip sampling", "cpu context switch", "thread scheduling", "vendor"}) {
+  for (const char* mark : {"cpu sampling", "ip sampling", "cpu vendor"}) {
     if (lower.find(mark) != std::string::npos) return Severity::info;
   }
   if (level == nsys_error) return Severity::error;
