@@ -62,6 +62,14 @@ std::size_t entries_in(const fs::path& directory) {
   return count;
 }
 
+/// What an analysis said, by the names that its exports were uploaded with.
+std::string without_directory(std::string text, const fs::path& directory) {
+  const std::string prefix = (directory / "exports").string() + '/';
+  for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at))
+    text.erase(at, prefix.size());
+  return text.size() > kept_problems ? text.substr(text.size() - kept_problems) : text;
+}
+
 }  // namespace
 
 enum class AnalysisState { queued, running, done, failed, cancelled };
@@ -281,7 +289,7 @@ void Analyses::run(Analysis& analysis) {
 void Analyses::finish(Analysis& analysis, int code, const std::string& problems) {
   const bool has_report = code == pipeline::all_analysed || code == pipeline::some_inputs_failed;
   AnalysisState state = AnalysisState::failed;
-  std::string message = problems.size() > kept_problems ? problems.substr(problems.size() - kept_problems) : problems;
+  std::string message = without_directory(problems, analysis.directory);
   {
     const std::lock_guard lock(mutex_);
     if (analysis.is_unwanted) state = AnalysisState::cancelled;

@@ -43,8 +43,10 @@ Answers::Answers(const std::string& root, fs::path scratch)
 std::vector<std::string> Answers::names() {
   const std::lock_guard lock(names_mutex_);
   if (Clock::now() >= names_until_) {
+    const auto start = Clock::now();
     names_ = tree_.names();
-    names_until_ = Clock::now() + names_time;
+    // A tree of very many directories is not looked through all the time.
+    names_until_ = Clock::now() + std::max<Clock::duration>(names_time, 20 * (Clock::now() - start));
   }
   return names_;
 }

@@ -13,12 +13,15 @@ body { margin: 0 auto; max-width: 76rem; padding: 1rem; background: var(--page);
 h1 { font-size: 1.4rem; margin: .5rem 0 1rem; } h2 { font-size: 1.1rem; margin: 1.5rem 0 .5rem; }
 a { color: var(--link); } .muted { color: var(--muted); }
 table { width: 100%; border-collapse: collapse; } th { text-align: left; color: var(--muted); font-weight: 600; }
+th { white-space: nowrap; } label { white-space: nowrap; } form.upload label { white-space: normal; }
+#jobs td:first-child { white-space: nowrap; }
 th, td { padding: .45rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th.pick, td.pick { width: 4.5rem; text-align: center; } td.number, th.number { text-align: right; white-space: nowrap; }
+th.pick, td.pick { width: 5.5rem; text-align: center; } td.number, th.number { text-align: right; white-space: nowrap; }
 td.date { white-space: nowrap; }
 .high, .problem { color: var(--bad); font-weight: 600; } .medium { color: var(--warn); font-weight: 600; }
-.verdict { font-size: 1.1rem; padding: .8rem 1rem; background: var(--raised); border-left: 4px solid var(--link); }
-.verdict.high { border-color: var(--bad); color: inherit; } .verdict.medium { border-color: var(--warn); color: inherit; }
+.verdict { font-size: 1.1rem; font-weight: 400; padding: .8rem 1rem; background: var(--raised); border-left: 4px solid var(--link); }
+.verdict.high, .verdict.medium { color: inherit; font-weight: 400; } .verdict.high { border-color: var(--bad); }
+.verdict.medium { border-color: var(--warn); }
 li { margin: .3rem 0; } ul.links { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }
 form.upload { display: grid; grid-template-columns: 9rem 1fr; gap: .5rem 1rem; max-width: 44rem; align-items: center; }
 input, button, select { font: inherit; padding: .3rem .6rem; max-width: 100%; } button { cursor: pointer; }
@@ -29,7 +32,7 @@ details { margin: .3rem 0; } summary { cursor: pointer; }
   table.reports thead { display: none; } table.reports tr { display: block; border-bottom: 1px solid var(--line); padding: .5rem 0; }
   table.reports td { display: block; border: 0; padding: .1rem 0; text-align: left; }
   table.reports td[data-name]::before { content: attr(data-name) ": "; color: var(--muted); }
-  table.reports td.pick { display: inline-block; width: auto; margin-right: 1.5rem; }
+  label { white-space: normal; } table.reports td.pick { display: inline-block; width: auto; margin-right: 1.5rem; }
 }
 )css";
 

@@ -13,6 +13,7 @@ namespace nsys_explain::serve {
 namespace {
 
 constexpr std::int64_t most_json_bytes = 256'000'000;   ///< a hundred times that of 1,024 trace ranks
+constexpr std::int64_t most_rows_to_keep = 1'000'000;   ///< of a table whose columns are kept
 constexpr std::size_t most_column_bytes = 400'000'000;  ///< of columns kept for the next question
 
 std::size_t bytes_of(const ColumnData& column) {
@@ -31,6 +32,16 @@ std::string_view kind_word(ColumnKind kind) {
       break;
   }
   return "text";
+}
+
+ColumnData picked(const ColumnData& column, const std::vector<std::size_t>& rows) {
+  return std::visit(
+      [&](const auto& values) -> ColumnData {
+        std::decay_t<decltype(values)> some;
+        for (const std::size_t row : rows) some.push_back(values[row]);
+        return some;
+      },
+      column);
 }
 
 /// A part of report.json; null where a report of another version lacks it.
@@ -117,26 +128,41 @@ std::shared_ptr<const ColumnData> Report::column(const std::string& table, const
 Report::Rows Report::rows(const std::string& name, const TableQuery& query) {
   const TableSchema all = schema(name);
   const std::int64_t count = row_count(name);
-  Table judged{{name, "", {}}, {}};
-  for (const std::string& column_name : judged_columns(all, query)) {
-    judged.schema.columns.push_back(all.columns[all.index_of(column_name)]);
-    judged.columns.push_back(*column(name, column_name));
-  }
+  check_columns(all, query);
+  std::vector<std::shared_ptr<const ColumnData>> in_use;
+  const ColumnLookup whole = [&](const std::string& column_name) -> const ColumnData& {
+    return *in_use.emplace_back(column(name, column_name));
+  };
+  ChosenRows chosen = chosen_rows(whole, query, count);
+
   std::vector<std::string> shown = query.columns;
   if (shown.empty()) {
     for (const ColumnSchema& column_schema : all.columns) shown.push_back(column_schema.name);
   }
-  ChosenRows chosen = chosen_rows(judged, query, count);
-  // The store is read in its own order.
-  std::vector<std::int64_t> sorted = chosen.rows;
-  std::sort(sorted.begin(), sorted.end());
-  const Table read = store_->read_rows(name, sorted, shown);
-  Rows found{make_table(read.schema), std::move(chosen.rows), chosen.matching};
-  std::vector<std::size_t> places;
-  for (const std::int64_t row : found.rows) {
-    places.push_back(static_cast<std::size_t>(std::lower_bound(sorted.begin(), sorted.end(), row) - sorted.begin()));
+  // Who asks for rows by their values asks again for others of them: numbers are kept, texts would take too much.
+  const bool keeps_numbers = !(query.conditions.empty() && query.order.empty()) && count <= most_rows_to_keep;
+  const auto is_kept = [&](const std::string& column_name) {
+    return keeps_numbers && all.columns[all.index_of(column_name)].kind != ColumnKind::text;
+  };
+  std::vector<std::string> others;
+  for (const std::string& column_name : shown) {
+    if (!is_kept(column_name)) others.push_back(column_name);
   }
-  append_rows(found.table, read, places);
+  std::vector<std::int64_t> sorted = chosen.rows;  // the store is read in its own order
+  std::sort(sorted.begin(), sorted.end());
+  const Table read = store_->read_rows(name, sorted, others);
+  std::vector<std::size_t> in_store, in_read;
+  for (const std::int64_t row : chosen.rows) {
+    in_store.push_back(static_cast<std::size_t>(row));
+    in_read.push_back(static_cast<std::size_t>(std::lower_bound(sorted.begin(), sorted.end(), row) - sorted.begin()));
+  }
+  Rows found{{{all.name, all.description, {}}, {}}, std::move(chosen.rows), chosen.matching};
+  for (const std::string& column_name : shown) {
+    found.table.schema.columns.push_back(all.columns[all.index_of(column_name)]);
+    const bool kept = is_kept(column_name);
+    const ColumnData& from = kept ? whole(column_name) : read.columns[read.schema.index_of(column_name)];
+    found.table.columns.push_back(picked(from, kept ? in_store : in_read));
+  }
   return found;
 }
 

@@ -10,7 +10,6 @@
 
 #include "nsys_explain/model/time.hpp"
 #include "serve/refusal.hpp"
-#include "serve/target.hpp"
 
 namespace nsys_explain::serve {
 namespace {
@@ -167,11 +166,11 @@ struct SortKey {
 };
 
 /// Sorts as many rows as will be shown.
-void sort_first_rows(const Table& table, const std::vector<Order>& order, std::size_t shown,
+void sort_first_rows(const ColumnLookup& lookup, const std::vector<Order>& order, std::size_t shown,
                      std::vector<std::int64_t>& rows) {
   std::vector<SortKey> keys;
   for (const Order& by : order) {
-    const ColumnData& column = table.columns[table.schema.index_of(by.column)];
+    const ColumnData& column = lookup(by.column);
     SortKey& key = keys.emplace_back();
     key.descending = by.descending;
     key.integers = std::get_if<std::vector<std::int64_t>>(&column);
@@ -231,24 +230,7 @@ TableQuery parse_table_query(const std::vector<std::pair<std::string, std::strin
   return query;
 }
 
-std::string query_text(const TableQuery& query) {
-  std::string text = fmt::format("limit={}&offset={}", query.limit, query.offset);
-  const auto add = [&](std::string_view name, const auto& things, const auto& word) {
-    if (things.empty()) return;
-    text += fmt::format("&{}=", name);
-    for (const auto& thing : things) text += word(thing) + (&thing == &things.back() ? "" : ",");
-  };
-  add("columns", query.columns, [](const std::string& column) { return escaped(column); });
-  add("order", query.order, [](const Order& order) { return (order.descending ? "-" : "") + escaped(order.column); });
-  for (const Condition& condition : query.conditions) {
-    const auto* word = std::find_if(std::begin(comparisons), std::end(comparisons),
-                                    [&](const auto& entry) { return entry.second == condition.comparison; });
-    text += "&where=" + escaped(condition.column + std::string(word->first) + condition.value);
-  }
-  return text;
-}
-
-ChosenRows chosen_rows(const Table& table, const TableQuery& query, std::int64_t rows) {
+ChosenRows chosen_rows(const ColumnLookup& column, const TableQuery& query, std::int64_t rows) {
   ChosenRows chosen;
   const auto cut = [&](std::int64_t count) {
     const std::int64_t first = std::min(query.offset, count);
@@ -264,7 +246,7 @@ ChosenRows chosen_rows(const Table& table, const TableQuery& query, std::int64_t
   std::vector<std::int64_t> matching(static_cast<std::size_t>(rows));
   std::iota(matching.begin(), matching.end(), std::int64_t{0});
   for (const Condition& condition : query.conditions) {
-    const ColumnData& data = table.columns[table.schema.index_of(condition.column)];
+    const ColumnData& data = column(condition.column);
     if (const auto* texts = std::get_if<TextColumn>(&data)) {
       keep_texts(*texts, condition, matching);
     } else if (const auto* reals = std::get_if<std::vector<double>>(&data)) {
@@ -275,14 +257,13 @@ ChosenRows chosen_rows(const Table& table, const TableQuery& query, std::int64_t
   }
   chosen.matching = static_cast<std::int64_t>(matching.size());
   const auto [first, last] = cut(chosen.matching);
-  if (!query.order.empty()) sort_first_rows(table, query.order, static_cast<std::size_t>(last), matching);
+  if (!query.order.empty()) sort_first_rows(column, query.order, static_cast<std::size_t>(last), matching);
   chosen.rows.assign(matching.begin() + first, matching.begin() + last);
   return chosen;
 }
 
-std::vector<std::string> judged_columns(const TableSchema& schema, const TableQuery& query) {
-  std::vector<std::string> judged;
-  const auto known = [&](const std::string& name) {
+void check_columns(const TableSchema& schema, const TableQuery& query) {
+  const auto check = [&](const std::string& name) {
     const bool is_there = std::any_of(schema.columns.begin(), schema.columns.end(),
                                       [&](const ColumnSchema& column) { return column.name == name; });
     if (is_there) return;
@@ -291,14 +272,9 @@ std::vector<std::string> judged_columns(const TableSchema& schema, const TableQu
     throw Refusal(400, fmt::format("table {} has no column '{}'", schema.name, name),
                   "so nobody can tell what is asked for", fmt::format("its columns are: {}", fmt::join(names, ", ")));
   };
-  const auto judge = [&](const std::string& name) {
-    known(name);
-    if (std::find(judged.begin(), judged.end(), name) == judged.end()) judged.push_back(name);
-  };
-  for (const Condition& condition : query.conditions) judge(condition.column);
-  for (const Order& order : query.order) judge(order.column);
-  for (const std::string& column : query.columns) known(column);
-  return judged;
+  for (const Condition& condition : query.conditions) check(condition.column);
+  for (const Order& order : query.order) check(order.column);
+  for (const std::string& column : query.columns) check(column);
 }
 
 }  // namespace nsys_explain::serve

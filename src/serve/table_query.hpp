@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,20 +41,19 @@ Condition parse_condition(std::string_view text);
 /// From `columns`, `where` (any number of them), `order`, `offset` and `limit`; others are refused by name.
 TableQuery parse_table_query(const std::vector<std::pair<std::string, std::string>>& parameters);
 
-/// The same as parameters of an address, in one way for equal queries.
-std::string query_text(const TableQuery& query);
-
 struct ChosenRows {
   std::int64_t matching = 0;       ///< rows that the conditions let through
   std::vector<std::int64_t> rows;  ///< of these, in order, those that offset and limit leave
 };
 
-/// From a table of so many rows that has all columns of the conditions and the order. Rows that are equal by the order
-/// stay as the table has them; missing times and NaN come last. Throws Refusal where a value is no number and its
-/// column holds numbers.
-ChosenRows chosen_rows(const Table& table, const TableQuery& query, std::int64_t rows);
+/// The whole column of that name.
+using ColumnLookup = std::function<const ColumnData&(const std::string&)>;
 
-/// Refuses columns that the table lacks. The columns that conditions and order speak of, each once.
-std::vector<std::string> judged_columns(const TableSchema& schema, const TableQuery& query);
+/// From a table of so many rows. Rows that are equal by the order stay as the table has them; missing times and NaN
+/// come last. Throws Refusal where a value is no number and its column holds numbers.
+ChosenRows chosen_rows(const ColumnLookup& column, const TableQuery& query, std::int64_t rows);
+
+/// Refuses columns that the table lacks.
+void check_columns(const TableSchema& schema, const TableQuery& query);
 
 }  // namespace nsys_explain::serve

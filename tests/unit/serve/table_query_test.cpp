@@ -34,8 +34,13 @@ Table sample() {
   return table;
 }
 
+ColumnLookup columns_of(const Table& table) {
+  return [&](const std::string& name) -> const ColumnData& { return table.columns[table.schema.index_of(name)]; };
+}
+
 std::vector<std::int64_t> rows_of(const Parameters& parameters) {
-  return chosen_rows(sample(), parse_table_query(parameters), 5).rows;
+  const Table table = sample();
+  return chosen_rows(columns_of(table), parse_table_query(parameters), 5).rows;
 }
 
 TEST(TableQuery, ConditionsMustAllHold) {
@@ -58,7 +63,7 @@ TEST(TableQuery, LargeIntegersAreComparedExactly) {
   Table table = make_table({"t", "", {{"hash", ColumnKind::integer, "", ""}}});
   RowWriter(table) << std::int64_t{9007199254740993};  // no double is this
   const auto matching = [&](const char* condition) {
-    return chosen_rows(table, parse_table_query({{"where", condition}}), 1).matching;
+    return chosen_rows(columns_of(table), parse_table_query({{"where", condition}}), 1).matching;
   };
   EXPECT_EQ(matching("hash=9007199254740993"), 1);
   EXPECT_EQ(matching("hash=9007199254740992"), 0);
@@ -77,7 +82,8 @@ TEST(TableQuery, OffsetAndLimitCutWhatIsInOrder) {
   EXPECT_THAT(rows_of({{"order", "-wait_ns"}, {"offset", "1"}, {"limit", "2"}}), ElementsAre(3, 1));
   EXPECT_THAT(rows_of({{"offset", "9"}}), IsEmpty());
   EXPECT_THAT(rows_of({{"limit", "0"}}), IsEmpty());
-  const ChosenRows chosen = chosen_rows(sample(), parse_table_query({{"where", "name=b"}, {"limit", "1"}}), 5);
+  const Table table = sample();
+  const ChosenRows chosen = chosen_rows(columns_of(table), parse_table_query({{"where", "name=b"}, {"limit", "1"}}), 5);
   EXPECT_EQ(chosen.matching, 2);
   EXPECT_THAT(chosen.rows, ElementsAre(0));
 }
@@ -106,12 +112,11 @@ TEST(TableQuery, RefusesWhatHasNoMeaning) {
 
 TEST(TableQuery, NamesColumnsThatAreNotThere) {
   const TableSchema schema = sample().schema;
-  EXPECT_THAT(judged_columns(schema, parse_table_query({{"where", "rank=1"}, {"order", "name,rank"}})),
-              ElementsAre("rank", "name"));
+  EXPECT_NO_THROW(check_columns(schema, parse_table_query({{"where", "rank=1"}, {"order", "name,rank"}})));
   for (const Parameters& parameters :
        {Parameters{{"columns", "rank,lion"}}, {{"order", "-lion"}}, {{"where", "lion=1"}}}) {
     try {
-      judged_columns(schema, parse_table_query(parameters));
+      check_columns(schema, parse_table_query(parameters));
       ADD_FAILURE() << parameters.front().first;
     } catch (const Refusal& refusal) {
       EXPECT_EQ(refusal.problem(), "table sample has no column 'lion'");
