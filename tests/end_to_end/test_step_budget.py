@@ -1,7 +1,9 @@
 """Where a step's time goes, what each of its collectives costs, and how much longer they could take."""
 
 import collections
+import contextlib
 import csv
+import sqlite3
 
 from support import EndToEndTest, main
 
@@ -65,6 +67,31 @@ class StepBudget(EndToEndTest):
         for row in data:  # gradients of a layer are summed beside the backward pass of those before; of the first layer, after it
             self.assertEqual(int(row["without_slack"]), int(row["instances"]) / 4)
             self.assertGreater(int(row["slack_p50_ns"]), 10 * int(row["transfer_p50_ns"]))
+
+    def test_custom_all_reduces_of_a_server_are_told_by_layer(self):
+        # As vLLM's custom all-reduce: kernels of that name, without NCCL's calls.
+        job = self.synth("job", "--nodes", 1, "--gpus-per-node", 4, "--tp", 4, "--layers", 4, "--steps", 16, "--fault",
+                         "slow_gpu:rank=2,factor=1.2")
+        for path in job.glob("*.sqlite"):
+            with contextlib.closing(sqlite3.connect(path)) as database, database:
+                database.execute("UPDATE StringIds SET value = 'cross_device_reduce_1stage' WHERE value LIKE 'ncclDevKernel_AllReduce%'")
+                database.execute("DELETE FROM NVTX_EVENTS WHERE textId IN (SELECT id FROM StringIds WHERE value LIKE 'nccl%')"
+                                 " OR text LIKE 'nccl%'")
+        report = self.analyse(job, "out", "--csv")
+        self.assertEqual([late["trace_rank"] for late in report["stragglers"]], [2])
+        places = [row for row in self.rows("out", "collectives_in_step") if row["operation"] == "all_reduce"]
+        # Four of each of four layers, two of them forward and two backward, and one of the loss.
+        self.assertEqual(len(places), 4 * 4 + 1)
+        self.assertEqual({(row["arrivals"], row["inconclusive"]) for row in places}, {(str(4 * 16), "0")})
+        budget = {int(row["trace_rank"]): row for row in self.rows("out", "step_budget")}
+        for row in budget.values():
+            self.assertEqual(sum(int(row[part]) for part in PARTS), int(row["window_ns"]))
+        # Compute waits for each: what the kernels take is skew and transfer, and nobody waits for the slow one but the others.
+        for name in ("skew_ns", "transfer_ns"):
+            of_places = sum(int(row[name]) for row in places)
+            of_ranks = sum(int(row["arrival_skew_ns" if name == "skew_ns" else name]) for row in budget.values())
+            self.assertAlmostEqual(of_places / of_ranks, 1, delta=0.05)  # broadcasts besides
+        self.assertLess(20 * int(budget[2]["arrival_skew_ns"]), int(budget[0]["arrival_skew_ns"]))
 
     def test_exchanges_of_experts_are_even(self):
         job = self.synth("job", "--nodes", 1, "--gpus-per-node", 4, "--moe", "--layers", 2, "--steps", 6)
