@@ -57,8 +57,8 @@ inline constexpr struct CommunicationOverlapTrace : Declaration {
   Integer duration_ns{*this, "duration_ns", "ns"};
   Integer stream{*this, "stream", "", "id of its CUDA stream"};
   Integer overlapped_ns{*this, "overlapped_ns", "ns", "of it, while compute kernels ran"};
-} communication_overlap_trace{
-    {"communication_overlap_trace", "One row per communication kernel: how much of it compute hid"}};
+} communication_overlap_trace{{"communication_overlap_trace",
+                               "One row per communication kernel, only with --gpu-trace: how much of it compute hid"}};
 
 inline constexpr struct MemoryTransfers : Declaration {
   Text operation{*this, "operation", "", "as nsys names it"};

@@ -57,6 +57,7 @@ std::vector<Table> rank_tables() {
   std::vector<Table> tables =
       make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, {}, {});
   tables.push_back(make_table(schema::gpu_trace));
+  tables.push_back(make_table(schema::communication_overlap_trace));
   tables.push_back(analysis::shared_gpus_table());
   tables.push_back(collectives::fused_operations_table({}));
   tables.push_back(collectives::inspector_keys_table({}));
