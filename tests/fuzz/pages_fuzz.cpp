@@ -44,6 +44,7 @@ pages::PageScan scan_of(const std::uint8_t* wish) {
   }
   scan.rules.fewest_columns = wish[6] % (columns + 1);
   scan.only_checks = wish[7] % 8 == 7;
+  if (scan.only_checks) scan.columns.clear(), scan.outputs = 0;  // as check_pages has it
   return scan;
 }
 
