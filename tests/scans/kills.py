@@ -22,6 +22,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from accuracy_page import replace_table
 from metamorphic import MPIEXEC, SYNTH, TOOL, Names, difference, results, run
 
 ENDS_WITHIN_S = 60  # far above what the end of a cut-off run takes; more is a hang
@@ -86,6 +87,8 @@ class Trial:
         if self.way == "full disk" and os.geteuid() != 0:
             self.way = "KILL"
         self.ranks = self.draw.choice([2, 4]) if self.way == "KILL others" else self.draw.choice([0, 0, 2, 4])
+        if self.way == "TERM unheard":
+            self.ranks = 0  # mpirun itself waits for a reader of what it says
         self.place = self.cwd / "place"
         self.out = self.place / "out"
 
@@ -221,7 +224,7 @@ def main():
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--first", type=int, default=1, help="first seed")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no more after so long")
-    parser.add_argument("--markdown", type=pathlib.Path, help="page whose table of drivers gets a row")
+    parser.add_argument("--markdown", type=pathlib.Path, help="write the table into this page")
     options = parser.parse_args()
     start, problems, ways = time.monotonic(), 0, collections.Counter()
     # A process inherits the mark of its trial; the trials' own must not be among them.
@@ -239,9 +242,9 @@ def main():
     seconds, tried = time.monotonic() - start, sum(ways.values())
     print(json.dumps({"kills": tried, "wrong": problems, "seconds": round(seconds), "by_way": dict(sorted(ways.items()))}))
     if options.markdown:
-        from reliability_page import write_row
-        write_row(options.markdown, "kills", f"{tried} runs: {', '.join(f'{n} {way}' for way, n in sorted(ways.items()))}", seconds,
-                  f"{problems} wrong")
+        rows = [[way, str(count)] for way, count in sorted(ways.items())]
+        total = [f"**all, in {seconds / 60:.0f} min: {problems} wrong ends**", str(tried)]
+        replace_table(options.markdown, "kills.py", f"--first {options.first} --kills {tried}", [["how", "runs"], *rows, total])
     sys.exit(1 if problems or tried == 0 else 0)
 
 

@@ -23,6 +23,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from accuracy_page import replace_table
 
 TOOL = str(pathlib.Path(os.environ.get("NSYS_EXPLAIN_TOOL", "build/ci/nsys-explain-mpi")).absolute())
 SYNTH = str(pathlib.Path(os.environ.get("NSYS_EXPLAIN_SYNTH", "build/ci/nsys-explain-synth")).absolute())
@@ -309,7 +310,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=100, help="changed jobs to run, each with several changes")
     parser.add_argument("--first", type=int, default=1, help="first seed")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no more jobs after so long")
-    parser.add_argument("--markdown", type=pathlib.Path, help="page whose table of drivers gets a row")
+    parser.add_argument("--markdown", type=pathlib.Path, help="write the table into this page")
     parser.add_argument("--of", type=int, nargs="*", help="only these of the base jobs")
     options = parser.parse_args()
     start = time.monotonic()
@@ -329,9 +330,10 @@ def main():
     print(json.dumps({"jobs": tried, "changes": sum(changes.values()), "different": len(problems), "seconds": round(seconds),
                       "by_kind": dict(sorted(changes.items()))}))
     if options.markdown:
-        from reliability_page import write_row
-        write_row(options.markdown, "metamorphic", f"{tried} changed jobs, {sum(changes.values())} changes of {len(changes)} kinds",
-                  seconds, f"{len(problems)} differences")
+        rows = [[kind.replace("_", " "), str(count)] for kind, count in sorted(changes.items())]
+        total = [f"**all, in {tried} jobs and {seconds / 60:.0f} min: {len(problems)} differences**", str(sum(changes.values()))]
+        replace_table(options.markdown, "metamorphic.py", f"--first {options.first} --jobs {tried}",
+                      [["what was changed", "times"], *rows, total])
     sys.exit(1 if problems or tried == 0 else 0)
 
 
