@@ -105,6 +105,10 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
       "--categories", job.categories,
       "Map from kernels to categories: llm (default), vllm/llama, vllm/ds, vllm/gpt-oss, or one of the file");
   app.add_option("--category-map", job.category_map_path, "JSON file with such maps, as gputrc2graph reads them");
+  app.add_option("--categories-of", job.categories_of,
+                 "PATTERN=MAP[,SECONDS]: inputs whose path matches have another map, and run time without the profiler")
+      ->take_all()
+      ->allow_extra_args(false);
   app.option_defaults()->group("Other evidence");
   app.add_option("--elapsed-unprofiled", job.elapsed_unprofiled,
                  "Run time in seconds without the profiler: what is not GPU time of it counts as CPU time")

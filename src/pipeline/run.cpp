@@ -24,6 +24,7 @@
 #include "ingest/export_report.hpp"
 #include "ingest/staging.hpp"
 #include "pipeline/attribute/attribution.hpp"
+#include "pipeline/attribute/collective_costs.hpp"
 #include "pipeline/attribute/exposed_time.hpp"
 #include "pipeline/attribute/job_summary.hpp"
 #include "pipeline/attribute/link_analysis.hpp"
@@ -136,7 +137,7 @@ class Run {
   Phases phases_;
 
   UserOptions options_;
-  std::optional<analysis::CategoryMap> categories_;
+  std::optional<CategoryPlan> categories_;
   std::optional<TimelineRequest> timeline_;
   std::optional<RunPlan> plan_;
   MemoryBudget memory_;
@@ -157,7 +158,7 @@ class Run {
 void Run::prepare() {
   phases_.local("checking the options", [&] {
     options_ = read_user_options(job_);
-    categories_ = read_category_map(job_);
+    categories_.emplace(job_);
     timeline_ = read_timeline_request(job_);
     if (communicator_.is_root()) check_output_directory(job_.output_directory, job_.overwrite);
   });
@@ -218,7 +219,7 @@ void Run::relate() {
   phases_.collective("gathering tables",
                      [&] { rank_tables_ = gather_rank_tables(communicator_, ranks_.numbers, local_traces_); });
   phases_.local("comparing trace ranks", [&] {
-    std::vector<Table> compared = compare_trace_ranks(rank_tables_, *categories_, job_.elapsed_unprofiled);
+    std::vector<Table> compared = compare_trace_ranks(rank_tables_, *categories_, ranks_.trace_ranks);
     std::move(compared.begin(), compared.end(), std::back_inserter(rank_tables_));
   });
 }
@@ -243,12 +244,15 @@ void Run::attribute() {
     report_.exposed = gather_exposed_time(communicator_, local_traces_);
     analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings_));
+    report_.tables.push_back(collectives_in_step(communicator_, local_traces_));
+    report_.tables.push_back(collective_slack(communicator_, cross_, *replay_));
+    report_.tables.push_back(exchange_balances(communicator_, cross_, local_traces_, report_.tables));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
     report_.tables.push_back(rank_places_table(ranks_.numbers, groupings_));
     report_.tables.push_back(analysis::stage_balance_table(attribution_.delays.stages));
     for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
-    report_.activity.category_map = categories_->name();
+    report_.activity.category_map = categories_->names();
     report_.window = options_.window_text;
   });
 }

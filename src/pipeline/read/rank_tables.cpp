@@ -92,9 +92,9 @@ class TableJoin {
 };
 
 /// Of what happened in ranges, or over time: as many rows as a trace rank has ranges.
-constexpr std::array<std::string_view, 8> long_names = {
-    "nvtx_trace",          "nvtx_sum",   "nvtx_kernels",    "nvtx_gpu_projection_trace",
-    "nvtx_gpu_projection", "nvtx_steps", "kernel_progress", "expert_rule_cases"};
+constexpr std::array<std::string_view, 9> long_names = {
+    "communication_overlap_trace", "nvtx_trace", "nvtx_sum",        "nvtx_kernels",     "nvtx_gpu_projection_trace",
+    "nvtx_gpu_projection",         "nvtx_steps", "kernel_progress", "expert_rule_cases"};
 
 /// Of a long table, with room to grow.
 constexpr std::size_t most_columns = 32;
@@ -217,7 +217,7 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
                                    analysis::thread_states_table,
                                    analysis::idle_tables,
                                    analysis::stream_tables,
-                                   analysis::communication_overlap_table,
+                                   analysis::communication_overlap_tables,
                                    analysis::utilisation_table,
                                    analysis::cuda_graphs_table,
                                    analysis::memory_operation_tables,
