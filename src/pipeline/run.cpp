@@ -21,6 +21,8 @@
 #include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
+#include "ingest/export_report.hpp"
+#include "ingest/staging.hpp"
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/attribute/collective_costs.hpp"
 #include "pipeline/attribute/exposed_time.hpp"
@@ -84,11 +86,11 @@ class Run {
         out_(out),
         problems_(problems),
         failure_(failure),
-        hosts_(communicator.all_gather_text(host_name())),
         unfinished_(job, communicator),
         had_report_(has_report(job)),
         watch_({job.timeout_s, fmt::format("tool rank {} on {}", communicator.rank(), host_name()),
                 communicator.is_root(), [this] { return end_early(); }}),
+        hosts_(communicator.all_gather_text(host_name())),
         phases_(communicator, watch_),
         plan_(std::move(plan)),
         memory_(job.memory_limit_bytes) {}
@@ -126,13 +128,12 @@ class Run {
   std::ostream& problems_;
   Failure& failure_;
 
-  const std::vector<std::string> hosts_;  ///< by tool rank
   UnfinishedRun unfinished_;
   std::unique_ptr<OutputDirectory> directory_;  ///< on rank 0 only
-  std::atomic<const OutputDirectory*> prepared_ = nullptr;
   std::atomic<bool> has_results_ = false;
   const bool had_report_;
   Watch watch_;
+  const std::vector<std::string> hosts_;  ///< by tool rank
   Phases phases_;
 
   UserOptions options_;
@@ -167,7 +168,7 @@ void Run::prepare() {
       check_own_places(job_.output_directory);
       directory_ = std::make_unique<OutputDirectory>(job_.output_directory);
     }
-    prepared_ = directory_.get();
+    ingest::ScratchDirectory::remove_abandoned_ones();
   });
   find_traces();
 }
@@ -302,7 +303,6 @@ void Run::write_report() {
   phases_.local("publishing results", [&] {
     watch_.undisturbed([&] {
       if (directory_) directory_->publish(only_ours(results_in(job_.output_directory)));
-      prepared_ = nullptr;
       has_results_ = communicator_.is_root();
     });
     if (directory_ && !job_.prometheus_path.empty()) {
@@ -322,9 +322,9 @@ void Run::write_report() {
 
 /// Where the run is cut off: on the thread of the watch, whatever the others hang in. Returns the exit code.
 int Run::end_early() {
-  if (has_results_) return say_what_is_missing(job_);
-  const int code = end_in_turn(job_, communicator_.rank(), had_report_);
-  if (const OutputDirectory* unpublished = prepared_) unpublished->remove();
+  ingest::end_exports();
+  const int code = has_results_ ? say_what_is_missing(job_) : end_in_turn(job_, communicator_.rank(), had_report_);
+  ingest::remove_own_staging();
   return code;
 }
 
