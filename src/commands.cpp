@@ -14,6 +14,7 @@
 
 #include "help.hpp"
 #include "pipeline/commands/compare.hpp"
+#include "pipeline/commands/difference.hpp"
 #include "pipeline/commands/show.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/own_process.hpp"
@@ -155,6 +156,40 @@ EXIT CODES
   return serve::serve(request, std::cin, std::cout, std::cerr);
 }
 
+int difference(int argc, char** argv) {
+  CLI::App app("Lays a table of one report beside the same table of another, row by row", "nsys-explain-mpi diff");
+  app.footer(R"(
+EXAMPLES
+  nsys-explain-mpi diff before after kernels
+  nsys-explain-mpi diff before after kernels --by name --columns total_ns,count
+  nsys-explain-mpi diff before after kernels --rename '_sm[0-9]+=_sm' --rename '<.*>=' --csv)");
+  pipeline::DiffRequest request;
+  bool json = false, csv = false;
+  app.add_option("before", request.before_path, "The directory of a report, or its store.h5")->required();
+  app.add_option("after", request.after_path, "Likewise, of the later run")->required();
+  app.add_option("table", request.table, "Any table of both (`nsys-explain-mpi show report` lists them)")->required();
+  app.add_option("--by", request.by, "Columns that tell rows apart (default: trace_rank and all columns of text)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--columns", request.columns, "Columns to compare (default: all others that are numbers)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--rename", request.renames,
+                 "PATTERN=REPLACEMENT, done to names before they are compared; \\1 is the first group")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--limit", request.limit, "Most rows; 0: all")->capture_default_str();
+  auto* as_json = app.add_flag("--json", json, "Print JSON");
+  app.add_flag("--csv", csv, "Print CSV")->excludes(as_json);
+  if (const auto code = parse(app, argc, argv)) return *code;
+  request.before_path = store_of(request.before_path);
+  request.after_path = store_of(request.after_path);
+  request.format = json ? pipeline::ShowFormat::json : csv ? pipeline::ShowFormat::csv : pipeline::ShowFormat::text;
+  request.colour = ::isatty(STDOUT_FILENO) == 1;
+  return read_stores("nsys-explain-mpi diff", {request.before_path, request.after_path},
+                     [&] { return pipeline::difference(request, std::cout, std::cerr); });
+}
+
 }  // namespace
 
 std::optional<int> run_command(int argc, char** argv) {
@@ -162,9 +197,10 @@ std::optional<int> run_command(int argc, char** argv) {
   if (name == "show") return show(argc - 1, argv + 1);
   if (name == "compare") return compare(argc - 1, argv + 1);
   if (name == "serve") return serve_reports(argc - 1, argv + 1);
+  if (name == "diff") return difference(argc - 1, argv + 1);
   std::error_code ignored;
   if (name.empty() || name[0] == '-' || name.find_first_of("/.*") != std::string_view::npos) return std::nullopt;
-  if (const std::string meant = suggestion(name, {"show", "compare", "merge", "serve"});
+  if (const std::string meant = suggestion(name, {"show", "compare", "diff", "merge", "serve"});
       name != "merge" && !meant.empty() && !std::filesystem::exists(name, ignored)) {
     std::cerr << "nsys-explain-mpi: there is neither a file nor a command " << name << meant << '\n';
     return pipeline::wrong_usage;

@@ -14,8 +14,10 @@
 #include "exchange/agree.hpp"
 #include "exchange/session.hpp"
 #include "help.hpp"
+#include "pipeline/read/inputs.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/visible_lines.hpp"
+#include "pipeline/run/watch.hpp"
 
 namespace {
 
@@ -40,6 +42,8 @@ void add_run_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& jo
   app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->capture_default_str();
   app.add_flag("-f,--force", job.overwrite, "Replace the results of an earlier run there; other files stay");
   app.add_flag("--csv", job.write_csv, "Write the tables as CSV, too");
+  app.add_flag("--gpu-trace", job.gpu_trace,
+               "Also tables gpu_trace and communication_overlap_trace: a row per GPU activity");
   app.add_option("--perfetto", job.perfetto_path,
                  "File (.json.gz) for a timeline of all trace ranks on one clock: for ui.perfetto.dev");
   app.add_option("--perfetto-window", job.perfetto_window, "Only START/END of it, in job time, e.g. 5s/7s");
@@ -103,6 +107,10 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
       "--categories", job.categories,
       "Map from kernels to categories: llm (default), vllm/llama, vllm/ds, vllm/gpt-oss, or one of the file");
   app.add_option("--category-map", job.category_map_path, "JSON file with such maps, as gputrc2graph reads them");
+  app.add_option("--categories-of", job.categories_of,
+                 "PATTERN=MAP[,SECONDS]: inputs whose path matches have another map, and run time without the profiler")
+      ->take_all()
+      ->allow_extra_args(false);
   app.option_defaults()->group("Other evidence");
   app.add_option("--elapsed-unprofiled", job.elapsed_unprofiled,
                  "Run time in seconds without the profiler: what is not GPU time of it counts as CPU time")
@@ -168,6 +176,17 @@ Parsed parse(CLI::App& app, int argc, char** argv) {
   }
 }
 
+/// What MPI does with all tool ranks before and after the run: where one of them stands still, the others wait for it
+/// no longer than --timeout, and end with `code`.
+template <class Work>
+void in_time(const nsys_explain::pipeline::JobSpecification& job, const char* phase, int code, const Work& work) {
+  using nsys_explain::pipeline::Watch;
+  if (!job.timeout_s || !nsys_explain::exchange::launched_by_mpi()) return work();
+  Watch watch({job.timeout_s, "a tool rank on " + nsys_explain::pipeline::host_name(), true, [code] { return code; }});
+  watch.doing(phase, false);
+  work();
+}
+
 /// --help TOPIC.
 Parsed tell_topic(const CLI::App& app, const std::string& name) {
   const auto text = nsys_explain::help_topic(name);
@@ -202,6 +221,26 @@ std::optional<std::string> disagreement(const nsys_explain::exchange::Communicat
       difference->differing_ranks, world.size());
 }
 
+/// What the tool ranks do once they are all there. Returns the exit code.
+int work_together(const nsys_explain::exchange::Session& session, const Parsed& parsed,
+                  const std::optional<std::string>& problem, const nsys_explain::pipeline::JobSpecification& job,
+                  bool print_schema) {
+  const nsys_explain::exchange::Communicator world = session.world();
+  if (problem) {
+    if (world.is_root()) std::cerr << "nsys-explain-mpi: " << *problem << '\n';
+    return nsys_explain::pipeline::wrong_usage;
+  }
+  if (parsed.code) {
+    if (!world.is_root()) return *parsed.code;
+    std::cout << parsed.output;
+    std::cerr << parsed.problems;
+    if (print_schema) nsys_explain::pipeline::print_schema(std::cout);
+    return *parsed.code;
+  }
+  if (const auto warning = session.launch_warning()) std::cerr << "nsys-explain-mpi: " << *warning << '\n';
+  return nsys_explain::pipeline::run(job, world, std::cout, std::cerr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -222,22 +261,16 @@ int main(int argc, char** argv) {
     add_options(app, job, print_schema);
   }
 
-  nsys_explain::exchange::Session session(argc, argv);
-  const nsys_explain::exchange::Communicator world = session.world();
   const bool asks_for_topic = !merges && argc == 3 && std::string_view(argv[1]) == "--help";
   const Parsed parsed =
       asks_for_topic ? tell_topic(app, argv[2]) : parse(app, merges ? argc - 1 : argc, merges ? argv + 1 : argv);
-  if (const auto problem = disagreement(world, app, parsed)) {
-    if (world.is_root()) std::cerr << "nsys-explain-mpi: " << *problem << '\n';
-    return nsys_explain::pipeline::wrong_usage;
-  }
-  if (parsed.code) {
-    if (!world.is_root()) return *parsed.code;
-    std::cout << parsed.output;
-    std::cerr << parsed.problems;
-    if (print_schema) nsys_explain::pipeline::print_schema(std::cout);
-    return *parsed.code;
-  }
-  if (const auto warning = session.launch_warning()) std::cerr << "nsys-explain-mpi: " << *warning << '\n';
-  return nsys_explain::pipeline::run(job, world, std::cout, std::cerr);
+  std::optional<nsys_explain::exchange::Session> session;
+  std::optional<std::string> problem;
+  in_time(job, "starting MPI", nsys_explain::pipeline::results_not_written, [&] {
+    session.emplace(argc, argv);
+    problem = disagreement(session->world(), app, parsed);
+  });
+  const int code = work_together(*session, parsed, problem, job, print_schema);
+  in_time(job, "ending MPI", code, [&] { session.reset(); });
+  return code;
 }

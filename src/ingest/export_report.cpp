@@ -8,9 +8,12 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <set>
 
 #include "ingest/child_process.hpp"
 #include "ingest/export_advice.hpp"
@@ -18,6 +21,29 @@
 
 namespace nsys_explain::ingest {
 namespace {
+
+/// Children of this process that run.
+struct Children {
+  std::mutex mutex;
+  std::set<pid_t> running;
+};
+Children& children() {
+  static auto* const all = new Children;  // outlives whatever ends last
+  return *all;
+}
+
+/// Returns its wait status. Until it is no more in the set, nobody else has its number.
+int wait_for(pid_t child) {
+  siginfo_t ended{};
+  while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category());
+  }
+  const std::scoped_lock lock(children().mutex);
+  children().running.erase(child);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
 
 /// Runs a program found on PATH without a shell; its output goes to `log`. Returns its wait status.
 int run_program(std::vector<std::string> arguments, const std::string& log) {
@@ -32,14 +58,15 @@ int run_program(std::vector<std::string> arguments, const std::string& log) {
   ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   keep_descriptors_from_children();
   pid_t child = 0;
-  const int error = ::posix_spawnp(&child, pointers[0], &actions, nullptr, pointers.data(), environ);
+  int error = 0;
+  {
+    const std::scoped_lock lock(children().mutex);
+    error = ::posix_spawnp(&child, pointers[0], &actions, nullptr, pointers.data(), environ);
+    if (error == 0) children().running.insert(child);
+  }
   ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::system_error(error, std::generic_category());
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) throw std::system_error(errno, std::generic_category());
-  }
-  return status;
+  return wait_for(child);
 }
 
 std::string last_line(const std::string& log) {
@@ -55,6 +82,12 @@ std::string last_line(const std::string& log) {
 
 bool is_report_name(std::string_view path) {
   return path.ends_with(".nsys-rep") || path.ends_with(".qdrep");
+}
+
+void end_exports() {
+  const std::unique_lock lock(children().mutex, std::try_to_lock);  // another thread may hang in starting one
+  if (!lock.owns_lock()) return;
+  for (const pid_t child : children().running) ::kill(child, SIGKILL);
 }
 
 std::string export_report(const std::string& report, const std::string& directory) {

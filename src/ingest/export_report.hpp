@@ -12,4 +12,7 @@ bool is_report_name(std::string_view path);
 /// are included, nothing is written beside the report. Throws TraceError where nsys is missing or fails.
 std::string export_report(const std::string& report, const std::string& directory);
 
+/// Kills the exports of this process that run, for an end without destructors. From any thread; never throws.
+void end_exports();
+
 }  // namespace nsys_explain::ingest

@@ -1,7 +1,6 @@
 #include "ingest/input_file.hpp"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,19 +126,6 @@ std::uint64_t bytes_with_sidecars(const std::string& path) {
 bool has_sidecar(const std::string& path) {
   std::error_code ignored;
   return fs::exists(path + "-wal", ignored) || fs::exists(path + "-journal", ignored);
-}
-
-ScratchDirectory::ScratchDirectory() {
-  std::string name = (fs::temp_directory_path() / "nsys-explain-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw fs::filesystem_error("cannot create a temporary directory", std::error_code(errno, std::generic_category()));
-  }
-  path_ = name;
-}
-
-ScratchDirectory::~ScratchDirectory() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
 }
 
 InputFile::InputFile(const std::string& path) {

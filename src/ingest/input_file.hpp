@@ -1,29 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
+
+#include "ingest/staging.hpp"
 
 namespace nsys_explain::ingest {
 
 /// Whether there are files beside `path` that SQLite would read, or create and delete: they belong to the database.
 bool has_sidecar(const std::string& path);
-
-/// A temporary directory that is removed with everything in it, also when an exception passes.
-class ScratchDirectory {
- public:
-  /// Under $TMPDIR (or the system's place for temporary files), readable by this user only.
-  ScratchDirectory();
-  ~ScratchDirectory();
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// The user's file, looked at before SQLite touches it, and the path under which SQLite may open it.
 ///

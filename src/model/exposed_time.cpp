@@ -3,7 +3,8 @@
 namespace nsys_explain {
 
 std::string_view collective_phase_name(CollectivePhase phase) {
-  constexpr std::array<std::string_view, collective_phase_count> names{"arrival_skew", "transfer", "unmatched"};
+  constexpr std::array<std::string_view, collective_phase_count> names{"arrival_skew", "transfer", "unmatched",
+                                                                       "inconclusive"};
   return names[static_cast<std::size_t>(phase)];
 }
 

@@ -21,7 +21,10 @@
 #include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
+#include "ingest/export_report.hpp"
+#include "ingest/staging.hpp"
 #include "pipeline/attribute/attribution.hpp"
+#include "pipeline/attribute/collective_costs.hpp"
 #include "pipeline/attribute/exposed_time.hpp"
 #include "pipeline/attribute/job_summary.hpp"
 #include "pipeline/attribute/link_analysis.hpp"
@@ -83,11 +86,11 @@ class Run {
         out_(out),
         problems_(problems),
         failure_(failure),
-        hosts_(communicator.all_gather_text(host_name())),
         unfinished_(job, communicator),
         had_report_(has_report(job)),
         watch_({job.timeout_s, fmt::format("tool rank {} on {}", communicator.rank(), host_name()),
                 communicator.is_root(), [this] { return end_early(); }}),
+        hosts_(communicator.all_gather_text(host_name())),
         phases_(communicator, watch_),
         plan_(std::move(plan)),
         memory_(job.memory_limit_bytes) {}
@@ -125,17 +128,16 @@ class Run {
   std::ostream& problems_;
   Failure& failure_;
 
-  const std::vector<std::string> hosts_;  ///< by tool rank
   UnfinishedRun unfinished_;
   std::unique_ptr<OutputDirectory> directory_;  ///< on rank 0 only
-  std::atomic<const OutputDirectory*> prepared_ = nullptr;
   std::atomic<bool> has_results_ = false;
   const bool had_report_;
   Watch watch_;
+  const std::vector<std::string> hosts_;  ///< by tool rank
   Phases phases_;
 
   UserOptions options_;
-  std::optional<analysis::CategoryMap> categories_;
+  std::optional<CategoryPlan> categories_;
   std::optional<TimelineRequest> timeline_;
   std::optional<RunPlan> plan_;
   MemoryBudget memory_;
@@ -156,7 +158,7 @@ class Run {
 void Run::prepare() {
   phases_.local("checking the options", [&] {
     options_ = read_user_options(job_);
-    categories_ = read_category_map(job_);
+    categories_.emplace(job_);
     timeline_ = read_timeline_request(job_);
     if (communicator_.is_root()) check_output_directory(job_.output_directory, job_.overwrite);
   });
@@ -166,7 +168,7 @@ void Run::prepare() {
       check_own_places(job_.output_directory);
       directory_ = std::make_unique<OutputDirectory>(job_.output_directory);
     }
-    prepared_ = directory_.get();
+    ingest::ScratchDirectory::remove_abandoned_ones();
   });
   find_traces();
 }
@@ -217,7 +219,7 @@ void Run::relate() {
   phases_.collective("gathering tables",
                      [&] { rank_tables_ = gather_rank_tables(communicator_, ranks_.numbers, local_traces_); });
   phases_.local("comparing trace ranks", [&] {
-    std::vector<Table> compared = compare_trace_ranks(rank_tables_, *categories_, job_.elapsed_unprofiled);
+    std::vector<Table> compared = compare_trace_ranks(rank_tables_, *categories_, ranks_.trace_ranks);
     std::move(compared.begin(), compared.end(), std::back_inserter(rank_tables_));
   });
 }
@@ -242,12 +244,15 @@ void Run::attribute() {
     report_.exposed = gather_exposed_time(communicator_, local_traces_);
     analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings_));
+    report_.tables.push_back(collectives_in_step(communicator_, local_traces_));
+    report_.tables.push_back(collective_slack(communicator_, cross_, *replay_));
+    report_.tables.push_back(exchange_balances(communicator_, cross_, local_traces_, report_.tables));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
     report_.tables.push_back(rank_places_table(ranks_.numbers, groupings_));
     report_.tables.push_back(analysis::stage_balance_table(attribution_.delays.stages));
     for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
-    report_.activity.category_map = categories_->name();
+    report_.activity.category_map = categories_->names();
     report_.window = options_.window_text;
   });
 }
@@ -298,7 +303,6 @@ void Run::write_report() {
   phases_.local("publishing results", [&] {
     watch_.undisturbed([&] {
       if (directory_) directory_->publish(only_ours(results_in(job_.output_directory)));
-      prepared_ = nullptr;
       has_results_ = communicator_.is_root();
     });
     if (directory_ && !job_.prometheus_path.empty()) {
@@ -318,9 +322,9 @@ void Run::write_report() {
 
 /// Where the run is cut off: on the thread of the watch, whatever the others hang in. Returns the exit code.
 int Run::end_early() {
-  if (has_results_) return say_what_is_missing(job_);
-  const int code = end_in_turn(job_, communicator_.rank(), had_report_);
-  if (const OutputDirectory* unpublished = prepared_) unpublished->remove();
+  ingest::end_exports();
+  const int code = has_results_ ? say_what_is_missing(job_) : end_in_turn(job_, communicator_.rank(), had_report_);
+  ingest::remove_own_staging();
   return code;
 }
 

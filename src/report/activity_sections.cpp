@@ -168,18 +168,28 @@ std::string idle_section(const ActivitySummary& a) {
 
 std::string categories_section(const ActivitySummary& a) {
   if (a.categories.empty()) return {};
+  std::vector<CategorySummary> rows = a.categories;
+  constexpr std::size_t most_categories = 12;
+  if (rows.size() > most_categories) rows.resize(most_categories);
+  CategorySummary all;
+  all.category = "in all";
+  for (const CategorySummary& c : a.categories) all.elapsed_ns += c.elapsed_ns;
+  all.share = all.smallest_share = all.largest_share = 1;
+  rows.push_back(all);
   return heading(
              "GPU time by category",
-             fmt::format("No moment counted twice; categories by the map {} (--categories, --category-map). The last "
-                         "two columns are the trace ranks with the smallest and the largest share.",
+             fmt::format("No moment counted twice; categories by the map {} (--categories, --category-map, "
+                         "--categories-of). The last two columns are the trace ranks with the smallest and the largest "
+                         "share.",
                          markdown_text(a.category_map, 40))) +
          short_table(
-             {{"category", Align::left}, {"elapsed"}, {"share"}, {"smallest"}, {"largest"}}, a.categories,
+             {{"category", Align::left}, {"elapsed"}, {"share"}, {"smallest"}, {"largest"}}, rows,
              [](const CategorySummary& c) -> std::vector<std::string> {
                return {markdown_text(c.category, 40), format_duration(c.elapsed_ns), percent(c.share),
                        percent(c.smallest_share), percent(c.largest_share)};
              },
-             "tables `categories` and `category_kernels` of store.h5", 12);
+             "", rows.size()) +
+         rest_note(a.categories.size(), rows.size() - 1, "tables `categories` and `category_kernels` of store.h5");
 }
 
 std::string speeds_section(const ActivitySummary& a) {

@@ -108,6 +108,13 @@ std::string to_markdown_table(const TextTable& texts, bool runs_are_columns) {
   return table.to_string();
 }
 
+/// A name within a block of code, which it cannot end.
+std::string in_fence(const std::string& name) {
+  std::string text = plain_text(name, 48);
+  std::replace(text.begin(), text.end(), '`', '\'');
+  return text;
+}
+
 /// One bar per category and run, on one scale: 40 characters for the longest.
 std::string bars(const Comparison& comparison) {
   constexpr double widest = 40;
@@ -115,7 +122,7 @@ std::string bars(const Comparison& comparison) {
   const std::vector<std::string> names = category_names(comparison);
   std::size_t name_width = 0;
   for (const std::string& name : names) {
-    name_width = std::max(name_width, text_width(name));
+    name_width = std::max(name_width, text_width(in_fence(name)));
     for (const RunProfile& run : comparison.runs) longest = std::max(longest, category_time(comparison, run, name));
   }
   if (longest <= 0) return {};
@@ -124,7 +131,7 @@ std::string bars(const Comparison& comparison) {
     for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
       const double time = category_time(comparison, comparison.runs[r], name);
       const auto length = static_cast<std::size_t>(std::lround(widest * time / longest));
-      const std::string shown = r == 0 ? plain_text(name, 48) : "";
+      const std::string shown = r == 0 ? in_fence(name) : "";
       out += fmt::format("{}{} {} |{}{}\n", shown, std::string(name_width - text_width(shown), ' '), r + 1,
                          std::string(length, '#'), time > 0 ? " " + time_of(time) : "");
     }
@@ -219,7 +226,8 @@ std::string comparison_to_json(const Comparison& comparison) {
 std::string comparison_summary(const Comparison& comparison) {
   if (comparison.side_by_side) return headline_text(comparison) + ".\n";
   std::string out = wrap(headline_text(comparison) + '.', "", "  ", terminal_width);
-  for (const std::string& text : explanation_texts(comparison)) out += wrap(text, "  ", "  ", terminal_width);
+  for (const std::string& text : explanation_texts(comparison))
+    out += wrap(plain_text(text, 900), "  ", "  ", terminal_width);
   for (const std::string& note : comparison.notes)
     out += wrap("Note: " + plain_text(note, 600), "  ", "  ", terminal_width);
   return out;

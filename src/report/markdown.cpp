@@ -8,6 +8,7 @@
 #include "report/phase_summary.hpp"
 #include "report/report.hpp"
 #include "report/run_facts.hpp"
+#include "report/step_sections.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {
@@ -44,10 +45,12 @@ std::string to_markdown(const JobReport& report) {
   out += findings_section(report);
   out += stragglers_section(overview);
   out += budget_section(report);
+  out += step_budget_section(report);
   out += critical_path_section(report);
   out += phases_section(report);
   out += waits_section(report);
   out += operations_section(report);
+  out += slack_section(report);
   out += communicators_section(report);
   out += activity_sections(report);
   out += clock_and_matching_section(report);

@@ -180,6 +180,9 @@ std::vector<Table> page_views(const JobReport& report) {
   top_rows_of(idle_gaps, idle_gaps.duration_ns, 60);
   top_rows_of(cpu_functions, cpu_functions.time_ns, 60);
   top_rows_of(schema::bandwidth, schema::bandwidth.transfer_ns, most_rows);
+  top_rows_of(schema::slack, schema::slack.instances, most_rows);
+  top_rows_of(schema::step_budget, schema::step_budget.arrival_skew_ns, most_rows);
+  top_rows_of(collectives_in_step, collectives_in_step.skew_ns, most_rows);
   top_rows_of(byte_matrix, byte_matrix.sent_bytes, 4 * most_rows);
   top_rows_of(wait_matrix, wait_matrix.cost_ns, 4 * most_rows);
   top_rows_of(level_sums, level_sums.caused_wait_ns, most_rows);

@@ -41,7 +41,7 @@ class Exposition {
  private:
   static std::string escaped(std::string_view label) {
     std::string result;
-    for (const char c : valid_utf8(label)) {
+    for (const char c : visible_text(valid_utf8(label))) {
       if (c == '\\' || c == '"') result += '\\';
       if (c == '\n') {
         result += "\\n";

@@ -96,6 +96,20 @@ class Activity(EndToEndTest):
         self.assertEqual(self.analyse(traces, "llama", "--categories", "vllm/llama")["activity"]["category_map"],
                          "vllm/llama")
 
+    def test_inputs_with_maps_of_their_own(self):
+        traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "5", "--seed", "1")
+        report = self.analyse(traces, "out", "--categories", "vllm/llama", "--categories-of", "*rank1.sqlite=vllm/ds,50")
+        self.assertEqual(report["activity"]["category_map"], "vllm/llama, vllm/ds")
+        rows = self.table("categories")
+        maps = {(row["trace_rank"], row["map"]) for row in rows}
+        paths = {rank["trace_rank"]: rank["path"] for rank in report["trace_ranks"]}
+        self.assertEqual(maps, {(rank, "vllm/ds" if path.endswith("rank1.sqlite") else "vllm/llama") for rank, path in paths.items()})
+        with_rest = {row["trace_rank"] for row in rows if row["category"] == "cpu (non-GPU)"}
+        self.assertEqual(with_rest, {rank for rank, path in paths.items() if path.endswith("rank1.sqlite")})
+        all_ns = sum(rank["window_ns"] - rank["idle_ns"] for rank in report["ranks"] if rank["trace_rank"] not in with_rest)
+        told = sum(int(row["elapsed_ns"]) for row in rows if row["trace_rank"] not in with_rest)
+        self.assertEqual(told, all_ns)
+
     def test_bad_category_options(self):
         traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "2", "--seed", "1")
         path = self.directory / "map.json"
@@ -107,6 +121,9 @@ class Activity(EndToEndTest):
                 ('{"e": {"m": {}}}', ("--category-map", path), "no patterns"),
                 ('{"e": {"m": {"x": 3}}}', ("--category-map", path), "no text"),
                 (None, ("--category-map", "missing.json"), "check the path"),
+                (None, ("--categories-of", "llm"), "PATTERN=MAP"),
+                (None, ("--categories-of", "*.sqlite=llm,no"), "PATTERN=MAP"),
+                (None, ("--categories-of", "*.sqlite=vllm/lama"), "vllm/llama"),
                 (None, ("--elapsed-unprofiled", "-1"), "--elapsed-unprofiled")):
             if text is not None:
                 path.write_text(text)

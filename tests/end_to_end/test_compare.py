@@ -6,6 +6,8 @@ import re
 import shutil
 import unittest
 
+import h5py
+
 from support import EndToEndTest, SHARED_TRACES, TOOL, main, run, THOROUGH
 
 SEEDS = 20 if THOROUGH else 8  # a trend takes some runs
@@ -34,6 +36,32 @@ class Compare(EndToEndTest):
         done = run([TOOL, "compare", *arguments])
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stderr
+
+    def test_any_table_is_laid_beside_another(self):
+        before = self.store("before", "--seed", "1", *JOB)
+        after = self.store("after", "--seed", "1", *JOB, "--compute-scale", "1.5")
+
+        def sums(store):
+            with h5py.File(store) as file:
+                names, totals = file["kernels"]["name"].asstr()[:], file["kernels"]["total_ns"][:]
+            return {name: int(sum(totals[names == name])) for name in set(names)}
+
+        old, new = sums(before), sums(after)
+        done = run([TOOL, "diff", before, after, "kernels", "--by", "name", "--columns", "total_ns", "--limit", 0, "--json"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)
+        self.assertEqual({row["name"]: row["total_ns_change"] for row in rows},
+                         {name: new.get(name, 0) - old.get(name, 0) for name in old | new})
+        changes = [abs(row["total_ns_change"]) for row in rows]
+        self.assertEqual(changes, sorted(changes, reverse=True))
+        alike = json.loads(run([TOOL, "diff", before, after, "kernels", "--by", "name", "--columns", "total_ns", "--rename", ".*=all",
+                                "--json"]).stdout)
+        self.assertEqual([(row["total_ns_before"], row["total_ns_after"]) for row in alike], [(sum(old.values()), sum(new.values()))])
+        for arguments, expected in ((("kernel",), "has no table 'kernel'"), (("kernels", "--by", "nmae"), "no column 'nmae'"),
+                                    (("kernels", "--rename", "("), "PATTERN=REPLACEMENT"), (("kernels", "--rename", "(=x"), "is no rule")):
+            done = run([TOOL, "diff", before, after, *arguments])
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertIn(expected, done.stderr)
 
     def test_a_change_of_three_percent_is_found_and_equal_jobs_stay_equal(self):
         def make(plan):

@@ -49,7 +49,7 @@ class ForeignExports(EndToEndTest):
     def setUp(self):
         super().setUp()
         build(self.directory / "trace.sqlite")
-        self.found = self.analyse(self.directory / "trace.sqlite", "out", "--quiet")
+        self.found = self.analyse(self.directory / "trace.sqlite", "out", "--quiet", "--gpu-trace")
 
     def test_are_analysed_degraded(self):
         (given,) = self.found["inputs"]
@@ -61,6 +61,24 @@ class ForeignExports(EndToEndTest):
         kernels = {(kernel["name"], kernel["total_ns"]) for kernel in self.found["activity"]["kernels"]}
         self.assertIn(("void math::compute<float>(float*)", 2_600_000), kernels)
         self.assertEqual([rank["window_ns"] for rank in self.found["ranks"]], [3_000_000, 1_500_000])
+
+    def test_a_gpu_of_two_processes_is_told_as_a_whole(self):
+        # nsys-llm-explainer publishes of this example: 909.1 launches a second, 18.2% idle, a gap of 1 ms, p50, p90 and
+        # p99 of 1000, 1800 and 1980 us.
+        with h5py.File(self.directory / "out" / "store.h5") as store:
+            (gpu,) = zip(*(store["shared_gpus"][name][:] for name in store["shared_gpus"]))
+            gpu = dict(zip(store["shared_gpus"], gpu))
+        self.assertEqual((gpu["trace_rank"], gpu["processes"], gpu["launches"], gpu["window_ns"]), (0, 2, 5, 5_500_000))
+        self.assertAlmostEqual(gpu["launches_per_second"], 909.1, delta=0.05)
+        self.assertAlmostEqual(gpu["idle_percent"], 18.2, delta=0.05)
+        self.assertEqual((gpu["idle_ns"], gpu["longest_gap_ns"]), (1_000_000, 1_000_000))
+        for name, value in (("median_ns", 1_000_000), ("p90_ns", 1_800_000), ("p99_ns", 1_980_000)):
+            self.assertAlmostEqual(gpu[name], value, delta=1)
+
+    def test_overlap_of_each_communication_kernel(self):
+        with h5py.File(self.directory / "out" / "store.h5") as store:
+            rows = sorted(zip(*(store["communication_overlap_trace"][name][:] for name in ("trace_rank", "duration_ns", "overlapped_ns"))))
+        self.assertEqual(rows, [(0, 2_000_000, 1_000_000), (1, 1_500_000, 600_000)])  # published: 1.0 and 0.6 ms
 
     def test_short_names_are_those_of_functions(self):
         with h5py.File(self.directory / "out" / "store.h5") as store:

@@ -1,5 +1,6 @@
 """Records of what was read: a cache that changes nothing but the time, and runs that are cut off and finished by merge."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -202,7 +203,9 @@ class CutOff(Records):
         self.addCleanup(self.export.open)
         self.hanging = self.directory / "rank_00003.nsys-rep"
         self.hanging.write_text(str(self.files[3]))
-        self.environment = {**os.environ, "PATH": self.export.path(os.environ["PATH"])}
+        self.scratch = self.directory / "scratch"
+        self.scratch.mkdir()
+        self.environment = {**os.environ, "PATH": self.export.path(os.environ["PATH"]), "TMPDIR": str(self.scratch)}
         self.inputs = [*self.files[:3], self.hanging]
 
     def start(self, out, *options, ranks=None, stderr=subprocess.PIPE):
@@ -228,6 +231,15 @@ class CutOff(Records):
         done = run([TOOL, *self.inputs, "--export", "--out", self.directory / "expected"], env=self.environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([s["trace_rank"] for s in self.report("expected")["stragglers"]], [1])
+
+    def exports(self):
+        """Processes of the stand-in that still run."""
+        found = []
+        for command in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if str(self.export.program).encode() in command.read_bytes():
+                    found.append(command.parent.name)
+        return found
 
     def staging(self, out):
         """Where the results of a run are made, in place of `out` until that exists."""
@@ -261,6 +273,8 @@ class CutOff(Records):
         self.assertIn(f"merge {self.directory}/out/shards", problems)
         self.assert_partial("out")
         self.assertEqual([p.name for p in self.directory.glob(".out*")], [], "nothing half-written stays")
+        self.assertEqual(list(self.scratch.glob("nsys-explain-*")), [], "nor half an export")
+        self.assertEqual(self.exports(), [], "nor its process")
         self.expected()
         # Elsewhere first: the shards in `out` are the user's until a merge into `out` itself has all it needs.
         self.assert_merge_finishes("out", "elsewhere")
@@ -306,6 +320,23 @@ class CutOff(Records):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assert_same_results("expected", "out")
         self.assertFalse((self.directory / "out" / "shards").exists())
+
+    def test_half_an_export_of_a_killed_run_goes_with_the_next_run(self):
+        process = self.start("out")
+        living = self.scratch / "nsys-explain-living"
+        living.mkdir()
+        process.kill()
+        self.finish(process)
+        self.assertEqual(len(list(self.scratch.iterdir())), 2, "nobody removes what a killed process made")
+        done = run([TOOL, *self.files, "--out", self.directory / "next"], env=self.environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(list(self.scratch.iterdir()), [living], "but the next run; what others made stays")
+
+    def test_the_timeout_counts_where_a_rank_never_gets_to_mpi(self):
+        script = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then kill -STOP $$; fi; exec "$@"'
+        done = run([MPIEXEC, "-n", "2", "bash", "-c", script, "-", TOOL, *self.files, "--out", self.directory / "out", "--timeout", "2"])
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn('is not done after the 2 s of --timeout (together with the others in "starting MPI")', done.stderr)
 
     def test_records_outlive_a_failure(self):
         process = self.start("out", ranks=2)

@@ -1,5 +1,6 @@
-"""Writes small databases of many kinds into a directory: seeds for page_reader_fuzz."""
+"""Seeds: small databases of many kinds, in DIRECTORY for page_reader_fuzz, and in DIRECTORY/pages for pages_fuzz."""
 
+import contextlib
 import pathlib
 import random
 import sqlite3
@@ -42,7 +43,20 @@ def write(path, seed):
     database.close()
 
 
+def write_wishes(path, target):
+    """The same for pages_fuzz, one for each table: what a scan wants, and the file."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        tables = database.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'").fetchall()
+        columns = {name: len(database.execute(f"PRAGMA table_info({name})").fetchall()) for name, _ in tables}
+    for name, root in tables:
+        for texts in (0, 255):
+            wish = bytes([root - 1, columns[name] - 1, 255, 0, texts, 15, 0, 0])
+            (target / f"{path.stem}-{name}-{texts}").write_bytes(wish + path.read_bytes())
+
+
 directory = pathlib.Path(sys.argv[1])
-directory.mkdir(parents=True, exist_ok=True)
+(directory / "pages").mkdir(parents=True, exist_ok=True)
 for seed in range(60):
     write(directory / f"seed-{seed}.sqlite", seed)
+    if (directory / f"seed-{seed}.sqlite").stat().st_size <= 8192:
+        write_wishes(directory / f"seed-{seed}.sqlite", directory / "pages")

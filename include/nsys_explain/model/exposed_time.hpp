@@ -13,14 +13,15 @@ namespace nsys_explain {
 enum class CollectivePhase : std::uint8_t {
   arrival_skew,  ///< before its last member had entered
   transfer,      ///< after that
-  unmatched      ///< its other members are not known
+  unmatched,     ///< its other members are not known
+  inconclusive   ///< the clocks leave open which of the two: it took less than three standard uncertainties
 };
 enum class StandstillReason : std::uint8_t {
   blocking,      ///< compute, or the host, waited for communication
   launch_paced,  ///< the host had not launched what ran next
   not_told
 };
-inline constexpr std::size_t collective_phase_count = 3, standstill_reason_count = 3;
+inline constexpr std::size_t collective_phase_count = 4, standstill_reason_count = 3;
 
 std::string_view collective_phase_name(CollectivePhase phase);
 std::string_view standstill_reason_name(StandstillReason reason);

@@ -1,10 +1,12 @@
 #include "analysis/links/messages.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -84,41 +86,84 @@ Table byte_matrix_table(const std::vector<Table>& tables) {
 }
 
 std::vector<ExchangeBalance> exchange_balances(const std::vector<Table>& tables) {
-  struct Sender {
-    std::set<std::int64_t> peers;
-    std::int64_t bytes = 0;
+  struct Member {
+    std::set<std::int64_t> peers;  ///< that it sends to
+    std::int64_t sent_bytes = 0, received_bytes = 0;
   };
   std::vector<ExchangeBalance> balances;
   const Table* messages = find_table(tables, schema::messages);
   if (messages == nullptr) return balances;
-  std::map<std::string, std::map<std::int64_t, Sender>> senders;
+  std::map<std::string, std::map<std::int64_t, Member>> communicators;
   for (std::size_t row = 0; row < messages->row_count(); ++row) {
-    if (column(*messages, schema::messages.direction)[row] != "send") continue;
-    Sender& sender =
-        senders[column(*messages, schema::messages.communicator)[row]][column(*messages, schema::trace_rank)[row]];
-    sender.peers.insert(column(*messages, schema::messages.peer)[row]);
-    sender.bytes += column(*messages, schema::messages.bytes)[row];
+    Member& member = communicators[column(*messages, schema::messages.communicator)[row]]
+                                  [column(*messages, schema::trace_rank)[row]];
+    const std::int64_t bytes = column(*messages, schema::messages.bytes)[row];
+    if (column(*messages, schema::messages.direction)[row] == "send") {
+      member.peers.insert(column(*messages, schema::messages.peer)[row]);
+      member.sent_bytes += bytes;
+    } else {
+      member.received_bytes += bytes;
+    }
   }
-  for (const auto& entry : senders) {
-    const std::string& communicator = entry.first;
-    const std::map<std::int64_t, Sender>& members = entry.second;
+  for (const auto& entry : communicators) {
+    const std::map<std::int64_t, Member>& members = entry.second;
     // Stages of a pipeline send to one neighbour or two; members of an all-to-all to nearly all others.
     const bool all_to_all = members.size() > 2 && std::all_of(members.begin(), members.end(), [&](const auto& member) {
                               return 2 * member.second.peers.size() > members.size();
                             });
     if (!all_to_all) continue;
-    ExchangeBalance balance{communicator, static_cast<std::int64_t>(members.size()), 0, 0, -1};
+    ExchangeBalance balance;
+    balance.communicator = entry.first;
+    balance.members = static_cast<std::int64_t>(members.size());
     std::int64_t total = 0;
-    for (const auto& [rank, sender] : members) {
-      total += sender.bytes;
-      if (sender.bytes <= balance.most_bytes) continue;
-      balance.most_bytes = sender.bytes;
-      balance.busiest_trace_rank = static_cast<std::int32_t>(rank);
+    const auto take_most = [](std::int64_t bytes, std::int64_t rank, std::int64_t& most, std::int32_t& who) {
+      if (bytes <= most) return;
+      most = bytes;
+      who = static_cast<std::int32_t>(rank);
+    };
+    for (const auto& [rank, member] : members) {
+      total += member.sent_bytes;
+      take_most(member.sent_bytes, rank, balance.most_bytes, balance.busiest_trace_rank);
+      take_most(member.received_bytes, rank, balance.most_received_bytes, balance.busiest_receiver);
     }
     balance.mean_bytes = total / balance.members;
-    balances.push_back(balance);
+    balances.push_back(std::move(balance));
   }
   return balances;
+}
+
+Table exchange_balances_table(std::span<const ExchangeBalance> balances, std::span<const MemberTransfer> transfers,
+                              std::span<const std::string> names) {
+  struct Times {
+    Nanoseconds total_ns = 0, most_ns = 0;
+    std::int64_t members = 0;
+    std::int32_t slowest = -1;
+  };
+  std::map<std::string, Times> times;
+  for (const MemberTransfer& member : transfers) {
+    Times& of = times[names[static_cast<std::size_t>(member.communicator)]];
+    ++of.members;
+    of.total_ns += member.transfer_ns;
+    if (std::pair(member.transfer_ns, -member.trace_rank) > std::pair(of.most_ns, -of.slowest)) {
+      of.most_ns = member.transfer_ns;
+      of.slowest = member.trace_rank;
+    }
+  }
+  const auto imbalance = [](std::int64_t most, std::int64_t mean) {
+    return mean > 0 ? static_cast<double>(most) / static_cast<double>(mean) : std::numeric_limits<double>::quiet_NaN();
+  };
+  Table table = make_table(schema::exchange_balances);
+  RowWriter rows(table);
+  for (const ExchangeBalance& balance : balances) {
+    const Times& of = times[balance.communicator];
+    const std::int64_t mean_ns = of.members > 0 ? of.total_ns / of.members : 0;
+    rows << std::string_view(balance.communicator) << balance.members << balance.mean_bytes << balance.most_bytes
+         << std::int64_t{balance.busiest_trace_rank} << imbalance(balance.most_bytes, balance.mean_bytes)
+         << balance.most_received_bytes << std::int64_t{balance.busiest_receiver}
+         << imbalance(balance.most_received_bytes, balance.mean_bytes) << mean_ns << of.most_ns
+         << std::int64_t{of.slowest} << imbalance(of.most_ns, mean_ns);
+  }
+  return table;
 }
 
 }  // namespace nsys_explain::analysis

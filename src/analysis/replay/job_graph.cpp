@@ -57,4 +57,18 @@ void JobGraph::join_members() {
   first_member.push_back(members.size());
 }
 
+std::vector<std::uint32_t> JobGraph::events_by_time() const {
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t p = 0; p < pieces(); ++p) {
+    order.push_back(2 * p);
+    if (piece(p).kind == PieceKind::collective) order.push_back(2 * p + 1);
+  }
+  const auto key = [&](std::uint32_t event) {
+    const ActivityPiece& here = piece(event / 2);
+    return std::tuple(event % 2 == 1 ? here.end_ns : here.start_ns, 1 - event % 2, event);
+  };
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  return order;
+}
+
 }  // namespace nsys_explain::analysis

@@ -61,6 +61,9 @@ struct JobGraph {
     return {first, end};
   }
   std::size_t instances() const { return first_member.size() - 1; }
+  /// Twice the piece: it starts; one more: a collective leaves. By time, so that nothing depends on what is later by;
+  /// leaving comes before what starts at the same time.
+  std::vector<std::uint32_t> events_by_time() const;
 
   std::vector<ReplayRank> ranks;
   Nanoseconds start_ns = 0;              ///< of the first activity

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 namespace nsys_explain::analysis {
@@ -16,31 +15,12 @@ struct Replay::Shifts {
   std::vector<bool> mended_transfers;         ///< by instance
 };
 
-namespace {
-
-/// By time, which nothing depends on what is later by; leaving comes before what starts at the same time.
-std::vector<std::uint32_t> order_events(const JobGraph& graph) {
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t p = 0; p < graph.pieces(); ++p) {
-    order.push_back(2 * p);
-    if (graph.piece(p).kind == PieceKind::collective) order.push_back(2 * p + 1);
-  }
-  const auto key = [&](std::uint32_t event) {
-    const ActivityPiece& here = graph.piece(event / 2);
-    return std::tuple(event % 2 == 1 ? here.end_ns : here.start_ns, 1 - event % 2, event);
-  };
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
-  return order;
-}
-
-}  // namespace
-
 Replay::Replay(const JobGraph& graph, std::size_t steps)
     : graph_(graph),
       steps_(steps),
       excess_(find_excess(graph)),
       transfers_(find_transfer_excess(graph)),
-      order_(order_events(graph)) {}
+      order_(graph.events_by_time()) {}
 
 Replay::Shifts Replay::shifts_of(const Scenario& scenario) const {
   Shifts shifts{scenario, {}, {}, {}, {}, {}};

@@ -100,7 +100,8 @@ std::string_view CategoryMap::category_of(std::string_view kernel_name) const {
   return "misc";
 }
 
-std::vector<Table> category_tables(const Table& elapsed, const CategoryMap& map, std::optional<double> wall_seconds) {
+std::vector<Table> category_tables(const Table& elapsed,
+                                   const std::function<RankCategories(std::int64_t trace_rank)>& of_rank) {
   const auto& ranks = column(elapsed, schema::trace_rank);
   const auto& names = column(elapsed, schema::gpu_elapsed.name);
   const auto& instances = column(elapsed, schema::gpu_elapsed.instances);
@@ -108,25 +109,27 @@ std::vector<Table> category_tables(const Table& elapsed, const CategoryMap& map,
   const auto& elapsed_ns = column(elapsed, schema::gpu_elapsed.elapsed_ns);
   std::vector<Table> tables;
   tables.push_back(make_table({"category_kernels",
-                               fmt::format("The category of every kernel, by the map {}", map.name()),
+                               "The category of every kernel",
                                {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job"},
                                 {"category", ColumnKind::text, "", ""},
                                 {"name", ColumnKind::text, "", "kernel, copy, set or graph"},
                                 {"instances", ColumnKind::integer, "", ""},
                                 {"total_ns", ColumnKind::integer, "ns", "sum of durations"},
-                                {"elapsed_ns", ColumnKind::integer, "ns", "what it adds to the busy time"}}}));
+                                {"elapsed_ns", ColumnKind::integer, "ns", "what it adds to the busy time"},
+                                {"map", ColumnKind::text, "", "by which the category is told"}}}));
   tables.push_back(make_table(schema::categories));
-  tables.back().schema.description += fmt::format(", by the map {}", map.name());
-  std::map<std::string_view, std::string_view> category_of_name;
+  std::map<std::pair<const CategoryMap*, std::string_view>, std::string_view> category_of_name;
   RowWriter kernel_row(tables[0]), category_row(tables[1]);
   for (std::size_t i = 0; i < ranks.size();) {
     const std::int64_t rank = ranks[i];
+    const auto [map, wall_seconds] = of_rank(rank);
     std::map<std::string_view, Elapsed> sums;
     Nanoseconds all_ns = 0;
     for (; i < ranks.size() && ranks[i] == rank; ++i) {
-      const auto [known, is_new] = category_of_name.try_emplace(names[i]);
-      if (is_new) known->second = map.category_of(names[i]);
-      kernel_row << rank << known->second << names[i] << instances[i] << totals[i] << elapsed_ns[i];
+      const auto [known, is_new] = category_of_name.try_emplace({map, names[i]});
+      if (is_new) known->second = map->category_of(names[i]);
+      kernel_row << rank << known->second << names[i] << instances[i] << totals[i] << elapsed_ns[i]
+                 << std::string_view(map->name());
       Elapsed& sum = sums[known->second];
       sum.instances += instances[i];
       sum.elapsed_ns += elapsed_ns[i];
@@ -142,7 +145,8 @@ std::vector<Table> category_tables(const Table& elapsed, const CategoryMap& map,
                      [](const auto& a, const auto& b) { return a.second.elapsed_ns > b.second.elapsed_ns; });
     for (const auto& [category, sum] : order) {
       category_row << rank << category << sum.instances << sum.elapsed_ns
-                   << (all_ns > 0 ? 100.0 * static_cast<double>(sum.elapsed_ns) / static_cast<double>(all_ns) : 0.0);
+                   << (all_ns > 0 ? 100.0 * static_cast<double>(sum.elapsed_ns) / static_cast<double>(all_ns) : 0.0)
+                   << std::string_view(map->name());
     }
   }
   return tables;

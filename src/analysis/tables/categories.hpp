@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,11 +53,16 @@ class CategoryMap {
   std::vector<Matcher> matchers_;
 };
 
-/// From the joined `gpu_elapsed` of all trace ranks: table `category_kernels` (trace_rank, category, name, instances,
-/// total_ns, elapsed_ns) and `categories` (trace_rank, category, instances, elapsed_ns, share_percent of the trace
-/// rank's elapsed time), most elapsed time first within a trace rank. With `wall_seconds`, the run time without the
-/// profiler, each trace rank gets a row "cpu (non-GPU)": that time less its elapsed GPU time, never below 0; shares
-/// are then of the sum with it.
-std::vector<Table> category_tables(const Table& elapsed, const CategoryMap& map, std::optional<double> wall_seconds);
+/// What the categories of one trace rank rest on.
+struct RankCategories {
+  const CategoryMap* map = nullptr;
+  std::optional<double> wall_seconds{};  ///< run time without the profiler
+};
+
+/// From the joined `gpu_elapsed` of all trace ranks: tables `category_kernels` and `categories`, most elapsed time
+/// first within a trace rank. A trace rank whose run time is known gets a row "cpu (non-GPU)": that time less its
+/// elapsed GPU time, never below 0; shares are then of the sum with it.
+std::vector<Table> category_tables(const Table& elapsed,
+                                   const std::function<RankCategories(std::int64_t trace_rank)>& of_rank);
 
 }  // namespace nsys_explain::analysis

@@ -148,7 +148,7 @@ std::vector<Table> stream_tables(const RankEvents& events) {
   return tables;
 }
 
-Table communication_overlap_table(const RankEvents& events) {
+std::vector<Table> communication_overlap_tables(const RankEvents& events, bool with_trace) {
   struct Overlap {
     std::int64_t count = 0;
     Nanoseconds total_ns = 0, overlapped_ns = 0;
@@ -161,12 +161,19 @@ Table communication_overlap_table(const RankEvents& events) {
     kinds.push_back(kernel.kind);
   }
   const std::vector<Nanoseconds> overlapped_ns = compute_within(events, intervals);
+  Table trace = make_table(schema::communication_overlap_trace);
+  RowWriter trace_row(trace);
   std::map<std::string_view, Overlap> by_name;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
-    Overlap& overlap = by_name[events.trace.strings[events.device.kernel_kinds[kinds[i]].short_name]];
+    const KernelKind& kind = events.device.kernel_kinds[kinds[i]];
+    const std::string_view name = events.trace.strings[kind.short_name];
+    const Nanoseconds duration_ns = intervals[i].end_ns - intervals[i].start_ns;
+    Overlap& overlap = by_name[name];
     ++overlap.count;
-    overlap.total_ns += intervals[i].end_ns - intervals[i].start_ns;
+    overlap.total_ns += duration_ns;
     overlap.overlapped_ns += overlapped_ns[i];
+    if (with_trace)
+      trace_row << name << intervals[i].start_ns << duration_ns << std::int64_t{kind.stream_id} << overlapped_ns[i];
   }
   std::vector<std::pair<std::string_view, Overlap>> order(by_name.begin(), by_name.end());
   std::stable_sort(order.begin(), order.end(),
@@ -178,7 +185,10 @@ Table communication_overlap_table(const RankEvents& events) {
     row << name << overlap.count << overlap.total_ns << overlap.overlapped_ns
         << (total_ns > 0 ? 100 * static_cast<double>(overlap.overlapped_ns) / total_ns : 0.0);
   }
-  return table;
+  std::vector<Table> tables;
+  tables.push_back(std::move(table));
+  if (with_trace) tables.push_back(std::move(trace));
+  return tables;
 }
 
 Table utilisation_table(const RankEvents& events) {

@@ -28,9 +28,11 @@ struct Outcome {
   std::int32_t communicator = -1;
   std::int32_t step = -1;  ///< of the job, that most members were in by their own count; -1: none tells
   bool matched : 1 = false;
-  bool blocking : 1 = true;    ///< for most members
-  bool complete : 1 = false;   ///< all captured members of the communicator took part
-  bool tied : 1 = true;        ///< everybody was still there when the last one entered: nobody left it behind
+  bool blocking : 1 = true;   ///< for most members
+  bool complete : 1 = false;  ///< all captured members of the communicator took part
+  bool tied : 1 = true;       ///< everybody was still there when the last one entered: nobody left it behind
+  bool split_told : 1 =
+      false;                   ///< into wait and transfer: it took longer than three standard uncertainties of the skew
   bool slow_link : 1 = false;  ///< transfers among these members are slower than those of equal groups (slow_links.hpp)
   std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised
 };

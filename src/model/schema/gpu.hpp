@@ -51,6 +51,15 @@ inline constexpr struct CommunicationOverlap : Declaration {
   Real overlapped_percent{*this, "overlapped_percent", "%", "overlapped_ns of total_ns"};
 } communication_overlap{{"communication_overlap", "How much of the communication kernels' time compute hid"}};
 
+inline constexpr struct CommunicationOverlapTrace : Declaration {
+  Text name{*this, "name", "", "base name of the kernel"};
+  Time start_ns{*this, "start_ns", "ns"};
+  Integer duration_ns{*this, "duration_ns", "ns"};
+  Integer stream{*this, "stream", "", "id of its CUDA stream"};
+  Integer overlapped_ns{*this, "overlapped_ns", "ns", "of it, while compute kernels ran"};
+} communication_overlap_trace{{"communication_overlap_trace",
+                               "One row per communication kernel, only with --gpu-trace: how much of it compute hid"}};
+
 inline constexpr struct MemoryTransfers : Declaration {
   Text operation{*this, "operation", "", "as nsys names it"};
   Text source{*this, "source", "", "kind of memory read; Pageable copies block the host"};
@@ -85,13 +94,13 @@ inline constexpr struct GpuElapsed : Declaration {
   Integer elapsed_ns{*this, "elapsed_ns", "ns", "what it adds to the busy time, by start"};
 } gpu_elapsed{{"gpu_elapsed", "GPU time by name without counting any moment twice"}};
 
-/// Its description names the map of categories, too.
 inline constexpr struct Categories : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
   Text category{*this, "category"};
   Integer instances{*this, "instances"};
   Integer elapsed_ns{*this, "elapsed_ns", "ns"};
   Real share_percent{*this, "share_percent", "%", "of the trace rank's rows"};
+  Text map{*this, "map", "", "by which categories are told"};
 } categories{{"categories", "GPU time by category, no moment counted twice"}};
 
 inline constexpr struct GpuSpeed : Declaration {
@@ -239,5 +248,46 @@ inline constexpr struct KernelPeers : Declaration {
   Real ratio{*this, "ratio", "", "median over peers' median; above 1: slower"};
   Real z{*this, "z", "", "log ratio in standard errors"};
 } kernel_peers{{"kernel_peers", "The same kernel on different trace ranks: medians against the peers'"}};
+
+inline constexpr struct SharedGpus : Declaration {
+  Integer device_id{*this, "device_id", "", "in its export"};
+  Integer processes{*this, "processes", "", "that launch kernels on it; the row stands with the first of them"};
+  Integer launches{*this, "launches", "", "kernels of all of them"};
+  Integer window_ns{*this, "window_ns", "ns", "from the first start to the last end of a kernel"};
+  Real launches_per_second{*this, "launches_per_second", "", "launches / window"};
+  Real median_ns{*this, "median_ns", "ns", "duration of a kernel"};
+  Real p90_ns{*this, "p90_ns", "ns", "90th percentile, interpolated"};
+  Real p99_ns{*this, "p99_ns", "ns", "99th percentile, interpolated"};
+  Integer busy_ns{*this, "busy_ns", "ns", "some kernel ran"};
+  Integer idle_ns{*this, "idle_ns", "ns", "window - busy"};
+  Real idle_percent{*this, "idle_percent", "%", "of the window"};
+  Integer longest_gap_ns{*this, "longest_gap_ns", "ns", "without a kernel"};
+} shared_gpus{{"shared_gpus",
+               "One row per GPU that several processes of an export launch kernels on: launches and idle time of all "
+               "together; the other tables have each by itself"}};
+
+inline constexpr struct GpuTrace : Declaration {
+  Time start_ns{*this, "start_ns", "ns"};
+  Integer duration_ns{*this, "duration_ns", "ns"};
+  Text kind{*this, "kind", "", "kernel, copy, set or graph"};
+  Text name{*this, "name", "", "of the kernel with its argument lists, else as nsys names it"};
+  Integer context{*this, "context", "", "id of its CUDA context"};
+  Integer stream{*this, "stream", "", "id of its CUDA stream"};
+  Time launched_ns{*this, "launched_ns", "ns", "start of the call that launched it"};
+  Integer latency_ns{*this, "latency_ns", "ns", "from then to its start; -1: the call was not recorded"};
+  Integer bytes{*this, "bytes", "bytes", "of a copy or set; else -1"};
+  Text source{*this, "source", "", "kind of memory that a copy reads"};
+  Text destination{*this, "destination", "", "kind of memory that a copy or set writes"};
+  Text grid{*this, "grid", "", "blocks of a kernel: x, y, z"};
+  Text block{*this, "block", "", "threads of a block: x, y, z"};
+} gpu_trace{{"gpu_trace", "One row per kernel, copy, set and graph: only with --gpu-trace"}};
+
+inline constexpr struct CudaApiGpu : Declaration {
+  Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
+  Text category{*this, "category", "", "CUDA_API, CUDA_KERNEL or MEMORY_OPER"};
+  Text operation{*this, "operation", "", "call, kernel, copy or set"};
+  Real share_percent{*this, "share_percent", "%", "of the sum of the trace rank's rows"};
+  Statistics durations{*this};
+} cuda_api_gpu{{"cuda_api_gpu", "Calls of the host, kernels and memory operations in one list, most time first"}};
 
 }  // namespace nsys_explain::schema

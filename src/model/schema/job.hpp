@@ -80,7 +80,10 @@ inline constexpr struct CriticalPath : Declaration {
 inline constexpr struct ExposedCommunication : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
   Text operation{*this, "operation", "", "of the collective; unknown: communication that is in none"};
-  Text collective{*this, "collective", "", "arrival_skew (before its last member had entered), transfer or unmatched"};
+  Text collective{
+      *this, "collective", "",
+      "arrival_skew (before its last member had entered), transfer, unmatched, or inconclusive (it took less "
+      "than three standard uncertainties of the clocks)"};
   Text compute{*this, "compute", "",
                "why none ran: blocking (it, or the host, waited for communication), launch_paced (the host had not "
                "launched it) or not_told"};
@@ -88,6 +91,42 @@ inline constexpr struct ExposedCommunication : Declaration {
                       "the rows of a trace rank add up to its exposed_communication_ns (table ranks)"};
 } exposed_communication{{"exposed_communication",
                          "Communication without compute, by what the collective did and why no compute ran beside it"}};
+
+inline constexpr struct StepBudget : Declaration {
+  Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
+  Integer steps{*this, "steps", "", "of the job; a decode step makes a token for each sequence; 0: not known"};
+  Integer window_ns{*this, "window_ns", "ns",
+                    "from the first start to the last end of GPU activity: the sum of what follows"};
+  Integer compute_ns{*this, "compute_ns", "ns", "compute kernels"};
+  Integer transfer_ns{*this, "transfer_ns", "ns",
+                      "collectives that compute waited for, once the last member had entered"};
+  Integer arrival_skew_ns{*this, "arrival_skew_ns", "ns", "likewise, before that"};
+  Integer inconclusive_ns{*this, "inconclusive_ns", "ns",
+                          "likewise, where nothing tells which: not matched, or too short for the clocks"};
+  Integer launch_paced_ns{
+      *this, "launch_paced_ns", "ns",
+      "no compute ran, because the host had not launched it: beside a collective or with an idle GPU"};
+  Integer copy_ns{*this, "copy_ns", "ns", "copies and sets beside nothing else"};
+  Integer opaque_graph_ns{*this, "opaque_graph_ns", "ns", "CUDA graphs recorded as one interval"};
+  Integer idle_ns{*this, "idle_ns", "ns", "no GPU activity for other reasons"};
+} step_budget{
+    {"step_budget", "Where the time of each trace rank went, every nanosecond once; divided by steps, of a step"}};
+
+inline constexpr struct CollectivesInStep : Declaration {
+  Text operation{*this, "operation", "", "what the members do"};
+  Integer place{*this, "place", "", "the collective's number among those of its operation in a step, from 0"};
+  Integer in_step{*this, "in_step", "",
+                  "how many of them a trace rank has in a step; steps with another number are left out"};
+  Integer arrivals{*this, "arrivals", "", "over all steps and trace ranks"};
+  Integer inconclusive{*this, "inconclusive", "",
+                       "of these, not matched or too short for the clocks: in duration_ns alone"};
+  Integer duration_ns{*this, "duration_ns", "ns", "from enter to exit, summed over arrivals"};
+  Integer skew_ns{*this, "skew_ns", "ns", "of this, before the last member had entered"};
+  Integer transfer_ns{*this, "transfer_ns", "ns", "of this, after that"};
+  Integer most_skew_ns{*this, "most_skew_ns", "ns", "of one arrival"};
+} collectives_in_step{
+    {"collectives_in_step",
+     "The n-th collective of a step: one row per operation and place, over all steps and trace ranks"}};
 
 inline constexpr struct Ranks : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "number in the profiled job"};

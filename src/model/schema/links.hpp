@@ -92,4 +92,41 @@ inline constexpr struct Bandwidth : Declaration {
              "One row per communicator, operation and power of two of the message size: speed of transfers once every "
              "member is there"}};
 
+inline constexpr struct Slack : Declaration {
+  Text communicator{*this, "communicator", "", "NCCL's communicator hash, or inferred-N"};
+  Text operation{*this, "operation", "", "what the members do"};
+  Integer from_bytes{*this, "from_bytes", "bytes",
+                     "message sizes from this power of two to below the next; -1: not recorded"};
+  Integer members{*this, "members", "", "trace ranks that took part"};
+  Integer instances{*this, "instances", "", "complete collectives"};
+  Integer without_slack{*this, "without_slack", "", "of these, after which compute began at once on some member"};
+  Integer transfer_p50_ns{*this, "transfer_p50_ns", "ns", "from the last enter to the first exit, median"};
+  Integer slack_p10_ns{*this, "slack_p10_ns", "ns", "a tenth of the instances has less"};
+  Integer slack_p50_ns{*this, "slack_p50_ns", "ns", "median: at most so much longer before compute begins later"};
+  Real required_gbs{*this, "required_gbs", "GB/s",
+                    "bus bandwidth at which nine of ten delay no compute: bytes / (transfer + slack); nan: no sizes"};
+  Real measured_gbs{*this, "measured_gbs", "GB/s", "bus bandwidth, median; nan: no sizes"};
+} slack{{"slack",
+         "How much longer collectives could take, at most, before any compute begins later, and the bandwidth that "
+         "this asks "
+         "for; by communicator, operation and power of two of the size"}};
+
+inline constexpr struct ExchangeBalances : Declaration {
+  Text communicator{*this, "communicator", "", "NCCL's communicator hash"};
+  Integer members{*this, "members", "", "trace ranks that send to most others, as all-to-alls do"};
+  Integer mean_bytes{*this, "mean_bytes", "bytes", "sent by a member, on average"};
+  Integer most_bytes{*this, "most_bytes", "bytes", "sent by the member that sends most"};
+  Integer busiest_sender{*this, "busiest_sender", "", "its trace rank"};
+  Real sent_imbalance{*this, "sent_imbalance", "", "most / mean; 1: all alike"};
+  Integer most_received_bytes{*this, "most_received_bytes", "bytes", "received by the member that receives most"};
+  Integer busiest_receiver{*this, "busiest_receiver", "", "its trace rank"};
+  Real received_imbalance{*this, "received_imbalance", "", "most / mean; 1: all alike"};
+  Integer mean_transfer_ns{*this, "mean_transfer_ns", "ns",
+                           "in its exchanges once the last member had entered, of a member on average"};
+  Integer most_transfer_ns{*this, "most_transfer_ns", "ns", "of the member with most"};
+  Integer slowest{*this, "slowest", "", "its trace rank"};
+  Real time_imbalance{*this, "time_imbalance", "", "most / mean; 1: all alike; nan: none is matched"};
+} exchange_balances{
+    {"exchange_balances", "One row per communicator with all-to-alls by sends and receives: how even they are"}};
+
 }  // namespace nsys_explain::schema

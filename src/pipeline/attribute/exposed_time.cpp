@@ -17,6 +17,10 @@ void add_stretch(const LocalRank& rank, const analysis::ExposedStretch& stretch,
     of(CollectivePhase::unmatched) += stretch.exposed_ns;
     return;
   }
+  if (!rank.path.outcomes[arrival].split_told) {
+    of(CollectivePhase::inconclusive) += stretch.exposed_ns;
+    return;
+  }
   const Nanoseconds latest_enter_ns = rank.profiles[arrival].enter_ns + rank.path.outcomes[arrival].wait_ns;
   const Nanoseconds length_ns = stretch.end_ns - stretch.start_ns,
                     before_ns = std::clamp<Nanoseconds>(latest_enter_ns - stretch.start_ns, 0, length_ns);

@@ -6,12 +6,16 @@
 
 #include "analysis/links/messages.hpp"
 #include "analysis/links/slow_links.hpp"
+#include "analysis/tables/shared_gpus.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/bandwidth.hpp"
+#include "analysis/waits/collectives_in_step.hpp"
 #include "analysis/waits/level_sums.hpp"
 #include "collectives/extraction.hpp"
 #include "collectives/inspector_keys.hpp"
+#include "model/schema/gpu.hpp"
 #include "model/schema/job.hpp"
+#include "model/schema/links.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/attribute/wait_matrix.hpp"
 #include "pipeline/investigate/case_tables.hpp"
@@ -52,6 +56,9 @@ std::vector<Table> rank_tables() {
   const LaunchIndex launches(process.api_calls);
   std::vector<Table> tables =
       make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, {}, {});
+  tables.push_back(make_table(schema::gpu_trace));
+  tables.push_back(make_table(schema::communication_overlap_trace));
+  tables.push_back(analysis::shared_gpus_table());
   tables.push_back(collectives::fused_operations_table({}));
   tables.push_back(collectives::inspector_keys_table({}));
   for (Table& table : tables) table = make_table(with_trace_rank(std::move(table.schema)));
@@ -60,9 +67,12 @@ std::vector<Table> rank_tables() {
 
 /// What is made of the joined tables, and of the job's collectives.
 std::vector<Table> compared_tables(const std::vector<Table>& joined) {
-  std::vector<Table> tables = compare_trace_ranks(joined, read_category_map({}), std::nullopt);
+  std::vector<Table> tables = compare_trace_ranks(joined, CategoryPlan({}), {});
   tables.push_back(analysis::bandwidth_table({}, {}, {}));
   tables.push_back(analysis::slow_links_table({}));
+  tables.push_back(make_table(schema::slack));
+  tables.push_back(analysis::exchange_balances_table({}, {}, {}));
+  tables.push_back(analysis::collectives_in_step_table({}));
   tables.push_back(analysis::byte_matrix_table(joined));
   tables.push_back(analysis::level_sums_table({}, {}));
   tables.push_back(wait_matrix_table({}));

@@ -9,6 +9,7 @@
 
 #include "analysis/links/messages.hpp"
 #include "analysis/tables/budget.hpp"
+#include "analysis/tables/shared_gpus.hpp"
 #include "analysis/trace/blocking.hpp"
 #include "analysis/trace/launches.hpp"
 #include "analysis/trace/work_profile.hpp"
@@ -158,6 +159,11 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     const collectives::KernelClasses classes(trace);
     for (ProcessTrace& process : trace.processes) {
       analyse_process(trace, process, classes, settings.options, scan_options.threads, local);
+    }
+    for (analysis::SharedGpu& gpu : analysis::shared_gpus(trace)) {
+      const auto first = std::find_if(local.ranks.begin(), local.ranks.end(),
+                                      [&](const LocalRank& rank) { return rank.key.device_id == gpu.device_id; });
+      if (first != local.ranks.end()) first->tables.push_back(std::move(gpu.table));
     }
     local.facts.analysed = true;
     judge_input(local.facts);

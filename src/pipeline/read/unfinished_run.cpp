@@ -62,9 +62,10 @@ void make_absolute(RunPlan& plan) {
   };
   for (ingest::AssignedTrace& trace : plan.discovery.traces) moved(trace.path);
   JobSpecification& job = plan.job;
-  for (std::string* path : std::array{&job.category_map_path, &job.rank_map_path, &job.topology_path,
-                                      &job.link_peaks_path, &job.phase_map_path, &job.ncu_path, &job.cublas_log_path,
-                                      &job.weights_path, &job.gpu_peaks_path, &job.nvml_path, &job.cache_directory}) {
+  for (std::string* path :
+       std::array{&job.category_map_path, &job.rank_map_path, &job.topology_path, &job.link_peaks_path,
+                  &job.phase_map_path, &job.ncu_path, &job.cublas_log_path, &job.weights_path, &job.gpu_peaks_path,
+                  &job.nvml_path, &job.inspector_directory, &job.cache_directory}) {
     moved(*path);
   }
 }

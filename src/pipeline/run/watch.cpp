@@ -25,6 +25,11 @@
 namespace nsys_explain::pipeline {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+/// To start MPI may take long, too.
+const Clock::time_point process_start = Clock::now();
+
 /// Where the signal handler writes; -1: nobody watches.
 std::atomic<int> wake_descriptor = -1;
 
@@ -97,9 +102,7 @@ void Watch::done(int exit_code) {
 }
 
 void Watch::keep_watch() {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  const auto elapsed_s = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const auto elapsed_s = [&] { return std::chrono::duration<double>(Clock::now() - process_start).count(); };
   constexpr double never = std::numeric_limits<double>::infinity();
   double timeout_s = settings_.timeout_s.value_or(never);
   for (;;) {

@@ -11,7 +11,7 @@ namespace nsys_explain::pipeline {
 /// Ends the run where it cannot come to an end by itself: at its timeout, whatever a tool rank hangs in, and at SIGTERM
 /// (a time limit, or a launcher that lost another rank). Then this tool rank says what it was doing and does a last
 /// action, and the process exits, upon which the launcher ends the others. What the run itself does meanwhile goes on,
-/// but it publishes and removes nothing any more.
+/// but it publishes and removes nothing any more. The timeout counts from the start of the process.
 class Watch {
  public:
   struct Settings {

@@ -230,15 +230,11 @@ OutputDirectory::OutputDirectory(const std::string& final_path) : final_(final_p
   const bool exists = fs::is_directory(final_);
   try {
     // Beside the final directory or inside of it, so that the last step is a rename on one file system.
-    if (exists) remove_abandoned(parent, beside);
+    if (exists) ingest::remove_abandoned(parent, beside);
     staging_.emplace(exists ? whole : parent, exists ? staging_prefix : beside);
   } catch (const std::system_error& failure) {
     throw cannot_write(final_, failure.code().message());
   }
-}
-
-void OutputDirectory::remove() const {
-  staging_->remove();
 }
 
 void OutputDirectory::write_text(std::string_view name, const std::string& text) const {
@@ -265,7 +261,7 @@ void OutputDirectory::publish(const std::vector<fs::path>& older) {
     if (error) throw cannot_write(file, error.message());
   }
   for (const fs::path& file : in_order_of_appearance({fs::directory_iterator(staging()), {}})) {
-    if (file.filename() == StagingDirectory::owner_name) continue;
+    if (file.filename() == ingest::StagingDirectory::owner_name) continue;
     const fs::path target = final_ / file.filename();
     fs::rename(file, target, error);
     if (error) throw cannot_write(target, error.message());

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "exchange/communicator.hpp"
+#include "ingest/staging.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/run/job.hpp"
-#include "pipeline/run/staging.hpp"
 
 namespace nsys_explain::pipeline {
 
@@ -37,15 +37,13 @@ class OutputDirectory {
   const std::filesystem::path& staging() const { return staging_->path(); }
   /// Writes a whole file in the staging directory; throws when the disk does not take it.
   void write_text(std::string_view name, const std::string& text) const;
-  /// Removes what was not published.
-  void remove() const;
   /// Removes the older results, of which none may stay beside the new ones, and moves every file to the final
   /// directory, each in one step.
   void publish(const std::vector<std::filesystem::path>& older = {});
 
  private:
   std::filesystem::path final_;
-  std::optional<StagingDirectory> staging_;
+  std::optional<ingest::StagingDirectory> staging_;
 };
 
 /// Collective: writes the tables with a row per instance and per arrival from the blocks of all tool ranks, and that

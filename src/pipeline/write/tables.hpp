@@ -44,6 +44,7 @@ Table what_if_table(const JobReport& report);
 Table slowdown_table(const JobReport& report);
 Table critical_path_table(const JobReport& report);
 Table exposed_communication_table(const JobReport& report);
+Table step_budget_table(const JobReport& report);
 Table stragglers_table(const JobReport& report);
 Table trace_ranks_table(const JobReport& report);
 Table ranks_table(const JobReport& report);

@@ -1,7 +1,12 @@
 #include "pipeline/write/tables.hpp"
 
+#include <algorithm>
+#include <array>
+#include <map>
+
 #include <fmt/format.h>
 
+#include "model/schema/gpu.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
 
@@ -86,12 +91,48 @@ Table exposed_communication_table(const JobReport& report) {
   return table;
 }
 
+Table step_budget_table(const JobReport& report) {
+  struct Parts {
+    std::array<Nanoseconds, collective_phase_count> waited_ns{};  ///< by phase, but for launch-paced
+    Nanoseconds launch_paced_ns = 0;
+  };
+  std::map<std::int64_t, Parts> parts;
+  for (const ExposedTime& exposed : report.exposed) {
+    Parts& of = parts[exposed.trace_rank];
+    for (std::size_t phase = 0; phase < collective_phase_count; ++phase) {
+      for (std::size_t reason = 0; reason < standstill_reason_count; ++reason) {
+        const bool by_launch = static_cast<StandstillReason>(reason) == StandstillReason::launch_paced;
+        (by_launch ? of.launch_paced_ns : of.waited_ns[phase]) += exposed.duration_ns[phase][reason];
+      }
+    }
+  }
+  std::map<std::int64_t, Nanoseconds> starved_ns;
+  if (const Table* causes = find_table(report.tables, schema::idle_causes)) {
+    for (std::size_t row = 0; row < causes->row_count(); ++row)
+      if (column(*causes, schema::idle_causes.cause)[row] == "launch_starved")
+        starved_ns[column(*causes, schema::trace_rank)[row]] += column(*causes, schema::idle_causes.gaps.total)[row];
+  }
+  Table table = make_table(schema::step_budget);
+  RowWriter rows(table);
+  for (const RankSummary& rank : report.ranks) {
+    const Budget& budget = rank.budget;
+    const Parts& of = parts[rank.trace_rank];
+    const auto waited_ns = [&](CollectivePhase phase) { return of.waited_ns[static_cast<std::size_t>(phase)]; };
+    const Nanoseconds starved = std::min(starved_ns[rank.trace_rank], budget.idle_ns);
+    rows << std::int64_t{rank.trace_rank} << report.delay.steps << budget.window_ns << budget.compute_ns
+         << waited_ns(CollectivePhase::transfer) << waited_ns(CollectivePhase::arrival_skew)
+         << waited_ns(CollectivePhase::unmatched) + waited_ns(CollectivePhase::inconclusive)
+         << of.launch_paced_ns + starved << budget.copy_ns << budget.opaque_graph_ns << budget.idle_ns - starved;
+  }
+  return table;
+}
+
 Table stragglers_table(const JobReport& report) {
   Table table =
       make_table({"stragglers",
                   "Trace ranks and places that are late by their own work, costliest first",
                   {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job; of a place the costliest"},
-                   {"level", ColumnKind::text, "", "gpu, node, rail, rack, pipeline_stage, tensor_index or data_index"},
+                   {"level", ColumnKind::text, "", "gpu, node, rail, rack, pipeline_stage, expert_index, tensor_index or data_index"},
                    {"place", ColumnKind::text, "", "name of the node, rail or rack, number of the stage or index"},
                    {"pattern", ColumnKind::text, "",
                     "persistent, transient, periodic or rotating; unknown where no steps are known"},

@@ -40,9 +40,9 @@ const groups = [
     view("budget", "Where the time went", "Unions of GPU activity between the first start and the last end of every trace rank; the parts add up to its window.", budget),
     view("critical", "Critical path", "What the end of the run waited for, from the last activity back to the first, by step and kind.", criticalPath),
     view("exposed", "Communication without compute", "What the collective did meanwhile; the table says why no compute ran.", exposedCommunication),
-    ...analysis("categories", "idle", "utilisation", "concurrency", "phases", "coverage")]},
+    ...analysis("step-budget", "categories", "idle", "utilisation", "concurrency", "phases", "coverage")]},
   {id: "kernel", title: "Kernels", views: analysis("kernels", "strips", "roofline", "latency", "host")},
-  {id: "network", title: "Network", views: [...analysis("bandwidth", "nvlink"),
+  {id: "network", title: "Network", views: [...analysis("bandwidth", "slack", "nvlink"),
     view("bytes", "Bytes from rank to rank", "From sends and receives whose peer and size were recorded.", byteMatrix)]},
   {id: "run", title: "Run", views: [
     view("clocks", "Clocks", "One correction per session; uncertainty is one standard uncertainty.", clocks),

@@ -118,7 +118,7 @@ Table joined(const std::vector<std::pair<std::int64_t, std::string>>& kernels, c
 TEST(Categories, SumsByRankWithTheRestOfTheRunTime) {
   const Table elapsed = joined({{0, "gemm_a"}, {0, "x"}, {0, "gemm_b"}, {3, "x"}}, {100, 50, 200, 2'000'000'000});
   const CategoryMap map("mine", {{"gemm", "gemm"}});
-  const std::vector<Table> tables = category_tables(elapsed, map, 1.0);
+  const std::vector<Table> tables = category_tables(elapsed, [&](std::int64_t) { return RankCategories{&map, 1.0}; });
   EXPECT_EQ(texts(table_of(tables, "category_kernels"), "category"), (Texts{"gemm", "misc", "gemm", "misc"}));
   const Table& categories = table_of(tables, "categories");
   EXPECT_EQ(integers(categories, "trace_rank"), (Integers{0, 0, 0, 3, 3}));
@@ -126,8 +126,18 @@ TEST(Categories, SumsByRankWithTheRestOfTheRunTime) {
   EXPECT_EQ(integers(categories, "elapsed_ns"), (Integers{1'000'000'000 - 350, 300, 50, 2'000'000'000, 0}))
       << "never below 0, where the given time is shorter than the GPU time";
   EXPECT_DOUBLE_EQ(reals(categories, "share_percent")[1], 300.0 / 1e9 * 100);
-  const std::vector<Table> without = category_tables(elapsed, map, std::nullopt);
+  const std::vector<Table> without = category_tables(elapsed, [&](std::int64_t) { return RankCategories{&map}; });
   EXPECT_EQ(texts(table_of(without, "categories"), "category"), (Texts{"gemm", "misc", "misc"}));
+}
+
+TEST(Categories, EveryTraceRankMayHaveItsOwnMap) {
+  const Table elapsed = joined({{0, "x"}, {3, "x"}}, {50, 70});
+  const CategoryMap one("one", {{"x", "first"}}), other("other", {{"x", "second"}});
+  const std::vector<Table> tables = category_tables(elapsed, [&](std::int64_t trace_rank) {
+    return trace_rank == 0 ? RankCategories{&one} : RankCategories{&other};
+  });
+  EXPECT_EQ(texts(table_of(tables, "categories"), "category"), (Texts{"first", "second"}));
+  EXPECT_EQ(texts(table_of(tables, "categories"), "map"), (Texts{"one", "other"}));
 }
 
 }  // namespace

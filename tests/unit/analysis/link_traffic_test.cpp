@@ -162,6 +162,20 @@ TEST(Messages, MatrixAndImbalance) {
   EXPECT_EQ(balances[0].mean_bytes, 107);  // 321 / 3
 }
 
+TEST(Messages, BalanceOfBytesAndTime) {
+  const std::vector<ExchangeBalance> balances =
+      exchange_balances({messages_of({{0, 10, 20}, {30, 0, 30}, {60, 60, 0}})});
+  const std::vector<MemberTransfer> transfers{{100, 0, 10}, {300, 0, 11}, {200, 0, 12}, {900, 1, 12}};
+  const Table table = exchange_balances_table(balances, transfers, std::vector<std::string>{"c", "another"});
+  ASSERT_EQ(table.row_count(), 1u);
+  EXPECT_DOUBLE_EQ(column<double>(table, "sent_imbalance")[0], 120.0 / 70);
+  EXPECT_EQ(column<std::int64_t>(table, "busiest_sender")[0], 12);
+  EXPECT_EQ(column<std::int64_t>(table, "mean_transfer_ns")[0], 200);
+  EXPECT_EQ(column<std::int64_t>(table, "slowest")[0], 11);
+  EXPECT_DOUBLE_EQ(column<double>(table, "time_imbalance")[0], 1.5);
+  EXPECT_EQ(column<std::int64_t>(table, "busiest_receiver")[0], -1);  // only sends are recorded here
+}
+
 TEST(Messages, SendsAreSummedByPeer) {
   Trace trace;
   ProcessTrace process;

@@ -1,4 +1,4 @@
-#include "pipeline/run/staging.hpp"
+#include "ingest/staging.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_F(Staging, AndInsideOfIt) {
 TEST_F(Staging, OfLivingProcessesAndOfOthersStays) {
   const OutputDirectory living((directory_ / "out").string());
   fs::create_directory(directory_ / ".out-abcdef");
-  std::ofstream(directory_ / ".out-abcdef" / StagingDirectory::owner_name) << "not this program's";
+  std::ofstream(directory_ / ".out-abcdef" / ingest::StagingDirectory::owner_name) << "not this program's";
   fs::create_directory(directory_ / ".out-of-town");
   fs::create_directory_symlink(living.staging(), directory_ / ".out-linked");
   const std::set<std::string> before = names();

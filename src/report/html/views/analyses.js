@@ -91,6 +91,18 @@ function bandwidth() {
   plainTable("slow_links", {limit: 40, empty: "No link is slower than others of its kind."}));
 }
 
+// What a collective could take before compute begins later, and what a step consists of.
+function slack() {
+  return view("slack").length === 0 ? absent("the run was not replayed, so what waits for which collective is not known.", record.everyRank) : plainTable("slack", {limit: 40});
+}
+
+function stepBudget() {
+  const list = view("step_budget");
+  if (list.length === 0) return absent("no trace rank has GPU activity.", record.cuda);
+  return node("div", {}, plainTable("step_budget", {limit: 40}), node("h3", {}, "The n-th collective of a step"),
+    plainTable("collectives_in_step", {limit: 40, empty: "No steps are known."}));
+}
+
 // Draws what `draw(rank)` returns for the trace rank that is chosen above it; a late one at first.
 function byRank(list, draw) {
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
@@ -242,6 +254,8 @@ function phases() {
 
 export const analyses = [
   {id: "bandwidth", title: "Bandwidth", note: "Wait-free bus bandwidth by message size (from the latest enter to the exit), GB = 1e9.", build: bandwidth},
+  {id: "slack", title: "Slack of collectives", note: "How much longer a collective could take, at most, before any compute begins later, and the bus bandwidth, at least, at which nine of ten delay nothing.", build: slack},
+  {id: "step-budget", title: "A step", note: "Every nanosecond of a trace rank once, over all steps; launch-paced: the host had not launched what ran next.", build: stepBudget},
   {id: "nvlink", title: "NVLink", note: "Counters of nsys' GPU metrics during and outside of collectives.", build: nvlink},
   {id: "kernels", title: "Kernels", note: "The longest-running kernels over all trace ranks, added up from the left; communication in the other colour.", build: kernels},
   {id: "strips", title: "The same kernel on all ranks", note: "Median duration on each trace rank against the median of its peers.", build: kernelStrips},

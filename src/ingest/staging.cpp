@@ -1,7 +1,9 @@
-#include "pipeline/run/staging.hpp"
+#include "ingest/staging.hpp"
 
 #include <cctype>
 #include <cerrno>
+#include <map>
+#include <mutex>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -11,13 +13,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace nsys_explain::pipeline {
+namespace nsys_explain::ingest {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::string_view owner_mark = "staging directory of nsys-explain-mpi\n";
 constexpr std::size_t random_letters = 6;  // mkdtemp's
+constexpr std::string_view scratch_prefix = "nsys-explain-";
+
+/// The directories of this process that live. Held for no work on disks, which may hang.
+struct Living {
+  std::mutex mutex;
+  std::map<const StagingDirectory*, fs::path> paths;
+};
+Living& living() {
+  static auto* const all = new Living;  // outlives whatever ends last
+  return *all;
+}
 
 bool is_named(const fs::path& path, std::string_view prefix) {
   const std::string name = path.filename().string();
@@ -47,8 +60,14 @@ bool is_abandoned(const fs::path& directory) {
 StagingDirectory::StagingDirectory(const fs::path& parent, std::string_view prefix) {
   remove_abandoned(parent, prefix);
   std::string pattern = (parent / prefix).string() + std::string(random_letters, 'X');
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::system_error(errno, std::generic_category());
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    throw std::system_error(errno, std::generic_category(), "cannot create a directory in " + parent.string());
+  }
   path_ = pattern;
+  {
+    const std::scoped_lock lock(living().mutex);
+    living().paths[this] = path_;
+  }
   make_owner();
 }
 
@@ -65,13 +84,11 @@ void StagingDirectory::make_owner() {
 }
 
 StagingDirectory::~StagingDirectory() {
-  remove();
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-void StagingDirectory::remove() const {
   std::error_code ignored;
   if (!path_.empty()) fs::remove_all(path_, ignored);
+  if (descriptor_ >= 0) ::close(descriptor_);
+  const std::scoped_lock lock(living().mutex);
+  living().paths.erase(this);
 }
 
 bool StagingDirectory::become(const fs::path& target) {
@@ -79,8 +96,30 @@ bool StagingDirectory::become(const fs::path& target) {
   fs::rename(path_, target, error);
   if (error) return false;
   path_.clear();
+  {
+    const std::scoped_lock lock(living().mutex);
+    living().paths.erase(this);
+  }
   fs::remove(target / owner_name, error);
   return true;
+}
+
+ScratchDirectory::ScratchDirectory() : StagingDirectory(fs::temp_directory_path(), scratch_prefix) {}
+
+void ScratchDirectory::remove_abandoned_ones() {
+  std::error_code missing;
+  const fs::path parent = fs::temp_directory_path(missing);
+  if (!missing) remove_abandoned(parent, scratch_prefix);
+}
+
+void remove_own_staging() {
+  std::map<const StagingDirectory*, fs::path> left;
+  {
+    const std::scoped_lock lock(living().mutex);
+    left = living().paths;
+  }
+  std::error_code ignored;
+  for (const auto& entry : left) fs::remove_all(entry.second, ignored);
 }
 
 void remove_abandoned(const fs::path& parent, std::string_view prefix) {
@@ -92,4 +131,4 @@ void remove_abandoned(const fs::path& parent, std::string_view prefix) {
   for (const fs::path& directory : abandoned) fs::remove_all(directory, error);
 }
 
-}  // namespace nsys_explain::pipeline
+}  // namespace nsys_explain::ingest

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "exchange/communicator.hpp"
+#include "nsys_explain/model/table.hpp"
+#include "pipeline/attribute/job_replay.hpp"
+#include "pipeline/match/match_collectives.hpp"
+#include "pipeline/read/local_traces.hpp"
+
+/// What collectives cost: by place in a step, against what they could cost, and how evenly members share them. Of each
+/// the table on rank 0, an empty one elsewhere.
+namespace nsys_explain::pipeline {
+
+/// Collective: table `collectives_in_step`, once outcomes are taken.
+Table collectives_in_step(const exchange::Communicator& communicator, const std::vector<LocalTrace>& local_traces);
+
+/// Collective: table `slack`; empty where the job is not replayed.
+Table collective_slack(const exchange::Communicator& communicator, const CrossRank& cross, const JobReplay& replay);
+
+/// Collective: table `exchange_balances`; `tables` are the joined ones on rank 0.
+Table exchange_balances(const exchange::Communicator& communicator, const CrossRank& cross,
+                        const std::vector<LocalTrace>& local_traces, const std::vector<Table>& tables);
+
+}  // namespace nsys_explain::pipeline
