@@ -64,9 +64,11 @@ std::size_t entries_in(const fs::path& directory) {
 
 /// What an analysis said, by the names that its exports were uploaded with.
 std::string without_directory(std::string text, const fs::path& directory) {
-  const std::string prefix = (directory / "exports").string() + '/';
-  for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at))
-    text.erase(at, prefix.size());
+  for (const std::string& prefix : {(directory / "exports").string() + '/', directory.string() + '/'}) {
+    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {
+      text.erase(at, prefix.size());
+    }
+  }
   return text.size() > kept_problems ? text.substr(text.size() - kept_problems) : text;
 }
 
@@ -215,6 +217,34 @@ nlohmann::ordered_json Analyses::cancel(std::int64_t id) {
   return describe(analysis);
 }
 
+/// The end of what an analysis says.
+struct Analyses::Said {
+  Descriptor reads, writes;
+  std::string text;
+
+  Said() {
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;  // then it says nothing
+    reads = Descriptor(ends[0]);
+    writes = Descriptor(ends[1]);
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  }
+
+  /// Takes what there is; waits for the first of it.
+  void listen(std::chrono::milliseconds longest) {
+    pollfd ready{reads.number(), POLLIN, 0};
+    ::poll(&ready, 1, static_cast<int>(longest.count()));
+    std::array<char, 4096> bytes{};
+    while (reads) {
+      const ssize_t count = ::read(reads.number(), bytes.data(), bytes.size());
+      if (count < 0) return;
+      if (count == 0) reads = Descriptor();
+      text.append(bytes.data(), static_cast<std::size_t>(count));
+      if (text.size() > 2 * kept_problems) text.erase(0, text.size() - kept_problems);
+    }
+  }
+};
+
 void Analyses::work() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -235,55 +265,54 @@ void Analyses::work() {
 
 void Analyses::run(Analysis& analysis) {
   int code = pipeline::results_not_written;
-  std::string problems;
+  Said said;
   try {
-    std::vector<std::string> words;
-    if (analysis.exports > 0) words.push_back((analysis.directory / "exports").string());
-    words.insert(words.end(), analysis.input.paths.begin(), analysis.input.paths.end());
-    for (const std::string& word : {std::string("--out"), (analysis.directory / "report").string(),
-                                    std::string("--quiet"), fmt::format("--timeout={}", options_.analysis_seconds),
-                                    fmt::format("--memory-limit={}", options_.analysis_bytes)}) {
-      words.push_back(word);
-    }
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category());
-    Descriptor said(ends[0]), says(ends[1]);
     ChildOptions options;
-    options.standard_output = options.standard_error = says.number();
+    options.standard_output = options.standard_error = said.writes.number();
     // Events that do not fit lie in files; what the analyses themselves take comes on top.
     options.data_bytes = 2 * options_.analysis_bytes + 1'000'000'000;
     options.environment = {{"TMPDIR", analysis.directory.string()}};
-    const pid_t child = start_own_program(words, options);
-    says = Descriptor();
-    const auto last_moment = Clock::now() + std::chrono::seconds(options_.analysis_seconds) + time_to_end;
-    std::optional<Clock::time_point> kill_at;
-    std::optional<int> ended;
-    while (!ended) {
-      pollfd ready{said.number(), POLLIN, 0};
-      if (!said) ready.fd = -1;
-      ::poll(&ready, 1, 50);
-      std::array<char, 4096> bytes{};
-      if ((ready.revents & (POLLIN | POLLHUP)) != 0) {
-        const ssize_t count = ::read(said.number(), bytes.data(), bytes.size());
-        if (count <= 0) said = Descriptor();
-        if (count > 0) problems.append(bytes.data(), static_cast<std::size_t>(count));
-        if (problems.size() > 2 * kept_problems) problems.erase(0, problems.size() - kept_problems);
-      }
-      {
-        const std::lock_guard lock(mutex_);
-        if (analysis.is_unwanted && !kill_at) {
-          ::kill(child, SIGTERM);
-          kill_at = Clock::now() + (ends_ ? Clock::duration(0) : time_to_cancel);
-        }
-      }
-      if (Clock::now() > kill_at.value_or(last_moment)) ::kill(-child, SIGKILL);
-      ended = poll_for(child);
-    }
-    code = WIFEXITED(*ended) ? WEXITSTATUS(*ended) : 128 + WTERMSIG(*ended);
+    const pid_t child = start_own_program(command_line(analysis), options);
+    said.writes = Descriptor();
+    const int status = watch(analysis, child, said);
+    code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   } catch (const std::exception& error) {
-    problems = error.what();
+    said.text = error.what();
   }
-  finish(analysis, code, problems);
+  finish(analysis, code, said.text);
+}
+
+std::vector<std::string> Analyses::command_line(const Analysis& analysis) const {
+  std::vector<std::string> words;
+  if (analysis.exports > 0) words.push_back((analysis.directory / "exports").string());
+  words.insert(words.end(), analysis.input.paths.begin(), analysis.input.paths.end());
+  for (const std::string& word : {std::string("--out"), (analysis.directory / "report").string(),
+                                  std::string("--quiet"), fmt::format("--timeout={}", options_.analysis_seconds),
+                                  fmt::format("--memory-limit={}", options_.analysis_bytes)}) {
+    words.push_back(word);
+  }
+  return words;
+}
+
+int Analyses::watch(const Analysis& analysis, pid_t child, Said& said) {
+  const auto last_moment = Clock::now() + std::chrono::seconds(options_.analysis_seconds) + time_to_end;
+  std::optional<Clock::time_point> kill_at;
+  while (true) {
+    said.listen(std::chrono::milliseconds(50));
+    {
+      const std::lock_guard lock(mutex_);
+      if (analysis.is_unwanted && !kill_at) {
+        ::kill(child, SIGTERM);
+        kill_at = Clock::now() + (ends_ ? Clock::duration(0) : time_to_cancel);
+      }
+    }
+    if (Clock::now() > kill_at.value_or(last_moment)) ::kill(-child, SIGKILL);
+    if (const auto status = poll_for(child)) {
+      said.listen(std::chrono::milliseconds(0));
+      ::kill(-child, SIGKILL);  // nothing of it goes on
+      return *status;
+    }
+  }
 }
 
 void Analyses::finish(Analysis& analysis, int code, const std::string& problems) {

@@ -11,9 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include <sys/types.h>
 #include <nlohmann/json.hpp>
 
-#include "pipeline/run/staging.hpp"
+#include "ingest/staging.hpp"
 #include "serve/service_options.hpp"
 
 namespace nsys_explain::serve {
@@ -54,14 +55,18 @@ class Analyses {
   struct Analysis;
   void check_while_locked(const std::string& name) const;
   void work();
+  struct Said;
   void run(Analysis& analysis);
+  std::vector<std::string> command_line(const Analysis& analysis) const;
+  /// Until the process ends; ends it where nobody wants it, or where it takes too long. Returns its status.
+  int watch(const Analysis& analysis, pid_t child, Said& said);
   void finish(Analysis& analysis, int code, const std::string& problems);
   nlohmann::ordered_json describe(const Analysis& analysis) const;
   Analysis& find(std::int64_t id) const;
 
   const ServiceOptions options_;
   const std::function<void()> on_report_;
-  pipeline::StagingDirectory staging_;
+  ingest::StagingDirectory staging_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::list<std::unique_ptr<Analysis>> analyses_;  ///< in the order in which they came

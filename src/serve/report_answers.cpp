@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t most_json_bytes = 256'000'000;   ///< a hundred times that of 1,024 trace ranks
 constexpr std::int64_t most_rows_to_keep = 1'000'000;   ///< of a table whose columns are kept
-constexpr std::size_t most_column_bytes = 400'000'000;  ///< of columns kept for the next question
+constexpr std::size_t most_column_bytes = 100'000'000;  ///< of columns kept for the next question
 
 std::size_t bytes_of(const ColumnData& column) {
   return std::visit([](const auto& values) { return values.size() * 8; }, column);
