@@ -12,7 +12,7 @@ std::string page(std::string_view title, std::string_view body, std::string_view
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, "
       "initial-scale=1\">\n<title>{}</title><link rel=\"stylesheet\" "
-      "href=\"/service.css\"></head>\n<body>{}{}</body></html>\n",
+      "href=\"/service.css\"><link rel=\"icon\" href=\"data:,\"></head>\n<body>{}{}</body></html>\n",
       html_text(title), body, script);
 }
 

@@ -50,7 +50,8 @@ const tests = {
     await page.locator('input[name=before][value="before"]').check();
     await page.locator('input[name=after][value="after"]').check();
     await page.locator("form[action='/compare'] button").click();
-    await page.waitForURL(`${url}/compare?before=before&after=after`);
+    // The form names them in the order of their rows.
+    await page.waitForURL(`${url}/compare?after=after&before=before`);
     assert.match(await page.locator("body").innerText(), /before[\s\S]*after/);
     await isWhole(page);
     await page.goto(`${url}/reports/after`);
