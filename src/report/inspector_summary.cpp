@@ -65,8 +65,8 @@ std::string inspector_sentence(const std::vector<Table>& tables) {
   }
   sentence += ".";
   if (sums->exchanges > 0) {
-    sentence += fmt::format(" {} of {} told communicator and peer of their kernel.",
-                            format_count(sums->keyed_exchanges), counted(sums->exchanges, "send or receive"));
+    sentence += fmt::format(" {} of {} sends and receives told communicator and peer of their kernel.",
+                            format_count(sums->keyed_exchanges), format_count(sums->exchanges));
   }
   if (sums->compared > 0) {
     sentence += fmt::format(
