@@ -6,6 +6,8 @@
 
 #include "analysis/links/messages.hpp"
 #include "analysis/links/slow_links.hpp"
+#include "analysis/tables/nccl_log.hpp"
+#include "analysis/tables/requests.hpp"
 #include "analysis/tables/shared_gpus.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/bandwidth.hpp"
@@ -78,6 +80,8 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
   tables.push_back(wait_matrix_table({}));
   tables.push_back(rank_places_table({}, {}));
   tables.push_back(analysis::stage_balance_table({}));
+  for (Table& table : analysis::request_tables({})) tables.push_back(std::move(table));
+  for (Table& table : analysis::nccl_log_tables({})) tables.push_back(std::move(table));
   tables.push_back(communicator_members_table());
   tables.push_back(communicator_mismatches_table());
   return tables;
