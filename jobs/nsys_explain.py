@@ -7,15 +7,25 @@ pictures need matplotlib.
     ranks = run.table("ranks")                   # a pandas.DataFrame
     ranks.attrs["units"]["wait_ns"]              # "ns"; likewise attrs["meanings"] and attrs["description"]
     run.plot.lateness()                          # also run.plot.step_times() and run.plot.wait_matrix()
+
+The same of a report that `nsys-explain-mpi serve` has, without h5py:
+
+    run = nsys_explain.Client("http://127.0.0.1:8750", token).open("job8")
 """
 
 import json
 import pathlib
+import urllib.error
+import urllib.parse
+import urllib.request
 
-import h5py
+try:
+    import h5py
+except ImportError:  # Client needs none
+    h5py = None
 import pandas as pd
 
-__all__ = ["open", "Run", "Absent"]
+__all__ = ["open", "Client", "Run", "Absent"]
 
 
 class Absent(LookupError):
@@ -71,6 +81,94 @@ class Run:
         frame.attrs["units"] = {column: group[column].attrs["unit"] for column in columns}
         frame.attrs["meanings"] = {column: group[column].attrs["description"] for column in columns}
         return frame
+
+
+class Client:
+    """A service that `nsys-explain-mpi serve` runs. Needs the token only where the service asks for one."""
+
+    def __init__(self, url, token=None):
+        self.url = url.rstrip("/")
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    def reports(self):
+        """The names of all reports."""
+        return [report["name"] for report in self.ask("/api/v1/reports")["reports"]]
+
+    def open(self, name):
+        """The report of that name: has the same methods as what open(directory) gives."""
+        return RemoteRun(self, name)
+
+    def ask(self, path, **parameters):
+        """The JSON answer at a path of the service. Raises Absent or PermissionError with what the service says."""
+        query = "?" + urllib.parse.urlencode(parameters, doseq=True) if parameters else ""
+        try:
+            with urllib.request.urlopen(urllib.request.Request(self.url + path + query, headers=self._headers)) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            try:
+                said = json.load(error)["error"]
+                text = "; ".join(said[part] for part in ("problem", "what_to_do"))
+            except (ValueError, KeyError):
+                text = str(error)
+            kinds = {401: PermissionError, 403: PermissionError, 404: Absent}
+            raise kinds.get(error.code, RuntimeError)(text) from None
+
+
+class RemoteRun:
+    """A report of a service: as Run."""
+
+    def __init__(self, client, name):
+        self._client = client
+        self._name = urllib.parse.quote(name, safe="")
+        self.path = f"{client.url}/reports/{self._name}"
+        self.plot = Plots(self)
+        client.ask(f"/api/v1/reports/{self._name}")
+
+    def __repr__(self):
+        return f"<nsys_explain.RemoteRun {self.path}>"
+
+    def close(self):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    @property
+    def report(self):
+        return self._client.ask(f"/reports/{self._name}/report.json")
+
+    @property
+    def verdict(self):
+        return self._client.ask(f"/api/v1/reports/{self._name}/verdict")["verdict"]["text"]
+
+    def tables(self):
+        return {table["table"]: table["description"] for table in self._client.ask(f"/api/v1/reports/{self._name}/tables")["tables"]}
+
+    def table(self, name, page=50_000):
+        """One table as a data frame, fetched by pages."""
+        path = f"/api/v1/reports/{self._name}/tables/{urllib.parse.quote(name, safe='')}"
+        answer = self._client.ask(path, limit=page)
+        rows = answer["values"]
+        while len(rows) < answer["rows"]:
+            rows += self._client.ask(path, limit=page, offset=len(rows))["values"]
+        columns = answer["columns"]
+        frame = pd.DataFrame({column["name"]: _column([row[c] for row in rows], column["kind"]) for c, column in enumerate(columns)},
+                             columns=[column["name"] for column in columns])
+        frame.attrs["description"] = answer["description"]
+        frame.attrs["units"] = {column["name"]: column["unit"] for column in columns}
+        frame.attrs["meanings"] = {column["name"]: column["description"] for column in columns}
+        return frame
+
+
+def _column(values, kind):
+    if kind == "text":
+        return pd.Series(values, dtype=object)
+    if kind == "real":
+        return pd.Series(values, dtype="float64")
+    return pd.Series(values, dtype="Int64" if None in values else "int64")
 
 
 def _values(dataset):

@@ -6,7 +6,9 @@
 # Runs on the controller as SlurmUser, in the background of slurmctld, with hardly any environment; submitting for
 # others needs SlurmUser=root. A job left traces if its working directory holds nsys-JOBID (srun-capture.sh makes it).
 # Settings, all optional, as shell variables in /etc/nsys-explain-mpi.conf (must belong to root, writable for nobody
-# else): PATH, SLURM_CONF, EXPLAIN_SBATCH (the script to submit), EXPLAIN_OPTIONS (options for sbatch), EXPLAIN_LOG.
+# else): PATH, SLURM_CONF, EXPLAIN_SBATCH (the script to submit), EXPLAIN_OPTIONS (options for sbatch), EXPLAIN_LOG,
+# EXPLAIN_REPORTS (a directory in which each job of each user leaves its report, as job-JOBID, for others to see; else
+# reports lie beside the traces).
 #
 # Always exits 0: whatever fails here must not hold up the cluster. Never recurses: jobs whose name starts with
 # nsys-explain are left alone.
@@ -14,6 +16,7 @@ configuration=${NSYS_EXPLAIN_CONF:-/etc/nsys-explain-mpi.conf}
 PATH=/usr/local/bin:/usr/bin:/bin
 EXPLAIN_SBATCH=$(dirname "$0")/explain.sbatch
 EXPLAIN_OPTIONS=
+EXPLAIN_REPORTS=
 EXPLAIN_LOG=/dev/null
 job=${SLURM_JOB_ID:-}
 say() { printf '%s job %s: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$*" >>"$EXPLAIN_LOG" 2>/dev/null; }
@@ -70,7 +73,8 @@ submit() {
     case $variable in SLURM_CONF | SLURM_PMIX_*) ;; *) unset "$variable" ;; esac
   done
   # shellcheck disable=SC2086  # several options in one variable
-  if submitted=$(timeout 10 sbatch "$@" $EXPLAIN_OPTIONS "$EXPLAIN_SBATCH" "$directory/nsys-$job" 2>&1); then
+  if submitted=$(timeout 10 sbatch "$@" $EXPLAIN_OPTIONS "$EXPLAIN_SBATCH" "$directory/nsys-$job" \
+    ${EXPLAIN_REPORTS:+-- --out "$EXPLAIN_REPORTS/job-$job" --force} 2>&1); then
     say "submitted its analysis as job $submitted for user $uid"
   else
     say "its analysis was not submitted: $submitted"

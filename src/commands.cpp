@@ -18,6 +18,7 @@
 #include "pipeline/commands/show.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/own_process.hpp"
+#include "serve/serve.hpp"
 
 namespace nsys_explain {
 namespace {
@@ -120,6 +121,47 @@ EXIT CODES
                      [&] { return pipeline::compare(request, std::cout, std::cerr); });
 }
 
+int serve_reports(int argc, char** argv) {
+  CLI::App app("Serves the reports below a directory: pages for people, answers for programs",
+               "nsys-explain-mpi serve");
+  app.footer(R"(
+EXAMPLES
+  nsys-explain-mpi serve reports                                     at http://127.0.0.1:8750/
+  nsys-explain-mpi serve reports --listen 0.0.0.0:8750 --token-file token
+  nsys-explain-mpi serve reports --read-only
+  nsys-explain-mpi serve reports --mcp                               for an assistant that starts it
+
+Other addresses than those of this host alone need a token: (umask 077; openssl rand -hex 32 > token). Addresses,
+answers and the tools of --mcp: docs/service.md.
+
+EXIT CODES
+  0  ended by SIGTERM or SIGINT      2  wrong usage      5  could not go on)");
+  serve::ServeRequest request;
+  serve::ServiceOptions& options = request.options;
+  app.add_option("directory", options.root, "Directory that holds the directories of reports")->required();
+  app.add_option("--listen", options.listen, "ADDRESS:PORT; port 0: any that is free")->capture_default_str();
+  app.add_option("--token-file", options.token_file, "File with the token that every request must carry");
+  app.add_flag("--read-only", options.read_only, "Start no analysis");
+  app.add_option("--exports", options.export_roots, "Directories of exports that analyses may read by path");
+  app.add_option("--upload-limit", options.upload_bytes, "Most bytes of one upload, e.g. 20G")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
+  app.add_option("--queue", options.queue, "Most analyses that wait")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--analysis-timeout", options.analysis_seconds, "Most seconds of one analysis")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--analysis-memory", options.analysis_bytes, "Memory of one analysis, as --memory-limit, e.g. 8G")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--mcp", request.speaks_mcp,
+               "Speak the Model Context Protocol on standard input and output; listen nowhere");
+  app.add_flag("--reader", request.is_reader)->group("");  // how the service starts its reader processes
+  if (const auto code = parse(app, argc, argv)) return *code;
+  return serve::serve(request, std::cin, std::cout, std::cerr);
+}
+
 int difference(int argc, char** argv) {
   CLI::App app("Lays a table of one report beside the same table of another, row by row", "nsys-explain-mpi diff");
   app.footer(R"(
@@ -160,10 +202,11 @@ std::optional<int> run_command(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   if (name == "show") return show(argc - 1, argv + 1);
   if (name == "compare") return compare(argc - 1, argv + 1);
+  if (name == "serve") return serve_reports(argc - 1, argv + 1);
   if (name == "diff") return difference(argc - 1, argv + 1);
   std::error_code ignored;
   if (name.empty() || name[0] == '-' || name.find_first_of("/.*") != std::string_view::npos) return std::nullopt;
-  if (const std::string meant = suggestion(name, {"show", "compare", "diff", "merge"});
+  if (const std::string meant = suggestion(name, {"show", "compare", "diff", "merge", "serve"});
       name != "merge" && !meant.empty() && !std::filesystem::exists(name, ignored)) {
     std::cerr << "nsys-explain-mpi: there is neither a file nor a command " << name << meant << '\n';
     return pipeline::wrong_usage;

@@ -76,7 +76,8 @@ COMMANDS
   nsys-explain-mpi show report [...]      looks into the results of a run; show --help tells more
   nsys-explain-mpi compare before after      what changed, beyond the noise
   nsys-explain-mpi diff before after TABLE   a table of both, row by row
-  nsys-explain-mpi merge report/shards --out report      finishes a run that was cut off)";
+  nsys-explain-mpi merge report/shards --out report      finishes a run that was cut off
+  nsys-explain-mpi serve reports      shows many reports: pages, answers for programs and for assistants)";
 
 constexpr std::string_view exit_codes =
     R"(EXIT CODES

@@ -2,7 +2,7 @@
 _nsys_explain_mpi() {
   local word=${COMP_WORDS[COMP_CWORD]} command=()
   case ${COMP_WORDS[1]:-} in
-    show | compare | diff | merge) ((COMP_CWORD > 1)) && command=("${COMP_WORDS[1]}") ;;
+    show | compare | diff | merge | serve) ((COMP_CWORD > 1)) && command=("${COMP_WORDS[1]}") ;;
   esac
   if [[ $word == -* ]]; then
     local help
@@ -13,7 +13,7 @@ _nsys_explain_mpi() {
   compopt -o filenames 2>/dev/null
   mapfile -t COMPREPLY < <(compgen -f -- "$word")
   if ((COMP_CWORD == 1)); then
-    mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "show compare diff merge" -- "$word")
+    mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "show compare diff merge serve" -- "$word")
   fi
 }
 complete -F _nsys_explain_mpi nsys-explain-mpi

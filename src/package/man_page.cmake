@@ -16,7 +16,7 @@ nsys\\-explain\\-mpi \\- explain why a multi\\-GPU job is slow, from its Nsight 
 .SH DESCRIPTION
 .nf
 ")
-foreach(command "" show compare diff merge)
+foreach(command "" show compare diff merge serve)
   set(topics)
   if(NOT command)
     set(topics all)

@@ -4,6 +4,7 @@
 
 #include "nsys_explain/model/names.hpp"
 #include "report/activity_json.hpp"
+#include "report/capture_advice.hpp"
 #include "report/clock_json.hpp"
 #include "report/json_links.hpp"
 #include "report/json_parts.hpp"
@@ -238,6 +239,10 @@ Json step_time(const StepTime& time) {
           {"replay_error", nullable(time.replay_error)}};
 }
 
+Json advice(const CaptureAdvice& advice) {
+  return {{"missing", advice.missing}, {"commands", advice.commands}};
+}
+
 Json warning(const Warning& warning) {
   return {{"severity", severity_name(warning.severity)},
           {"source", warning_source_name(warning.source)},
@@ -305,6 +310,7 @@ std::string to_json(const JobReport& report) {
   document["network"] = network_json(report.network);
   document["findings"] = array_of(report.findings, finding);
   document["verdict"] = verdict(report.verdict);
+  document["capture_advice"] = array_of(capture_advice(report), advice);
   document["warnings"] = array_of(report.warnings, warning);
   document["run"] = run(report.run);
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -119,6 +121,7 @@ struct StoreReader::State {
   std::string path;
   Object file;
   std::vector<std::string> names;
+  mutable std::map<std::string, TableSchema, std::less<>> schemas;  ///< of those that were asked for
 
   template <class Work>
   auto run(const Work& work) const {
@@ -144,13 +147,12 @@ struct StoreReader::State {
     return own(H5Dopen2(group.id(), column.c_str(), H5P_DEFAULT), H5Dclose, "open column", column);
   }
 
-  ColumnData read_column(const Object& group, const ColumnSchema& column, hsize_t first, hsize_t count) const {
+  /// `select`: chooses `count` rows in the dataspace of a column.
+  template <class Select>
+  ColumnData read_column(const Object& group, const ColumnSchema& column, hsize_t count, const Select& select) const {
     const Object data = dataset(group, column.name);
     const Object space = own(H5Dget_space(data.id()), H5Sclose, "look at the size of", column.name);
-    if (count > 0) {
-      checked(H5Sselect_hyperslab(space.id(), H5S_SELECT_SET, &first, nullptr, &count, nullptr), "select in",
-              column.name);
-    }
+    if (count > 0) checked(select(space.id()), "select in", column.name);
     const Object memory = own(H5Screate_simple(1, &count, nullptr), H5Sclose, "create", "dataspace");
     const std::size_t rows = count;
     switch (column.kind) {
@@ -175,6 +177,21 @@ struct StoreReader::State {
         break;
     }
     return read_texts(data.id(), memory.id(), space.id(), rows, column.name);
+  }
+
+  template <class Select>
+  Table read_columns(const TableSchema& all, const std::vector<std::string>& columns, hsize_t count,
+                     const Select& select) const {
+    Table table{{all.name, all.description, {}}, {}};
+    for (const std::string& column : columns) table.schema.columns.push_back(all.columns[all.index_of(column)]);
+    run([&] {
+      const Object from = group(all.name);
+      for (const ColumnSchema& column : table.schema.columns) {
+        table.columns.push_back(read_column(from, column, count, select));
+      }
+      return 0;
+    });
+    return table;
   }
 };
 
@@ -216,6 +233,7 @@ bool StoreReader::has_table(std::string_view name) const {
 }
 
 TableSchema StoreReader::schema(std::string_view name) const {
+  if (const auto known = state_->schemas.find(name); known != state_->schemas.end()) return known->second;
   return state_->run([&] {
     const Object group = state_->group(name);
     TableSchema schema{std::string(name), text_attribute(group.id(), "description").at(0), {}};
@@ -224,6 +242,7 @@ TableSchema StoreReader::schema(std::string_view name) const {
       schema.columns.push_back({column, kind_of(data.id(), column), text_attribute(data.id(), "unit").at(0),
                                 text_attribute(data.id(), "description").at(0)});
     }
+    state_->schemas.emplace(schema.name, schema);
     return schema;
   });
 }
@@ -240,19 +259,27 @@ std::int64_t StoreReader::row_count(std::string_view name) const {
 }
 
 Table StoreReader::read(std::string_view name, std::int64_t first, std::int64_t count) const {
+  std::vector<std::string> columns;
+  for (const ColumnSchema& column : schema(name).columns) columns.push_back(column.name);
+  return read(name, first, count, columns);
+}
+
+Table StoreReader::read(std::string_view name, std::int64_t first, std::int64_t count,
+                        const std::vector<std::string>& columns) const {
   const std::int64_t rows = row_count(name);
-  const std::int64_t begin = std::clamp<std::int64_t>(first, 0, rows);
-  const std::int64_t end = begin + std::clamp<std::int64_t>(count, 0, rows - begin);
-  Table table{schema(name), {}};
-  state_->run([&] {
-    const Object group = state_->group(name);
-    for (const ColumnSchema& column : table.schema.columns) {
-      table.columns.push_back(
-          state_->read_column(group, column, static_cast<hsize_t>(begin), static_cast<hsize_t>(end - begin)));
-    }
-    return 0;
+  const auto begin = static_cast<hsize_t>(std::clamp<std::int64_t>(first, 0, rows));
+  const auto wanted = static_cast<hsize_t>(std::clamp<std::int64_t>(count, 0, rows - static_cast<std::int64_t>(begin)));
+  return state_->read_columns(schema(name), columns, wanted, [&](hid_t space) {
+    return H5Sselect_hyperslab(space, H5S_SELECT_SET, &begin, nullptr, &wanted, nullptr);
   });
-  return table;
+}
+
+Table StoreReader::read_rows(std::string_view name, std::span<const std::int64_t> rows,
+                             const std::vector<std::string>& columns) const {
+  const std::vector<hsize_t> points(rows.begin(), rows.end());
+  return state_->read_columns(schema(name), columns, points.size(), [&](hid_t space) {
+    return H5Sselect_elements(space, H5S_SELECT_SET, points.size(), points.data());
+  });
 }
 
 Table StoreReader::read(std::string_view name) const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,12 @@ class StoreReader {
   /// Rows [first, first + count) of a table, fewer at its end.
   Table read(std::string_view name, std::int64_t first, std::int64_t count) const;
   Table read(std::string_view name) const;
+  /// The same of some columns, which the table must have, in that order.
+  Table read(std::string_view name, std::int64_t first, std::int64_t count,
+             const std::vector<std::string>& columns) const;
+  /// Some columns of these rows, which the table must have, in ascending order.
+  Table read_rows(std::string_view name, std::span<const std::int64_t> rows,
+                  const std::vector<std::string>& columns) const;
 
   /// An attribute of the group `path`, as text; empty optional where there is none.
   std::optional<std::string> attribute(std::string_view path, std::string_view name) const;

@@ -117,6 +117,14 @@ class Hook(unittest.TestCase):
         self.assertEqual([line for line in arguments if line.startswith("SLURM_")], [], "of the ended job nothing is left")
         self.assertIn("submitted its analysis as job 4712", self.log.read_text())
 
+    def test_reports_can_be_gathered_in_one_place(self):
+        self.assertNotIn("--out", self.run_hook())
+        settings = self.directory / "gathering"
+        settings.write_text(f"PATH={self.directory}:$PATH\nEXPLAIN_LOG={self.log}\nEXPLAIN_REPORTS='/srv/all reports'\n")
+        arguments = self.run_hook(configuration=settings)
+        at = arguments.index("--")
+        self.assertEqual(arguments[at - 1:at + 4], [f"{self.directory}/work/nsys-4711", "--", "--out", "/srv/all reports/job-4711", "--force"])
+
     def test_it_never_recurses(self):
         for name in ("nsys-explain", "nsys-explain-4711"):
             self.assertEqual(self.run_hook(environment={**self.job, "SLURM_JOB_NAME": name}), [])
@@ -232,7 +240,7 @@ class Spack(unittest.TestCase):
         return {re.match(r"[\w-]+", arguments[0])[0]: options for arguments, options in self.declared["depends_on"]}
 
     def test_it_depends_on_what_the_build_looks_for(self):
-        spack_names = {"sqlite3": "sqlite", "zlib": "zlib-api", "nlohmann_json": "nlohmann-json"}
+        spack_names = {"sqlite3": "sqlite", "zlib": "zlib-api", "nlohmann_json": "nlohmann-json"}  # CMake name: Spack name
         for package in packages_found_by_cmake():
             self.assertIn(spack_names.get(package, package), self.names())
         for package in ("googletest", "benchmark"):

@@ -66,6 +66,7 @@ TEST(Json, HoldsEveryKeyOfTheContract) {
                {"nvlink", "o"},
                {"network", "a"},
                {"findings", "a"},
+               {"capture_advice", "a"},
                {"warnings", "a"},
                {"run", "o"}},
               "");

@@ -77,6 +77,22 @@ TEST_F(StoreReaderTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader.attribute("/nowhere", "x"), std::nullopt);
 }
 
+TEST_F(StoreReaderTest, GivesSomeColumnsOfSomeRows) {
+  write_store();
+  const StoreReader reader(path_);
+  const Table rows = reader.read_rows("zebras", std::vector<std::int64_t>{0, 2}, {"weight", "name", "kind"});
+  EXPECT_THAT(column<double>(rows, "weight"), ElementsAre(0.5, -1.0));
+  EXPECT_THAT(column<std::string>(rows, "name"), ElementsAre("größe", std::string(3000, 'x')));
+  EXPECT_THAT(column<std::string>(rows, "kind"), ElementsAre("a", "c"));
+  EXPECT_EQ(rows.schema.columns.size(), 3);
+  EXPECT_EQ(reader.read_rows("zebras", {}, {"weight", "name"}).row_count(), 0);
+  EXPECT_EQ(reader.read_rows("apples", {}, {"n"}).row_count(), 0);
+  const Table part = reader.read("zebras", 1, 5, {"at_ns"});
+  EXPECT_THAT(column<std::int64_t>(part, "at_ns"), ElementsAre(no_time, 7));
+  EXPECT_THROW(reader.read("zebras", 0, 1, {"lion"}), std::out_of_range);
+  EXPECT_THROW(reader.read_rows("zebras", std::vector<std::int64_t>{3}, {"weight"}), std::runtime_error);
+}
+
 TEST_F(StoreReaderTest, TakesNoBytesOfAnAttributeForAddresses) {
   write_store();
   {

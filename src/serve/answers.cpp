@@ -1,0 +1,159 @@
+#include "serve/answers.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include "pipeline/run/own_files.hpp"
+#include "serve/child_process.hpp"
+#include "serve/refusal.hpp"
+
+namespace nsys_explain::serve {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t reader_processes = 2;
+constexpr std::size_t most_kept_bytes = 64'000'000, largest_kept_bytes = 4'000'000, most_comparisons = 32;
+constexpr auto names_time = std::chrono::seconds(1), failure_time = std::chrono::seconds(30);
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string stamp_text(const Stamp& stamp) {
+  return fmt::format("{}.{}.{}.{}", stamp.device, stamp.inode, stamp.changed_ns, stamp.bytes);
+}
+
+/// Labels of `compare` have commas between them.
+std::string label(std::string name) {
+  std::replace(name.begin(), name.end(), ',', ' ');
+  return name;
+}
+
+}  // namespace
+
+Answers::Answers(const std::string& root, fs::path scratch)
+    : tree_(root), scratch_(std::move(scratch)), readers_(root, reader_processes) {}
+
+std::vector<std::string> Answers::names() {
+  const std::lock_guard lock(names_mutex_);
+  if (Clock::now() >= names_until_) {
+    const auto start = Clock::now();
+    names_ = tree_.names();
+    // A tree of very many directories is not looked through all the time.
+    names_until_ = Clock::now() + std::max<Clock::duration>(names_time, 20 * (Clock::now() - start));
+  }
+  return names_;
+}
+
+void Answers::look_again() {
+  const std::lock_guard lock(names_mutex_);
+  names_until_ = {};
+}
+
+std::string Answers::version_of(const std::string& report) const {
+  return stamp_text(stamp_of(tree_.open_file(report, pipeline::store_name).number())) + '/' +
+         stamp_text(stamp_of(tree_.open_file(report, pipeline::json_name).number()));
+}
+
+std::shared_ptr<const Reply> Answers::kept(const std::string& key) {
+  const std::lock_guard lock(kept_mutex_);
+  const auto found = kept_.find(key);
+  if (found == kept_.end() || Clock::now() >= found->second.until) return nullptr;
+  uses_.splice(uses_.end(), uses_, found->second.use);
+  return found->second.reply;
+}
+
+void Answers::keep(const std::string& key, const std::shared_ptr<const Reply>& reply) {
+  if (reply->body.size() > largest_kept_bytes) return;
+  const std::lock_guard lock(kept_mutex_);
+  const auto until = reply->status < 500 ? Clock::time_point::max() : Clock::now() + failure_time;
+  const auto bytes_of = [](const std::string& name, const Kept& entry) {
+    return 2 * name.size() + entry.reply->body.size();
+  };
+  if (const auto old = kept_.find(key); old != kept_.end()) {
+    kept_bytes_ -= bytes_of(key, old->second);
+    uses_.erase(old->second.use);
+    kept_.erase(old);
+  }
+  const auto added = kept_.emplace(key, Kept{reply, until, uses_.insert(uses_.end(), key)}).first;
+  kept_bytes_ += bytes_of(key, added->second);
+  while (kept_bytes_ > most_kept_bytes) {
+    const auto oldest = kept_.find(uses_.front());
+    kept_bytes_ -= bytes_of(oldest->first, oldest->second);
+    kept_.erase(oldest);
+    uses_.pop_front();
+  }
+}
+
+std::shared_ptr<const Reply> Answers::ask(const std::string& report, const Json& question) {
+  try {
+    Json request = question;
+    request["report"] = report;
+    const std::string key = version_of(report) + request.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (auto reply = kept(key)) return reply;
+    std::shared_ptr<const Reply> reply;
+    try {
+      reply = std::make_shared<const Reply>(readers_.ask(report, request));
+    } catch (const Refusal& refusal) {
+      reply = std::make_shared<const Reply>(Reply{refusal.status(), error_json(refusal)});
+    }
+    keep(key, reply);
+    return reply;
+  } catch (const Refusal& refusal) {
+    return std::make_shared<const Reply>(Reply{refusal.status(), error_json(refusal)});
+  } catch (const std::exception& error) {
+    return std::make_shared<const Reply>(Reply{503, error_json(refusal_of(503, error.what()))});
+  }
+}
+
+std::vector<Json> Answers::summaries() {
+  std::vector<Json> list;
+  for (const std::string& name : names()) {
+    const auto reply = ask(name, {{"ask", "summary"}});
+    if (reply->status == 404) continue;  // it went away
+    Json summary = Json::parse(reply->body, nullptr, false);
+    if (reply->status != 200) summary = {{"name", name}, {"problem", summary.at("error").at("problem")}};
+    list.push_back(std::move(summary));
+  }
+  return list;
+}
+
+std::shared_ptr<const ComparisonReply> Answers::compare(const std::string& before, const std::string& after) {
+  if (scratch_.empty()) {
+    throw Refusal(503, "this service has no place for files of its own", "so it cannot compare",
+                  "set TMPDIR to a directory that it may write");
+  }
+  const Descriptor first = tree_.open_file(before, pipeline::store_name),
+                   last = tree_.open_file(after, pipeline::store_name);
+  const std::string key = fmt::format("{} {} {} {}", stamp_text(stamp_of(first.number())), before,
+                                      stamp_text(stamp_of(last.number())), after);
+  const std::lock_guard lock(compare_mutex_);
+  if (const auto found = comparisons_.find(key); found != comparisons_.end()) return found->second;
+  const fs::path directory = scratch_ / "comparison";
+  std::error_code ignored;
+  fs::remove_all(directory, ignored);
+  ChildOptions options;
+  options.kept = {first.number(), last.number()};
+  const int status = wait_for(start_own_program({"compare", first.path(), last.path(), "--out", directory.string(),
+                                                 fmt::format("--labels={},{}", label(before), label(after))},
+                                                options));
+  auto reply = std::make_shared<ComparisonReply>();
+  reply->json = text_of(directory / pipeline::comparison_json_name);
+  reply->page = text_of(directory / "compare.html");
+  fs::remove_all(directory, ignored);
+  if (!WIFEXITED(status) || reply->json.empty()) {
+    throw Refusal(503, fmt::format("'{}' and '{}' cannot be compared", before, after),
+                  "so nothing is known of what changed",
+                  "look at each report by itself: one of their stores may be damaged");
+  }
+  if (comparisons_.size() >= most_comparisons) comparisons_.clear();
+  return comparisons_[key] = std::move(reply);
+}
+
+}  // namespace nsys_explain::serve

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "serve/reader_process.hpp"
+
+/// All that is asked of reports, from wherever: answers are kept for as long as the files are the same.
+namespace nsys_explain::serve {
+
+struct ComparisonReply {
+  int status = 200;
+  std::string json, page;
+};
+
+class Answers {
+ public:
+  /// Comparisons are written below `scratch`; empty: none can be made.
+  Answers(const std::string& root, std::filesystem::path scratch);
+
+  std::vector<std::string> names();
+  /// A report has come: names() is to look again.
+  void look_again();
+
+  /// Throws nothing.
+  std::shared_ptr<const Reply> ask(const std::string& report, const Json& question);
+  /// Throws Refusal.
+  std::shared_ptr<const ComparisonReply> compare(const std::string& before, const std::string& after);
+  /// In the order of names(); those that cannot be read have a name and a `problem`.
+  std::vector<Json> summaries();
+
+  const ReportTree& tree() const { return tree_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Kept {
+    std::shared_ptr<const Reply> reply;
+    Clock::time_point until;
+    std::list<std::string>::iterator use;
+  };
+  std::string version_of(const std::string& report) const;
+  std::shared_ptr<const Reply> kept(const std::string& key);
+  void keep(const std::string& key, const std::shared_ptr<const Reply>& reply);
+
+  ReportTree tree_;
+  std::filesystem::path scratch_;
+  ReaderPool readers_;
+
+  std::mutex names_mutex_;
+  std::vector<std::string> names_;
+  Clock::time_point names_until_;
+
+  std::mutex kept_mutex_;
+  std::map<std::string, Kept> kept_;
+  std::list<std::string> uses_;  ///< keys, the latest at the end
+  std::size_t kept_bytes_ = 0;
+
+  std::mutex compare_mutex_;  ///< one comparison at a time
+  std::map<std::string, std::shared_ptr<const ComparisonReply>> comparisons_;
+};
+
+}  // namespace nsys_explain::serve

@@ -1,0 +1,179 @@
+#include "serve/reader_process.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "serve/child_process.hpp"
+#include "serve/refusal.hpp"
+#include "serve/tools.hpp"
+
+namespace nsys_explain::serve {
+namespace {
+
+constexpr std::size_t open_reports = 4;  ///< of each reader
+constexpr time_t longest_answer_s = 30;
+constexpr std::int64_t reader_memory_bytes = 4'000'000'000;
+constexpr std::uint64_t most_reply_bytes = 1'000'000'000;
+
+/// A message on the socket: its status, its length, its bytes.
+struct Header {
+  std::uint64_t status = 0, bytes = 0;
+};
+
+bool send_all(int socket, const void* bytes, std::size_t count) {
+  const char* next = static_cast<const char*>(bytes);
+  while (count > 0) {
+    const ssize_t sent = ::send(socket, next, count, MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    next += sent;
+    count -= static_cast<std::size_t>(sent);
+  }
+  return true;
+}
+
+bool receive_all(int socket, void* bytes, std::size_t count) {
+  char* next = static_cast<char*>(bytes);
+  while (count > 0) {
+    const ssize_t got = ::recv(socket, next, count, 0);
+    if (got <= 0) return false;
+    next += got;
+    count -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+bool send_message(int socket, int status, const std::string& body) {
+  const Header header{static_cast<std::uint64_t>(status), body.size()};
+  return send_all(socket, &header, sizeof header) && send_all(socket, body.data(), body.size());
+}
+
+bool receive_message(int socket, Reply& message) {
+  Header header;
+  if (!receive_all(socket, &header, sizeof header) || header.bytes > most_reply_bytes) return false;
+  message.status = static_cast<int>(header.status);
+  message.body.resize(header.bytes);
+  return receive_all(socket, message.body.data(), message.body.size());
+}
+
+std::vector<std::pair<std::string, std::string>> pairs_of(const Json& list) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const Json& pair : list) pairs.emplace_back(pair.at(0).get<std::string>(), pair.at(1).get<std::string>());
+  return pairs;
+}
+
+std::string dumped(const Json& answer) {
+  return answer.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string answer_of(Report& report, const Json& request) {
+  const std::string ask = request.at("ask");
+  if (ask == "summary") return dumped(summary_answer(report));
+  if (ask == "verdict") return dumped(verdict_answer(report));
+  if (ask == "findings") return dumped(findings_answer(report));
+  if (ask == "what_if") return dumped(what_if_answer(report));
+  if (ask == "capture_advice") return dumped(capture_advice_answer(report));
+  if (ask == "tables") return dumped(tables_answer(report));
+  if (ask == "table") {
+    return dumped(table_answer(report, request.at("table"), parse_table_query(pairs_of(request.at("parameters")))));
+  }
+  if (ask == "tool") return tool_answer(report, request.at("tool"), request.at("arguments"));
+  throw std::logic_error("no such question");
+}
+
+}  // namespace
+
+Report& ReaderAnswers::open(const std::string& name) {
+  const auto found =
+      std::find_if(reports_.begin(), reports_.end(), [&](const auto& report) { return report->name() == name; });
+  if (found != reports_.end()) {
+    std::unique_ptr<Report> report = std::move(*found);
+    reports_.erase(found);
+    if (report->is_current(tree_)) return *reports_.emplace_back(std::move(report));
+  }
+  if (reports_.size() >= open_reports) reports_.erase(reports_.begin());
+  return *reports_.emplace_back(std::make_unique<Report>(tree_, name));
+}
+
+Reply ReaderAnswers::answer(const std::string& text) {
+  try {
+    const Json request = Json::parse(text);
+    return {200, answer_of(open(request.at("report")), request)};
+  } catch (const Refusal& refusal) {
+    return {refusal.status(), error_json(refusal)};
+  } catch (const std::exception& error) {
+    reports_.clear();
+    return {503, error_json(refusal_of(503, error.what()))};
+  }
+}
+
+int run_reader(const std::string& root) {
+  ReaderAnswers answers(root);
+  Reply request;
+  while (receive_message(STDIN_FILENO, request)) {
+    const Reply reply = answers.answer(request.body);
+    if (!send_message(STDIN_FILENO, reply.status, reply.body)) break;
+  }
+  return 0;
+}
+
+struct ReaderPool::Reader {
+  std::mutex in_use;
+  Descriptor socket;
+  pid_t process = -1;
+
+  ~Reader() { stop(); }
+
+  void start(const std::string& root) {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw std::runtime_error("no socket");
+    socket = Descriptor(ends[0]);
+    const Descriptor other(ends[1]);
+    const timeval longest{longest_answer_s, 0};
+    ::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
+    ChildOptions options;
+    options.standard_input = ends[1];
+    options.address_space_bytes = reader_memory_bytes;
+    process = start_own_program({"serve", "--reader", root}, options);
+  }
+
+  /// It holds nothing that needs an orderly end.
+  void stop() {
+    if (process > 0) {
+      ::kill(process, SIGKILL);
+      wait_for(process);
+    }
+    process = -1;
+    socket = Descriptor();
+  }
+};
+
+ReaderPool::ReaderPool(std::string root, std::size_t processes) : root_(std::move(root)) {
+  for (std::size_t i = 0; i < processes; ++i) readers_.push_back(std::make_unique<Reader>());
+}
+
+ReaderPool::~ReaderPool() = default;
+
+Reply ReaderPool::ask(const std::string& report, const Json& request) {
+  Reader& reader = *readers_[std::hash<std::string>()(report) % readers_.size()];
+  const std::lock_guard lock(reader.in_use);
+  if (reader.process < 0) reader.start(root_);
+  Reply reply;
+  if (send_message(reader.socket.number(), 0, request.dump(-1, ' ', false, Json::error_handler_t::replace)) &&
+      receive_message(reader.socket.number(), reply)) {
+    return reply;
+  }
+  reader.stop();
+  throw Refusal(503, fmt::format("the report '{}' is damaged so badly that reading it crashed or did not end", report),
+                "so no number of it can be trusted", "run the analysis again");
+}
+
+}  // namespace nsys_explain::serve

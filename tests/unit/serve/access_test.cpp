@@ -1,0 +1,157 @@
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "serve/analyses.hpp"
+#include "serve/refusal.hpp"
+#include "serve/report_tree.hpp"
+#include "serve/request_checks.hpp"
+#include "serve/token.hpp"
+
+/// Who may ask for what.
+namespace nsys_explain::serve {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+
+class Access : public testing::Test {
+ protected:
+  Access() {
+    std::string pattern = (fs::temp_directory_path() / "serve-test-XXXXXX").string();
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~Access() override { fs::remove_all(directory_); }
+  void write(const fs::path& path, const std::string& text) const {
+    fs::create_directories((directory_ / path).parent_path());
+    std::ofstream(directory_ / path) << text;
+  }
+  void report(const std::string& name) const {
+    write(name + "/store.h5", "store of " + name);
+    write(name + "/report.json", "{}");
+  }
+  fs::path directory_;
+};
+
+TEST_F(Access, TokensAreReadFromPrivateFilesOnly) {
+  write("token", "0123456789abcdef\n");
+  const std::string path = (directory_ / "token").string();
+  for (const auto& [mode, is_private] :
+       {std::pair(0600, true), {0400, true}, {0640, true}, {0644, false}, {0660, false}, {0604, false}}) {
+    ::chmod(path.c_str(), static_cast<mode_t>(mode));
+    if (is_private) {
+      EXPECT_EQ(read_token(path), "0123456789abcdef") << mode;
+    } else {
+      EXPECT_THROW(read_token(path), Refusal) << mode;
+    }
+  }
+  ::chmod(path.c_str(), 0600);
+  for (const char* text : {"", "short\n", "0123456789 abcdefg", "0123456789abcdef\nmore"}) {
+    write("token", text);
+    EXPECT_THROW(read_token(path), Refusal) << text;
+  }
+  EXPECT_THROW(read_token((directory_ / "absent").string()), Refusal);
+  EXPECT_THROW(read_token(directory_.string()), Refusal);
+}
+
+TEST_F(Access, TheTokenComesAsBearerOrAsPassword) {
+  const std::string token = "0123456789abcdef";
+  EXPECT_TRUE(is_authorised("Bearer " + token, token));
+  EXPECT_TRUE(is_authorised("bearer " + token, token));
+  EXPECT_TRUE(is_authorised("Basic bWU6MDEyMzQ1Njc4OWFiY2RlZg==", token));  // me:0123456789abcdef
+  EXPECT_TRUE(is_authorised("Basic OjAxMjM0NTY3ODlhYmNkZWY=", token));      // without a name
+  for (const char* header :
+       {"", "Bearer", "Bearer ", "Bearer 0123456789abcdeF", "Bearer 0123456789abcde", "Bearer 0123456789abcdef0",
+        "0123456789abcdef", "Basic !", "Basic ", "Basic MDEyMzQ1Njc4OWFiY2RlZg==", "Digest 0123456789abcdef"}) {
+    EXPECT_FALSE(is_authorised(header, token)) << header;
+  }
+}
+
+TEST_F(Access, ReportsAreFoundByTheirFilesAndNothingElseIs) {
+  for (const char* name : {"b", "a", "team/one", "team/two", ".hidden/x", "1/2/3/4", "1/2/3/5/6"}) report(name);
+  write("half/store.h5", "");
+  write("half2/report.json", "");
+  fs::create_directory_symlink(directory_ / "a", directory_ / "link");
+  const ReportTree tree(directory_.string());
+  EXPECT_THAT(tree.names(), ElementsAre("1/2/3/4", "a", "b", "team/one", "team/two"));
+  EXPECT_EQ(read_all(tree.open_file("team/one", "store.h5").number(), 100), "store of team/one");
+  EXPECT_THROW(read_all(tree.open_file("a", "store.h5").number(), 3), Refusal);
+}
+
+TEST_F(Access, NothingOutsideTheRootCanBeOpened) {
+  report("root/a");
+  report("other");
+  write("secret", "s");
+  fs::create_directory_symlink(directory_ / "other", directory_ / "root/link");
+  report("root/b");
+  fs::remove(directory_ / "root/b/report.json");
+  fs::create_symlink(directory_ / "secret", directory_ / "root/b/report.json");
+  report("root/c");
+  fs::create_symlink(directory_ / "secret", directory_ / "root/c/report.md");
+  const ReportTree tree((directory_ / "root").string());
+  for (const char* name :
+       {"", ".", "..", "../other", "a/../../other", "/", "/etc", "a/", "a//", "./a", "link", "b", "a/..", "a\n"}) {
+    EXPECT_THROW(tree.open_file(name, "report.json"), Refusal) << name;
+  }
+  EXPECT_THROW(tree.open_file("c", "report.md"), Refusal);
+  EXPECT_TRUE(tree.open_file("a", "report.json"));
+}
+
+TEST_F(Access, TheRootMustHoldReportsAndBeNone) {
+  report("a");
+  EXPECT_THROW(ReportTree((directory_ / "a").string()), Refusal);
+  EXPECT_THROW(ReportTree((directory_ / "absent").string()), Refusal);
+}
+
+TEST(RequestChecks, AddressesToListenAt) {
+  EXPECT_EQ(parse_address("127.0.0.1:8750"), std::pair(std::string("127.0.0.1"), 8750));
+  EXPECT_EQ(parse_address("[::1]:0"), std::pair(std::string("::1"), 0));
+  for (const char* text : {"", ":80", "host", "host:", "host:x", "host:70000", "::1:80", "host:-1"})
+    EXPECT_THROW(parse_address(text), Refusal) << text;
+}
+
+TEST(RequestChecks, OnlyThisHostIsReachedByItsOwnAddresses) {
+  for (const char* address : {"127.0.0.1", "127.8.9.10", "localhost", "::1"})
+    EXPECT_TRUE(is_loopback(address)) << address;
+  for (const char* address : {"0.0.0.0", "::", "10.0.0.1", "127.0.0.1.evil.org", "127.0.0", "127.0.0.256",
+                              "localhost.evil.org", "1127.0.0.1", ""}) {
+    EXPECT_FALSE(is_loopback(address)) << address;
+  }
+  for (const char* host : {"127.0.0.1:8750", "localhost", "localhost:1", "[::1]:80", "[::1]"})
+    EXPECT_TRUE(is_loopback_host(host)) << host;
+  for (const char* host :
+       {"", "evil.org", "evil.org:8750", "localhost:x", "localhost:80:80", "[::1", "[::1]x", "[::2]:80"}) {
+    EXPECT_FALSE(is_loopback_host(host)) << host;
+  }
+}
+
+TEST(RequestChecks, OtherSitesChangeNothing) {
+  EXPECT_TRUE(is_own_origin("", "localhost:80", ""));  // a program
+  EXPECT_TRUE(is_own_origin("http://localhost:80", "localhost:80", "same-origin"));
+  EXPECT_FALSE(is_own_origin("http://evil.org", "localhost:80", ""));
+  EXPECT_FALSE(is_own_origin("null", "localhost:80", ""));  // a report's own page has no origin
+  EXPECT_FALSE(is_own_origin("http://localhost:81", "localhost:80", ""));
+  EXPECT_FALSE(is_own_origin("", "localhost:80", "cross-site"));
+  EXPECT_FALSE(is_own_origin("http://", "", ""));
+}
+
+TEST(RequestChecks, ExportsHaveNamesWithoutPaths) {
+  for (const char* name : {"rank_0.sqlite", "a", "9-x"}) EXPECT_TRUE(is_export_name(name)) << name;
+  for (const char* name : {"", ".", "..", ".hidden", "a/b", "../a", "a b", "-a", "a\\b", "\xc3\xa4"})
+    EXPECT_FALSE(is_export_name(name)) << name;
+}
+
+TEST(Refusals, TakeSentencesOfTheCommandLineApart) {
+  const Refusal refusal = refusal_of(503, "cannot read x, so nobody knows; run it again");
+  EXPECT_EQ(refusal.problem(), "cannot read x");
+  EXPECT_EQ(refusal.why(), "so nobody knows");
+  EXPECT_EQ(refusal.what_to_do(), "run it again");
+  EXPECT_EQ(refusal_of(500, "bad").problem(), "bad");
+}
+
+}  // namespace
+}  // namespace nsys_explain::serve
