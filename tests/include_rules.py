@@ -30,7 +30,7 @@ ALLOWED = {
         "libraries": ("fmt", "cereal", "zlib", "posix", "glibc"),
     },
     "serve": {
-        "modules": ("model", "store", "pipeline"),
+        "modules": ("model", "ingest", "store", "pipeline"),
         "libraries": ("fmt", "json", "httplib", "posix"),
     },
     # The programs: they read arguments and hand over.

@@ -13,7 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pipeline/run/staging.hpp"
+#include "ingest/staging.hpp"
 #include "serve/service_options.hpp"
 
 namespace nsys_explain::serve {
@@ -61,7 +61,7 @@ class Analyses {
 
   const ServiceOptions options_;
   const std::function<void()> on_report_;
-  pipeline::StagingDirectory staging_;
+  ingest::StagingDirectory staging_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::list<std::unique_ptr<Analysis>> analyses_;  ///< in the order in which they came

@@ -46,7 +46,7 @@ int serve(const ServeRequest& request, std::istream& in, std::ostream& out, std:
   try {
     if (request.is_reader) return run_reader(request.options.root);
     if (request.speaks_mcp) {
-      const pipeline::StagingDirectory scratch(std::filesystem::temp_directory_path(), "nsys-explain-serve-");
+      const ingest::StagingDirectory scratch(std::filesystem::temp_directory_path(), "nsys-explain-serve-");
       Answers answers(request.options.root, scratch.path());
       return run_mcp(answers, in, out);
     }

@@ -104,9 +104,9 @@ bool is_upload(const httplib::Request& request) {
   return request.method == "POST" && request.path == "/api/v1/analyses" && request.is_multipart_form_data();
 }
 
-std::unique_ptr<pipeline::StagingDirectory> make_scratch() {
+std::unique_ptr<ingest::StagingDirectory> make_scratch() {
   try {
-    return std::make_unique<pipeline::StagingDirectory>(std::filesystem::temp_directory_path(), "nsys-explain-serve-");
+    return std::make_unique<ingest::StagingDirectory>(std::filesystem::temp_directory_path(), "nsys-explain-serve-");
   } catch (const std::system_error&) {
     return nullptr;  // nothing can be compared
   }

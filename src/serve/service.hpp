@@ -41,7 +41,7 @@ class Service {
   const ServiceOptions options_;
   std::string token_, address_;
   int port_ = 0;
-  std::unique_ptr<pipeline::StagingDirectory> scratch_;
+  std::unique_ptr<ingest::StagingDirectory> scratch_;
   Answers answers_;
   McpServer mcp_;
   std::unique_ptr<Analyses> analyses_;
