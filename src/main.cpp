@@ -42,6 +42,8 @@ void add_run_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& jo
   app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->capture_default_str();
   app.add_flag("-f,--force", job.overwrite, "Replace the results of an earlier run there; other files stay");
   app.add_flag("--csv", job.write_csv, "Write the tables as CSV, too");
+  app.add_flag("--gpu-trace", job.gpu_trace,
+               "Also tables gpu_trace and communication_overlap_trace: a row per GPU activity");
   app.add_option("--perfetto", job.perfetto_path,
                  "File (.json.gz) for a timeline of all trace ranks on one clock: for ui.perfetto.dev");
   app.add_option("--perfetto-window", job.perfetto_window, "Only START/END of it, in job time, e.g. 5s/7s");

@@ -80,6 +80,8 @@ std::string_view level_name(Level level) {
       return "rack";
     case Level::pipeline_stage:
       return "pipeline_stage";
+    case Level::expert_index:
+      return "expert_index";
     case Level::tensor_index:
       return "tensor_index";
     case Level::data_index:

@@ -49,7 +49,7 @@ class ForeignExports(EndToEndTest):
     def setUp(self):
         super().setUp()
         build(self.directory / "trace.sqlite")
-        self.found = self.analyse(self.directory / "trace.sqlite", "out", "--quiet")
+        self.found = self.analyse(self.directory / "trace.sqlite", "out", "--quiet", "--gpu-trace")
 
     def test_are_analysed_degraded(self):
         (given,) = self.found["inputs"]

@@ -72,6 +72,13 @@ class NsysStats(EndToEndTest):
         self.compare(printed["cuda_gpu_kern_sum"], "kernels", "name")
         self.assertEqual(len(printed["cuda_gpu_mem_time_sum"]), 2)
         self.compare(printed["cuda_gpu_mem_time_sum"], "memory_time", "operation", "Operation", count="Count")
+        # cuda_api_gpu_sum has the rows of the three, and shares of them all.
+        rows = self.table("cuda_api_gpu")
+        parts = ("cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum")
+        totals = sorted((int(line["Total Time (ns)"]) for part in parts for line in printed[part]), reverse=True)
+        self.assertEqual([row["total_ns"] for row in rows], totals)
+        for row in rows:
+            self.assertAlmostEqual(row["share_percent"], 100 * row["total_ns"] / sum(totals), places=6)
         sizes = {row["operation"]: row for row in self.table("memory_size")}
         self.assertEqual(len(printed["cuda_gpu_mem_size_sum"]), len(sizes))
         for line in printed["cuda_gpu_mem_size_sum"]:
@@ -98,8 +105,25 @@ class NsysStats(EndToEndTest):
             deviation = statistics.stdev(values) if len(values) > 1 else 0.0
             self.assertAlmostEqual(row["stddev_ns"], deviation, delta=1e-6 * max(1.0, deviation))
 
+    def compare_events_of_cloverleaf(self):
+        """Table gpu_trace, row by row: Pipit's list begins at another time, and has base names."""
+        rows, listed = self.table("gpu_trace"), self.pairs("cloverleaf_gpu_trace.csv")
+        self.assertEqual(len(rows), 1591)
+        listed.sort(key=lambda pair: (int(pair[0]["Timestamp (ns)"]), pair[1]))
+        start = int(listed[0][0]["Timestamp (ns)"])
+        for row, (line, duration) in zip(rows, listed):
+            self.assertEqual((row["start_ns"] - rows[0]["start_ns"], row["duration_ns"], row["stream"]),
+                             (int(line["Timestamp (ns)"]) - start, duration, int(line["streamId"])))
+            if line["type"] == "kernel":
+                self.assertEqual((row["kind"], row["bytes"]), ("kernel", -1))
+                self.assertIn(line["Name"], row["name"])
+            else:
+                self.assertEqual((row["kind"], row["bytes"]), ("copy", int(float(line["bytes"]))))
+            self.assertGreater(row["latency_ns"], 0)
+
     def test_every_event_of_cloverleaf(self):
-        self.analyse(SHARED_TRACES / "pipit" / "perlmutter-cloverleaf-cuda.sqlite", "out")
+        self.analyse(SHARED_TRACES / "pipit" / "perlmutter-cloverleaf-cuda.sqlite", "out", "--gpu-trace")
+        self.compare_events_of_cloverleaf()
         calls = {}
         for row, duration in self.pairs("cloverleaf-cuda_api_trace.csv"):
             calls.setdefault(VERSION.sub("", row["Name"]), []).append(duration)

@@ -15,6 +15,7 @@ struct AnalysisOptions {
   std::vector<PhaseRule> phase_rules;
   RooflineEvidence roofline;
   std::vector<GpuSample> gpu_samples;
+  bool gpu_trace = false;  ///< also the table with a row per activity
 };
 
 }  // namespace nsys_explain::analysis

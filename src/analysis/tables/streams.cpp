@@ -148,7 +148,7 @@ std::vector<Table> stream_tables(const RankEvents& events) {
   return tables;
 }
 
-std::vector<Table> communication_overlap_tables(const RankEvents& events) {
+std::vector<Table> communication_overlap_tables(const RankEvents& events, bool with_trace) {
   struct Overlap {
     std::int64_t count = 0;
     Nanoseconds total_ns = 0, overlapped_ns = 0;
@@ -172,7 +172,8 @@ std::vector<Table> communication_overlap_tables(const RankEvents& events) {
     ++overlap.count;
     overlap.total_ns += duration_ns;
     overlap.overlapped_ns += overlapped_ns[i];
-    trace_row << name << intervals[i].start_ns << duration_ns << std::int64_t{kind.stream_id} << overlapped_ns[i];
+    if (with_trace)
+      trace_row << name << intervals[i].start_ns << duration_ns << std::int64_t{kind.stream_id} << overlapped_ns[i];
   }
   std::vector<std::pair<std::string_view, Overlap>> order(by_name.begin(), by_name.end());
   std::stable_sort(order.begin(), order.end(),
@@ -186,7 +187,7 @@ std::vector<Table> communication_overlap_tables(const RankEvents& events) {
   }
   std::vector<Table> tables;
   tables.push_back(std::move(table));
-  tables.push_back(std::move(trace));
+  if (with_trace) tables.push_back(std::move(trace));
   return tables;
 }
 

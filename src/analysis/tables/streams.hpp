@@ -15,8 +15,8 @@ std::vector<Table> stream_tables(const RankEvents& events);
 /// Table `communication_overlap` by base name of the communication kernels, most time first: how much of their
 /// durations compute kernels of the same device ran, too (nsys' nccl_gpu_overlap_trace, with every kind of
 /// communication kernel instead of names that begin with nccl). Sums over executions: those that run at once both
-/// count. Table `communication_overlap_trace` has a row for each.
-std::vector<Table> communication_overlap_tables(const RankEvents& events);
+/// count. `with_trace`: also table `communication_overlap_trace`, with a row for each.
+std::vector<Table> communication_overlap_tables(const RankEvents& events, bool with_trace);
 
 /// Table `gpu_utilisation`: the window in at most 256 spans, each cut up as the budget is: compute, exposed
 /// communication, copies, opaque graphs and idle add up to the span. activity_ns is the sum of durations, which

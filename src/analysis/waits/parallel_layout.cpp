@@ -17,6 +17,7 @@ struct Family {
   std::vector<Ranks> groups;  ///< equally many ranks each, in the order of their numbers; by lowest rank
   std::int64_t instances = 0;
   std::int64_t blocking_instances = 0;
+  std::int64_t all_to_alls = 0;
   std::size_t distance = 0;  ///< between the first two ranks of a group
 
   std::vector<std::size_t> group_of_rank(std::size_t ranks) const {
@@ -37,6 +38,7 @@ std::vector<LayoutCommunicator> merge_equal_members(std::span<const LayoutCommun
     entry->second.instances += communicator.instances;
     entry->second.pair_exchanges += communicator.pair_exchanges;
     entry->second.blocking_instances += communicator.blocking_instances;
+    entry->second.all_to_alls += communicator.all_to_alls;
     if (entry->second.numbers != communicator.numbers) entry->second.numbers.clear();
   }
   std::vector<LayoutCommunicator> merged;
@@ -87,6 +89,7 @@ std::optional<Family> make_family(std::size_t ranks, std::span<const LayoutCommu
   for (const LayoutCommunicator* communicator : communicators) {
     family.instances += communicator->instances;
     family.blocking_instances += communicator->blocking_instances;
+    family.all_to_alls += communicator->all_to_alls;
     for (const std::size_t r : communicator->ranks) {
       ++memberships[r];
       parent[root_of(parent, r)] = root_of(parent, communicator->ranks.front());
@@ -155,6 +158,11 @@ bool is_waited_for(const Family& family) {
   return 2 * family.blocking_instances > family.instances;
 }
 
+/// Tokens go to their experts and back.
+bool mostly_all_to_all(const Family& family) {
+  return 2 * family.all_to_alls > family.instances;
+}
+
 Grouping make_grouping(Level level, std::size_t ranks, const Family& family) {
   Grouping grouping{level, std::vector<std::string>(ranks)};
   for (const Ranks& group : family.groups)
@@ -184,6 +192,12 @@ std::vector<Grouping> layout_groupings(std::size_t ranks, std::span<const Layout
 
   if (has_pipeline)
     std::erase_if(collective, [&](const Family& family) { return !belong_together(ranks, family, *pipeline); });
+  if (const auto experts = std::stable_partition(collective.begin(), collective.end(),
+                                                 [](const Family& family) { return !mostly_all_to_all(family); });
+      experts != collective.end()) {
+    groupings.push_back(make_grouping(Level::expert_index, ranks, busiest(std::span(experts, collective.end()))));
+    collective.erase(experts, collective.end());
+  }
   if (collective.empty()) return groupings;
   const Family first = busiest(collective);
   const bool busier_than_pipeline =

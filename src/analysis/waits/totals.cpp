@@ -36,6 +36,8 @@ void count_instances(CommunicatorTotals& totals, const MatchedBlock& block) {
     totals.infeasible += instance.feasible ? 0 : 1;
     totals.unjudged += instance.feasible && instance.comparable ? 0 : 1;
     totals.pair_exchanges += instance.operation == Operation::send_recv && instance.arrivals == 2 ? 1 : 0;
+    const bool among_many = instance.operation == Operation::send_recv && instance.arrivals > 2;
+    totals.all_to_alls += among_many || instance.operation == Operation::all_to_all ? 1 : 0;
     const std::span<const InstanceArrival> members = members_of(block, instance);
     const auto blocking =
         std::count_if(members.begin(), members.end(), [](const InstanceArrival& arrival) { return arrival.blocking; });

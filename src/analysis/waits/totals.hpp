@@ -44,6 +44,7 @@ struct CommunicatorTotals {
   std::int64_t infeasible = 0;
   std::int64_t unjudged = 0;            ///< infeasible, or of clocks that cannot be compared
   std::int64_t pair_exchanges = 0;      ///< sends and receives between two members
+  std::int64_t all_to_alls = 0;         ///< also those made of sends and receives among more than two
   std::int64_t blocking_instances = 0;  ///< compute of most members waited for them
 };
 

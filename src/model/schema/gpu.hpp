@@ -57,8 +57,8 @@ inline constexpr struct CommunicationOverlapTrace : Declaration {
   Integer duration_ns{*this, "duration_ns", "ns"};
   Integer stream{*this, "stream", "", "id of its CUDA stream"};
   Integer overlapped_ns{*this, "overlapped_ns", "ns", "of it, while compute kernels ran"};
-} communication_overlap_trace{
-    {"communication_overlap_trace", "One row per communication kernel: how much of it compute hid"}};
+} communication_overlap_trace{{"communication_overlap_trace",
+                               "One row per communication kernel, only with --gpu-trace: how much of it compute hid"}};
 
 inline constexpr struct MemoryTransfers : Declaration {
   Text operation{*this, "operation", "", "as nsys names it"};
@@ -265,5 +265,29 @@ inline constexpr struct SharedGpus : Declaration {
 } shared_gpus{{"shared_gpus",
                "One row per GPU that several processes of an export launch kernels on: launches and idle time of all "
                "together; the other tables have each by itself"}};
+
+inline constexpr struct GpuTrace : Declaration {
+  Time start_ns{*this, "start_ns", "ns"};
+  Integer duration_ns{*this, "duration_ns", "ns"};
+  Text kind{*this, "kind", "", "kernel, copy, set or graph"};
+  Text name{*this, "name", "", "of the kernel with its argument lists, else as nsys names it"};
+  Integer context{*this, "context", "", "id of its CUDA context"};
+  Integer stream{*this, "stream", "", "id of its CUDA stream"};
+  Time launched_ns{*this, "launched_ns", "ns", "start of the call that launched it"};
+  Integer latency_ns{*this, "latency_ns", "ns", "from then to its start; -1: the call was not recorded"};
+  Integer bytes{*this, "bytes", "bytes", "of a copy or set; else -1"};
+  Text source{*this, "source", "", "kind of memory that a copy reads"};
+  Text destination{*this, "destination", "", "kind of memory that a copy or set writes"};
+  Text grid{*this, "grid", "", "blocks of a kernel: x, y, z"};
+  Text block{*this, "block", "", "threads of a block: x, y, z"};
+} gpu_trace{{"gpu_trace", "One row per kernel, copy, set and graph: only with --gpu-trace"}};
+
+inline constexpr struct CudaApiGpu : Declaration {
+  Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
+  Text category{*this, "category", "", "CUDA_API, CUDA_KERNEL or MEMORY_OPER"};
+  Text operation{*this, "operation", "", "call, kernel, copy or set"};
+  Real share_percent{*this, "share_percent", "%", "of the sum of the trace rank's rows"};
+  Statistics durations{*this};
+} cuda_api_gpu{{"cuda_api_gpu", "Calls of the host, kernels and memory operations in one list, most time first"}};
 
 }  // namespace nsys_explain::schema

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analysis/tables/gpu_trace.hpp"
 #include "analysis/verdict/kernel_peers.hpp"
 #include "ingest/category_file.hpp"
 #include "ingest/glob.hpp"
@@ -105,6 +106,7 @@ std::vector<Table> compare_trace_ranks(const std::vector<Table>& rank_tables, co
                                        const std::vector<TraceRankIdentity>& trace_ranks) {
   std::vector<Table> tables;
   const auto add = [&](std::vector<Table> more) { std::move(more.begin(), more.end(), std::back_inserter(tables)); };
+  tables.push_back(analysis::cuda_api_gpu_table(rank_tables));
   if (const Table* kernels = find_table(rank_tables, schema::kernels_by_launch))
     add(analysis::kernel_peer_tables(*kernels));
   if (const Table* kernels = find_table(rank_tables, schema::kernels)) {

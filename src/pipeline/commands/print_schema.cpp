@@ -13,6 +13,7 @@
 #include "analysis/waits/level_sums.hpp"
 #include "collectives/extraction.hpp"
 #include "collectives/inspector_keys.hpp"
+#include "model/schema/gpu.hpp"
 #include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
@@ -55,6 +56,8 @@ std::vector<Table> rank_tables() {
   const LaunchIndex launches(process.api_calls);
   std::vector<Table> tables =
       make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, {}, {});
+  tables.push_back(make_table(schema::gpu_trace));
+  tables.push_back(make_table(schema::communication_overlap_trace));
   tables.push_back(analysis::shared_gpus_table());
   tables.push_back(collectives::fused_operations_table({}));
   tables.push_back(collectives::inspector_keys_table({}));

@@ -24,6 +24,7 @@
 #include "analysis/tables/gpu_counters.hpp"
 #include "analysis/tables/gpu_idle.hpp"
 #include "analysis/tables/gpu_samples.hpp"
+#include "analysis/tables/gpu_trace.hpp"
 #include "analysis/tables/host_calls.hpp"
 #include "analysis/tables/kernels.hpp"
 #include "analysis/tables/launch_times.hpp"
@@ -92,9 +93,11 @@ class TableJoin {
 };
 
 /// Of what happened in ranges, or over time: as many rows as a trace rank has ranges.
-constexpr std::array<std::string_view, 9> long_names = {
-    "communication_overlap_trace", "nvtx_trace", "nvtx_sum",        "nvtx_kernels",     "nvtx_gpu_projection_trace",
-    "nvtx_gpu_projection",         "nvtx_steps", "kernel_progress", "expert_rule_cases"};
+constexpr std::array<std::string_view, 10> long_names = {"gpu_trace",           "communication_overlap_trace",
+                                                         "nvtx_trace",          "nvtx_sum",
+                                                         "nvtx_kernels",        "nvtx_gpu_projection_trace",
+                                                         "nvtx_gpu_projection", "nvtx_steps",
+                                                         "kernel_progress",     "expert_rule_cases"};
 
 /// Of a long table, with room to grow.
 constexpr std::size_t most_columns = 32;
@@ -205,27 +208,20 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       return std::vector<Table>();
     });
   }
-  const Analysis before_those[] = {analysis::launch_tables,
-                                   analysis::api_tables,
-                                   analysis::barriers_table,
-                                   analysis::cuda_errors_table,
-                                   analysis::gpu_counter_tables,
-                                   analysis::cpu_functions_table,
-                                   analysis::expert_rule_tables,
-                                   analysis::os_runtime_table,
-                                   analysis::overhead_table,
-                                   analysis::thread_states_table,
-                                   analysis::idle_tables,
-                                   analysis::stream_tables,
-                                   analysis::communication_overlap_tables,
-                                   analysis::utilisation_table,
-                                   analysis::cuda_graphs_table,
-                                   analysis::memory_operation_tables,
-                                   analysis::gpu_memory_tables};
+  const Analysis before_those[] = {
+      analysis::launch_tables,       analysis::api_tables,         analysis::barriers_table,
+      analysis::cuda_errors_table,   analysis::gpu_counter_tables, analysis::cpu_functions_table,
+      analysis::expert_rule_tables,  analysis::os_runtime_table,   analysis::overhead_table,
+      analysis::thread_states_table, analysis::idle_tables,        analysis::stream_tables,
+      analysis::utilisation_table,   analysis::cuda_graphs_table,  analysis::memory_operation_tables,
+      analysis::gpu_memory_tables};
   std::copy(std::begin(before_those), std::end(before_those), std::back_inserter(analyses));
   analyses.emplace_back([&](const analysis::RankEvents& e) {
     return range_tables(e, std::exchange(known.launches, std::nullopt), options.phase_rules);
   });
+  analyses.emplace_back(
+      [&](const analysis::RankEvents& e) { return analysis::communication_overlap_tables(e, options.gpu_trace); });
+  if (options.gpu_trace) analyses.emplace_back(analysis::gpu_trace_table);
   analyses.emplace_back([&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); });
   analyses.emplace_back(
       [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); });

@@ -22,6 +22,7 @@ struct JobSpecification {
   bool quiet = false;                        ///< no progress and no summary, only problems
   bool export_reports = false;               ///< --export: let nsys export reports that have no export beside them
   std::string category_map_path;             ///< --category-map: categories of kernels in gputrc2graph's JSON
+  bool gpu_trace = false;                    ///< --gpu-trace: also the table with a row per GPU activity
   std::vector<std::string> categories_of;    ///< --categories-of: PATTERN=MAP[,SECONDS] of inputs with another one
   std::string categories;                    ///< --categories: which map; empty: "llm", or the only one of the file
   std::optional<double> elapsed_unprofiled;  ///< run time in seconds without the profiler: tells the time off the GPU
@@ -56,10 +57,11 @@ struct JobSpecification {
   /// What a run needs of it that finishes this one.
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(inputs, write_csv, export_reports, category_map_path, categories, categories_of, elapsed_unprofiled,
-            rank_map_path, rank_regex, topology_path, link_peaks_path, require_ranks, filter_time, filter_nvtx, steps,
-            warmup_steps, phase_map_path, ncu_path, cublas_log_path, weights_path, gpu_peaks_path, nvml_path,
-            nvml_utc_offset_hours, inspector_directory, reader, clock_method, ptp_uncertainty_ns, cache_directory);
+    archive(inputs, write_csv, gpu_trace, export_reports, category_map_path, categories, categories_of,
+            elapsed_unprofiled, rank_map_path, rank_regex, topology_path, link_peaks_path, require_ranks, filter_time,
+            filter_nvtx, steps, warmup_steps, phase_map_path, ncu_path, cublas_log_path, weights_path, gpu_peaks_path,
+            nvml_path, nvml_utc_offset_hours, inspector_directory, reader, clock_method, ptp_uncertainty_ns,
+            cache_directory);
   }
 };
 

@@ -86,6 +86,7 @@ std::vector<analysis::LayoutCommunicator> layout_communicators(
     if (numbered) one.numbers = planned.ranks;
     one.instances = totals[c].instances;
     one.pair_exchanges = totals[c].pair_exchanges;
+    one.all_to_alls = totals[c].all_to_alls;
     one.blocking_instances = totals[c].blocking_instances;
   }
   return layout;

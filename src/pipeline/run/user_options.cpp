@@ -64,12 +64,13 @@ auto read_evidence(std::string_view option, const std::string& path, std::uint64
 UserOptions read_user_options(const JobSpecification& job) {
   UserOptions options;
   std::uint64_t& seen = options.reading_digest;
-  seen = fnv1a(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", job.rank_regex, job.filter_time, job.filter_nvtx, job.steps,
-                           job.warmup_steps, job.nvml_utc_offset_hours));
+  seen = fnv1a(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", job.gpu_trace, job.rank_regex, job.filter_time,
+                           job.filter_nvtx, job.steps, job.warmup_steps, job.nvml_utc_offset_hours));
   options.ranks = read_evidence("--rank-map", job.rank_map_path, seen,
                                 [](std::string_view text) { return ingest::parse_rank_map(std::string(text)); });
   ingest::check_rank_regex(job.rank_regex);
   options.ranks.regex = job.rank_regex;
+  options.analysis.gpu_trace = job.gpu_trace;
   options.analysis.window = read_window(job);
   options.window_text = window_text(job);
   if (!job.topology_path.empty()) options.racks = parse_topology(read_file(job.topology_path, "topology file"));

@@ -132,7 +132,7 @@ Table stragglers_table(const JobReport& report) {
       make_table({"stragglers",
                   "Trace ranks and places that are late by their own work, costliest first",
                   {{"trace_rank", ColumnKind::integer, "", "rank of the profiled job; of a place the costliest"},
-                   {"level", ColumnKind::text, "", "gpu, node, rail, rack, pipeline_stage, tensor_index or data_index"},
+                   {"level", ColumnKind::text, "", "gpu, node, rail, rack, pipeline_stage, expert_index, tensor_index or data_index"},
                    {"place", ColumnKind::text, "", "name of the node, rail or rack, number of the stage or index"},
                    {"pattern", ColumnKind::text, "",
                     "persistent, transient, periodic or rotating; unknown where no steps are known"},

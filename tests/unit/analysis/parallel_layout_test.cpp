@@ -43,6 +43,25 @@ TEST(ParallelLayout, TensorDataAndPipeline) {
                                        {Level::data_index, "00110011"}}));
 }
 
+TEST(ParallelLayout, GroupsOfExpertsAreNoTensorGroups) {
+  // Experts are divided among four of eight data-parallel ranks: all-to-alls in every layer, for which compute waits.
+  std::vector<LayoutCommunicator> job{collective({0, 1, 2, 3, 4, 5, 6, 7}, 40, false)};
+  for (std::size_t r : {0U, 4U}) {
+    job.push_back(collective({r, r + 1, r + 2, r + 3}, 960, true));
+    job.back().all_to_alls = 950;
+  }
+  EXPECT_EQ(layout(8, job), (Layout{{Level::expert_index, "01230123"}}));
+  // With the same groups' gradients besides there is still one index, and the tensor group is the other one.
+  std::vector<LayoutCommunicator> cube_of_experts = cube();
+  for (std::size_t i = 5; i < 9; ++i) {
+    cube_of_experts[i].instances = 240;
+    cube_of_experts[i].all_to_alls = 160;
+  }
+  EXPECT_EQ(layout(8, cube_of_experts), (Layout{{Level::pipeline_stage, "00001111"},
+                                                {Level::expert_index, "00110011"},
+                                                {Level::tensor_index, "01010101"}}));
+}
+
 TEST(ParallelLayout, CommunicatorsMadeAnewAreTheSameGroups) {
   std::vector<LayoutCommunicator> job = cube();
   const std::vector<LayoutCommunicator> again = job;

@@ -254,7 +254,7 @@ function phases() {
 
 export const analyses = [
   {id: "bandwidth", title: "Bandwidth", note: "Wait-free bus bandwidth by message size (from the latest enter to the exit), GB = 1e9.", build: bandwidth},
-  {id: "slack", title: "Slack of collectives", note: "How much longer a collective could take before any compute begins later, and the bus bandwidth at which nine of ten delay nothing.", build: slack},
+  {id: "slack", title: "Slack of collectives", note: "How much longer a collective could take, at most, before any compute begins later, and the bus bandwidth, at least, at which nine of ten delay nothing.", build: slack},
   {id: "step-budget", title: "A step", note: "Every nanosecond of a trace rank once, over all steps; launch-paced: the host had not launched what ran next.", build: stepBudget},
   {id: "nvlink", title: "NVLink", note: "Counters of nsys' GPU metrics during and outside of collectives.", build: nvlink},
   {id: "kernels", title: "Kernels", note: "The longest-running kernels over all trace ranks, added up from the left; communication in the other colour.", build: kernels},

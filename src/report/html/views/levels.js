@@ -6,7 +6,7 @@ import {plainTable, sortableTable} from "../table.js";
 // Places that the verdict names.
 const latePlaces = new Set(stragglers.map((one) => `${one.level} ${one.place}`));
 
-const order = ["node", "rail", "rack", "pipeline_stage", "tensor_index", "data_index"];
+const order = ["node", "rail", "rack", "pipeline_stage", "expert_index", "tensor_index", "data_index"];
 
 // What the trace ranks of each place come to: nodes, rails, racks, pipeline stages, tensor and data indices.
 export function levels() {
