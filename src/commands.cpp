@@ -67,6 +67,12 @@ EXAMPLES
   app.add_option("--limit", request.limit, "Most rows per table; 0: all")->capture_default_str();
   auto* as_json = app.add_flag("--json", json, "Print JSON");
   app.add_flag("--csv", csv, "Print CSV")->excludes(as_json);
+  const std::map<std::string, report::TimeUnit> units{{"nsec", report::TimeUnit::nsec},
+                                                      {"usec", report::TimeUnit::usec},
+                                                      {"msec", report::TimeUnit::msec},
+                                                      {"sec", report::TimeUnit::sec}};
+  app.add_option("--timeunit", request.time_unit, "Print all times in this unit, and name columns by it")
+      ->transform(CLI::CheckedTransformer(units, CLI::ignore_case).description("nsec|usec|msec|sec"));
   if (const auto code = parse(app, argc, argv)) return *code;
   request.store_path = store_of(request.store_path);
   request.format = json ? pipeline::ShowFormat::json : csv ? pipeline::ShowFormat::csv : pipeline::ShowFormat::text;

@@ -40,6 +40,9 @@ constexpr std::array topics = {
   --cublas-log  CUBLAS_LOGINFO_DBG=1 CUBLAS_LOGDEST_DBG=FILE, CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_FILE=FILE: 2MNK FLOPs
   --inspector   NCCL_PROFILER_PLUGIN=libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_VERBOSE=1
                 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=100000 NCCL_INSPECTOR_DUMP_DIR=DIR
+  --requests    a line 'arrival,first_token,end,prompt_tokens,output_tokens' and one per request, in seconds; or what
+                vllm bench serve --save-result --save-detailed writes
+  --nccl-log    NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P,SHM,NET,TUNING NCCL_DEBUG_FILE=nccl.%h.%p
   --gpu-peaks   lines such as 'fp16=900 bandwidth=3350 H100 80GB' (TFLOP/s, dense; GB/s)
   --nvml        nvidia-smi --query-gpu=timestamp,uuid,index,clocks.current.sm,clocks.max.sm,
                 clocks_event_reasons.active,utilization.gpu,power.draw,temperature.gpu --format=csv -lms 100 > FILE)"},

@@ -123,9 +123,14 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
                  "File with lines 'GBS GPU-NAME': NVLink peak per direction, for estimates in GB/s");
   app.add_option("--inspector", job.inspector_directory,
                  "Directory with logs of NCCL Inspector: exact keys of collectives (verbose logs tell most)");
-  app.add_option("--nvml", job.nvml_path, "CSV of nvidia-smi or NVML: clocks, power, temperature over time");
+  app.add_option("--nvml", job.nvml_path, "CSV of nvidia-smi, NVML or DCGM: clocks, power, temperature over time");
   app.add_option("--nvml-utc-offset", job.nvml_utc_offset_hours,
                  "Hours that calendar times in it are ahead of UTC (nvidia-smi writes local time)");
+  app.add_option("--requests", job.requests_path,
+                 "CSV with a line per request, or a result of vLLM's or SGLang's benchmark: latencies, tokens/s");
+  app.add_option("--nccl-log", job.nccl_log_paths,
+                 "Log of NCCL_DEBUG=INFO: transports, channels, algorithms; may be repeated")
+      ->allow_extra_args(false);
   const std::map<std::string, nsys_explain::ClockMethod> methods{
       {"utc", nsys_explain::ClockMethod::utc},
       {"host", nsys_explain::ClockMethod::host_clock},

@@ -9,103 +9,20 @@
 #include <fmt/format.h>
 
 #include "collectives/extraction.hpp"
+#include "collectives/inspector_exchanges.hpp"
+#include "collectives/inspector_match.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
 
-/// A kernel takes longer than the part of it that NCCL's plugin times, by launching and draining its blocks. What the
-/// plugin tells is cut to microseconds.
-constexpr Nanoseconds least_overhead_ns = -2'000, most_overhead_ns = 30'000;
-/// Fewer say nothing: three durations agree by chance.
-constexpr std::size_t fewest_anchors = 4;
-
-bool fits_duration(const Arrival& arrival, const InspectorRecord& record) {
-  const Nanoseconds overhead_ns = arrival.exit_ns - arrival.enter_ns - record.duration_ns;
-  return overhead_ns >= least_overhead_ns && overhead_ns <= most_overhead_ns;
-}
-
-/// The log's time of an end minus the trace's. Both are of one host, but the plugin polls, and CUPTI converts GPU time.
-struct Delay {
-  Nanoseconds typical_ns = 0;
-  Nanoseconds reach_ns = 5'000'000;
-};
-
-bool fits_time(const Arrival& arrival, const InspectorRecord& record, const Delay& delay) {
-  if (record.end_ns != no_time) return std::abs(record.end_ns - arrival.exit_ns - delay.typical_ns) <= delay.reach_ns;
-  return record.dumped_ns == no_time || arrival.exit_ns <= record.dumped_ns + delay.reach_ns;
-}
-
-/// False where a payload of the trace tells another communicator or size.
-bool agrees_with_payload(const Arrival& arrival, const InspectorRecord& record) {
-  if (arrival.communicator >= first_nccl_key && arrival.communicator != record.communicator) return false;
-  return arrival.call_bytes < 0 || record.bytes < 0 || arrival.call_bytes == record.bytes;
-}
-
-/// A record and the one arrival that it fits. Indices.
-struct Anchor {
-  std::size_t record = 0;
-  std::size_t arrival = 0;
-};
-
-/// Things of each operation in the order of a time, so that what may be one another is found without looking at all.
-class Ordered {
- public:
-  void add(Operation operation, Nanoseconds time_ns, std::size_t index) {
-    of_operation_[operation].emplace_back(time_ns, index);
-  }
-  void finish() {
-    for (auto& [operation, entries] : of_operation_) std::sort(entries.begin(), entries.end());
-  }
-  /// The only accepted one of a time in [from_ns, to_ns]; nothing where there is none or another one.
-  template <class Accept>
-  std::optional<std::size_t> only(Operation operation, Nanoseconds from_ns, Nanoseconds to_ns,
-                                  const Accept& accept) const {
-    const auto entries = of_operation_.find(operation);
-    if (entries == of_operation_.end()) return std::nullopt;
-    std::optional<std::size_t> found;
-    for (auto entry = std::lower_bound(entries->second.begin(), entries->second.end(), Entry{from_ns, 0});
-         entry != entries->second.end() && entry->first <= to_ns; ++entry) {
-      if (!accept(entry->second)) continue;
-      if (found) return std::nullopt;
-      found = entry->second;
-    }
-    return found;
-  }
-
- private:
-  using Entry = std::pair<Nanoseconds, std::size_t>;
-  std::map<Operation, std::vector<Entry>> of_operation_;
-};
-
-/// The longest part of `anchors` (by sequence) whose arrivals ascend, too.
-std::vector<Anchor> in_order(const std::vector<Anchor>& anchors) {
-  constexpr std::size_t none = static_cast<std::size_t>(-1);
-  std::vector<std::size_t> last_of_length, before(anchors.size(), none);
-  for (std::size_t i = 0; i < anchors.size(); ++i) {
-    const auto place =
-        std::lower_bound(last_of_length.begin(), last_of_length.end(), anchors[i].arrival,
-                         [&](std::size_t last, std::size_t arrival) { return anchors[last].arrival < arrival; });
-    if (place != last_of_length.begin()) before[i] = *std::prev(place);
-    if (place == last_of_length.end()) {
-      last_of_length.push_back(i);
-    } else {
-      *place = i;
-    }
-  }
-  std::vector<Anchor> chain;
-  for (std::size_t i = last_of_length.empty() ? none : last_of_length.back(); i != none; i = before[i])
-    chain.push_back(anchors[i]);
-  std::reverse(chain.begin(), chain.end());
-  return chain;
-}
-
-using StreamKey = std::uint64_t;  ///< Arrival::communicator as extracted
-
 class LogMatcher {
  public:
-  LogMatcher(std::span<Arrival> arrivals, std::span<const InspectorRecord> records)
+  LogMatcher(std::span<Arrival> arrivals, std::span<const InspectorRecord> records,
+             std::span<const InspectorRecord> exchanges)
       : arrivals_(arrivals),
         records_(records),
+        exchanges_(exchanges),
         log_tells_ends_(std::all_of(records.begin(), records.end(),
                                     [](const InspectorRecord& record) { return record.end_ns != no_time; })),
         key_of_(arrivals.size(), no_key) {
@@ -124,7 +41,8 @@ class LogMatcher {
 
   std::vector<InspectorCoverage> run() {
     for (auto& [key, group] : groups_) find_anchors(group);
-    learn_delay();
+    find_delay();
+    communicators_of_stream_ = apply_exchange_records(arrivals_, exchanges_, delay_, coverage_);
     for (auto& [key, group] : groups_) {
       find_anchors(group);
       count_contradictions(group);
@@ -132,6 +50,7 @@ class LogMatcher {
       if (!group.anchors.empty()) communicators_of_stream_[group.stream_key].insert(key.first);
     }
     for (const auto& [key, group] : groups_) number(group);
+    compare_durations();
     write_keys();
     std::vector<InspectorCoverage> rows;
     for (const auto& [communicator, row] : coverage_) rows.push_back(row);
@@ -197,8 +116,7 @@ class LogMatcher {
     }
   }
 
-  /// Once the typical delay is known, times tell much better what belongs together.
-  void learn_delay() {
+  void find_delay() {
     std::vector<Nanoseconds> delays;
     for (const auto& [key, group] : groups_) {
       for (const Anchor& anchor : group.anchors) {
@@ -206,11 +124,38 @@ class LogMatcher {
         if (record.end_ns != no_time) delays.push_back(record.end_ns - arrivals_[anchor.arrival].exit_ns);
       }
     }
-    if (delays.size() < fewest_anchors) return;
-    constexpr Nanoseconds polling_ns = 200'000;
-    const auto middle = delays.begin() + static_cast<std::ptrdiff_t>(delays.size() / 2);
-    std::nth_element(delays.begin(), middle, delays.end());
-    delay_ = {*middle, polling_ns};
+    delay_ = learn_delay(std::move(delays), delay_);
+  }
+
+  /// A record and the one kernel that ended when the log says: how long each of them says that it took.
+  void compare_durations() {
+    if (!log_tells_ends_ || !delay_.is_known()) return;
+    std::map<std::uint64_t, std::vector<Nanoseconds>> differences;
+    for (const auto& [key, group] : groups_) {
+      for (const std::size_t r : group.records) {
+        const InspectorRecord& record = records_[r];
+        const Nanoseconds end_ns = record.end_ns - delay_.typical_ns, reach_ns = delay_.reach_ns;
+        const auto arrival =
+            ordered_arrivals_.only(record.operation, end_ns - reach_ns, end_ns + reach_ns,
+                                   [&](std::size_t a) { return agrees_with_payload(arrivals_[a], record); });
+        if (!arrival) continue;
+        const Arrival& a = arrivals_[*arrival];
+        const Nanoseconds seen_ns = a.exit_ns + delay_.typical_ns;
+        const auto only = ordered_records_.only(record.operation, seen_ns - reach_ns, seen_ns + reach_ns,
+                                                [](std::size_t) { return true; });
+        if (only) differences[record.communicator].push_back(a.exit_ns - a.enter_ns - record.duration_ns);
+      }
+    }
+    for (auto& [communicator, of] : differences) note_differences(std::move(of), coverage(communicator));
+  }
+
+  static void note_differences(std::vector<Nanoseconds> differences, InspectorCoverage& row) {
+    row.compared = static_cast<std::int64_t>(differences.size());
+    for (const Nanoseconds difference_ns : differences) {
+      if (difference_ns < least_overhead_ns || difference_ns > most_overhead_ns) ++row.disagreeing;
+      if (std::abs(difference_ns) > std::abs(row.largest_difference_ns)) row.largest_difference_ns = difference_ns;
+    }
+    row.median_difference_ns = lower_median(differences);
   }
 
   /// Records that fit a kernel in all but what the trace's payload says of it.
@@ -348,15 +293,15 @@ class LogMatcher {
   };
 
   std::span<Arrival> arrivals_;
-  std::span<const InspectorRecord> records_;
+  std::span<const InspectorRecord> records_, exchanges_;
   bool log_tells_ends_;
   Delay delay_;
-  Ordered ordered_arrivals_, ordered_records_;  ///< by end where the log tells it, else by duration
+  OrderedByTime ordered_arrivals_, ordered_records_;  ///< by end where the log tells it, else by duration
   std::map<std::pair<std::uint64_t, Operation>, Group> groups_;
-  std::map<StreamKey, std::set<std::uint64_t>> communicators_of_stream_;
+  CommunicatorsOfStream communicators_of_stream_;
   std::vector<Key> keys_;
   std::vector<std::size_t> key_of_;  ///< by arrival: index into keys_
-  std::map<std::uint64_t, InspectorCoverage> coverage_;
+  CoverageByCommunicator coverage_;
 };
 
 }  // namespace
@@ -364,7 +309,13 @@ class LogMatcher {
 std::vector<InspectorCoverage> apply_inspector_log(std::span<Arrival> arrivals,
                                                    std::span<const InspectorRecord> records) {
   if (records.empty()) return {};
-  return LogMatcher(arrivals, records).run();
+  std::vector<InspectorRecord> sorted(records.begin(), records.end());
+  const auto exchanges = std::stable_partition(sorted.begin(), sorted.end(), [](const InspectorRecord& record) {
+    return record.operation != Operation::send_recv;
+  });
+  const std::span all(sorted);
+  const auto collectives = static_cast<std::size_t>(exchanges - sorted.begin());
+  return LogMatcher(arrivals, all.first(collectives), all.subspan(collectives)).run();
 }
 
 Table inspector_keys_table(const std::vector<InspectorCoverage>& coverage) {
@@ -374,10 +325,20 @@ Table inspector_keys_table(const std::vector<InspectorCoverage>& coverage) {
        {{"communicator", ColumnKind::text, "", "NCCL's hash of the communicator"},
         {"records", ColumnKind::integer, "", "collectives that the log of this trace rank holds"},
         {"keyed", ColumnKind::integer, "", "collectives that took communicator and sequence number from the log"},
-        {"contradicting", ColumnKind::integer, "", "records that contradict the trace: no key was taken from them"}}});
+        {"contradicting", ColumnKind::integer, "", "records that contradict the trace: no key was taken from them"},
+        {"exchanges", ColumnKind::integer, "", "sends and receives that the log of this trace rank holds"},
+        {"keyed_exchanges", ColumnKind::integer, "",
+         "sends and receives that told communicator and peer of their kernel"},
+        {"compared", ColumnKind::integer, "", "collectives of which log and trace both tell how long they took"},
+        {"disagreeing", ColumnKind::integer, "",
+         "of these, those where the kernel is more than 2 us shorter, or 30 us longer, than the log says"},
+        {"median_difference_ns", ColumnKind::integer, "ns", "duration of the kernel minus that of the log, median"},
+        {"largest_difference_ns", ColumnKind::integer, "ns", "the largest such difference, of either sign"}}});
   RowWriter row(table);
   for (const InspectorCoverage& c : coverage)
-    row << std::string_view(fmt::format("{:#018x}", c.communicator)) << c.records << c.keyed << c.contradicting;
+    row << std::string_view(fmt::format("{:#018x}", c.communicator)) << c.records << c.keyed << c.contradicting
+        << c.exchanges << c.keyed_exchanges << c.compared << c.disagreeing << c.median_difference_ns
+        << c.largest_difference_ns;
   return table;
 }
 

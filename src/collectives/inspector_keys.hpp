@@ -22,8 +22,14 @@ namespace nsys_explain::collectives {
 struct InspectorCoverage {
   std::uint64_t communicator = 0;
   std::int64_t records = 0;
-  std::int64_t keyed = 0;          ///< collectives that took communicator and sequence number from the log
-  std::int64_t contradicting = 0;  ///< records that fit what the trace says in time and duration, but not otherwise
+  std::int64_t keyed = 0;             ///< collectives that took communicator and sequence number from the log
+  std::int64_t contradicting = 0;     ///< records that fit what the trace says in time and duration, but not otherwise
+  std::int64_t exchanges = 0;         ///< records of sends and receives
+  std::int64_t keyed_exchanges = 0;   ///< of these, those that told communicator and peer of their kernel
+  std::int64_t exchange_kernels = 0;  ///< kernels that these records were in
+  std::int64_t compared = 0;          ///< collectives of which both log and trace tell how long they took
+  std::int64_t disagreeing = 0;       ///< of these, those where log and trace cannot both be right
+  Nanoseconds median_difference_ns = 0, largest_difference_ns = 0;  ///< kernel minus log
 };
 
 /// Keys for the arrivals of one trace rank, in enter order with positions, as extract_arrivals leaves them. Arrivals

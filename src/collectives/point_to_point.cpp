@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -67,6 +68,38 @@ std::vector<MatchedArrivals> match_linked(const PlannedCommunicator& communicato
   return matches;
 }
 
+/// What both ends of a pair know the number of (NCCL Inspector) is matched by it, and taken out of `ends`. Nothing
+/// where an end has a number twice.
+std::vector<MatchedArrivals> match_numbered(std::span<const Arrival> arrivals, std::array<MemberArrivals, 2>& ends) {
+  std::map<std::pair<std::uint64_t, std::int64_t>, MatchedArrivals> matches;
+  for (const MemberArrivals& end : ends) {
+    std::set<std::pair<std::uint64_t, std::int64_t>> own;
+    for (std::size_t i = 0; i < end.indices.size(); ++i) {
+      const std::pair key(end.symbols[i], arrivals[end.indices[i]].sequence);
+      if (key.second < 0) continue;
+      if (!own.insert(key).second) return {};
+      matches[key].push_back(end.indices[i]);
+    }
+  }
+  std::vector<MatchedArrivals> result;
+  std::set<std::size_t> taken;
+  for (auto& [key, match] : matches) {
+    if (match.size() < 2) continue;  // its counterpart may have no number
+    taken.insert(match.begin(), match.end());
+    result.push_back(std::move(match));
+  }
+  for (MemberArrivals& end : ends) {
+    MemberArrivals left;
+    for (std::size_t i = 0; i < end.indices.size(); ++i) {
+      if (taken.contains(end.indices[i])) continue;
+      left.indices.push_back(end.indices[i]);
+      left.symbols.push_back(end.symbols[i]);
+    }
+    end = std::move(left);
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& communicator,
@@ -97,7 +130,8 @@ std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& com
       peer_unknown.push_back(e);
     }
   }
-  for (const auto& [key, ends] : pairs) {
+  for (auto& [key, ends] : pairs) {
+    for (MatchedArrivals& match : match_numbered(arrivals, ends)) matches.push_back(std::move(match));
     for (MatchedArrivals& match : match_members(arrivals, ends, alignment)) matches.push_back(std::move(match));
   }
   if (alignment.time_scale_ns != no_time) {

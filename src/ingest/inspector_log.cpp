@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "ingest/size_filter.hpp"
+
 namespace nsys_explain::ingest {
 namespace {
 
@@ -62,14 +64,16 @@ Operation operation_named(std::string_view name) {
       {"Reduce", Operation::reduce},
       {"AlltoAll", Operation::all_to_all},
       {"Gather", Operation::gather},
-      {"Scatter", Operation::scatter}};
+      {"Scatter", Operation::scatter},
+      {"Send", Operation::send_recv},
+      {"Recv", Operation::send_recv}};
   const auto found = operations.find(name);
   return found == operations.end() ? Operation::unknown : found->second;
 }
 
 /// When the host saw the last channel of the kernel end; only verbose logs tell.
-Nanoseconds kernel_end(const json& collective) {
-  const json& times = object_in(collective, "event_trace_ts");
+Nanoseconds kernel_end(const json& perf) {
+  const json& times = object_in(perf, "event_trace_ts");
   const auto channels = times.find("kernel_events");
   if (channels == times.end() || !channels->is_array()) return no_time;
   std::int64_t last_us = -1;
@@ -79,11 +83,51 @@ Nanoseconds kernel_end(const json& collective) {
   return from_microseconds(last_us);
 }
 
-enum class LineKind : std::uint8_t { collective, other_record, other_version, damaged };
+enum class LineKind : std::uint8_t { operation, other_record, other_version, damaged };
 
 /// Only the first number of a version says whether old readers can read it.
 bool is_known_version(std::string_view version) {
   return version.starts_with("v4.");
+}
+
+/// How collectives, and sends and receives, name the same things.
+struct PerfKeys {
+  const char *name, *sequence, *bytes, *duration, *source;
+};
+constexpr PerfKeys collective_keys = {"coll", "coll_sn", "coll_msg_size_bytes", "coll_exec_time_us",
+                                      "coll_timing_source"};
+constexpr PerfKeys exchange_keys = {"p2p", "p2p_sn", "p2p_msg_size_bytes", "p2p_exec_time_us", "p2p_timing_source"};
+
+LineKind read_perf(const json& header, const json& metadata, const json& perf, const PerfKeys& keys,
+                   InspectorRecord& record) {
+  const std::int64_t duration_us = integer(perf, keys.duration, -1);
+  const std::int64_t rank = integer(header, "rank", -1), rank_count = integer(header, "n_ranks", -1);
+  const std::int64_t peer = integer(perf, "p2p_peer", -1);
+  const std::string name = text(perf, keys.name);
+  constexpr std::int64_t most_ranks = 1 << 24;
+  record.communicator = communicator_hash(text(header, "id"));
+  record.sequence = integer(perf, keys.sequence, -1);
+  record.bytes = integer(perf, keys.bytes, -1);
+  record.operation = operation_named(name);
+  record.end_ns = kernel_end(perf);
+  record.dumped_ns = from_microseconds(integer(metadata, "dump_timestamp_us", -1));
+  const bool is_exchange = record.operation == Operation::send_recv;
+  if (record.communicator == 0 || record.sequence < 0 || duration_us < 0 || duration_us > most_microseconds ||
+      rank < 0 || rank_count <= rank || rank_count > most_ranks ||
+      (is_exchange && (peer < 0 || peer >= rank_count || record.bytes < 0 || record.bytes > most_bytes_at_once))) {
+    return LineKind::damaged;
+  }
+  record.duration_ns = duration_us * 1'000;
+  record.rank = static_cast<std::int32_t>(rank);
+  record.rank_count = static_cast<std::int32_t>(rank_count);
+  if (is_exchange) {
+    record.peer = static_cast<std::int32_t>(peer);
+    record.directions = name == "Send" ? Directions::sends : Directions::receives;
+  }
+  // Times by the host's clock where the GPU's was not there include the launch: they are no duration of the kernel.
+  const std::string source = text(perf, keys.source);
+  const bool is_usable = record.operation != Operation::unknown && (source.empty() || source == "kernel_gpu");
+  return is_usable ? LineKind::operation : LineKind::other_record;
 }
 
 LineKind read_line(std::string_view line, InspectorRecord& record) {
@@ -94,27 +138,10 @@ LineKind read_line(std::string_view line, InspectorRecord& record) {
   const std::string version = text(metadata, "inspector_output_format_version");
   if (!version.empty() && !is_known_version(version)) return LineKind::other_version;
   const json& collective = object_in(document, "coll_perf");
-  if (collective.empty()) return header.empty() ? LineKind::damaged : LineKind::other_record;
-  const std::int64_t duration_us = integer(collective, "coll_exec_time_us", -1);
-  const std::int64_t rank = integer(header, "rank", -1), rank_count = integer(header, "n_ranks", -1);
-  constexpr std::int64_t most_ranks = 1 << 24;
-  record.communicator = communicator_hash(text(header, "id"));
-  record.sequence = integer(collective, "coll_sn", -1);
-  record.bytes = integer(collective, "coll_msg_size_bytes", -1);
-  record.operation = operation_named(text(collective, "coll"));
-  record.end_ns = kernel_end(collective);
-  record.dumped_ns = from_microseconds(integer(metadata, "dump_timestamp_us", -1));
-  if (record.communicator == 0 || record.sequence < 0 || duration_us < 0 || duration_us > most_microseconds ||
-      rank < 0 || rank_count <= rank || rank_count > most_ranks) {
-    return LineKind::damaged;
-  }
-  record.duration_ns = duration_us * 1'000;
-  record.rank = static_cast<std::int32_t>(rank);
-  record.rank_count = static_cast<std::int32_t>(rank_count);
-  // Times by the host's clock where the GPU's was not there include the launch: they are no duration of the kernel.
-  const std::string source = text(collective, "coll_timing_source");
-  const bool is_usable = record.operation != Operation::unknown && (source.empty() || source == "kernel_gpu");
-  return is_usable ? LineKind::collective : LineKind::other_record;
+  if (!collective.empty()) return read_perf(header, metadata, collective, collective_keys, record);
+  const json& exchange = object_in(document, "p2p_perf");
+  if (!exchange.empty()) return read_perf(header, metadata, exchange, exchange_keys, record);
+  return header.empty() ? LineKind::damaged : LineKind::other_record;
 }
 
 std::string_view without_domain(std::string_view host) {
@@ -171,7 +198,7 @@ InspectorLog parse_inspector_log(std::string_view log) {
     InspectorRecord record;
     const LineKind kind = read_line(line, record);
     ++lines[kind];
-    if (kind == LineKind::collective) result.records.push_back(record);
+    if (kind == LineKind::operation) result.records.push_back(record);
   }
   if (lines[LineKind::damaged] > 0) {
     result.warnings.push_back(data_loss(lines[LineKind::damaged],

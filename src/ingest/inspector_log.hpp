@@ -10,8 +10,9 @@
 
 /// Logs of NCCL Inspector, NCCL's profiler plugin (plugins/profiler/inspector in NCCL's sources; format v4.0 of
 /// NCCL 2.28 to v4.2): a file "HOST-pidPID.log" per process, a JSON object per line. A line with `coll_perf` is a
-/// collective that has ended; those with `p2p_perf`, `dump_stats` and proxies are others. Logs have holes by design:
-/// small messages and what did not fit a ring buffer between two dumps are left out.
+/// collective that has ended, one with `p2p_perf` (since NCCL 2.30) a send or receive; those with `dump_stats` and
+/// proxies are others. Logs have holes by design: small messages and what did not fit a ring buffer between two dumps
+/// are left out.
 namespace nsys_explain::ingest {
 
 struct InspectorLog {

@@ -250,6 +250,7 @@ void Run::attribute() {
     report_.tables.push_back(wait_matrix_table(attribution_.waits));
     report_.tables.push_back(rank_places_table(ranks_.numbers, groupings_));
     report_.tables.push_back(analysis::stage_balance_table(attribution_.delays.stages));
+    for (Table& table : side_file_tables(options_)) report_.tables.push_back(std::move(table));
     for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
     report_.activity.category_map = categories_->names();

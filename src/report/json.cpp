@@ -12,6 +12,7 @@
 #include "report/phase_summary.hpp"
 #include "report/report.hpp"
 #include "report/run_facts.hpp"
+#include "report/side_files.hpp"
 
 // Keys appear in the order of docs/outputs.md, report.json. Non-finite numbers become null and invalid UTF-8 becomes
 // U+FFFD when the document is written.
@@ -294,6 +295,8 @@ std::string to_json(const JobReport& report) {
   document["attribution"] = attribution_json(report);
   document["phases"] = phases_json(report);
   document["serving"] = serving_json(report);
+  document["requests"] = requests_json(report);
+  document["nccl_log"] = nccl_log_json(report);
   document["stragglers"] = array_of(report.stragglers, straggler);
   document["suspects"] = array_of(report.suspects, suspect);
   document["delay"] = delay(report.delay);

@@ -8,6 +8,7 @@
 #include "report/phase_summary.hpp"
 #include "report/report.hpp"
 #include "report/run_facts.hpp"
+#include "report/side_files.hpp"
 #include "report/step_sections.hpp"
 #include "report/text.hpp"
 
@@ -56,6 +57,7 @@ std::string to_markdown(const JobReport& report) {
   out += clock_and_matching_section(report);
   out += nvlink_section(report);
   out += network_section(report);
+  out += side_file_sections(report);
   out += trace_ranks_section(report);
   out += run_facts_section(report);
   out += inputs_section(report);

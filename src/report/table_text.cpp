@@ -1,6 +1,7 @@
 #include "report/table_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -20,6 +21,21 @@ constexpr std::string_view bold = "\x1b[1m";
 constexpr std::string_view dim = "\x1b[2m";
 constexpr std::string_view plain = "\x1b[0m";
 
+/// By TimeUnit; so many decimals show every nanosecond.
+struct UnitOfTime {
+  std::string_view name;
+  double in_ns;
+  int decimals;
+};
+constexpr std::array<UnitOfTime, 4> units_of_time{{{"", 1, 0}, {"us", 1e3, 3}, {"ms", 1e6, 6}, {"s", 1e9, 9}}};
+
+std::vector<double> in_unit(const std::vector<std::int64_t>& values, double in_ns) {
+  std::vector<double> result;
+  for (const std::int64_t value : values)
+    result.push_back(value == no_time ? std::nan("") : static_cast<double>(value) / in_ns);
+  return result;
+}
+
 std::string cell(const ColumnSchema& column, std::int64_t value) {
   if (value == no_time) return "-";
   if (column.unit == "ns") return format_duration(value);
@@ -29,6 +45,8 @@ std::string cell(const ColumnSchema& column, std::int64_t value) {
 
 std::string cell(const ColumnSchema& column, double value) {
   if (!std::isfinite(value)) return "-";
+  for (const UnitOfTime& unit : units_of_time)
+    if (column.unit == unit.name && unit.decimals > 0) return fmt::format("{:.{}f}", value, unit.decimals);
   if (column.unit == "ns") return format_duration(std::llround(value));
   return fmt::format("{:.4g}", value);
 }
@@ -112,6 +130,24 @@ std::string table_json(const Table& table) {
     array.push_back(std::move(object));
   }
   return array.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
+
+Table in_time_unit(Table table, TimeUnit unit) {
+  const UnitOfTime& to = units_of_time[static_cast<std::size_t>(unit)];
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    ColumnSchema& column = table.schema.columns[c];
+    if (column.unit != "ns") continue;
+    column.unit = to.name;
+    if (unit == TimeUnit::nsec) continue;
+    if (column.name.ends_with("_ns")) column.name.replace(column.name.size() - 2, 2, to.name);
+    if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&table.columns[c])) {
+      column.kind = ColumnKind::real;
+      table.columns[c] = in_unit(*integers, to.in_ns);
+    } else if (auto* reals = std::get_if<std::vector<double>>(&table.columns[c])) {
+      for (double& value : *reals) value /= to.in_ns;
+    }
+  }
+  return table;
 }
 
 Table rows_where(const Table& table, std::string_view name, std::int64_t value) {

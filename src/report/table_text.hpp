@@ -19,6 +19,13 @@ std::string table_text(const Table& table, const TextStyle& style);
 /// An array of one object per row, keys in column order; missing times and non-finite numbers are null.
 std::string table_json(const Table& table);
 
+/// Units of nsys' --timeunit.
+enum class TimeUnit { nsec, usec, msec, sec };
+
+/// The table with its columns of nanoseconds in another unit, whose names end in it: wait_ns -> wait_us. What is
+/// missing stays so. In nsec only the texts change: bare numbers.
+Table in_time_unit(Table table, TimeUnit unit);
+
 /// The rows of `table` whose integer column holds `value`; all others are left out.
 Table rows_where(const Table& table, std::string_view column, std::int64_t value);
 

@@ -187,6 +187,9 @@ class JobSimulator {
       arrival.rank = rank;
       arrival.enter_ns = open.enters[i];
       arrival.exit_ns = exit;
+      arrival.peer = open.ops[i]->root;
+      arrival.sends = open.ops[i]->sends;
+      arrival.receives = open.ops[i]->receives;
       arrival.wait_ns = std::min(instance.last_enter_ns, exit) - arrival.enter_ns;
       RankMachine& machine = machines_[static_cast<std::size_t>(rank)];
       arrival.activity = machine.finish_collective(exit, static_cast<std::uint32_t>(job_.arrivals.size()));

@@ -156,6 +156,8 @@ struct TrueArrival {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;
   Nanoseconds wait_ns = 0;  ///< min(latest enter, exit) - enter
+  std::int32_t peer = -1;   ///< of a send or receive, in the communicator
+  bool sends = false, receives = false;
 };
 
 /// One collective operation across its members; arrivals are in order of rank.

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t least_bytes = 8192;  // NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES
 constexpr Nanoseconds dump_interval_ns = 200'000'000;
 
-/// NCCL's names; those that NCCL runs as sends and receives have records of another kind.
+/// NCCL's names.
 std::optional<const char*> name_of(Operation operation) {
   switch (operation) {
     case Operation::all_reduce:
@@ -74,8 +74,9 @@ class LogWriter {
 
   void add(std::uint32_t activity_index, const DeviceActivity& activity, std::vector<Line>& lines) {
     const TrueInstance& instance = job_.instances[job_.arrivals[activity.arrival].instance];
+    if (instance.grouped) return add_exchanges(activity_index, activity, instance, lines);
     const auto name = name_of(instance.operation);
-    if (!name || instance.grouped) return;
+    if (!name) return;
     const std::int64_t sequence = next_[{instance.communicator, instance.operation}]++;
     if (instance.call_bytes < least_bytes) return;  // counted, but not logged
     Draw draw(plan_.seed, Purpose::inspector, static_cast<std::uint64_t>(rank_), activity_index);
@@ -83,20 +84,55 @@ class LogWriter {
     const Nanoseconds in_kernel_ns = activity.end_ns - activity.start_ns - draw.integer(1'500, 4'000);
     const Nanoseconds seen_ns = activity.end_ns + draw.integer(5'000, 60'000);  // the plugin polls
     const Nanoseconds dumped_ns = (seen_ns / dump_interval_ns + 1) * dump_interval_ns;
-    std::string trace;
-    if (plan_.export_style.inspector_logs == InspectorLogs::verbose) {
-      trace =
-          fmt::format(R"(,"event_trace_ts":{{"coll_start_ts":{},"coll_stop_ts":{},"kernel_events":[{{"channel_id":0,)"
-                      R"("kernel_start_ts":{},"kernel_stop_ts":{},"kernel_record_ts":{}}}]}})",
-                      utc_us(activity.start_ns) - 20, utc_us(activity.start_ns) - 10, utc_us(activity.start_ns) + 15,
-                      utc_us(seen_ns), utc_us(seen_ns));
+    lines.push_back(
+        {dumped_ns, instance.communicator,
+         fmt::format(R"({{{},"coll_perf":{{"coll":"{}","coll_sn":{},"coll_msg_size_bytes":{},)"
+                     R"("coll_exec_time_us":{},"coll_timing_source":"kernel_gpu",)"
+                     R"("coll_algobw_gbs":0.000000,"coll_busbw_gbs":0.000000{}}}}})",
+                     preamble(communicator, dumped_ns), *name, sequence, instance.call_bytes,
+                     std::max<Nanoseconds>(in_kernel_ns, 0) / 1'000, times("coll", activity.start_ns, seen_ns))});
+  }
+
+  /// What only verbose logs tell.
+  std::string times(const char* kind, Nanoseconds start_ns, Nanoseconds seen_ns) const {
+    if (plan_.export_style.inspector_logs != InspectorLogs::verbose) return {};
+    return fmt::format(R"(,"event_trace_ts":{{"{0}_start_ts":{1},"{0}_stop_ts":{2},"kernel_events":[{{"channel_id":0,)"
+                       R"("kernel_start_ts":{3},"kernel_stop_ts":{4},"kernel_record_ts":{4}}}]}})",
+                       kind, utc_us(start_ns) - 20, utc_us(start_ns) - 10, utc_us(start_ns) + 15, utc_us(seen_ns));
+  }
+
+  /// The sends and receives of a kernel; of a group some are done before the others. NCCL counts them together.
+  void add_exchanges(std::uint32_t activity_index, const DeviceActivity& activity, const TrueInstance& instance,
+                     std::vector<Line>& lines) {
+    if (instance.call_bytes < least_bytes) return;  // neither counted nor logged
+    Draw draw(plan_.seed, Purpose::inspector, static_cast<std::uint64_t>(rank_), activity_index);
+    const TrueCommunicator& communicator = job_.communicators[instance.communicator];
+    const Nanoseconds seen_ns = activity.end_ns + draw.integer(5'000, 60'000);
+    const Nanoseconds dumped_ns = (seen_ns / dump_interval_ns + 1) * dump_interval_ns;
+    bool is_first = true;
+    const auto log = [&](const char* name, std::int32_t peer) {
+      const Nanoseconds length_ns = activity.end_ns - activity.start_ns;
+      const Nanoseconds early_ns = is_first ? 0 : length_ns * draw.integer(0, 60) / 100;
+      is_first = false;
+      const Nanoseconds in_kernel_ns = length_ns - early_ns - draw.integer(1'500, 4'000);
+      lines.push_back({dumped_ns, instance.communicator,
+                       fmt::format(R"({{{},"p2p_perf":{{"p2p":"{}","p2p_sn":{},"p2p_peer":{},"p2p_msg_size_bytes":{},)"
+                                   R"("p2p_exec_time_us":{},"p2p_timing_source":"kernel_gpu",)"
+                                   R"("p2p_algobw_gbs":0.000000,"p2p_busbw_gbs":0.000000{}}}}})",
+                                   preamble(communicator, dumped_ns), name, ++exchanges_[instance.communicator], peer,
+                                   instance.call_bytes, std::max<Nanoseconds>(in_kernel_ns, 0) / 1'000,
+                                   times("p2p", activity.start_ns, seen_ns - early_ns))});
+    };
+    if (instance.operation == Operation::all_to_all) {
+      for (std::size_t peer = 0; peer < communicator.ranks.size(); ++peer) {
+        log("Send", static_cast<std::int32_t>(peer));
+        log("Recv", static_cast<std::int32_t>(peer));
+      }
+      return;
     }
-    lines.push_back({dumped_ns, instance.communicator,
-                     fmt::format(R"({{{},"coll_perf":{{"coll":"{}","coll_sn":{},"coll_msg_size_bytes":{},)"
-                                 R"("coll_exec_time_us":{},"coll_timing_source":"kernel_gpu",)"
-                                 R"("coll_algobw_gbs":0.000000,"coll_busbw_gbs":0.000000{}}}}})",
-                                 preamble(communicator, dumped_ns), *name, sequence, instance.call_bytes,
-                                 std::max<Nanoseconds>(in_kernel_ns, 0) / 1'000, trace)});
+    const TrueArrival& arrival = job_.arrivals[activity.arrival];
+    if (arrival.sends) log("Send", arrival.peer);
+    if (arrival.receives) log("Recv", arrival.peer);
   }
 
   std::string preamble(const TrueCommunicator& communicator, Nanoseconds dumped_ns) const {
@@ -114,6 +150,7 @@ class LogWriter {
   const RankPlace& place_;
   const TrueSession& session_;
   std::map<std::pair<std::uint32_t, Operation>, std::int64_t> next_;
+  std::map<std::uint32_t, std::int64_t> exchanges_;
 };
 
 }  // namespace

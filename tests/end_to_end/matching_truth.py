@@ -53,10 +53,14 @@ class Score:
                     continue
                 together[int(instance)][int(true[nearest, 2])] += 1
         self.wrong_pairs = 0
+        self.wrong_of = collections.Counter()  # by each operation that takes part in them
         largest = collections.Counter()
         for counts in together.values():
             records = sum(counts.values())
-            self.wrong_pairs += (records * (records - 1) - sum(n * (n - 1) for n in counts.values())) // 2
+            wrong = (records * (records - 1) - sum(n * (n - 1) for n in counts.values())) // 2
+            self.wrong_pairs += wrong
+            for operation in {self.operation[number] for number in counts} if wrong else ():
+                self.wrong_of[operation] += wrong
             for number, count in counts.items():
                 largest[number] = max(largest[number], count)
         self.present = sum(n for n in parts.values() if n > 1)

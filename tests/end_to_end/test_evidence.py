@@ -3,7 +3,9 @@
 import csv
 import datetime
 import json
+import random
 import sqlite3
+import statistics
 
 from support import EndToEndTest, main, run, TOOL
 
@@ -160,10 +162,93 @@ class Evidence(EndToEndTest):
             if path.is_file():
                 self.assertNotIn(hidden, path.read_bytes(), path)
 
+    def test_requests_of_a_csv(self):
+        rng = random.Random(5)
+        rows, first, last = [], [], []
+        for i in range(40):
+            arrival, queue, ttft, tokens = 10 + i * 0.25, rng.uniform(0, 0.5), rng.uniform(0.5, 1), rng.randrange(2, 200)
+            end = arrival + ttft + 0.01 * (tokens - 1)
+            rows.append(f"{i},{arrival},{arrival + queue},{arrival + ttft},{end},{100 + i},{tokens}")
+            first.append(ttft)
+            last.append((end, tokens))
+        text = "request_id,arrival,start,first_token,end,prompt_tokens,output_tokens\n" + "\n".join(rows) + "\n"
+        requests = self.analyse(self.traces, "out", "--csv", "--requests", self.write("requests.csv", text))["requests"]
+        elapsed = max(end for end, _ in last) - 10
+        self.assertEqual((requests["requests"], requests["failed"], requests["prompt_tokens"]), (40, 0, 4000 + 780))
+        self.assertAlmostEqual(requests["output_tokens_per_second"], sum(t for _, t in last) / elapsed, places=4)
+        latencies = {row["latency"]: row for row in requests["latencies"]}
+        self.assertAlmostEqual(latencies["time_to_first_token"]["median_ns"] / 1e9, statistics.median(first), places=6)
+        self.assertAlmostEqual(latencies["time_per_output_token"]["p90_ns"] / 1e9, 0.01, places=6)
+        self.assertEqual(latencies["queueing"]["count"], 40)
+        self.assertEqual(len(self.rows("out", "request_latencies")), 4)
+        report = (self.directory / "out" / "report.md").read_text()
+        self.assertIn("## Requests", report)
+        self.assertIn(f"{requests['output_tokens_per_second']:.1f} output tokens/s", report)
+        self.assertIsNone(self.analyse(self.traces, "without")["requests"])
+
+    def test_requests_of_a_benchmark(self):
+        result = {"backend": "vllm", "duration": 8.0, "completed": 2, "input_lens": [100, 300, 50], "output_lens": [3, 2, 0],
+                  "ttfts": [0.2, 0.4, 0.0], "itls": [[0.1, 0.3], [0.5], []], "errors": ["", "", "refused"]}
+        requests = self.analyse(self.traces, "out", "--requests", self.write("result.json", json.dumps(result)))["requests"]
+        self.assertEqual((requests["requests"], requests["failed"], requests["output_tokens"]), (2, 1, 5))
+        self.assertEqual((requests["elapsed_ns"], requests["output_tokens_per_second"]), (8_000_000_000, 5 / 8))
+        latencies = {row["latency"]: row["median_ns"] for row in requests["latencies"]}
+        # Of the first request 0.4 s for two tokens after the first one, of the second 0.5 s for one.
+        self.assertEqual(latencies, {"time_to_first_token": 300_000_000, "time_per_output_token": 350_000_000,
+                                     "end_to_end": 750_000_000})
+
+    def test_what_nccls_log_says_of_connections(self):
+        def log(host, process, rank, lines):
+            prefix = f"{host}:{process}:{process + 7} [{rank % 2}] NCCL INFO"
+            start = f"comm 0x55{rank} rank {rank} nranks 4 cudaDev {rank % 2} busId 7000 commId 0xabc123 - Init START"
+            return "".join(f"{prefix} {line}\n" for line in ["Using network Socket", f"ncclCommInitRank {start}", *lines])
+
+        first = self.write("nccl.node1.log", "NCCL version 2.27.3+cuda12.9\n" + log("node1", 100, 0, [
+            *(f"Channel {c:02}/0 : 0[0] -> 1[1] via P2P/CUMEM/read" for c in range(8)),
+            "NCCL_SOCKET_IFNAME set by environment to hunter2",
+            "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..7}",
+            "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..7}"]) + log("node1", 101, 1, [
+                "Channel 00/0 : 1[1] -> 0[0] via SHM/direct/direct",
+                "Channel 00/0 : 1[1] -> 2[0] [send] via NET/Socket/0"]))
+        second = self.write("nccl.node2.log", log("node2", 100, 2, [
+            "Channel 00/0 : 1[1] -> 2[0] [receive] via NET/Socket/0"]))
+        options = ["--csv", "--nccl-log", first, "--nccl-log", second]
+        report = self.analyse(self.traces, "out", *options)
+        self.assertEqual(report["nccl_log"], {"members": 3, "transports": [
+            {"same_host": False, "transport": "NET/Socket", "connections": 1, "channels": 1},
+            {"same_host": True, "transport": "P2P/CUMEM", "connections": 1, "channels": 8},
+            {"same_host": True, "transport": "SHM/direct", "connections": 1, "channels": 1}]})
+        (choice,) = self.rows("out", "nccl_choices")
+        self.assertEqual([choice[k] for k in ("operation", "bytes", "algorithm", "protocol", "count")],
+                         ["AllReduce", "1048576", "RING", "SIMPLE", "2"])
+        self.assertEqual({row["communicator"] for row in self.rows("out", "nccl_members")}, {"0x0000000000abc123"})
+        text = (self.directory / "out" / "report.md").read_text()
+        self.assertIn("1 of 2 connections within hosts are not P2P", " ".join(text.split()))
+        for path in (self.directory / "out").rglob("*"):
+            if path.is_file():
+                self.assertNotIn(b"hunter2", path.read_bytes(), path)
+        self.analyse(self.traces, "ranks", *options, ranks=2)
+        self.assert_same_results("out", "ranks")
+
+    def test_samples_of_dcgm(self):
+        with sqlite3.connect(self.traces / "rank_00000.sqlite") as connection:
+            (start_utc,) = connection.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone()
+            first, last = connection.execute("SELECT min(start), max(end) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+            (uuid,) = connection.execute("SELECT uuid FROM TARGET_INFO_GPU ORDER BY id").fetchone()
+        lines = ["ts,Hostname,UUID,DCGM_FI_DEV_SM_CLOCK,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_PROF_SM_ACTIVE"]
+        for i in range(9):
+            lines.append(f"{start_utc + first + (last - first) * (2 * i + 1) // 18},node000,GPU-{uuid},1980,{600 + i},0.{i}")
+        self.analyse(self.traces, "out", "--csv", "--nvml", self.write("dcgm.csv", "\n".join(lines) + "\n"))
+        (row,) = [row for row in self.rows("out", "gpu_samples") if row["trace_rank"] == "0"]
+        self.assertEqual([float(row[k]) for k in ("samples", "median_sm_clock_mhz", "median_power_w", "median_sm_active_percent",
+                                                  "median_tensor_active_percent")], [9, 1980, 604, 40, -1])
+
     def test_bad_files_say_problem_and_remedy(self):
         cases = (("--ncu", "a,b\n1,2\n", "ncu --import"), ("--cublas-log", "nothing\n", "CUBLAS_LOGINFO_DBG=1"),
                  ("--weights", "x gemv\n", "line 1 of the weights"), ("--gpu-peaks", "fp99=1 X\n", "unknown key"),
-                 ("--nvml", "a,b\n", "nvidia-smi --query-gpu"), ("--phase-map", "step\n", "has no pattern"))
+                 ("--nvml", "a,b\n", "nvidia-smi --query-gpu"), ("--phase-map", "step\n", "has no pattern"),
+                 ("--requests", "a,b\n1,2\n", "--save-detailed"), ("--requests", '{"ttfts": ', "is none"),
+                 ("--nccl-log", "hello\n", "NCCL_DEBUG_SUBSYS"))
         for option, text, words in cases:
             with self.subTest(option=option):
                 done = self.explain(self.traces, "refused", option, self.write("bad", text))

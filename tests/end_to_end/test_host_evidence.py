@@ -48,6 +48,19 @@ class WhereTheHostWas(EndToEndTest):
                     sums = [row for row in rows_of(store, "nvtx_sum") if (row["domain"], row["range"]) == ("MPI", "MPI_Barrier")]
                 self.assertEqual([(row["trace_rank"], row["count"]) for row in sums], [(seed % 4, 12)])
 
+    def test_is_told_by_the_files_that_it_waited_for(self):
+        for seed in seeds(10):
+            with self.subTest(seed=seed):
+                straggler = self.straggler(seed, "--fault", f"late_host:rank={seed % 4},pause=4ms,kind=file_read")
+                self.assertEqual((straggler["trace_rank"], straggler["cause"], straggler["host_was_in"]),
+                                 (seed % 4, "launch_starved", "system call: read"))
+                verdict = self.report("out")["verdict"]
+                self.assertIn("launched late: it was reading or writing files (system call: read)", verdict["text"])
+                self.assertIn("compare the storage of this host", verdict["next"])
+                (line,) = (line for line in straggler["evidence"] if "largest differences" in line)
+                # A pause of 4 ms before each of three sampled collectives; its peer reads nothing there.
+                self.assertRegex(line, r"system call: read: \d+ in 1[12]\.\d+ ms, peer 0 in 0\.000 ms")
+
     def test_is_not_told_where_nothing_shows_it(self):
         self.assertIsNone(self.straggler(3, "--fault", "late_host:rank=1,pause=4ms")["host_was_in"])
         # Nobody runs while it sleeps.
@@ -59,6 +72,7 @@ class WhereTheHostWas(EndToEndTest):
                 traces = self.synth("job", *JOB, "--seed", str(seed), "--cpu-sampling-us", "300", "--force")
                 report = self.analyse(traces, "out", "--force", "--quiet")
                 self.assertEqual((report["stragglers"], report["suspects"]), ([], []))
+                self.assertNotIn("reading or writing files", report["verdict"]["text"])
 
 
 @unittest.skipUnless(SHARED_TRACES.exists(), "real traces are not here")

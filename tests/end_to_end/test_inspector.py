@@ -5,17 +5,21 @@ import json
 from matching_truth import Score
 from support import EndToEndTest, main, seeds
 
-JOB = ["--nodes", "2", "--gpus-per-node", "2", "--layers", "2", "--steps", "8", "--tp", "2", "--drift-ppm", "20"]
+BASE = ["--nodes", "2", "--gpus-per-node", "2", "--layers", "2", "--steps", "8", "--drift-ppm", "20"]
+JOB = [*BASE, "--tp", "2"]
+PIPELINE = [*BASE, "--pp", "4"]
+EXPERTS = [*BASE, "--moe", "--nccl", "2.27"]
 NO_PAYLOAD = ["--payload", "none"]
 
 
 class Inspector(EndToEndTest):
-    def run_job(self, *options, logs="verbose"):
-        """The score and the report of a job with logs."""
-        traces = self.synth("job", *JOB, *options, "--inspector-logs", logs, "--force")
+    def run_job(self, *options, logs="verbose", job=JOB, only=None):
+        """The score and the report of a job with logs; pairs of this operation are right, or, without one, all are."""
+        traces = self.synth("job", *job, *options, "--inspector-logs", logs, "--force")
         report = self.analyse(traces, "out", "--inspector", traces / "inspector", "--force", "--quiet")
         score = Score(traces, self.directory / "out")
-        self.assertEqual((score.unknown, score.wrong_pairs), (0, 0), f"{options}: {score}")
+        wrong = score.wrong_of[only] if only else score.wrong_pairs
+        self.assertEqual((score.unknown, wrong), (0, 0), f"{options}: {score}")
         return score, report
 
     def unlogged(self):
@@ -26,6 +30,9 @@ class Inspector(EndToEndTest):
             exported = sum(member[-1] for member in instance["members"])
             small += exported if exported > 1 and instance["bytes"] < 8192 else 0
         return small
+
+    def truth(self):
+        return json.loads((self.directory / "job" / "truth.json").read_text())
 
     def warnings(self, report, text):
         return sum(w["count"] for w in report["warnings"] if text in w["message"])
@@ -55,6 +62,59 @@ class Inspector(EndToEndTest):
             with self.subTest(seed=seed):
                 _, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, logs="terse")
                 self.assertEqual(report["matching"]["inspector"]["contradicting"], 0)
+
+    def test_sends_and_receives_take_communicator_and_peer(self):
+        for seed in seeds(10):
+            with self.subTest(seed=seed):
+                stream = ["--shared-nccl-stream"] if seed % 2 else []
+                score, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, *stream, job=PIPELINE)
+                inspector = report["matching"]["inspector"]
+                # Each of 8 micro-batches crosses each of 3 borders forward and back, seen from both ends, in 8 steps.
+                self.assertEqual((inspector["exchanges"], inspector["keyed_exchanges"]), (768, 768))
+                self.assertGreaterEqual(score.matched + self.unlogged(), score.present, str(score))
+                ends = {(i["operation"], len(i["members"])) for i in self.truth()["instances"] if i["grouped"]}
+                self.assertEqual(ends, {("send_recv", 2)})
+
+    def test_lost_kernels_name_no_wrong_peer(self):
+        for seed in seeds(10):
+            with self.subTest(seed=seed):
+                score, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, "--drop", "0.02", job=PIPELINE,
+                                             only="send_recv")  # its all-reduces are too small for the log
+                self.assertEqual(report["matching"]["inspector"]["contradicting"], 0)
+                self.assertLessEqual(score.missed["send_recv"], 0.02 * score.present, str(score))
+
+    def test_grouped_exchanges_with_all_members(self):
+        score, report = self.run_job("--seed", "6", *NO_PAYLOAD, job=EXPERTS)
+        inspector = report["matching"]["inspector"]
+        grouped = [i for i in self.truth()["instances"] if i["grouped"]]
+        # Each of 4 members sends to 4 and receives from 4.
+        self.assertEqual(inspector["exchanges"], len(grouped) * 4 * 8)
+        self.assertGreater(inspector["keyed_exchanges"], 0.8 * inspector["exchanges"])
+        self.assertGreaterEqual(score.matched + self.unlogged(), score.present, str(score))
+
+    def test_times_that_trace_and_log_do_not_agree_on(self):
+        traces = self.synth("job", *JOB, "--seed", "3", "--inspector-logs", "verbose")
+        agreeing = self.analyse(traces, "agreeing", "--inspector", traces / "inspector")["matching"]["inspector"]
+        self.assertGreater(agreeing["compared"], 0.8 * agreeing["records"])
+        self.assertEqual(agreeing["disagreeing"], 0)
+        self.assertLess(agreeing["largest_difference_ns"], 6_000)
+        changed = 0
+        log = sorted((traces / "inspector").iterdir())[1]
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        ends = [line["coll_perf"]["event_trace_ts"]["kernel_events"][0]["kernel_stop_ts"] for line in lines]
+        for line, end in zip(lines, ends):
+            # What ends soon after another one is not compared.
+            if changed < 5 and sum(abs(end - other) < 300 for other in ends) == 1:
+                line["coll_perf"]["coll_exec_time_us"] += 700
+                changed += 1
+        self.assertGreater(changed, 3)
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        report = self.analyse(traces, "out", "--inspector", traces / "inspector")
+        inspector = report["matching"]["inspector"]
+        self.assertEqual(inspector["disagreeing"], changed)
+        self.assertTrue(690_000 < inspector["largest_difference_ns"] < 700_000, inspector)
+        self.assertEqual(self.warnings(report, "took another time"), changed)
+        self.assertIn(f"{changed} of ", (self.directory / "out" / "report.md").read_text())
 
     def test_communicators_made_anew(self):
         score, report = self.run_job("--seed", "3", *NO_PAYLOAD, "--restart-at", "4")

@@ -167,6 +167,25 @@ class Cache(Records):
         self.assertIn("cannot create", done.stderr)
 
 
+class Elsewhere(EndToEndTest):
+    def test_merge_from_another_directory_finds_what_the_run_named_from_its_own(self):
+        job = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "4", "--payload", "none", "--inspector-logs",
+                         "verbose")
+        files = sorted(path.name for path in job.glob("*.sqlite"))
+        command = [TOOL, *files, "--inspector", "inspector", "--out"]
+        done = run([*command, "../expected", "--csv"], cwd=job)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # A run that fails at its end leaves its shards.
+        self.assertEqual(run([*command, "../cut", "--csv", "--prometheus", "/nowhere/metrics"], cwd=job).returncode, 5)
+        for record in (self.directory / "cut" / "shards").glob("*.record"):
+            if b"run plan" not in record.read_bytes()[:200]:
+                record.unlink()  # so that the traces are read again
+        done = run([TOOL, "merge", "cut/shards", "--out", "merged", "--csv"], cwd=self.directory)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        keys = (self.directory / "expected" / "tables" / "inspector_keys.csv").read_text()
+        self.assertEqual((self.directory / "merged" / "tables" / "inspector_keys.csv").read_text(), keys)
+
+
 class Operators(Records):
     def test_metrics_and_the_summary_line(self):
         metrics = self.directory / "metrics.prom"

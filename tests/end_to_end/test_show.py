@@ -29,6 +29,19 @@ class Show(EndToEndTest):
                              {k: reported[k] for k in ("trace_rank", "wait_ns", "own_lateness_ns", "window_ns")})
         self.assertIn("trace_rank", self.show("ranks").splitlines()[0])
 
+    def test_times_in_a_unit(self):
+        plain = json.loads(self.show("ranks", "--json"))
+        for unit, suffix, factor in (("nsec", "ns", 1), ("usec", "us", 1e3), ("msec", "ms", 1e6), ("sec", "s", 1e9)):
+            for row, first in zip(json.loads(self.show("ranks", "--json", "--timeunit", unit)), plain):
+                self.assertAlmostEqual(row[f"wait_{suffix}"], first["wait_ns"] / factor, places=9)
+                self.assertEqual(row["trace_rank"], first["trace_rank"])
+                self.assertEqual(row["arrivals"], first["arrivals"])
+        header, line = self.show("ranks", "--timeunit", "msec").splitlines()[:2]
+        self.assertIn("compute_ms", header.split())
+        self.assertIn(f"{plain[0]['compute_ns'] / 1e6:.6f}", line.split())
+        self.assertIn(str(plain[0]["compute_ns"]), self.show("ranks", "--timeunit", "nsec").splitlines()[1].split())
+        self.assertIn("--timeunit", self.show("ranks", "--timeunit", "hours", code=2))
+
     def test_the_verdict(self):
         findings = json.loads(self.show("findings", "--json"))
         self.assertEqual([f["title"] for f in findings], [f["title"] for f in self.report_json["findings"]])

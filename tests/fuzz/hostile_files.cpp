@@ -136,7 +136,7 @@ class Files {
     Trial trial;
     try {
       pipeline::read_user_options(job);
-      pipeline::read_category_map(job);
+      pipeline::CategoryPlan{job};
       if (!job.inspector_directory.empty()) ingest::read_inspector_log(job.inspector_directory, "node000", 1000);
     } catch (const std::exception& refusal) {
       trial.is_refused = true;

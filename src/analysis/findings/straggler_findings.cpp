@@ -187,6 +187,10 @@ void tell_size(const JobReport& report, double cost_share, Finding& finding) {
 
 /// "the GPU sat idle because the host launched late, in collate_batch (dataset.py)".
 std::string tell_cause(const Straggler& late) {
+  if (late.cause == Cause::launch_starved && late.part == WorkPart::file_access) {
+    const std::string call = late.host_was_in.empty() ? "" : fmt::format(" ({})", short_kernel_name(late.host_was_in));
+    return fmt::format("{}: it was reading or writing files{}", cause_meaning(late.cause), call);
+  }
   const std::string where = late.host_was_in.empty() ? "" : ", in " + short_kernel_name(late.host_was_in);
   return std::string(cause_meaning(late.cause)) + where;
 }

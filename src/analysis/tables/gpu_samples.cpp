@@ -40,7 +40,10 @@ enum class Field {
   power,
   temperature,
   memory,
-  throttle
+  throttle,
+  sm_active,
+  tensor_active,
+  dram_active
 };
 
 /// A column of nvidia-smi about one reason, "Active" or "Not Active"; not those that are no slowdown.
@@ -55,6 +58,7 @@ bool is_throttle_reason(std::string_view name) {
 
 std::optional<Field> field_of(const std::string& name) {
   static const std::map<std::string_view, Field> fields = {{"timestamp", Field::time},
+                                                           {"ts", Field::time},
                                                            {"time", Field::time},
                                                            {"utc_ns", Field::time},
                                                            {"host", Field::host},
@@ -86,7 +90,28 @@ std::optional<Field> field_of(const std::string& name) {
                                                            {"memory_used", Field::memory},
                                                            {"clocks_throttle_reasons.active", Field::throttle},
                                                            {"clocks_event_reasons.active", Field::throttle},
-                                                           {"throttle_reasons", Field::throttle}};
+                                                           {"throttle_reasons", Field::throttle},
+                                                           // DCGM: its exporter's names, and those of dcgmi dmon
+                                                           {"dcgm_fi_dev_sm_clock", Field::sm_clock},
+                                                           {"smclk", Field::sm_clock},
+                                                           {"dcgm_fi_dev_max_sm_clock", Field::max_sm_clock},
+                                                           {"dcgm_fi_dev_mem_clock", Field::memory_clock},
+                                                           {"mmclk", Field::memory_clock},
+                                                           {"dcgm_fi_dev_gpu_util", Field::utilization},
+                                                           {"gputl", Field::utilization},
+                                                           {"dcgm_fi_dev_power_usage", Field::power},
+                                                           {"dcgm_fi_dev_gpu_temp", Field::temperature},
+                                                           {"tmptr", Field::temperature},
+                                                           {"dcgm_fi_dev_fb_used", Field::memory},
+                                                           {"fbusd", Field::memory},
+                                                           {"dcgm_fi_dev_clock_throttle_reasons", Field::throttle},
+                                                           {"dcgm_fi_dev_clocks_event_reasons", Field::throttle},
+                                                           {"dcgm_fi_prof_sm_active", Field::sm_active},
+                                                           {"smact", Field::sm_active},
+                                                           {"dcgm_fi_prof_pipe_tensor_active", Field::tensor_active},
+                                                           {"tenso", Field::tensor_active},
+                                                           {"dcgm_fi_prof_dram_active", Field::dram_active},
+                                                           {"drama", Field::dram_active}};
   if (const auto found = fields.find(name); found != fields.end()) return found->second;
   return is_throttle_reason(name) ? std::optional(Field::throttle) : std::nullopt;
 }
@@ -150,9 +175,19 @@ bool is_throttle(std::string_view text) {
     std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
     return (bits & ~std::uint64_t{3}) != 0;
   }
+  if (!text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos) {  // DCGM
+    std::uint64_t bits = 0;
+    std::from_chars(text.data(), text.data() + text.size(), bits);
+    return (bits & ~std::uint64_t{3}) != 0;
+  }
   // Brackets hold what nvidia-smi cannot tell: "[N/A]", "[Not Supported]".
   return !text.empty() && !text.starts_with('[') && text != "0" && text != "None" && text != "Not Active" &&
          text != "N/A";
+}
+
+/// DCGM writes shares from 0 to 1; below 0: not sampled.
+double percent_of_ratio(double ratio) {
+  return ratio >= 0 && ratio <= 1 ? 100 * ratio : -1;
 }
 
 void set(GpuSample& sample, Field field, const std::string& text, std::int64_t utc_offset_s, bool& has_time) {
@@ -197,10 +232,52 @@ void set(GpuSample& sample, Field field, const std::string& text, std::int64_t u
     case Field::memory:
       sample.memory_used_mib = number;
       break;
+    case Field::sm_active:
+      sample.sm_active_percent = percent_of_ratio(number);
+      break;
+    case Field::tensor_active:
+      sample.tensor_active_percent = percent_of_ratio(number);
+      break;
+    case Field::dram_active:
+      sample.dram_active_percent = percent_of_ratio(number);
+      break;
     case Field::throttle:
       sample.is_throttled = sample.is_throttled || is_throttle(text);
       break;
   }
+}
+
+std::vector<std::string> columns_of(std::string_view line) {
+  std::vector<std::string> columns;
+  for (std::size_t begin = 0; (begin = line.find_first_not_of(" \t\r", begin)) != std::string_view::npos;) {
+    const std::size_t end = std::min(line.find_first_of(" \t\r", begin), line.size());
+    columns.emplace_back(line.substr(begin, end - begin));
+    begin = end;
+  }
+  return columns;
+}
+
+/// What `dcgmi dmon` prints, as rows of a CSV: "#Entity SMCLK POWER", "ID", "GPU 0 1980 690.1", each after a time that
+/// another program wrote. Empty: it is something else.
+std::vector<std::vector<std::string>> rows_of_dmon(std::string_view text) {
+  std::vector<std::vector<std::string>> rows;
+  if (text.find("#Entity") == std::string_view::npos) return rows;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::vector<std::string> words = columns_of(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto head = std::find(words.begin(), words.end(), "#Entity");
+    if (rows.empty() && head != words.end()) {
+      rows.push_back({"time", "index"});
+      rows.front().insert(rows.front().end(), head + 1, words.end());
+    }
+    const auto gpu = std::find(words.begin(), words.end(), "GPU");
+    if (rows.empty() || gpu == words.end()) continue;
+    std::vector<std::string>& row = rows.emplace_back(1);
+    for (auto word = words.begin(); word != gpu; ++word) row.front() += (word == words.begin() ? "" : " ") + *word;
+    row.insert(row.end(), gpu + 1, words.end());
+  }
+  return rows;
 }
 
 }  // namespace
@@ -218,13 +295,15 @@ std::string plain_bus_id(std::string_view bus_id) {
 }
 
 std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc_offset_s) {
-  const auto rows = parse_csv(text);
+  std::vector<std::vector<std::string>> rows = rows_of_dmon(text);
+  const bool is_dmon = !rows.empty();
+  if (!is_dmon) rows = parse_csv(text);
   std::vector<std::optional<Field>> fields;
   if (!rows.empty()) {
     for (const std::string& name : rows.front()) fields.push_back(field_of(plain_name(name)));
   }
   const auto has = [&](Field field) { return std::find(fields.begin(), fields.end(), field) != fields.end(); };
-  if (!has(Field::time) || !(has(Field::sm_clock) || has(Field::throttle))) {
+  if (!has(Field::time) || !(has(Field::sm_clock) || has(Field::throttle) || has(Field::sm_active))) {
     throw std::runtime_error(
         "its first line does not name a time and SM clocks or throttle reasons, so nothing can be said about "
         "throttling; "
@@ -246,11 +325,12 @@ std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc
     }
   }
   if (without_time > samples.size()) {
-    throw std::runtime_error(
-        fmt::format("{} of its {} lines have no time that can be read, so they cannot be placed in the run; times are "
-                    "UTC in ns, us, "
-                    "ms or s, or 2026/01/31 12:00:00.123",
-                    without_time, rows.size() - 1));
+    throw std::runtime_error(fmt::format(
+        "{} of its {} lines have no time that can be read, so they cannot be placed in the run; times are "
+        "UTC in ns, us, "
+        "ms or s, or 2026/01/31 12:00:00.123{}",
+        without_time, rows.size() - 1,
+        is_dmon ? "; dcgmi dmon writes none: dcgmi dmon -e 100,155,150,1002,1004,1005 -d 100 | ts '%.s'" : ""));
   }
   return samples;
 }

@@ -21,6 +21,7 @@ struct GpuSample {
   std::int64_t index = -1;  ///< of NVML and nvidia-smi, which count by PCI bus
   double sm_clock_mhz = -1, max_sm_clock_mhz = -1, memory_clock_mhz = -1;
   double utilization_percent = -1, power_w = -1, temperature_c = -1, memory_used_mib = -1;
+  double sm_active_percent = -1, tensor_active_percent = -1, dram_active_percent = -1;  ///< DCGM only
   bool is_throttled = false;  ///< the driver says so: a reason other than idle or application clocks is active
 };
 
@@ -32,8 +33,9 @@ std::string plain_bus_id(std::string_view bus_id);
 /// (or timestamp, utc_ns), host, uuid (or gpu_uuid), pci.bus_id, index (or gpu), sm_clock, ... in any order: names are
 /// compared without units, "clocks.current." and case. Times: nanoseconds, microseconds, milliseconds or seconds of UTC
 /// (by size), or "2026/01/31 12:00:00.123", also with 'T' and a zone ("Z", "+01:00"); nvidia-smi writes the host's
-/// local time without one: `utc_offset_s` is what that is ahead of UTC. Throws std::runtime_error: problem, why it
-/// matters, what to do.
+/// local time without one: `utc_offset_s` is what that is ahead of UTC. DCGM's names of fields (DCGM_FI_DEV_SM_CLOCK,
+/// SMCLK) are known, too, and what `dcgmi dmon` prints where each line has a time before it (| ts '%.s'). Throws
+/// std::runtime_error: problem, why it matters, what to do.
 std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc_offset_s);
 
 /// The tables

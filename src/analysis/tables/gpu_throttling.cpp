@@ -188,12 +188,15 @@ std::vector<Table> gpu_sample_tables(const RankEvents& events, const std::vector
   if (!of_nvml.empty()) {
     const std::int64_t slow = add_spans(of_nvml, highest, nvml, throttling);
     row << nvml << static_cast<std::int64_t>(of_nvml.size()) << slow << median_clock(of_nvml) << highest
-        << median_sample(samples, &GpuSample::power_w) << median_sample(samples, &GpuSample::temperature_c);
+        << median_sample(samples, &GpuSample::power_w) << median_sample(samples, &GpuSample::temperature_c)
+        << median_sample(samples, &GpuSample::sm_active_percent)
+        << median_sample(samples, &GpuSample::tensor_active_percent)
+        << median_sample(samples, &GpuSample::dram_active_percent);
   }
   if (!of_metrics.empty()) {
     const std::int64_t slow = add_spans(of_metrics, highest, gpu_metrics, throttling);
     row << gpu_metrics << static_cast<std::int64_t>(of_metrics.size()) << slow << median_clock(of_metrics) << highest
-        << -1.0 << -1.0;
+        << -1.0 << -1.0 << -1.0 << -1.0 << -1.0;
   }
   return {std::move(summary), std::move(throttling)};
 }

@@ -69,15 +69,25 @@ double flops_of(const Metrics& metrics) {
 }
 
 std::string top_stall_of(const Metrics& metrics) {
-  constexpr std::string_view prefix = "smsp__average_warps_issue_stalled_", suffix = "_per_issue_active.ratio";
-  std::string top;
-  double most = 0;
-  for (const auto& [name, value] : metrics) {
-    if (!name.starts_with(prefix) || !name.ends_with(suffix) || value <= most) continue;
-    most = value;
-    top = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+  // By section WarpStateStats, by its latencies, and by samples of the program counter (SourceCounters): the first that
+  // was collected, since they count different things.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> families{
+      {{"smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"},
+       {"smsp__average_warp_latency_issue_stalled_", ".ratio"},
+       {"smsp__pcsamp_warps_issue_stalled_", ""}}};
+  for (const auto& [prefix, suffix] : families) {
+    std::string top;
+    double most = 0;
+    for (const auto& [name, value] : metrics) {
+      if (!name.starts_with(prefix) || !name.ends_with(suffix) || value <= most) continue;
+      const std::string reason = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+      if (reason == "selected" || reason.ends_with("_not_issued")) continue;  // no stall; counted twice
+      most = value;
+      top = reason;
+    }
+    if (!top.empty()) return top;
   }
-  return top;
+  return {};
 }
 
 /// The columns of metric values: one, or in the raw page all that are named like hardware counters.

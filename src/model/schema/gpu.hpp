@@ -125,9 +125,13 @@ inline constexpr struct GpuSamples : Declaration {
                             "of both sources: the GPU's limit where sampled, else the highest seen"};
   Real median_power_w{*this, "median_power_w", "W"};
   Real median_temperature_c{*this, "median_temperature_c", "C"};
-} gpu_samples{{"gpu_samples",
-               "Samples of this trace rank's GPU during its GPU activity, from NVML (--nvml) and the trace's own "
-               "GPU metrics; -1: not sampled"}};
+  Real median_sm_active_percent{*this, "median_sm_active_percent", "%", "by DCGM, as the two that follow"};
+  Real median_tensor_active_percent{*this, "median_tensor_active_percent", "%"};
+  Real median_dram_active_percent{*this, "median_dram_active_percent", "%"};
+} gpu_samples{
+    {"gpu_samples",
+     "Samples of this trace rank's GPU during its GPU activity, from NVML or DCGM (--nvml) and the trace's own "
+     "GPU metrics; -1: not sampled"}};
 
 inline constexpr struct GpuCounters : Declaration {
   Text part{*this, "part", "",

@@ -6,20 +6,19 @@
 
 #include "analysis/links/messages.hpp"
 #include "analysis/links/slow_links.hpp"
-#include "analysis/tables/shared_gpus.hpp"
+#include "analysis/tables/nccl_log.hpp"
+#include "analysis/tables/requests.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/bandwidth.hpp"
 #include "analysis/waits/collectives_in_step.hpp"
 #include "analysis/waits/level_sums.hpp"
-#include "collectives/extraction.hpp"
-#include "collectives/inspector_keys.hpp"
-#include "model/schema/gpu.hpp"
 #include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/attribute/wait_matrix.hpp"
 #include "pipeline/investigate/case_tables.hpp"
 #include "pipeline/match/member_tables.hpp"
+#include "pipeline/read/rank_schemas.hpp"
 #include "pipeline/read/rank_tables.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/topology.hpp"
@@ -42,26 +41,10 @@ std::string_view kind_name(ColumnKind kind) {
   return "";
 }
 
-/// The analyses themselves say what they make: of a trace with one kernel, whose mangled name is known.
+/// Of the joined tables.
 std::vector<Table> rank_tables() {
-  Trace trace;
-  trace.strings = {"", "kernel"};
-  trace.processes.resize(1);
-  trace.processes.front().devices.resize(1);
-  KernelKind kind;
-  kind.short_name = kind.demangled_name = kind.mangled_name = 1;
-  trace.processes.front().devices.front().kernel_kinds = {kind};
-  trace.processes.front().devices.front().kernels = {{0, 1, 0, 0}};
-  const ProcessTrace& process = trace.processes.front();
-  const LaunchIndex launches(process.api_calls);
-  std::vector<Table> tables =
-      make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, {}, {});
-  tables.push_back(make_table(schema::gpu_trace));
-  tables.push_back(make_table(schema::communication_overlap_trace));
-  tables.push_back(analysis::shared_gpus_table());
-  tables.push_back(collectives::fused_operations_table({}));
-  tables.push_back(collectives::inspector_keys_table({}));
-  for (Table& table : tables) table = make_table(with_trace_rank(std::move(table.schema)));
+  std::vector<Table> tables;
+  for (TableSchema& schema : rank_table_schemas()) tables.push_back(make_table(with_trace_rank(std::move(schema))));
   return tables;
 }
 
@@ -78,6 +61,8 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
   tables.push_back(wait_matrix_table({}));
   tables.push_back(rank_places_table({}, {}));
   tables.push_back(analysis::stage_balance_table({}));
+  for (Table& table : analysis::request_tables({})) tables.push_back(std::move(table));
+  for (Table& table : analysis::nccl_log_tables({})) tables.push_back(std::move(table));
   tables.push_back(communicator_members_table());
   tables.push_back(communicator_mismatches_table());
   return tables;

@@ -5,13 +5,13 @@
 #include <optional>
 #include <ostream>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "model/schema/job.hpp"
 #include "pipeline/run/job.hpp"
 #include "report/report.hpp"
-#include "report/table_text.hpp"
 #include "store/store_reader.hpp"
 
 namespace nsys_explain::pipeline {
@@ -63,7 +63,8 @@ class Show {
   }
 
  private:
-  void print(const Table& table) {
+  void print(Table table) {
+    if (request_.time_unit) table = report::in_time_unit(std::move(table), *request_.time_unit);
     switch (request_.format) {
       case ShowFormat::json:
         out_ << report::table_json(table);

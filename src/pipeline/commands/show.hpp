@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "report/table_text.hpp"
 
 /// `nsys-explain-mpi show`: looks into a store without any other program.
 namespace nsys_explain::pipeline {
@@ -17,6 +20,7 @@ struct ShowRequest {
   ShowFormat format = ShowFormat::text;
   std::size_t limit = 50;  ///< rows per table; 0: all
   bool colour = false;
+  std::optional<report::TimeUnit> time_unit;  ///< empty: each time in the unit that suits it, in JSON and CSV ns
 };
 
 /// Prints what was asked for. Returns an ExitCode (job.hpp); problems go to `problems`. Throws nothing.

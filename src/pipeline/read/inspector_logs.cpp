@@ -29,19 +29,28 @@ void add_memberships(const std::vector<InspectorRecord>& records,
 
 void judge(const std::vector<collectives::InspectorCoverage>& coverage, std::int64_t arrivals,
            std::vector<Warning>& warnings) {
-  std::int64_t keyed = 0, contradicting = 0;
+  std::int64_t keyed = 0, contradicting = 0, keyed_exchanges = 0, exchange_kernels = 0, disagreeing = 0;
   for (const collectives::InspectorCoverage& row : coverage) {
     keyed += row.keyed;
     contradicting += row.contradicting;
+    keyed_exchanges += row.keyed_exchanges;
+    exchange_kernels += row.exchange_kernels;
+    disagreeing += row.disagreeing;
   }
   const auto warn = [&](Severity severity, std::int64_t count, const char* message) {
     if (count > 0) warnings.push_back({severity, WarningSource::analysis, count, message});
   };
   warn(Severity::info, keyed,
        "collectives took communicator and sequence number from NCCL Inspector's logs: what belongs together is exact");
-  warn(Severity::info, arrivals - keyed,
-       "communication kernels took no key from NCCL Inspector's logs, which leave out sends and receives, small "
-       "messages, and what ended before or after: these are matched by payload or order");
+  warn(Severity::info, arrivals - keyed - exchange_kernels,
+       "communication kernels took no key from NCCL Inspector's logs, which leave out small messages, before NCCL 2.30 "
+       "sends and receives, and what ended before or after: these are matched by payload or order");
+  warn(Severity::info, keyed_exchanges,
+       "sends and receives took communicator and peer from NCCL Inspector's logs: who exchanged with whom is exact");
+  warn(Severity::info, disagreeing,
+       "collectives took another time by NCCL Inspector's logs than by the trace, so that one of the two is wrong: "
+       "table "
+       "inspector_keys names communicators and ranks; lateness rests on the trace");
   warn(Severity::data_loss, contradicting,
        "records of NCCL Inspector's logs contradict the trace, so no key was taken from them: table inspector_keys "
        "names communicators and ranks; check that log and trace are of one run");

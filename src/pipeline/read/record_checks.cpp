@@ -5,7 +5,10 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "pipeline/read/rank_schemas.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -42,21 +45,31 @@ bool is_whole(const ColumnData& values, ColumnKind kind, std::size_t rows) {
                                          [&](std::uint32_t code) { return code < texts->distinct().size(); });
 }
 
-/// Of a table or a column: it becomes the name of a file and of places in the store, so it must lead nowhere else.
-bool is_plain_name(const std::string& name) {
-  const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  return !name.empty() && std::all_of(name.begin(), name.end(), is_plain);
+/// Columns of a table by their names and kinds.
+using KnownColumns = std::vector<std::pair<std::string, ColumnKind>>;
+
+KnownColumns columns_of(const TableSchema& schema) {
+  KnownColumns columns;
+  for (const ColumnSchema& column : schema.columns) columns.emplace_back(column.name, column.kind);
+  return columns;
+}
+
+/// One that reading makes: its name and those of its columns become names of files and of places in the store, and rows
+/// of several trace ranks are put below each other.
+bool is_known(const TableSchema& schema) {
+  static const std::map<std::string, KnownColumns> known = [] {
+    std::map<std::string, KnownColumns> tables;
+    for (const TableSchema& table : rank_table_schemas()) tables[table.name] = columns_of(table);
+    return tables;
+  }();
+  const auto found = known.find(schema.name);
+  return found != known.end() && found->second == columns_of(schema);
 }
 
 bool is_whole(const Table& table) {
-  if (!is_plain_name(table.schema.name)) return false;
-  if (table.columns.size() != table.schema.columns.size() || table.columns.empty()) return false;
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    const ColumnKind kind = table.schema.columns[c].kind;
-    if (!is_plain_name(table.schema.columns[c].name) || !is_named(kind, ColumnKind::text) ||
-        !is_whole(table.columns[c], kind, table.row_count()))
-      return false;
-  }
+  if (!is_known(table.schema) || table.columns.size() != table.schema.columns.size()) return false;
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    if (!is_whole(table.columns[c], table.schema.columns[c].kind, table.row_count())) return false;
   return true;
 }
 

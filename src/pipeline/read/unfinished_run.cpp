@@ -65,9 +65,10 @@ void make_absolute(RunPlan& plan) {
   for (std::string* path :
        std::array{&job.category_map_path, &job.rank_map_path, &job.topology_path, &job.link_peaks_path,
                   &job.phase_map_path, &job.ncu_path, &job.cublas_log_path, &job.weights_path, &job.gpu_peaks_path,
-                  &job.nvml_path, &job.inspector_directory, &job.cache_directory}) {
+                  &job.nvml_path, &job.inspector_directory, &job.requests_path, &job.cache_directory}) {
     moved(*path);
   }
+  for (std::string& path : job.nccl_log_paths) moved(path);
 }
 
 bool names_directory(const std::vector<std::string>& names, const fs::path& directory) {

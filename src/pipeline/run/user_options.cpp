@@ -1,14 +1,18 @@
 #include "pipeline/run/user_options.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ingest/inspector_log.hpp"
 #include "ingest/phase_file.hpp"
+#include "ingest/request_file.hpp"
 #include "model/hash.hpp"
 
 namespace nsys_explain::pipeline {
@@ -86,6 +90,19 @@ UserOptions read_user_options(const JobSpecification& job) {
   options.analysis.gpu_samples = read_evidence("--nvml", job.nvml_path, seen, [&](std::string_view text) {
     return analysis::parse_gpu_samples(text, offset_s);
   });
+  std::uint64_t unseen = 0;  // these change nothing of what reading a trace gives
+  options.requests = read_evidence("--requests", job.requests_path, unseen, [](std::string_view text) {
+    return analysis::parse_requests(ingest::request_rows(text));
+  });
+  for (const std::string& path : job.nccl_log_paths)
+    analysis::add_nccl_log(read_file(path, "file of --nccl-log"), options.nccl_log);
+  if (!job.nccl_log_paths.empty() && options.nccl_log.members.empty() && options.nccl_log.connections.empty() &&
+      options.nccl_log.choices.empty()) {
+    throw std::runtime_error(fmt::format(
+        "--nccl-log {}: no line of NCCL INFO says anything of communicators, so nothing is known of what connects "
+        "them; log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P,SHM,NET,TUNING",
+        fmt::join(job.nccl_log_paths, " ")));
+  }
   options.inspector_directory = job.inspector_directory;
   if (!job.inspector_directory.empty())
     seen = fnv1a(ingest::list_inspector_logs(job.inspector_directory), fnv1a("--inspector", seen));
@@ -93,6 +110,18 @@ UserOptions read_user_options(const JobSpecification& job) {
     options.link_peaks = analysis::parse_link_peaks(read_file(job.link_peaks_path, "link peaks"));
   }
   return options;
+}
+
+std::vector<Table> side_file_tables(const UserOptions& options) {
+  std::vector<Table> tables;
+  const auto add = [&](std::vector<Table> of_file) {
+    const auto has_rows = [](const Table& table) { return table.row_count() > 0; };
+    if (std::none_of(of_file.begin(), of_file.end(), has_rows)) return;
+    std::move(of_file.begin(), of_file.end(), std::back_inserter(tables));
+  };
+  add(analysis::request_tables(options.requests));
+  add(analysis::nccl_log_tables(options.nccl_log));
+  return tables;
 }
 
 }  // namespace nsys_explain::pipeline

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "analysis/links/link_peaks.hpp"
+#include "analysis/tables/nccl_log.hpp"
 #include "analysis/tables/options.hpp"
+#include "analysis/tables/requests.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/topology.hpp"
@@ -17,6 +19,8 @@ struct UserOptions {
   ingest::RankOverrides ranks;
   analysis::AnalysisOptions analysis;
   RackOfHost racks;
+  analysis::RequestLog requests;
+  analysis::NcclLog nccl_log;
   std::vector<analysis::LinkPeak> link_peaks;  ///< come before the built-in ones
   std::string inspector_directory;             ///< empty: none
   std::uint64_t reading_digest = 0;  ///< of all options and files of options that change what reading a trace gives
@@ -25,5 +29,8 @@ struct UserOptions {
 
 /// Throws std::runtime_error: problem, why it matters, what to do.
 UserOptions read_user_options(const JobSpecification& job);
+
+/// What files beside the traces tell of the whole job; none of files that were not given.
+std::vector<Table> side_file_tables(const UserOptions& options);
 
 }  // namespace nsys_explain::pipeline

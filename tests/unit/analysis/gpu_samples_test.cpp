@@ -51,6 +51,52 @@ TEST(GpuSamples, OneColumnForEachReasonAndWhatIsNotSupported) {
   EXPECT_EQ(samples[1].power_w, -1);
 }
 
+TEST(GpuSamples, FieldsOfDcgm) {
+  const auto samples = parse_gpu_samples(
+      "ts,Hostname,gpu,UUID,DCGM_FI_DEV_SM_CLOCK,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_DEV_GPU_TEMP,"
+      "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS,DCGM_FI_PROF_SM_ACTIVE,DCGM_FI_PROF_PIPE_TENSOR_ACTIVE,"
+      "DCGM_FI_PROF_DRAM_ACTIVE\n"
+      "1767225601.5,node1,3,GPU-aaaa,1410,300.12,65,4,0.75,0.25,0.5\n"
+      "1767225602.5,node1,3,GPU-aaaa,1410,300.12,65,1,N/A,1.5,\n",
+      0);
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples[0].utc_ns, start_utc + 1'500'000'000);
+  EXPECT_EQ(samples[0].host, "node1");
+  EXPECT_EQ(samples[0].index, 3);
+  EXPECT_EQ(samples[0].sm_clock_mhz, 1410);
+  EXPECT_EQ(samples[0].temperature_c, 65);
+  EXPECT_EQ(samples[0].sm_active_percent, 75);
+  EXPECT_EQ(samples[0].tensor_active_percent, 25);
+  EXPECT_EQ(samples[0].dram_active_percent, 50);
+  EXPECT_TRUE(samples[0].is_throttled);   // 4: software power cap
+  EXPECT_FALSE(samples[1].is_throttled);  // 1: idle
+  EXPECT_EQ(samples[1].sm_active_percent, -1);
+  EXPECT_EQ(samples[1].tensor_active_percent, -1) << "no share of anything";
+}
+
+TEST(GpuSamples, DcgmiDmonWithTimesBeforeItsLines) {
+  const auto samples = parse_gpu_samples(
+      "1767225600.9 #Entity   SMCLK   POWER   SMACT\n"
+      "1767225600.9 ID        MHz     W\n"
+      "1767225601.0 GPU 0     1980    690.5   0.981\n"
+      "1767225601.0 GPU 1     1410    350.0   N/A\n"
+      "1767225601.9 #Entity   SMCLK   POWER   SMACT\n"
+      "1767225602.0 GPU 0     1965    688.0   0.990\n",
+      0);
+  ASSERT_EQ(samples.size(), 3U);
+  EXPECT_EQ(samples[1].index, 1);
+  EXPECT_EQ(samples[1].sm_clock_mhz, 1410);
+  EXPECT_EQ(samples[1].sm_active_percent, -1);
+  EXPECT_EQ(samples[2].utc_ns, start_utc + 2 * second);
+  EXPECT_NEAR(samples[2].sm_active_percent, 99, 1e-9);
+  try {
+    parse_gpu_samples("#Entity SMCLK\nID MHz\nGPU 0 1980\n", 0);
+    FAIL() << "nobody knows when that was";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("ts '%.s'"));
+  }
+}
+
 TEST(GpuSamples, TimesWithAZoneAreOfThatZone) {
   for (const char* text :
        {"2026-01-01T00:00:01.5Z", "2026-01-01T01:00:01.500000+01:00", "2025-12-31 18:30:01.5-0530"}) {

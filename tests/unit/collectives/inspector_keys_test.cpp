@@ -184,6 +184,126 @@ TEST(InspectorKeys, RecordsInAnotherOrderThanKernelsAreNotBelieved) {
   EXPECT_EQ(coverage.at(0).contradicting, 20);
 }
 
+/// Kernels of sends and receives on one stream, 50 us apart, each with records in NCCL's order.
+class Stage {
+ public:
+  void run(Nanoseconds duration_ns, const std::vector<std::pair<Directions, std::int32_t>>& calls) {
+    Arrival arrival;
+    arrival.enter_ns = now_ns_;
+    arrival.exit_ns = now_ns_ + duration_ns;
+    arrival.operation = Operation::send_recv;
+    arrivals.push_back(arrival);
+    now_ns_ += duration_ns + 50 * us;
+    Nanoseconds early_ns = 0;
+    for (const auto& [directions, peer] : calls) {
+      InspectorRecord record;
+      record.communicator = world;
+      record.operation = Operation::send_recv;
+      record.sequence = ++sequence_;
+      record.bytes = 1'000;
+      record.duration_ns = (duration_ns - early_ns - 3 * us) / us * us;
+      record.end_ns = arrival.exit_ns - early_ns + 40 * us;
+      record.rank = 4;
+      record.peer = peer;
+      record.directions = directions;
+      records.push_back(record);
+      early_ns += 60 * us;  // the next of the group is done earlier
+    }
+  }
+
+  std::vector<Arrival> arrivals;
+  std::vector<InspectorRecord> records;
+
+ private:
+  std::int64_t sequence_ = 0;
+  Nanoseconds now_ns_ = 5'000 * us;
+};
+
+/// 12 kernels; kernel k sends to peer k % 3 and, where k is even, receives from peer 5 in the same group.
+Stage stage() {
+  Stage stage;
+  for (int k = 0; k < 12; ++k) {
+    std::vector<std::pair<Directions, std::int32_t>> calls = {{Directions::sends, k % 3}};
+    if (k % 2 == 0) calls.emplace_back(Directions::receives, 5);
+    stage.run((300 + 61 * (k * 5 % 12)) * us, calls);
+  }
+  return stage;
+}
+
+TEST(InspectorExchanges, KernelsTakeCommunicatorAndPeer) {
+  Stage run = stage();
+  const auto coverage = apply_inspector_log(run.arrivals, run.records);
+  for (std::size_t k = 0; k < run.arrivals.size(); ++k) {
+    const Arrival& arrival = run.arrivals[k];
+    EXPECT_EQ(arrival.communicator, world);
+    EXPECT_EQ(arrival.peer_or_root, k % 2 == 0 ? several_peers : static_cast<std::int32_t>(k % 3)) << k;
+    EXPECT_EQ(arrival.directions, k % 2 == 0 ? Directions::both : Directions::sends);
+    EXPECT_EQ(arrival.call_bytes, 1'000) << "what it sends";
+    // Rank 4 sends to lower ranks only; one in three of the messages goes to each.
+    EXPECT_EQ(arrival.sequence, k % 2 == 0 ? -1 : 2 * static_cast<std::int64_t>(k / 3) + 1) << k;
+    EXPECT_EQ(arrival.evidence, Evidence::nccl_payload);
+  }
+  ASSERT_EQ(coverage.size(), 1U);
+  EXPECT_EQ(coverage[0].exchanges, 18);
+  EXPECT_EQ(coverage[0].keyed_exchanges, 18);
+  EXPECT_EQ(coverage[0].exchange_kernels, 12);
+  EXPECT_EQ(coverage[0].records, 0);
+}
+
+TEST(InspectorExchanges, HalfAKernelNamesNoPeer) {
+  for (std::size_t lost = 0; lost < 18; ++lost) {
+    Stage run = stage();
+    run.records.erase(run.records.begin() + static_cast<std::ptrdiff_t>(lost));
+    apply_inspector_log(run.arrivals, run.records);
+    for (std::size_t k = 0; k < run.arrivals.size(); ++k) {
+      const std::int32_t peer = run.arrivals[k].peer_or_root;
+      if (peer == -1 || lost == 17) continue;
+      EXPECT_EQ(peer, k % 2 == 0 ? several_peers : static_cast<std::int32_t>(k % 3)) << "kernel " << k << ", " << lost;
+    }
+  }
+}
+
+TEST(InspectorExchanges, ALostKernelMovesNoPeer) {
+  for (std::size_t lost = 0; lost < 12; ++lost) {
+    Stage run = stage();
+    run.arrivals.erase(run.arrivals.begin() + static_cast<std::ptrdiff_t>(lost));
+    const auto coverage = apply_inspector_log(run.arrivals, run.records);
+    for (std::size_t a = 0; a < run.arrivals.size(); ++a) {
+      const std::size_t k = a < lost ? a : a + 1;
+      if (run.arrivals[a].peer_or_root == -1) continue;
+      EXPECT_EQ(run.arrivals[a].peer_or_root, k % 2 == 0 ? several_peers : static_cast<std::int32_t>(k % 3));
+    }
+    EXPECT_GE(coverage.at(0).exchange_kernels, 9);
+  }
+}
+
+TEST(InspectorExchanges, WithoutTimesNothingIsTaken) {
+  Stage run = stage();
+  for (InspectorRecord& record : run.records) record.end_ns = no_time;
+  EXPECT_EQ(apply_inspector_log(run.arrivals, run.records).at(0).keyed_exchanges, 0);
+  for (const Arrival& arrival : run.arrivals) EXPECT_EQ(arrival.peer_or_root, -1);
+}
+
+TEST(InspectorExchanges, WhereTraceAndLogContradictTheTraceCounts) {
+  Stage run = stage();
+  for (Arrival& arrival : run.arrivals) arrival.peer_or_root = 4;
+  const auto coverage = apply_inspector_log(run.arrivals, run.records);
+  EXPECT_EQ(coverage.at(0).contradicting, 18);
+  EXPECT_EQ(coverage.at(0).keyed_exchanges, 0);
+  for (const Arrival& arrival : run.arrivals) EXPECT_EQ(arrival.peer_or_root, 4);
+}
+
+TEST(InspectorKeys, TimesThatDisagreeAreCounted) {
+  Rank rank = one_communicator();
+  rank.records[5].duration_ns -= 100 * us;
+  rank.records[9].duration_ns += 250 * us;
+  const auto coverage = apply_inspector_log(rank.arrivals, rank.records);
+  EXPECT_EQ(coverage.at(0).compared, 20);
+  EXPECT_EQ(coverage.at(0).disagreeing, 2);
+  EXPECT_EQ(coverage.at(0).median_difference_ns, 3 * us) << "as the others have it";
+  EXPECT_EQ(coverage.at(0).largest_difference_ns, -247 * us);
+}
+
 TEST(InspectorKeys, WithoutALogNothingChanges) {
   Rank rank = one_communicator();
   rank.arrivals[3].position = 7;

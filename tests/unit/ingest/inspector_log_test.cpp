@@ -54,12 +54,37 @@ TEST(InspectorLog, OtherRecordsAreNoDamage) {
   const InspectorLog log = parse_inspector_log(
       R"({"header":{"id":"0x1","rank":0,"n_ranks":2},"metadata":{},"dump_stats":{"coll_records":3}})"
       "\n"
-      R"({"header":{"id":"0x1","rank":0,"n_ranks":2},"metadata":{},"p2p_perf":{"p2p":"Send","p2p_sn":3}})"
+      R"({"header":{"id":"0x1","rank":0,"n_ranks":2},"metadata":{},"proxy_op":{"proxy_op_sn":3,"peer":1}})"
       "\n"
       R"({"header":{"id":"0x1","rank":0,"n_ranks":2},"metadata":{},"coll_perf":{"coll":"AllReduce","coll_sn":3,)"
       R"("coll_msg_size_bytes":65536,"coll_exec_time_us":9,"coll_timing_source":"collective_cpu"}})");
   EXPECT_TRUE(log.records.empty()) << "times of the host are no durations of kernels";
   EXPECT_TRUE(log.warnings.empty());
+}
+
+TEST(InspectorLog, SendsAndReceivesNameTheirPeer) {
+  const std::string header = R"({"header":{"id":"0x1","rank":0,"n_ranks":4},"metadata":{},"p2p_perf":{)";
+  const auto line = [&](const std::string& name, const std::string& peer, const std::string& bytes) {
+    return header + R"("p2p":")" + name + R"(","p2p_sn":7,"p2p_peer":)" + peer + R"(,"p2p_msg_size_bytes":)" + bytes +
+           R"(,"p2p_exec_time_us":21,"p2p_timing_source":"kernel_gpu","event_trace_ts":{"p2p_start_ts":5,)"
+           R"("kernel_events":[{"channel_id":0,"kernel_start_ts":10,"kernel_stop_ts":31}]}}})"
+           "\n";
+  };
+  const InspectorLog log = parse_inspector_log(line("Send", "3", "4096") + line("Recv", "1", "8192") +
+                                               line("Send", "4", "4096") + line("Recv", "-1", "4096") +
+                                               line("Recv", "1", "9223372036854775807") + line("Put", "1", "4096"));
+  ASSERT_EQ(log.records.size(), 2U);
+  EXPECT_EQ(log.records[0].operation, Operation::send_recv);
+  EXPECT_EQ(log.records[0].directions, Directions::sends);
+  EXPECT_EQ(log.records[0].peer, 3);
+  EXPECT_EQ(log.records[0].sequence, 7);
+  EXPECT_EQ(log.records[0].bytes, 4096);
+  EXPECT_EQ(log.records[0].duration_ns, 21'000);
+  EXPECT_EQ(log.records[0].end_ns, 31'000);
+  EXPECT_EQ(log.records[1].directions, Directions::receives);
+  EXPECT_EQ(log.records[1].peer, 1);
+  ASSERT_EQ(log.warnings.size(), 1U);
+  EXPECT_EQ(log.warnings[0].count, 3) << "peers that the communicator does not have, and a size that no GPU holds";
 }
 
 TEST(InspectorLog, DamagedLinesAndOtherVersionsAreCounted) {

@@ -6,8 +6,10 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "model/schema/host.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -33,9 +35,9 @@ LocalTrace sound_trace() {
   rank.pieces[1].waits_for = 0;
   rank.pieces[1].arrival = 2;  // what comes after the last one
   rank.exposed.resize(1);
-  rank.tables.push_back(
-      make_table({"t", "", {{"n", ColumnKind::integer, "", ""}, {"name", ColumnKind::text, "", ""}}}));
-  RowWriter(rank.tables[0]) << std::int64_t{1} << "text";
+  rank.tables.push_back(make_table(schema::cpu_functions));
+  RowWriter(rank.tables[0]) << std::int64_t{7} << std::int64_t{1} << "read" << std::int64_t{3} << std::int64_t{300}
+                            << 50.0 << std::int64_t{1};
   return trace;
 }
 
@@ -62,6 +64,8 @@ TEST(RecordChecks, NumbersNameWhatIsThere) {
       [](LocalRank& rank) { rank.exposed[0].reason = static_cast<StandstillReason>(3); },
       [](LocalRank& rank) { rank.tables[0].schema.name = "../../elsewhere"; },
       [](LocalRank& rank) { rank.tables[0].schema.columns[0].name = "a/b"; },
+      [](LocalRank& rank) { rank.tables[0].schema.name = "a_table_of_mine"; },
+      [](LocalRank& rank) { std::swap(rank.tables[0].schema.columns[0], rank.tables[0].schema.columns[1]); },
       [](LocalRank& rank) { rank.tables[0].columns.pop_back(); },
       [](LocalRank& rank) { std::get<std::vector<std::int64_t>>(rank.tables[0].columns[0]).clear(); },
       [](LocalRank& rank) { rank.tables[0].columns[1] = std::vector<double>{1}; }};
@@ -77,9 +81,9 @@ TEST(RecordChecks, TextsOfATableAreThere) {
   const auto column_of = [](std::uint32_t code) {
     return unpack<TextColumn>(pack(std::vector<std::string>{"text"}) + pack(std::vector<std::uint32_t>{code}));
   };
-  trace.ranks[0].tables[0].columns[1] = column_of(0);
+  trace.ranks[0].tables[0].columns[2] = column_of(0);
   EXPECT_TRUE(can_be_read(trace));
-  trace.ranks[0].tables[0].columns[1] = column_of(1);
+  trace.ranks[0].tables[0].columns[2] = column_of(1);
   EXPECT_FALSE(can_be_read(trace));
 }
 

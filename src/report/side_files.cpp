@@ -1,0 +1,166 @@
+#include "report/side_files.hpp"
+
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "report/markdown_parts.hpp"
+#include "report/markdown_table.hpp"
+#include "report/report.hpp"
+#include "report/text.hpp"
+
+namespace nsys_explain::report {
+namespace {
+
+using Align = MarkdownTable::Align;
+using Integers = std::vector<std::int64_t>;
+using Reals = std::vector<double>;
+
+const Integers& integers(const Table& table, std::string_view name) {
+  return column<std::int64_t>(table, name);
+}
+
+/// The table, if it has rows.
+const Table* filled(const JobReport& report, std::string_view name) {
+  const Table* table = find_table(report.tables, name);
+  return table != nullptr && table->row_count() > 0 ? table : nullptr;
+}
+
+Json rate_json(double rate) {
+  return std::isnan(rate) ? Json(nullptr) : Json(rate);
+}
+
+std::string requests_section(const JobReport& report) {
+  const Table* totals = filled(report, "request_totals");
+  const Table* latencies = find_table(report.tables, "request_latencies");
+  if (totals == nullptr || latencies == nullptr) return {};
+  const auto integer = [&](const char* name) { return integers(*totals, name).front(); };
+  std::string out =
+      heading("Requests", "What the clients saw, by the file of --requests. It is not cut to the time of the traces.");
+  std::string sentence = counted(integer("requests"), "request");
+  if (integer("failed") > 0) sentence += fmt::format(", {} more failed", format_count(integer("failed")));
+  if (integer("unusable") > 0)
+    sentence += fmt::format(", {} lines hold no time that can be used", format_count(integer("unusable")));
+  if (integer("elapsed_ns") >= 0) sentence += fmt::format(", in {}", format_duration(integer("elapsed_ns")));
+  const auto rate = [&](const char* name) { return column<double>(*totals, name).front(); };
+  if (!std::isnan(rate("requests_per_second")))
+    sentence += fmt::format(": {:.2f} requests/s", rate("requests_per_second"));
+  if (!std::isnan(rate("output_tokens_per_second")))
+    sentence += fmt::format(", {:.1f} output tokens/s", rate("output_tokens_per_second"));
+  if (!std::isnan(rate("tokens_per_second")))
+    sentence += fmt::format(", {:.1f} tokens/s with prompts", rate("tokens_per_second"));
+  out += wrap(sentence + ".", "", "") + '\n';
+  MarkdownTable table{{{"latency", Align::left}, {"count"}, {"median"}, {"90%"}, {"99%"}, {"longest"}}, {}};
+  for (std::size_t i = 0; i < latencies->row_count(); ++i) {
+    const auto real = [&](const char* name) {
+      return format_duration(static_cast<Nanoseconds>(column<double>(*latencies, name)[i]));
+    };
+    table.rows.push_back({std::string(column<std::string>(*latencies, "latency")[i]),
+                          format_count(integers(*latencies, "count")[i]), real("median_ns"), real("p90_ns"),
+                          real("p99_ns"), format_duration(integers(*latencies, "max_ns")[i])});
+  }
+  return out + table.to_string();
+}
+
+/// Connections and channels of each transport, within hosts and between them.
+std::map<std::pair<std::int64_t, std::string>, std::pair<std::int64_t, std::int64_t>> transports(const Table& table) {
+  std::map<std::pair<std::int64_t, std::string>, std::pair<std::int64_t, std::int64_t>> sums;
+  for (std::size_t i = 0; i < table.row_count(); ++i) {
+    auto& [connections, channels] =
+        sums[{integers(table, "same_host")[i], std::string(column<std::string>(table, "transport")[i])}];
+    ++connections;
+    channels += integers(table, "channels")[i];
+  }
+  return sums;
+}
+
+/// Within a host P2P is NVLink or PCIe without a detour; SHM and the network go through the host.
+std::string detours(const JobReport& report, const Table& connections) {
+  std::int64_t within = 0, detour = 0;
+  for (std::size_t i = 0; i < connections.row_count(); ++i) {
+    if (integers(connections, "same_host")[i] != 1) continue;
+    ++within;
+    detour += std::string_view(column<std::string>(connections, "transport")[i]).starts_with("P2P") ? 0 : 1;
+  }
+  if (detour == 0) return {};
+  std::string text = fmt::format("{} of {} within hosts are not P2P, but go through the host's memory or the network",
+                                 format_count(detour), counted(within, "connection"));
+  if (report.nvlink.available) text += ", though the traces hold NVLink counters of these GPUs";
+  return wrap(text + ".", "", "");
+}
+
+std::string nccl_log_section(const JobReport& report) {
+  const Table* members = filled(report, "nccl_members");
+  const Table* connections = filled(report, "nccl_connections");
+  const Table* choices = filled(report, "nccl_choices");
+  if (members == nullptr && connections == nullptr && choices == nullptr) return {};
+  std::string out = heading(
+      "NCCL's own log", "As logged (--nccl-log). All rows: tables `nccl_members`, `nccl_connections`, `nccl_choices`.");
+  if (connections != nullptr) {
+    MarkdownTable table{{{"members", Align::left}, {"transport", Align::left}, {"connections"}, {"channels"}}, {}};
+    for (const auto& [key, sums] : transports(*connections)) {
+      const char* where = key.first == 1 ? "on one host" : key.first == 0 ? "on two hosts" : "hosts not known";
+      table.rows.push_back({where, markdown_code(key.second, 40), format_count(sums.first), format_count(sums.second)});
+    }
+    out += table.to_string();
+    if (const std::string text = detours(report, *connections); !text.empty()) out += '\n' + text;
+  }
+  if (choices != nullptr) {
+    MarkdownTable table{
+        {{"operation", Align::left}, {"bytes"}, {"algorithm", Align::left}, {"protocol", Align::left}, {"times"}}, {}};
+    for (std::size_t i = 0; i < std::min(choices->row_count(), shown_rows); ++i) {
+      table.rows.push_back({markdown_code(column<std::string>(*choices, "operation")[i], 40),
+                            format_count(integers(*choices, "bytes")[i]),
+                            markdown_code(column<std::string>(*choices, "algorithm")[i], 40),
+                            markdown_code(column<std::string>(*choices, "protocol")[i], 40),
+                            format_count(integers(*choices, "count")[i])});
+    }
+    out += (connections != nullptr ? "\n" : "") + table.to_string() +
+           rest_note(choices->row_count(), table.rows.size(), "table `nccl_choices`");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string side_file_sections(const JobReport& report) {
+  return requests_section(report) + nccl_log_section(report);
+}
+
+Json requests_json(const JobReport& report) {
+  const Table* totals = filled(report, "request_totals");
+  const Table* latencies = find_table(report.tables, "request_latencies");
+  if (totals == nullptr || latencies == nullptr) return nullptr;
+  Json json;
+  for (const char* name : {"requests", "failed", "unusable", "prompt_tokens", "output_tokens", "elapsed_ns"})
+    json[name] = integers(*totals, name).front();
+  for (const char* name : {"requests_per_second", "output_tokens_per_second", "tokens_per_second"})
+    json[name] = rate_json(column<double>(*totals, name).front());
+  json["latencies"] = Json::array();
+  for (std::size_t i = 0; i < latencies->row_count(); ++i) {
+    Json row{{"latency", column<std::string>(*latencies, "latency")[i]}, {"count", integers(*latencies, "count")[i]}};
+    for (const char* name : {"median_ns", "p90_ns", "p99_ns"}) row[name] = column<double>(*latencies, name)[i];
+    json["latencies"].push_back(std::move(row));
+  }
+  return json;
+}
+
+Json nccl_log_json(const JobReport& report) {
+  const Table* connections = filled(report, "nccl_connections");
+  const Table* members = filled(report, "nccl_members");
+  if (connections == nullptr && members == nullptr) return nullptr;
+  Json json{{"members", members == nullptr ? 0 : members->row_count()}, {"transports", Json::array()}};
+  if (connections == nullptr) return json;
+  for (const auto& [key, sums] : transports(*connections)) {
+    json["transports"].push_back({{"same_host", key.first < 0 ? Json(nullptr) : Json(key.first == 1)},
+                                  {"transport", key.second},
+                                  {"connections", sums.first},
+                                  {"channels", sums.second}});
+  }
+  return json;
+}
+
+}  // namespace nsys_explain::report
