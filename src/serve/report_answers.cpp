@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "model/column_kind.hpp"
 #include "nsys_explain/model/time.hpp"
 #include "pipeline/run/own_files.hpp"
 #include "serve/refusal.hpp"
@@ -18,20 +19,6 @@ constexpr std::size_t most_column_bytes = 100'000'000;  ///< of columns kept for
 
 std::size_t bytes_of(const ColumnData& column) {
   return std::visit([](const auto& values) { return values.size() * 8; }, column);
-}
-
-std::string_view kind_word(ColumnKind kind) {
-  switch (kind) {
-    case ColumnKind::integer:
-      return "integer";
-    case ColumnKind::time:
-      return "time";
-    case ColumnKind::real:
-      return "real";
-    case ColumnKind::text:
-      break;
-  }
-  return "text";
 }
 
 ColumnData picked(const ColumnData& column, const std::vector<std::size_t>& rows) {
@@ -215,7 +202,7 @@ Json table_answer(Report& report, const std::string& table, const TableQuery& qu
   Json columns = Json::array(), values = Json::array();
   for (const ColumnSchema& column : found.table.schema.columns) {
     columns.push_back({{"name", column.name},
-                       {"kind", kind_word(column.kind)},
+                       {"kind", column_kind_name(column.kind)},
                        {"unit", column.unit},
                        {"description", column.description}});
   }

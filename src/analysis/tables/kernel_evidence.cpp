@@ -139,6 +139,14 @@ double dram_bytes_of(const Metrics& metrics) {
   return both < 0 && read >= 0 && written >= 0 ? read + written : both;
 }
 
+/// Metric names of nvprof's successor (Nsight Compute, "nvprof transition guide").
+double bank_conflicts_of(const Metrics& metrics) {
+  const double all = first_of(metrics, {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"});
+  const double loads = first_of(metrics, {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"}),
+               stores = first_of(metrics, {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"});
+  return all < 0 && loads >= 0 && stores >= 0 ? loads + stores : all;
+}
+
 /// Running average of what was collected.
 void join(double& average, double value, std::int64_t& count) {
   if (value < 0) return;
@@ -158,7 +166,7 @@ std::vector<NcuKernel> parse_ncu_csv(std::string_view text) {
         "known; "
         "make it with: ncu --import REPORT.ncu-rep --csv --page raw > FILE.csv");
   }
-  std::map<std::string, std::pair<NcuKernel, std::array<std::int64_t, 7>>> kernels;
+  std::map<std::string, std::pair<NcuKernel, std::array<std::int64_t, 8>>> kernels;
   for (const auto& [key, metrics] : read_launches(rows, static_cast<std::size_t>(header - rows.begin()))) {
     auto& [kernel, counts] = kernels[key[0]];
     kernel.name = key[0];
@@ -181,6 +189,7 @@ std::vector<NcuKernel> parse_ncu_csv(std::string_view text) {
     join(kernel.l2_hit_percent, first_of(metrics, {"lts__t_sector_hit_rate.pct", "L2 Hit Rate"}), counts[5]);
     join(kernel.occupancy_percent,
          first_of(metrics, {"sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy"}), counts[6]);
+    join(kernel.bank_conflicts, bank_conflicts_of(metrics), counts[7]);
     if (kernel.top_stall.empty()) kernel.top_stall = top_stall_of(metrics);
   }
   std::vector<NcuKernel> result;

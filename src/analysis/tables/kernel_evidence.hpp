@@ -18,6 +18,7 @@ struct NcuKernel {
   double flops = -1;       ///< per launch: add + mul + 2 fma of FP64, FP32, FP16, and tensor operations where counted
   double dram_bytes = -1;  ///< per launch
   double sm_percent = -1, dram_percent = -1, tensor_percent = -1, l2_hit_percent = -1, occupancy_percent = -1;
+  double bank_conflicts = -1;  ///< per launch: of loads from and stores to shared memory
   std::string top_stall;  ///< reason with the most warp stall cycles; empty where not collected
 };
 

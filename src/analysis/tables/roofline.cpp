@@ -170,7 +170,7 @@ Table roofline_table(const RankEvents& events, const KindTimes& times, const std
     row << std::string_view(profiled.name) << time.count << time.total_ns << profiled.flops << profiled.dram_bytes
         << intensity << tflops << attainable << gbs << peak_gbs << (has_bytes ? percent_of(gbs, peak_gbs) : -1.0)
         << bound << profiled.sm_percent << profiled.dram_percent << profiled.tensor_percent << profiled.l2_hit_percent
-        << profiled.occupancy_percent << std::string_view(profiled.top_stall);
+        << profiled.occupancy_percent << std::string_view(profiled.top_stall) << profiled.bank_conflicts;
   }
   return table;
 }

@@ -236,6 +236,8 @@ inline constexpr struct Roofline : Declaration {
   Real l2_hit_percent{*this, "l2_hit_percent", "%", "Nsight Compute"};
   Real occupancy_percent{*this, "occupancy_percent", "%", "Nsight Compute: achieved"};
   Text top_stall{*this, "top_stall", "", "reason that stalls warps most"};
+  Real bank_conflicts{*this, "bank_conflicts", "",
+                      "Nsight Compute: of loads from and stores to shared memory, per launch"};
 } roofline{
     {"roofline",
      "Work per launch from Nsight Compute over the durations in this trace; -1: not collected, or the GPU's peak "

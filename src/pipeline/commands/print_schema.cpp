@@ -12,6 +12,7 @@
 #include "analysis/waits/bandwidth.hpp"
 #include "analysis/waits/collectives_in_step.hpp"
 #include "analysis/waits/level_sums.hpp"
+#include "model/column_kind.hpp"
 #include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
@@ -26,20 +27,6 @@
 
 namespace nsys_explain::pipeline {
 namespace {
-
-std::string_view kind_name(ColumnKind kind) {
-  switch (kind) {
-    case ColumnKind::integer:
-      return "integer";
-    case ColumnKind::time:
-      return "time";
-    case ColumnKind::real:
-      return "real";
-    case ColumnKind::text:
-      return "text";
-  }
-  return "";
-}
 
 /// Of the joined tables.
 std::vector<Table> rank_tables() {
@@ -83,7 +70,7 @@ void print_schema(std::ostream& out) {
   for (const TableSchema& schema : schemas) {
     out << fmt::format("\n{}: {}\n", schema.name, schema.description);
     for (const ColumnSchema& column : schema.columns) {
-      out << fmt::format("  {:32} {:8} {:10} {}\n", column.name, kind_name(column.kind), column.unit,
+      out << fmt::format("  {:32} {:8} {:10} {}\n", column.name, column_kind_name(column.kind), column.unit,
                          column.description);
     }
   }

@@ -13,7 +13,7 @@ namespace {
 
 /// To be raised whenever reading leaves something else behind of the same trace: its analysis, or the layout of a
 /// record.
-constexpr int record_version = 23;
+constexpr int record_version = 24;
 
 /// Rows without strings as the bytes they are.
 template <class T>

@@ -245,6 +245,12 @@ TEST(Ncu, BothFormsOfTheCsvAreRead) {
     EXPECT_EQ(kernels[0].sm_percent, -1);
   }
   EXPECT_EQ(parse_ncu_csv(raw)[0].top_stall, "long_scoreboard");
+  EXPECT_EQ(parse_ncu_csv(raw)[0].bank_conflicts, -1);
+  EXPECT_EQ(parse_ncu_csv("ID,Kernel Name,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum,"
+                          "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum\n0,k,100,20\n1,k,140,0\n")[0]
+                .bank_conflicts,
+            130)
+      << "the mean of 120 and 140";
   const std::string head = "\"ID\",\"Kernel Name\",";
   EXPECT_EQ(
       parse_ncu_csv(head + "smsp__pcsamp_warps_issue_stalled_selected,smsp__pcsamp_warps_issue_stalled_mio_throttle,"
