@@ -139,8 +139,12 @@ PeakTable parse_gpu_peaks(std::string_view text) {
 std::optional<Occupancy> theoretical_occupancy(const GpuPeaks& gpu, int threads_per_block, int registers_per_thread,
                                                int shared_bytes_per_block) {
   constexpr int warp = 32, registers_per_multiprocessor = 65536, register_unit = 256, shared_unit = 128;
+  // CUDA's limit; and more than any GPU has, so that nothing below overflows.
+  constexpr int most_threads = 1024, most_shared_bytes = 1 << 24;
   if (gpu.threads_per_multiprocessor == 0 || gpu.blocks_per_multiprocessor == 0 ||
-      gpu.shared_bytes_per_multiprocessor == 0 || threads_per_block <= 0) {
+      gpu.shared_bytes_per_multiprocessor == 0 || threads_per_block <= 0 || threads_per_block > most_threads ||
+      registers_per_thread > registers_per_multiprocessor || shared_bytes_per_block < 0 ||
+      shared_bytes_per_block > most_shared_bytes) {
     return std::nullopt;
   }
   const int warps = (threads_per_block + warp - 1) / warp;

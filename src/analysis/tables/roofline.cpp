@@ -78,7 +78,9 @@ Table occupancy_table(const RankEvents& events, const KindTimes& times, const st
   RowWriter row(table);
   for (const auto& [shape, time] : order) {
     const auto [name, gx, gy, gz, bx, by, bz, registers, shared] = shape;
-    const auto occupancy = theoretical_occupancy(*gpu, bx * by * bz, registers, shared);
+    const double threads = static_cast<double>(bx) * by * bz;  // of a damaged row, more than an int holds
+    const auto occupancy =
+        theoretical_occupancy(*gpu, static_cast<int>(std::clamp(threads, 0.0, 1e9)), registers, shared);
     if (!occupancy) continue;
     const double blocks = static_cast<double>(gx) * gy * gz;
     const double resident = static_cast<double>(occupancy->blocks) * gpu->multiprocessors;

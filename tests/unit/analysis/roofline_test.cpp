@@ -103,6 +103,10 @@ TEST(Occupancy, IsLimitedByWhatRunsOutFirst) {
   EXPECT_EQ(shared->limit, "shared memory");
   EXPECT_FALSE(theoretical_occupancy(a100, 0, 32, 0));
   EXPECT_FALSE(theoretical_occupancy({}, 256, 32, 0));
+  // Of rows that hold anything: more than any GPU has.
+  EXPECT_FALSE(theoretical_occupancy(a100, 256, 1 << 27, 0));
+  EXPECT_FALSE(theoretical_occupancy(a100, 256, 32, 2'147'483'647));
+  EXPECT_FALSE(theoretical_occupancy(a100, 2'147'483'647, 32, 0));
 }
 
 constexpr const char* cublas_log =
