@@ -17,7 +17,7 @@ th { white-space: nowrap; } label { white-space: nowrap; } form.upload label { w
 #jobs td:first-child { white-space: nowrap; }
 th, td { padding: .45rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th.pick, td.pick { width: 5.5rem; text-align: center; } td.number, th.number { text-align: right; white-space: nowrap; }
-td.date { white-space: nowrap; }
+td.date { white-space: nowrap; } td:first-child { min-width: 7rem; }
 .high, .problem { color: var(--bad); font-weight: 600; } .medium { color: var(--warn); font-weight: 600; }
 .verdict { font-size: 1.1rem; font-weight: 400; padding: .8rem 1rem; background: var(--raised); border-left: 4px solid var(--link); }
 .verdict.high, .verdict.medium { color: inherit; font-weight: 400; } .verdict.high { border-color: var(--bad); }
@@ -30,7 +30,7 @@ details { margin: .3rem 0; } summary { cursor: pointer; }
 @media (max-width: 44rem) {
   form.upload { grid-template-columns: 1fr; }
   table.reports thead { display: none; } table.reports tr { display: block; border-bottom: 1px solid var(--line); padding: .5rem 0; }
-  table.reports td { display: block; border: 0; padding: .1rem 0; text-align: left; }
+  table.reports td { display: block; min-width: 0; border: 0; padding: .1rem 0; text-align: left; }
   table.reports td[data-name]::before { content: attr(data-name) ": "; color: var(--muted); }
   label { white-space: normal; } table.reports td.pick { display: inline-block; width: auto; margin-right: 1.5rem; }
 }
