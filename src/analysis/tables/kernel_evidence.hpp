@@ -19,7 +19,7 @@ struct NcuKernel {
   double dram_bytes = -1;  ///< per launch
   double sm_percent = -1, dram_percent = -1, tensor_percent = -1, l2_hit_percent = -1, occupancy_percent = -1;
   double bank_conflicts = -1;  ///< per launch: of loads from and stores to shared memory
-  std::string top_stall;  ///< reason with the most warp stall cycles; empty where not collected
+  std::string top_stall;       ///< reason with the most warp stall cycles; empty where not collected
 };
 
 /// The CSV that `ncu --csv` prints, both its forms: one row per metric (default page) and one row per launch (--page

@@ -211,8 +211,8 @@ Table clock_residuals_table(const JobReport& report) {
 std::vector<Table> job_tables(const JobReport& report) {
   std::vector<Table> tables;
   for (const auto& make : {findings_table, what_if_table, slowdown_table, critical_path_table,
-                           exposed_communication_table, step_budget_table, stragglers_table, trace_ranks_table, ranks_table,
-                           communicators_table, operations_table, clock_table, clock_residuals_table}) {
+                           exposed_communication_table, step_budget_table, stragglers_table, trace_ranks_table,
+                           ranks_table, communicators_table, operations_table, clock_table, clock_residuals_table}) {
     tables.push_back(make(report));
   }
   return tables;

@@ -36,8 +36,9 @@ class Job {
                                     idle_tables(events), memory_operation_tables(events), gpu_memory_tables(events)}) {
       std::move(more.begin(), more.end(), std::back_inserter(tables));
     }
-    for (Table table : {barriers_table(events), os_runtime_table(events), overhead_table(events),
-                        thread_states_table(events), communication_overlap_tables(events, false)[0], elapsed_table(events)}) {
+    for (Table table :
+         {barriers_table(events), os_runtime_table(events), overhead_table(events), thread_states_table(events),
+          communication_overlap_tables(events, false)[0], elapsed_table(events)}) {
       tables.push_back(std::move(table));
     }
     for (Table& table : tables) of_name_[table.schema.name].push_back(std::move(table));
