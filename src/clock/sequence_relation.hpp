@@ -15,8 +15,8 @@ struct SequenceRelation {
   double residual_ns = 0;
 };
 
-/// Of equal sequences the k-th operations are one, unless a search finds an offset at which they agree far better.
-/// Other sequences are searched. Nothing where no offset fits.
+/// Of equal sequences the k-th operations are one, unless a search finds an offset at which they agree far better; of
+/// members of one communicator only where their ends agree. Other sequences are searched. Nothing where no offset fits.
 std::optional<SequenceRelation> relate_sequences(const RecordedSequence& member, const RecordedSequence& reference,
                                                  Nanoseconds centre_ns);
 
