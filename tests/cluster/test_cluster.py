@@ -322,8 +322,11 @@ cp {self.shared}/by-rank/$SLURM_PROCID.sqlite "$out"
         home = self.home()
         path = self.fake_nsys(home / "bin")
         log = self.cluster.directory / "hook.log"
+        reports = self.shared / "reports"  # as docs/slurm.md says: everybody may write into it
+        reports.mkdir()
+        reports.chmod(0o1777)
         settings = block_after("Settings go into `/etc/nsys-explain-mpi.conf`")
-        for documented, here in (("/etc/slurm", self.cluster.directory), ("/var/log/nsys-explain-hook.log", log),
+        for documented, here in (("/shared/nsys-explain-reports", reports), ("/etc/slurm", self.cluster.directory), ("/var/log/nsys-explain-hook.log", log),
                                  (f"{self.PREFIX}/bin", self.cluster.directory), ("=service", "=main")):
             self.assertIn(documented, settings)
             settings = settings.replace(documented, str(here))
@@ -337,7 +340,7 @@ cp {self.shared}/by-rank/$SLURM_PROCID.sqlite "$out"
         plain = self.submit("--wrap", "true", **options)
         self.wait_for_hook(log, 1)
         self.assertTrue(self.cluster.wait_for_jobs())
-        report = home / f"nsys-{job}-explained" / "report.json"
+        report = reports / f"job-{job}" / "report.json"
         self.assertTrue(report.exists(), log.read_text() + "".join(p.read_text() for p in [*home.glob("*.out"), *home.glob("*.log")]))
         self.assertEqual(os.stat(report).st_uid, USER)
         self.assert_names_the_culprit(json.loads(report.read_text()))

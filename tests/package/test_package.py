@@ -47,7 +47,7 @@ def check_completion(prefix):
         return run("bash", "-c", f"source {script}; COMP_WORDS=({tool} {' '.join(words)}); COMP_CWORD={len(words)}; "
                                  "_nsys_explain_mpi; printf '%s\\n' \"${COMPREPLY[@]}\"").split()
 
-    assert complete("--req") == ["--require-ranks"], complete("--req")
+    assert complete("--requi") == ["--require-ranks"], complete("--requi")
     assert complete("mer") == ["merge"], complete("mer")
     assert complete("merge", "--only") == ["--only-shards"]
     assert complete("--only") == []
