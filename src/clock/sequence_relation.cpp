@@ -87,8 +87,7 @@ std::optional<SequenceRelation> relate_sequences(const RecordedSequence& member,
     in_order = fit_relation(member, reference, pairs_by_position(member, reference), centre_ns);
   if (in_order && in_order->residual_ns <= sharp_ns) return in_order;
   const bool is_one = member.communicator != 0 && member.communicator == reference.communicator;
-  // Ends of one communicator's operations agree. Where they do not, each member has lost records: as many, not the
-  // same.
+  // Ends of one communicator's operations agree. Where these do not, each member may have lost a record, not the same.
   if (is_one) in_order.reset();
   const auto estimate =
       estimate_clock(member.operations, reference.operations, is_one ? Kinship::one_communicator : Kinship::unknown);
