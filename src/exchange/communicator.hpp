@@ -67,6 +67,15 @@ class Communicator {
     return from_bytes<T>(gather_bytes(to_bytes(mine)));
   }
 
+  /// Collective: the same for records that are given away: where they are many, no copies of them lie beside each
+  /// other.
+  template <Record T>
+  Gathered<T> gather(std::vector<T>&& mine) const {
+    std::vector<std::vector<T>> outgoing(static_cast<std::size_t>(size()));
+    outgoing.front() = std::move(mine);
+    return all_to_all(std::move(outgoing));
+  }
+
   /// Collective: outgoing[r] goes to rank r; returns what every rank sent here. outgoing has size() entries, and is
   /// given away: what stays on this rank alone is not copied.
   template <Record T>

@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "model/hash.hpp"
@@ -17,34 +16,48 @@ constexpr std::size_t enough_peers = 2, enough_steps = 4;
 
 /// What one arrival took of something.
 struct PlacedValue {
-  std::size_t arrival = 0;  ///< of all
+  const ReplayArrival* of = nullptr;
+  std::uint32_t arrival = 0;  ///< of all
   std::uint32_t rank = 0;
-  std::uint64_t place = 0, step_place = 0, met_place = 0, own_place = 0;  ///< 0: not compared so
-  Nanoseconds value_ns = 0;                                               ///< what is compared
-  Nanoseconds surplus_ns = 0;                                             ///< what it took besides
+  bool is_first = false;       ///< of its rank
+  Nanoseconds value_ns = 0;    ///< what is compared
+  Nanoseconds surplus_ns = 0;  ///< what it took besides
+
+  // Places where it may be compared; 0: none.
+  std::uint64_t place() const { return of->place; }
+  std::uint64_t met_place() const { return is_first ? 0 : of->met_place; }
+  std::uint64_t own_place() const { return of->own_place; }
 };
 
-/// Sets the excess over the median of each place where enough are compared; the others stay in `values`.
-void compare_by(std::uint64_t PlacedValue::*place, std::size_t enough, std::vector<PlacedValue>& values,
-                std::vector<Nanoseconds>& excess_ns) {
-  std::sort(values.begin(), values.end(), [&](const PlacedValue& a, const PlacedValue& b) {
-    return std::tie(a.*place, a.arrival) < std::tie(b.*place, b.arrival);
+/// Sorts by place, then arrival, and calls `use(first, end)` with the indices of those of each place.
+template <class Value, class Use>
+void for_each_place(std::vector<Value>& values, std::uint64_t (Value::*place)() const, const Use& use) {
+  std::sort(values.begin(), values.end(), [&](const Value& a, const Value& b) {
+    return std::pair((a.*place)(), a.arrival) < std::pair((b.*place)(), b.arrival);
   });
+  for (std::size_t first = 0, end = 0; first < values.size(); first = end) {
+    while (end < values.size() && (values[end].*place)() == (values[first].*place)()) ++end;
+    use(first, end);
+  }
+}
+
+/// Sets the excess over the median of each place where enough are compared; the others stay in `values`.
+void compare_by(std::uint64_t (PlacedValue::*place)() const, std::size_t enough, std::vector<PlacedValue>& values,
+                std::vector<Nanoseconds>& excess_ns) {
   std::vector<PlacedValue> left;
   std::vector<Nanoseconds> times;
-  for (std::size_t first = 0, end = 0; first < values.size(); first = end) {
-    times.clear();
-    for (; end < values.size() && values[end].*place == values[first].*place; ++end)
-      times.push_back(values[end].value_ns);
-    if (values[first].*place == 0 || times.size() < enough) {
+  for_each_place(values, place, [&](std::size_t first, std::size_t end) {
+    if ((values[first].*place)() == 0 || end - first < enough) {
       left.insert(left.end(), values.begin() + static_cast<std::ptrdiff_t>(first),
                   values.begin() + static_cast<std::ptrdiff_t>(end));
-      continue;
+      return;
     }
+    times.clear();
+    for (std::size_t i = first; i < end; ++i) times.push_back(values[i].value_ns);
     const Nanoseconds usual_ns = lower_median(times);
     for (std::size_t i = first; i < end; ++i)
       excess_ns[values[i].arrival] = values[i].value_ns + values[i].surplus_ns - usual_ns;
-  }
+  });
   values = std::move(left);
 }
 
@@ -61,8 +74,8 @@ void compare_steps(std::span<const PlacedValue> all, std::vector<PlacedValue>& v
   for (const PlacedValue& value : values) is_untold[value.arrival] = true;
   std::map<std::pair<std::uint64_t, std::uint32_t>, OfStep> steps;
   for (const PlacedValue& value : all) {
-    if (value.step_place == 0) continue;
-    OfStep& step = steps[{value.step_place, value.rank}];
+    if (value.of->step_place == 0) continue;
+    OfStep& step = steps[{value.of->step_place, value.rank}];
     step.total_ns += value.value_ns;
     (is_untold[value.arrival] ? step.untold_ns : step.told_ns) +=
         is_untold[value.arrival] ? value.value_ns : excess_ns[value.arrival] - value.surplus_ns;
@@ -77,7 +90,7 @@ void compare_steps(std::span<const PlacedValue> all, std::vector<PlacedValue>& v
   }
   std::vector<PlacedValue> left;
   for (const PlacedValue& value : values) {
-    const auto found = steps.find({value.step_place, value.rank});
+    const auto found = steps.find({value.of->step_place, value.rank});
     if (found == steps.end() || found->second.usual_ns == no_time || found->second.untold_ns <= 0) {
       left.push_back(value);
       continue;
@@ -133,28 +146,18 @@ void share_to_longest(Nanoseconds amount_ns, std::vector<std::pair<Nanoseconds*,
 class ArrivalComparison {
  public:
   explicit ArrivalComparison(const JobGraph& graph) : graph_(graph), first_arrival_(1, 0) {
-    for (std::size_t r = 0; r < graph.ranks.size(); ++r) {
-      const std::span<const ReplayArrival> arrivals = graph.ranks[r].arrivals;
-      const std::size_t first = first_arrival_.back();
-      for (std::size_t i = 0; i < arrivals.size(); ++i) {
-        const ReplayArrival& arrival = arrivals[i];
-        gpu_.push_back({first + i, static_cast<std::uint32_t>(r), arrival.place, arrival.step_place,
-                        i > 0 ? arrival.met_place : 0, arrival.own_place});
-      }
-      first_arrival_.push_back(first + arrivals.size());
-    }
-    copies_ = host_ = gpu_;
+    for (const ReplayRank& rank : graph.ranks) first_arrival_.push_back(first_arrival_.back() + rank.arrivals.size());
+    for (auto* sums : {&gpu_ns_, &copy_ns_, &host_ns_}) sums->resize(first_arrival_.back(), 0);
+    transfer_ns_.resize(first_arrival_.back(), no_time);
     for (std::size_t p = 0; p < graph.pieces(); ++p)
       if (const std::size_t arrival = arrival_of(p); arrival != none) add(p, arrival);
-    for (std::size_t r = 0; r < graph.ranks.size(); ++r) take_off_surplus(r);
   }
 
-  std::vector<PieceExcess> excess() && {
-    const std::size_t arrivals = first_arrival_.back();
-    const std::vector<Nanoseconds> gpu_ns = excess_of(std::move(gpu_), arrivals);
-    const std::vector<Nanoseconds> copy_ns = excess_of(std::move(copies_), arrivals);
-    const std::vector<Nanoseconds> host_ns = excess_of(std::move(host_), arrivals);
-    const std::vector<Nanoseconds> transfer_ns = excess_of(std::move(transfers_), arrivals);
+  std::vector<PieceExcess> excess() const {
+    const std::vector<Nanoseconds> gpu_ns = excess_of(placed(gpu_ns_, true), first_arrival_.back());
+    const std::vector<Nanoseconds> copy_ns = excess_of(placed(copy_ns_), first_arrival_.back());
+    const std::vector<Nanoseconds> host_ns = excess_of(placed(host_ns_), first_arrival_.back());
+    const std::vector<Nanoseconds> transfer_ns = excess_of(placed(transfer_ns_), first_arrival_.back());
     const std::vector<HostExcess> host_parts_ns = excess_of_host_parts();
     std::vector<PieceExcess> excess(graph_.pieces());
     Parts gpu_parts, copy_parts, host_parts, late_parts;
@@ -205,52 +208,73 @@ class ArrivalComparison {
     std::vector<std::uint64_t> count(first_arrival_.back(), 0), next = count;
     for (std::size_t p = 0; p < graph_.pieces(); ++p)
       if (const std::size_t arrival = arrival_of(p); arrival != none) ++count[arrival];
-    std::vector<PlacedValue> values;
+    std::vector<std::uint64_t> places(graph_.pieces(), 0);  // 0: not compared
     for (std::size_t p = 0; p < graph_.pieces(); ++p) {
       const std::size_t arrival = arrival_of(p);
       if (arrival == none || graph_.arrival_of(p).place == 0) continue;
-      const ActivityPiece& here = graph_.piece(p);
-      const std::uint64_t which = count[arrival] << 32U | 2 * next[arrival]++;
-      for (const auto& [part, value_ns] : {std::pair(0U, here.host_ns), std::pair(1U, here.after_ns)}) {
-        PlacedValue value;
-        value.arrival = 2 * p + part;
-        // Spread by Fibonacci hashing; 0 would mean that nothing is compared.
-        value.place = ((graph_.arrival_of(p).place ^ (which | part)) * golden_ratio) | 1U;
-        value.value_ns = value_ns;
-        values.push_back(value);
-      }
+      // Spread by Fibonacci hashing.
+      places[p] = ((graph_.arrival_of(p).place ^ (count[arrival] << 32U | next[arrival]++)) * golden_ratio) | 1U;
     }
-    std::vector<Nanoseconds> excess_ns(2 * graph_.pieces(), 0);
-    compare_by(&PlacedValue::place, enough_peers, values, excess_ns);
-    std::vector<HostExcess> excess;
-    for (std::size_t p = 0; p < graph_.pieces(); ++p) excess.push_back({excess_ns[2 * p], excess_ns[2 * p + 1]});
+    std::vector<HostExcess> excess(graph_.pieces());
+    compare_pieces(places, &ActivityPiece::host_ns, &HostExcess::host_ns, excess);
+    compare_pieces(places, &ActivityPiece::after_ns, &HostExcess::after_ns, excess);
     return excess;
+  }
+
+  /// Sets what each piece took beyond the median of those at its place, where enough are compared.
+  void compare_pieces(const std::vector<std::uint64_t>& places, std::uint32_t ActivityPiece::*part,
+                      Nanoseconds HostExcess::*result, std::vector<HostExcess>& excess) const {
+    struct PlacedPiece {
+      std::uint64_t at;
+      std::uint32_t arrival;  ///< number of the piece
+      std::uint32_t value_ns;
+      std::uint64_t place() const { return at; }
+    };
+    std::vector<PlacedPiece> pieces;
+    pieces.reserve(places.size());
+    for (std::size_t p = 0; p < places.size(); ++p)
+      if (places[p] != 0) pieces.push_back({places[p], static_cast<std::uint32_t>(p), graph_.piece(p).*part});
+    std::vector<Nanoseconds> times;
+    for_each_place(pieces, &PlacedPiece::place, [&](std::size_t first, std::size_t end) {
+      if (end - first < enough_peers) return;
+      times.clear();
+      for (std::size_t i = first; i < end; ++i) times.push_back(pieces[i].value_ns);
+      const Nanoseconds usual_ns = lower_median(times);
+      for (std::size_t i = first; i < end; ++i) excess[pieces[i].arrival].*result = pieces[i].value_ns - usual_ns;
+    });
   }
 
   void add(std::size_t p, std::size_t arrival) {
     const ActivityPiece& here = graph_.piece(p);
-    gpu_[arrival].value_ns += here.gpu_ns;
-    copies_[arrival].value_ns += here.copy_ns;
-    host_[arrival].value_ns += Nanoseconds{here.host_ns} + here.after_ns;
+    gpu_ns_[arrival] += here.gpu_ns;
+    copy_ns_[arrival] += here.copy_ns;
+    host_ns_[arrival] += Nanoseconds{here.host_ns} + here.after_ns;
     if (here.kind != PieceKind::collective) return;
-    PlacedValue transfer = gpu_[arrival];
     const Nanoseconds latest_enter_ns = graph_.members_of(graph_.instance_of[p]).back().enter_ns;
-    transfer.value_ns = std::max<Nanoseconds>(0, here.end_ns - latest_enter_ns);
-    transfers_.push_back(transfer);
+    transfer_ns_[arrival] = std::max<Nanoseconds>(0, here.end_ns - latest_enter_ns);
   }
 
-  void take_off_surplus(std::size_t r) {
-    for (std::size_t arrival = first_arrival_[r]; arrival < first_arrival_[r + 1]; ++arrival) {
-      PlacedValue& value = gpu_[arrival];
-      const ReplayArrival& here = graph_.ranks[r].arrivals[arrival - first_arrival_[r]];
-      value.surplus_ns = std::min(here.surplus_ns, value.value_ns);
-      value.value_ns -= value.surplus_ns;
+  /// Values by arrival of all, but for no_time. `less_surplus`: what is compared is without the surplus.
+  std::vector<PlacedValue> placed(const std::vector<Nanoseconds>& values_ns, bool less_surplus = false) const {
+    std::vector<PlacedValue> values;
+    values.reserve(values_ns.size());
+    for (std::size_t r = 0; r < graph_.ranks.size(); ++r) {
+      const std::span<const ReplayArrival> arrivals = graph_.ranks[r].arrivals;
+      for (std::size_t i = 0; i < arrivals.size(); ++i) {
+        const std::size_t arrival = first_arrival_[r] + i;
+        const Nanoseconds value_ns = values_ns[arrival];
+        if (value_ns == no_time) continue;
+        const Nanoseconds surplus_ns = less_surplus ? std::min(arrivals[i].surplus_ns, value_ns) : 0;
+        values.push_back({&arrivals[i], static_cast<std::uint32_t>(arrival), static_cast<std::uint32_t>(r), i == 0,
+                          value_ns - surplus_ns, surplus_ns});
+      }
     }
+    return values;
   }
 
   const JobGraph& graph_;
-  std::vector<std::size_t> first_arrival_;  ///< of each rank; one entry more
-  std::vector<PlacedValue> gpu_, copies_, host_, transfers_;
+  std::vector<std::size_t> first_arrival_;                             ///< of each rank; one entry more
+  std::vector<Nanoseconds> gpu_ns_, copy_ns_, host_ns_, transfer_ns_;  ///< by arrival of all; no_time: none
 };
 
 }  // namespace

@@ -1,13 +1,14 @@
 #include "analysis/trace/activity_graph.hpp"
 
 #include <algorithm>
-#include <array>
+#include <limits>
+#include <memory_resource>
 #include <optional>
 #include <set>
-#include <tuple>
 
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/host_activity.hpp"
+#include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -26,17 +27,21 @@ std::uint32_t sum_of_slacks(std::uint32_t a, std::uint32_t b) {
   return a == no_bound || b == no_bound ? no_bound : saturated_slack(Nanoseconds{a} + b);
 }
 
-/// Something that the program did, by when the host did it.
-struct ProgramItem {
-  enum class Kind : std::uint8_t { activity, call };
+/// A GPU activity, by when the host launched it. A trace has millions.
+struct LaunchedActivity {
   Nanoseconds launch_ns = 0;
-  Kind kind = Kind::activity;
-  Nanoseconds start_ns = 0;  ///< several of one graph launch
-  GpuActivity activity{};
   std::uint32_t call = LaunchIndex::no_call;
-  bool operator<(const ProgramItem& other) const {
-    return std::tie(launch_ns, kind, start_ns) < std::tie(other.launch_ns, other.kind, other.start_ns);
+  std::uint32_t what = 0;  ///< index of the activity times 4 plus ActivityKind
+
+  GpuActivity in(const DeviceTrace& device) const {
+    return activity_at(device, static_cast<ActivityKind>(what % 4), what / 4);
   }
+};
+
+/// What the program did, in the order of the host.
+struct Program {
+  std::pmr::vector<LaunchedActivity> activities;  ///< several of one launch as they started
+  std::vector<std::uint32_t> waits;               ///< calls in which the host may have waited
 };
 
 /// Whether the host may wait for the GPU in such a call.
@@ -44,40 +49,37 @@ bool may_wait_for_gpu(WorkPart part) {
   return part == WorkPart::synchronising || part == WorkPart::blocking_copy || part == WorkPart::allocation;
 }
 
-std::vector<ProgramItem> program_of(const RankEvents& events) {
-  std::vector<ProgramItem> items;
+Program program_of(const RankEvents& events) {
+  const DeviceTrace& device = events.device;
+  Program program;
+  program.activities.reserve(device.kernels.size() + device.memory_operations.size() + device.graph_launches.size());
   std::set<std::uint32_t> threads;
   Nanoseconds latest_launch_ns = no_time;  // of what has started
-  for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
-    ProgramItem item;
-    item.activity = activity;
-    item.start_ns = item.launch_ns = activity.start_ns;
-    if (latest_launch_ns != no_time) item.launch_ns = latest_launch_ns;  // of one whose call was lost, at the latest
-    item.call = events.launches.number_of(activity.correlation_id, activity.start_ns);
-    if (item.call != LaunchIndex::no_call) {
-      const ApiCall call = events.process.api_calls[item.call];
-      item.launch_ns = std::min(call.start_ns, activity.start_ns);
+  for_each_gpu_activity(device, [&](const GpuActivity& activity) {
+    LaunchedActivity launched;
+    launched.launch_ns = latest_launch_ns != no_time ? latest_launch_ns : activity.start_ns;  // if its call was lost
+    launched.call = events.launches.number_of(activity.correlation_id, activity.start_ns);
+    launched.what = static_cast<std::uint32_t>(activity.index) * 4 + static_cast<std::uint32_t>(activity.kind);
+    if (launched.call != LaunchIndex::no_call) {
+      const ApiCall call = events.process.api_calls[launched.call];
+      launched.launch_ns = std::min(call.start_ns, activity.start_ns);
       threads.insert(call.thread_id);
-      latest_launch_ns = std::max(latest_launch_ns, item.launch_ns);
+      latest_launch_ns = std::max(latest_launch_ns, launched.launch_ns);
     }
-    items.push_back(item);
+    program.activities.push_back(launched);
   });
+  sort_nearly_sorted(program.activities,
+                     [](const LaunchedActivity& a, const LaunchedActivity& b) { return a.launch_ns < b.launch_ns; });
   constexpr Nanoseconds longest_launch_ns = 20'000;
   std::uint32_t number = 0;
   for (const ApiCall& call : events.process.api_calls) {
     const std::uint32_t here = number++;
     if (!threads.contains(call.thread_id)) continue;
     const WorkPart part = part_of_call(events.trace.strings[call.name]);
-    if (!may_wait_for_gpu(part) && (part != WorkPart::launching || call.end_ns - call.start_ns < longest_launch_ns))
-      continue;
-    ProgramItem item;
-    item.launch_ns = item.start_ns = call.start_ns;
-    item.kind = ProgramItem::Kind::call;
-    item.call = here;
-    items.push_back(item);
+    if (may_wait_for_gpu(part) || (part == WorkPart::launching && call.end_ns - call.start_ns >= longest_launch_ns))
+      program.waits.push_back(here);
   }
-  std::sort(items.begin(), items.end());
-  return items;
+  return program;
 }
 
 /// What something may have waited for: when that was over.
@@ -108,31 +110,43 @@ class ActivityFolder {
       : events_(events), arrivals_(arrivals), is_known_(arrivals.size()), latest_of_stream_(any_stream + 1, -1) {}
 
   std::vector<ActivityPiece> fold() {
-    const std::vector<ProgramItem> items = program_of(events_);
-    if (!items.empty()) host_ns_ = first_host_event(items.front());
-    for (const ProgramItem& item : items) {
-      if (item.kind == ProgramItem::Kind::call) {
-        wait_for_gpu(events_.process.api_calls[item.call]);
-        continue;
+    const Program program = program_of(events_);
+    if (!program.activities.empty()) host_ns_ = first_host_event(program);
+    auto wait = program.waits.begin();
+    const auto waits_until = [&](Nanoseconds time_ns) {
+      for (; wait != program.waits.end(); ++wait) {
+        const ApiCall call = events_.process.api_calls[*wait];
+        if (call.start_ns >= time_ns) break;
+        wait_for_gpu(call);
       }
-      const bool is_kernel = item.activity.kind == ActivityKind::kernel;
-      if (is_kernel && events_.is_communication(events_.device.kernels[item.activity.index])) {
-        if (const std::optional<std::size_t> arrival = arrival_of(item.activity)) collective(item, *arrival);
+    };
+    for (const LaunchedActivity& launched : program.activities) {
+      waits_until(launched.launch_ns);
+      const GpuActivity activity = launched.in(events_.device);
+      const bool is_kernel = activity.kind == ActivityKind::kernel;
+      if (is_kernel && events_.is_communication(events_.device.kernels[activity.index])) {
+        if (const std::optional<std::size_t> arrival = arrival_of(activity)) collective(launched, activity, *arrival);
       } else {
-        compute(item);
+        compute(launched, activity);
       }
     }
+    waits_until(std::numeric_limits<Nanoseconds>::max());
     close();
     number_segments();
     return std::move(pieces_);
   }
 
  private:
-  /// When the thread that launched first is heard of first.
-  Nanoseconds first_host_event(const ProgramItem& first) const {
-    Nanoseconds earliest_ns = first.launch_ns;
-    if (first.call == LaunchIndex::no_call) return earliest_ns;
-    const std::uint32_t thread = events_.process.api_calls[first.call].thread_id;
+  /// When the thread that launched, or waited, first is heard of first.
+  Nanoseconds first_host_event(const Program& program) const {
+    Nanoseconds earliest_ns = program.activities.front().launch_ns;
+    std::uint32_t first = program.activities.front().call;
+    if (!program.waits.empty()) {
+      const ApiCall wait = events_.process.api_calls[program.waits.front()];
+      if (wait.start_ns < earliest_ns) first = program.waits.front(), earliest_ns = wait.start_ns;
+    }
+    if (first == LaunchIndex::no_call) return earliest_ns;
+    const std::uint32_t thread = events_.process.api_calls[first].thread_id;
     for (const ApiCall& call : events_.process.api_calls) {
       if (call.start_ns >= earliest_ns) break;
       if (call.thread_id == thread) earliest_ns = call.start_ns;
@@ -145,11 +159,11 @@ class ActivityFolder {
   }
 
   /// When the host had launched an activity, as far as the activity waited for it; no_time: not known.
-  Nanoseconds launched_ns(const ProgramItem& item) const {
-    if (item.call == LaunchIndex::no_call) return no_time;
-    const ApiCall call = events_.process.api_calls[item.call];
-    if (call.end_ns >= item.activity.end_ns) return call.start_ns;  // it waited for its own copy
-    return std::min(call.end_ns, item.activity.start_ns);
+  Nanoseconds launched_ns(const LaunchedActivity& launched, const GpuActivity& activity) const {
+    if (launched.call == LaunchIndex::no_call) return no_time;
+    const ApiCall call = events_.process.api_calls[launched.call];
+    if (call.end_ns >= activity.end_ns) return call.start_ns;  // it waited for its own copy
+    return std::min(call.end_ns, activity.start_ns);
   }
 
   /// What the host did by itself until it launched; goes on from there.
@@ -171,15 +185,14 @@ class ActivityFolder {
     return std::nullopt;
   }
 
-  void add_busy(const ProgramItem& item, Nanoseconds busy_ns) {
-    std::uint32_t& sum_ns = item.activity.kind == ActivityKind::memory_operation ? open_->copy_ns : open_->gpu_ns;
+  void add_busy(ActivityKind kind, Nanoseconds busy_ns) {
+    std::uint32_t& sum_ns = kind == ActivityKind::memory_operation ? open_->copy_ns : open_->gpu_ns;
     sum_ns = saturated_slack(Nanoseconds{sum_ns} + busy_ns);
     open_->last_ns = saturated_slack(busy_ns);
     ++open_activities_;
   }
 
-  void compute(const ProgramItem& item) {
-    const GpuActivity& activity = item.activity;
+  void compute(const LaunchedActivity& launched, const GpuActivity& activity) {
     if (compute_end_ns_ != no_time && activity.start_ns < compute_end_ns_) {  // beside other work
       const Nanoseconds more_ns = std::max<Nanoseconds>(0, activity.end_ns - compute_end_ns_);
       compute_end_ns_ += more_ns;
@@ -187,16 +200,16 @@ class ActivityFolder {
         open_.emplace();
         open_->start_ns = activity.start_ns;
         open_->after_compute_ns = 0;
-        open_->host_ns = host_until(item.launch_ns);
+        open_->host_ns = host_until(launched.launch_ns);
       }
       open_->end_ns = compute_end_ns_;
-      add_busy(item, more_ns);
+      add_busy(activity.kind, more_ns);
       return;
     }
-    Predecessors before{compute_end_ns_, launched_ns(item), no_time, -1};
+    Predecessors before{compute_end_ns_, launched_ns(launched, activity), no_time, -1};
     find_collective_before(activity.start_ns, before);
     before.leave_out_after(activity.start_ns);
-    add_compute(item, before);
+    add_compute(launched, activity, before);
     compute_end_ns_ = activity.end_ns;
   }
 
@@ -216,8 +229,7 @@ class ActivityFolder {
     }
   }
 
-  void add_compute(const ProgramItem& item, const Predecessors& before) {
-    const GpuActivity& activity = item.activity;
+  void add_compute(const LaunchedActivity& launched, const GpuActivity& activity, const Predecessors& before) {
     const std::uint32_t compute_slack = before.slack_of(before.compute_ns),
                         host_slack = before.slack_of(before.host_ns);
     const bool paused = compute_end_ns_ != no_time && activity.start_ns - compute_end_ns_ > pause_ns;
@@ -229,24 +241,24 @@ class ActivityFolder {
       open_->after_host_ns = host_slack;
       open_->after_other_ns = before.slack_of(before.other_ns);
       open_->waits_for = before.other;
-      open_->host_ns = host_until(item.launch_ns);
+      open_->host_ns = host_until(launched.launch_ns);
     } else {
       open_->after_compute_ns = sum_of_slacks(open_->after_compute_ns, compute_slack);
       const std::uint32_t earlier_slack = sum_of_slacks(open_->after_host_ns, compute_slack);
-      if (host_slack < earlier_slack) open_->host_ns = sum_of_slacks(open_->host_ns, host_until(item.launch_ns));
+      if (host_slack < earlier_slack) open_->host_ns = sum_of_slacks(open_->host_ns, host_until(launched.launch_ns));
       open_->after_host_ns = std::min(earlier_slack, host_slack);
       open_->after_other_ns = sum_of_slacks(open_->after_other_ns, compute_slack);
     }
     open_->after_last_launch_ns = host_slack;
-    add_busy(item, activity.end_ns - activity.start_ns);
+    add_busy(activity.kind, activity.end_ns - activity.start_ns);
     open_->end_ns = activity.end_ns;
   }
 
-  void collective(const ProgramItem& item, std::size_t i) {
+  void collective(const LaunchedActivity& launched, const GpuActivity& activity, std::size_t i) {
     close();
     const Arrival& arrival = arrivals_[i];
     std::int32_t& latest = latest_of_stream_[arrival.stream];
-    Predecessors before{compute_end_ns_, launched_ns(item), no_time, latest};
+    Predecessors before{compute_end_ns_, launched_ns(launched, activity), no_time, latest};
     if (latest >= 0) before.other_ns = pieces_[static_cast<std::size_t>(latest)].end_ns;
     before.leave_out_after(arrival.enter_ns);
     find_collective_before(arrival.enter_ns, before);
@@ -259,7 +271,7 @@ class ActivityFolder {
     piece.after_host_ns = before.slack_of(before.host_ns);
     piece.after_other_ns = before.slack_of(before.other_ns);
     if (piece.after_other_ns != no_bound) piece.waits_for = before.other;
-    piece.host_ns = host_until(item.launch_ns);
+    piece.host_ns = host_until(launched.launch_ns);
     latest = static_cast<std::int32_t>(pieces_.size());
     collectives_.push_back(pieces_.size());
     add(piece);

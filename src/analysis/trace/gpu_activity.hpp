@@ -26,6 +26,25 @@ struct GpuActivity {
   std::size_t index = 0;  ///< in the device's vector of that kind
 };
 
+/// The activity with that number in the device's vector of its kind.
+inline GpuActivity activity_at(const DeviceTrace& device, ActivityKind kind, std::size_t index) {
+  switch (kind) {
+    case ActivityKind::kernel: {
+      const Kernel k = device.kernels[index];
+      const KernelKind& of = device.kind_of(k);
+      return {k.start_ns, k.end_ns, k.correlation_id, of.context_id, of.stream_id, kind, index};
+    }
+    case ActivityKind::memory_operation: {
+      const MemoryOperation& m = device.memory_operations[index];
+      return {m.start_ns, m.end_ns, m.correlation_id, m.context_id, m.stream_id, kind, index};
+    }
+    case ActivityKind::graph_launch:
+      break;
+  }
+  const GraphLaunch& g = device.graph_launches[index];
+  return {g.start_ns, g.end_ns, g.correlation_id, 0, g.stream_id, ActivityKind::graph_launch, index};
+}
+
 /// Calls `use(GpuActivity)` for kernels, copies, sets and graph launches by start, end and kind, without copying them
 /// into one vector: a device can have millions.
 template <class Use>
@@ -52,13 +71,11 @@ void for_each_gpu_activity(const DeviceTrace& device, const Use& use) {
     if (operation_is_next) {
       const MemoryOperation& m = operations[next_operation];
       use_kernels_until(m.start_ns, m.end_ns);
-      use(GpuActivity{m.start_ns, m.end_ns, m.correlation_id, m.context_id, m.stream_id, ActivityKind::memory_operation,
-                      next_operation++});
+      use(activity_at(device, ActivityKind::memory_operation, next_operation++));
     } else {
       const GraphLaunch& g = graphs[next_graph];
       use_kernels_until(g.start_ns, g.end_ns);
-      use(GpuActivity{g.start_ns, g.end_ns, g.correlation_id, 0, g.stream_id, ActivityKind::graph_launch,
-                      next_graph++});
+      use(activity_at(device, ActivityKind::graph_launch, next_graph++));
     }
   }
   constexpr auto never = std::numeric_limits<Nanoseconds>::max();

@@ -55,20 +55,31 @@ GatheredJob gather_job(const exchange::Communicator& communicator, const ReplayS
   GatheredJob mine;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
+      mine.ranks.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)), std::ssize(rank.pieces),
+                            std::ssize(rank.path.arrivals)});
+    }
+  }
+  std::size_t pieces = 0, arrivals = 0;
+  for (const GatheredRank& rank : mine.ranks) {
+    pieces += static_cast<std::size_t>(rank.pieces);
+    arrivals += static_cast<std::size_t>(rank.arrivals);
+  }
+  mine.pieces.reserve(pieces);
+  mine.arrivals.reserve(arrivals);
+  for (const LocalTrace& trace : local_traces) {
+    for (const LocalRank& rank : trace.ranks) {
       const clock::JobTime job_time(setting.clock.sessions[rank.session], setting.clock.pivot_ns);
       const Nanoseconds start_ns =
           clock::session_start_ns(setting.job.sessions[rank.session], setting.job.epoch_utc_ns);
-      mine.ranks.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)), std::ssize(rank.pieces),
-                            std::ssize(rank.path.arrivals)});
       const std::size_t first = mine.arrivals.size();
       add_arrivals(rank, job_time, mine.arrivals);
       add_pieces(rank, job_time, start_ns, std::span(mine.arrivals).subspan(first), mine.pieces);
     }
   }
   GatheredJob all;
-  all.ranks = communicator.gather(std::span<const GatheredRank>(mine.ranks)).values;
-  all.pieces = communicator.gather(std::span<const ActivityPiece>(mine.pieces)).values;
-  all.arrivals = communicator.gather(std::span<const ReplayArrival>(mine.arrivals)).values;
+  all.ranks = communicator.gather(std::move(mine.ranks)).values;
+  all.pieces = communicator.gather(std::move(mine.pieces)).values;
+  all.arrivals = communicator.gather(std::move(mine.arrivals)).values;
   return all;
 }
 

@@ -4,11 +4,10 @@
 #include <limits>
 #include <map>
 
+#include "pipeline/run/memory_budget.hpp"
+
 namespace nsys_explain::pipeline {
 namespace {
-
-/// Rank 0 holds all of them, which takes some 160 MB.
-constexpr std::int64_t most_arrivals = 1'000'000;
 
 std::int64_t arrivals_of(const std::vector<LocalTrace>& local_traces) {
   std::int64_t arrivals = 0;
@@ -39,7 +38,7 @@ bool have_one_clock(const GatheredJob& gathered, const ReplaySetting& setting) {
 JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
                      const std::vector<LocalTrace>& local_traces)
     : communicator_(communicator) {
-  if (const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces)); arrivals > most_arrivals) {
+  if (const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces)); arrivals > most_replayed_arrivals) {
     too_many_arrivals_ = arrivals;
     return;
   }

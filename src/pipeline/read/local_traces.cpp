@@ -223,7 +223,8 @@ void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const 
   const Room room = settings.memory.room();
   for (const ingest::AssignedTrace& one : assigned) {
     const ReadingCost cost = cost_of(one, settings.memory);
-    if (next_round({&cost, 1}, settings.threads, room).traces == 0) settings.memory.refuse(one, cost);
+    if (next_round({&cost, 1}, settings.threads, room).traces == 0 || !settings.memory.can_write())
+      settings.memory.refuse(one, cost);
   }
 }
 

@@ -29,7 +29,7 @@ std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, 
     for (const ingest::AssignedTrace& assigned : mine) bytes += assigned.bytes;
     const bool shows = communicator.is_root() && !job.quiet && stderr_is_terminal();
     Progress progress(static_cast<std::int64_t>(mine.size()), bytes, shows);
-    keep_freed_memory(reading.threads);
+    if (!reading.memory.limit_bytes()) keep_freed_memory(reading.threads);
     local_traces = read_local_traces(mine, reading, progress);
     return_freed_memory();
     phases.count(progress.rows(), progress.bytes());
@@ -43,8 +43,11 @@ void check_memory_for_arrivals(const exchange::Communicator& communicator, const
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) arrivals += static_cast<std::int64_t>(rank.arrivals.size());
   }
-  arrivals = communicator.sum(arrivals) / communicator.size();
-  exchange::run_agreed(communicator, "planning memory", [&] { memory.require_for_arrivals(arrivals); });
+  arrivals = communicator.sum(arrivals);
+  const std::int64_t replayed = communicator.is_root() && arrivals <= most_replayed_arrivals ? arrivals : 0;
+  exchange::run_agreed(communicator, "planning memory", [&] {
+    memory.require_for_arrivals(arrivals / communicator.size(), replayed, communicator.is_root());
+  });
 }
 
 std::optional<RunFacts::Memory> memory_facts(const exchange::Communicator& communicator, const MemoryBudget& memory) {

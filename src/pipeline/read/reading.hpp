@@ -28,7 +28,7 @@ std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, 
                                     Phases& phases);
 
 /// Collective: fails on all ranks alike (exchange::AgreedFailure) where the limit leaves no room for the arrivals of
-/// all tool ranks, which what comes after reading shares evenly.
+/// all tool ranks, which what comes after reading shares evenly, but for the replay on rank 0.
 void check_memory_for_arrivals(const exchange::Communicator& communicator, const MemoryBudget& memory,
                                const std::vector<LocalTrace>& local_traces);
 

@@ -18,6 +18,9 @@
 /// events in files that stand in for memory.
 namespace nsys_explain::pipeline {
 
+/// More are not replayed: rank 0 holds all of them.
+inline constexpr std::int64_t most_replayed_arrivals = 1'000'000;
+
 /// What a trace takes while it is read and analysed, estimated before.
 struct ReadingCost {
   ingest::EventCounts events;
@@ -60,11 +63,15 @@ class MemoryBudget {
   /// What is left, beside all that is held now. Not while traces are read.
   Room room() const;
 
-  /// Throws std::runtime_error where reading `assigned` would need more memory than there is, however it is read:
-  /// problem, why it matters, what to do.
+  /// Whether there is room for what rank 0 needs to write a report of any job.
+  bool can_write() const;
+
+  /// Throws std::runtime_error where reading `assigned` or writing a report would need more memory than there is,
+  /// however it is read: problem, why it matters, what to do.
   [[noreturn]] void refuse(const ingest::AssignedTrace& assigned, const ReadingCost& cost) const;
-  /// Throws so, too, where what `arrivals` need to be matched and analysed goes beyond the limit.
-  void require_for_arrivals(std::int64_t arrivals) const;
+  /// Throws so, too, where what `arrivals` need to be matched and analysed, `replayed` ones to be replayed, and a
+  /// report to be written if it `writes` one, goes beyond the limit.
+  void require_for_arrivals(std::int64_t arrivals, std::int64_t replayed, bool writes) const;
 
   /// While one lives, arrays with an entry per event, of one trace, are made in files, if `in_files`.
   class EventPlace {

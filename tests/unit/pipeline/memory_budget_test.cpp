@@ -85,9 +85,9 @@ TEST(MemoryBudget, RefusesWithWhatIsMissingAndWhatToDo) {
   EXPECT_THAT([&] { budget.refuse(trace, large(50 * million)); },
               ThrowsMessage<std::runtime_error>(
                   AllOf(HasSubstr("big.sqlite holds some 50.0 million events"), HasSubstr("--memory-limit 67.11 MB"))));
-  EXPECT_NO_THROW(MemoryBudget(std::nullopt).require_for_arrivals(1'000 * million));
-  EXPECT_THAT([&] { budget.require_for_arrivals(million); },
-              ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("1000000 arrivals"), HasSubstr("more tool ranks"))));
+  EXPECT_NO_THROW(MemoryBudget(std::nullopt).require_for_arrivals(1'000 * million, 0, true));
+  EXPECT_THAT([&] { budget.require_for_arrivals(million / 10, million, true); },
+              ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("100000 arrivals"), HasSubstr("more tool ranks"))));
 }
 
 TEST(MemoryBudget, PutsArraysOfEventsIntoFilesOnlyWhileAsked) {
