@@ -40,52 +40,78 @@ bool is_named(const fs::path& path, std::string_view prefix) {
   return true;
 }
 
-/// Whether the directory is ours and its process is no more. Where locks cannot be had, nobody knows.
-bool is_abandoned(const fs::path& directory) {
+constexpr std::string_view unlocked_suffix = ".new";
+
+/// The file that says whose a directory is, or is about to say so. Returns a descriptor; -1: there is neither.
+int open_owner(const fs::path& directory) {
+  const std::string owner = (directory / StagingDirectory::owner_name).string();
+  for (const std::string& name : {owner, owner + std::string(unlocked_suffix)}) {
+    const int descriptor =
+        ::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);  // NFS locks what it writes
+    if (descriptor >= 0 || errno != ENOENT) return descriptor;
+  }
+  return -1;
+}
+
+/// What says whose it is goes last: whatever comes between, the next one can go on.
+void remove_staging(const fs::path& directory) {
   std::error_code ignored;
-  if (!fs::is_directory(fs::symlink_status(directory, ignored))) return false;
-  const fs::path owner = directory / StagingDirectory::owner_name;
-  const int descriptor =
-      ::open(owner.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);  // NFS locks what it writes
-  if (descriptor < 0) return false;
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+    if (entry->path().filename() != StagingDirectory::owner_name) entries.push_back(entry->path());
+  }
+  for (const fs::path& entry : entries) fs::remove_all(entry, ignored);
+  fs::remove_all(directory, ignored);
+}
+
+/// Removes the directory if it is ours and its process is no more. Where locks cannot be had, nobody knows. One that is
+/// empty is nobody's: who has just made it makes another.
+void remove_if_abandoned(const fs::path& directory) {
+  std::error_code ignored;
+  if (!fs::is_directory(fs::symlink_status(directory, ignored)) || ::rmdir(directory.c_str()) == 0) return;
+  const int descriptor = open_owner(directory);
+  if (descriptor < 0) return;
   std::string mark(owner_mark.size(), '\0');
-  const bool is_ours = ::pread(descriptor, mark.data(), mark.size(), 0) == static_cast<ssize_t>(mark.size()) &&
-                       mark == owner_mark && ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  const ssize_t bytes = ::pread(descriptor, mark.data(), mark.size(), 0);
+  const bool is_ours = bytes == 0 || (bytes == static_cast<ssize_t>(mark.size()) && mark == owner_mark);
+  if (is_ours && ::flock(descriptor, LOCK_EX | LOCK_NB) == 0) remove_staging(directory);
   ::close(descriptor);
-  return is_ours;
 }
 
 }  // namespace
 
 StagingDirectory::StagingDirectory(const fs::path& parent, std::string_view prefix) {
   remove_abandoned(parent, prefix);
-  std::string pattern = (parent / prefix).string() + std::string(random_letters, 'X');
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), "cannot create a directory in " + parent.string());
-  }
-  path_ = pattern;
-  {
+  do {
+    std::string pattern = (parent / prefix).string() + std::string(random_letters, 'X');
+    if (::mkdtemp(pattern.data()) == nullptr) {
+      throw std::system_error(errno, std::generic_category(), "cannot create a directory in " + parent.string());
+    }
     const std::scoped_lock lock(living().mutex);
-    living().paths[this] = path_;
-  }
-  make_owner();
+    living().paths[this] = path_ = pattern;
+  } while (!make_owner());
 }
 
-/// Under its name only once it is locked: whoever finds it finds it locked.
-void StagingDirectory::make_owner() {
+/// Under its name only once it is locked: whoever finds it finds it locked. Returns false where another process took
+/// the directory for an abandoned one before that.
+bool StagingDirectory::make_owner() {
   const fs::path owner = path_ / owner_name;
-  const fs::path before = owner.string() + ".new";
+  const fs::path before = owner.string() + std::string(unlocked_suffix);
   descriptor_ = ::open(before.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (descriptor_ < 0) return;  // the disk takes nothing: results will say so
+  if (descriptor_ < 0) return errno != ENOENT;  // else the disk takes nothing: results will say so
   const bool is_marked =
       ::write(descriptor_, owner_mark.data(), owner_mark.size()) == static_cast<ssize_t>(owner_mark.size()) &&
       ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
-  if (!is_marked || ::rename(before.c_str(), owner.c_str()) != 0) ::unlink(before.c_str());
+  if (is_marked && ::rename(before.c_str(), owner.c_str()) == 0) return true;
+  ::unlink(before.c_str());
+  std::error_code ignored;
+  if (fs::is_directory(path_, ignored)) return true;
+  ::close(descriptor_);
+  return false;
 }
 
 StagingDirectory::~StagingDirectory() {
-  std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
+  if (!path_.empty()) remove_staging(path_);
   if (descriptor_ >= 0) ::close(descriptor_);
   const std::scoped_lock lock(living().mutex);
   living().paths.erase(this);
@@ -118,17 +144,16 @@ void remove_own_staging() {
     const std::scoped_lock lock(living().mutex);
     left = living().paths;
   }
-  std::error_code ignored;
-  for (const auto& entry : left) fs::remove_all(entry.second, ignored);
+  for (const auto& entry : left) remove_staging(entry.second);
 }
 
 void remove_abandoned(const fs::path& parent, std::string_view prefix) {
   std::error_code error;
-  std::vector<fs::path> abandoned;
+  std::vector<fs::path> named;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
-    if (is_named(entry->path(), prefix) && is_abandoned(entry->path())) abandoned.push_back(entry->path());
+    if (is_named(entry->path(), prefix)) named.push_back(entry->path());
   }
-  for (const fs::path& directory : abandoned) fs::remove_all(directory, error);
+  for (const fs::path& directory : named) remove_if_abandoned(directory);
 }
 
 }  // namespace nsys_explain::ingest

@@ -25,7 +25,7 @@ class StagingDirectory {
   static constexpr std::string_view owner_name = ".nsys-explain-owner";
 
  private:
-  void make_owner();
+  bool make_owner();
 
   std::filesystem::path path_;
   int descriptor_ = -1;  ///< of the owner's file, locked

@@ -86,6 +86,18 @@ TEST_F(Staging, OfLivingProcessesAndOfOthersStays) {
   EXPECT_EQ(names(), before);
 }
 
+/// Killed between any two steps of its beginning and its end.
+TEST_F(Staging, WhateverAKilledOneHadNotDoneYet) {
+  const std::string owner(ingest::StagingDirectory::owner_name);
+  fs::create_directory(directory_ / ".out-empty1");
+  fs::create_directory(directory_ / ".out-begun1");
+  std::ofstream(directory_ / ".out-begun1" / (owner + ".new"));
+  leave_behind("out");
+  for (const auto& entry : fs::directory_iterator(directory_)) fs::remove(entry.path() / "report.md");
+  { const OutputDirectory next((directory_ / "out").string()); }
+  EXPECT_THAT(names(), IsEmpty());
+}
+
 TEST_F(Staging, NothingOfItIsPublished) {
   for (int run = 0; run < 2; ++run) {
     publish_to("out");

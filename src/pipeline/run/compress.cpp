@@ -1,0 +1,70 @@
+#include "pipeline/run/compress.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <zstd.h>
+
+namespace nsys_explain::pipeline {
+namespace {
+
+constexpr int level = 1;
+constexpr std::size_t largest_ratio = 1024;
+
+[[noreturn]] void refuse() {
+  throw std::runtime_error("compressed bytes are damaged");
+}
+
+}  // namespace
+
+std::string compress(std::string_view bytes) {
+  // To make one takes longer than to compress the tables of a rank.
+  thread_local const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), &ZSTD_freeCCtx);
+  std::string compressed(ZSTD_compressBound(bytes.size()), '\0');
+  const std::size_t size = ZSTD_compressCCtx(context.get(), compressed.data(), compressed.size(), bytes.data(),
+                                             bytes.size(), level);
+  if (ZSTD_isError(size) != 0) throw std::bad_alloc();  // there was room for any result
+  // What is told of a size is believed up to that ratio; nothing of ours loses by it.
+  compressed.resize(size);
+  if (const std::size_t least = bytes.size() / largest_ratio; least > size) compressed.resize(least, '\0');
+  compressed.shrink_to_fit();
+  return compressed;
+}
+
+std::string decompress(std::string_view compressed) {
+  const std::size_t frame = ZSTD_findFrameCompressedSize(compressed.data(), compressed.size());
+  const unsigned long long size = ZSTD_getFrameContentSize(compressed.data(), compressed.size());
+  if (ZSTD_isError(frame) != 0 || size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) refuse();
+  if (size / largest_ratio > compressed.size()) refuse();
+  thread_local const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
+  std::string bytes(size, '\0');
+  const std::size_t got = ZSTD_decompressDCtx(context.get(), bytes.data(), bytes.size(), compressed.data(), frame);
+  if (ZSTD_isError(got) != 0 || got != bytes.size()) refuse();
+  return bytes;
+}
+
+std::string shuffled(std::string_view rows, std::size_t stride) {
+  const std::size_t count = rows.size() / stride;
+  std::string bytes(rows.size(), '\0');
+  for (std::size_t k = 0; k < stride; ++k) {
+    char* const plane = bytes.data() + k * count;
+    for (std::size_t i = 0; i < count; ++i) plane[i] = rows[i * stride + k];
+  }
+  std::copy(rows.begin() + static_cast<std::ptrdiff_t>(count * stride), rows.end(),
+            bytes.begin() + static_cast<std::ptrdiff_t>(count * stride));
+  return bytes;
+}
+
+std::string unshuffled(std::string_view bytes, std::size_t stride) {
+  const std::size_t count = bytes.size() / stride;
+  std::string rows(bytes.size(), '\0');
+  for (std::size_t k = 0; k < stride; ++k) {
+    const std::string_view plane = bytes.substr(k * count, count);
+    for (std::size_t i = 0; i < count; ++i) rows[i * stride + k] = plane[i];
+  }
+  std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(count * stride), bytes.end(),
+            rows.begin() + static_cast<std::ptrdiff_t>(count * stride));
+  return rows;
+}
+
+}  // namespace nsys_explain::pipeline
