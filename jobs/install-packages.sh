@@ -6,7 +6,7 @@
 set -euo pipefail
 
 purpose=${1:-build}
-packages=(build-essential cmake ninja-build libopenmpi-dev openmpi-bin libhdf5-dev libsqlite3-dev zlib1g-dev libcli11-dev
+packages=(build-essential cmake ninja-build libopenmpi-dev openmpi-bin libhdf5-dev libsqlite3-dev zlib1g-dev libzstd-dev libcli11-dev
           libfmt-dev libre2-dev nlohmann-json3-dev libcereal-dev libcpp-httplib-dev)
 optional=()
 # For the page of report.html; Node.js may have come from elsewhere.

@@ -24,6 +24,7 @@ class NsysExplainMpi(CMakePackage):
     depends_on("hdf5~mpi")
     depends_on("sqlite@3.31:")
     depends_on("zlib-api")
+    depends_on("zstd")
     depends_on("cli11@2:")
     depends_on("fmt@9:")
     depends_on("re2")

@@ -4,12 +4,20 @@
 #include <bit>
 #include <functional>
 #include <limits>
+#include <stdexcept>
+#include <utility>
 
 namespace nsys_explain {
 
 void TextColumn::push_back(std::string_view text) {
   const bool is_repeated = !codes_.empty() && distinct_[codes_.back()] == text;
   codes_.push_back(is_repeated ? codes_.back() : code_of(text));
+}
+
+TextColumn::TextColumn(std::vector<std::string> distinct, std::vector<std::uint32_t> codes)
+    : distinct_(std::move(distinct)), codes_(std::move(codes)) {
+  if (std::any_of(codes_.begin(), codes_.end(), [&](std::uint32_t code) { return code >= distinct_.size(); }))
+    throw std::out_of_range("a row of a column names a text that is not there");
 }
 
 void TextColumn::append(const TextColumn& other, std::size_t first, std::size_t count) {

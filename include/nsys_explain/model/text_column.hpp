@@ -25,6 +25,9 @@ class TextColumn {
     for (const std::string_view text : texts) push_back(text);
   }
 
+  /// `codes` are indices into `distinct`, where no text is twice. Throws std::out_of_range where one is none.
+  TextColumn(std::vector<std::string> distinct, std::vector<std::uint32_t> codes);
+
   bool empty() const { return codes_.empty(); }
   std::size_t size() const { return codes_.size(); }
   const std::string& operator[](std::size_t row) const { return distinct_[codes_[row]]; }

@@ -36,7 +36,7 @@ void add_arrivals(const LocalRank& rank, const clock::JobTime& job_time, std::ve
 
 void add_pieces(const LocalRank& rank, const clock::JobTime& job_time, Nanoseconds start_ns,
                 std::span<const ReplayArrival> arrivals, std::vector<ActivityPiece>& pieces) {
-  for (ActivityPiece piece : rank.pieces) {
+  for (ActivityPiece piece : rank.pieces.rows()) {
     piece.start_ns = job_time(piece.start_ns + start_ns);
     piece.end_ns = std::max(piece.start_ns, job_time(piece.end_ns + start_ns));
     if (piece.kind == analysis::PieceKind::collective) {
@@ -55,7 +55,7 @@ GatheredJob gather_job(const exchange::Communicator& communicator, const ReplayS
   GatheredJob mine;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      mine.ranks.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)), std::ssize(rank.pieces),
+      mine.ranks.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)), static_cast<std::int64_t>(rank.pieces.size()),
                             std::ssize(rank.path.arrivals)});
     }
   }

@@ -138,7 +138,8 @@ void apply_clock(const exchange::Communicator& communicator, const clock::ClockF
       rank.budget.window_start_ns = to_job_time(rank.budget.window_start_ns);
       for (Nanoseconds& start_ns : rank.steps.start_ns) start_ns = to_job_time(start_ns);
       rank.steps.end_ns = to_job_time(rank.steps.end_ns);
-      for (Table& table : rank.tables) move_times(table, to_job_time);
+      const Nanoseconds start_ns = clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns);
+      rank.to_job_time = [to_job_time, start_ns](Nanoseconds time_ns) { return to_job_time(time_ns + start_ns); };
     }
   }
 }

@@ -5,7 +5,6 @@
 
 #include "clock/level_zero.hpp"
 #include "ingest/session_checks.hpp"
-#include "pipeline/read/rank_tables.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -20,9 +19,6 @@ void shift_times(LocalRank& rank, Nanoseconds start_ns) {
   }
   for (Nanoseconds& step_start_ns : rank.steps.start_ns) step_start_ns += start_ns;
   rank.steps.end_ns += start_ns;
-  for (Table& table : rank.tables) {
-    move_times(table, [&](Nanoseconds time_ns) { return time_ns + start_ns; });
-  }
 }
 
 }  // namespace

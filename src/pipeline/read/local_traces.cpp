@@ -60,7 +60,8 @@ void warn_about_arrivals(const ArrivalCounts& counts, std::vector<Warning>& warn
 
 /// Lets go of NCCL's calls in the process as soon as arrivals are known: they take as much as the arrivals.
 void analyse_process(const Trace& trace, ProcessTrace& process, const collectives::KernelClasses& classes,
-                     const UserOptions& options, int threads, LocalTrace& local) {
+                     const UserOptions& options, int threads, std::vector<analysis::SharedGpu>& shared_gpus,
+                     LocalTrace& local) {
   auto memberships = collectives::communicator_memberships(process);
   const auto names = collectives::communicator_names(trace, process);
   const LaunchIndex launches(process.api_calls);
@@ -85,18 +86,23 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
     LocalRank rank;
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
     const analysis::RankEvents events = events_of(process.devices[d], arrivals[d].arrivals);
-    rank.tables =
+    std::vector<Table> tables =
         make_rank_tables(events, options.analysis, threads, std::exchange(first, {}),
                          {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
                           [&] { rank.steps = analysis::find_steps(events); },
                           [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
-                          [&] { rank.pieces = analysis::fold_activity(events, arrivals[d].arrivals); },
+                          [&] { rank.pieces = PackedRows(analysis::fold_activity(events, arrivals[d].arrivals)); },
                           [&] { rank.exposed = analysis::exposed_stretches(events, arrivals[d].arrivals); }});
     rank.kernel_names = analysis::names_of_kernels(events);
     analysis::mark_blocking(events, arrivals[d].arrivals);
     for (Arrival& arrival : arrivals[d].arrivals) arrival.step = rank.steps.index_of(arrival.enter_ns);
-    if (!arrivals[d].fused.empty()) rank.tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
-    for (const Table& table : inspector.tables) rank.tables.push_back(table);
+    if (!arrivals[d].fused.empty()) tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
+    for (const Table& table : inspector.tables) tables.push_back(table);
+    for (analysis::SharedGpu& gpu : shared_gpus) {
+      if (gpu.device_id != rank.key.device_id || gpu.table.columns.empty()) continue;
+      tables.push_back(std::exchange(gpu.table, {}));  // at the first of its trace ranks
+    }
+    rank.tables = PackedTables(std::move(tables));
     counts.without_call += arrivals[d].without_call;
     counts.replayed += arrivals[d].replayed;
     counts.fused += count_kernels(arrivals[d].fused);
@@ -157,13 +163,9 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
     select_window(trace, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     const collectives::KernelClasses classes(trace);
+    std::vector<analysis::SharedGpu> shared_gpus = analysis::shared_gpus(trace);
     for (ProcessTrace& process : trace.processes) {
-      analyse_process(trace, process, classes, settings.options, scan_options.threads, local);
-    }
-    for (analysis::SharedGpu& gpu : analysis::shared_gpus(trace)) {
-      const auto first = std::find_if(local.ranks.begin(), local.ranks.end(),
-                                      [&](const LocalRank& rank) { return rank.key.device_id == gpu.device_id; });
-      if (first != local.ranks.end()) first->tables.push_back(std::move(gpu.table));
+      analyse_process(trace, process, classes, settings.options, scan_options.threads, shared_gpus, local);
     }
     local.facts.analysed = true;
     judge_input(local.facts);

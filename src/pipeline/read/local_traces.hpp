@@ -19,6 +19,8 @@
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/trace.hpp"
 #include "nsys_explain/model/work.hpp"
+#include "pipeline/read/packed_tables.hpp"
+#include "pipeline/run/compress.hpp"
 #include "pipeline/run/memory_budget.hpp"
 #include "pipeline/run/progress.hpp"
 #include "pipeline/run/user_options.hpp"
@@ -36,11 +38,12 @@ struct LocalRank {
   analysis::RankTimeline path;                    ///< of the arrivals, once they are matched; session time u
   std::uint64_t kernel_names = 0;                 ///< analysis::names_of_kernels
   std::vector<WorkProfile> profiles;              ///< of every arrival, in enter order; trace time, whatever the clock
-  std::vector<analysis::ActivityPiece> pieces;    ///< trace time, whatever the clock
+  PackedRows<analysis::ActivityPiece> pieces;     ///< trace time, whatever the clock
   std::vector<analysis::ExposedStretch> exposed;  ///< likewise
   std::vector<collectives::CommunicatorMembership> memberships;
   std::map<std::uint64_t, std::string> communicator_names;  ///< what the program calls them, by key
-  std::vector<Table> tables;  ///< what the rank tells by itself (rank_tables.hpp); their times follow the clock
+  PackedTables tables;  ///< what the rank tells by itself (rank_tables.hpp); trace time, whatever the clock
+  std::function<Nanoseconds(Nanoseconds)> to_job_time;  ///< from trace time, once the clock is known
 };
 
 /// What all tool ranks need to know about one input: small.

@@ -92,35 +92,19 @@ class TableJoin {
   std::vector<Table> joined_;
 };
 
-/// Of what happened in ranges, or over time: as many rows as a trace rank has ranges.
-constexpr std::array<std::string_view, 10> long_names = {"gpu_trace",           "communication_overlap_trace",
-                                                         "nvtx_trace",          "nvtx_sum",
-                                                         "nvtx_kernels",        "nvtx_gpu_projection_trace",
-                                                         "nvtx_gpu_projection", "nvtx_steps",
-                                                         "kernel_progress",     "expert_rule_cases"};
-
 /// Of a long table, with room to grow.
 constexpr std::size_t most_columns = 32;
 
 /// So many that a round is worth its messages, so few that what is under way is little beside what is there.
 constexpr std::size_t ranks_per_round = 32;
 
-/// What travels of a rank's tables in a round.
-using TakeTables = std::function<std::vector<Table>(std::vector<Table>& of_rank)>;
+/// What travels of a rank's tables in a round, their times as they were.
+using TakeTables = std::function<std::vector<Table>(PackedTables& of_rank)>;
 
 /// All but the rows of long tables, which stay.
-std::vector<Table> take_short_tables(std::vector<Table>& of_rank) {
-  std::vector<Table> taken;
-  std::vector<Table> kept;
-  for (Table& table : of_rank) {
-    if (is_long(table.schema)) {
-      taken.push_back(make_table(table.schema));
-      kept.push_back(std::move(table));
-    } else {
-      taken.push_back(std::move(table));
-    }
-  }
-  of_rank = std::move(kept);
+std::vector<Table> take_short_tables(PackedTables& of_rank) {
+  std::vector<Table> taken = of_rank.short_tables();
+  of_rank.release_short_tables();
   return taken;
 }
 
@@ -132,6 +116,7 @@ std::vector<RankTables> gather_round(const exchange::Communicator& communicator,
     for (LocalRank& rank : trace.ranks) {
       if (rank.trace_rank < first || rank.trace_rank > last) continue;
       all.push_back({rank.trace_rank, take(rank.tables)});
+      for (Table& table : all.back().tables) move_times(table, rank.to_job_time);
     }
   }
   const bool travels = !communicator.is_root();  // what is on rank 0 stays as it is
@@ -172,10 +157,6 @@ std::vector<Table> range_tables(const analysis::RankEvents& events, std::optiona
 }
 
 }  // namespace
-
-bool is_long(const TableSchema& schema) {
-  return std::find(long_names.begin(), long_names.end(), schema.name) != long_names.end();
-}
 
 TableSchema with_trace_rank(TableSchema schema) {
   schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
@@ -257,20 +238,19 @@ std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator
 std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator& communicator,
                                                     std::span<const std::int32_t> trace_ranks,
                                                     const std::vector<LocalTrace>& local_traces) {
+  const std::vector<std::string_view> names = long_table_names();
   // By table and trace rank, by table and column.
-  std::vector<std::int64_t> rows(long_names.size() * trace_ranks.size(), 0);
-  std::vector<std::int64_t> longest(long_names.size() * most_columns, 0);
+  std::vector<std::int64_t> rows(names.size() * trace_ranks.size(), 0);
+  std::vector<std::int64_t> longest(names.size() * most_columns, 0);
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
       const std::size_t index = index_of_trace_rank(trace_ranks, rank.trace_rank);
-      for (std::size_t i = 0; i < long_names.size(); ++i) {
-        const Table* const table = find_table(rank.tables, long_names[i]);
-        if (table == nullptr) continue;
-        const TableExtent extent = extent_of(*table);
-        rows[i * trace_ranks.size() + index] = static_cast<std::int64_t>(extent.rows);
-        for (std::size_t c = 0; c < extent.longest_texts.size(); ++c) {
+      for (const PackedRowRun& run : rank.tables.long_runs()) {
+        const auto i = static_cast<std::size_t>(std::find(names.begin(), names.end(), run.table) - names.begin());
+        rows[i * trace_ranks.size() + index] += static_cast<std::int64_t>(run.extent.rows);
+        for (std::size_t c = 0; c < run.extent.longest_texts.size(); ++c) {
           std::int64_t& of_column = longest.at(i * most_columns + 1 + c);  // behind `trace_rank`
-          of_column = std::max(of_column, static_cast<std::int64_t>(extent.longest_texts[c]));
+          of_column = std::max(of_column, static_cast<std::int64_t>(run.extent.longest_texts[c]));
         }
       }
     }
@@ -278,8 +258,8 @@ std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator
   rows = communicator.sum(rows);
   longest = communicator.maximum(longest);
   std::map<std::string, LongRows> tables;
-  for (std::size_t i = 0; i < long_names.size(); ++i) {
-    LongRows& table = tables[std::string(long_names[i])];
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    LongRows& table = tables[std::string(names[i])];
     std::int64_t all = 0;
     for (std::size_t r = 0; r < trace_ranks.size(); ++r) {
       table.first_rows[trace_ranks[r]] = all;
@@ -294,14 +274,18 @@ std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator
 std::vector<Table> gather_first_rows(const exchange::Communicator& communicator,
                                      std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
                                      const std::function<std::size_t(const TableSchema&)>& most) {
-  const auto take_first = [&](std::vector<Table>& of_rank) {
-    std::vector<Table> taken;
-    for (const Table& table : of_rank) {
-      std::vector<std::size_t> rows(std::min(table.row_count(), most(with_trace_rank(table.schema))));
-      std::iota(rows.begin(), rows.end(), std::size_t{0});
-      append_rows(taken.emplace_back(make_table(table.schema)), table, rows);
+  const auto take_first = [&](PackedTables& of_rank) {
+    std::map<std::string, Table> taken;
+    for (const PackedRowRun& run : of_rank.long_runs()) {
+      const auto found = taken.find(run.table);
+      if (found != taken.end() && found->second.row_count() >= most(with_trace_rank(found->second.schema))) continue;
+      Table rows = unpacked(run);
+      Table& target = found != taken.end() ? found->second : taken[run.table] = make_table(rows.schema);
+      append_run(rows, 0, std::min(rows.row_count(), most(with_trace_rank(rows.schema)) - target.row_count()), target);
     }
-    return taken;
+    std::vector<Table> tables;
+    for (auto& [name, table] : taken) tables.push_back(std::move(table));
+    return tables;
   };
   return join_rank_tables(communicator, trace_ranks, local_traces, take_first);
 }
@@ -311,18 +295,22 @@ std::vector<RowRun> take_long_rows(const std::string& name, const LongRows& tabl
   std::vector<RowRun> runs;
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
-      const auto found = std::find_if(rank.tables.begin(), rank.tables.end(),
-                                      [&](const Table& of_rank) { return of_rank.schema.name == name; });
-      if (found == rank.tables.end()) continue;
-      const std::int64_t own_first = table.first_rows.at(rank.trace_rank);
-      const std::int64_t own_end = own_first + static_cast<std::int64_t>(found->row_count());
-      const std::int64_t run_first = std::max(first, own_first), run_end = std::min(end, own_end);
-      if (run_first >= run_end) continue;
-      RowRun run{run_first, make_table(with_trace_rank(found->schema))};
-      append_rows_of(rank.trace_rank, *found, static_cast<std::size_t>(run_first - own_first),
-                     static_cast<std::size_t>(run_end - run_first), run.rows);
-      runs.push_back(std::move(run));
-      if (run_end == own_end) rank.tables.erase(found);
+      std::int64_t own_end = table.first_rows.at(rank.trace_rank);
+      for (std::size_t r = 0; r < rank.tables.long_runs().size() && own_end < end; ++r) {
+        const PackedRowRun& packed = rank.tables.long_runs()[r];
+        if (packed.table != name) continue;
+        const std::int64_t own_first = own_end;
+        own_end += static_cast<std::int64_t>(packed.extent.rows);
+        const std::int64_t run_first = std::max(first, own_first), run_end = std::min(end, own_end);
+        if (run_first >= run_end) continue;
+        Table rows = unpacked(packed);
+        move_times(rows, rank.to_job_time);
+        RowRun run{run_first, make_table(with_trace_rank(rows.schema))};
+        append_rows_of(rank.trace_rank, rows, static_cast<std::size_t>(run_first - own_first),
+                       static_cast<std::size_t>(run_end - run_first), run.rows);
+        runs.push_back(std::move(run));
+        if (run_end == own_end) rank.tables.release(r);
+      }
     }
   }
   return runs;

@@ -47,10 +47,6 @@ void move_times(Table& table, const ToNewClock& to_new_clock) {
   }
 }
 
-/// Whether a table has a row per event and nobody looks at it as a whole: such tables stay with their trace ranks until
-/// they are written, for together they are most of what rank 0 would hold.
-bool is_long(const TableSchema& schema);
-
 /// Collective: tables of one name from all trace ranks as one table with a column `trace_rank` in front, by trace rank,
 /// then as each rank ordered them; long ones without their rows. The result is on rank 0, empty elsewhere; the local
 /// tables are given away, in rounds, so that rank 0 holds hardly more than the result. `trace_ranks` are all of the

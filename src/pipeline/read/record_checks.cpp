@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/read/rank_schemas.hpp"
-
 namespace nsys_explain::pipeline {
 namespace {
 
@@ -34,43 +32,6 @@ bool is_place(std::int64_t place, std::size_t size) {
 bool is_time(Nanoseconds time_ns) {
   constexpr Nanoseconds latest_ns = Nanoseconds{1} << 62;
   return time_ns == no_time || (time_ns > -latest_ns && time_ns < latest_ns);
-}
-
-bool is_whole(const ColumnData& values, ColumnKind kind, std::size_t rows) {
-  if (std::visit([](const auto& column) { return column.size(); }, values) != rows) return false;
-  if (kind == ColumnKind::real) return std::holds_alternative<std::vector<double>>(values);
-  if (kind != ColumnKind::text) return std::holds_alternative<std::vector<std::int64_t>>(values);
-  const auto* texts = std::get_if<TextColumn>(&values);
-  return texts != nullptr && std::all_of(texts->codes().begin(), texts->codes().end(),
-                                         [&](std::uint32_t code) { return code < texts->distinct().size(); });
-}
-
-/// Columns of a table by their names and kinds.
-using KnownColumns = std::vector<std::pair<std::string, ColumnKind>>;
-
-KnownColumns columns_of(const TableSchema& schema) {
-  KnownColumns columns;
-  for (const ColumnSchema& column : schema.columns) columns.emplace_back(column.name, column.kind);
-  return columns;
-}
-
-/// One that reading makes: its name and those of its columns become names of files and of places in the store, and rows
-/// of several trace ranks are put below each other.
-bool is_known(const TableSchema& schema) {
-  static const std::map<std::string, KnownColumns> known = [] {
-    std::map<std::string, KnownColumns> tables;
-    for (const TableSchema& table : rank_table_schemas()) tables[table.name] = columns_of(table);
-    return tables;
-  }();
-  const auto found = known.find(schema.name);
-  return found != known.end() && found->second == columns_of(schema);
-}
-
-bool is_whole(const Table& table) {
-  if (!is_known(table.schema) || table.columns.size() != table.schema.columns.size()) return false;
-  for (std::size_t c = 0; c < table.columns.size(); ++c)
-    if (!is_whole(table.columns[c], table.schema.columns[c].kind, table.row_count())) return false;
-  return true;
 }
 
 /// In enter order, numbered as Arrival says.
@@ -123,10 +84,10 @@ bool are_steps(const analysis::Steps& steps) {
 
 bool can_be_read(const LocalRank& rank) {
   const std::size_t arrivals = rank.arrivals.size();
+  const std::vector<analysis::ActivityPiece> pieces = rank.pieces.rows();
   return are_steps(rank.steps) && are_arrivals(rank.arrivals, rank.steps.start_ns.size()) &&
-         rank.profiles.size() == arrivals && are_pieces(rank.pieces, arrivals) &&
-         are_stretches(rank.exposed, arrivals) &&
-         std::all_of(rank.tables.begin(), rank.tables.end(), [](const Table& table) { return is_whole(table); });
+         rank.profiles.size() == arrivals && are_pieces(pieces, arrivals) && are_stretches(rank.exposed, arrivals) &&
+         are_whole(rank.tables);
 }
 
 bool can_be_read(const TraceFacts& facts) {

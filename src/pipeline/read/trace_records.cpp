@@ -1,7 +1,5 @@
 #include "pipeline/read/trace_records.hpp"
 
-#include <type_traits>
-
 #include <fmt/format.h>
 
 #include "ingest/input_file.hpp"
@@ -13,30 +11,27 @@ namespace {
 
 /// To be raised whenever reading leaves something else behind of the same trace: its analysis, or the layout of a
 /// record.
-constexpr int record_version = 24;
+constexpr int record_version = 25;
 
-/// Rows without strings as the bytes they are.
+/// Rows without strings, compressed while they lie in the record.
 template <class T>
 struct Rows {
-  static_assert(std::is_trivially_copyable_v<T>);
   std::vector<T>& rows;
 
   template <class Archive>
   void save(Archive& archive) const {
-    archive(cereal::make_size_tag(cereal::size_type{rows.size()}),
-            cereal::binary_data(rows.data(), rows.size() * sizeof(T)));
+    archive(PackedRows<T>(rows));
   }
   template <class Archive>
   void load(Archive& archive) {
-    cereal::size_type size = 0;
-    archive(cereal::make_size_tag(size));
-    rows.resize(size);
-    archive(cereal::binary_data(rows.data(), rows.size() * sizeof(T)));
+    PackedRows<T> packed;
+    archive(packed);
+    rows = packed.rows();
   }
 };
 
 template <class T>
-Rows<T> as_bytes(std::vector<T>& rows) {
+Rows<T> packed(std::vector<T>& rows) {
   return {rows};
 }
 
@@ -46,11 +41,11 @@ Rows<T> as_bytes(std::vector<T>& rows) {
 template <class Archive>
 void serialize(Archive& archive, LocalRank& rank) {
   auto& [key, trace_rank, session, budget, arrivals, steps, path, kernel_names, profiles, pieces, exposed, memberships,
-         names, tables] = rank;
-  // Number, session and path come later, from all traces together.
-  archive(key, budget, as_bytes(arrivals), steps.source, as_bytes(steps.start_ns), steps.end_ns, steps.numbered,
-          steps.first_number, kernel_names, as_bytes(profiles), as_bytes(pieces), as_bytes(exposed),
-          as_bytes(memberships), names, tables);
+         names, tables, to_job_time] = rank;
+  // Number, session, path and clock come later, from all traces together.
+  archive(key, budget, packed(arrivals), steps.source, packed(steps.start_ns), steps.end_ns, steps.numbered,
+          steps.first_number, kernel_names, packed(profiles), pieces, packed(exposed), packed(memberships), names,
+          tables);
 }
 
 template <class Archive>

@@ -21,8 +21,8 @@ std::string compress(std::string_view bytes) {
   // To make one takes longer than to compress the tables of a rank.
   thread_local const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), &ZSTD_freeCCtx);
   std::string compressed(ZSTD_compressBound(bytes.size()), '\0');
-  const std::size_t size = ZSTD_compressCCtx(context.get(), compressed.data(), compressed.size(), bytes.data(),
-                                             bytes.size(), level);
+  const std::size_t size =
+      ZSTD_compressCCtx(context.get(), compressed.data(), compressed.size(), bytes.data(), bytes.size(), level);
   if (ZSTD_isError(size) != 0) throw std::bad_alloc();  // there was room for any result
   // What is told of a size is believed up to that ratio; nothing of ours loses by it.
   compressed.resize(size);

@@ -42,7 +42,8 @@ class PackedRows {
     const std::string bytes = unshuffled(decompress(bytes_), sizeof(T));
     if (bytes.size() != size_ * sizeof(T)) throw std::runtime_error("packed rows are more or fewer than they say");
     std::vector<T> rows(size_);
-    bytes.copy(reinterpret_cast<char*>(rows.data()), bytes.size());  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
+    bytes.copy(reinterpret_cast<char*>(rows.data()),
+               bytes.size());  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
     return rows;
   }
 
