@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "model/sparing_growth.hpp"
+
 namespace nsys_explain {
 
 void TextColumn::push_back(std::string_view text) {
@@ -24,6 +26,7 @@ void TextColumn::append(const TextColumn& other, std::size_t first, std::size_t 
   constexpr std::uint32_t unknown = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> own_code(other.distinct_.size(), unknown);
   const std::size_t before = codes_.size();
+  reserve_sparingly(codes_, count);
   codes_.resize(before + count);
   for (std::size_t row = 0; row < count; ++row) {
     const std::uint32_t others = other.codes_[first + row];

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/schema/declaration.hpp"
+#include "report/json_parts.hpp"
 #include "report/page.hpp"
 #include "report/page_moments.hpp"
 #include "report/page_views.hpp"
@@ -19,8 +20,6 @@
 
 namespace nsys_explain::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Most cells of a table that the page holds; the store has all of them.
 constexpr std::size_t shown_cells = 1'300;
@@ -64,7 +63,6 @@ std::vector<std::size_t> all_rows(const Table& table) {
 /// beyond the most that are shown of a trace rank.
 std::vector<std::size_t> rows_to_show(const Table& table, std::size_t rows_in_all,
                                       const std::set<std::int64_t>& followed) {
-  constexpr std::size_t too_few = 4;
   const std::size_t limit = most_shown_rows(table.schema);
   if (rows_in_all <= limit) return all_rows(table);
   std::vector<std::size_t> rows;
@@ -76,7 +74,7 @@ std::vector<std::size_t> rows_to_show(const Table& table, std::size_t rows_in_al
   }
   const auto& ranks = column(table, schema::trace_rank);
   const std::size_t distinct = std::set<std::int64_t>(ranks.begin(), ranks.end()).size();
-  const bool of_all = limit / distinct >= too_few;
+  const bool of_all = shows_every_rank(table.schema, rows_in_all, distinct);
   const std::size_t each = std::max<std::size_t>(1, limit / (of_all ? distinct : followed.size()));
   std::map<std::int64_t, std::size_t> taken;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -186,14 +184,6 @@ Json columns_of(const Json& rows) {
   return columns;
 }
 
-/// report.json, but for what the page takes from tables.
-Json report_of(const JobReport& report) {
-  Json data = Json::parse(to_json(report));
-  for (const char* name : {"activity", "sessions"}) data.erase(name);
-  for (const char* name : {"ranks", "trace_ranks"}) data[name] = columns_of(data[name]);
-  return data;
-}
-
 /// JSON inside of a script element: '<' would let a name end the element.
 std::string script_safe(const std::string& json) {
   std::string safe;
@@ -208,6 +198,43 @@ std::string script_safe(const std::string& json) {
   return safe;
 }
 
+/// The text of an object, member by member, so that no more than one of them is held as a tree.
+class ObjectText {
+ public:
+  explicit ObjectText(std::string& text) : text_(text) { text_ += '{'; }
+  ~ObjectText() { text_ += '}'; }
+  ObjectText(const ObjectText&) = delete;
+  ObjectText& operator=(const ObjectText&) = delete;
+
+  /// The value of the member is what is written next.
+  std::string& name(std::string_view name) {
+    if (!is_empty_) text_ += ',';
+    is_empty_ = false;
+    text_ += script_safe(Json(name).dump());
+    return text_ += ':';
+  }
+  void add(std::string_view name, const Json& value) {
+    this->name(name) += script_safe(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+
+ private:
+  std::string& text_;
+  bool is_empty_ = true;
+};
+
+/// report.json, but for what the page takes from tables.
+void write_report(const JobReport& report, std::string& text) {
+  constexpr std::array in_tables = {"activity", "sessions", "exposed_communication"};
+  ObjectText object(text);
+  for (const JsonSection& section : json_sections(report)) {
+    if (std::find(in_tables.begin(), in_tables.end(), section.name) != in_tables.end()) continue;
+    Json value = section.make();
+    if (section.name == "ranks" || section.name == "trace_ranks") value = columns_of(value);
+    if (section.name == "clock") value["sessions"] = columns_of(value["sessions"]);
+    object.add(section.name, value);
+  }
+}
+
 }  // namespace
 
 bool has_html() {
@@ -218,26 +245,35 @@ std::size_t most_shown_rows(const TableSchema& schema) {
   return shown_cells / std::max<std::size_t>(1, schema.columns.size());
 }
 
+bool shows_every_rank(const TableSchema& schema, std::size_t rows_in_all, std::size_t trace_ranks) {
+  constexpr std::size_t too_few = 4;
+  const std::size_t limit = most_shown_rows(schema);
+  return rows_in_all <= limit || limit / trace_ranks >= too_few;
+}
+
 std::string to_html(const JobReport& report, const std::map<std::string, LongTable>& long_tables) {
-  Json data;
-  data["report"] = report_of(report);
-  data["heat"] = heat(report.detail.heat_map);
-  data["steps"] = steps(report.detail.steps);
-  data["moments"] = moments_json(report.detail.moments);
-  data["collectives"] = collectives(report.detail.collectives);
-  data["tables"] = Json::object();
-  const std::set<std::int64_t> followed = ranks_to_follow(report);
-  for (const Table& one : report.tables) {
-    const auto found = long_tables.find(one.schema.name);
-    const Table& held = found == long_tables.end() ? one : found->second.first_rows;
-    const std::size_t rows = found == long_tables.end() ? one.row_count() : found->second.rows;
-    data["tables"][one.schema.name] = table(held, rows, rows_to_show(held, rows, followed));
-  }
-  data["views"] = Json::object();
-  for (const Table& one : page_views(report))
-    data["views"][one.schema.name] = table(one, one.row_count(), all_rows(one));
   std::string page(page_before_data());
-  page += script_safe(data.dump(-1, ' ', false, Json::error_handler_t::replace));
+  {
+    ObjectText data(page);
+    write_report(report, data.name("report"));
+    data.add("charted_ranks", charted_ranks(report).size());
+    data.add("heat", heat(report.detail.heat_map));
+    data.add("steps", steps(report.detail.steps));
+    data.add("moments", moments_json(report.detail.moments));
+    data.add("collectives", collectives(report.detail.collectives));
+    const std::set<std::int64_t> followed = ranks_to_follow(report);
+    {
+      ObjectText tables(data.name("tables"));
+      for (const Table& one : report.tables) {
+        const auto found = long_tables.find(one.schema.name);
+        const Table& held = found == long_tables.end() ? one : found->second.first_rows;
+        const std::size_t rows = found == long_tables.end() ? one.row_count() : found->second.rows;
+        tables.add(one.schema.name, table(held, rows, rows_to_show(held, rows, followed)));
+      }
+    }
+    ObjectText views(data.name("views"));
+    for (const Table& one : page_views(report)) views.add(one.schema.name, table(one, one.row_count(), all_rows(one)));
+  }
   page += page_after_data();
   return page;
 }

@@ -15,6 +15,7 @@
 #include "model/schema/host.hpp"
 #include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
+#include "report/report.hpp"
 
 namespace nsys_explain::report {
 namespace {
@@ -28,6 +29,8 @@ constexpr std::size_t most_kinds = 14;
 /// Trace ranks whose course over time the page holds: late ones, and some others beside them.
 constexpr std::size_t most_late_courses = 16;
 constexpr std::size_t other_courses = 8;
+/// Trace ranks beside each other in one picture.
+constexpr std::size_t most_charted = 1000;
 constexpr std::size_t most_rows = 600;
 
 Rows all_row_numbers(const Table& table) {
@@ -103,15 +106,17 @@ Table sum_by(const Table& table, const Names& keys, const Sums& sums, std::size_
   return pick(summed, top_rows(summed, sums.front(), most), columns);
 }
 
-/// The rows of the names that have most of an integer column in all; by trace rank as they were.
-Table of_top_names(const Table& table, const schema::Text& name, const schema::Integer& weight, const Names& columns) {
+/// The rows of the names that have most of an integer column in all, of some trace ranks; by trace rank as they were.
+Table of_top_names(const Table& table, const schema::Text& name, const schema::Integer& weight, const Names& columns,
+                   const std::set<std::int64_t>& ranks) {
   const Table top = sum_by(table, {name}, {weight}, most_kinds);
   const auto& chosen = column(top, name);
   const std::set<std::string> wanted(chosen.begin(), chosen.end());
   const auto& names = column(table, name);
+  const auto& numbers = column(table, schema::trace_rank);
   Rows rows;
   for (std::size_t r = 0; r < names.size(); ++r) {
-    if (wanted.contains(names[r])) rows.push_back(r);
+    if (wanted.contains(names[r]) && ranks.contains(numbers[r])) rows.push_back(r);
   }
   return pick(table, rows, columns);
 }
@@ -133,6 +138,18 @@ Rows first_rows(const Table& table) {
 
 }  // namespace
 
+namespace {
+
+/// `chosen` and `others` more of the job, evenly spread.
+std::set<std::int64_t> with_others(std::set<std::int64_t> chosen, std::size_t others, const JobReport& report) {
+  const std::size_t all = report.trace_ranks.size();
+  others = std::min(all, others);
+  for (std::size_t i = 0; i < others; ++i) chosen.insert(report.trace_ranks[i * all / others].trace_rank);
+  return chosen;
+}
+
+}  // namespace
+
 std::set<std::int64_t> ranks_to_follow(const JobReport& report) {
   std::set<std::int64_t> chosen;
   // The costliest of every place first, then those that share it.
@@ -142,21 +159,22 @@ std::set<std::int64_t> ranks_to_follow(const JobReport& report) {
     for (const std::int32_t trace_rank : straggler.trace_ranks)
       if (chosen.size() < most_late_courses) chosen.insert(trace_rank);
   }
-  const std::size_t all = report.trace_ranks.size();
-  const std::size_t others = std::min(all, other_courses);
-  for (std::size_t i = 0; i < others; ++i) chosen.insert(report.trace_ranks[i * all / others].trace_rank);
-  return chosen;
+  return with_others(std::move(chosen), other_courses, report);
+}
+
+std::set<std::int64_t> charted_ranks(const JobReport& report) {
+  return with_others(ranks_to_follow(report), most_charted, report);
 }
 
 std::vector<Table> page_views(const JobReport& report) {
   using namespace schema;
-  const std::set<std::int64_t> followed = ranks_to_follow(report);
+  const std::set<std::int64_t> followed = ranks_to_follow(report), charted = charted_ranks(report);
   std::map<std::string_view, std::function<Table(const Table&)>> makers;
   const auto sums_of = [&](const Declaration& table, const Names& keys, const Sums& sums, std::size_t most) {
     makers[table.table_name()] = [=](const Table& t) { return sum_by(t, keys, sums, most); };
   };
   const auto top_names_of = [&](const Declaration& table, const Text& name, const Integer& weight, const Names& kept) {
-    makers[table.table_name()] = [=](const Table& t) { return of_top_names(t, name, weight, kept); };
+    makers[table.table_name()] = [=, &charted](const Table& t) { return of_top_names(t, name, weight, kept, charted); };
   };
   const auto top_rows_of = [&](const Declaration& table, const Integer& weight, std::size_t most) {
     makers[table.table_name()] = [=](const Table& t) { return pick(t, top_rows(t, weight, most), every_column(t)); };

@@ -14,8 +14,8 @@ namespace nsys_explain::report {
 /// ranks, not by what happened on them.
 std::vector<Table> page_views(const JobReport& report);
 
-/// The trace ranks whose course over time the page holds: late ones, and others evenly among the rest. Not empty where
-/// there is a trace rank.
-std::set<std::int64_t> ranks_to_follow(const JobReport& report);
+/// The trace ranks that stand beside each other in its pictures: all of up to a thousand; else those that are followed,
+/// and others evenly among the rest.
+std::set<std::int64_t> charted_ranks(const JobReport& report);
 
 }  // namespace nsys_explain::report

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,11 @@ struct LongTable {
 
 /// Rows of one trace rank that report.html shows of a table at most.
 std::size_t most_shown_rows(const TableSchema& schema);
+/// Whether it shows rows of each of so many trace ranks that have any; else those of ranks_to_follow() only.
+bool shows_every_rank(const TableSchema& schema, std::size_t rows_in_all, std::size_t trace_ranks);
+/// The trace ranks whose course over time the page holds: late ones, and others evenly among the rest. Not empty where
+/// there is a trace rank.
+std::set<std::int64_t> ranks_to_follow(const JobReport& report);
 
 /// report.html: one self-contained page. Empty where has_html() is false. `long_tables`, by name, stand for the tables
 /// of that name in the report, which are empty there.

@@ -221,7 +221,7 @@ WorkSums measure_paths(const JobRanks& job, const ReaderRanks& readers, const Jo
   for (LocalRank* const rank : readers.local) {
     const std::size_t r = job.index_of(rank->trace_rank);
     analysis::count_by_job(rank->path, {rank->steps.start_ns.size(), steps.first[r]});
-    analysis::measure(rank->path, rank->profiles);
+    analysis::measure(rank->path, rank->profiles.rows());
     if (stages != nullptr) analysis::tell_stages_apart(rank->path, stages->place_of_rank[r]);
     sums.add(r, *rank);
   }

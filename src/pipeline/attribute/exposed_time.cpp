@@ -8,7 +8,8 @@ namespace nsys_explain::pipeline {
 namespace {
 
 /// A stretch that lies on both sides of the latest enter belongs to them by the lengths of its parts.
-void add_stretch(const LocalRank& rank, const analysis::ExposedStretch& stretch, ExposedTime& sum) {
+void add_stretch(const LocalRank& rank, std::span<const WorkProfile> profiles, const analysis::ExposedStretch& stretch,
+                 ExposedTime& sum) {
   const auto of = [&](CollectivePhase phase) -> Nanoseconds& {
     return sum.duration_ns[static_cast<std::size_t>(phase)][static_cast<std::size_t>(stretch.reason)];
   };
@@ -21,7 +22,7 @@ void add_stretch(const LocalRank& rank, const analysis::ExposedStretch& stretch,
     of(CollectivePhase::inconclusive) += stretch.exposed_ns;
     return;
   }
-  const Nanoseconds latest_enter_ns = rank.profiles[arrival].enter_ns + rank.path.outcomes[arrival].wait_ns;
+  const Nanoseconds latest_enter_ns = profiles[arrival].enter_ns + rank.path.outcomes[arrival].wait_ns;
   const Nanoseconds length_ns = stretch.end_ns - stretch.start_ns,
                     before_ns = std::clamp<Nanoseconds>(latest_enter_ns - stretch.start_ns, 0, length_ns);
   const auto skew_ns = before_ns == length_ns
@@ -40,7 +41,9 @@ std::vector<ExposedTime> gather_exposed_time(const exchange::Communicator& commu
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
       std::map<Operation, ExposedTime> sums;
-      for (const analysis::ExposedStretch& stretch : rank.exposed) add_stretch(rank, stretch, sums[stretch.operation]);
+      const std::vector<WorkProfile> profiles = rank.profiles.rows();
+      for (const analysis::ExposedStretch& stretch : rank.exposed.rows())
+        add_stretch(rank, profiles, stretch, sums[stretch.operation]);
       for (auto& [operation, sum] : sums) {
         sum.trace_rank = rank.trace_rank;
         sum.operation = operation;

@@ -78,6 +78,7 @@ void set_surplus(const SurplusShares& shares, std::size_t steps, const JobRanks&
     for (LocalRank& rank : trace.ranks) {
       const std::size_t r = job.index_of(rank.trace_rank);
       if (shares.are_none(r)) continue;  // as of nearly all
+      const std::vector<WorkProfile> profiles = rank.profiles.rows();
       for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
         analysis::PathArrival& arrival = rank.path.arrivals[i];
         const auto part = [](double share, Nanoseconds of_ns) {
@@ -88,7 +89,7 @@ void set_surplus(const SurplusShares& shares, std::size_t steps, const JobRanks&
                 ? shares.outside[r]
                 : shares
                       .kernels[r * shares.bins + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps)];
-        const WorkProfile& profile = rank.profiles[i];
+        const WorkProfile& profile = profiles[i];
         arrival.surplus_ns = part(kernels, kernel_time(profile)) + part(shares.idle[r], host_idle(arrival, profile));
       }
     }
@@ -105,13 +106,14 @@ WorkSums::WorkSums(std::size_t trace_ranks, std::size_t job_steps) : steps(job_s
 void WorkSums::add(std::size_t r, const LocalRank& rank) {
   if (steps == 0) return;
   const std::size_t row = r * analysis::bins_of_steps(steps);
+  const std::vector<WorkProfile> profiles = rank.profiles.rows();
   for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
     const analysis::PathArrival& arrival = rank.path.arrivals[i];
     if (!arrival.whole_step || arrival.step < 0) continue;
     const std::size_t entry = row + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps);
-    kernel_ns[entry] += kernel_time(rank.profiles[i]);
-    usual_kernel_ns[entry] += rank.profiles[i].usual_kernel_ns;
-    idle_ns[entry] += host_idle(arrival, rank.profiles[i]);
+    kernel_ns[entry] += kernel_time(profiles[i]);
+    usual_kernel_ns[entry] += profiles[i].usual_kernel_ns;
+    idle_ns[entry] += host_idle(arrival, profiles[i]);
   }
 }
 

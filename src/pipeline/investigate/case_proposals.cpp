@@ -1,6 +1,7 @@
 #include "pipeline/investigate/case_proposals.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "clock/job_time.hpp"
 
@@ -190,8 +191,10 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
   const StragglerNumbers numbers = number_stragglers(late, job, role_of);
   const std::vector<std::int64_t> first_instance = first_instances(report);
   Shortlist shortlist;
+  std::unordered_map<std::uint64_t, std::size_t> ranks_of_role;
+  for (const std::int32_t trace_rank : job.numbers) ++ranks_of_role[role_of(trace_rank)];
   const auto is_compared_by_step = [&](std::int32_t trace_rank) {
-    return report.delay.steps > 0 && !peers_elsewhere(alone(trace_rank), job, role_of).empty();
+    return report.delay.steps > 0 && ranks_of_role[role_of(trace_rank)] > 1;
   };
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {

@@ -11,7 +11,8 @@ namespace nsys_explain::pipeline {
 namespace {
 
 /// Enough for a wide screen; at 1,024 trace ranks half a million cells.
-constexpr std::int32_t heat_bins = 240;
+constexpr std::int32_t heat_bins = 240, fewest_heat_bins = 24;
+constexpr std::size_t most_heat_cells = 480'000;  ///< a megabyte of report.html
 
 /// A collective of the whole job shows its first and its last comers; the middle looks like the middle.
 constexpr std::size_t listed_arrivals = 64;
@@ -51,7 +52,7 @@ Nanoseconds total_wait(const MatchedBlock& block, const Instance& instance) {
 }
 
 /// Collective: where the bins lie. bins is 0 where no tool rank has an instance.
-HeatMap plan_bins(const exchange::Communicator& communicator, const CrossRank& cross) {
+HeatMap plan_bins(const exchange::Communicator& communicator, const CrossRank& cross, std::size_t trace_ranks) {
   // Minimum as the maximum of the negated values.
   constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> range{none, none};
@@ -63,8 +64,8 @@ HeatMap plan_bins(const exchange::Communicator& communicator, const CrossRank& c
   HeatMap map;
   if (range[1] == none) return map;
   map.start_ns = -range[0];
-  map.bins = heat_bins;
-  map.bin_ns = (range[1] - map.start_ns) / heat_bins + 1;
+  map.bins = std::clamp(static_cast<std::int32_t>(most_heat_cells / trace_ranks), fewest_heat_bins, heat_bins);
+  map.bin_ns = (range[1] - map.start_ns) / map.bins + 1;
   return map;
 }
 
@@ -179,7 +180,7 @@ std::vector<std::int64_t> instances_looked_into(const std::vector<Table>& tables
 ReportDetail gather_detail(const exchange::Communicator& communicator, const CrossRank& cross, const JobRanks& job,
                            std::span<const std::int64_t> first_instance, std::span<const std::int64_t> wanted) {
   ReportDetail detail;
-  detail.heat_map = plan_bins(communicator, cross);
+  detail.heat_map = plan_bins(communicator, cross, job.numbers.size());
   HeatMap& map = detail.heat_map;
   if (map.bins == 0) return detail;
   map.trace_ranks = job.numbers;

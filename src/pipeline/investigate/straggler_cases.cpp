@@ -14,26 +14,27 @@ namespace nsys_explain::pipeline {
 namespace {
 
 /// The profile of the arrival that entered at `enter_ns` job time.
-const WorkProfile* find_profile(const LocalRank& rank, const ClockReport& clock, const JobRanks& job,
-                                Nanoseconds enter_ns) {
+std::optional<WorkProfile> find_profile(const LocalRank& rank, const ClockReport& clock, const JobRanks& job,
+                                        Nanoseconds enter_ns) {
   const Nanoseconds start_ns = clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns);
   const auto job_time = [&](const WorkProfile& profile) {
     return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, profile.enter_ns + start_ns);
   };
-  const auto found = std::partition_point(rank.profiles.begin(), rank.profiles.end(),
+  const std::vector<WorkProfile> profiles = rank.profiles.rows();
+  const auto found = std::partition_point(profiles.begin(), profiles.end(),
                                           [&](const WorkProfile& profile) { return job_time(profile) < enter_ns; });
-  return found != rank.profiles.end() && job_time(*found) == enter_ns ? &*found : nullptr;
+  return found != profiles.end() && job_time(*found) == enter_ns ? std::optional(*found) : std::nullopt;
 }
 
-/// The profile of the arrival at a place of the program, with its work; null where the rank does not get there.
-std::pair<const WorkProfile*, Nanoseconds> find_profile(const LocalRank& rank, const ProgramPlace& place) {
-  if (rank.path.role != place.role) return {nullptr, no_time};
+/// The profile of the arrival at a place of the program, with its work; none where the rank does not get there.
+std::optional<std::pair<WorkProfile, Nanoseconds>> find_profile(const LocalRank& rank, const ProgramPlace& place) {
+  if (rank.path.role != place.role) return std::nullopt;
   for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
     const analysis::PathArrival& arrival = rank.path.arrivals[i];
     if (arrival.step == place.step && analysis::place_in_step(arrival) == place.in_step)
-      return {&rank.profiles[i], arrival.work_ns};
+      return std::pair(rank.profiles.rows()[i], arrival.work_ns);
   }
-  return {nullptr, no_time};
+  return std::nullopt;
 }
 
 /// The straggler and up to `most_peers` of its peers elsewhere, evenly spread.
@@ -60,15 +61,15 @@ void answer(std::int32_t number, const Proposal& proposal, const ClockReport& cl
   for (const std::int32_t trace_rank : at_place) {
     const auto rank = local_ranks.find(trace_rank);
     if (rank == local_ranks.end()) continue;
-    const auto [profile, work_ns] = find_profile(*rank->second, proposal.place);
-    if (profile != nullptr && work_ns != no_time) answers.push_back({number, trace_rank, work_ns, *profile});
+    const auto found = find_profile(*rank->second, proposal.place);
+    if (found && found->second != no_time) answers.push_back({number, trace_rank, found->second, found->first});
   }
   if (!at_place.empty()) return;
   for (const Member& member : std::span(proposal.members).first(static_cast<std::size_t>(proposal.member_count))) {
     const auto rank = local_ranks.find(member.trace_rank);
     if (rank == local_ranks.end()) continue;
-    const WorkProfile* profile = find_profile(*rank->second, clock, job, member.enter_ns);
-    if (profile != nullptr) answers.push_back({number, member.trace_rank, member.work_ns, *profile});
+    const std::optional<WorkProfile> profile = find_profile(*rank->second, clock, job, member.enter_ns);
+    if (profile) answers.push_back({number, member.trace_rank, member.work_ns, *profile});
   }
 }
 

@@ -86,13 +86,13 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
     LocalRank rank;
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
     const analysis::RankEvents events = events_of(process.devices[d], arrivals[d].arrivals);
-    std::vector<Table> tables =
-        make_rank_tables(events, options.analysis, threads, std::exchange(first, {}),
-                         {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
-                          [&] { rank.steps = analysis::find_steps(events); },
-                          [&] { rank.profiles = analysis::profile_work(events, arrivals[d].arrivals); },
-                          [&] { rank.pieces = PackedRows(analysis::fold_activity(events, arrivals[d].arrivals)); },
-                          [&] { rank.exposed = analysis::exposed_stretches(events, arrivals[d].arrivals); }});
+    std::vector<Table> tables = make_rank_tables(
+        events, options.analysis, threads, std::exchange(first, {}),
+        {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
+         [&] { rank.steps = analysis::find_steps(events); },
+         [&] { rank.profiles = PackedRows(analysis::profile_work(events, arrivals[d].arrivals)); },
+         [&] { rank.pieces = PackedRows(analysis::fold_activity(events, arrivals[d].arrivals)); },
+         [&] { rank.exposed = PackedRows(analysis::exposed_stretches(events, arrivals[d].arrivals)); }});
     rank.kernel_names = analysis::names_of_kernels(events);
     analysis::mark_blocking(events, arrivals[d].arrivals);
     for (Arrival& arrival : arrivals[d].arrivals) arrival.step = rank.steps.index_of(arrival.enter_ns);

@@ -105,10 +105,14 @@ BareTable bared(const Table& table, std::size_t first, std::size_t count) {
   return bare;
 }
 
-Table dressed(BareTable bare) {
-  const auto known = known_schemas().find(bare.name);
+const TableSchema& schema_named(const std::string& name) {
+  const auto known = known_schemas().find(name);
   if (known == known_schemas().end()) throw std::runtime_error("a packed table is none that reading makes");
-  Table table = make_table(known->second);
+  return known->second;
+}
+
+Table dressed(BareTable bare) {
+  Table table = make_table(schema_named(bare.name));
   if (bare.numbers.size() != table.columns.size() || bare.texts.size() != table.columns.size())
     throw std::length_error("a packed table has more or fewer columns");
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -181,6 +185,10 @@ std::vector<Table> PackedTables::short_tables() const {
   if (short_.empty()) return tables;
   for (BareTable& bare : unpack<std::vector<BareTable>>(decompress(short_))) tables.push_back(dressed(std::move(bare)));
   return tables;
+}
+
+const TableSchema& schema_of(const PackedRowRun& run) {
+  return schema_named(run.table);
 }
 
 Table unpacked(const PackedRowRun& run) {

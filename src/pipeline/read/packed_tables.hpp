@@ -55,6 +55,8 @@ class PackedTables {
   std::vector<PackedRowRun> long_;
 };
 
+/// Throws std::runtime_error where it is of no table that reading makes.
+const TableSchema& schema_of(const PackedRowRun& run);
 /// Throws std::runtime_error where it was damaged.
 Table unpacked(const PackedRowRun& run);
 

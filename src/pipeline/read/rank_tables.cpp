@@ -35,6 +35,7 @@
 #include "analysis/tables/roofline.hpp"
 #include "analysis/tables/run_facts.hpp"
 #include "analysis/tables/streams.hpp"
+#include "model/sparing_growth.hpp"
 #include "nsys_explain/model/trace_rank_index.hpp"
 #include "pipeline/run/pack.hpp"
 #include "pipeline/run/threads.hpp"
@@ -55,6 +56,7 @@ struct RankTables {
 /// Appends rows of a table of a trace rank to the joined one.
 void append_rows_of(std::int32_t trace_rank, const Table& rows, std::size_t first, std::size_t count, Table& joined) {
   auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
+  reserve_sparingly(ranks, count);
   ranks.insert(ranks.end(), count, trace_rank);
   append_run(rows, first, count, joined, 1);
 }
@@ -99,10 +101,10 @@ constexpr std::size_t most_columns = 32;
 constexpr std::size_t ranks_per_round = 32;
 
 /// What travels of a rank's tables in a round, their times as they were.
-using TakeTables = std::function<std::vector<Table>(PackedTables& of_rank)>;
+using TakeTables = std::function<std::vector<Table>(std::int32_t trace_rank, PackedTables& of_rank)>;
 
 /// All but the rows of long tables, which stay.
-std::vector<Table> take_short_tables(PackedTables& of_rank) {
+std::vector<Table> take_short_tables(std::int32_t, PackedTables& of_rank) {
   std::vector<Table> taken = of_rank.short_tables();
   of_rank.release_short_tables();
   return taken;
@@ -115,7 +117,7 @@ std::vector<RankTables> gather_round(const exchange::Communicator& communicator,
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
       if (rank.trace_rank < first || rank.trace_rank > last) continue;
-      all.push_back({rank.trace_rank, take(rank.tables)});
+      all.push_back({rank.trace_rank, take(rank.trace_rank, rank.tables)});
       for (Table& table : all.back().tables) move_times(table, rank.to_job_time);
     }
   }
@@ -263,6 +265,7 @@ std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator
     std::int64_t all = 0;
     for (std::size_t r = 0; r < trace_ranks.size(); ++r) {
       table.first_rows[trace_ranks[r]] = all;
+      table.trace_ranks += rows[i * trace_ranks.size() + r] > 0 ? 1 : 0;
       all += rows[i * trace_ranks.size() + r];
     }
     const auto first = longest.begin() + static_cast<std::ptrdiff_t>(i * most_columns);
@@ -273,15 +276,18 @@ std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator
 
 std::vector<Table> gather_first_rows(const exchange::Communicator& communicator,
                                      std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
-                                     const std::function<std::size_t(const TableSchema&)>& most) {
-  const auto take_first = [&](PackedTables& of_rank) {
+                                     const std::function<std::size_t(const TableSchema&, std::int32_t)>& most) {
+  const auto take_first = [&](std::int32_t trace_rank, PackedTables& of_rank) {
     std::map<std::string, Table> taken;
+    std::map<std::string, std::size_t> wanted;
     for (const PackedRowRun& run : of_rank.long_runs()) {
-      const auto found = taken.find(run.table);
-      if (found != taken.end() && found->second.row_count() >= most(with_trace_rank(found->second.schema))) continue;
-      Table rows = unpacked(run);
-      Table& target = found != taken.end() ? found->second : taken[run.table] = make_table(rows.schema);
-      append_run(rows, 0, std::min(rows.row_count(), most(with_trace_rank(rows.schema)) - target.row_count()), target);
+      const auto [left, is_new] = wanted.try_emplace(run.table, 0);
+      if (is_new) left->second = most(with_trace_rank(schema_of(run)), trace_rank);
+      if (left->second == 0) continue;
+      const Table rows = unpacked(run);
+      const std::size_t count = std::min(rows.row_count(), left->second);
+      append_run(rows, 0, count, taken.try_emplace(run.table, make_table(rows.schema)).first->second);
+      left->second -= count;
     }
     std::vector<Table> tables;
     for (auto& [name, table] : taken) tables.push_back(std::move(table));

@@ -58,6 +58,7 @@ std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator
 struct LongRows {
   TableExtent extent;                               ///< with `trace_rank` in front
   std::map<std::int32_t, std::int64_t> first_rows;  ///< of each trace rank
+  std::size_t trace_ranks = 0;                      ///< that have rows
 };
 
 /// Collective: by name of the long table, on every tool rank. `trace_ranks` are all of the job, ascending.
@@ -65,11 +66,11 @@ std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator
                                                     std::span<const std::int32_t> trace_ranks,
                                                     const std::vector<LocalTrace>& local_traces);
 
-/// Collective: the first rows of the long tables of each trace rank, up to `most` of the joined table's schema, as
-/// tables with `trace_rank` in front, on rank 0.
+/// Collective: the first rows of the long tables of each trace rank, up to `most` of the joined table's schema and the
+/// trace rank, as tables with `trace_rank` in front, on rank 0.
 std::vector<Table> gather_first_rows(const exchange::Communicator& communicator,
                                      std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
-                                     const std::function<std::size_t(const TableSchema&)>& most);
+                                     const std::function<std::size_t(const TableSchema&, std::int32_t)>& most);
 
 /// Gives away those of rows [first, end) of a long table that lie here.
 std::vector<RowRun> take_long_rows(const std::string& name, const LongRows& table, std::int64_t first, std::int64_t end,

@@ -86,8 +86,8 @@ bool can_be_read(const LocalRank& rank) {
   const std::size_t arrivals = rank.arrivals.size();
   const std::vector<analysis::ActivityPiece> pieces = rank.pieces.rows();
   return are_steps(rank.steps) && are_arrivals(rank.arrivals, rank.steps.start_ns.size()) &&
-         rank.profiles.size() == arrivals && are_pieces(pieces, arrivals) && are_stretches(rank.exposed, arrivals) &&
-         are_whole(rank.tables);
+         rank.profiles.rows().size() == arrivals && are_pieces(pieces, arrivals) &&
+         are_stretches(rank.exposed.rows(), arrivals) && are_whole(rank.tables);
 }
 
 bool can_be_read(const TraceFacts& facts) {

@@ -44,8 +44,7 @@ void serialize(Archive& archive, LocalRank& rank) {
          names, tables, to_job_time] = rank;
   // Number, session, path and clock come later, from all traces together.
   archive(key, budget, packed(arrivals), steps.source, packed(steps.start_ns), steps.end_ns, steps.numbered,
-          steps.first_number, kernel_names, packed(profiles), pieces, packed(exposed), packed(memberships), names,
-          tables);
+          steps.first_number, kernel_names, profiles, pieces, exposed, packed(memberships), names, tables);
 }
 
 template <class Archive>

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "exchange/agree.hpp"
+#include "model/sparing_growth.hpp"
 #include "pipeline/run/pack.hpp"
 #include "report/report.hpp"
 
@@ -119,6 +120,7 @@ void append_run(const Table& from, std::size_t first, std::size_t count, Table& 
           if constexpr (std::is_same_v<Values, TextColumn>) {
             all.append(values, first, count);
           } else {
+            reserve_sparingly(all, count);
             const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
             all.insert(all.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
           }

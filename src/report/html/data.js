@@ -8,7 +8,11 @@ function objects(columns) {
   return (columns[names[0]] ?? []).map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
 }
 
-export const report = {...embedded.report, ranks: objects(embedded.report.ranks), trace_ranks: objects(embedded.report.trace_ranks)};
+export const report = {...embedded.report, ranks: objects(embedded.report.ranks), trace_ranks: objects(embedded.report.trace_ranks),
+  clock: {...embedded.report.clock, sessions: objects(embedded.report.clock.sessions)}};
+
+// Trace ranks beside each other in pictures.
+export const chartedRanks = embedded.charted_ranks;
 
 // Cells of the heat map are two digits of base 64: 0, or 1 + 100 x log2 of the microseconds.
 const digits = new Map(Array.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", (digit, value) => [digit, value]));

@@ -1,4 +1,4 @@
-import {identity, ranks, report, stragglers, tableNames} from "../data.js";
+import {chartedRanks, identity, ranks, report, stragglers, tableNames} from "../data.js";
 import {count, duration, heading, node, percent, significant} from "../format.js";
 import {titleOf} from "../navigate.js";
 import {holdsCollective, showCollective} from "./collective.js";
@@ -31,6 +31,7 @@ export function verdict() {
     ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `90% below ${duration(residual.held_out_p90_ns)}`],
     ["Arrivals told apart", report.clock.smallest_skew_ns === null ? "-" : `everywhere from ${duration(report.clock.smallest_skew_ns)} on`],
     ["Sessions by clock", clockMethods()],
+    ...(chartedRanks < ranks.length ? [["Pictures by trace rank", `${count(chartedRanks)} of ${count(ranks.length)}: those that stand out, others evenly; lists and store.h5 have all`]] : []),
   ];
   return node("section", {"aria-label": "Verdict"},
     node("div", {class: `verdict ${mood(report.verdict)}`}, node("h1", {}, text), next ? node("p", {}, node("strong", {}, "Next: "), next) : null,
