@@ -51,7 +51,7 @@ LocalTrace empty_trace(int rank) {
   local.trace_rank = rank;
   local.session = static_cast<std::size_t>(rank);
   local.arrivals.reserve(collectives);
-  local.profiles.resize(collectives);
+  local.profiles = PackedRows(std::vector<WorkProfile>(collectives));
   return trace;
 }
 

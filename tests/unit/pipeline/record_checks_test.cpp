@@ -6,10 +6,8 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "model/schema/host.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -28,17 +26,22 @@ LocalTrace sound_trace() {
     one.index = one.position = i;
     one.step = 0;
   }
-  rank.profiles.resize(2);
-  rank.pieces.resize(2);
-  rank.pieces[0].kind = analysis::PieceKind::collective;
-  rank.pieces[0].arrival = 1;
-  rank.pieces[1].waits_for = 0;
-  rank.pieces[1].arrival = 2;  // what comes after the last one
-  rank.exposed.resize(1);
-  rank.tables.push_back(make_table(schema::cpu_functions));
-  RowWriter(rank.tables[0]) << std::int64_t{7} << std::int64_t{1} << "read" << std::int64_t{3} << std::int64_t{300}
-                            << 50.0 << std::int64_t{1};
+  rank.profiles = PackedRows(std::vector<WorkProfile>(2));
+  std::vector<analysis::ActivityPiece> pieces(2);
+  pieces[0].kind = analysis::PieceKind::collective;
+  pieces[0].arrival = 1;
+  pieces[1].waits_for = 0;
+  pieces[1].arrival = 2;  // what comes after the last one
+  rank.pieces = PackedRows(pieces);
+  rank.exposed = PackedRows(std::vector<analysis::ExposedStretch>(1));
   return trace;
+}
+
+template <class T>
+void change(PackedRows<T>& packed, const std::function<void(std::vector<T>&)>& how) {
+  std::vector<T> rows = packed.rows();
+  how(rows);
+  packed = PackedRows(rows);
 }
 
 TEST(RecordChecks, WhatReadingLeavesCanBeRead) {
@@ -57,34 +60,19 @@ TEST(RecordChecks, NumbersNameWhatIsThere) {
       [](LocalRank& rank) {
         rank.steps.start_ns = {100, 0};
       },
-      [](LocalRank& rank) { rank.profiles.pop_back(); },
-      [](LocalRank& rank) { rank.pieces[0].arrival = 2; },
-      [](LocalRank& rank) { rank.pieces[1].waits_for = 1; },
-      [](LocalRank& rank) { rank.exposed[0].arrival = -2; },
-      [](LocalRank& rank) { rank.exposed[0].reason = static_cast<StandstillReason>(3); },
-      [](LocalRank& rank) { rank.tables[0].schema.name = "../../elsewhere"; },
-      [](LocalRank& rank) { rank.tables[0].schema.columns[0].name = "a/b"; },
-      [](LocalRank& rank) { rank.tables[0].schema.name = "a_table_of_mine"; },
-      [](LocalRank& rank) { std::swap(rank.tables[0].schema.columns[0], rank.tables[0].schema.columns[1]); },
-      [](LocalRank& rank) { rank.tables[0].columns.pop_back(); },
-      [](LocalRank& rank) { std::get<std::vector<std::int64_t>>(rank.tables[0].columns[0]).clear(); },
-      [](LocalRank& rank) { rank.tables[0].columns[1] = std::vector<double>{1}; }};
+      [](LocalRank& rank) { change<WorkProfile>(rank.profiles, [](auto& rows) { rows.pop_back(); }); },
+      [](LocalRank& rank) { change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[0].arrival = 2; }); },
+      [](LocalRank& rank) { change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[1].waits_for = 1; }); },
+      [](LocalRank& rank) { change<analysis::ExposedStretch>(rank.exposed, [](auto& rows) { rows[0].arrival = -2; }); },
+      [](LocalRank& rank) {
+        change<analysis::ExposedStretch>(rank.exposed,
+                                         [](auto& rows) { rows[0].reason = static_cast<StandstillReason>(3); });
+      }};
   for (std::size_t i = 0; i < forgeries.size(); ++i) {
     LocalTrace trace = sound_trace();
     forgeries[i](trace.ranks[0]);
     EXPECT_FALSE(can_be_read(trace)) << "forgery " << i;
   }
-}
-
-TEST(RecordChecks, TextsOfATableAreThere) {
-  LocalTrace trace = sound_trace();
-  const auto column_of = [](std::uint32_t code) {
-    return unpack<TextColumn>(pack(std::vector<std::string>{"text"}) + pack(std::vector<std::uint32_t>{code}));
-  };
-  trace.ranks[0].tables[0].columns[2] = column_of(0);
-  EXPECT_TRUE(can_be_read(trace));
-  trace.ranks[0].tables[0].columns[2] = column_of(1);
-  EXPECT_FALSE(can_be_read(trace));
 }
 
 TEST(Pack, NoSizeIsBelievedThatTheBytesCouldNotHold) {
