@@ -27,7 +27,7 @@ ALLOWED = {
     "synth": {"modules": ("model",), "libraries": ("sqlite", "fmt", "json", "posix")},
     "pipeline": {
         "modules": ("model", "exchange", "ingest", "clock", "collectives", "analysis", "store", "report"),
-        "libraries": ("fmt", "cereal", "zlib", "posix", "glibc"),
+        "libraries": ("fmt", "cereal", "zlib", "zstd", "posix", "glibc"),
     },
     "serve": {
         "modules": ("model", "ingest", "store", "pipeline"),
@@ -61,6 +61,7 @@ LIBRARIES = {
     "re2": r"re2/.+",
     "cli11": r"CLI/.+",
     "zlib": r"zlib\.h",
+    "zstd": r"zstd\.h",
     "httplib": r"httplib\.h",
     "posix": r"(dirent|fcntl|fnmatch|glob|netdb|poll|pthread|sched|signal|spawn|stdlib|time|unistd)\.h|sys/\w+\.h",
     "glibc": r"malloc\.h",

@@ -65,10 +65,12 @@ void remove_staging(const fs::path& directory) {
 }
 
 /// Removes the directory if it is ours and its process is no more. Where locks cannot be had, nobody knows. One that is
-/// empty is nobody's: who has just made it makes another.
+/// as mkdtemp makes it, and empty, is nobody's: who has just made it makes another.
 void remove_if_abandoned(const fs::path& directory) {
-  std::error_code ignored;
-  if (!fs::is_directory(fs::symlink_status(directory, ignored)) || ::rmdir(directory.c_str()) == 0) return;
+  struct stat facts {};
+  if (::lstat(directory.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) return;
+  const bool may_be_new = facts.st_uid == ::geteuid() && (facts.st_mode & 0777U) == 0700U;
+  if (may_be_new && ::rmdir(directory.c_str()) == 0) return;
   const int descriptor = open_owner(directory);
   if (descriptor < 0) return;
   std::string mark(owner_mark.size(), '\0');

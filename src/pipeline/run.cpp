@@ -298,6 +298,7 @@ int Run::publish() {
 }
 
 void Run::write_report() {
+  if (!timeline_) release_paths(local_traces_);  // nobody asks for them any more
   phases_.collective("writing results", [&] {
     write_results(communicator_, job_, report_, cross_, attribution_.step_rows, local_traces_, directory_.get());
   });

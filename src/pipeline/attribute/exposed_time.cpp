@@ -36,14 +36,15 @@ void add_stretch(const LocalRank& rank, std::span<const WorkProfile> profiles, c
 }  // namespace
 
 std::vector<ExposedTime> gather_exposed_time(const exchange::Communicator& communicator,
-                                             const std::vector<LocalTrace>& local_traces) {
+                                             std::vector<LocalTrace>& local_traces) {
   std::vector<ExposedTime> mine;
-  for (const LocalTrace& trace : local_traces) {
-    for (const LocalRank& rank : trace.ranks) {
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
       std::map<Operation, ExposedTime> sums;
       const std::vector<WorkProfile> profiles = rank.profiles.rows();
       for (const analysis::ExposedStretch& stretch : rank.exposed.rows())
         add_stretch(rank, profiles, stretch, sums[stretch.operation]);
+      rank.exposed.release();
       for (auto& [operation, sum] : sums) {
         sum.trace_rank = rank.trace_rank;
         sum.operation = operation;

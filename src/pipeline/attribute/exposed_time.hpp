@@ -12,6 +12,6 @@ namespace nsys_explain::pipeline {
 /// Collective: what the exposed communication of all trace ranks was, by trace rank, then operation; on rank 0 only.
 /// The paths of the local ranks know their outcomes.
 std::vector<ExposedTime> gather_exposed_time(const exchange::Communicator& communicator,
-                                             const std::vector<LocalTrace>& local_traces);
+                                             std::vector<LocalTrace>& local_traces);
 
 }  // namespace nsys_explain::pipeline

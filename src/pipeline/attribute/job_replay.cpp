@@ -36,14 +36,19 @@ bool have_one_clock(const GatheredJob& gathered, const ReplaySetting& setting) {
 }  // namespace
 
 JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
-                     const std::vector<LocalTrace>& local_traces)
+                     std::vector<LocalTrace>& local_traces)
     : communicator_(communicator) {
-  if (const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces)); arrivals > most_replayed_arrivals) {
+  const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces));
+  if (arrivals > most_replayed_arrivals) {
     too_many_arrivals_ = arrivals;
-    return;
+  } else {
+    gathered_ = gather_job(communicator, setting, local_traces);
   }
-  gathered_ = gather_job(communicator, setting, local_traces);
-  if (!communicator.is_root() || !gathered_.is_telling() || !have_one_clock(gathered_, setting)) return;
+  for (LocalTrace& trace : local_traces)
+    for (LocalRank& rank : trace.ranks) rank.pieces.release();
+  if (too_many_arrivals_ > 0 || !communicator.is_root() || !gathered_.is_telling() ||
+      !have_one_clock(gathered_, setting))
+    return;
   graph_.emplace(gathered_.graph(setting.job.numbers.size()));
   replay_.emplace(*graph_, setting.steps.start_ns.size());
   measured_ = replay_->measured();

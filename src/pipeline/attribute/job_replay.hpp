@@ -15,9 +15,9 @@ namespace nsys_explain::pipeline {
 /// The job as it was, ready to be replayed on rank 0. What it is made of must outlive it.
 class JobReplay {
  public:
-  /// Collective. The paths of the local ranks have been measured.
+  /// Collective. The paths of the local ranks have been measured; their pieces are used up.
   JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
-            const std::vector<LocalTrace>& local_traces);
+            std::vector<LocalTrace>& local_traces);
   JobReplay(const JobReplay&) = delete;
   JobReplay& operator=(const JobReplay&) = delete;
 

@@ -256,6 +256,15 @@ std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrac
   return traces;
 }
 
+void release_paths(std::vector<LocalTrace>& local_traces) {
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      release(rank.path);
+      rank.profiles.release();
+    }
+  }
+}
+
 void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit) {
   if (settings.access == TraceAccess::never || !ingest::is_as_found(assigned)) {

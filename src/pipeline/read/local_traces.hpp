@@ -95,6 +95,9 @@ void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const 
 /// The session of an input, without its events; one without a start where it cannot be read.
 Session read_local_session(const ingest::AssignedTrace& assigned);
 
+/// Gives back what paths and profiles take.
+void release_paths(std::vector<LocalTrace>& local_traces);
+
 /// Reads an input a second time, as read_local_traces does, and shows the events of each of its ranks to `visit`.
 /// Throws ingest::TraceError, also where the file has changed or must not be read, and whatever `visit` throws.
 void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,

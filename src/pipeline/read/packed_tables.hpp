@@ -38,12 +38,12 @@ class PackedTables {
   /// The short ones, and the long ones without rows. Throws std::runtime_error where they were damaged.
   std::vector<Table> short_tables() const;
   /// Gives back what the short ones take.
-  void release_short_tables() { short_ = {}; }
+  void release_short_tables() { std::string().swap(short_); }
 
   /// The rows of all long tables, each table's in order.
   const std::vector<PackedRowRun>& long_runs() const { return long_; }
   /// Gives back what that run takes.
-  void release(std::size_t run) { long_[run].bytes = {}; }
+  void release(std::size_t run) { std::string().swap(long_[run].bytes); }
 
   template <class Archive>
   void serialize(Archive& archive) {

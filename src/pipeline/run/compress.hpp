@@ -36,6 +36,11 @@ class PackedRows {
   }
 
   std::size_t size() const { return size_; }
+  /// Gives back what they take.
+  void release() {
+    size_ = 0;
+    std::string().swap(bytes_);
+  }
   /// Throws std::runtime_error where they were damaged.
   std::vector<T> rows() const {
     if (size_ == 0) return {};

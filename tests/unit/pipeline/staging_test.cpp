@@ -90,6 +90,7 @@ TEST_F(Staging, OfLivingProcessesAndOfOthersStays) {
 TEST_F(Staging, WhateverAKilledOneHadNotDoneYet) {
   const std::string owner(ingest::StagingDirectory::owner_name);
   fs::create_directory(directory_ / ".out-empty1");
+  fs::permissions(directory_ / ".out-empty1", fs::perms::owner_all);
   fs::create_directory(directory_ / ".out-begun1");
   std::ofstream(directory_ / ".out-begun1" / (owner + ".new"));
   leave_behind("out");
