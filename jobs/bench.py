@@ -53,7 +53,7 @@ def options():
     parser.add_argument("--size", choices=("small", "full"), default="small")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each measurement; the median counts")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("bench.json"))
-    parser.add_argument("--only", choices=("reading", "whole", "traces", "cross"), action="append")
+    parser.add_argument("--only", choices=("reading", "whole", "traces", "cross", "records"), action="append")
     return parser.parse_args()
 
 
@@ -201,6 +201,26 @@ class Bench:
                   f"the rows of sqlite3_step ({row['step_rows_a_second'] / 1e6:.2f} million/s); time per arrival "
                   f"{of_few / of_many:.2f} x that of {name_of_few}; rank 0 holds {first / max(others):.2f} x another")
 
+    def records(self):
+        """A job of very many trace ranks from its records, beside one of a tenth: what crosses ranks, and writing."""
+        if not shutil.which("mpirun"):
+            return
+        rows = self.results["records"] = []
+        print("20 steps of 22 collectives from records (--cache), over 2 tool ranks of one thread")
+        for nodes in (125, 1250) if self.full else (16, 128):
+            job = self.make(f"records{nodes}", "--nodes", nodes, "--gpus-per-node", 8, "--tp", 8, "--layers", 4, "--steps", 20)
+            cache = self.scratch / f"cache{nodes}"
+            arguments = (job, "--threads", 1, "--cache", cache)
+            self.explain(*arguments, ranks=2)  # leaves the records
+            figures = median_of(lambda: self.explain(*arguments, ranks=2), self.arguments.repeat)
+            rows.append({"trace_ranks": 8 * nodes, "record_bytes": size_of(cache), **figures})
+            each = figures["seconds"] / figures["arrivals"]
+            first = rows[0]["seconds"] / rows[0]["arrivals"]
+            print(f"  {8 * nodes:6,} trace ranks: {figures['seconds']:.1f} s ({each / first:.2f} x the time per arrival), memory "
+                  f"{sum(figures['peak_memory_bytes_of_ranks']) / 1e6:,.0f} MB in all, "
+                  f"{size_of(cache) / (160 * nodes):,.0f} bytes of records per trace rank and step, "
+                  f"page {figures['page_bytes'] / 1e6:.1f} MB")
+
     def over_ranks(self, name, label, *inputs):
         if not shutil.which("mpirun"):
             return print(f"{label}: left out, there is no mpirun")
@@ -228,7 +248,8 @@ class Bench:
         seconds = time.perf_counter() - start
         report = json.loads((out / "report.json").read_text())
         phases = report["run"]["phases"]
-        return {"seconds": seconds, "phases": phases, "peak_memory_bytes": max(p["peak_memory_bytes"] for p in phases),
+        page = out / "report.html"
+        return {"seconds": seconds, "page_bytes": page.stat().st_size if page.exists() else 0, "phases": phases, "peak_memory_bytes": max(p["peak_memory_bytes"] for p in phases),
                 "peak_memory_bytes_of_ranks": [int(file.read_text()) for file in sorted(memory.iterdir())],
                 "arrivals": sum(rank["arrivals"] for rank in report["ranks"])}
 
@@ -259,7 +280,7 @@ def main():
         run(["cmake", "--build", arguments.build, "--target", "nsys-explain-mpi", "nsys-explain-synth", "read_methods"])
     with tempfile.TemporaryDirectory(prefix="nsys-explain-bench-") as scratch:
         bench = Bench(arguments, pathlib.Path(scratch))
-        for part in arguments.only or ("reading", "whole", "traces", "cross"):
+        for part in arguments.only or ("reading", "whole", "traces", "cross", "records"):
             getattr(bench, part)()
     arguments.out.write_text(json.dumps(bench.results, indent=2) + "\n")
     print(f"figures: {arguments.out}")

@@ -42,6 +42,7 @@
 #include "pipeline/read/rank_tables.hpp"
 #include "pipeline/read/reading.hpp"
 #include "pipeline/read/unfinished_run.hpp"
+#include "pipeline/run/heap.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/memory_budget.hpp"
 #include "pipeline/run/own_files.hpp"
@@ -197,7 +198,7 @@ void Run::read() {
   if (unfinished_.keep(*plan_)) failure_.advice = how_to_finish(job_);
   local_traces_ = read_inputs(communicator_, job_, mine, *reading_, phases_);
   report_unkept(communicator_, unfinished_, problems_);
-  check_memory_for_arrivals(communicator_, memory_, local_traces_);
+  prepare_for_arrivals(communicator_, memory_, local_traces_);
   failure_.exit_code = results_not_written;
 }
 
@@ -215,6 +216,7 @@ void Run::relate() {
     clock_ = estimate_clock(communicator_, ranks_, cross_, clock_options);
     ranks_.warnings.insert(ranks_.warnings.end(), clock_.warnings.begin(), clock_.warnings.end());
     apply_clock(communicator_, clock_, ranks_, cross_, local_traces_);
+    return_freed_memory();  // arrivals, of which paths and blocks have been made
   });
   phases_.collective("gathering tables",
                      [&] { rank_tables_ = gather_rank_tables(communicator_, ranks_.numbers, local_traces_); });
@@ -299,6 +301,7 @@ int Run::publish() {
 
 void Run::write_report() {
   if (!timeline_) release_paths(local_traces_);  // nobody asks for them any more
+  return_freed_memory();
   phases_.collective("writing results", [&] {
     write_results(communicator_, job_, report_, cross_, attribution_.step_rows, local_traces_, directory_.get());
   });

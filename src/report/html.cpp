@@ -272,7 +272,8 @@ std::string to_html(const JobReport& report, const std::map<std::string, LongTab
       }
     }
     ObjectText views(data.name("views"));
-    for (const Table& one : page_views(report)) views.add(one.schema.name, table(one, one.row_count(), all_rows(one)));
+    for (const Table& one : page_views(report, long_tables))
+      views.add(one.schema.name, table(one, one.row_count(), all_rows(one)));
   }
   page += page_after_data();
   return page;

@@ -15,7 +15,6 @@
 #include "model/schema/host.hpp"
 #include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
-#include "report/report.hpp"
 
 namespace nsys_explain::report {
 namespace {
@@ -166,7 +165,7 @@ std::set<std::int64_t> charted_ranks(const JobReport& report) {
   return with_others(ranks_to_follow(report), most_charted, report);
 }
 
-std::vector<Table> page_views(const JobReport& report) {
+std::vector<Table> page_views(const JobReport& report, const std::map<std::string, LongTable>& long_tables) {
   using namespace schema;
   const std::set<std::int64_t> followed = ranks_to_follow(report), charted = charted_ranks(report);
   std::map<std::string_view, std::function<Table(const Table&)>> makers;
@@ -213,7 +212,9 @@ std::vector<Table> page_views(const JobReport& report) {
   std::vector<Table> views;
   for (const Table& table : report.tables) {
     const auto maker = makers.find(table.schema.name);
-    if (maker != makers.end()) views.push_back(maker->second(table));
+    if (maker == makers.end()) continue;
+    const auto long_one = long_tables.find(table.schema.name);
+    views.push_back(maker->second(long_one == long_tables.end() ? table : long_one->second.first_rows));
   }
   return views;
 }

@@ -22,12 +22,16 @@ bool has_html();
 
 /// What report.html needs of a table with rows of every trace rank that is too long to be held.
 struct LongTable {
-  Table first_rows;  ///< up to most_shown_rows() of each trace rank, in the table's order
+  /// Up to most_shown_rows() of each trace rank that is shown, and most_followed_rows of those that are followed; in the
+  /// table's order.
+  Table first_rows;
   std::size_t rows = 0;
 };
 
 /// Rows of one trace rank that report.html shows of a table at most.
 std::size_t most_shown_rows(const TableSchema& schema);
+/// Rows of a trace rank that it follows, for pictures of its course over time.
+inline constexpr std::size_t most_followed_rows = 256;
 /// Whether it shows rows of each of so many trace ranks that have any; else those of ranks_to_follow() only.
 bool shows_every_rank(const TableSchema& schema, std::size_t rows_in_all, std::size_t trace_ranks);
 /// The trace ranks whose course over time the page holds: late ones, and others evenly among the rest. Not empty where

@@ -35,8 +35,8 @@ class Inclusions {
   bool holds(std::uint32_t whole, std::uint32_t part) {
     Answer& answer = known_[whole * communicators_.size() + part];
     if (answer == Answer::unknown) {
-      const std::vector<std::int32_t>& all = communicators_[whole].trace_ranks;
-      const std::vector<std::int32_t>& some = communicators_[part].trace_ranks;
+      const std::span<const std::int32_t> all = communicators_[whole].trace_ranks;
+      const std::span<const std::int32_t> some = communicators_[part].trace_ranks;
       answer = std::includes(all.begin(), all.end(), some.begin(), some.end()) ? Answer::yes : Answer::no;
     }
     return answer == Answer::yes;

@@ -51,7 +51,9 @@ std::uint64_t digest_of_partners(std::uint64_t others, std::int32_t trace_rank);
 struct PathCommunicator {
   std::uint64_t key = 0;  ///< Arrival::communicator
   std::int32_t size = 0;
-  std::vector<std::int32_t> trace_ranks;  ///< those captured, ascending
+  /// Those captured, ascending; they must outlive the path: every rank of a job has a path, and every path a
+  /// communicator of the whole job.
+  std::span<const std::int32_t> trace_ranks;
 };
 
 /// One arrival on the way. Times are those of the trace's own clock. No larger than the Arrival that it is made of, so

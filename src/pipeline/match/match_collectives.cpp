@@ -187,7 +187,7 @@ analysis::RankTimeline path_of(const LocalRank& rank, const RoutesOfRank& routes
     const auto place = std::partition_point(
         members.begin(), members.end(),
         [](const analysis::PathCommunicator& member) { return member.key < collectives::withheld_key; });
-    members.insert(place, {collectives::withheld_key, 1, {rank.trace_rank}});
+    members.insert(place, {collectives::withheld_key, 1, std::span(&rank.trace_rank, 1)});
   }
   analysis::RankTimeline path = analysis::make_path(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
   path.trace_rank = rank.trace_rank;

@@ -19,11 +19,10 @@ namespace nsys_explain::pipeline {
 namespace {
 
 /// Of what happened in ranges, or over time: as many rows as a trace rank has ranges.
-constexpr std::array<std::string_view, 10> long_names = {"gpu_trace",           "communication_overlap_trace",
-                                                         "nvtx_trace",          "nvtx_sum",
-                                                         "nvtx_kernels",        "nvtx_gpu_projection_trace",
-                                                         "nvtx_gpu_projection", "nvtx_steps",
-                                                         "kernel_progress",     "expert_rule_cases"};
+constexpr std::array<std::string_view, 11> long_names = {
+    "gpu_trace",       "communication_overlap_trace", "nvtx_trace",          "nvtx_sum",
+    "nvtx_kernels",    "nvtx_gpu_projection_trace",   "nvtx_gpu_projection", "nvtx_steps",
+    "kernel_progress", "expert_rule_cases",           "gpu_utilisation"};
 
 /// So many that they compress well, so few that to unpack them for a few rows costs little.
 constexpr std::size_t rows_of_run = std::size_t{1} << 14;

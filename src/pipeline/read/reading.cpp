@@ -37,14 +37,18 @@ std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, 
   return local_traces;
 }
 
-void check_memory_for_arrivals(const exchange::Communicator& communicator, const MemoryBudget& memory,
-                               const std::vector<LocalTrace>& local_traces) {
+void prepare_for_arrivals(const exchange::Communicator& communicator, const MemoryBudget& memory,
+                          std::vector<LocalTrace>& local_traces) {
   std::int64_t arrivals = 0;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) arrivals += static_cast<std::int64_t>(rank.arrivals.size());
   }
   arrivals = communicator.sum(arrivals);
   const std::int64_t replayed = communicator.is_root() && arrivals <= most_replayed_arrivals ? arrivals : 0;
+  if (arrivals > most_replayed_arrivals) {
+    for (LocalTrace& trace : local_traces)
+      for (LocalRank& rank : trace.ranks) rank.pieces.release();
+  }
   exchange::run_agreed(communicator, "planning memory", [&] {
     memory.require_for_arrivals(arrivals / communicator.size(), replayed, communicator.is_root());
   });

@@ -183,9 +183,10 @@ std::map<std::string, report::LongTable> write_tables(const exchange::Communicat
   followed = communicator.broadcast(std::span<const std::int64_t>(followed));
   const auto most_rows = [&](const TableSchema& schema, std::int32_t trace_rank) -> std::size_t {
     const LongRows& rows = long_rows.at(schema.name);
-    const bool is_shown = report::shows_every_rank(schema, rows.extent.rows, rows.trace_ranks) ||
-                          std::binary_search(followed.begin(), followed.end(), trace_rank);
-    return is_shown ? report::most_shown_rows(schema) : 0;
+    const std::size_t shown = report::most_shown_rows(schema);
+    if (std::binary_search(followed.begin(), followed.end(), trace_rank))
+      return std::max(shown, report::most_followed_rows);
+    return report::shows_every_rank(schema, rows.extent.rows, rows.trace_ranks) ? shown : 0;
   };
   std::vector<Table> first_rows = gather_first_rows(communicator, trace_ranks, local_traces, most_rows);
   exchange::run_agreed(communicator, "writing results", [&] {

@@ -58,7 +58,7 @@ std::vector<Nanoseconds> before_each(const RankTimeline& path, Nanoseconds Exces
 
 /// Communicators 1 and 11 have eight members, 2 and 12 four of them, 5 four others.
 std::vector<PathCommunicator> communicators(std::int32_t size_of_two = 4) {
-  const std::vector<std::int32_t> all{0, 1, 2, 3, 4, 5, 6, 7}, half{0, 1, 2, 3}, other{3, 4, 5, 6};
+  static const std::vector<std::int32_t> all{0, 1, 2, 3, 4, 5, 6, 7}, half{0, 1, 2, 3}, other{3, 4, 5, 6};
   return {{1, 8, all}, {2, size_of_two, half}, {5, 4, other}, {11, 8, all}, {12, size_of_two, half}};
 }
 

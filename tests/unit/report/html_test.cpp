@@ -211,7 +211,7 @@ TEST(PageViews, SumsAreOverAllTraceRanksAndTheMostComeFirst) {
   add(1, "small", 15, 3);
   add(2, "large", 30, 4);
   report.tables = {table};
-  const std::vector<Table> views = page_views(report);
+  const std::vector<Table> views = page_views(report, {});
   ASSERT_EQ(views.size(), 1U);
   EXPECT_EQ(column<std::string>(views[0], "name"), (TextColumn{"large", "small"}));
   EXPECT_EQ(column<std::int64_t>(views[0], "total_ns"), (std::vector<std::int64_t>{50, 25}));
@@ -245,7 +245,7 @@ TEST(PageViews, LateTraceRanksAreAmongThoseFollowedOverTime) {
   report.stragglers.front().trace_rank = 77;
   report.stragglers.front().trace_ranks = {72, 73, 77, 79};  // of its place
   report.tables = {rank_table("gpu_utilisation", {{"start_ns", ColumnKind::time, "ns", ""}}, 200, 5)};
-  const std::vector<Table> views = page_views(report);
+  const std::vector<Table> views = page_views(report, {});
   ASSERT_EQ(views.size(), 1U);
   const auto& ranks = column<std::int64_t>(views[0], "trace_rank");
   for (const std::int64_t late : {72, 73, 77, 79}) EXPECT_EQ(std::count(ranks.begin(), ranks.end(), late), 5) << late;
