@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -63,8 +64,10 @@ Table occupancy_table(const RankEvents& events, const KindTimes& times, const st
   for (std::size_t kind = 0; kind < times.size(); ++kind) {
     if (times[kind].count == 0) continue;
     const KernelKind& k = events.device.kernel_kinds[kind];
+    const std::int64_t shared_bytes = std::int64_t{k.static_shared_bytes} + k.dynamic_shared_bytes;
     shapes[{k.demangled_name, k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z, k.registers_per_thread,
-            k.static_shared_bytes + k.dynamic_shared_bytes}]
+            static_cast<std::int32_t>(
+                std::clamp<std::int64_t>(shared_bytes, 0, std::numeric_limits<std::int32_t>::max()))}]
         .add(times[kind]);
   }
   const auto& strings = events.trace.strings;

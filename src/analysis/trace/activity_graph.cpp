@@ -71,11 +71,12 @@ Program program_of(const RankEvents& events) {
   sort_nearly_sorted(program.activities,
                      [](const LaunchedActivity& a, const LaunchedActivity& b) { return a.launch_ns < b.launch_ns; });
   constexpr Nanoseconds longest_launch_ns = 20'000;
+  CallParts parts(events.trace);
   std::uint32_t number = 0;
   for (const ApiCall& call : events.process.api_calls) {
     const std::uint32_t here = number++;
     if (!threads.contains(call.thread_id)) continue;
-    const WorkPart part = part_of_call(events.trace.strings[call.name]);
+    const WorkPart part = parts.of(call);
     if (may_wait_for_gpu(part) || (part == WorkPart::launching && call.end_ns - call.start_ns >= longest_launch_ns))
       program.waits.push_back(here);
   }
@@ -107,7 +108,11 @@ struct Predecessors {
 class ActivityFolder {
  public:
   ActivityFolder(const RankEvents& events, std::span<const Arrival> arrivals)
-      : events_(events), arrivals_(arrivals), is_known_(arrivals.size()), latest_of_stream_(any_stream + 1, -1) {}
+      : events_(events),
+        arrivals_(arrivals),
+        parts_(events.trace),
+        is_known_(arrivals.size()),
+        latest_of_stream_(any_stream + 1, -1) {}
 
   std::vector<ActivityPiece> fold() {
     const Program program = program_of(events_);
@@ -280,7 +285,7 @@ class ActivityFolder {
   /// A call in which the host waited, if it did.
   void wait_for_gpu(const ApiCall& call) {
     close();
-    const WorkPart part = part_of_call(events_.trace.strings[call.name]);
+    const WorkPart part = parts_.of(call);
     const std::size_t ahead = launched_ahead_of(call.end_ns);
     if (part == WorkPart::launching ? ahead < queue_is_full : part == WorkPart::allocation && ahead > 0) return;
     constexpr std::size_t looked_at = 2048;  // pieces; the driver's queue holds 1,024 launches
@@ -342,6 +347,7 @@ class ActivityFolder {
 
   const RankEvents& events_;
   std::span<const Arrival> arrivals_;
+  CallParts parts_;
   std::vector<bool> is_known_;
   std::vector<std::int32_t> latest_of_stream_;  ///< number of the piece of its latest collective
   std::vector<std::size_t> collectives_;        ///< numbers of their pieces

@@ -22,8 +22,9 @@ constexpr Nanoseconds stretch_gap_ns = 20'000;
 /// When the host waited for the GPU: merged.
 std::vector<Interval> host_waits(const RankEvents& events) {
   std::vector<Interval> waits;
+  CallParts parts(events.trace);
   for (const ApiCall& call : events.process.api_calls) {
-    const WorkPart part = part_of_call(events.trace.strings[call.name]);
+    const WorkPart part = parts.of(call);
     if (part == WorkPart::synchronising || part == WorkPart::blocking_copy)
       waits.push_back({call.start_ns, call.end_ns});
   }

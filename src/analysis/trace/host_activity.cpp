@@ -184,19 +184,18 @@ void HostActivity::Thread::add_launching(std::uint32_t call, Nanoseconds end_ns)
 }
 
 void HostActivity::add_calls(const RankEvents& events) {
-  std::vector<std::optional<WorkPart>> part_of_name(events.trace.strings.size());
+  CallParts parts(events.trace);
   for (std::uint32_t i = 0; i < api_calls_.size(); ++i) {
     const ApiCall call = api_calls_[i];
     Thread* thread = threads_.find(call.thread_id);
     if (thread == nullptr) continue;  // threads of other devices
-    std::optional<WorkPart>& part = part_of_name[call.name];
-    if (!part) part = part_of_call(events.trace.strings[call.name]);
-    if (*part == WorkPart::synchronising) synchronisations_.push_back(call.start_ns);
-    if (*part == WorkPart::allocation) allocations_.push_back(call.start_ns);
-    if (*part == WorkPart::launching) {
+    const WorkPart part = parts.of(call);
+    if (part == WorkPart::synchronising) synchronisations_.push_back(call.start_ns);
+    if (part == WorkPart::allocation) allocations_.push_back(call.start_ns);
+    if (part == WorkPart::launching) {
       thread->add_launching(i, call.end_ns);
     } else {
-      thread->doings.push_back({call.start_ns, call.end_ns, *part, call.end_ns});
+      thread->doings.push_back({call.start_ns, call.end_ns, part, call.end_ns});
     }
   }
 }

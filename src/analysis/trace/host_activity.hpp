@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory_resource>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +17,22 @@ namespace nsys_explain::analysis {
 /// What the time in a CUDA call is, by the call's name: synchronising, allocation, module_load, blocking_copy (also
 /// where a copy "Async" by name turns out to block, which only the timeline can tell), or launching.
 WorkPart part_of_call(std::string_view name);
+
+/// The same of the calls of one trace: it makes few, and each of them millions of times.
+class CallParts {
+ public:
+  explicit CallParts(const Trace& trace) : strings_(trace.strings), by_name_(trace.strings.size()) {}
+
+  WorkPart of(const ApiCall& call) {
+    std::optional<WorkPart>& part = by_name_[call.name];
+    if (!part) part = part_of_call(strings_[call.name]);
+    return *part;
+  }
+
+ private:
+  const std::vector<std::string>& strings_;
+  std::vector<std::optional<WorkPart>> by_name_;
+};
 
 /// What the host threads of one device did while the GPU was idle.
 class HostActivity {

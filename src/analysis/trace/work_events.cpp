@@ -113,9 +113,10 @@ class EventLister {
   }
 
   void add_calls() {
+    CallParts parts(events_.trace);
     for (const ApiCall& call : events_.process.api_calls) {
       if (!inside(call.start_ns) || !launching_threads_.contains(call.thread_id)) continue;
-      const bool blocks = part_of_call(text(call.name)) != WorkPart::launching;
+      const bool blocks = parts.of(call) != WorkPart::launching;
       if (blocks || call.end_ns - call.start_ns >= shortest_event_ns) {
         add(WorkEventKind::call, text(call.name), {}, call.start_ns, call.end_ns - call.start_ns);
       }

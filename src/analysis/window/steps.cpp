@@ -59,6 +59,8 @@ struct CandidateRange {
   bool may_be_steps() const { return (named || numbered) && !overlapping; }
   void add(const Interval& range, std::optional<std::int64_t> number) {
     if (!may_be_steps()) return;
+    constexpr std::int64_t largest_number = 1'000'000'000;  // no program counts so far, and differences fit 32 bits
+    if (number && (*number > largest_number || *number < -largest_number)) number.reset();
     if (ranges.empty()) first_number = number;
     numbered = numbered && number && *number == *first_number + static_cast<std::int64_t>(ranges.size());
     overlapping = !ranges.empty() && range.start_ns < ranges.back().end_ns;

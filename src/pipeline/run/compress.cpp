@@ -11,6 +11,17 @@ namespace {
 constexpr int level = 1;
 constexpr std::size_t largest_ratio = 1024;
 
+/// Calls `move(row, byte)` for each byte of `rows` rows: those of a few rows after each other, while they are near.
+template <class Move>
+void for_each_byte(std::size_t rows, std::size_t stride, const Move& move) {
+  constexpr std::size_t near_rows = 256;
+  for (std::size_t first = 0; first < rows; first += near_rows) {
+    const std::size_t end = std::min(first + near_rows, rows);
+    for (std::size_t byte = 0; byte < stride; ++byte)
+      for (std::size_t row = first; row < end; ++row) move(row, byte);
+  }
+}
+
 [[noreturn]] void refuse() {
   throw std::runtime_error("compressed bytes are damaged");
 }
@@ -46,10 +57,9 @@ std::string decompress(std::string_view compressed) {
 std::string shuffled(std::string_view rows, std::size_t stride) {
   const std::size_t count = rows.size() / stride;
   std::string bytes(rows.size(), '\0');
-  for (std::size_t k = 0; k < stride; ++k) {
-    char* const plane = bytes.data() + k * count;
-    for (std::size_t i = 0; i < count; ++i) plane[i] = rows[i * stride + k];
-  }
+  char* const planes = bytes.data();
+  for_each_byte(count, stride,
+                [&](std::size_t row, std::size_t byte) { planes[byte * count + row] = rows[row * stride + byte]; });
   std::copy(rows.begin() + static_cast<std::ptrdiff_t>(count * stride), rows.end(),
             bytes.begin() + static_cast<std::ptrdiff_t>(count * stride));
   return bytes;
@@ -58,10 +68,9 @@ std::string shuffled(std::string_view rows, std::size_t stride) {
 std::string unshuffled(std::string_view bytes, std::size_t stride) {
   const std::size_t count = bytes.size() / stride;
   std::string rows(bytes.size(), '\0');
-  for (std::size_t k = 0; k < stride; ++k) {
-    const std::string_view plane = bytes.substr(k * count, count);
-    for (std::size_t i = 0; i < count; ++i) rows[i * stride + k] = plane[i];
-  }
+  char* const all = rows.data();
+  for_each_byte(count, stride,
+                [&](std::size_t row, std::size_t byte) { all[row * stride + byte] = bytes[byte * count + row]; });
   std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(count * stride), bytes.end(),
             rows.begin() + static_cast<std::ptrdiff_t>(count * stride));
   return rows;

@@ -252,5 +252,32 @@ TEST(PageViews, LateTraceRanksAreAmongThoseFollowedOverTime) {
   EXPECT_EQ(ranks.size(), (4U + 8) * 5);
 }
 
+/// A bar for each of ten thousand trace ranks is no picture, and megabytes.
+TEST(PageViews, NoMoreThanAThousandTraceRanksStandBesideEachOtherAndLateOnesAmongThem) {
+  JobReport report = large_report(3000);
+  report.stragglers = {{}};
+  report.stragglers.front().trace_rank = 2999;
+  report.tables = {rank_table(
+      "idle_causes", {{"cause", ColumnKind::text, "", ""}, {"total_ns", ColumnKind::integer, "ns", ""}}, 3000, 1)};
+  const std::vector<Table> views = page_views(report, {});
+  ASSERT_EQ(views.size(), 1U);
+  const auto& ranks = column<std::int64_t>(views[0], "trace_rank");
+  EXPECT_EQ(ranks.size(), charted_ranks(report).size());
+  EXPECT_LE(ranks.size(), 1024U);
+  EXPECT_GE(ranks.size(), 1000U);
+  EXPECT_EQ(std::count(ranks.begin(), ranks.end(), 2999), 1);
+  EXPECT_EQ(charted_ranks(large_report(900)).size(), 900U) << "all of them";
+}
+
+/// Pictures over time take what rank 0 has of a long table.
+TEST(PageViews, OfLongTablesTheRowsThatCame) {
+  JobReport report = large_report(2);
+  const Table rows = rank_table("gpu_utilisation", {{"start_ns", ColumnKind::time, "ns", ""}}, 2, 5);
+  report.tables = {make_table(rows.schema)};
+  const std::vector<Table> views = page_views(report, {{"gpu_utilisation", {rows, 10}}});
+  ASSERT_EQ(views.size(), 1U);
+  EXPECT_EQ(views[0].row_count(), 10U);
+}
+
 }  // namespace
 }  // namespace nsys_explain::report
