@@ -22,8 +22,8 @@ bool has_html();
 
 /// What report.html needs of a table with rows of every trace rank that is too long to be held.
 struct LongTable {
-  /// Up to most_shown_rows() of each trace rank that is shown, and most_followed_rows of those that are followed; in the
-  /// table's order.
+  /// Up to most_shown_rows() of each trace rank that is shown, and most_followed_rows of those that are followed; in
+  /// the table's order.
   Table first_rows;
   std::size_t rows = 0;
 };

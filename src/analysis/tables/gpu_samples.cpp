@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -139,6 +140,7 @@ std::optional<Nanoseconds> calendar_time(const std::string& text, std::int64_t u
   }
   const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};
+  if (year < 1970 || year > 2200) return std::nullopt;  // nanoseconds of 64 bits end in 2262
   if (!date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
   const std::int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
   Nanoseconds time = ((days * 24 + hour) * 60 + minute) * 60 + second;
@@ -159,10 +161,13 @@ std::optional<Nanoseconds> sample_time(const std::string& text, std::int64_t utc
   std::int64_t number = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && number >= 1'000'000'000) {
-    while (number < 1'000'000'000'000'000'000) number *= 1000;
+    while (number < 1'000'000'000'000'000'000) {
+      if (number > std::numeric_limits<Nanoseconds>::max() / 1000) return std::nullopt;
+      number *= 1000;
+    }
     return number;
   }
-  if (const auto seconds = parse_number(text); seconds && text.find(' ') == std::string::npos && *seconds >= 1e9) {
+  if (const auto seconds = parse_number(text); seconds && text.find(' ') == std::string::npos && *seconds >= 1e9 && *seconds < 9e9) {
     return static_cast<Nanoseconds>(*seconds * 1e6) * 1000;
   }
   return calendar_time(text, utc_offset_s);

@@ -55,8 +55,8 @@ GatheredJob gather_job(const exchange::Communicator& communicator, const ReplayS
   GatheredJob mine;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      mine.ranks.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)), static_cast<std::int64_t>(rank.pieces.size()),
-                            std::ssize(rank.path.arrivals)});
+      mine.ranks.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)),
+                            static_cast<std::int64_t>(rank.pieces.size()), std::ssize(rank.path.arrivals)});
     }
   }
   std::size_t pieces = 0, arrivals = 0;

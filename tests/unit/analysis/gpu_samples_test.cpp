@@ -118,6 +118,14 @@ TEST(GpuSamples, OwnFilesWithNumbersAsTimes) {
   EXPECT_EQ(samples[3].utc_ns, start_utc + 4 * second);
 }
 
+/// Beyond what 64 bits hold in nanoseconds, or in no unit between 2001 and 2286.
+TEST(GpuSamples, TimesThatNobodyMeansAreNone) {
+  for (const char* text : {"0001-01-01T00:00:00Z", "2300-01-01T00:00:00Z", "17672256200000000", "1e300", "9.5e9"}) {
+    EXPECT_THROW(parse_gpu_samples(std::string("time,gpu,sm_clock\n") + text + ",0,1000\n", 0), std::runtime_error)
+        << text;
+  }
+}
+
 TEST(GpuSamples, WhatIsNoSamplingFileIsRefused) {
   const auto problem = [](std::string_view text) -> std::string {
     try {

@@ -24,7 +24,7 @@ export function verdict() {
   const residual = report.clock.residual;
   const facts = [
     ["Trace ranks", `${count(ranks.length)} in ${count(report.inputs.length)} ${report.inputs.length === 1 ? "file" : "files"}`],
-    ["Inputs", `${inputs("ok")} ok, ${inputs("degraded")} degraded, ${inputs("failed")} failed`],
+    ["Inputs", `${count(inputs("ok"))} ok, ${count(inputs("degraded"))} degraded, ${count(inputs("failed"))} failed`],
     ["Collectives", `${count(report.collectives.instances)} matched, ${count(report.collectives.complete)} complete`],
     ["Matched by", evidence()],
     ["Waiting in collectives", `${gpuTime(waits)} (${percent(waits, whole)})`],
@@ -76,7 +76,7 @@ function evidence() {
 function clockMethods() {
   const methods = new Map();
   for (const session of report.clock.sessions) methods.set(session.method, (methods.get(session.method) ?? 0) + 1);
-  return [...methods].map(([method, sessions]) => `${sessions} by ${heading(method)}`).join(", ") || "-";
+  return [...methods].map(([method, sessions]) => `${count(sessions)} by ${heading(method)}`).join(", ") || "-";
 }
 
 // Evidence as it is, with the tables that it names as links.
