@@ -167,7 +167,8 @@ std::optional<Nanoseconds> sample_time(const std::string& text, std::int64_t utc
     }
     return number;
   }
-  if (const auto seconds = parse_number(text); seconds && text.find(' ') == std::string::npos && *seconds >= 1e9 && *seconds < 9e9) {
+  if (const auto seconds = parse_number(text);
+      seconds && text.find(' ') == std::string::npos && *seconds >= 1e9 && *seconds < 9e9) {
     return static_cast<Nanoseconds>(*seconds * 1e6) * 1000;
   }
   return calendar_time(text, utc_offset_s);
