@@ -77,6 +77,15 @@ class MemoryLimit(EndToEndTest):
                 self.assertGreater(most, 0)
                 self.assertLess(most, 1.1 * limit)
 
+    def test_the_system_knows_the_peak_too(self):
+        process = subprocess.Popen([TOOL, self.traces, "--out", self.directory / "peak", "--quiet"])
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
+        most = max(phase["peak_memory_bytes"] for phase in self.report("peak")["run"]["phases"])
+        self.assertGreaterEqual(1024 * usage.ru_maxrss, 0.98 * most, "what the parent is told")
+        self.assertGreater(most, 2 * self.packed_bytes(next(self.traces.glob("*.sqlite"))))
+
     def test_a_limit_for_each_trace_but_not_for_what_all_leave(self):
         # Enough for either trace alone; what the first leaves behind (rows of its tables, arrivals) is too much.
         limit = self.limit_that_would_do() - 8_900_000

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -9,21 +10,30 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-/// Lets the system's high-water mark of our memory begin anew (Linux, proc(5): clear_refs). Where it cannot, the mark
-/// is that of the run so far.
-void reset_peak_memory() {
-  std::ofstream("/proc/self/clear_refs") << '5';
-}
+/// What the system counts as memory of this process (Linux, proc(5)).
+struct HeldMemory {
+  std::int64_t now_bytes = 0;   ///< 0 where it does not tell
+  std::int64_t most_bytes = 0;  ///< since the start of the process
+};
 
-std::int64_t peak_memory_bytes() {
+HeldMemory held_memory() {
+  HeldMemory held;
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
-    if (word != "VmHWM:") continue;
-    std::int64_t kibibytes = 0;
-    if (status >> kibibytes) return kibibytes * 1024;
+    std::int64_t* const bytes = word == "VmHWM:" ? &held.most_bytes : word == "VmRSS:" ? &held.now_bytes : nullptr;
+    if (bytes != nullptr && status >> *bytes) *bytes *= 1024;
   }
+  if (held.most_bytes > 0) return held;
   struct rusage usage {};
-  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * 1024 : 0;
+  if (::getrusage(RUSAGE_SELF, &usage) == 0) held.most_bytes = usage.ru_maxrss * 1024;
+  return held;
+}
+
+/// The mark could be made to begin anew with each phase, but it is what the system tells others of the process, too:
+/// in a phase that stays below it, what was held at its beginning and end stands for what was held meanwhile.
+std::int64_t most_held(const HeldMemory& before, const HeldMemory& after) {
+  const bool rose = after.most_bytes > before.most_bytes || after.now_bytes == 0;
+  return rose ? after.most_bytes : std::max(before.now_bytes, after.now_bytes);
 }
 
 }  // namespace
@@ -31,11 +41,11 @@ std::int64_t peak_memory_bytes() {
 void Phases::measured(const std::string& name, const std::function<void()>& work) {
   rows_ = bytes_ = 0;
   watch_.doing(name, false);
-  reset_peak_memory();
+  const HeldMemory before = held_memory();
   const auto start = std::chrono::steady_clock::now();
   work();
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  mine_.push_back({name, elapsed.count(), rows_, bytes_, peak_memory_bytes()});
+  mine_.push_back({name, elapsed.count(), rows_, bytes_, most_held(before, held_memory())});
 }
 
 std::vector<RunFacts::Phase> Phases::finished() const {
