@@ -38,7 +38,9 @@ struct Gpu {
 class GpuFacts {
  public:
   void add(const char* name, std::int64_t value, std::int64_t unit, const char* unit_name) {
-    if (value > 0) facts_.push_back({name, fmt::format("{}{}", value / unit + (value % unit >= unit - unit / 2 ? 1 : 0), unit_name)});
+    if (value > 0)
+      facts_.push_back(
+          {name, fmt::format("{}{}", value / unit + (value % unit >= unit - unit / 2 ? 1 : 0), unit_name)});
   }
   void add(const char* name, std::string value) {
     if (!value.empty()) facts_.push_back({name, std::move(value)});
