@@ -101,14 +101,20 @@ bool StagingDirectory::make_owner() {
   const fs::path before = owner.string() + std::string(unlocked_suffix);
   descriptor_ = ::open(before.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor_ < 0) return errno != ENOENT;  // else the disk takes nothing: results will say so
-  const bool is_marked =
-      ::write(descriptor_, owner_mark.data(), owner_mark.size()) == static_cast<ssize_t>(owner_mark.size()) &&
-      ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
-  if (is_marked && ::rename(before.c_str(), owner.c_str()) == 0) return true;
-  ::unlink(before.c_str());
-  std::error_code ignored;
-  if (fs::is_directory(path_, ignored)) return true;
+  const bool is_written =
+      ::write(descriptor_, owner_mark.data(), owner_mark.size()) == static_cast<ssize_t>(owner_mark.size());
+  const bool is_locked = is_written && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  bool is_taken = is_written && !is_locked && errno == EWOULDBLOCK;
+  if (is_locked) {
+    if (::rename(before.c_str(), owner.c_str()) == 0) return true;
+    is_taken = errno == ENOENT;
+  }
+  if (!is_taken) {  // no locks, or no room: the next run cannot tell whose it is
+    ::unlink(before.c_str());
+    return true;
+  }
   ::close(descriptor_);
+  descriptor_ = -1;
   return false;
 }
 

@@ -52,8 +52,8 @@ std::vector<T> numbers_of(const std::string& bytes, std::size_t rows) {
   if (bytes.size() != rows * sizeof(T)) throw std::length_error("a packed column has another number of rows");
   std::vector<T> values(rows);
   const std::string plain = unshuffled(bytes, sizeof(T));
-  plain.copy(reinterpret_cast<char*>(values.data()),
-             plain.size());  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): numbers are bytes
+  plain.copy(reinterpret_cast<char*>(values.data()), plain.size());
   return values;
 }
 

@@ -47,8 +47,8 @@ class PackedRows {
     const std::string bytes = unshuffled(decompress(bytes_), sizeof(T));
     if (bytes.size() != size_ * sizeof(T)) throw std::runtime_error("packed rows are more or fewer than they say");
     std::vector<T> rows(size_);
-    bytes.copy(reinterpret_cast<char*>(rows.data()),
-               bytes.size());  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): rows are bytes
+    bytes.copy(reinterpret_cast<char*>(rows.data()), bytes.size());
     return rows;
   }
 
