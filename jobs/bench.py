@@ -206,19 +206,18 @@ class Bench:
         if not shutil.which("mpirun"):
             return
         rows = self.results["records"] = []
-        print("20 steps of 22 collectives from records (--cache), over 2 tool ranks of one thread")
+        print("20 steps of 22 collectives from records alone (merge), over 2 tool ranks of one thread")
         for nodes in (125, 1250) if self.full else (16, 128):
-            job = self.make(f"records{nodes}", "--nodes", nodes, "--gpus-per-node", 8, "--tp", 8, "--layers", 4, "--steps", 20)
-            cache = self.scratch / f"cache{nodes}"
-            arguments = (job, "--threads", 1, "--cache", cache)
-            self.explain(*arguments, ranks=2)  # leaves the records
-            figures = median_of(lambda: self.explain(*arguments, ranks=2), self.arguments.repeat)
-            rows.append({"trace_ranks": 8 * nodes, "record_bytes": size_of(cache), **figures})
+            job = self.make(f"records{nodes}", "--nodes", nodes, "--gpus-per-node", 8, "--tp", 8, "--layers", 4, "--steps", 20,
+                            "--records")
+            shards = job / "shards"
+            figures = median_of(lambda: self.explain("merge", shards, "--threads", 1, ranks=2), self.arguments.repeat)
+            rows.append({"trace_ranks": 8 * nodes, "record_bytes": size_of(shards), **figures})
             each = figures["seconds"] / figures["arrivals"]
             first = rows[0]["seconds"] / rows[0]["arrivals"]
             print(f"  {8 * nodes:6,} trace ranks: {figures['seconds']:.1f} s ({each / first:.2f} x the time per arrival), memory "
                   f"{sum(figures['peak_memory_bytes_of_ranks']) / 1e6:,.0f} MB in all, "
-                  f"{size_of(cache) / (160 * nodes):,.0f} bytes of records per trace rank and step, "
+                  f"{size_of(shards) / (160 * nodes):,.0f} bytes of records per trace rank and step, "
                   f"page {figures['page_bytes'] / 1e6:.1f} MB")
 
     def over_ranks(self, name, label, *inputs):

@@ -4,7 +4,7 @@
 #   jobs/bench.sh [--build DIR] [--size small|full] [--repeat N] [--out FILE.json]
 #
 # full: an export of about 2 GB, 64 traces of 40 MB, 1,024 ranks x 2,000 collectives, records of 10,000 ranks (needs
-# 16 GB of disk and some twenty minutes); small: a tenth of it. Other work on the machine disturbs absolute times: only the ratios count. Needs a
+# 10 GB of disk and some twenty minutes); small: a tenth of it. Other work on the machine disturbs absolute times: only the ratios count. Needs a
 # release build (cmake --preset release), Python 3; numpy, the sqlite3 shell and mpirun where they exist.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "pipeline/read/record_maker.hpp"
 #include "synth/exports.hpp"
 #include "synth/job_plan.hpp"
 #include "synth/simulated_job.hpp"
@@ -30,6 +31,7 @@ struct Arguments {
   std::string twin;  ///< the fault that the job beside it lacks, as given; "all"; empty: no such job
   Truth truth = Truth::full;
   bool force = false;
+  bool records = false;
   // Options whose unit or sense differs from the plan's.
   double utc_offset_ms = 20, start_spread_ms = 500, pause_mean_ms = 1, metrics_period_us = 100, metrics_lag_us = 0,
          end_bias_us = 0, clock_step_us = 0, clock_change_at_ms = 500, clock_slew_for_ms = 1000;
@@ -84,6 +86,9 @@ void add_output_options(CLI::App& app, Arguments& arguments) {
   group.choice<Truth>("--truth", arguments.truth,
                       {{"full", Truth::full}, {"summary", Truth::summary}, {"none", Truth::none}},
                       "truth.json: everything, without the instances (big jobs), or none");
+  group.flag("--records", arguments.records,
+             "Instead of exports, DIR/shards with what nsys-explain-mpi keeps of each, for jobs whose exports fit no "
+             "disk; nsys-explain-mpi merge DIR/shards analyses them");
 }
 
 void add_job_options(CLI::App& app, Arguments& arguments) {
@@ -299,35 +304,51 @@ synth::JobPlan twin_of(synth::JobPlan plan, const Arguments& arguments) {
   return plan;
 }
 
-void write_job(const synth::JobPlan& plan, const std::filesystem::path& directory, Truth truth) {
+/// Each export is there only until its record is.
+std::vector<synth::WrittenExport> write_records(const synth::SimulatedJob& job, const synth::JobPlan& plan,
+                                                const std::string& directory) {
+  nsys_explain::pipeline::RecordMaker maker(directory);
+  std::vector<synth::WrittenExport> files =
+      synth::write_exports(job, plan, directory, [&](const synth::WrittenExport& file) {
+        maker.add(file.path);
+        std::filesystem::remove(file.path);
+      });
+  maker.finish();
+  return files;
+}
+
+void write_job(const synth::JobPlan& plan, const std::filesystem::path& directory, const Arguments& arguments) {
   const synth::SimulatedJob job = synth::simulate(plan);
-  const std::vector<synth::WrittenExport> files = synth::write_exports(job, plan, directory.string());
+  const std::vector<synth::WrittenExport> files = arguments.records
+                                                      ? write_records(job, plan, directory.string())
+                                                      : synth::write_exports(job, plan, directory.string());
   synth::write_inspector_logs(job, plan, (directory / "inspector").string());
-  if (truth != Truth::none)
-    write_text(
-        directory / "truth.json",
-        synth::truth_json(job, plan, truth == Truth::full ? synth::TruthDetail::full : synth::TruthDetail::summary));
+  if (arguments.truth != Truth::none) {
+    const auto detail = arguments.truth == Truth::full ? synth::TruthDetail::full : synth::TruthDetail::summary;
+    write_text(directory / "truth.json", synth::truth_json(job, plan, detail));
+  }
   std::int64_t kernels = 0, bytes = 0;
   for (const synth::WrittenExport& file : files) {
     kernels += file.kernels;
     bytes += file.bytes;
   }
-  fmt::print("{}: {} ranks in {} files ({:.1f} MB), {} kernels, {} collectives, {} faults, {:.2f} s of job time\n",
-             directory.string(), plan.layout.ranks(), files.size(), static_cast<double>(bytes) / 1e6, kernels,
-             job.instances.size(), plan.faults.size(), static_cast<double>(job.end_ns) / 1e9);
+  fmt::print("{}: {} ranks in {} {} ({:.1f} MB), {} kernels, {} collectives, {} faults, {:.2f} s of job time\n",
+             directory.string(), plan.layout.ranks(), files.size(), arguments.records ? "records of exports" : "files",
+             static_cast<double>(bytes) / 1e6, kernels, job.instances.size(), plan.faults.size(),
+             static_cast<double>(job.end_ns) / 1e9);
 }
 
 void run(const Arguments& arguments) {
   const synth::JobPlan plan = plan_of(arguments);
   check_directory(arguments.directory, arguments.force);
-  if (arguments.twin.empty()) return write_job(plan, arguments.directory, arguments.truth);
+  if (arguments.twin.empty()) return write_job(plan, arguments.directory, arguments);
   const synth::JobPlan twin = twin_of(plan, arguments);
   std::filesystem::path beside = std::filesystem::path(arguments.directory) / "";  // "job/" and "job" are the same
   beside = beside.parent_path();
   beside += "-twin";
   check_directory(beside, arguments.force);
-  write_job(plan, arguments.directory, arguments.truth);
-  write_job(twin, beside, arguments.truth);
+  write_job(plan, arguments.directory, arguments);
+  write_job(twin, beside, arguments);
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ template <class Use>
 void scan_activity(const Reading& reading, TableScan& scan, const ActivityColumns& columns, const char* table,
                    const Use& use) {
   TimeFilter filter(reading.time_base, table);
+  scan.happens_between_start_and_end(reading.time_base.shift_ns);
   std::int64_t of_nobody = 0;
   scan.for_each_batch([&](std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row) {
@@ -342,6 +343,7 @@ void read_api_calls(const Reading& reading) {
   };
   std::unordered_map<std::int64_t, Name> names;  // few hundred distinct functions
   TimeFilter filter(reading.time_base, table);
+  scan.happens_between_start_and_end(reading.time_base.shift_ns);
   scan.for_each_batch([&](std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row) {
       const auto time = filter.accept(start[row], end[row]);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
+#include <utility>
 
 #include "ingest/pages/page_rows.hpp"
 #include "ingest/sqlite_rows.hpp"
@@ -56,12 +58,43 @@ void show_batch(pages::PageBatch& batch, ScanColumns& columns, const std::functi
   }
 }
 
+std::size_t output_of(const ScanColumns& columns, std::string_view name) {
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [&](const auto& column) { return column->exists && column->name == name; });
+  if (found == columns.end()) throw std::logic_error("a scan by time does not ask for its times");
+  return static_cast<std::size_t>(found - columns.begin());
+}
+
+/// By run of the zone map: whether it touches none of the times.
+std::vector<bool> outside_of(const std::vector<Interval>& zones, const std::vector<Interval>& times,
+                             Nanoseconds shift_ns) {
+  std::vector<bool> outside(zones.size(), true);
+  for (const Interval& time : times) {
+    Interval in_file;
+    if (__builtin_add_overflow(time.start_ns, shift_ns, &in_file.start_ns) ||
+        __builtin_add_overflow(time.end_ns, shift_ns, &in_file.end_ns))
+      return {};
+    for (std::size_t run = 0; run < zones.size(); ++run) {
+      if (zones[run].start_ns <= in_file.end_ns && zones[run].end_ns >= in_file.start_ns) outside[run] = false;
+    }
+  }
+  return outside;
+}
+
+/// Tables with fewer runs of pages are not worth their zone map.
+constexpr std::size_t fewest_zones = 4;
+
 /// One pass over a table with whichever reader can.
 class TablePass {
  public:
   TablePass(const Database& database, const std::string& table, ScanColumns& columns, const BatchSink& sink,
-            SharesRead& shares)
-      : database_(database), table_(table), columns_(columns), sink_(sink), shares_(shares) {}
+            const std::optional<Nanoseconds>& time_shift_ns, SharesRead& shares)
+      : database_(database),
+        table_(table),
+        columns_(columns),
+        sink_(sink),
+        time_shift_ns_(time_shift_ns),
+        shares_(shares) {}
 
   void run() {
     const TableFacts facts = read_table_facts(database_, table_);
@@ -73,16 +106,25 @@ class TablePass {
                       "was not read; copy the file again or repeat the export with nsys export",
                       table_, damage.what(), seen_.rows));
     }
-    if (!facts.rowid_name.empty() && !facts.rowid_column) warn_about_gap();
+    if (!facts.rowid_name.empty() && !facts.rowid_column && !is_partial_) warn_about_gap();
   }
 
  private:
   /// False where SQLite has to read what is left.
   bool read_pages(const TableFacts& facts) {
     try {
-      pages::for_each_page_batch(
-          database_.page_file(), plan_pages(database_.page_file(), facts, columns_), database_.options().threads,
-          [&](pages::PageBatch& batch) { show_batch(batch, columns_, [&](const RowSpan& span) { take(span); }); });
+      pages::PageScan plan = plan_pages(database_.page_file(), facts, columns_);
+      leave_out_other_times(plan);
+      std::vector<Interval> zones;
+      pages::for_each_page_batch(database_.page_file(), plan, database_.options().threads,
+                                 [&](pages::PageBatch& batch) {
+                                   zones.resize(batch.run + 1, {std::numeric_limits<Nanoseconds>::max(), no_time});
+                                   zones.back() = batch.times;
+                                   show_batch(batch, columns_, [&](const RowSpan& span) { take(span); });
+                                 });
+      ZoneMap* const learnt = database_.options().learnt_zones;
+      if (learnt != nullptr && time_shift_ns_ && zones.size() >= fewest_zones)
+        learnt->emplace(table_, std::move(zones));
       return true;
     } catch (const pages::PageSurprise& surprise) {
       if (database_.options().reader == Reader::pages) {
@@ -98,6 +140,17 @@ class TablePass {
                table_, surprise.what())});
       return false;
     }
+  }
+
+  void leave_out_other_times(pages::PageScan& plan) {
+    if (!time_shift_ns_) return;
+    plan.times = {output_of(columns_, "start"), output_of(columns_, "end")};
+    const FilePart& part = database_.options().part;
+    if (part.zones == nullptr) return;
+    const auto zones = part.zones->find(table_);
+    if (zones == part.zones->end()) return;
+    plan.unwanted = outside_of(zones->second, part.times, *time_shift_ns_);
+    is_partial_ = true;
   }
 
   /// SQLite follows the pages of a table wherever they lead, so it gets only what has been checked. The trees of tables
@@ -137,8 +190,10 @@ class TablePass {
   const std::string& table_;
   ScanColumns& columns_;
   const BatchSink& sink_;
+  const std::optional<Nanoseconds>& time_shift_ns_;
   SharesRead& shares_;
   RowSpan seen_;
+  bool is_partial_ = false;
 };
 
 }  // namespace
@@ -170,7 +225,7 @@ const ScanColumn& TableScan::add(std::string_view name, ColumnType type, Presenc
 }
 
 void TableScan::for_each_batch(const BatchSink& sink) {
-  if (table_exists_) TablePass(database_, table_, columns_, sink, shares_).run();
+  if (table_exists_) TablePass(database_, table_, columns_, sink, time_shift_ns_, shares_).run();
 }
 
 }  // namespace nsys_explain::ingest

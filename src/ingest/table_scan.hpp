@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,6 +86,10 @@ class TableScan {
   IntegerColumn integer(std::string_view name, Presence presence = Presence::optional);
   TextColumn text(std::string_view name, Presence presence = Presence::optional);
 
+  /// The integer columns `start` and `end`, both asked for, tell when a row happened, as trace time + `shift_ns`: so the
+  /// scan learns the table's zone map, and leaves out what is no part of what is to be read (ScanOptions::part).
+  void happens_between_start_and_end(Nanoseconds shift_ns) { time_shift_ns_ = shift_ns; }
+
   /// Calls `sink(rows)` for each batch, on this thread. Throws TraceError where the file is damaged, with the name of
   /// the table, and whatever `sink` throws. Rows and reservations go to the database's scan log.
   void for_each_batch(const BatchSink& sink);
@@ -102,6 +107,7 @@ class TableScan {
   std::string table_;
   bool table_exists_;
   ScanColumns columns_;
+  std::optional<Nanoseconds> time_shift_ns_;
   SharesRead shares_;
 };
 

@@ -243,6 +243,7 @@ void Run::attribute() {
                       attribution_, groupings_, *replay_);
     report_ = summarise_job(ranks_, clock_.report, cross_, totals, std::move(verdict), std::move(links),
                             std::move(rank_tables_), options_.link_peaks);
+    report_.detail.steps = {report_.delay.first_step, attribution_.steps.start_ns, attribution_.steps.end_ns};
     report_.exposed = gather_exposed_time(communicator_, local_traces_);
     analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings_));
@@ -266,9 +267,10 @@ void Run::investigate() {
     investigate_stragglers(communicator_, inquiry(), saved_besides_told(*replay_, ranks_, report_), report_);
     replay_scenarios(*replay_, replay_setting(), report_);
     replay_.reset();
+    StepStarts steps = std::move(report_.detail.steps);
     report_.detail =
         gather_detail(communicator_, cross_, ranks_, first_instances(report_), instances_looked_into(report_.tables));
-    report_.detail.steps = {report_.delay.first_step, attribution_.steps.start_ns, attribution_.steps.end_ns};
+    report_.detail.steps = std::move(steps);
     if (report::has_html() || timeline_) report_.detail.moments = gather_moments(communicator_, inquiry(), report_);
     report_.warnings = tidy_warnings(std::move(report_.warnings));
     report_.findings = analysis::find_problems(report_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,11 @@ struct WrittenExport {
 bool is_exported(const SimulatedJob& job, const JobPlan& plan, std::int32_t rank, std::uint32_t activity);
 
 /// Writes one SQLite file per session into `directory` (created if missing) as `nsys export` does: tables without rows
-/// are not created, no index, no journal left behind. Sessions without a captured rank get no file.
-/// Throws std::runtime_error where a file cannot be written.
-std::vector<WrittenExport> write_exports(const SimulatedJob& job, const JobPlan& plan, const std::string& directory);
+/// are not created, no index, no journal left behind. Sessions without a captured rank get no file. Several threads
+/// write a file each, and call `on_written` with it, which may remove it. Throws std::runtime_error where a file cannot
+/// be written, and what `on_written` throws.
+std::vector<WrittenExport> write_exports(const SimulatedJob& job, const JobPlan& plan, const std::string& directory,
+                                         const std::function<void(const WrittenExport&)>& on_written = {});
 
 /// Writes the logs of NCCL Inspector into `directory` (created if missing), a file per process, where the plan asks for
 /// them. Ranks that were not captured have logs, too. Throws std::runtime_error where a file cannot be written.

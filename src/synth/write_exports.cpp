@@ -1,5 +1,10 @@
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <filesystem>
+#include <functional>
+#include <mutex>
+#include <thread>
 
 #include "synth/export_context.hpp"
 #include "synth/exports.hpp"
@@ -61,6 +66,35 @@ WrittenExport write_session(const SimulatedJob& job, const JobPlan& plan, const 
   return written;
 }
 
+struct CapturedSession {
+  const TrueSession* session = nullptr;
+  std::vector<std::int32_t> ranks;
+};
+
+/// Calls `work(i)` once for every i below `count`, on as many threads as there are cores. Throws what one of them threw
+/// first; what was not begun by then is left out.
+void for_each_on_any_core(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work_on = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        const std::scoped_lock lock(mutex);
+        if (!failure) failure = std::current_exception();
+        next = count;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others(std::min<std::size_t>(std::max(1U, std::thread::hardware_concurrency()), count));
+    for (std::jthread& other : others) other = std::jthread(work_on);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
 }  // namespace
 
 CaptureWindow capture_window(const SimulatedJob& job, const JobPlan& plan, std::int32_t rank) {
@@ -106,16 +140,23 @@ bool is_exported(const SimulatedJob& job, const JobPlan& plan, std::int32_t rank
   return draw.uniform() >= plan.capture.drop_share;
 }
 
-std::vector<WrittenExport> write_exports(const SimulatedJob& job, const JobPlan& plan, const std::string& directory) {
+std::vector<WrittenExport> write_exports(const SimulatedJob& job, const JobPlan& plan, const std::string& directory,
+                                         const std::function<void(const WrittenExport&)>& on_written) {
   std::filesystem::create_directories(directory);
-  std::vector<WrittenExport> written;
+  std::vector<CapturedSession> captured;
   for (const TrueSession& session : job.sessions) {
-    std::vector<std::int32_t> ranks;
+    CapturedSession one{&session, {}};
     for (const std::int32_t rank : session.ranks)
-      if (is_captured(plan, rank)) ranks.push_back(rank);
-    if (ranks.empty()) continue;
-    written.push_back(write_session(job, plan, session, ranks, std::filesystem::path(directory) / session.file_name));
+      if (is_captured(plan, rank)) one.ranks.push_back(rank);
+    if (!one.ranks.empty()) captured.push_back(std::move(one));
   }
+  std::vector<WrittenExport> written(captured.size());
+  for_each_on_any_core(captured.size(), [&](std::size_t i) {
+    const TrueSession& session = *captured[i].session;
+    written[i] =
+        write_session(job, plan, session, captured[i].ranks, std::filesystem::path(directory) / session.file_name);
+    if (on_written) on_written(written[i]);
+  });
   return written;
 }
 

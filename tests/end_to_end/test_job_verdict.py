@@ -109,7 +109,8 @@ class JobVerdict(EndToEndTest):
         if verdict["next"]:
             self.assertIn("Next: " + plain(verdict["next"]), plain(done.stdout))
         markdown = plain((self.directory / out / "report.md").read_text())
-        self.assertIn(f"# Why is this job slow? **{plain(verdict['text'])}**", markdown.replace("\\", ""))
+        self.assertIn(f"# Why is this job slow? **{plain(verdict['text'])}**",
+                      markdown.replace("\\", "").replace("`", ""))
         page = self.directory / out / "report.html"
         if page.exists():
             self.assertIn(json.dumps(verdict["text"]).replace("<", "\\u003c"), page.read_text())

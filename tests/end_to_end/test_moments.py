@@ -74,6 +74,21 @@ class Moments(EndToEndTest):
         self.analyse(traces, "three", ranks=3)
         self.assertEqual(self.moments("three"), moments)
 
+    def test_a_moment_of_a_long_trace_is_read_in_part_and_shows_the_same(self):
+        # What a first reading learns of where rows lie in time is not in a record: from there on traces are read whole.
+        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "40", "--layers", "32", "--truth", "none",
+                            "--fault", "slow_gpu:rank=1,factor=1.3", "--shuffled-rows")
+        self.analyse(traces, "first", "--cache", str(self.directory / "cache"))
+        self.analyse(traces, "second", "--cache", str(self.directory / "cache"))
+        ordered = self.synth("ordered", "--nodes", "1", "--gpus-per-node", "2", "--steps", "40", "--layers", "32", "--truth", "none",
+                             "--fault", "slow_gpu:rank=1,factor=1.3")
+        self.analyse(ordered, "third", "--cache", str(self.directory / "cache"))
+        self.analyse(ordered, "fourth", "--cache", str(self.directory / "cache"))
+        moments = self.moments("first")
+        self.assertTrue(moments["list"][0]["rows"])
+        for out in ("second", "third", "fourth"):
+            self.assertEqual(self.moments(out), moments, out)
+
     def test_a_job_without_late_ranks_shows_a_usual_step_and_one_without_steps_the_middle(self):
         self.analyse(self.synth("clean", *JOB), "clean-out")
         moment, = self.moments("clean-out")["list"]

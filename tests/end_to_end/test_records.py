@@ -12,7 +12,7 @@ import signal
 import subprocess
 
 from hanging_export import HangingExport
-from support import MPIEXEC, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run, seeds
+from support import MPIEXEC, SYNTH, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run, seeds
 
 
 class Records(EndToEndTest):
@@ -184,6 +184,30 @@ class Elsewhere(EndToEndTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         keys = (self.directory / "expected" / "tables" / "inspector_keys.csv").read_text()
         self.assertEqual((self.directory / "merged" / "tables" / "inspector_keys.csv").read_text(), keys)
+
+
+class MadeRecords(Records):
+    """nsys-explain-synth --records: what a run keeps of the exports, without them."""
+
+    JOB = ("--nodes", "2", "--gpus-per-node", "4", "--tp", "4", "--steps", "6", "--seed", "3")
+
+    def test_they_tell_what_the_exports_tell(self):
+        self.analyse(self.traces, "expected", "--csv")
+        shutil.rmtree(self.traces)
+        self.synth("job", *self.JOB, "--truth", "none", "--records")
+        self.assertEqual([path.name for path in self.traces.iterdir()], ["shards"])
+        self.assertEqual(len(self.records_in("job/shards")), 8 + 1, "a record of each trace, and the plan")
+        for ranks in (None, 3):
+            done = self.merge("job/shards", f"merged{ranks}", "--csv", ranks=ranks)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assert_same_results("expected", f"merged{ranks}")
+
+    def test_one_that_cannot_be_written_is_said(self):
+        (self.directory / "made").mkdir()
+        (self.directory / "made" / "shards").write_text("")
+        done = run([SYNTH, "--out", self.directory / "made", "--records", "--force", *self.JOB])
+        self.assertEqual(done.returncode, 5)
+        self.assertIn("leaves no record", done.stderr)
 
 
 class Operators(Records):

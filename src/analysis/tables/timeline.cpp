@@ -62,10 +62,12 @@ bool overlaps(const Interval& window, Nanoseconds start_ns, Nanoseconds end_ns) 
 
 /// The threads that launched work onto the device.
 std::set<std::uint32_t> launching_threads(const RankEvents& events, const Interval& window) {
+  const Interval known = shown_by_timeline(window);
   std::set<std::uint32_t> threads;
   for (const Kernel& kernel : events.device.kernels) {
     if (!overlaps(window, kernel.start_ns, kernel.end_ns)) continue;
-    if (const auto call = events.launches.find(kernel.correlation_id, kernel.start_ns)) threads.insert(call->thread_id);
+    const auto call = events.launches.find(kernel.correlation_id, kernel.start_ns);
+    if (call && overlaps(known, call->start_ns, call->end_ns)) threads.insert(call->thread_id);
   }
   return threads;
 }
@@ -154,6 +156,13 @@ void sort_events(Timeline& timeline) {
 }
 
 }  // namespace
+
+Interval shown_by_timeline(const Interval& window) {
+  Nanoseconds length_ns = 0, start_ns = 0;
+  const bool is_all = __builtin_sub_overflow(window.end_ns, window.start_ns, &length_ns) ||
+                      __builtin_sub_overflow(window.start_ns, length_ns, &start_ns);
+  return is_all ? window : Interval{start_ns, window.end_ns};
+}
 
 Timeline timeline_of(const RankEvents& events, const Interval& window) {
   Timeline timeline;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,8 +10,14 @@
 #include "ingest/pages/record_layout.hpp"
 #include "ingest/pages/table_tree.hpp"
 #include "ingest/table_scan.hpp"
+#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest::pages {
+
+/// Which columns of a batch tell when a row started and ended.
+struct TimeOutputs {
+  std::size_t start = 0, end = 0;
+};
 
 /// What to read of a table.
 struct PageScan {
@@ -19,6 +26,8 @@ struct PageScan {
   std::vector<WantedColumn> columns = {};  ///< ascending by position
   std::size_t outputs = 0;                 ///< columns of a batch
   bool only_checks = false;                ///< that pages and records are as they should be, whatever their values
+  std::optional<TimeOutputs> times = {};   ///< among the outputs
+  std::vector<bool> unwanted = {};         ///< runs that need not be read; of no use where there are more or fewer runs
 };
 
 /// The rows of one run of leaves. Texts are views of the bytes below; memory is used again for the next run.
@@ -26,6 +35,8 @@ struct PageBatch {
   std::size_t rows = 0;
   std::int64_t first_rowid = 0, last_rowid = 0;
   double share_read = 0;              ///< of the table's leaves, up to the end of this run
+  std::size_t run = 0;                ///< its number
+  Interval times;                     ///< first start and last end of its rows, where PageScan::times tells the columns
   std::vector<ColumnValues> columns;  ///< as long as the longest batch so far; `rows` counts
 
   std::vector<std::uint32_t> overflow_pages;     ///< read for the rows

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
+#include <limits>
 #include <mutex>
+#include <span>
 #include <thread>
 
 #include "ingest/pages/table_tree.hpp"
@@ -15,6 +17,16 @@ namespace {
 constexpr std::uint32_t window_bytes = 1 << 18;
 /// The one thread that uses the rows cannot keep more busy.
 constexpr int most_threads = 8;
+
+/// First start and last end. NULL is the earliest time there is, so rows without a start lie everywhere.
+Interval times_of(const PageBatch& batch, const TimeOutputs& outputs) {
+  const std::span starts = std::span(batch.columns[outputs.start].integers).first(batch.rows);
+  const std::span ends = std::span(batch.columns[outputs.end].integers).first(batch.rows);
+  Interval times{std::numeric_limits<Nanoseconds>::max(), std::numeric_limits<Nanoseconds>::min()};
+  for (const Nanoseconds start_ns : starts) times.start_ns = std::min(times.start_ns, start_ns);
+  for (const Nanoseconds end_ns : ends) times.end_ns = std::max(times.end_ns, end_ns);
+  return times;
+}
 
 /// Runs decoded by several threads, used by one in order. Run r fills slot r modulo the number of slots, as soon as
 /// that slot has been used for its former run; so memory is bounded, and whoever is free decodes the next run.
@@ -89,8 +101,15 @@ class OrderedDecoding {
   void decode(LeafDecoder& decoder, std::size_t run) {
     Slot& slot = slots_[run % slots_.size()];
     slot.batch.share_read = static_cast<double>(runs_[run].end) / static_cast<double>(leaves_.size());
+    slot.batch.run = run;
+    if (scan_.unwanted.size() == runs_.size() && scan_.unwanted[run]) {
+      slot.batch.rows = 0;
+      slot.batch.overflow_pages.clear();
+      return;
+    }
     try {
       decoder.decode(std::span(leaves_).subspan(runs_[run].first, runs_[run].end - runs_[run].first), slot.batch);
+      if (scan_.times) slot.batch.times = times_of(slot.batch, *scan_.times);
     } catch (...) {
       slot.failure = std::current_exception();
     }

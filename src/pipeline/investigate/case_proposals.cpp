@@ -13,10 +13,31 @@ bool better(const Proposal& a, const Proposal& b) {
          std::tuple(b.elsewhere, -b.caused_wait_ns, b.instance);
 }
 
-std::int32_t span_of(Nanoseconds time_ns, Nanoseconds first_ns, Nanoseconds last_ns) {
-  const double length = static_cast<double>(last_ns - first_ns) + 1;
-  const double share = static_cast<double>(time_ns - first_ns) / length;
-  return static_cast<std::int32_t>(std::clamp(share, 0.0, 0.999999) * static_cast<double>(case_spans));
+/// The time in which a straggler was late.
+struct TimeOfLateness {
+  Interval time;
+  bool only_then = false;  ///< cases from other times tell nothing
+
+  bool covers(Nanoseconds time_ns) const { return !only_then || (time_ns >= time.start_ns && time_ns < time.end_ns); }
+  std::int32_t span_of(Nanoseconds time_ns) const {
+    const double length = static_cast<double>(time.end_ns - time.start_ns) + 1;
+    const double share = static_cast<double>(time_ns - time.start_ns) / length;
+    return static_cast<std::int32_t>(std::clamp(share, 0.0, 0.999999) * static_cast<double>(case_spans));
+  }
+};
+
+/// A transient one was late in its steps; in others it may be last by chance.
+TimeOfLateness when_late(const Straggler& straggler, const StepStarts& steps) {
+  if (straggler.pattern == Pattern::transient && straggler.first_step && straggler.last_step) {
+    const std::int64_t first = *straggler.first_step - steps.first_number,
+                       end = *straggler.last_step - steps.first_number + 1;
+    const std::int64_t count = std::ssize(steps.start_ns);
+    if (first >= 0 && first < end && end <= count) {
+      const Nanoseconds end_ns = end < count ? steps.start_ns[static_cast<std::size_t>(end)] : steps.end_ns;
+      return {{steps.start_ns[static_cast<std::size_t>(first)], end_ns}, true};
+    }
+  }
+  return {{straggler.first_ns, straggler.last_ns}, false};
 }
 
 /// Trace ranks, ascending.
@@ -91,14 +112,16 @@ StragglerNumbers number_stragglers(std::span<Straggler* const> late, const JobRa
 /// of the (costliest) trace rank whose work was longest, beyond that of ranks of its role at the same place of the
 /// program; where such an arrival is not matched, the next one that is names the case.
 void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const Straggler& straggler,
-                          std::span<const std::int64_t> first_instance, Proposal proposal, Shortlist& shortlist) {
+                          const StepStarts& steps, std::span<const std::int64_t> first_instance, Proposal proposal,
+                          Shortlist& shortlist) {
   if (rank.path.arrivals.empty()) return;
   const auto job_time = [&](const analysis::PathArrival& arrival) {
     return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, arrival.enter_ns);
   };
+  TimeOfLateness late = when_late(straggler, steps);
   const bool was_last = straggler.first_ns != no_time;  // by its own work
-  const Nanoseconds first_ns = was_last ? straggler.first_ns : job_time(rank.path.arrivals.front());
-  const Nanoseconds last_ns = was_last ? straggler.last_ns : job_time(rank.path.arrivals.back());
+  if (!late.only_then && !was_last)
+    late.time = {job_time(rank.path.arrivals.front()), job_time(rank.path.arrivals.back())};
   const analysis::Outcome* next = nullptr;  // of the latest matched arrival that was passed, from the end on
   for (std::size_t i = rank.path.arrivals.size(); i-- > 0;) {
     const analysis::PathArrival& arrival = rank.path.arrivals[i];
@@ -106,7 +129,8 @@ void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const
     if (!arrival.compared || next == nullptr || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
     proposal.instance = first_instance[static_cast<std::size_t>(next->communicator)] + next->sequence;
     proposal.last_enter_ns = job_time(arrival);
-    proposal.span = span_of(proposal.last_enter_ns, first_ns, last_ns);
+    if (!late.covers(proposal.last_enter_ns)) continue;
+    proposal.span = late.span_of(proposal.last_enter_ns);
     proposal.caused_wait_ns = proposal.own_lateness_ns = proposal.longer_ns = arrival.excess_work_ns;
     proposal.members[0] = {proposal.last_enter_ns, arrival.work_ns, rank.trace_rank, 0};
     proposal.member_count = 1;
@@ -203,8 +227,8 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
       for (auto found = first; found != end; ++found) {
         Proposal proposal;
         proposal.straggler = found->second;
-        propose_longest_work(clock, rank, *late[static_cast<std::size_t>(found->second)], first_instance, proposal,
-                             shortlist);
+        propose_longest_work(clock, rank, *late[static_cast<std::size_t>(found->second)], report.detail.steps,
+                             first_instance, proposal, shortlist);
       }
     }
   }
@@ -218,9 +242,11 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
       const auto found = numbers.by_instance.find(instance.last_trace_rank);
       if (found == numbers.by_instance.end()) continue;
       const Straggler& straggler = *late[static_cast<std::size_t>(found->second)];
+      const TimeOfLateness when = when_late(straggler, report.detail.steps);
+      if (!when.covers(instance.last_enter_ns)) continue;
       proposal.straggler = found->second;
-      if (straggler.first_ns != no_time)  // else never last by its own work
-        proposal.span = span_of(instance.last_enter_ns, straggler.first_ns, straggler.last_ns);
+      if (when.only_then || straggler.first_ns != no_time)  // else never last by its own work
+        proposal.span = when.span_of(instance.last_enter_ns);
       propose_instance(block, instance, straggler.trace_ranks, role_of, proposal, shortlist);
     }
   }

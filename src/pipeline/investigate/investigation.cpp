@@ -41,13 +41,18 @@ struct Reply {
   }
 };
 
-/// The cases that say something about the cause; cases in which the straggler is only behind have nothing to compare.
+/// The cases that speak for what profiles alone make the likeliest cause: others have their names in other events, and
+/// cases in which the straggler is only behind have nothing to compare.
 std::vector<std::size_t> telling_cases(const CasesOfStraggler& of) {
-  std::vector<std::size_t> telling;
+  const Cause cause = analysis::decide_cause(of.cases, nullptr).cause;
+  std::vector<std::size_t> telling, of_cause;
   for (std::size_t c = 0; c < of.cases.size(); ++c) {
-    if (analysis::judge_case(of.cases[c], nullptr).counts) telling.push_back(c);
+    const analysis::CaseVerdict verdict = analysis::judge_case(of.cases[c], nullptr);
+    if (!verdict.counts) continue;
+    telling.push_back(c);
+    if (verdict.cause == cause) of_cause.push_back(c);
   }
-  return telling;
+  return of_cause.empty() ? telling : of_cause;
 }
 
 /// The peer that most telling cases are compared with (ties: the lower trace rank), and its weightiest cases. One peer
@@ -107,7 +112,7 @@ Answers answer_requests(const std::vector<Request>& requests, const Inquiry& inq
     const auto input = std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
                                     [&](const ingest::AssignedTrace& assigned) { return assigned.name == name; });
     try {
-      read_again(*input, inquiry.reading, [&](const TraceRankKey& key, const analysis::RankEvents& events) {
+      read_again(*input, inquiry.reading, {}, [&](const TraceRankKey& key, const analysis::RankEvents& events) {
         for (const std::size_t r : numbers) {
           if (!(local.at(requests[r].trace_rank) == key)) continue;
           answers.replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});

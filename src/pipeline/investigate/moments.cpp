@@ -250,15 +250,23 @@ void tidy_names(View& view) {
   view.names = std::move(names);
 }
 
+/// What is to be seen in one input.
+struct Sight {
+  const ingest::ZoneMap* zones = nullptr;
+  std::vector<std::pair<const LocalRank*, std::size_t>> of_ranks;  ///< and the number of the view
+};
+
 /// What the trace ranks of this tool rank show; each input is read once. One that cannot be read again shows its waits.
 std::vector<View> look(const std::vector<Seat>& seats, const Inquiry& inquiry) {
-  std::map<std::string, std::vector<std::pair<const LocalRank*, std::size_t>>> by_input;
+  std::map<std::string, Sight> by_input;
   std::vector<View> views;
   for (const LocalTrace& trace : inquiry.local_traces) {
     for (const LocalRank& rank : trace.ranks) {
       for (const Seat& seat : seats) {
         if (seat.trace_rank != rank.trace_rank) continue;
-        by_input[rank.key.path].emplace_back(&rank, views.size());
+        Sight& sight = by_input[rank.key.path];
+        sight.zones = &trace.zones;
+        sight.of_ranks.emplace_back(&rank, views.size());
         View& view = views.emplace_back();
         view.moment = seat.moment;
         view.place = seat.place;
@@ -274,8 +282,14 @@ std::vector<View> look(const std::vector<Seat>& seats, const Inquiry& inquiry) {
     const auto input = std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
                                     [&](const ingest::AssignedTrace& one) { return one.name == entry.first; });
     try {
-      read_again(*input, inquiry.reading, [&](const TraceRankKey& key, const analysis::RankEvents& events) {
-        for (const auto& [rank, number] : entry.second)
+      const Sight& sight = entry.second;
+      ingest::FilePart part{sight.zones, {}};
+      for (const auto& [rank, number] : sight.of_ranks) {
+        const RankClock clock(inquiry, *rank);
+        part.times.push_back(analysis::shown_by_timeline(clock.trace_window(seat_of(views[number]).window)));
+      }
+      read_again(*input, inquiry.reading, part, [&](const TraceRankKey& key, const analysis::RankEvents& events) {
+        for (const auto& [rank, number] : sight.of_ranks)
           if (rank->key == key)
             add_work(events, *rank, RankClock(inquiry, *rank), seat_of(views[number]), views[number]);
       });

@@ -24,11 +24,12 @@ struct CollectedCases {
 
 /// Collective: for each of those who are late (the first `most_stragglers`), out of each of `case_spans` equal spans
 /// of the time in which it was late the instance that it delayed most, with what it and its median peer did before (a
-/// peer of its role, of which `roles` tells by index of the trace rank, if one is a member). Instead, for a straggler
-/// that is a place of several trace ranks, or where it shows more lateness: the arrival of its (costliest) trace rank
-/// with the most work beyond its peers', and peers at the same place of the program, outside of the straggler's. And
-/// the `most_long_waits` delays of the whole run that caused the most waiting: places of the program, or, of trace
-/// ranks without peers or steps, instances. The same on every tool rank.
+/// peer of its role, of which `roles` tells by index of the trace rank, if one is a member). A transient one was late
+/// in its steps, of which report.detail.steps has the times. Instead, for a straggler that is a place of several trace
+/// ranks, or where it shows more lateness: the arrival of its (costliest) trace rank with the most work beyond its
+/// peers', and peers at the same place of the program, outside of the straggler's. And the `most_long_waits` delays of
+/// the whole run that caused the most waiting: places of the program, or, of trace ranks without peers or steps,
+/// instances. The same on every tool rank.
 ///
 /// Owners of blocks propose instances; everybody keeps the best of each span; holders of the members' profiles answer.
 CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,

@@ -138,6 +138,10 @@ void select_window(Trace& trace, const analysis::AnalysisOptions& options, Nanos
   }
 }
 
+bool has_losses(const std::vector<Warning>& warnings) {
+  return std::any_of(warnings.begin(), warnings.end(), [](const Warning& w) { return w.severity != Severity::info; });
+}
+
 /// What the user should know about the input as a whole: the worst of the warnings.
 void judge_input(TraceFacts& facts) {
   facts.input.status = InputStatus::ok;
@@ -154,7 +158,10 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
   LocalTrace local;
   local.facts.input.path = assigned.name;
   try {
-    Trace trace = read_events(assigned.path, scan_options);
+    ingest::ScanOptions learning = scan_options;
+    learning.learnt_zones = &local.zones;
+    Trace trace = read_events(assigned.path, learning);
+    if (has_losses(trace.warnings)) local.zones.clear();
     trace.session.path = assigned.name;
     local.facts.session = trace.session;
     local.facts.extent = ingest::session_extent(trace);
@@ -265,7 +272,7 @@ void release_paths(std::vector<LocalTrace>& local_traces) {
   }
 }
 
-void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
+void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings, const ingest::FilePart& part,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit) {
   if (settings.access == TraceAccess::never || !ingest::is_as_found(assigned)) {
     throw ingest::TraceError("is not there, or not as it was when it was read");
@@ -275,7 +282,10 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
   ReadingRound round = next_round({&cost, 1}, settings.threads, settings.memory.room());
   if (round.traces == 0) round = {1, 1, true};
   const MemoryBudget::EventPlace place(settings.memory, round.in_files, assigned.name);
-  Trace trace = read_events(assigned.path, {settings.reader, round.threads_each, {}});
+  // Another export of a report may have other pages, and ranges that make up a window may lie anywhere.
+  const bool by_part = !ingest::is_report_name(assigned.path) && !settings.options.analysis.window.any();
+  Trace trace = read_events(assigned.path,
+                            {settings.reader, round.threads_each, {}, by_part ? part : ingest::FilePart{}, nullptr});
   select_window(trace, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
   const collectives::KernelClasses classes(trace);
   for (const ProcessTrace& process : trace.processes) {

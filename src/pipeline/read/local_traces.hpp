@@ -65,6 +65,7 @@ struct TraceFacts {
 struct LocalTrace {
   TraceFacts facts;
   std::vector<LocalRank> ranks;
+  ingest::ZoneMap zones;  ///< empty where a record was taken, or where something was left out that cannot be true
 };
 
 class TraceRecords;
@@ -98,9 +99,10 @@ Session read_local_session(const ingest::AssignedTrace& assigned);
 /// Gives back what paths and profiles take.
 void release_paths(std::vector<LocalTrace>& local_traces);
 
-/// Reads an input a second time, as read_local_traces does, and shows the events of each of its ranks to `visit`.
-/// Throws ingest::TraceError, also where the file has changed or must not be read, and whatever `visit` throws.
-void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
+/// Reads an input a second time, as read_local_traces does, and shows the events of each of its ranks to `visit`;
+/// kernels and calls only as far as `part` says. Throws ingest::TraceError, also where the file has changed or must not
+/// be read, and whatever `visit` throws.
+void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings, const ingest::FilePart& part,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit);
 
 }  // namespace nsys_explain::pipeline

@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <limits>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "nsys_explain/model/time.hpp"
 #include "unit/ingest/export_fixture.hpp"
@@ -72,6 +76,83 @@ TEST_P(TableScanTest, SplitsLongTablesIntoBatchesWithoutLosingRows) {
   EXPECT_EQ(next, count);
   EXPECT_GT(batches, 1);
   EXPECT_THAT(database.log().warnings, IsEmpty());
+}
+
+/// Row n of 40,000 lasts from 1000 n to 1000 n + 2500, shifted; rows are in no order of time within 100, and a few come
+/// ten thousand rows late.
+class ZoneMapTest : public testing::ScratchTest {
+ protected:
+  static constexpr Nanoseconds shift_ns = 5;
+
+  void SetUp() override {
+    testing::Writer{file()}(
+        "CREATE TABLE T (start INTEGER, end INTEGER, n INTEGER, other TEXT);"
+        "WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n + 1 < 40000) "
+        "INSERT INTO T SELECT 1000 * n + 5, 1000 * n + 2505, n, hex(zeroblob(30)) FROM c "
+        "ORDER BY n / 100, n * 37 % 100; "
+        "INSERT INTO T SELECT * FROM T WHERE n % 10000 = 17; DELETE FROM T WHERE rowid < 40000 AND n % "
+        "10000 = 17");
+  }
+
+  /// Numbers of the rows read.
+  std::vector<std::int64_t> scan(const ScanOptions& options) {
+    const Database database(file(), OpenMode::read_only, options);
+    TableScan scan(database, "T");
+    scan.integer("start", Presence::required);
+    scan.integer("end", Presence::required);
+    const auto n = scan.integer("n");
+    scan.happens_between_start_and_end(shift_ns);
+    std::vector<std::int64_t> numbers;
+    scan.for_each_batch([&](std::size_t rows) {
+      for (std::size_t row = 0; row < rows; ++row) numbers.push_back(n[row]);
+    });
+    return numbers;
+  }
+};
+
+TEST_F(ZoneMapTest, NothingOfTheTimesAskedForIsLeftOutAndMostOfTheRestIs) {
+  ZoneMap zones, of_threads;
+  ScanOptions options;
+  options.learnt_zones = &zones;
+  EXPECT_EQ(scan(options).size(), 40000);
+  options.threads = 3;
+  options.learnt_zones = &of_threads;
+  scan(options);
+  ASSERT_EQ(zones.at("T").size(), of_threads.at("T").size());
+  for (std::size_t i = 0; i < zones.at("T").size(); ++i)
+    EXPECT_EQ(zones.at("T")[i].end_ns, of_threads.at("T")[i].end_ns);
+  const std::vector<Interval> times = {{3'000'000, 3'100'000}, {10'015'000, 10'020'000}, {39'990'000, 50'000'000}};
+  for (const int threads : {1, 3}) {
+    std::vector<std::int64_t> read = scan({Reader::pages, threads, {}, {&zones, times}, nullptr});
+    EXPECT_LT(read.size(), 32000);
+    std::sort(read.begin(), read.end());
+    for (std::int64_t n = 0; n < 40000; ++n) {
+      const bool is_wanted = std::any_of(times.begin(), times.end(), [&](const Interval& time) {
+        return 1000 * n <= time.end_ns && 1000 * n + 2500 >= time.start_ns;
+      });
+      EXPECT_TRUE(!is_wanted || std::binary_search(read.begin(), read.end(), n)) << n;
+    }
+  }
+  EXPECT_THAT(scan({Reader::pages, 1, {}, {&zones, {}}, nullptr}), IsEmpty());
+}
+
+TEST_F(ZoneMapTest, OneOfAnotherFileAndOneThatIsMissingLeaveNothingOut) {
+  const ZoneMap shorter = {{"T", {{0, 1}, {2, 3}}}}, none;
+  const std::vector<Interval> times = {{0, 1}};
+  EXPECT_EQ(scan({Reader::pages, 1, {}, {&shorter, times}, nullptr}).size(), 40000);
+  EXPECT_EQ(scan({Reader::pages, 1, {}, {&none, times}, nullptr}).size(), 40000);
+  ZoneMap learnt;
+  EXPECT_EQ(scan({Reader::sqlite, 1, {}, {&shorter, times}, &learnt}).size(), 40000);
+  EXPECT_THAT(learnt, IsEmpty());
+}
+
+TEST_F(ZoneMapTest, TimesThatCannotBeShiftedLeaveNothingOut) {
+  ZoneMap zones;
+  ScanOptions options;
+  options.learnt_zones = &zones;
+  scan(options);
+  const std::vector<Interval> times = {{0, std::numeric_limits<Nanoseconds>::max()}};
+  EXPECT_EQ(scan({Reader::pages, 1, {}, {&zones, times}, nullptr}).size(), 40000);
 }
 
 TEST_P(TableScanTest, ATableThatDoesNotExistHasNoRows) {
