@@ -153,12 +153,14 @@ class ArrivalComparison {
       if (const std::size_t arrival = arrival_of(p); arrival != none) add(p, arrival);
   }
 
-  std::vector<PieceExcess> excess() const {
-    const std::vector<Nanoseconds> gpu_ns = excess_of(placed(gpu_ns_, true), first_arrival_.back());
-    const std::vector<Nanoseconds> copy_ns = excess_of(placed(copy_ns_), first_arrival_.back());
-    const std::vector<Nanoseconds> host_ns = excess_of(placed(host_ns_), first_arrival_.back());
-    const std::vector<Nanoseconds> transfer_ns = excess_of(placed(transfer_ns_), first_arrival_.back());
-    const std::vector<HostExcess> host_parts_ns = excess_of_host_parts();
+  std::vector<PieceExcess> excess(const RunAll& run_all) const {
+    std::vector<Nanoseconds> gpu_ns, copy_ns, host_ns, transfer_ns;
+    std::vector<HostExcess> host_parts_ns;
+    run_all({[&] { host_parts_ns = excess_of_host_parts(); },
+             [&] { gpu_ns = excess_of(placed(gpu_ns_, true), first_arrival_.back()); },
+             [&] { copy_ns = excess_of(placed(copy_ns_), first_arrival_.back()); },
+             [&] { host_ns = excess_of(placed(host_ns_), first_arrival_.back()); },
+             [&] { transfer_ns = excess_of(placed(transfer_ns_), first_arrival_.back()); }});
     std::vector<PieceExcess> excess(graph_.pieces());
     Parts gpu_parts, copy_parts, host_parts, late_parts;
     for (std::size_t p = 0; p < graph_.pieces(); ++p) {
@@ -279,8 +281,8 @@ class ArrivalComparison {
 
 }  // namespace
 
-std::vector<PieceExcess> find_excess(const JobGraph& graph) {
-  std::vector<PieceExcess> excess = ArrivalComparison(graph).excess();
+std::vector<PieceExcess> find_excess(const JobGraph& graph, const RunAll& run_all) {
+  std::vector<PieceExcess> excess = ArrivalComparison(graph).excess(run_all);
   Nanoseconds since_wait_ns = 0;
   for (std::size_t p = 0; p < excess.size(); ++p) {
     if (p == graph.first_piece[graph.rank_of[p]]) since_wait_ns = 0;

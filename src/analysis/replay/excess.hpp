@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "analysis/replay/job_graph.hpp"
+#include "analysis/replay/run_all.hpp"
 
 /// What work takes beyond what is usual: beyond peers at the same place of the program, or where there are none, beyond
 /// the same place in other steps.
@@ -16,6 +17,6 @@ struct PieceExcess {
 };
 
 /// By piece.
-std::vector<PieceExcess> find_excess(const JobGraph& graph);
+std::vector<PieceExcess> find_excess(const JobGraph& graph, const RunAll& run_all = one_after_another);
 
 }  // namespace nsys_explain::analysis

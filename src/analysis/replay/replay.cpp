@@ -1,6 +1,7 @@
 #include "analysis/replay/replay.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -15,12 +16,18 @@ struct Replay::Shifts {
   std::vector<bool> mended_transfers;         ///< by instance
 };
 
-Replay::Replay(const JobGraph& graph, std::size_t steps)
-    : graph_(graph),
-      steps_(steps),
-      excess_(find_excess(graph)),
-      transfers_(find_transfer_excess(graph)),
-      order_(graph.events_by_time()) {}
+Replay::Replay(const JobGraph& graph, std::size_t steps, const RunAll& run_all)
+    : graph_(graph), steps_(steps), excess_(find_excess(graph, run_all)) {
+  run_all({[&] { order_ = graph_.events_by_time(); }, [&] { transfers_ = find_transfer_excess(graph_); }});
+}
+
+std::vector<ReplayedTime> Replay::run(std::span<const Scenario> scenarios, const RunAll& run_all) const {
+  std::vector<ReplayedTime> replayed(scenarios.size());
+  std::vector<std::function<void()>> tasks;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) tasks.emplace_back([&, i] { replayed[i] = run(scenarios[i]); });
+  run_all(tasks);
+  return replayed;
+}
 
 Replay::Shifts Replay::shifts_of(const Scenario& scenario) const {
   Shifts shifts{scenario, {}, {}, {}, {}, {}};

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "analysis/replay/excess.hpp"
 #include "analysis/replay/job_graph.hpp"
+#include "analysis/replay/run_all.hpp"
 #include "analysis/replay/transfers.hpp"
 #include "nsys_explain/model/time.hpp"
 
@@ -42,9 +44,11 @@ struct ReplayedTime {
 class Replay {
  public:
   /// The graph must outlive it.
-  Replay(const JobGraph& graph, std::size_t steps);
+  Replay(const JobGraph& graph, std::size_t steps, const RunAll& run_all = one_after_another);
 
   ReplayedTime run(const Scenario& scenario) const;
+  /// Each by itself.
+  std::vector<ReplayedTime> run(std::span<const Scenario> scenarios, const RunAll& run_all) const;
   ReplayedTime measured() const { return run({}); }
   /// Some kind of transfer is there in several communicators.
   bool has_groups_alike() const { return transfers_.has_groups_alike; }

@@ -202,12 +202,55 @@ std::vector<std::size_t> all_ranks(std::span<const Culprit> culprits, const Culp
   return {all.begin(), all.end()};
 }
 
+/// Takes away many at once of whom none can save anything: to mend more never saves less, so none of them does where
+/// not even all of them do, neither alone nor besides the others. In a large job hundreds may be slower beyond chance,
+/// and each costs two replays.
+class ManyCulprits {
+ public:
+  ManyCulprits(std::vector<Culprit>& culprits, const SavedShare& saved, double smallest)
+      : culprits_(culprits), saved_(saved), smallest_(smallest), all_(all_ranks(culprits)), of_all_(saved_of(all_)) {}
+
+  void leave_those_in_doubt() {
+    look(0, culprits_.size());
+    culprits_ = std::move(in_doubt_);
+  }
+
+ private:
+  double saved_of(const std::vector<std::size_t>& ranks) const { return ranks.empty() ? 0 : saved_(ranks).value_or(0); }
+
+  /// Culprits [first, end).
+  void look(std::size_t first, std::size_t end) {
+    const std::vector<std::size_t> these = all_ranks(std::span(culprits_).subspan(first, end - first));
+    std::vector<std::size_t> others;
+    std::set_difference(all_.begin(), all_.end(), these.begin(), these.end(), std::back_inserter(others));
+    if (saved_of(these) < smallest_ && of_all_ - saved_of(others) < smallest_) return;
+    if (end - first == 1) {
+      in_doubt_.push_back(std::move(culprits_[first]));
+      return;
+    }
+    const std::size_t middle = first + (end - first) / 2;
+    look(first, middle);
+    look(middle, end);
+  }
+
+  std::vector<Culprit>& culprits_;
+  const SavedShare& saved_;
+  const double smallest_;
+  const std::vector<std::size_t> all_;
+  const double of_all_;
+  std::vector<Culprit> in_doubt_;
+};
+
+/// More are looked at together first.
+constexpr std::size_t few_culprits = 16;
+
 /// Leaves those whose mending saves time, alone or once the others are mended. Who saves least alone is asked first, so
 /// that of two that make up for each other the greater is left. `saved` tells of everybody, or of nobody.
 void leave_who_saves(std::vector<Culprit>& culprits, const SavedShare& saved, double smallest) {
   const auto saved_of = [&](const std::vector<std::size_t>& ranks) {
     return ranks.empty() ? 0 : saved(ranks).value_or(0);
   };
+  if (culprits.size() > few_culprits) ManyCulprits(culprits, saved, smallest).leave_those_in_doubt();
   for (Culprit& culprit : culprits) culprit.alone = saved(culprit.ranks);
   std::stable_sort(culprits.begin(), culprits.end(),
                    [](const Culprit& a, const Culprit& b) { return a.alone < b.alone; });
@@ -297,19 +340,27 @@ bool overlap(const Straggler& a, const Straggler& b) {
          a.trace_ranks.end();
 }
 
-/// Places that steps enough to tell would probably prove: costly, and none of their trace ranks named yet.
+/// Where steps are few, chance spares hundreds of places in a large job, and each costs a replay of the job.
+constexpr std::size_t most_unproven = 32;
+
+/// Places that steps enough to tell would probably prove: costly, and none of their trace ranks named yet. The
+/// costliest by what others waited are looked at.
 std::vector<SuspectedStraggler> find_unproven(std::vector<Culprit> likely, const Named& named,
                                               std::span<const RankSummary> ranks, const JobDelays& delays,
                                               const SavedShare& saved, const StragglerCriteria& criteria) {
   const std::set<std::int32_t> all = trace_ranks_of(named.stragglers);
   const std::vector<std::size_t> mended = ranks_of(named.stragglers, ranks);
   std::vector<SuspectedStraggler> unproven;
+  std::stable_sort(likely.begin(), likely.end(),
+                   [](const Culprit& a, const Culprit& b) { return a.late.delay_cost_ns > b.late.delay_cost_ns; });
+  std::size_t asked = 0;
   for (Culprit& culprit : likely) {
     const auto is_named = [&](const Straggler& other) { return overlap(other, culprit.late); };
     const auto is_told = [&](const SuspectedStraggler& other) { return is_named(other.late); };
     if (std::any_of(named.stragglers.begin(), named.stragglers.end(), is_named) ||
         std::any_of(named.suspects.begin(), named.suspects.end(), is_told))
       continue;
+    if (++asked > most_unproven) break;
     culprit.alone = saved(culprit.ranks);
     if (culprit.alone && !mended.empty()) {
       std::vector<std::size_t> with_it = mended;

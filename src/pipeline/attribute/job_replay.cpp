@@ -1,13 +1,18 @@
 #include "pipeline/attribute/job_replay.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 
 #include "pipeline/run/memory_budget.hpp"
+#include "pipeline/run/threads.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
+
+/// Each replay holds some 60 bytes for each arrival: of a million, eight of them as much as the job itself.
+constexpr int most_at_once = 8;
 
 std::int64_t arrivals_of(const std::vector<LocalTrace>& local_traces) {
   std::int64_t arrivals = 0;
@@ -36,8 +41,10 @@ bool have_one_clock(const GatheredJob& gathered, const ReplaySetting& setting) {
 }  // namespace
 
 JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
-                     std::vector<LocalTrace>& local_traces)
-    : communicator_(communicator) {
+                     std::vector<LocalTrace>& local_traces, int threads)
+    : communicator_(communicator), run_all_([threads](const std::vector<std::function<void()>>& tasks) {
+        run_in_parallel(tasks, std::min(threads, most_at_once));
+      }) {
   const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces));
   if (arrivals > most_replayed_arrivals) {
     too_many_arrivals_ = arrivals;
@@ -50,7 +57,7 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
       !have_one_clock(gathered_, setting))
     return;
   graph_.emplace(gathered_.graph(setting.job.numbers.size()));
-  replay_.emplace(*graph_, setting.steps.start_ns.size());
+  replay_.emplace(*graph_, setting.steps.start_ns.size(), run_all_);
   measured_ = replay_->measured();
 }
 

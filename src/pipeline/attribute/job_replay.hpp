@@ -15,9 +15,10 @@ namespace nsys_explain::pipeline {
 /// The job as it was, ready to be replayed on rank 0. What it is made of must outlive it.
 class JobReplay {
  public:
-  /// Collective. The paths of the local ranks have been measured; their pieces are used up.
+  /// Collective. The paths of the local ranks have been measured; their pieces are used up. Rank 0 replays with so many
+  /// `threads`.
   JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
-            std::vector<LocalTrace>& local_traces);
+            std::vector<LocalTrace>& local_traces, int threads);
   JobReplay(const JobReplay&) = delete;
   JobReplay& operator=(const JobReplay&) = delete;
 
@@ -32,9 +33,14 @@ class JobReplay {
   const analysis::JobGraph& graph() const { return *graph_; }
   const analysis::Replay& replay() const { return *replay_; }
   const analysis::ReplayedTime& measured() const { return measured_; }
+  /// Each scenario by itself.
+  std::vector<analysis::ReplayedTime> run(std::span<const analysis::Scenario> scenarios) const {
+    return replay_->run(scenarios, run_all_);
+  }
 
  private:
   const exchange::Communicator& communicator_;
+  const analysis::RunAll run_all_;
   std::int64_t too_many_arrivals_ = 0;
   GatheredJob gathered_;
   std::optional<analysis::JobGraph> graph_;

@@ -57,44 +57,61 @@ std::vector<std::size_t> last_stage(const ReplaySetting& setting) {
   return ranks;
 }
 
+/// What these trace ranks as usual would save of what all and the transfers as usual would.
+void add_shares_saved(const JobReplay& job, std::span<const std::size_t> worst_ranks,
+                      std::span<const std::size_t> last_stage, Slowdown& slowdown) {
+  const Nanoseconds to_save_ns = slowdown.without_launch_gaps_ns - slowdown.ideal_ns;
+  if (to_save_ns <= 0) return;
+  const std::size_t ranks = job.graph().ranks.size();
+  std::vector<Scenario> scenarios;
+  for (const std::span<const std::size_t> mended : {worst_ranks, last_stage})
+    scenarios.push_back(ideal_but(ranks, all_but(ranks, mended), analysis::TransferTime::measured));
+  const std::vector<analysis::ReplayedTime> replayed = job.run(scenarios);
+  const auto share_saved = [&](std::size_t i) {
+    const Nanoseconds mended_ns = replayed[i].end_ns - job.graph().start_ns;
+    return static_cast<double>(slowdown.without_launch_gaps_ns - mended_ns) / static_cast<double>(to_save_ns);
+  };
+  if (!worst_ranks.empty()) slowdown.worst_ranks_share = share_saved(0);
+  if (!last_stage.empty()) slowdown.last_stage_share = share_saved(1);
+}
+
 }  // namespace
 
-std::optional<Slowdown> measure_slowdown(const analysis::JobGraph& graph, const analysis::Replay& replay,
-                                         const analysis::ReplayedTime& measured, const ReplaySetting& setting) {
+std::optional<Slowdown> measure_slowdown(const JobReplay& job, const ReplaySetting& setting) {
   using analysis::TransferTime;
+  const analysis::JobGraph& graph = job.graph();
   const std::size_t ranks = graph.ranks.size();
   std::vector<std::size_t> every(ranks);
   std::iota(every.begin(), every.end(), std::size_t{0});
-  const auto elapsed_ns = [&](const Scenario& scenario) { return replay.run(scenario).end_ns - graph.start_ns; };
+  std::vector<std::size_t> most_excess = ranks_by_excess(graph, job.replay());
+  most_excess.resize(std::min(most_excess.size(), most_ranks));
+  std::vector<Scenario> scenarios = {
+      ideal_but(ranks, every, TransferTime::measured), ideal_but(ranks, {}, TransferTime::usual),
+      ideal_but(ranks, every, TransferTime::usual), ideal_but(ranks, {}, TransferTime::measured)};
+  for (const std::size_t& r : most_excess) scenarios.push_back(ideal_but(ranks, std::span(&r, 1), TransferTime::usual));
+  std::vector<Nanoseconds> elapsed_ns;
+  for (const analysis::ReplayedTime& replayed : job.run(scenarios))
+    elapsed_ns.push_back(replayed.end_ns - graph.start_ns);
+
   Slowdown slowdown;
-  slowdown.measured_ns = measured.end_ns - graph.start_ns;
-  slowdown.without_launch_gaps_ns = elapsed_ns(ideal_but(ranks, every, TransferTime::measured));
-  slowdown.ideal_ns = elapsed_ns(ideal_but(ranks, {}, TransferTime::usual));
+  slowdown.measured_ns = job.measured().end_ns - graph.start_ns;
+  slowdown.without_launch_gaps_ns = elapsed_ns[0];
+  slowdown.ideal_ns = elapsed_ns[1];
   if (slowdown.ideal_ns <= 0 || slowdown.without_launch_gaps_ns <= 0) return std::nullopt;
-  const auto slowed = [&](const Scenario& scenario) {
-    return static_cast<double>(elapsed_ns(scenario)) / static_cast<double>(slowdown.ideal_ns);
+  const auto slowed = [&](std::size_t scenario) {
+    return static_cast<double>(elapsed_ns[scenario]) / static_cast<double>(slowdown.ideal_ns);
   };
-  slowdown.by.push_back({"operation", "compute", slowed(ideal_but(ranks, every, TransferTime::usual))});
-  slowdown.by.push_back({"operation", "transfer", slowed(ideal_but(ranks, {}, TransferTime::measured))});
+  slowdown.by.push_back({"operation", "compute", slowed(2)});
+  slowdown.by.push_back({"operation", "transfer", slowed(3)});
   std::vector<std::pair<double, std::size_t>> worst;
-  for (const std::size_t r : ranks_by_excess(graph, replay)) {
-    if (worst.size() == most_ranks) break;
-    worst.emplace_back(-slowed(ideal_but(ranks, std::span(&r, 1), TransferTime::usual)), r);
-  }
+  for (std::size_t i = 0; i < most_excess.size(); ++i) worst.emplace_back(-slowed(4 + i), most_excess[i]);
   std::sort(worst.begin(), worst.end());
   for (const auto& [negated, r] : worst)
     slowdown.by.push_back({"trace_rank", std::to_string(setting.job.numbers[r]), -negated});
-  const Nanoseconds to_save_ns = slowdown.without_launch_gaps_ns - slowdown.ideal_ns;
-  const auto share_saved_by = [&](std::span<const std::size_t> these) -> std::optional<double> {
-    if (to_save_ns <= 0 || these.empty()) return std::nullopt;
-    const Nanoseconds mended_ns = elapsed_ns(ideal_but(ranks, all_but(ranks, these), TransferTime::measured));
-    return static_cast<double>(slowdown.without_launch_gaps_ns - mended_ns) / static_cast<double>(to_save_ns);
-  };
   worst.resize(std::min(worst.size(), static_cast<std::size_t>(std::ceil(worst_share * static_cast<double>(ranks)))));
   std::vector<std::size_t> worst_ranks;
   for (const auto& [negated, r] : worst) worst_ranks.push_back(r);
-  slowdown.worst_ranks_share = share_saved_by(worst_ranks);
-  slowdown.last_stage_share = share_saved_by(last_stage(setting));
+  add_shares_saved(job, worst_ranks, last_stage(setting), slowdown);
   return slowdown;
 }
 

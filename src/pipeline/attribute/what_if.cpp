@@ -188,14 +188,23 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   report.critical_path = critical_path_of(job.graph(), job.measured(), setting);
   std::vector<PlannedScenario> scenarios = scenarios_of_culprits(report, setting.job);
   for (PlannedScenario& one : scenarios_of_all(job.graph(), job.replay(), setting)) scenarios.push_back(std::move(one));
-  for (PlannedScenario& one : scenarios) {
-    analysis::Scenario before;
-    before.ranks = indices_of(setting.job, one.what_if.after);
-    compare_replays(job.measured(), before.ranks.empty() ? job.measured() : job.replay().run(before),
-                    job.replay().run(one.scenario), job.graph().start_ns, one.what_if);
-    report.what_if.push_back(std::move(one.what_if));
+  std::vector<analysis::Scenario> to_run;
+  for (const PlannedScenario& one : scenarios) to_run.push_back(one.scenario);
+  std::vector<std::size_t> before;  // numbers of the replays that others are compared with
+  for (const PlannedScenario& one : scenarios) {
+    if (one.what_if.after.empty()) continue;
+    before.push_back(to_run.size());
+    to_run.push_back({.ranks = indices_of(setting.job, one.what_if.after)});
   }
-  report.slowdown = measure_slowdown(job.graph(), job.replay(), job.measured(), setting);
+  const std::vector<analysis::ReplayedTime> replayed = job.run(to_run);
+  std::size_t next_before = 0;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    WhatIf& what_if = scenarios[i].what_if;
+    const analysis::ReplayedTime& unmended = what_if.after.empty() ? job.measured() : replayed[before[next_before++]];
+    compare_replays(job.measured(), unmended, replayed[i], job.graph().start_ns, what_if);
+    report.what_if.push_back(std::move(what_if));
+  }
+  report.slowdown = measure_slowdown(job, setting);
   measure_step_time(job.graph(), job.measured(), report.step_time);
 }
 

@@ -18,13 +18,11 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-/// Those with a row per range or point in time, and those with tens of rows of every trace rank that are only written.
-constexpr std::array<std::string_view, 17> long_names = {
+/// Of what happened in ranges, or over time: as many rows as a trace rank has ranges.
+constexpr std::array<std::string_view, 11> long_names = {
     "gpu_trace",       "communication_overlap_trace", "nvtx_trace",          "nvtx_sum",
     "nvtx_kernels",    "nvtx_gpu_projection_trace",   "nvtx_gpu_projection", "nvtx_steps",
-    "kernel_progress", "expert_rule_cases",           "gpu_utilisation",     "kernel_launches",
-    "cuda_api_gpu",    "kernels_by_mangled_name",     "kernel_pacing",       "kernel_occupancy",
-    "kernel_histogram"};
+    "kernel_progress", "expert_rule_cases",           "gpu_utilisation"};
 
 /// So many that they compress well, so few that to unpack them for a few rows costs little.
 constexpr std::size_t rows_of_run = std::size_t{1} << 14;

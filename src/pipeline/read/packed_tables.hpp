@@ -12,8 +12,8 @@
 /// The tables of a trace rank, small until somebody asks for them: most are only written, at the end.
 namespace nsys_explain::pipeline {
 
-/// Whether a table has many rows of each trace rank and nobody looks at it as a whole: such tables stay with their
-/// trace ranks until they are written, for together they are most of what rank 0 would hold.
+/// Whether a table has a row per event and nobody looks at it as a whole: such tables stay with their trace ranks until
+/// they are written, for together they are most of what rank 0 would hold.
 bool is_long(std::string_view table);
 /// Their names, in a fixed order.
 std::vector<std::string_view> long_table_names();

@@ -115,6 +115,7 @@ JobSpecification continued(JobSpecification planned, const JobSpecification& req
   planned.memory_limit_bytes = request.memory_limit_bytes;
   planned.timeout_s = request.timeout_s;
   planned.prometheus_path = request.prometheus_path;
+  planned.show_timing = request.show_timing;
   planned.summary_line = request.summary_line;
   planned.shard_directories = request.shard_directories;
   planned.only_shards = request.only_shards;

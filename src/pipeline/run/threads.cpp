@@ -28,6 +28,18 @@ int available_threads(const exchange::Communicator& communicator) {
   return std::max(cores / static_cast<int>(std::count(places.begin(), places.end(), place)), 1);
 }
 
+int threads_while_others_wait(const exchange::Communicator& communicator, std::span<const std::string> hosts,
+                              int threads) {
+  const std::vector<int> of_all = communicator.all_gather(std::span<const int>(&threads, 1)).values;
+  const std::string& host = hosts[static_cast<std::size_t>(communicator.rank())];
+  int of_host = 0;
+  for (std::size_t r = 0; r < of_all.size(); ++r) of_host += hosts[r] == host ? of_all[r] : 0;
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  const int cores = ::sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+  return std::max(threads, std::min(of_host, cores));
+}
+
 void for_each_in_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
   const auto run = [&] {

@@ -44,6 +44,17 @@ TEST(Compress, BelievesNoSizeFarBeyondItsOwn) {
 TEST(Compress, ShufflesRowsOfAnyLength) {
   EXPECT_EQ(shuffled("aAbBcC", 2), "abcABC");
   EXPECT_EQ(shuffled("aAbBcCd", 2), "abcABCd");
+  for (const std::size_t stride : {1, 4, 7, 8, 12, 16, 19}) {
+    for (const std::size_t count : {0, 1, 7, 8, 9, 35}) {
+      std::string rows;
+      for (std::size_t i = 0; i < stride * count; ++i) rows += static_cast<char>(i * 31 % 251);
+      const std::string planes = shuffled(rows, stride);
+      for (std::size_t row = 0; row < count; ++row)
+        for (std::size_t byte = 0; byte < stride; ++byte)
+          ASSERT_EQ(planes[byte * count + row], rows[row * stride + byte]) << stride << " x " << count;
+      EXPECT_EQ(unshuffled(planes, stride), rows) << stride << " x " << count;
+    }
+  }
   for (const std::size_t stride : {1U, 3U, 8U, 40U}) {
     const std::string rows = "The quick brown fox jumps over it.";
     EXPECT_EQ(unshuffled(shuffled(rows, stride), stride), rows) << stride;
