@@ -176,11 +176,27 @@ Json collectives(const std::vector<CollectiveDetail>& details) {
   return all;
 }
 
+/// Texts of which most occur more than once: each once, and which of them where. Other values as they are.
+Json each_text_once(Json values) {
+  const auto is_text = [](const Json& value) { return value.is_string(); };
+  if (!std::all_of(values.begin(), values.end(), is_text)) return values;
+  std::map<std::string, std::size_t> codes;
+  Json texts = Json::array(), of_values = Json::array();
+  for (const Json& value : values) {
+    const auto [code, is_new] = codes.try_emplace(value.get<std::string>(), codes.size());
+    if (is_new) texts.push_back(value);
+    of_values.push_back(code->second);
+  }
+  if (2 * texts.size() > values.size()) return values;
+  return {{"texts", std::move(texts)}, {"codes", std::move(of_values)}};
+}
+
 /// Objects with the same members, column by column: no name is repeated.
 Json columns_of(const Json& rows) {
   Json columns = Json::object();
   for (const Json& row : rows)
     for (const auto& [name, value] : row.items()) columns[name].push_back(value);
+  for (Json& column : columns) column = each_text_once(std::move(column));
   return columns;
 }
 
@@ -229,7 +245,8 @@ void write_report(const JobReport& report, std::string& text) {
   for (const JsonSection& section : json_sections(report)) {
     if (std::find(in_tables.begin(), in_tables.end(), section.name) != in_tables.end()) continue;
     Json value = section.make();
-    if (section.name == "ranks" || section.name == "trace_ranks") value = columns_of(value);
+    if (section.name == "ranks" || section.name == "trace_ranks" || section.name == "inputs")
+      value = columns_of(value);
     if (section.name == "clock") value["sessions"] = columns_of(value["sessions"]);
     object.add(section.name, value);
   }

@@ -2,13 +2,18 @@
 
 const embedded = JSON.parse(document.getElementById("data").textContent);
 
+// Texts may stand once, with codes that tell which is where.
+const valuesOf = (cells) => cells.texts ? cells.codes.map((code) => cells.texts[code]) : cells;
+
 // Objects from columns of equal length.
 function objects(columns) {
   const names = Object.keys(columns);
-  return (columns[names[0]] ?? []).map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
+  const values = names.map((name) => valuesOf(columns[name]));
+  return (values[0] ?? []).map((_, i) => Object.fromEntries(names.map((name, c) => [name, values[c][i]])));
 }
 
 export const report = {...embedded.report, ranks: objects(embedded.report.ranks), trace_ranks: objects(embedded.report.trace_ranks),
+  inputs: objects(embedded.report.inputs),
   clock: {...embedded.report.clock, sessions: objects(embedded.report.clock.sessions)}};
 
 // Trace ranks beside each other in pictures.
@@ -50,7 +55,7 @@ function reader(tables) {
     if (!known.has(name)) {
       const table = tables?.[name];
       const made = [];
-      const values = table?.values.map((cells) => cells.texts ? cells.codes.map((code) => cells.texts[code]) : cells);
+      const values = table?.values.map(valuesOf);
       for (let r = 0; r < (table?.rows ?? 0); ++r) {
         made.push(Object.fromEntries(table.columns.map((column, c) => [column.name, values[c][r]])));
       }
