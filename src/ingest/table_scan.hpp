@@ -86,8 +86,8 @@ class TableScan {
   IntegerColumn integer(std::string_view name, Presence presence = Presence::optional);
   TextColumn text(std::string_view name, Presence presence = Presence::optional);
 
-  /// The integer columns `start` and `end`, both asked for, tell when a row happened, as trace time + `shift_ns`: so the
-  /// scan learns the table's zone map, and leaves out what is no part of what is to be read (ScanOptions::part).
+  /// The integer columns `start` and `end`, both asked for, tell when a row happened, as trace time + `shift_ns`: so
+  /// the scan learns the table's zone map, and leaves out what is no part of what is to be read (ScanOptions::part).
   void happens_between_start_and_end(Nanoseconds shift_ns) { time_shift_ns_ = shift_ns; }
 
   /// Calls `sink(rows)` for each batch, on this thread. Throws TraceError where the file is damaged, with the name of

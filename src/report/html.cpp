@@ -245,8 +245,7 @@ void write_report(const JobReport& report, std::string& text) {
   for (const JsonSection& section : json_sections(report)) {
     if (std::find(in_tables.begin(), in_tables.end(), section.name) != in_tables.end()) continue;
     Json value = section.make();
-    if (section.name == "ranks" || section.name == "trace_ranks" || section.name == "inputs")
-      value = columns_of(value);
+    if (section.name == "ranks" || section.name == "trace_ranks" || section.name == "inputs") value = columns_of(value);
     if (section.name == "clock") value["sessions"] = columns_of(value["sessions"]);
     object.add(section.name, value);
   }

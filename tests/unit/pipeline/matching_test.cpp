@@ -96,8 +96,8 @@ void expect_matched(double least_share, std::uint64_t seed, std::initializer_lis
   EXPECT_EQ(score.wrong_pairs, 0) << score;
 }
 
-/// One shape of job in several seeds. `least_share` is what the worst of all seeds reaches, rounded down: what is beyond
-/// it is withheld.
+/// One shape of job in several seeds. `least_share` is what the worst of all seeds reaches, rounded down: what is
+/// beyond it is withheld.
 void expect_matched(double least_share, std::uint64_t first_seed, std::uint64_t seeds,
                     std::initializer_list<Change> changes) {
   for (const std::uint64_t seed : nsys_explain::tiers::seeds(static_cast<std::uint32_t>(seeds))) {
