@@ -81,8 +81,8 @@ std::vector<bool> outside_of(const std::vector<Interval>& zones, const std::vect
   return outside;
 }
 
-/// Tables with fewer runs of pages are not worth their zone map.
-constexpr std::size_t fewest_zones = 4;
+/// Tables with fewer runs of pages are not worth their zone map; one of more would take more than 16 MB.
+constexpr std::size_t fewest_zones = 4, most_zones = std::size_t{1} << 20;
 
 /// One pass over a table with whichever reader can.
 class TablePass {
@@ -123,7 +123,7 @@ class TablePass {
                                    show_batch(batch, columns_, [&](const RowSpan& span) { take(span); });
                                  });
       ZoneMap* const learnt = database_.options().learnt_zones;
-      if (learnt != nullptr && time_shift_ns_ && zones.size() >= fewest_zones)
+      if (learnt != nullptr && time_shift_ns_ && zones.size() >= fewest_zones && zones.size() <= most_zones)
         learnt->emplace(table_, std::move(zones));
       return true;
     } catch (const pages::PageSurprise& surprise) {

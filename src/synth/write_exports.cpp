@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "synth/export_context.hpp"
@@ -71,9 +72,12 @@ struct CapturedSession {
   std::vector<std::int32_t> ranks;
 };
 
-/// Calls `work(i)` once for every i below `count`, on as many threads as there are cores. Throws what one of them threw
-/// first; what was not begun by then is left out.
-void for_each_on_any_core(std::size_t count, const std::function<void(std::size_t)>& work) {
+/// Files written at once, each with the events of its ranks in memory.
+constexpr unsigned most_threads = 8;
+
+/// Calls `work(i)` once for every i below `count`, on several threads. Throws what one of them threw first; what was
+/// not begun by then is left out.
+void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::exception_ptr failure;
@@ -88,10 +92,15 @@ void for_each_on_any_core(std::size_t count, const std::function<void(std::size_
       }
     }
   };
-  {
-    std::vector<std::jthread> others(std::min<std::size_t>(std::max(1U, std::thread::hardware_concurrency()), count));
-    for (std::jthread& other : others) other = std::jthread(work_on);
+  std::vector<std::thread> helpers;
+  const std::size_t threads = std::min<std::size_t>(std::min(std::thread::hardware_concurrency(), most_threads), count);
+  try {
+    while (helpers.size() + 1 < threads) helpers.emplace_back(work_on);
+  } catch (const std::system_error&) {
+    // No more threads to be had: those that run do all the work.
   }
+  work_on();
+  for (std::thread& helper : helpers) helper.join();
   if (failure) std::rethrow_exception(failure);
 }
 
@@ -151,7 +160,7 @@ std::vector<WrittenExport> write_exports(const SimulatedJob& job, const JobPlan&
     if (!one.ranks.empty()) captured.push_back(std::move(one));
   }
   std::vector<WrittenExport> written(captured.size());
-  for_each_on_any_core(captured.size(), [&](std::size_t i) {
+  for_each_at_once(captured.size(), [&](std::size_t i) {
     const TrueSession& session = *captured[i].session;
     written[i] =
         write_session(job, plan, session, captured[i].ranks, std::filesystem::path(directory) / session.file_name);

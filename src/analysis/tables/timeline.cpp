@@ -67,7 +67,8 @@ std::set<std::uint32_t> launching_threads(const RankEvents& events, const Interv
   for (const Kernel& kernel : events.device.kernels) {
     if (!overlaps(window, kernel.start_ns, kernel.end_ns)) continue;
     const auto call = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    if (call && overlaps(known, call->start_ns, call->end_ns)) threads.insert(call->thread_id);
+    if (call && call->start_ns <= kernel.start_ns && overlaps(known, call->start_ns, call->end_ns))
+      threads.insert(call->thread_id);
   }
   return threads;
 }

@@ -202,9 +202,9 @@ std::vector<std::size_t> all_ranks(std::span<const Culprit> culprits, const Culp
   return {all.begin(), all.end()};
 }
 
-/// Takes away many at once of whom none can save anything: to mend more never saves less, so none of them does where
-/// not even all of them do, neither alone nor besides the others. In a large job hundreds may be slower beyond chance,
-/// and each costs two replays.
+/// Takes away many at once of whom none saves anything: to mend more hardly ever saves less, so none of them does where
+/// all of them together do not by far, neither alone nor besides those who are left. In a large job hundreds may be
+/// slower beyond chance, and each costs two replays.
 class ManyCulprits {
  public:
   ManyCulprits(std::vector<Culprit>& culprits, const SavedShare& saved, double smallest)
@@ -223,7 +223,14 @@ class ManyCulprits {
     const std::vector<std::size_t> these = all_ranks(std::span(culprits_).subspan(first, end - first));
     std::vector<std::size_t> others;
     std::set_difference(all_.begin(), all_.end(), these.begin(), these.end(), std::back_inserter(others));
-    if (saved_of(these) < smallest_ && of_all_ - saved_of(others) < smallest_) return;
+    const double limit = end - first == 1 ? smallest_ : by_far * smallest_;
+    if (saved_of(these) < limit) {
+      if (const double of_others = saved_of(others); of_all_ - of_others < limit) {
+        all_ = others;
+        of_all_ = of_others;
+        return;
+      }
+    }
     if (end - first == 1) {
       in_doubt_.push_back(std::move(culprits_[first]));
       return;
@@ -233,11 +240,13 @@ class ManyCulprits {
     look(middle, end);
   }
 
+  static constexpr double by_far = 0.25;
+
   std::vector<Culprit>& culprits_;
   const SavedShare& saved_;
   const double smallest_;
-  const std::vector<std::size_t> all_;
-  const double of_all_;
+  std::vector<std::size_t> all_;  ///< trace ranks of those who are left
+  double of_all_;
   std::vector<Culprit> in_doubt_;
 };
 
@@ -343,25 +352,29 @@ bool overlap(const Straggler& a, const Straggler& b) {
 /// Where steps are few, chance spares hundreds of places in a large job, and each costs a replay of the job.
 constexpr std::size_t most_unproven = 32;
 
-/// Places that steps enough to tell would probably prove: costly, and none of their trace ranks named yet. The
-/// costliest by what others waited are looked at.
+/// Places that steps enough to tell would probably prove: costly, and none of their trace ranks named yet. Where the
+/// job is replayed, those are looked at that others waited for most, or that take longest.
 std::vector<SuspectedStraggler> find_unproven(std::vector<Culprit> likely, const Named& named,
                                               std::span<const RankSummary> ranks, const JobDelays& delays,
                                               const SavedShare& saved, const StragglerCriteria& criteria) {
   const std::set<std::int32_t> all = trace_ranks_of(named.stragglers);
   const std::vector<std::size_t> mended = ranks_of(named.stragglers, ranks);
   std::vector<SuspectedStraggler> unproven;
+  const auto most_cost = [&](const Culprit& culprit) {
+    return culprit.part * std::max(culprit.late.cost_share, longer_share(culprit.ranks, ranks, delays));
+  };
   std::stable_sort(likely.begin(), likely.end(),
-                   [](const Culprit& a, const Culprit& b) { return a.late.delay_cost_ns > b.late.delay_cost_ns; });
-  std::size_t asked = 0;
+                   [&](const Culprit& a, const Culprit& b) { return most_cost(a) > most_cost(b); });
+  std::size_t replayed = 0;
   for (Culprit& culprit : likely) {
     const auto is_named = [&](const Straggler& other) { return overlap(other, culprit.late); };
     const auto is_told = [&](const SuspectedStraggler& other) { return is_named(other.late); };
     if (std::any_of(named.stragglers.begin(), named.stragglers.end(), is_named) ||
         std::any_of(named.suspects.begin(), named.suspects.end(), is_told))
       continue;
-    if (++asked > most_unproven) break;
+    if (replayed == most_unproven) break;
     culprit.alone = saved(culprit.ranks);
+    replayed += culprit.alone ? 1 : 0;
     if (culprit.alone && !mended.empty()) {
       std::vector<std::size_t> with_it = mended;
       with_it.insert(with_it.end(), culprit.ranks.begin(), culprit.ranks.end());

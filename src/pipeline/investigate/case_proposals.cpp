@@ -13,31 +13,30 @@ bool better(const Proposal& a, const Proposal& b) {
          std::tuple(b.elsewhere, -b.caused_wait_ns, b.instance);
 }
 
-/// The time in which a straggler was late.
-struct TimeOfLateness {
-  Interval time;
-  bool only_then = false;  ///< cases from other times tell nothing
-
-  bool covers(Nanoseconds time_ns) const { return !only_then || (time_ns >= time.start_ns && time_ns < time.end_ns); }
-  std::int32_t span_of(Nanoseconds time_ns) const {
-    const double length = static_cast<double>(time.end_ns - time.start_ns) + 1;
-    const double share = static_cast<double>(time_ns - time.start_ns) / length;
-    return static_cast<std::int32_t>(std::clamp(share, 0.0, 0.999999) * static_cast<double>(case_spans));
-  }
-};
+std::int32_t span_of(Nanoseconds time_ns, const Interval& late) {
+  const double length = static_cast<double>(late.end_ns - late.start_ns) + 1;
+  const double share = static_cast<double>(time_ns - late.start_ns) / length;
+  return static_cast<std::int32_t>(std::clamp(share, 0.0, 0.999999) * static_cast<double>(case_spans));
+}
 
 /// A transient one was late in its steps; in others it may be last by chance.
-TimeOfLateness when_late(const Straggler& straggler, const StepStarts& steps) {
-  if (straggler.pattern == Pattern::transient && straggler.first_step && straggler.last_step) {
+bool has_own_steps(const Straggler& straggler) {
+  return straggler.pattern == Pattern::transient && straggler.first_step && straggler.last_step;
+}
+
+/// The time in which a straggler was late; from no_time on where it never was last by its own work. What came before or
+/// after counts to the first span or the last, in which it hardly ever is the worst.
+Interval when_late(const Straggler& straggler, const StepStarts& steps) {
+  if (has_own_steps(straggler)) {
     const std::int64_t first = *straggler.first_step - steps.first_number,
                        end = *straggler.last_step - steps.first_number + 1;
     const std::int64_t count = std::ssize(steps.start_ns);
     if (first >= 0 && first < end && end <= count) {
       const Nanoseconds end_ns = end < count ? steps.start_ns[static_cast<std::size_t>(end)] : steps.end_ns;
-      return {{steps.start_ns[static_cast<std::size_t>(first)], end_ns}, true};
+      return {steps.start_ns[static_cast<std::size_t>(first)], end_ns};
     }
   }
-  return {{straggler.first_ns, straggler.last_ns}, false};
+  return {straggler.first_ns, straggler.last_ns};
 }
 
 /// Trace ranks, ascending.
@@ -118,19 +117,21 @@ void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const
   const auto job_time = [&](const analysis::PathArrival& arrival) {
     return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, arrival.enter_ns);
   };
-  TimeOfLateness late = when_late(straggler, steps);
-  const bool was_last = straggler.first_ns != no_time;  // by its own work
-  if (!late.only_then && !was_last)
-    late.time = {job_time(rank.path.arrivals.front()), job_time(rank.path.arrivals.back())};
+  Interval late = when_late(straggler, steps);
+  if (late.start_ns == no_time) late = {job_time(rank.path.arrivals.front()), job_time(rank.path.arrivals.back())};
+  const auto is_in_own_step = [&](const analysis::PathArrival& arrival) {
+    const std::int64_t step = steps.first_number + arrival.step;
+    return !has_own_steps(straggler) || (step >= *straggler.first_step && step <= *straggler.last_step);
+  };
   const analysis::Outcome* next = nullptr;  // of the latest matched arrival that was passed, from the end on
   for (std::size_t i = rank.path.arrivals.size(); i-- > 0;) {
     const analysis::PathArrival& arrival = rank.path.arrivals[i];
     if (arrival.matched) next = &rank.path.outcomes[i];
     if (!arrival.compared || next == nullptr || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
+    if (!is_in_own_step(arrival)) continue;
     proposal.instance = first_instance[static_cast<std::size_t>(next->communicator)] + next->sequence;
     proposal.last_enter_ns = job_time(arrival);
-    if (!late.covers(proposal.last_enter_ns)) continue;
-    proposal.span = late.span_of(proposal.last_enter_ns);
+    proposal.span = span_of(proposal.last_enter_ns, late);
     proposal.caused_wait_ns = proposal.own_lateness_ns = proposal.longer_ns = arrival.excess_work_ns;
     proposal.members[0] = {proposal.last_enter_ns, arrival.work_ns, rank.trace_rank, 0};
     proposal.member_count = 1;
@@ -242,11 +243,9 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
       const auto found = numbers.by_instance.find(instance.last_trace_rank);
       if (found == numbers.by_instance.end()) continue;
       const Straggler& straggler = *late[static_cast<std::size_t>(found->second)];
-      const TimeOfLateness when = when_late(straggler, report.detail.steps);
-      if (!when.covers(instance.last_enter_ns)) continue;
       proposal.straggler = found->second;
-      if (when.only_then || straggler.first_ns != no_time)  // else never last by its own work
-        proposal.span = when.span_of(instance.last_enter_ns);
+      const Interval late_time = when_late(straggler, report.detail.steps);
+      if (late_time.start_ns != no_time) proposal.span = span_of(instance.last_enter_ns, late_time);
       propose_instance(block, instance, straggler.trace_ranks, role_of, proposal, shortlist);
     }
   }

@@ -52,7 +52,9 @@ std::vector<std::size_t> telling_cases(const CasesOfStraggler& of) {
     telling.push_back(c);
     if (verdict.cause == cause) of_cause.push_back(c);
   }
-  return of_cause.empty() ? telling : of_cause;
+  // "Unknown" may also mean that they do not agree.
+  const bool agree = cause != Cause::unknown || 2 * of_cause.size() > telling.size();
+  return agree && !of_cause.empty() ? of_cause : telling;
 }
 
 /// The peer that most telling cases are compared with (ties: the lower trace rank), and its weightiest cases. One peer

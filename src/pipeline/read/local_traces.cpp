@@ -282,8 +282,10 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
   ReadingRound round = next_round({&cost, 1}, settings.threads, settings.memory.room());
   if (round.traces == 0) round = {1, 1, true};
   const MemoryBudget::EventPlace place(settings.memory, round.in_files, assigned.name);
-  // Another export of a report may have other pages, and ranges that make up a window may lie anywhere.
-  const bool by_part = !ingest::is_report_name(assigned.path) && !settings.options.analysis.window.any();
+  // Another export of a report may have other pages, of a file with a log beside it the fingerprint does not tell all,
+  // and ranges that make up a window may lie anywhere.
+  const bool by_part = !ingest::is_report_name(assigned.path) && !ingest::has_sidecar(assigned.path) &&
+                       !settings.options.analysis.window.any();
   Trace trace = read_events(assigned.path,
                             {settings.reader, round.threads_each, {}, by_part ? part : ingest::FilePart{}, nullptr});
   select_window(trace, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);

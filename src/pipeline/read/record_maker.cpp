@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "exchange/communicator.hpp"
+#include "ingest/input_file.hpp"
 #include "pipeline/read/local_traces.hpp"
 #include "pipeline/run/memory_budget.hpp"
 #include "pipeline/run/progress.hpp"
@@ -43,6 +44,7 @@ RecordMaker::RecordMaker(const std::string& output_directory)
     : job_(job_of(output_directory)), options_(read_user_options(job_)), run_(job_, exchange::Communicator::serial()) {}
 
 void RecordMaker::add(const std::string& path) {
+  if (ingest::has_sidecar(path)) throw no_record(path, "a log of its changes lies beside it");
   const ingest::AssignedTrace trace = found(path);
   MemoryBudget no_limit(std::nullopt);
   Progress silent(1, trace.bytes, false);

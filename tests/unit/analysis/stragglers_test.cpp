@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "straggler_case.hpp"
 
 namespace nsys_explain::analysis {
@@ -103,6 +105,32 @@ TEST(Stragglers, ASlowGpuNeedsNoLikesToBeNamed) {
   EXPECT_NE(stragglers[0].evidence.back().find("1.200 times as long"), std::string::npos);
   const Named named = find_stragglers(c.ranks, c.totals, c.delays, {}, [](auto) { return 0.0001; });
   EXPECT_TRUE(named.stragglers.empty()) << "slow, but late for nobody";
+}
+
+TEST(Stragglers, OfManySlowOnesThoseThatSaveSomethingAreFoundWithFewReplays) {
+  Case c(200);
+  for (std::size_t r = 0; r < 200; ++r) {
+    c.delays.speed[r] = {static_cast<std::int32_t>(r), 12, 1.2, 1e-9, true};
+    for (std::size_t b = 0; b < case_bins; ++b) c.delay(r, b, 1'000'000);
+  }
+  // Number 70 is late on one path, 20 and 150 after each other on another that has time for one of them: 70 saves
+  // nothing alone, and both of the others together what one does.
+  std::size_t replays = 0;
+  const Named named = find_stragglers(c.ranks, c.totals, c.delays, {},
+                                      [&](std::span<const std::size_t> mended) -> std::optional<double> {
+                                        ++replays;
+                                        const auto has = [&](std::size_t rank) {
+                                          return std::find(mended.begin(), mended.end(), rank) != mended.end();
+                                        };
+                                        return has(70) && (has(20) || has(150)) ? 0.01 : 0.0;
+                                      });
+  std::vector<std::int32_t> found;
+  for (const Straggler& one : named.stragglers) found.push_back(one.trace_rank);
+  std::sort(found.begin(), found.end());
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_TRUE(std::find(found.begin(), found.end(), 70) != found.end());
+  EXPECT_TRUE(found == std::vector<std::int32_t>({20, 70}) || found == std::vector<std::int32_t>({70, 150}));
+  EXPECT_LT(replays, 100U);
 }
 
 TEST(Stragglers, RanksAreComparedWithThoseOfTheirRole) {
