@@ -94,7 +94,9 @@ CandidateLink candidate_link(std::size_t a, std::size_t b, const MemberExchanges
   if (all.size() < fewest_linked) return candidate;
   std::tie(candidate.link.offset_ns, candidate.link.spread_ns) = narrowest_window(differences, share);
   const Nanoseconds tolerance_ns = 4 * std::max(candidate.link.spread_ns, even_ns);
-  const auto log_of = [](Nanoseconds residual_ns) { return std::log(static_cast<double>(residual_ns + even_ns / 2)); };
+  const auto log_of = [](Nanoseconds residual_ns) {
+    return std::log(static_cast<double>(residual_ns) + static_cast<double>(even_ns) / 2);
+  };
   candidate.log_tolerance = log_of(tolerance_ns);
   for (const auto& [i, j] : nearest_pairs(of_a, of_b, candidate.link.offset_ns, tolerance_ns)) {
     candidate.pairs.emplace_back(i, j);

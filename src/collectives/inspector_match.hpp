@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/extraction.hpp"
 #include "nsys_explain/model/inspector.hpp"
 
 /// What tells that a record of NCCL Inspector and a kernel are one.

@@ -49,7 +49,7 @@ struct StreamPart {
   std::int32_t trace_rank = -1;
   std::uint64_t key = 0;  ///< Arrival::communicator
   bool exchanges = false;
-  auto operator<=>(const StreamPart&) const = default;
+  auto operator<=>(const StreamPart&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees a 0 in it
 };
 
 StreamPart part_of(const SampledOperation& operation);

@@ -7,6 +7,7 @@
 
 #include "report/markdown_parts.hpp"
 #include "report/markdown_table.hpp"
+#include "report/report.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "report/report.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {

@@ -12,6 +12,7 @@
 #include "model/schema/links.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/markdown_table.hpp"
+#include "report/report.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {

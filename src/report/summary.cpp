@@ -18,7 +18,7 @@ constexpr std::size_t longest_verdict = 4096;
 
 /// What fits two lines, up to where a part of the sentence ends.
 std::string shortened(std::string_view sentence) {
-  const std::string text = plain_text(sentence, 4096);
+  std::string text = plain_text(sentence, 4096);
   if (text.size() <= two_lines) return text;
   for (const std::string_view mark : {"; ", ": ", ", "}) {
     const std::size_t at = text.rfind(mark, two_lines);

@@ -112,7 +112,7 @@ fs::path Analyses::make_upload_directory() {
     const std::lock_guard lock(mutex_);
     number = ++last_upload_;
   }
-  const fs::path directory = staging_.path() / fmt::format("upload-{}", number);
+  fs::path directory = staging_.path() / fmt::format("upload-{}", number);
   std::error_code error;
   if (!fs::create_directory(directory, error) || !fs::create_directory(directory / "exports", error)) {
     throw Refusal(507, "the directory of reports takes no new file", "so nothing can be uploaded",

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "serve/refusal.hpp"
 
 extern char** environ;
@@ -24,7 +26,7 @@ std::vector<std::string> environment_of(const ChildOptions& options) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view variable(*entry);
     bool is_replaced = variable.starts_with("NSYS_EXPLAIN_MPI=");
-    for (const auto& [name, value] : options.environment) is_replaced |= variable.starts_with(name + "=");
+    for (const auto& [name, value] : options.environment) is_replaced |= variable.starts_with(fmt::format("{}=", name));
     if (!is_replaced) variables.emplace_back(variable);
   }
   variables.emplace_back("NSYS_EXPLAIN_MPI=off");

@@ -91,7 +91,7 @@ Json tool_json(const Tool& tool) {
           {"annotations", {{"readOnlyHint", true}, {"openWorldHint", false}}}};
 }
 
-std::string dumped_message(Json message) {
+std::string dumped_message(const Json& message) {
   return message.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -172,7 +172,8 @@ Json McpServer::call(const Json& parameters) {
   bool is_error = false;
   std::string text;
   try {
-    for (const auto& [key, value] : arguments.items()) {
+    for (const auto& item : arguments.items()) {
+      const std::string& key = item.key();
       const bool is_known =
           std::any_of(tool->arguments.begin(), tool->arguments.end(), [&](const Argument& a) { return key == a.name; });
       if (!is_known)

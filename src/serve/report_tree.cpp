@@ -50,7 +50,7 @@ void add_names(int directory, const std::string& name, int depth, std::vector<st
   for (const std::string& entry : entries(directory)) {
     if (names.size() >= most_reports) return;
     const Descriptor inner(::openat(directory, entry.c_str(), as_directory));
-    const std::string path = name.empty() ? entry : name + '/' + entry;
+    const std::string path = name.empty() ? entry : fmt::format("{}/{}", name, entry);
     if (!inner || !is_report_name(path)) continue;
     if (is_report(inner.number())) {
       names.push_back(path);

@@ -31,7 +31,8 @@ class OrderlyEnd {
       service.stop();
     });
     const int code = service.run(out);
-    ::pthread_kill(waiter.native_handle(), SIGTERM);  // where it ended by itself
+    // Where it ended by itself. NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread): it is blocked, and waited for
+    ::pthread_kill(waiter.native_handle(), SIGTERM);
     waiter.join();
     return code;
   }

@@ -53,17 +53,17 @@ constexpr std::pair<std::string_view, Comparison> comparisons[] = {
 bool holds(Comparison comparison, std::partial_ordering order) {
   switch (comparison) {
     case Comparison::equal:
-      return order == 0;
+      return std::is_eq(order);
     case Comparison::different:
-      return order != 0;
+      return std::is_neq(order);
     case Comparison::less:
-      return order < 0;
+      return std::is_lt(order);
     case Comparison::at_most:
-      return order <= 0;
+      return std::is_lteq(order);
     case Comparison::greater:
-      return order > 0;
+      return std::is_gt(order);
     case Comparison::at_least:
-      return order >= 0;
+      return std::is_gteq(order);
     case Comparison::contains:
       break;
   }

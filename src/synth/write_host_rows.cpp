@@ -146,7 +146,8 @@ void write_cpu_samples(ExportContext& context) {
     const RankEvents& events = context.events(identity);
     if (events.calls.empty()) continue;
     ProgramCounter counter(events);
-    for (Nanoseconds at_ns = identity.rank * 7'000; at_ns < events.calls.back().end_ns; at_ns += period_ns) {
+    for (Nanoseconds at_ns = Nanoseconds{identity.rank} * 7'000; at_ns < events.calls.back().end_ns;
+         at_ns += period_ns) {
       const std::vector<SampledFrame> chain = counter.frames(at_ns);
       if (!identity.window.covers(at_ns, at_ns)) continue;
       samples.set(samples.column("id"), ++id);

@@ -28,7 +28,7 @@ StageTimes measure_stages(const JobGraph& graph, std::span<const std::string> st
     times.longest = name;
   }
   const double balanced_ns = all_ns / static_cast<double>(stages.size());
-  if (stages.size() < 2 || longest->mean_ns() <= balanced_ns) return {};
+  if (stages.size() < 2 || longest == nullptr || longest->mean_ns() <= balanced_ns) return {};
   for (const std::string& name : stage_of_rank) times.gpu_factors.push_back(balanced_ns / stages[name].mean_ns());
   return times;
 }

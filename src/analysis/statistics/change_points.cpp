@@ -142,7 +142,8 @@ std::vector<ChangePoint> change_points(Series series, const ChangeCriteria& crit
   std::size_t places = 0;
   for (const IndexRange& interval : intervals) places += interval.end - interval.first;
   std::vector<ChangePoint> changes;
-  for (const auto& [first, end] : intervals) {
+  for (const IndexRange& interval : intervals) {
+    const std::size_t first = interval.first, end = interval.end;
     if (std::any_of(changes.begin(), changes.end(),
                     [&](const ChangePoint& known) { return known.first > first && known.first < end; }))
       continue;

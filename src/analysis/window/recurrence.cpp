@@ -75,7 +75,7 @@ std::vector<std::uint32_t> first_of_bursts(std::span<const std::uint32_t> positi
   const std::size_t usual = gap_of_most(gaps_between(positions));
   std::vector<std::uint32_t> first;
   for (std::size_t i = 0; i < positions.size(); ++i)
-    if (i == 0 || 2 * (positions[i] - positions[i - 1]) >= usual) first.push_back(positions[i]);
+    if (i == 0 || 2 * std::size_t{positions[i] - positions[i - 1]} >= usual) first.push_back(positions[i]);
   return first;
 }
 

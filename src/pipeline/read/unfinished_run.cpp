@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -149,7 +148,7 @@ void UnfinishedRun::complete(bool nothing_is_missing) {
   std::error_code ignored;
   // What earlier runs left lies where the first tool rank writes.
   const std::vector<fs::path> all = is_root_ ? records_in(shards_.path()).ours : std::vector<fs::path>();
-  for (const fs::path& path : all | std::views::reverse) fs::remove(path, ignored);
+  for (auto path = all.rbegin(); path != all.rend(); ++path) fs::remove(*path, ignored);
   if (is_merge_) return;
   records_.discard_shards();
   fs::remove(shards_.file_of(plan_key), ignored);

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <ranges>
 #include <system_error>
 #include <tuple>
 
@@ -269,9 +268,10 @@ void OutputDirectory::publish(const std::vector<fs::path>& older) {
     if (error) throw cannot_write(final_, error.message());
   }
   // Backwards, and forwards again: whatever comes between, no file stands beside those of another run.
-  for (const fs::path& file : in_order_of_appearance(older) | std::views::reverse) {
-    fs::remove(file, error);
-    if (error) throw cannot_write(file, error.message());
+  const std::vector<fs::path> replaced = in_order_of_appearance(older);
+  for (auto file = replaced.rbegin(); file != replaced.rend(); ++file) {
+    fs::remove(*file, error);
+    if (error) throw cannot_write(*file, error.message());
   }
   for (const fs::path& file : in_order_of_appearance({fs::directory_iterator(staging()), {}})) {
     if (file.filename() == ingest::StagingDirectory::owner_name) continue;
