@@ -30,7 +30,7 @@ std::vector<std::string> environment_of(const ChildOptions& options) {
     if (!is_replaced) variables.emplace_back(variable);
   }
   variables.emplace_back("NSYS_EXPLAIN_MPI=off");
-  for (const auto& [name, value] : options.environment) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : options.environment) variables.push_back(fmt::format("{}={}", name, value));
   return variables;
 }
 
