@@ -91,7 +91,14 @@ namespace nsys_explain::pipeline {
 template <class T>
 requires std::is_arithmetic_v<T>
 void load(PackedInput& archive, T& value) {
-  archive.read(&value, sizeof value);
+  if constexpr (std::is_same_v<T, bool>) {
+    unsigned char byte = 0;
+    archive.read(&byte, sizeof byte);
+    if (byte > 1) throw std::length_error("packed bytes hold neither true nor false where one of them is meant");
+    value = byte == 1;
+  } else {
+    archive.read(&value, sizeof value);
+  }
 }
 template <class T>
 void load(PackedInput& archive, cereal::BinaryData<T>& data) {

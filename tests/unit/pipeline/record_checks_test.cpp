@@ -83,5 +83,14 @@ TEST(Pack, NoSizeIsBelievedThatTheBytesCouldNotHold) {
   EXPECT_THROW(unpack<std::vector<double>>(pack(std::uint64_t{100})), std::length_error);
 }
 
+TEST(Pack, WhatIsNeitherTrueNorFalseIsNotBelieved) {
+  std::string bytes = pack(std::optional<std::int64_t>(7));
+  EXPECT_EQ(unpack<std::optional<std::int64_t>>(bytes), 7);
+  EXPECT_TRUE(unpack<bool>(pack(true)));
+  bytes[0] = '\x2D';  // whether there is a number
+  EXPECT_THROW(unpack<std::optional<std::int64_t>>(bytes), std::length_error);
+  EXPECT_THROW(unpack<bool>("\x02"), std::length_error);
+}
+
 }  // namespace
 }  // namespace nsys_explain::pipeline
