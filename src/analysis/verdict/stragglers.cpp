@@ -240,6 +240,7 @@ class ManyCulprits {
     look(middle, end);
   }
 
+  /// A mended trace rank may hold others up by a little, so a group must save a good deal less than one may.
   static constexpr double by_far = 0.25;
 
   std::vector<Culprit>& culprits_;
@@ -250,7 +251,7 @@ class ManyCulprits {
   std::vector<Culprit> in_doubt_;
 };
 
-/// More are looked at together first.
+/// Each of so few costs two replays, of a quarter of a second at most: no more than to look at them together first.
 constexpr std::size_t few_culprits = 16;
 
 /// Leaves those whose mending saves time, alone or once the others are mended. Who saves least alone is asked first, so

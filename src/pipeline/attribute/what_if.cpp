@@ -190,17 +190,13 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   for (PlannedScenario& one : scenarios_of_all(job.graph(), job.replay(), setting)) scenarios.push_back(std::move(one));
   std::vector<analysis::Scenario> to_run;
   for (const PlannedScenario& one : scenarios) to_run.push_back(one.scenario);
-  std::vector<std::size_t> before;  // numbers of the replays that others are compared with
-  for (const PlannedScenario& one : scenarios) {
-    if (one.what_if.after.empty()) continue;
-    before.push_back(to_run.size());
-    to_run.push_back({.ranks = indices_of(setting.job, one.what_if.after)});
-  }
+  for (const PlannedScenario& one : scenarios)  // behind these, what some of them are compared with
+    if (!one.what_if.after.empty()) to_run.push_back({.ranks = indices_of(setting.job, one.what_if.after)});
   const std::vector<analysis::ReplayedTime> replayed = job.run(to_run);
-  std::size_t next_before = 0;
+  std::size_t next_unmended = scenarios.size();
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     WhatIf& what_if = scenarios[i].what_if;
-    const analysis::ReplayedTime& unmended = what_if.after.empty() ? job.measured() : replayed[before[next_before++]];
+    const analysis::ReplayedTime& unmended = what_if.after.empty() ? job.measured() : replayed[next_unmended++];
     compare_replays(job.measured(), unmended, replayed[i], job.graph().start_ns, what_if);
     report.what_if.push_back(std::move(what_if));
   }

@@ -24,8 +24,8 @@ bool has_own_steps(const Straggler& straggler) {
   return straggler.pattern == Pattern::transient && straggler.first_step && straggler.last_step;
 }
 
-/// The time in which a straggler was late; from no_time on where it never was last by its own work. What came before or
-/// after counts to the first span or the last, in which it hardly ever is the worst.
+/// The time in which a straggler was late. It starts at no_time where the straggler never was last by its own work.
+/// What came before counts to the first span, what came after to the last.
 Interval when_late(const Straggler& straggler, const StepStarts& steps) {
   if (has_own_steps(straggler)) {
     const std::int64_t first = *straggler.first_step - steps.first_number,
