@@ -101,6 +101,8 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
   app.add_option("--steps", job.steps, "Only steps FIRST:LAST, both included, by their NVTX ranges");
   app.add_flag("--skip-warmup{1}", job.warmup_steps, "Leave out the first step (--skip-warmup=N: N) and all before")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--whole-run", job.whole_run,
+               "All that was recorded, start-up and slow first steps included (default: the steady steps)");
   app.option_defaults()->group("Phases and categories");
   app.add_option("--phase-map", job.phase_map_path, "File that says which NVTX ranges are which phase");
   app.add_option(

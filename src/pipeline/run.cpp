@@ -197,6 +197,7 @@ void Run::read() {
   }
   if (unfinished_.keep(*plan_)) failure_.advice = how_to_finish(job_);
   local_traces_ = read_inputs(communicator_, job_, mine, *reading_, phases_);
+  agree_on_steps(communicator_, mine, *reading_, phases_, local_traces_);
   report_unkept(communicator_, unfinished_, problems_);
   prepare_for_arrivals(communicator_, memory_, local_traces_);
   failure_.exit_code = results_not_written;

@@ -14,6 +14,7 @@
 #include "analysis/statistics/near_search.hpp"
 #include "analysis/window/recurrence.hpp"
 #include "nsys_explain/model/intervals.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
@@ -95,29 +96,39 @@ const CandidateRange* choose(
   return best;
 }
 
+/// What was launched after the last range.
+struct KernelsAfter {
+  Interval gpu;
+  Nanoseconds first_call_ns = 0;
+};
+
 /// A range that was open when the capture stopped is not recorded: kernels launched after the last one that keep the
 /// GPU busy for at least half a step are one more.
-void add_open_step(Steps& steps, const std::optional<Interval>& kernels_after) {
+void add_open_step(Steps& steps, HostSteps& host, const std::optional<KernelsAfter>& after) {
   std::vector<Nanoseconds> lengths;
   for (std::size_t i = 1; i < steps.start_ns.size(); ++i) lengths.push_back(steps.start_ns[i] - steps.start_ns[i - 1]);
-  if (!kernels_after || lengths.empty() || kernels_after->start_ns <= steps.start_ns.back()) return;
+  if (!after || lengths.empty() || after->gpu.start_ns <= steps.start_ns.back()) return;
   const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
   std::nth_element(lengths.begin(), middle, lengths.end());
-  if (2 * (kernels_after->end_ns - kernels_after->start_ns) < *middle) return;
-  steps.start_ns.push_back(kernels_after->start_ns);
-  steps.end_ns = std::max(steps.end_ns, kernels_after->end_ns);
+  if (2 * (after->gpu.end_ns - after->gpu.start_ns) < *middle) return;
+  steps.start_ns.push_back(after->gpu.start_ns);
+  steps.end_ns = std::max(steps.end_ns, after->gpu.end_ns);
+  host.begin_ns.push_back(after->first_call_ns);
+  host.end_ns = std::numeric_limits<Nanoseconds>::max();
 }
 
 /// The host runs ahead of the GPU, so a step begins where the first of its kernels runs, not where its range begins.
 Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events,
-                   std::optional<std::int64_t> first_number) {
+                   std::optional<std::int64_t> first_number, HostSteps& host) {
   std::vector<Nanoseconds> start(ranges.size(), no_time), end(ranges.size(), no_time);
-  std::optional<Interval> kernels_after;  // all ranges
-  std::size_t after = 0;                  // the range after the one of the latest launch
+  std::optional<KernelsAfter> kernels_after;  // all ranges
+  std::size_t after = 0;                      // the range after the one of the latest launch
   for_each_launched_kernel(events, [&](const Kernel& kernel, const ApiCall& launch) {
     if (launch.start_ns > ranges.back().end_ns) {
-      const Interval before = kernels_after.value_or(Interval{kernel.start_ns, kernel.end_ns});
-      kernels_after = {std::min(before.start_ns, kernel.start_ns), std::max(before.end_ns, kernel.end_ns)};
+      const KernelsAfter before =
+          kernels_after.value_or(KernelsAfter{{kernel.start_ns, kernel.end_ns}, launch.start_ns});
+      kernels_after = {{std::min(before.gpu.start_ns, kernel.start_ns), std::max(before.gpu.end_ns, kernel.end_ns)},
+                       std::min(before.first_call_ns, launch.start_ns)};
       return;
     }
     after = upper_bound_near(ranges, after, launch.start_ns,
@@ -140,12 +151,14 @@ Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events
     }
     steps.start_ns.push_back(steps.start_ns.empty() ? start[i] : std::max(start[i], steps.start_ns.back() + 1));
     steps.end_ns = std::max(steps.end_ns, end[i]);
+    host.begin_ns.push_back(ranges[i].start_ns);
+    host.end_ns = ranges[i].end_ns;
   }
-  add_open_step(steps, kernels_after);
+  add_open_step(steps, host, kernels_after);
   return steps.start_ns.size() < fewest_steps ? Steps{} : steps;
 }
 
-Steps steps_from_ranges(const RankEvents& events) {
+Steps steps_from_ranges(const RankEvents& events, HostSteps& host) {
   RunMap<std::uint32_t, std::int64_t> launches_of_thread;
   std::optional<Interval> launching;
   for_each_launched_kernel(events, [&](const Kernel&, const ApiCall& launch) {
@@ -188,7 +201,7 @@ Steps steps_from_ranges(const RankEvents& events) {
   }
   const CandidateRange* chosen = choose(candidates, launching->end_ns - launching->start_ns);
   if (chosen == nullptr) return {};
-  return steps_on_gpu(chosen->ranges, events, chosen->numbered ? chosen->first_number : std::nullopt);
+  return steps_on_gpu(chosen->ranges, events, chosen->numbered ? chosen->first_number : std::nullopt, host);
 }
 
 /// A kernel of one block works on a scalar: what a program logs now and then, no part of its steps.
@@ -210,7 +223,7 @@ std::vector<std::uint32_t> number_kinds(const std::vector<KernelKind>& kinds) {
 }
 
 /// From the order of kernels, collectives among them.
-Steps steps_by_order(const RankEvents& events) {
+Steps steps_by_order(const RankEvents& events, HostSteps& host) {
   const std::vector<std::uint32_t> number_of = number_kinds(events.device.kernel_kinds);
   std::vector<bool> marks(number_of.size(), false);
   for (std::size_t k = 0; k < number_of.size(); ++k)
@@ -226,11 +239,25 @@ Steps steps_by_order(const RankEvents& events) {
     kernels.push_back({number_of[kernel.kind], static_cast<std::uint32_t>(std::min(idle_ns, most))});
     end_ns = std::max(end_ns, kernel.end_ns);
   }
-  for (const std::size_t first : recurrences(kernels, marks)) {
-    const Nanoseconds start_ns = events.device.kernels[first].start_ns;
-    steps.start_ns.push_back(steps.start_ns.empty() ? start_ns : std::max(start_ns, steps.start_ns.back() + 1));
+  const std::vector<std::size_t> starts = recurrences(kernels, marks);
+  const auto launched_ns = [&](std::size_t k) {
+    const Kernel kernel = events.device.kernels[k];
+    const auto launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
+    return launch ? launch->start_ns : kernel.start_ns;
+  };
+  for (const std::size_t first : starts) {
+    const Kernel kernel = events.device.kernels[first];
+    const Nanoseconds begin_ns = launched_ns(first);
+    steps.start_ns.push_back(steps.start_ns.empty() ? kernel.start_ns
+                                                    : std::max(kernel.start_ns, steps.start_ns.back() + 1));
+    host.begin_ns.push_back(host.begin_ns.empty() ? begin_ns : std::max(begin_ns, host.begin_ns.back() + 1));
   }
   if (steps.start_ns.empty()) return steps;
+  // The last one has as many kernels as the others; what follows is no step.
+  std::vector<std::size_t> lengths;
+  for (std::size_t i = 1; i < starts.size(); ++i) lengths.push_back(starts[i] - starts[i - 1]);
+  const std::size_t end = lengths.empty() ? kernels.size() : starts.back() + lower_median(lengths);
+  host.end_ns = end < kernels.size() ? launched_ns(end) : std::numeric_limits<Nanoseconds>::max();
   steps.source = StepSource::periodicity;
   steps.end_ns = end_ns;
   return steps;
@@ -243,9 +270,13 @@ std::int32_t Steps::index_of(Nanoseconds time_ns) const {
   return static_cast<std::int32_t>(std::upper_bound(start_ns.begin(), start_ns.end(), time_ns) - start_ns.begin()) - 1;
 }
 
-Steps find_steps(const RankEvents& events) {
-  Steps steps = steps_from_ranges(events);
-  return steps.start_ns.empty() ? steps_by_order(events) : steps;
+Steps find_steps(const RankEvents& events, HostSteps* host) {
+  HostSteps of_ranges, by_order;
+  Steps steps = steps_from_ranges(events, of_ranges);
+  const bool has_ranges = !steps.start_ns.empty();
+  if (!has_ranges) steps = steps_by_order(events, by_order);
+  if (host != nullptr) *host = std::move(has_ranges ? of_ranges : by_order);
+  return steps;
 }
 
 }  // namespace nsys_explain::analysis

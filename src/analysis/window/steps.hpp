@@ -26,8 +26,16 @@ struct Steps {
   std::int32_t index_of(Nanoseconds time_ns) const;
 };
 
+/// The same steps as the host went through them: each begins with its range, else with the call that launched its first
+/// kernel (without calls: with that kernel); trace time. Parallel to Steps::start_ns.
+struct HostSteps {
+  std::vector<Nanoseconds> begin_ns;
+  Nanoseconds end_ns = 0;  ///< of the last range; the largest time where the last step was still open
+};
+
 /// From NVTX ranges that enclose iterations ("step 12", "iteration", "ProfilerStep#3", or any numbered range that
 /// covers most of the run); where there are none, from the order in which kernels recur (recurrence.hpp).
-Steps find_steps(const RankEvents& events);
+/// `host`: where it is told how the host went through them; nullptr: not wanted.
+Steps find_steps(const RankEvents& events, HostSteps* host = nullptr);
 
 }  // namespace nsys_explain::analysis

@@ -215,6 +215,15 @@ std::string missing_ranges(const WindowRequest& request) {
 
 }  // namespace
 
+void clip_to_launched(Trace& trace, const ProcessWindows& windows) {
+  for (ProcessTrace& process : trace.processes) {
+    const auto window = windows.find(process.global_pid);
+    if (window == windows.end()) continue;
+    if (window->second.start_ns == beginning && window->second.end_ns == never) continue;
+    clip_process(process, window->second, true);
+  }
+}
+
 ProcessWindows clip_to_window(Trace& trace, const WindowRequest& request, Nanoseconds epoch_in_trace_ns,
                               const PhaseNames& phases) {
   ProcessWindows windows;

@@ -34,6 +34,7 @@ struct WindowRequest {
   std::optional<RangeSelector> range;
   std::optional<StepSelector> steps;
   std::int64_t warmup_steps = 0;  ///< leave out so many steps at the beginning, and all before
+  bool steady = false;            ///< nothing of this, but the steady steps (run_parts.hpp)
 
   bool asks_for_ranges() const { return range || steps || warmup_steps > 0; }
   bool any() const { return time || asks_for_ranges(); }
@@ -50,6 +51,9 @@ StepSelector parse_steps(std::string_view text);
 
 /// Host time of the window of each process, by global process id, in trace time.
 using ProcessWindows = std::map<std::uint64_t, Interval>;
+
+/// Leaves in each process that has a window what was launched within it, as clip_to_window does; others stay whole.
+void clip_to_launched(Trace& trace, const ProcessWindows& windows);
 
 /// Leaves in the trace what belongs to the window. With ranges or steps that is the host activity that starts between
 /// the start and the end of them, and the GPU work launched then, whenever it runs (without its launching call: where

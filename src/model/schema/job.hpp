@@ -112,6 +112,19 @@ inline constexpr struct StepBudget : Declaration {
 } step_budget{
     {"step_budget", "Where the time of each trace rank went, every nanosecond once; divided by steps, of a step"}};
 
+inline constexpr struct RunParts : Declaration {
+  Text part{
+      *this, "part", "",
+      "start_up: before the first step; slow_first_steps: they compile or allocate; steps; after: what follows the "
+      "last step; activity: what is analysed where no steps are known"};
+  Time begin_ns{*this, "begin_ns", "ns", "job time at which the host began it"};
+  Integer duration_ns{*this, "duration_ns", "ns", "of it, as far as there is GPU activity before and after"};
+  Integer steps{*this, "steps", "", "that began in it"};
+  Integer gpu_busy_ns{*this, "gpu_busy_ns", "ns", "any GPU activity"};
+  Integer analysed{*this, "analysed", "", "1: all figures of the report are about this part; 0: they are not"};
+} run_parts{{"run_parts",
+             "What each trace rank recorded, from its first to its last GPU activity, and which part is analysed"}};
+
 inline constexpr struct CollectivesInStep : Declaration {
   Text operation{*this, "operation", "", "what the members do"};
   Integer place{*this, "place", "", "the collective's number among those of its operation in a step, from 0"};

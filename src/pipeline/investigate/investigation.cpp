@@ -114,12 +114,13 @@ Answers answer_requests(const std::vector<Request>& requests, const Inquiry& inq
     const auto input = std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
                                     [&](const ingest::AssignedTrace& assigned) { return assigned.name == name; });
     try {
-      read_again(*input, inquiry.reading, {}, [&](const TraceRankKey& key, const analysis::RankEvents& events) {
-        for (const std::size_t r : numbers) {
-          if (!(local.at(requests[r].trace_rank) == key)) continue;
-          answers.replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
-        }
-      });
+      read_again(*input, inquiry.reading, windows_of(inquiry, name), {},
+                 [&](const TraceRankKey& key, const analysis::RankEvents& events) {
+                   for (const std::size_t r : numbers) {
+                     if (!(local.at(requests[r].trace_rank) == key)) continue;
+                     answers.replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
+                   }
+                 });
     } catch (const std::exception&) {
       answers.unread.push_back(name);
     }
@@ -160,6 +161,13 @@ std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::
 }
 
 }  // namespace
+
+const analysis::ProcessWindows& windows_of(const Inquiry& inquiry, const std::string& input) {
+  static const analysis::ProcessWindows none;
+  for (const LocalTrace& trace : inquiry.local_traces)
+    if (trace.facts.input.path == input) return trace.windows;
+  return none;
+}
 
 void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry,
                             const analysis::SavedByRank& saved, JobReport& report) {

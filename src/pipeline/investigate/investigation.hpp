@@ -24,6 +24,9 @@ struct Inquiry {
   const analysis::JobDelays& delays;
 };
 
+/// What was analysed of an input (LocalTrace::windows).
+const analysis::ProcessWindows& windows_of(const Inquiry& inquiry, const std::string& input);
+
 /// Collective: why the report's stragglers are late, and, where a few collectives hold much of the waiting that no
 /// straggler explains, why these waits were long. Gives each straggler its cause with evidence, and the report its long
 /// waits and the tables `straggler_cases`, `straggler_differences` and `long_waits`; the same on every tool rank.

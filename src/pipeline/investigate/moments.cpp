@@ -288,11 +288,12 @@ std::vector<View> look(const std::vector<Seat>& seats, const Inquiry& inquiry) {
         const RankClock clock(inquiry, *rank);
         part.times.push_back(analysis::shown_by_timeline(clock.trace_window(seat_of(views[number]).window)));
       }
-      read_again(*input, inquiry.reading, part, [&](const TraceRankKey& key, const analysis::RankEvents& events) {
-        for (const auto& [rank, number] : sight.of_ranks)
-          if (rank->key == key)
-            add_work(events, *rank, RankClock(inquiry, *rank), seat_of(views[number]), views[number]);
-      });
+      read_again(*input, inquiry.reading, windows_of(inquiry, entry.first), part,
+                 [&](const TraceRankKey& key, const analysis::RankEvents& events) {
+                   for (const auto& [rank, number] : sight.of_ranks)
+                     if (rank->key == key)
+                       add_work(events, *rank, RankClock(inquiry, *rank), seat_of(views[number]), views[number]);
+                 });
     } catch (const ingest::TraceError&) {
     }
   }

@@ -58,10 +58,12 @@ void warn_about_arrivals(const ArrivalCounts& counts, std::vector<Warning>& warn
   }
 }
 
+using PartsTables = std::map<std::pair<std::uint64_t, std::int32_t>, Table>;  // by process and device
+
 /// Lets go of NCCL's calls in the process as soon as arrivals are known: they take as much as the arrivals.
 void analyse_process(const Trace& trace, ProcessTrace& process, const collectives::KernelClasses& classes,
                      const UserOptions& options, int threads, std::vector<analysis::SharedGpu>& shared_gpus,
-                     LocalTrace& local) {
+                     PartsTables& parts, LocalTrace& local) {
   auto memberships = collectives::communicator_memberships(process);
   const auto names = collectives::communicator_names(trace, process);
   const LaunchIndex launches(process.api_calls);
@@ -98,6 +100,8 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
     for (Arrival& arrival : arrivals[d].arrivals) arrival.step = rank.steps.index_of(arrival.enter_ns);
     if (!arrivals[d].fused.empty()) tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
     for (const Table& table : inspector.tables) tables.push_back(table);
+    if (const auto of_rank = parts.find({process.global_pid, rank.key.device_id}); of_rank != parts.end())
+      tables.push_back(std::move(of_rank->second));
     for (analysis::SharedGpu& gpu : shared_gpus) {
       if (gpu.device_id != rank.key.device_id || gpu.table.columns.empty()) continue;
       tables.push_back(std::exchange(gpu.table, {}));  // at the first of its trace ranks
@@ -121,6 +125,39 @@ Trace read_events(const std::string& path, const ingest::ScanOptions& options) {
   if (!ingest::is_report_name(path)) return ingest::read_trace(path, options);
   const ingest::ScratchDirectory scratch;
   return ingest::read_trace(ingest::export_report(path, scratch.path().string()), options);
+}
+
+/// The device that tells the steps of its process: the one with most kernels.
+const DeviceTrace* main_device(const ProcessTrace& process) {
+  const auto most =
+      std::max_element(process.devices.begin(), process.devices.end(),
+                       [](const DeviceTrace& a, const DeviceTrace& b) { return a.kernels.size() < b.kernels.size(); });
+  return most == process.devices.end() ? nullptr : &*most;
+}
+
+/// Leaves in the trace the steady steps: those that all tool ranks have agreed on, else those that each process shows.
+PartsTables select_steady_steps(Trace& trace, const collectives::KernelClasses& classes,
+                                const analysis::ProcessWindows* agreed, LocalTrace& local) {
+  PartsTables parts;
+  for (const ProcessTrace& process : trace.processes) {
+    const DeviceTrace* const main = main_device(process);
+    if (main == nullptr) continue;
+    const LaunchIndex launches(process.api_calls);
+    const auto events_of = [&](const DeviceTrace& device) {
+      return analysis::RankEvents{trace, process, device, launches, classes.communication_kinds(device), {}};
+    };
+    const analysis::RecordedSteps steps = analysis::record_steps(events_of(*main));
+    Interval window = analysis::steady_window(steps, analysis::slow_first_steps(steps.own_length));
+    if (agreed != nullptr) {
+      if (const auto of_all = agreed->find(process.global_pid); of_all != agreed->end()) window = of_all->second;
+    }
+    for (const DeviceTrace& device : process.devices)
+      parts[{process.global_pid, device.device_id}] = analysis::run_parts_table(events_of(device), steps, window);
+    local.windows[process.global_pid] = window;
+    local.recorded_steps[process.global_pid] = steps;
+  }
+  analysis::clip_to_launched(trace, local.windows);
+  return parts;
 }
 
 /// Leaves in the trace what the user wants to look at.
@@ -170,9 +207,12 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
     select_window(trace, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     const collectives::KernelClasses classes(trace);
+    PartsTables parts;
+    if (settings.options.analysis.window.steady)
+      parts = select_steady_steps(trace, classes, agreed_windows(settings, assigned.name), local);
     std::vector<analysis::SharedGpu> shared_gpus = analysis::shared_gpus(trace);
     for (ProcessTrace& process : trace.processes) {
-      analyse_process(trace, process, classes, settings.options, scan_options.threads, shared_gpus, local);
+      analyse_process(trace, process, classes, settings.options, scan_options.threads, shared_gpus, parts, local);
     }
     local.facts.analysed = true;
     judge_input(local.facts);
@@ -217,6 +257,12 @@ LocalTrace obtain_local_trace(const ingest::AssignedTrace& assigned, const ReadS
 }
 
 }  // namespace
+
+const analysis::ProcessWindows* agreed_windows(const ReadSettings& settings, const std::string& input) {
+  if (settings.agreed == nullptr) return nullptr;
+  const auto found = settings.agreed->find(input);
+  return found == settings.agreed->end() ? nullptr : &found->second;
+}
 
 Session read_local_session(const ingest::AssignedTrace& assigned) {
   try {
@@ -272,7 +318,8 @@ void release_paths(std::vector<LocalTrace>& local_traces) {
   }
 }
 
-void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings, const ingest::FilePart& part,
+void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
+                const analysis::ProcessWindows& windows, const ingest::FilePart& part,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit) {
   if (settings.access == TraceAccess::never || !ingest::is_as_found(assigned)) {
     throw ingest::TraceError("is not there, or not as it was when it was read");
@@ -289,6 +336,7 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
   Trace trace = read_events(assigned.path,
                             {settings.reader, round.threads_each, {}, by_part ? part : ingest::FilePart{}, nullptr});
   select_window(trace, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
+  analysis::clip_to_launched(trace, windows);
   const collectives::KernelClasses classes(trace);
   for (const ProcessTrace& process : trace.processes) {
     const LaunchIndex launches(process.api_calls);

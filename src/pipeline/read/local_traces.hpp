@@ -9,7 +9,9 @@
 #include "analysis/trace/exposed.hpp"
 #include "analysis/trace/rank_events.hpp"
 #include "analysis/waits/rank_timeline.hpp"
+#include "analysis/window/run_parts.hpp"
 #include "analysis/window/steps.hpp"
+#include "analysis/window/window.hpp"
 #include "collectives/extraction.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "ingest/session_checks.hpp"
@@ -65,10 +67,17 @@ struct TraceFacts {
 struct LocalTrace {
   TraceFacts facts;
   std::vector<LocalRank> ranks;
+  /// By global process id: the steps of the whole recording, until all tool ranks agree on which are steady; and what
+  /// was analysed of it. Empty where the user chose a part of the run, or all of it.
+  std::map<std::uint64_t, analysis::RecordedSteps> recorded_steps;
+  analysis::ProcessWindows windows;
   ingest::ZoneMap zones;  ///< empty where a record was taken, or where something was left out that cannot be true
 };
 
 class TraceRecords;
+
+/// By the name of an input: what is to be analysed of each of its processes.
+using AgreedWindows = std::map<std::string, analysis::ProcessWindows>;
 
 /// `when_unchanged`: as long as the file is what its fingerprint says, in a later run than the one that found it.
 enum class TraceAccess : std::uint8_t { always, when_unchanged, never };
@@ -81,7 +90,11 @@ struct ReadSettings {
   ingest::Reader reader = ingest::Reader::automatic;
   int threads = 1;  ///< several small traces are read at once, the rows of a large one by several threads
   TraceAccess access = TraceAccess::always;
+  const AgreedWindows* agreed = nullptr;  ///< of the inputs named there; each proposes its own otherwise
 };
+
+/// What tool ranks have agreed on about an input; nullptr: nothing.
+const analysis::ProcessWindows* agreed_windows(const ReadSettings& settings, const std::string& input);
 
 /// Reads inputs and does everything that needs no other trace; results in the order of the inputs. Never throws for a
 /// bad trace: it becomes a failed input with a message. Throws std::runtime_error where the memory limit leaves no
@@ -100,9 +113,10 @@ Session read_local_session(const ingest::AssignedTrace& assigned);
 void release_paths(std::vector<LocalTrace>& local_traces);
 
 /// Reads an input a second time, as read_local_traces does, and shows the events of each of its ranks to `visit`;
-/// kernels and calls only as far as `part` says. Throws ingest::TraceError, also where the file has changed or must not
-/// be read, and whatever `visit` throws.
-void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings, const ingest::FilePart& part,
+/// kernels and calls only as far as `part` says. `windows`: what was analysed of it (LocalTrace::windows). Throws
+/// ingest::TraceError, also where the file has changed or must not be read, and whatever `visit` throws.
+void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
+                const analysis::ProcessWindows& windows, const ingest::FilePart& part,
                 const std::function<void(const TraceRankKey&, const analysis::RankEvents&)>& visit);
 
 }  // namespace nsys_explain::pipeline

@@ -6,6 +6,7 @@
 #include "collectives/extraction.hpp"
 #include "collectives/inspector_keys.hpp"
 #include "model/schema/gpu.hpp"
+#include "model/schema/job.hpp"
 #include "nsys_explain/model/launch_index.hpp"
 #include "pipeline/read/rank_tables.hpp"
 
@@ -26,6 +27,7 @@ std::vector<TableSchema> rank_table_schemas() {
   std::vector<TableSchema> schemas;
   for (Table& table : make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, {}, {}))
     schemas.push_back(std::move(table.schema));
+  schemas.push_back(schema::run_parts.table_schema());
   schemas.push_back(schema::gpu_trace.table_schema());
   schemas.push_back(schema::communication_overlap_trace.table_schema());
   schemas.push_back(analysis::shared_gpus_table().schema);

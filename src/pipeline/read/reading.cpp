@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "exchange/agree.hpp"
+#include "pipeline/read/agreed_windows.hpp"
 #include "pipeline/run/heap.hpp"
 #include "pipeline/run/progress.hpp"
 
@@ -35,6 +36,31 @@ std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, 
     phases.count(progress.rows(), progress.bytes());
   });
   return local_traces;
+}
+
+void agree_on_steps(const exchange::Communicator& communicator, const std::vector<ingest::AssignedTrace>& mine,
+                    const ReadSettings& reading, Phases& phases, std::vector<LocalTrace>& local_traces) {
+  if (!reading.options.analysis.window.steady) return;
+  AgreedWindows agreed;
+  phases.collective("agreeing on steps", [&] { agreed = agree_on_windows(communicator, local_traces); });
+  if (communicator.sum(std::ssize(agreed)) == 0) return;
+  phases.local("reading traces once more", [&] {
+    ReadSettings again = reading;
+    again.agreed = &agreed;
+    std::vector<ingest::AssignedTrace> differing;
+    for (const ingest::AssignedTrace& assigned : mine)
+      if (agreed.contains(assigned.name)) differing.push_back(assigned);
+    Progress silent(std::ssize(differing), 0, false);
+    for (LocalTrace& trace : read_local_traces(differing, again, silent)) {
+      if (!trace.facts.analysed) continue;  // the file is gone: better what it proposed itself than nothing
+      trace.recorded_steps.clear();
+      const auto before = std::find_if(local_traces.begin(), local_traces.end(), [&](const LocalTrace& one) {
+        return one.facts.input.path == trace.facts.input.path;
+      });
+      *before = std::move(trace);
+    }
+    return_freed_memory();
+  });
 }
 
 void prepare_for_arrivals(const exchange::Communicator& communicator, const MemoryBudget& memory,

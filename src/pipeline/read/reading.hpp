@@ -27,6 +27,11 @@ std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, 
                                     const std::vector<ingest::AssignedTrace>& mine, const ReadSettings& reading,
                                     Phases& phases);
 
+/// Collective: where the steady steps are analysed, all tool ranks agree on which they are; inputs that were read with
+/// others are read once more.
+void agree_on_steps(const exchange::Communicator& communicator, const std::vector<ingest::AssignedTrace>& mine,
+                    const ReadSettings& reading, Phases& phases, std::vector<LocalTrace>& local_traces);
+
 /// Collective: gives back what only a replay needs where the job is too large for one; fails on all ranks alike
 /// (exchange::AgreedFailure) where the limit leaves no room for the arrivals of all tool ranks, which what comes after
 /// reading shares evenly, but for the replay on rank 0.

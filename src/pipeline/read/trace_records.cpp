@@ -6,6 +6,15 @@
 #include "pipeline/read/record_checks.hpp"
 #include "pipeline/run/pack.hpp"
 
+namespace nsys_explain {
+
+template <class Archive>
+void serialize(Archive& archive, Interval& interval) {
+  archive(interval.start_ns, interval.end_ns);
+}
+
+}  // namespace nsys_explain
+
 namespace nsys_explain::pipeline {
 namespace {
 
@@ -49,17 +58,28 @@ void serialize(Archive& archive, LocalRank& rank) {
 
 template <class Archive>
 void serialize(Archive& archive, LocalTrace& trace) {
-  archive(trace.facts, trace.ranks);
+  archive(trace.facts, trace.ranks, trace.recorded_steps, trace.windows);
 }
 
 namespace {
 
+/// What all tool ranks have agreed to read of a trace; empty: what it proposes itself.
+std::string agreed_text(const ingest::AssignedTrace& trace, const ReadSettings& settings) {
+  std::string text;
+  if (const analysis::ProcessWindows* const agreed = agreed_windows(settings, trace.name)) {
+    for (const auto& [process, window] : *agreed)
+      text += fmt::format(" {} {} {}", process, window.start_ns, window.end_ns);
+  }
+  return text;
+}
+
 std::string record_key(const ingest::AssignedTrace& trace, const ReadSettings& settings) {
   return fmt::format(
-      "{} {} trace {} {} {} {} {} | bytes {} modified {} sample {:x} | options {:x} epoch {} reader {} | {}",
+      "{} {} trace {} {} {} {} {} | bytes {} modified {} sample {:x} | options {:x} epoch {} reader {} |{} | {}",
       NSYS_EXPLAIN_VERSION, record_version, sizeof(Arrival), sizeof(WorkProfile), sizeof(analysis::ActivityPiece),
       sizeof(Budget), sizeof(analysis::Steps), trace.bytes, trace.modified_ns, trace.sample_hash,
-      settings.options.reading_digest, settings.epoch_utc_ns, static_cast<int>(settings.reader), trace.name);
+      settings.options.reading_digest, settings.epoch_utc_ns, static_cast<int>(settings.reader),
+      agreed_text(trace, settings), trace.name);
 }
 
 std::optional<LocalTrace> unpack_trace(const std::optional<std::string>& bytes) {

@@ -34,6 +34,7 @@ struct JobSpecification {
   std::optional<std::int32_t> require_ranks;
   std::string filter_time, filter_nvtx, steps;  ///< a part of the run (analysis/window.hpp); empty: not asked for
   std::int64_t warmup_steps = 0;                ///< --skip-warmup
+  bool whole_run = false;                       ///< --whole-run: start-up and all, not the steady steps
   std::string phase_map_path;
   std::string ncu_path, cublas_log_path, weights_path, gpu_peaks_path;  ///< analysis/roofline.hpp; empty: not given
   std::string inspector_directory;           ///< --inspector: logs of NCCL Inspector; empty: none
@@ -62,9 +63,9 @@ struct JobSpecification {
   void serialize(Archive& archive) {
     archive(inputs, write_csv, gpu_trace, export_reports, category_map_path, categories, categories_of,
             elapsed_unprofiled, rank_map_path, rank_regex, topology_path, link_peaks_path, require_ranks, filter_time,
-            filter_nvtx, steps, warmup_steps, phase_map_path, ncu_path, cublas_log_path, weights_path, gpu_peaks_path,
-            nvml_path, nvml_utc_offset_hours, inspector_directory, requests_path, nccl_log_paths, reader, clock_method,
-            ptp_uncertainty_ns, cache_directory);
+            filter_nvtx, steps, warmup_steps, whole_run, phase_map_path, ncu_path, cublas_log_path, weights_path,
+            gpu_peaks_path, nvml_path, nvml_utc_offset_hours, inspector_directory, requests_path, nccl_log_paths,
+            reader, clock_method, ptp_uncertainty_ns, cache_directory);
   }
 };
 

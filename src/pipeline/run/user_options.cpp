@@ -32,6 +32,7 @@ analysis::WindowRequest read_window(const JobSpecification& job) {
   if (!job.filter_nvtx.empty()) window.range = analysis::parse_filter_nvtx(job.filter_nvtx);
   if (!job.steps.empty()) window.steps = analysis::parse_steps(job.steps);
   window.warmup_steps = job.warmup_steps;
+  window.steady = !window.any() && !job.whole_run;
   return window;
 }
 
@@ -68,8 +69,8 @@ auto read_evidence(std::string_view option, const std::string& path, std::uint64
 UserOptions read_user_options(const JobSpecification& job) {
   UserOptions options;
   std::uint64_t& seen = options.reading_digest;
-  seen = fnv1a(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", job.gpu_trace, job.rank_regex, job.filter_time,
-                           job.filter_nvtx, job.steps, job.warmup_steps, job.nvml_utc_offset_hours));
+  seen = fnv1a(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", job.gpu_trace, job.rank_regex, job.filter_time,
+                           job.filter_nvtx, job.steps, job.warmup_steps, job.whole_run, job.nvml_utc_offset_hours));
   options.ranks = read_evidence("--rank-map", job.rank_map_path, seen,
                                 [](std::string_view text) { return ingest::parse_rank_map(std::string(text)); });
   ingest::check_rank_regex(job.rank_regex);

@@ -79,7 +79,8 @@ void read_timelines(const Inquiry& inquiry, LocalTimelines& timelines) {
         std::find_if(inquiry.inputs.begin(), inquiry.inputs.end(),
                      [&, &wanted = name](const ingest::AssignedTrace& one) { return one.name == wanted; });
     read_again(
-        *input, inquiry.reading, {}, [&, &local = ranks](const TraceRankKey& key, const analysis::RankEvents& events) {
+        *input, inquiry.reading, windows_of(inquiry, name), {},
+        [&, &local = ranks](const TraceRankKey& key, const analysis::RankEvents& events) {
           for (const LocalRank* rank : local) {
             if (!(rank->key == key)) continue;
             const SessionClock& session = inquiry.clock.sessions[rank->session];

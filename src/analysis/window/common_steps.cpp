@@ -1,0 +1,150 @@
+#include "analysis/window/common_steps.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <tuple>
+
+namespace nsys_explain::analysis {
+namespace {
+
+/// Slow first steps are looked for among so many: a job of longer steps than that has few of them.
+constexpr std::size_t most_steps_told = 300;
+
+/// Open ends stay open.
+Nanoseconds moved(Nanoseconds time_ns, Nanoseconds by_ns) {
+  return time_ns == open_begin_ns || time_ns == open_end_ns ? time_ns : time_ns + by_ns;
+}
+
+std::int64_t launched_before(const RecordedSteps& recorded, Nanoseconds time_ns) {
+  const std::vector<Nanoseconds>& launched = recorded.communication_ns;
+  return std::lower_bound(launched.begin(), launched.end(), time_ns) - launched.begin();
+}
+
+/// How many steps `other` began later than `reference`: step i of it is step i + so many of the reference.
+std::int64_t steps_later(const ProcessSteps& reference, const ProcessSteps& other) {
+  if (reference.numbered && other.numbered) return other.first_number - reference.first_number;
+  if (reference.steps == other.steps) return 0;
+  return std::llround(static_cast<double>(other.begin_ns.front() - reference.begin_ns.front()) /
+                      static_cast<double>(std::max<Nanoseconds>(1, reference.usual_ns)));
+}
+
+/// The process by whose count the others are told: the same one whatever their order.
+const ProcessSteps& reference_of(const std::vector<ProcessSteps>& processes, StepSource source) {
+  const ProcessSteps* best = nullptr;
+  const auto key = [](const ProcessSteps& one) {
+    return std::tuple(!one.numbered, -one.steps, one.communication_hash, one.begin_ns.front(), one.end_ns);
+  };
+  for (const ProcessSteps& one : processes)
+    if (one.source == source && (best == nullptr || key(one) < key(*best))) best = &one;
+  return *best;
+}
+
+/// Number of the first steady step, by the count of the reference.
+std::int64_t first_steady(const std::vector<ProcessSteps>& processes, const std::vector<std::int64_t>& later,
+                          StepSource source) {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t p = 0; p < processes.size(); ++p)
+    if (processes[p].source == source) first = std::min(first, later[p]);
+  constexpr float unknown = std::numeric_limits<float>::infinity();
+  std::vector<float> least(most_steps_told, unknown);
+  for (std::size_t p = 0; p < processes.size(); ++p) {
+    if (processes[p].source != source) continue;
+    for (std::size_t i = 0; i < processes[p].own_length.size(); ++i) {
+      const auto step = static_cast<std::uint64_t>(later[p] - first) + i;
+      if (step < least.size()) least[step] = std::min(least[step], processes[p].own_length[i]);
+    }
+  }
+  least.erase(std::find(least.begin(), least.end(), unknown), least.end());
+  return first + static_cast<std::int64_t>(slow_first_steps(least));
+}
+
+CommonWindow window_of_steps(const ProcessSteps& process, std::int64_t own_first, const ProcessSteps& reference,
+                             std::int64_t reference_first) {
+  const auto clamped = [](std::int64_t step, const ProcessSteps& of) {
+    return static_cast<std::size_t>(std::clamp<std::int64_t>(step, 0, std::ssize(of.begin_ns) - 1));
+  };
+  const std::size_t own = clamped(own_first, process), other = clamped(reference_first, reference);
+  CommonWindow window{{process.begin_ns[own], process.end_ns}};
+  // Steps by order may begin elsewhere in the program on each rank. Equal collectives tell where the reference's do.
+  if (process.communications.empty() || process.communication_hash != reference.communication_hash) return window;
+  if (process.communications[own] != reference.communications[other])
+    window.after_communications = reference.communications[other];
+  if (process.communications.back() != reference.communications.back())
+    window.until_communications = reference.communications.back();
+  return window;
+}
+
+/// From the first begin to the last end of those that hold anything.
+Interval span_of(std::span<const CommonWindow> windows) {
+  Interval span{open_end_ns, open_begin_ns};
+  for (const CommonWindow& window : windows)
+    span = {std::min(span.start_ns, window.time.start_ns), std::max(span.end_ns, window.time.end_ns)};
+  return span;
+}
+
+}  // namespace
+
+ProcessSteps tell_steps(const RecordedSteps& recorded, Nanoseconds start_ns) {
+  ProcessSteps told;
+  told.source = recorded.source;
+  told.numbered = recorded.numbered;
+  told.first_number = recorded.first_number;
+  told.steps = std::ssize(recorded.begin_ns);
+  told.end_ns = moved(recorded.end_ns, start_ns);
+  told.usual_ns = recorded.usual_ns;
+  told.cut_off_ns = moved(recorded.cut_off_ns, start_ns);
+  told.communication_hash = recorded.communication_hash;
+  const std::size_t count = std::min(recorded.begin_ns.size(), most_steps_told);
+  const bool tells_communication = recorded.source == StepSource::periodicity;
+  for (std::size_t i = 0; i < count; ++i) {
+    told.begin_ns.push_back(moved(recorded.begin_ns[i], start_ns));
+    if (i < recorded.own_length.size()) told.own_length.push_back(recorded.own_length[i]);
+    if (tells_communication) told.communications.push_back(launched_before(recorded, recorded.begin_ns[i]));
+  }
+  if (tells_communication) told.communications.push_back(launched_before(recorded, recorded.end_ns));
+  return told;
+}
+
+std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& processes) {
+  std::vector<CommonWindow> windows;
+  StepSource source = StepSource::none;  // ranges of the program outweigh what repeats
+  for (const ProcessSteps& one : processes) {
+    if (one.source == StepSource::nvtx || source == StepSource::none) source = one.source;
+  }
+  if (source == StepSource::none) {
+    std::vector<CommonWindow> own;
+    for (const ProcessSteps& one : processes)
+      if (!one.begin_ns.empty()) own.push_back({{one.begin_ns.front(), one.end_ns}});
+    windows.assign(processes.size(), {span_of(own)});
+    return windows;
+  }
+  const ProcessSteps& reference = reference_of(processes, source);
+  std::vector<std::int64_t> later(processes.size(), 0);
+  for (std::size_t p = 0; p < processes.size(); ++p)
+    if (processes[p].source == source) later[p] = steps_later(reference, processes[p]);
+  const std::int64_t first = first_steady(processes, later, source);
+  std::vector<CommonWindow> of_steps;
+  for (std::size_t p = 0; p < processes.size(); ++p)
+    if (processes[p].source == source)
+      of_steps.push_back(window_of_steps(processes[p], first - later[p], reference, first));
+  const Interval span = span_of(of_steps);
+  for (std::size_t p = 0, next = 0; p < processes.size(); ++p)
+    windows.push_back(processes[p].source == source ? of_steps[next++] : CommonWindow{span});
+  return windows;
+}
+
+Interval window_in_trace(const CommonWindow& window, const RecordedSteps& recorded, Nanoseconds start_ns) {
+  Interval time{moved(window.time.start_ns, -start_ns), moved(window.time.end_ns, -start_ns)};
+  const std::vector<Nanoseconds>& launched = recorded.communication_ns;
+  const auto after = [&](std::int64_t count) {
+    return count == 0 ? open_begin_ns
+                      : launched[static_cast<std::size_t>(std::min(count, std::ssize(launched)) - 1)] + 1;
+  };
+  if (window.after_communications >= 0) time.start_ns = after(window.after_communications);
+  if (window.until_communications >= 0) time.end_ns = after(window.until_communications);
+  return time;
+}
+
+}  // namespace nsys_explain::analysis

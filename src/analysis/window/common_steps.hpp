@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/window/run_parts.hpp"
+
+/// Which steps the whole job analyses: every process tells its own, and all must mean the same ones, before anything is
+/// matched. Numbers in ranges tell, else equal counts, else UTC.
+namespace nsys_explain::analysis {
+
+/// What all tool ranks hear of the steps of one process. Times are UTC.
+struct ProcessSteps {
+  StepSource source = StepSource::none;
+  bool numbered = false;
+  std::int64_t first_number = 0;
+  std::vector<Nanoseconds> begin_ns;  ///< of the first steps, and of the one after them
+  std::int64_t steps = 0;
+  Nanoseconds end_ns = 0;  ///< as RecordedSteps::end_ns; likewise the others
+  std::vector<float> own_length;
+  Nanoseconds usual_ns = 0, cut_off_ns = 0;
+  std::uint64_t communication_hash = 0;
+  std::vector<std::int64_t> communications;  ///< launched before each of these steps began, and before the end
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(source, numbered, first_number, begin_ns, steps, end_ns, own_length, usual_ns, cut_off_ns,
+            communication_hash, communications);
+  }
+};
+
+/// `start_ns`: UTC of trace time 0.
+ProcessSteps tell_steps(const RecordedSteps& recorded, Nanoseconds start_ns);
+
+/// What is to be analysed of a process.
+struct CommonWindow {
+  Interval time;  ///< UTC; open ends are the limits of Nanoseconds
+  /// Where it begins and ends is told by what others did: after so many communication kernels were launched; -1: by
+  /// `time`.
+  std::int64_t after_communications = -1, until_communications = -1;
+};
+
+/// One for each process, in their order. Slow first steps of a job are those in which all are slow. A process without
+/// steps among others is analysed while these are. Does not depend on the order of the processes.
+std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& processes);
+
+/// The same in trace time.
+Interval window_in_trace(const CommonWindow& window, const RecordedSteps& recorded, Nanoseconds start_ns);
+
+}  // namespace nsys_explain::analysis

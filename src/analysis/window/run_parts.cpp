@@ -1,0 +1,198 @@
+#include "analysis/window/run_parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/gpu_parts.hpp"
+#include "model/hash.hpp"
+#include "model/schema/job.hpp"
+#include "nsys_explain/model/intervals.hpp"
+#include "nsys_explain/model/lower_median.hpp"
+
+namespace nsys_explain::analysis {
+namespace {
+
+std::vector<Interval> busy_time(const DeviceTrace& device) {
+  std::vector<Interval> busy;
+  for_each_gpu_activity(device, [&](const GpuActivity& activity) {
+    if (!busy.empty() && activity.start_ns <= busy.back().end_ns) {
+      busy.back().end_ns = std::max(busy.back().end_ns, activity.end_ns);
+    } else {
+      busy.push_back({activity.start_ns, activity.end_ns});
+    }
+  });
+  return busy;
+}
+
+/// Busy stretches [first, end).
+struct Kept {
+  std::size_t first = 0, end = 0;
+};
+
+/// Cuts off what little comes before, or after, a pause that is long beside the rest.
+Kept without_outliers(std::span<const Interval> busy) {
+  // A pause is long, and what is cut off is little, by the same measure: a tenth.
+  constexpr std::int64_t parts = 10;
+  const Nanoseconds work_ns = total_length(busy);
+  Kept kept{0, busy.size()};
+  Nanoseconds cut_ns = 0;
+  for (std::size_t i = 0; i + 1 < busy.size(); ++i) {
+    cut_ns += busy[i].end_ns - busy[i].start_ns;
+    if (parts * cut_ns > work_ns) break;
+    if (parts * (busy[i + 1].start_ns - busy[i].end_ns) > busy.back().end_ns - busy[i + 1].start_ns) kept.first = i + 1;
+  }
+  cut_ns = 0;
+  for (std::size_t i = busy.size(); i-- > kept.first + 1;) {
+    cut_ns += busy[i].end_ns - busy[i].start_ns;
+    if (parts * cut_ns > work_ns) break;
+    if (parts * (busy[i].start_ns - busy[i - 1].end_ns) > busy[i - 1].end_ns - busy[kept.first].start_ns) kept.end = i;
+  }
+  return kept;
+}
+
+RecordedSteps record_activity(const DeviceTrace& device) {
+  RecordedSteps recorded;
+  const std::vector<Interval> busy = busy_time(device);
+  if (busy.empty()) return recorded;
+  const Kept kept = without_outliers(busy);
+  recorded.begin_ns = {kept.first > 0 ? busy[kept.first].start_ns : open_begin_ns};
+  recorded.end_ns = kept.end < busy.size() ? busy[kept.end].start_ns : open_end_ns;
+  recorded.cut_off_ns = kept.first > 0 ? busy[kept.first - 1].end_ns : open_begin_ns;
+  return recorded;
+}
+
+/// Length of each step without exposed communication.
+std::vector<Nanoseconds> own_lengths(const RankEvents& events, const Steps& steps) {
+  std::vector<Nanoseconds> own_ns;
+  for (std::size_t i = 0; i < steps.start_ns.size(); ++i)
+    own_ns.push_back((i + 1 < steps.start_ns.size() ? steps.start_ns[i + 1] : steps.end_ns) - steps.start_ns[i]);
+  std::size_t step = 0;
+  for_each_gpu_part(events.device, events.communication_kinds, [&](GpuPart part, const Interval& interval) {
+    if (part != GpuPart::communication) return;
+    for (Interval left = interval; left.start_ns < left.end_ns;) {
+      while (step + 1 < own_ns.size() && steps.start_ns[step + 1] <= left.start_ns) ++step;
+      const bool is_last = step + 1 == own_ns.size();
+      const Nanoseconds end_ns = is_last ? left.end_ns : std::min(left.end_ns, steps.start_ns[step + 1]);
+      if (left.start_ns >= steps.start_ns[step]) own_ns[step] -= end_ns - left.start_ns;
+      left.start_ns = end_ns;
+    }
+  });
+  return own_ns;
+}
+
+/// Sets what was communicated in which order.
+void record_communication(const RankEvents& events, RecordedSteps& recorded) {
+  struct Launched {
+    Nanoseconds launched_ns;
+    StringIndex name;
+  };
+  std::vector<Launched> launched;
+  for (const Kernel& kernel : events.device.kernels) {
+    if (!events.is_communication(kernel)) continue;
+    const auto launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
+    launched.push_back({launch ? launch->start_ns : kernel.start_ns, events.device.kind_of(kernel).short_name});
+  }
+  std::stable_sort(launched.begin(), launched.end(),
+                   [](const Launched& a, const Launched& b) { return a.launched_ns < b.launched_ns; });
+  for (const Launched& one : launched) {
+    recorded.communication_ns.push_back(one.launched_ns);
+    recorded.communication_hash = fnv1a(events.trace.strings[one.name], recorded.communication_hash);
+  }
+}
+
+/// Those that are steady for certain: the last two thirds.
+template <class Value>
+std::vector<Value> last_two_thirds(std::span<const Value> values) {
+  return {values.begin() + static_cast<std::ptrdiff_t>(values.size() / 3), values.end()};
+}
+
+std::int64_t steps_between(const RecordedSteps& steps, Nanoseconds from_ns, Nanoseconds until_ns) {
+  if (steps.source == StepSource::none) return 0;
+  return std::count_if(steps.begin_ns.begin(), steps.begin_ns.end(),
+                       [&](Nanoseconds begin_ns) { return begin_ns >= from_ns && begin_ns < until_ns; });
+}
+
+}  // namespace
+
+RecordedSteps record_steps(const RankEvents& events) {
+  HostSteps host;
+  const Steps steps = find_steps(events, &host);
+  if (steps.start_ns.empty()) return record_activity(events.device);
+  RecordedSteps recorded;
+  recorded.source = steps.source;
+  recorded.numbered = steps.numbered;
+  recorded.first_number = steps.first_number;
+  recorded.begin_ns = std::move(host.begin_ns);
+  recorded.end_ns = host.end_ns;
+  const std::vector<Nanoseconds> own_ns = own_lengths(events, steps);
+  const Nanoseconds usual_ns =
+      std::max<Nanoseconds>(1, lower_median(last_two_thirds(std::span<const Nanoseconds>(own_ns))));
+  for (const Nanoseconds one_ns : own_ns)
+    recorded.own_length.push_back(static_cast<float>(one_ns) / static_cast<float>(usual_ns));
+  std::vector<Nanoseconds> lengths;
+  for (std::size_t i = 1; i < recorded.begin_ns.size(); ++i)
+    lengths.push_back(recorded.begin_ns[i] - recorded.begin_ns[i - 1]);
+  if (!lengths.empty()) recorded.usual_ns = lower_median(lengths);
+  if (steps.source == StepSource::periodicity) record_communication(events, recorded);
+  return recorded;
+}
+
+std::size_t slow_first_steps(std::span<const float> own_length) {
+  const std::size_t most = own_length.size() / 3;
+  // Steps of healthy jobs scatter by 1 to 2% (recorded on one machine); less than that is luck of few steps.
+  constexpr double least_scale = 0.02;
+  std::vector<float> off = last_two_thirds(own_length);
+  for (float& length : off) length = std::abs(length - 1);
+  const double scale = off.empty() ? least_scale : std::max<double>(least_scale, lower_median(off));
+  const double decades = std::log(1000.0 / 0.1);
+  // Log-likelihood that steps 0 to i are slow first ones, beyond that of steady ones.
+  double gain = 0, best = 0;
+  std::size_t slow = 0;
+  for (std::size_t i = 0; i < most; ++i) {
+    const double length = std::max<double>(own_length[i], 1e-3), off_by = (length - 1) / scale;
+    gain += std::log(std::numbers::pi * scale * (1 + off_by * off_by)) - std::log(decades * length);
+    if (gain > best) {
+      best = gain;
+      slow = i + 1;
+    }
+  }
+  return slow;
+}
+
+Interval steady_window(const RecordedSteps& steps, std::size_t slow_first) {
+  if (steps.begin_ns.empty()) return {open_begin_ns, open_end_ns};
+  return {steps.begin_ns[std::min(slow_first, steps.begin_ns.size() - 1)], steps.end_ns};
+}
+
+Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, const Interval& window) {
+  Table table = schema::make_table(schema::run_parts);
+  const std::vector<Interval> busy = busy_time(events.device);
+  if (busy.empty()) return table;
+  RowWriter rows(table);
+  const bool has_steps = steps.source != StepSource::none;
+  const Nanoseconds begin_ns = busy.front().start_ns, end_ns = busy.back().end_ns;
+  const auto add = [&](std::string_view part, Nanoseconds from_ns, Nanoseconds until_ns, bool is_analysed) {
+    from_ns = std::max(from_ns, begin_ns);
+    until_ns = std::min(until_ns, end_ns);
+    if (from_ns >= until_ns) return;
+    const Interval whole{from_ns, until_ns};
+    const Nanoseconds idle_ns = total_length(subtract(std::span(&whole, 1), busy));
+    rows << part << from_ns << until_ns - from_ns
+         << steps_between(steps, from_ns == begin_ns ? open_begin_ns : from_ns, until_ns)
+         << until_ns - from_ns - idle_ns << std::int64_t{is_analysed};
+  };
+  const Nanoseconds first_step_ns = has_steps ? std::min(steps.begin_ns.front(), window.start_ns) : window.start_ns;
+  add("start_up", open_begin_ns, first_step_ns, false);
+  add("slow_first_steps", first_step_ns, window.start_ns, false);
+  add(has_steps ? "steps" : "activity", window.start_ns, window.end_ns, true);
+  add("after", window.end_ns, open_end_ns, false);
+  return table;
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "analysis/trace/rank_events.hpp"
+#include "analysis/window/steps.hpp"
+#include "nsys_explain/model/table.hpp"
+
+/// Which part of a recording is the job at work. What lies around it is measured and named, and not priced.
+///
+///     | start-up | slow first steps | steady steps ................ | what follows |
+namespace nsys_explain::analysis {
+
+/// Ends of a window that reaches as far as there is anything.
+inline constexpr Nanoseconds open_begin_ns = std::numeric_limits<Nanoseconds>::min();
+inline constexpr Nanoseconds open_end_ns = std::numeric_limits<Nanoseconds>::max();
+
+/// The steps of one process over its whole recording, in trace time.
+struct RecordedSteps {
+  StepSource source = StepSource::none;
+  bool numbered = false;  ///< as in Steps
+  std::int64_t first_number = 0;
+  std::vector<Nanoseconds> begin_ns;  ///< as in HostSteps
+  Nanoseconds end_ns = 0;
+  /// How long each step took without exposed communication, as a multiple of what is usual in the last two thirds: who
+  /// waits for another rank is not slow itself.
+  std::vector<float> own_length;
+  Nanoseconds usual_ns = 0;  ///< median length of a step, communication included
+  /// Without steps, where activity goes on after a long pause: the end of what comes before that; the smallest time
+  /// where nothing does.
+  Nanoseconds cut_off_ns = 0;
+  /// Steps by order only: when each communication kernel was launched, and a hash of their names in that order. Ranks
+  /// of equal hash went through the same collectives, so what was launched after the k-th of them can be told on each.
+  std::vector<Nanoseconds> communication_ns;
+  std::uint64_t communication_hash = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(source, numbered, first_number, begin_ns, end_ns, own_length, usual_ns, cut_off_ns, communication_ns,
+            communication_hash);
+  }
+};
+
+/// Without steps `begin_ns` holds one time and `end_ns` another: between them lies what is left where activity at
+/// either end is cut off by a pause of all GPU work that is longer than a tenth of the rest, and holds less than a
+/// tenth of the GPU work. Empty without GPU work.
+RecordedSteps record_steps(const RankEvents& events);
+
+/// How many of the first steps compile, autotune or allocate instead of working as the others do. Steady steps scatter
+/// around the usual length r = 1 as a Cauchy distribution of the scale s that the last two thirds show; slow first
+/// steps may take anything from a tenth to a thousand times as long (evenly in log r). The most likely change is the
+/// answer, in the first third.
+///
+///     r = 21, 1.2, 2.9, 1.0, 1.0, ... with s = 0.02: 3      one slow step late in the run is none: 1, 1, 1, 2.9, 1,
+///     ...: 0
+///
+/// `own_length` of a job is the least over its ranks: all of them are slow in slow first steps, while one late rank
+/// lets the others wait.
+std::size_t slow_first_steps(std::span<const float> own_length);
+
+/// Where the steady steps lie; everything where nothing was recorded.
+Interval steady_window(const RecordedSteps& steps, std::size_t slow_first);
+
+/// The table run_parts of one trace rank. `window`: what is analysed, in trace time.
+Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, const Interval& window);
+
+}  // namespace nsys_explain::analysis
