@@ -60,6 +60,7 @@ std::int64_t first_steady(const std::vector<ProcessSteps>& processes, const std:
   return first + static_cast<std::int64_t>(slow_first_steps(least));
 }
 
+/// The window of a process that counts steps as the reference does.
 CommonWindow window_of_steps(const ProcessSteps& process, std::int64_t own_first, const ProcessSteps& reference,
                              std::int64_t reference_first) {
   const auto clamped = [](std::int64_t step, const ProcessSteps& of) {
@@ -68,11 +69,23 @@ CommonWindow window_of_steps(const ProcessSteps& process, std::int64_t own_first
   const std::size_t own = clamped(own_first, process), other = clamped(reference_first, reference);
   CommonWindow window{{process.begin_ns[own], process.end_ns}};
   // Steps by order may begin elsewhere in the program on each rank. Equal collectives tell where the reference's do.
-  if (process.communications.empty() || process.communication_hash != reference.communication_hash) return window;
+  if (process.communication_hash != reference.communication_hash) return window;
   if (process.communications[own] != reference.communications[other])
     window.after_communications = reference.communications[other];
   if (process.communications.back() != reference.communications.back())
     window.until_communications = reference.communications.back();
+  return window;
+}
+
+/// The window of a process that knows no steps: by the collectives that it shares with the reference, else while the
+/// others are analysed.
+CommonWindow window_without_steps(const ProcessSteps& process, const Interval& others, const ProcessSteps& reference,
+                                  std::int64_t reference_first) {
+  CommonWindow window{others};
+  if (reference.communications.back() == 0 || process.communication_hash != reference.communication_hash) return window;
+  const auto first = std::clamp<std::int64_t>(reference_first, 0, std::ssize(reference.begin_ns) - 1);
+  window.after_communications = reference.communications[static_cast<std::size_t>(first)];
+  window.until_communications = reference.communications.back();
   return window;
 }
 
@@ -97,13 +110,12 @@ ProcessSteps tell_steps(const RecordedSteps& recorded, Nanoseconds start_ns) {
   told.cut_off_ns = moved(recorded.cut_off_ns, start_ns);
   told.communication_hash = recorded.communication_hash;
   const std::size_t count = std::min(recorded.begin_ns.size(), most_steps_told);
-  const bool tells_communication = recorded.source == StepSource::periodicity;
   for (std::size_t i = 0; i < count; ++i) {
     told.begin_ns.push_back(moved(recorded.begin_ns[i], start_ns));
     if (i < recorded.own_length.size()) told.own_length.push_back(recorded.own_length[i]);
-    if (tells_communication) told.communications.push_back(launched_before(recorded, recorded.begin_ns[i]));
+    told.communications.push_back(launched_before(recorded, recorded.begin_ns[i]));
   }
-  if (tells_communication) told.communications.push_back(launched_before(recorded, recorded.end_ns));
+  told.communications.push_back(launched_before(recorded, recorded.end_ns));
   return told;
 }
 
@@ -131,7 +143,8 @@ std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& proces
       of_steps.push_back(window_of_steps(processes[p], first - later[p], reference, first));
   const Interval span = span_of(of_steps);
   for (std::size_t p = 0, next = 0; p < processes.size(); ++p)
-    windows.push_back(processes[p].source == source ? of_steps[next++] : CommonWindow{span});
+    windows.push_back(processes[p].source == source ? of_steps[next++]
+                                                    : window_without_steps(processes[p], span, reference, first));
   return windows;
 }
 

@@ -1,9 +1,7 @@
 #include "analysis/window/run_parts.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <numbers>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -123,8 +121,12 @@ std::int64_t steps_between(const RecordedSteps& steps, Nanoseconds from_ns, Nano
 RecordedSteps record_steps(const RankEvents& events) {
   HostSteps host;
   const Steps steps = find_steps(events, &host);
-  if (steps.start_ns.empty()) return record_activity(events.device);
   RecordedSteps recorded;
+  if (steps.start_ns.empty()) {
+    recorded = record_activity(events.device);
+    record_communication(events, recorded);
+    return recorded;
+  }
   recorded.source = steps.source;
   recorded.numbered = steps.numbered;
   recorded.first_number = steps.first_number;
@@ -139,28 +141,19 @@ RecordedSteps record_steps(const RankEvents& events) {
   for (std::size_t i = 1; i < recorded.begin_ns.size(); ++i)
     lengths.push_back(recorded.begin_ns[i] - recorded.begin_ns[i - 1]);
   if (!lengths.empty()) recorded.usual_ns = lower_median(lengths);
-  if (steps.source == StepSource::periodicity) record_communication(events, recorded);
+  record_communication(events, recorded);
   return recorded;
 }
 
 std::size_t slow_first_steps(std::span<const float> own_length) {
   const std::size_t most = own_length.size() / 3;
-  // Steps of healthy jobs scatter by 1 to 2% (recorded on one machine); less than that is luck of few steps.
-  constexpr double least_scale = 0.02;
-  std::vector<float> off = last_two_thirds(own_length);
-  for (float& length : off) length = std::abs(length - 1);
-  const double scale = off.empty() ? least_scale : std::max<double>(least_scale, lower_median(off));
-  const double decades = std::log(1000.0 / 0.1);
-  // Log-likelihood that steps 0 to i are slow first ones, beyond that of steady ones.
-  double gain = 0, best = 0;
+  double worth = 0, least = 0;
   std::size_t slow = 0;
   for (std::size_t i = 0; i < most; ++i) {
-    const double length = std::max<double>(own_length[i], 1e-3), off_by = (length - 1) / scale;
-    gain += std::log(std::numbers::pi * scale * (1 + off_by * off_by)) - std::log(decades * length);
-    if (gain > best) {
-      best = gain;
-      slow = i + 1;
-    }
+    worth += 2 - std::max<double>(1, own_length[i]);
+    if (worth >= least) continue;
+    least = worth;
+    slow = i + 1;
   }
   return slow;
 }

@@ -1,6 +1,7 @@
 #include "analysis/window/step_time.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "analysis/statistics/change_points.hpp"
@@ -17,6 +18,9 @@ void describe_changes(const Steps& job, StepTime& time) {
     time.change_points.push_back(
         {job.first_number + static_cast<std::int64_t>(change.first), change.before, change.after, change.p_value});
   std::sort(durations.begin(), durations.end());
+  time.steps = std::ssize(durations);
+  time.median_ns = std::llround(percentile(durations, 0.5));
+  time.p95_ns = std::llround(percentile(durations, 0.95));
   time.spread_ns = static_cast<Nanoseconds>(percentile(durations, 0.75) - percentile(durations, 0.25));
 }
 

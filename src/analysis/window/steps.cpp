@@ -100,17 +100,15 @@ const CandidateRange* choose(
 struct KernelsAfter {
   Interval gpu;
   Nanoseconds first_call_ns = 0;
+  Nanoseconds busy_ns = 0;  ///< summed over kernels
 };
 
-/// A range that was open when the capture stopped is not recorded: kernels launched after the last one that keep the
-/// GPU busy for at least half a step are one more.
-void add_open_step(Steps& steps, HostSteps& host, const std::optional<KernelsAfter>& after) {
-  std::vector<Nanoseconds> lengths;
-  for (std::size_t i = 1; i < steps.start_ns.size(); ++i) lengths.push_back(steps.start_ns[i] - steps.start_ns[i - 1]);
-  if (!after || lengths.empty() || after->gpu.start_ns <= steps.start_ns.back()) return;
-  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-  std::nth_element(lengths.begin(), middle, lengths.end());
-  if (2 * (after->gpu.end_ns - after->gpu.start_ns) < *middle) return;
+/// A range that was open when the capture stopped is not recorded: kernels launched after the last one are one more
+/// step if they work at least half as long as those of a step. `busy_ns`: of each step, summed over kernels.
+void add_open_step(std::vector<Nanoseconds> busy_ns, const std::optional<KernelsAfter>& after, Steps& steps,
+                   HostSteps& host) {
+  if (!after || busy_ns.empty() || after->gpu.start_ns <= steps.start_ns.back()) return;
+  if (2 * after->busy_ns < lower_median(busy_ns)) return;
   steps.start_ns.push_back(after->gpu.start_ns);
   steps.end_ns = std::max(steps.end_ns, after->gpu.end_ns);
   host.begin_ns.push_back(after->first_call_ns);
@@ -120,7 +118,7 @@ void add_open_step(Steps& steps, HostSteps& host, const std::optional<KernelsAft
 /// The host runs ahead of the GPU, so a step begins where the first of its kernels runs, not where its range begins.
 Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events,
                    std::optional<std::int64_t> first_number, HostSteps& host) {
-  std::vector<Nanoseconds> start(ranges.size(), no_time), end(ranges.size(), no_time);
+  std::vector<Nanoseconds> start(ranges.size(), no_time), end(ranges.size(), no_time), busy_ns(ranges.size(), 0);
   std::optional<KernelsAfter> kernels_after;  // all ranges
   std::size_t after = 0;                      // the range after the one of the latest launch
   for_each_launched_kernel(events, [&](const Kernel& kernel, const ApiCall& launch) {
@@ -137,6 +135,7 @@ Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events
     const std::size_t i = after - 1;
     start[i] = start[i] == no_time ? kernel.start_ns : std::min(start[i], kernel.start_ns);
     end[i] = end[i] == no_time ? kernel.end_ns : std::max(end[i], kernel.end_ns);
+    busy_ns[i] += kernel.end_ns - kernel.start_ns;
   });
   Steps steps;
   steps.source = StepSource::nvtx;
@@ -154,7 +153,7 @@ Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events
     host.begin_ns.push_back(ranges[i].start_ns);
     host.end_ns = ranges[i].end_ns;
   }
-  add_open_step(steps, host, kernels_after);
+  add_open_step(std::move(busy_ns), kernels_after, steps, host);
   return steps.start_ns.size() < fewest_steps ? Steps{} : steps;
 }
 
