@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "clock/estimator.hpp"
+#include "clock/host_ties.hpp"
 #include "clock/job_time.hpp"
 #include "clock/quality.hpp"
 #include "clock/samples.hpp"
@@ -297,17 +298,9 @@ void fall_back_to_hosts(std::span<const Session> sessions, const ClockOptions& o
                        static_cast<double>(p50) * 1e-3))};
 }
 
-}  // namespace
-
-Reduction Reduction::serial() {
-  const auto same = [](std::span<const std::int64_t> mine) {
-    return std::vector<std::int64_t>(mine.begin(), mine.end());
-  };
-  return {same, same};
-}
-
-ClockFit fit_clocks(std::span<const Session> sessions, const Observations& observations, const Reduction& reduction,
-                    const ClockOptions& options) {
+/// Each session by itself, but for ties of system clocks that collectives contradict in part.
+ClockFit fit_units(std::span<const Session> sessions, const Observations& observations, const Reduction& reduction,
+                   const ClockOptions& options) {
   ClockFit fit;
   if (options.method == ClockMethod::utc || options.method == ClockMethod::host_clock) {
     fit.report.sessions = level_zero(sessions, options).clocks;
@@ -324,6 +317,35 @@ ClockFit fit_clocks(std::span<const Session> sessions, const Observations& obser
   if (options.utc_uncertainty_ns) relate_by_utc(sessions, *options.utc_uncertainty_ns, fit.report.sessions);
   renumber_components(sessions, fit.report.sessions);
   warn_of_components(fit.report.sessions, fit.warnings);
+  return fit;
+}
+
+}  // namespace
+
+Reduction Reduction::serial() {
+  const auto same = [](std::span<const std::int64_t> mine) {
+    return std::vector<std::int64_t>(mine.begin(), mine.end());
+  };
+  return {same, same};
+}
+
+ClockFit fit_clocks(std::span<const Session> sessions, Observations observations, const Reduction& reduction,
+                    const ClockOptions& options) {
+  if (options.method) return fit_units(sessions, observations, reduction, options);
+  const HostTies ties =
+      tie_hosts(sessions, level_zero(sessions, {.method = {}, .utc_uncertainty_ns = {}}), observations, reduction);
+  std::vector<std::int32_t> number;
+  const std::vector<Session> representing = representatives(sessions, ties, number);
+  observe_representatives(ties, number, observations);
+  ClockFit fit = fit_units(representing, observations, reduction, options);
+  tell_all_sessions(sessions, ties, number, fit);
+  renumber_components(sessions, fit.report.sessions);
+  if (ties.contradicted > 0) {
+    fit.warnings.push_back(warn(Severity::info, ties.contradicted,
+                                "hosts have sessions that are not on one clock: members would leave collectives before "
+                                "the last one enters, so their clocks are found from collectives; containers with "
+                                "equal names on different machines look like that"));
+  }
   return fit;
 }
 

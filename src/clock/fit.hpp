@@ -71,9 +71,10 @@ struct ClockFit {
 ///
 /// m(c) is eliminated exactly; scales and weights are robust (Huber, then Tukey), so wrong matches do not count. The
 /// bias of an operation's exits is a random effect with a spread of known size: all-reduce has none and so decides the
-/// offsets where it relates two sessions, while biased operations still help with the drift. Host clocks of one boot
-/// enter as one more, coarser observation. Operations that do not synchronise, and all-to-all, are used only between
-/// sessions that nothing better relates, with a warning.
+/// offsets where it relates two sessions, while biased operations still help with the drift. Sessions on one host's
+/// clock count as one session, unless collectives contradict that (host_ties.hpp); then host clocks of one boot enter
+/// as one more, coarser observation. Operations that do not synchronise, and all-to-all, are used only between sessions
+/// that nothing better relates, with a warning.
 ///
 /// Collective over the tool ranks of `reduction`. The result is equal bit for bit on every rank and for every
 /// distribution and order of observations: whatever is summed across instances is summed in integers. Memory is
@@ -83,7 +84,7 @@ struct ClockFit {
 /// M-estimator's sandwich covariance propagated through the graph, including what biases may contribute. Drifts of a
 /// component are reported only if one of them is significant; otherwise they are 0. In runs of two minutes and more
 /// drifts may change along the run (SessionClock::bends), where that is significant for any session.
-ClockFit fit_clocks(std::span<const Session> sessions, const Observations& observations, const Reduction& reduction,
+ClockFit fit_clocks(std::span<const Session> sessions, Observations observations, const Reduction& reduction,
                     const ClockOptions& options = {});
 
 }  // namespace nsys_explain::clock

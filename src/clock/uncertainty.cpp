@@ -25,6 +25,7 @@ Nanoseconds difference_uncertainty_ns(const std::vector<SessionClock>& clocks, c
       squares += std::pow(before + share * (behind - before), 2);
     }
     result = std::sqrt(squares / static_cast<double>(errors.draws));
+    if (!errors.tie_ns.empty()) result = std::hypot(result, errors.tie_ns[session_a], errors.tie_ns[session_b]);
   }
   return static_cast<Nanoseconds>(std::ceil(std::max(result, least_uncertainty_ns)));
 }

@@ -14,9 +14,10 @@ inline constexpr double least_uncertainty_ns = 5;
 /// Errors that the fitted clocks may have, drawn from their covariance. Errors that two sessions share, because both
 /// hang on the same third one, cancel in their difference; single uncertainties could not tell.
 struct ClockErrors {
-  std::vector<Nanoseconds> at_ns;          ///< job times, ascending, at least two; errors are linear between them
-  std::size_t draws = 0;                   ///< 0: nothing was fitted
-  std::vector<float> error_ns;             ///< [(session * at_ns.size() + time) * draws + draw]
+  std::vector<Nanoseconds> at_ns;  ///< job times, ascending, at least two; errors are linear between them
+  std::size_t draws = 0;           ///< 0: nothing was fitted
+  std::vector<float> error_ns;     ///< [(session * at_ns.size() + time) * draws + draw]
+  std::vector<float> tie_ns;       ///< per session: what its host's clock adds to them (host_ties.hpp); empty: nothing
   std::vector<std::int32_t> fitted_graph;  ///< per session; errors of equal numbers can be subtracted; -1: not fitted
 };
 

@@ -18,6 +18,7 @@
 #include "analysis/tables/gpu_counters.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"
+#include "analysis/window/run_parts.hpp"
 #include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
@@ -261,6 +262,7 @@ void Run::attribute() {
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
     report_.activity.category_map = categories_->names();
     report_.window = options_.window_text;
+    report_.left_out = analysis::describe_left_out(report_.tables);
   });
 }
 

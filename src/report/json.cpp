@@ -133,6 +133,7 @@ Json verdict(const JobVerdict& verdict) {
           {"low_share", of_replay(&WhatIf::low_share)},
           {"high_share", of_replay(&WhatIf::high_share)},
           {"complete", verdict.complete},
+          {"judged_share", nullable(verdict.judged_share)},
           {"next", verdict.next}};
 }
 
@@ -277,6 +278,7 @@ std::vector<JsonSection> json_sections(const JobReport& report) {
       {"schema_version", [&] { return Json("1.0"); }},
       {"epoch_utc_ns", [&] { return point_in_time(report.epoch_utc_ns); }},
       {"window", [&] { return report.window.empty() ? Json(nullptr) : Json(report.window); }},
+      {"left_out", [&] { return report.left_out.empty() ? Json(nullptr) : Json(report.left_out); }},
       {"inputs", [&] { return array_of(report.inputs, input); }},
       {"sessions", [&] { return array_of(report.sessions, session); }},
       {"trace_ranks", [&] { return array_of(report.trace_ranks, trace_rank); }},

@@ -31,6 +31,7 @@ std::string first_screen(const JobReport& report, const Overview& overview) {
   for (const std::string& sentence : explanation(report, overview)) out += list_item(sentence);
   out += list_item("Data quality: " + input_quality(report, overview) + ' ' + matching_quality(report));
   out += list_item(clock_quality(report));
+  if (!report.left_out.empty()) out += list_item(report.left_out);
   if (!report.window.empty()) {
     out += list_item("Only a part of the run was analysed, the same for every section and trace rank: " +
                      markdown_code(report.window, 200) + '.');

@@ -138,7 +138,9 @@ std::string clock_quality(const JobReport& report) {
   std::vector<std::string> parts;
   parts.reserve(methods.size());
   for (const auto& [method, sessions] : methods) {
-    parts.push_back(fmt::format("{} by {}", format_count(sessions), clock_method_name(method)));
+    const bool is_related_by_utc = method == ClockMethod::utc && unrelated == 0;
+    parts.push_back(fmt::format("{} by {}", format_count(sessions),
+                                is_related_by_utc ? "UTC of one host" : clock_method_name(method)));
   }
   std::string text =
       fmt::format("Clock: {}, {}", counted(static_cast<std::int64_t>(clock.sessions.size()), "session"), joined(parts));

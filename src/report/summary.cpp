@@ -60,8 +60,9 @@ std::string to_summary(const JobReport& report, std::string_view output_director
   if (!report.verdict.next.empty())
     out += wrap("Next: " + plain_text(report.verdict.next, longest_verdict), "  ", "  ", line_width);
   out += other_findings(report);
-  out += wrap(input_quality(report, overview) + ' ' + matching_quality(report) + ' ' + clock_quality(report), "", "  ",
-              line_width);
+  const std::string left_out = report.left_out.empty() ? "" : report.left_out + ' ';
+  out += wrap(left_out + input_quality(report, overview) + ' ' + matching_quality(report) + ' ' + clock_quality(report),
+              "", "  ", line_width);
   const auto& [info, data_loss, error] = overview.warnings;
   const auto& [high, medium, low, hint] = overview.findings;
   out += fmt::format("Findings: {} high, {} medium, {} low, {} info. Warnings: {} error, {} data loss, {} info.\n",

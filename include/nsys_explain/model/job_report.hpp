@@ -293,7 +293,9 @@ struct JobVerdict {
   std::string text;
   std::string finding;                               ///< id of the finding that it tells; empty: of none
   FindingSeverity severity = FindingSeverity::info;  ///< of the most severe finding
-  bool complete = true;            ///< no trace rank is missing, no input failed, and the run was not cut off
+  bool complete = true;  ///< no trace rank is missing, no input failed, and the run was not cut off
+  /// In how much of the analysed time the lateness of every trace rank could have been seen; empty: of one alone.
+  std::optional<double> judged_share{};
   std::string next;                ///< what to do about it
   std::optional<WhatIf> mended{};  ///< of the finding
 };
@@ -371,7 +373,8 @@ struct RunFacts {
 
 struct JobReport {
   Nanoseconds epoch_utc_ns = 0;
-  std::string window;                          ///< the options that chose a part of the run; empty: all of it
+  std::string window;                          ///< the options that chose a part of the run; empty: none did
+  std::string left_out;                        ///< what of the recording is not analysed, as a sentence; empty: nothing
   std::vector<InputReport> inputs;             ///< sorted by path
   std::vector<Session> sessions;               ///< sorted by path
   std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank

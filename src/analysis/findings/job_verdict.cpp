@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/judged_share.hpp"
 #include "analysis/findings/missing_findings.hpp"
 
 namespace nsys_explain::analysis {
@@ -57,15 +59,35 @@ std::vector<Finding>::const_iterator lead(const std::vector<Finding>& findings) 
 /// True where the report could tell who is late, names nobody, and this finding blames nobody either.
 bool tells_that_nobody_is_late(const JobReport& report, const Finding& finding) {
   constexpr std::array delays = {std::string_view("rotating-delay"), std::string_view("long-waits")};
-  return waiting_is_known(report) && report.stragglers.empty() && report.suspects.empty() &&
-         finding.trace_ranks.empty() && !names_who_is_late(finding) &&
+  const std::optional<JudgedShare> judged = judge_share(report);
+  return (!judged || judged->share >= enough_is_judged) && waiting_is_known(report) && report.stragglers.empty() &&
+         report.suspects.empty() && finding.trace_ranks.empty() && !names_who_is_late(finding) &&
          std::find(delays.begin(), delays.end(), finding.id) == delays.end();
+}
+
+/// Who came last in most of the collectives that can be judged; empty where nobody did.
+std::string tell_who_came_last(const JobReport& report) {
+  for (const RankSummary& rank : report.ranks) {
+    if (rank.arrivals > 0 && 3 * rank.last_arrivals > 2 * rank.arrivals)
+      return fmt::format(" Trace rank {} came last in {} of {} collectives that were recorded.", rank.trace_rank,
+                         rank.last_arrivals, rank.arrivals);
+  }
+  return "";
+}
+
+/// That too little was seen to say that nobody is late; empty where enough was, or somebody is named.
+std::string tell_unjudged(const JobReport& report) {
+  const std::optional<JudgedShare> judged = judge_share(report);
+  if (!judged || judged->share >= enough_is_judged || !report.stragglers.empty() || !report.suspects.empty()) return "";
+  return fmt::format("Whether a trace rank is late cannot be told for {:.0f}% of the time: {}.{} ",
+                     100 * (1 - judged->share), judged->lacks, tell_who_came_last(report));
 }
 
 /// Its title as a sentence.
 std::string tell(const JobReport& report, const Finding& finding) {
   if (tells_that_nobody_is_late(report, finding)) return "No trace rank is late; " + finding.title + '.';
-  return capitalised(finding.title) + '.';
+  if (names_who_is_late(finding)) return capitalised(finding.title) + '.';
+  return tell_unjudged(report) + capitalised(finding.title) + '.';
 }
 
 /// Of a job without GPU work: why, and what its inputs hold instead.
@@ -102,6 +124,10 @@ std::string tell_that_nobody_is_late(const JobReport& report, bool is_whole) {
         "impossible.",
         report.unjudged, report.instances);
   }
+  if (std::string unjudged = tell_unjudged(report); report.instances > 0 && !unjudged.empty()) {
+    unjudged.pop_back();
+    return unjudged;
+  }
   if (report.instances > 0)
     return is_whole ? "No trace rank is significantly late."
                     : "No trace rank of those that were read is significantly late.";
@@ -119,6 +145,7 @@ JobVerdict judge(const JobReport& report) {
   JobVerdict verdict;
   verdict.text = what_is_missing(report);
   verdict.complete = verdict.text.empty();
+  if (const std::optional<JudgedShare> judged = judge_share(report)) verdict.judged_share = judged->share;
   for (const Finding& finding : report.findings) verdict.severity = std::min(verdict.severity, finding.severity);
   auto first = lead(report.findings);
   if (first != report.findings.end()) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/gpu_parts.hpp"
@@ -186,6 +188,50 @@ Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, cons
   add(has_steps ? "steps" : "activity", window.start_ns, window.end_ns, true);
   add("after", window.end_ns, open_end_ns, false);
   return table;
+}
+
+std::string describe_left_out(const std::vector<Table>& joined) {
+  const Table* const table = schema::find_table(joined, schema::run_parts);
+  if (table == nullptr) return "";
+  const auto& parts = schema::column(*table, schema::run_parts.part);
+  const auto& durations = schema::column(*table, schema::run_parts.duration_ns);
+  const auto& counts = schema::column(*table, schema::run_parts.steps);
+  const auto& analysed = schema::column(*table, schema::run_parts.analysed);
+  struct Part {
+    std::vector<Nanoseconds> durations_ns;
+    std::int64_t most_steps = 0;
+  };
+  std::map<std::string, Part> found;
+  std::vector<Nanoseconds> analysed_ns;
+  for (std::size_t row = 0; row < durations.size(); ++row) {
+    if (analysed[row] != 0) {
+      analysed_ns.push_back(durations[row]);
+    } else {
+      Part& part = found[std::string(parts[row])];
+      part.durations_ns.push_back(durations[row]);
+      part.most_steps = std::max(part.most_steps, counts[row]);
+    }
+  }
+  if (analysed_ns.empty()) return "";
+  const Nanoseconds all_ns = lower_median(analysed_ns);
+  const bool has_steps = std::any_of(parts.begin(), parts.end(), [](std::string_view part) { return part == "steps"; });
+  std::vector<std::string> told;
+  const auto tell = [&](const char* name, std::string_view where) {
+    const auto part = found.find(name);
+    if (part == found.end()) return;
+    const Nanoseconds duration_ns = lower_median(part->second.durations_ns);
+    if (100 * duration_ns < all_ns) return;
+    const std::string duration = fmt::format("{:.3g} s", static_cast<double>(duration_ns) * 1e-9);
+    const std::int64_t steps = part->second.most_steps;
+    told.push_back(part->first == "slow_first_steps"
+                       ? fmt::format("{} slow first step{} ({})", steps, steps == 1 ? "" : "s", duration)
+                       : fmt::format("{} {}", duration, where));
+  };
+  tell("start_up", has_steps ? "before the first step" : "of little GPU work at the beginning");
+  tell("slow_first_steps", "");
+  tell("after", has_steps ? "after the last step" : "of little GPU work at the end");
+  if (told.empty()) return "";
+  return fmt::format("Not analysed: {} (--whole-run takes all).", fmt::join(told, ", "));
 }
 
 }  // namespace nsys_explain::analysis

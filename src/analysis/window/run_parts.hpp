@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analysis/trace/rank_events.hpp"
@@ -50,13 +51,12 @@ struct RecordedSteps {
 /// tenth of the GPU work. Empty without GPU work.
 RecordedSteps record_steps(const RankEvents& events);
 
-/// How many of the first steps compile, autotune or allocate instead of working as the others do. Steady steps scatter
-/// around the usual length r = 1 as a Cauchy distribution of the scale s that the last two thirds show; slow first
-/// steps may take anything from a tenth to a thousand times as long (evenly in log r). The most likely change is the
-/// answer, in the first third.
+/// How many of the first steps compile, autotune or allocate instead of working as the others do. A step of r times the
+/// usual length costs as much as r - 1 usual ones, and so is worth 1 - (r - 1). Of the first third those steps are left
+/// out that together are worth least, if that is less than nothing.
 ///
-///     r = 21, 1.2, 2.9, 1.0, 1.0, ... with s = 0.02: 3      one slow step late in the run is none: 1, 1, 1, 2.9, 1,
-///     ...: 0
+///     r = 21, 1.2, 2.9, 1.0, 1.0, ...: worth -19, 0.8, -0.9, 1, 1; the first three are -19.1 and left out
+///     r = 1.0, 1.1, 2.9, 1.0, 1.0, ...: worth 1, 0.9, -0.9, 1, 1; none is left out
 ///
 /// `own_length` of a job is the least over its ranks: all of them are slow in slow first steps, while one late rank
 /// lets the others wait.
@@ -67,5 +67,9 @@ Interval steady_window(const RecordedSteps& steps, std::size_t slow_first);
 
 /// The table run_parts of one trace rank. `window`: what is analysed, in trace time.
 Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, const Interval& window);
+
+/// What is not analysed, as a sentence, from the joined table: medians over trace ranks. Parts shorter than a hundredth
+/// of what is analysed are not worth it. Empty where nothing is left out.
+std::string describe_left_out(const std::vector<Table>& joined);
 
 }  // namespace nsys_explain::analysis

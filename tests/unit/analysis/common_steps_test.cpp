@@ -1,0 +1,116 @@
+#include "analysis/window/common_steps.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr Nanoseconds ms = 1'000'000;
+
+/// Steps of 10 ms from `begin_ms` on; the lengths are own lengths.
+RecordedSteps numbered_steps(std::int64_t first_number, Nanoseconds begin_ms, const std::vector<float>& lengths) {
+  RecordedSteps steps;
+  steps.source = StepSource::nvtx;
+  steps.numbered = true;
+  steps.first_number = first_number;
+  steps.usual_ns = 10 * ms;
+  steps.own_length = lengths;
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    steps.begin_ns.push_back((begin_ms + 10 * static_cast<Nanoseconds>(i)) * ms);
+  steps.end_ns = steps.begin_ns.back() + 10 * ms;
+  return steps;
+}
+
+std::vector<Interval> windows_of(const std::vector<RecordedSteps>& recorded, const std::vector<Nanoseconds>& starts) {
+  std::vector<ProcessSteps> told;
+  for (std::size_t p = 0; p < recorded.size(); ++p) told.push_back(tell_steps(recorded[p], starts[p]));
+  const std::vector<CommonWindow> common = common_windows(told);
+  std::vector<Interval> windows;
+  for (std::size_t p = 0; p < recorded.size(); ++p)
+    windows.push_back(window_in_trace(common[p], recorded[p], starts[p]));
+  return windows;
+}
+
+TEST(CommonWindows, SlowFirstStepsAreThoseThatAreSlowForAll) {
+  const std::vector<RecordedSteps> recorded = {numbered_steps(0, 100, {20, 30, 1, 1, 1, 1, 1, 1, 1}),
+                                               numbered_steps(0, 103, {20, 1, 1, 1, 1, 1, 1, 1, 1})};
+  const std::vector<Interval> windows = windows_of(recorded, {0, 0});
+  EXPECT_EQ(windows[0].start_ns, 110 * ms) << "the second step is slow on one rank alone: it is late";
+  EXPECT_EQ(windows[1].start_ns, 113 * ms);
+  EXPECT_EQ(windows[0].end_ns, 190 * ms);
+  EXPECT_EQ(windows[1].end_ns, 193 * ms);
+}
+
+TEST(CommonWindows, NumbersTellWhichStepsAreTheSame) {
+  // The second recording began two steps later, on a clock that is off by an hour.
+  const std::vector<RecordedSteps> recorded = {numbered_steps(5, 100, {9, 9, 9, 1, 1, 1, 1, 1, 1}),
+                                               numbered_steps(7, 0, {9, 1, 1, 1, 1, 1, 1})};
+  const std::vector<Interval> windows = windows_of(recorded, {0, 3'600'000 * ms});
+  EXPECT_EQ(windows[0].start_ns, 130 * ms);
+  EXPECT_EQ(windows[1].start_ns, 10 * ms);
+}
+
+TEST(CommonWindows, WithoutNumbersUtcDoes) {
+  std::vector<RecordedSteps> recorded = {numbered_steps(0, 100, {9, 9, 9, 1, 1, 1, 1, 1, 1}),
+                                         numbered_steps(0, 1'022, {9, 1, 1, 1, 1, 1, 1})};
+  for (RecordedSteps& one : recorded) one.numbered = false;
+  const std::vector<Interval> windows = windows_of(recorded, {0, -900 * ms});  // 2 ms off, of 10
+  EXPECT_EQ(windows[0].start_ns, 130 * ms);
+  EXPECT_EQ(windows[1].start_ns, 1'032 * ms);
+}
+
+TEST(CommonWindows, EqualCollectivesTellWhereStepsByOrderBegin) {
+  // Steps by order may begin elsewhere in the program: the second rank's begin behind the collective of each step.
+  std::vector<RecordedSteps> recorded = {numbered_steps(0, 100, {9, 1, 1, 1, 1, 1, 1}),
+                                         numbered_steps(0, 106, {9, 1, 1, 1, 1, 1, 1})};
+  for (RecordedSteps& one : recorded) {
+    one.source = StepSource::periodicity;
+    one.numbered = false;
+    one.communication_hash = 17;
+    for (Nanoseconds i = 0; i < 7; ++i) one.communication_ns.push_back((105 + 10 * i) * ms);
+  }
+  recorded[1].end_ns = 166 * ms;  // before the last collective is launched? no: 165 ms, so it is within
+  const std::vector<Interval> windows = windows_of(recorded, {0, 0});
+  EXPECT_EQ(windows[0].start_ns, 110 * ms);
+  EXPECT_EQ(windows[1].start_ns, 105 * ms + 1) << "behind the first collective, as on the first rank";
+  EXPECT_EQ(windows[1].end_ns, 166 * ms);
+}
+
+TEST(CommonWindows, AProcessWithoutStepsIsAnalysedWhileTheOthersAre) {
+  RecordedSteps without;
+  without.begin_ns = {open_begin_ns};
+  without.end_ns = open_end_ns;
+  const std::vector<RecordedSteps> recorded = {numbered_steps(0, 100, {9, 1, 1, 1, 1, 1}), without};
+  const std::vector<Interval> windows = windows_of(recorded, {0, 40 * ms});
+  EXPECT_EQ(windows[1].start_ns, 70 * ms);
+  EXPECT_EQ(windows[1].end_ns, 120 * ms);
+}
+
+TEST(CommonWindows, WithoutAnyStepsTheyReachFromTheFirstToTheLast) {
+  RecordedSteps a, b;
+  a.begin_ns = {100};
+  a.end_ns = 900;
+  b.begin_ns = {130};
+  b.end_ns = open_end_ns;
+  const std::vector<Interval> windows = windows_of({a, b}, {0, 0});
+  EXPECT_EQ(windows[0].start_ns, 100);
+  EXPECT_EQ(windows[1].start_ns, 100);
+  EXPECT_EQ(windows[0].end_ns, open_end_ns);
+}
+
+TEST(CommonWindows, DoNotDependOnTheOrder) {
+  std::vector<RecordedSteps> recorded = {numbered_steps(5, 100, {9, 9, 9, 1, 1, 1, 1, 1, 1}),
+                                         numbered_steps(7, 0, {9, 1, 1, 1, 1, 1, 1}),
+                                         numbered_steps(6, 50, {9, 9, 1, 1, 1, 1, 1, 1})};
+  const std::vector<Interval> windows = windows_of(recorded, {0, 0, 0});
+  std::reverse(recorded.begin(), recorded.end());
+  std::vector<Interval> reversed = windows_of(recorded, {0, 0, 0});
+  std::reverse(reversed.begin(), reversed.end());
+  for (std::size_t i = 0; i < windows.size(); ++i) EXPECT_EQ(windows[i].start_ns, reversed[i].start_ns) << i;
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis
