@@ -29,7 +29,9 @@ constexpr std::array topics = {
   that holds two.)"},
     Topic{
         "part", "A PART OF THE RUN", "a window of time, ranges, steps",
-        R"(  --filter-time counts from the earliest session start, by UTC; --filter-nvtx, --steps and --skip-warmup take host time
+        R"(  By default the steady steps are analysed: without start-up, slow first steps, and what follows the last one; the
+  report says what is left out. --whole-run takes all that was recorded.
+  --filter-time counts from the earliest session start, by UTC; --filter-nvtx, --steps and --skip-warmup take host time
   from NVTX ranges, and the GPU work launched in it whenever it runs. Several at once must all hold. INDEX counts from 0;
   DOMAIN * is any, none is the default one. Steps are ranges such as 'step 12', 'ProfilerStep#12' or 'iteration 12';
   forward, backward, optimizer, prefill and decode are recognised, too. A phase map names others: lines

@@ -17,13 +17,24 @@ std::size_t stretch_length(std::size_t values) {
   return std::max<std::size_t>(1, std::min(square, values / 4));
 }
 
-/// Kernel time over the usual time of the same kernels, of the bins that have both.
-std::vector<double> slowness_of(std::span<const std::int64_t> kernel_ns, std::span<const std::int64_t> usual_ns) {
-  std::vector<double> slowness;
-  for (std::size_t b = 0; b < kernel_ns.size(); ++b)
-    if (kernel_ns[b] > 0 && usual_ns[b] > 0)
-      slowness.push_back(static_cast<double>(kernel_ns[b]) / static_cast<double>(usual_ns[b]));
-  return slowness;
+double slowness_of(std::int64_t kernel_ns, std::int64_t usual_ns) {
+  return kernel_ns > 0 && usual_ns > 0 ? static_cast<double>(kernel_ns) / static_cast<double>(usual_ns) : 0;
+}
+
+/// By bin: how slow GPUs are together, the median over ranks; 0 where none is known. What all have in common makes none
+/// of them late.
+std::vector<double> common_slowness(std::span<const std::int64_t> kernel_ns, std::span<const std::int64_t> usual_ns,
+                                    std::size_t bins) {
+  std::vector<double> common(bins, 0), of_ranks;
+  for (std::size_t b = 0; b < bins; ++b) {
+    of_ranks.clear();
+    for (std::size_t i = b; i < kernel_ns.size(); i += bins)
+      if (const double slowness = slowness_of(kernel_ns[i], usual_ns[i]); slowness > 0) of_ranks.push_back(slowness);
+    if (of_ranks.empty()) continue;
+    std::sort(of_ranks.begin(), of_ranks.end());
+    common[b] = (of_ranks[(of_ranks.size() - 1) / 2] + of_ranks[of_ranks.size() / 2]) / 2;
+  }
+  return common;
 }
 
 /// Of the means of whole stretches.
@@ -50,8 +61,21 @@ double median_of_chi_square(int freedom) {
 std::vector<SpeedWander> speed_wander(std::span<const std::int64_t> kernel_ns, std::span<const std::int64_t> usual_ns,
                                       std::size_t bins) {
   std::vector<SpeedWander> wander;
-  for (std::size_t first = 0; first < kernel_ns.size(); first += bins)
-    wander.push_back(wander_of(slowness_of(kernel_ns.subspan(first, bins), usual_ns.subspan(first, bins))));
+  if (bins == 0) return wander;
+  const std::size_t ranks = kernel_ns.size() / bins;
+  const std::vector<double> common = common_slowness(kernel_ns, usual_ns, bins);
+  // To be held against a middle of n, which each of them is a part of, takes 1 / n off the variance.
+  const double part_of_middle = ranks > 1 ? std::sqrt(1 - 1 / static_cast<double>(ranks)) : 1;
+  std::vector<double> slowness;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    slowness.clear();
+    for (std::size_t b = 0; b < bins; ++b) {
+      const double own = slowness_of(kernel_ns[r * bins + b], usual_ns[r * bins + b]);
+      if (own > 0) slowness.push_back(ranks > 1 ? own / common[b] : own);
+    }
+    wander.push_back(wander_of(slowness));
+    wander.back().deviation /= part_of_middle;
+  }
   return wander;
 }
 

@@ -57,7 +57,16 @@ std::int64_t first_steady(const std::vector<ProcessSteps>& processes, const std:
     }
   }
   least.erase(std::find(least.begin(), least.end(), unknown), least.end());
-  return first + static_cast<std::int64_t>(slow_first_steps(least));
+  const auto slow = static_cast<std::int64_t>(slow_first_steps(least));
+  if (slow == 0) return first;
+  // Who was done early waits in the next step until the others are, too: then that one is not steady either.
+  const bool is_waited_in = std::any_of(processes.begin(), processes.end(), [&](const ProcessSteps& process) {
+    const std::int64_t own = first + slow - later[static_cast<std::size_t>(&process - processes.data())];
+    if (process.source != source || own < 0 || own + 1 >= std::ssize(process.begin_ns)) return false;
+    const auto step = static_cast<std::size_t>(own);
+    return process.begin_ns[step + 1] - process.begin_ns[step] > 2 * process.usual_ns;
+  });
+  return first + slow + (is_waited_in ? 1 : 0);
 }
 
 /// The window of a process that counts steps as the reference does.

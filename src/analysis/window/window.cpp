@@ -83,9 +83,19 @@ std::vector<NumberedRange> ProcessView::steps(const PhaseNames& phases) const {
   return steps;
 }
 
+/// Its steps, from ranges, else from the order of its kernels.
+std::vector<NumberedRange> steps_of(const ProcessView& view, const ProcessTrace& process, const PhaseNames& phases,
+                                    const StepsByOrder& steps_by_order) {
+  std::vector<NumberedRange> steps = view.steps(phases);
+  if (!steps.empty() || !steps_by_order) return steps;
+  for (const Interval& step : steps_by_order(process)) steps.push_back({std::ssize(steps), step});
+  return steps;
+}
+
 /// Empty: the process does not have what was asked for.
-std::optional<Interval> window_of_process(const ProcessView& view, const WindowRequest& request,
-                                          const PhaseNames& phases) {
+std::optional<Interval> window_of_process(const ProcessView& view, const ProcessTrace& process,
+                                          const WindowRequest& request, const PhaseNames& phases,
+                                          const StepsByOrder& steps_by_order) {
   Interval window{beginning, never};
   if (request.range) {
     const auto range = view.window_of(*request.range);
@@ -93,7 +103,8 @@ std::optional<Interval> window_of_process(const ProcessView& view, const WindowR
     window = common(window, *range);
   }
   if (!request.steps && request.warmup_steps == 0) return window;
-  std::vector<NumberedRange> steps = view.steps(phases);
+  std::vector<NumberedRange> steps = steps_of(view, process, phases, steps_by_order);
+  if (steps.empty() && steps_by_order) return window;
   const auto warmup = static_cast<std::size_t>(request.warmup_steps);
   if (steps.size() <= warmup) return std::nullopt;
   if (warmup > 0) window.start_ns = std::max(window.start_ns, steps[warmup].time.start_ns);
@@ -225,7 +236,7 @@ void clip_to_launched(Trace& trace, const ProcessWindows& windows) {
 }
 
 ProcessWindows clip_to_window(Trace& trace, const WindowRequest& request, Nanoseconds epoch_in_trace_ns,
-                              const PhaseNames& phases) {
+                              const PhaseNames& phases, const StepsByOrder& steps_by_order) {
   ProcessWindows windows;
   if (!request.any()) return windows;
   Interval time{beginning, never};
@@ -236,7 +247,8 @@ ProcessWindows clip_to_window(Trace& trace, const WindowRequest& request, Nanose
   const Nanoseconds open_end_ns = last_time(trace);
   bool any_gpu = false, any_found = false;
   for (const ProcessTrace& process : trace.processes) {
-    const auto found = window_of_process(ProcessView(trace, process, open_end_ns), request, phases);
+    const auto found =
+        window_of_process(ProcessView(trace, process, open_end_ns), process, request, phases, steps_by_order);
     if (found) windows[process.global_pid] = common(time, *found);
     any_gpu = any_gpu || has_gpu_activity(process);
     any_found = any_found || (found && has_gpu_activity(process));

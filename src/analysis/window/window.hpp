@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -60,9 +61,11 @@ void clip_to_launched(Trace& trace, const ProcessWindows& windows);
 /// it starts in that time itself). With time alone it is the GPU work and the host activity that starts then, and
 /// the calls that launched this GPU work. NVTX ranges that overlap the calls stay as they are. Nothing is cut in two,
 /// so durations stay true and budgets add up. What is known about communicators stays.
-/// `epoch_in_trace_ns`: the job epoch in trace time. A process without the ranges asked for keeps nothing and gets no
-/// window. Throws std::runtime_error where no process with GPU activity has them.
+/// `epoch_in_trace_ns`: the job epoch in trace time. `steps_by_order`: the steps of a process without ranges for them,
+/// by the order of its kernels; a process without either keeps all. A process without the ranges asked for keeps
+/// nothing and gets no window. Throws std::runtime_error where no process with GPU activity has them.
+using StepsByOrder = std::function<std::vector<Interval>(const ProcessTrace&)>;
 ProcessWindows clip_to_window(Trace& trace, const WindowRequest& request, Nanoseconds epoch_in_trace_ns,
-                              const PhaseNames& phases);
+                              const PhaseNames& phases, const StepsByOrder& steps_by_order = {});
 
 }  // namespace nsys_explain::analysis

@@ -160,13 +160,35 @@ PartsTables select_steady_steps(Trace& trace, const collectives::KernelClasses& 
   return parts;
 }
 
+/// The steps of a process by the order of its kernels, and a word that ranges would have told better.
+std::vector<Interval> steps_by_order(const Trace& trace, const ProcessTrace& process,
+                                     const collectives::KernelClasses& classes, std::vector<Warning>& warnings) {
+  const DeviceTrace* const main = main_device(process);
+  if (main == nullptr) return {};
+  const LaunchIndex launches(process.api_calls);
+  const analysis::RecordedSteps recorded =
+      analysis::record_steps({trace, process, *main, launches, classes.communication_kinds(*main), {}});
+  if (recorded.source == analysis::StepSource::none) {
+    warnings.push_back({Severity::info, WarningSource::analysis, 1,
+                        "a process has no steps, neither NVTX ranges nor kernels that recur evenly, so --steps and "
+                        "--skip-warmup leave all of it; use --filter-time, or annotate steps as 'step 12'"});
+    return {};
+  }
+  std::vector<Interval> steps;
+  for (std::size_t i = 0; i < recorded.begin_ns.size(); ++i)
+    steps.push_back(
+        {recorded.begin_ns[i], i + 1 < recorded.begin_ns.size() ? recorded.begin_ns[i + 1] : recorded.end_ns});
+  return steps;
+}
+
 /// Leaves in the trace what the user wants to look at.
-void select_window(Trace& trace, const analysis::AnalysisOptions& options, Nanoseconds epoch_utc_ns,
-                   std::vector<Warning>& warnings) {
+void select_window(Trace& trace, const collectives::KernelClasses& classes, const analysis::AnalysisOptions& options,
+                   Nanoseconds epoch_utc_ns, std::vector<Warning>& warnings) {
   if (!options.window.any()) return;
   const Nanoseconds epoch_in_trace_ns = -clock::session_start_ns(trace.session, epoch_utc_ns);
-  const analysis::ProcessWindows windows =
-      analysis::clip_to_window(trace, options.window, epoch_in_trace_ns, analysis::PhaseNames(options.phase_rules));
+  const analysis::ProcessWindows windows = analysis::clip_to_window(
+      trace, options.window, epoch_in_trace_ns, analysis::PhaseNames(options.phase_rules),
+      [&](const ProcessTrace& process) { return steps_by_order(trace, process, classes, warnings); });
   for (const ProcessTrace& process : trace.processes) {
     if (process.devices.empty() || windows.contains(process.global_pid)) continue;
     warnings.push_back({Severity::data_loss, WarningSource::analysis, 1,
@@ -205,8 +227,8 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     local.facts.warnings = std::move(trace.warnings);
     for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
     local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
-    select_window(trace, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     const collectives::KernelClasses classes(trace);
+    select_window(trace, classes, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     PartsTables parts;
     if (settings.options.analysis.window.steady)
       parts = select_steady_steps(trace, classes, agreed_windows(settings, assigned.name), local);
@@ -335,9 +357,9 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
                        !settings.options.analysis.window.any();
   Trace trace = read_events(assigned.path,
                             {settings.reader, round.threads_each, {}, by_part ? part : ingest::FilePart{}, nullptr});
-  select_window(trace, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
-  analysis::clip_to_launched(trace, windows);
   const collectives::KernelClasses classes(trace);
+  select_window(trace, classes, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
+  analysis::clip_to_launched(trace, windows);
   for (const ProcessTrace& process : trace.processes) {
     const LaunchIndex launches(process.api_calls);
     for (const DeviceTrace& device : process.devices) {

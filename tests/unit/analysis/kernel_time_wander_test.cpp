@@ -51,6 +51,19 @@ TEST(SpeedWander, LeavesOutWhatIsNotKnown) {
   EXPECT_TRUE(speed_wander({}, {}, 0).empty());
 }
 
+TEST(SpeedWander, IsNotWhatAllGpusHaveInCommon) {
+  // Three GPUs share a power limit that slows all by 10% in every other stretch; the third wanders by 2% of its own.
+  Times kernel_ns;
+  for (const double own : {0.0, 0.0, 0.02})
+    for (std::size_t b = 0; b < 16; ++b)
+      kernel_ns.push_back(std::llround(1e6 * (b / 4 % 2 == 0 ? 1 : 1.1) * (b / 8 == 0 ? 1 : 1 + own)));
+  const std::vector<SpeedWander> wander = speed_wander(kernel_ns, Times(48, 1'000'000), 16);
+  EXPECT_NEAR(wander[0].deviation, 0, 1e-9);
+  EXPECT_NEAR(wander[1].deviation, 0, 1e-9);
+  // 1, 1, 1.02, 1.02 about 1.01, held against a middle of three.
+  EXPECT_NEAR(wander[2].deviation, 0.0115470 / 1.01 / std::sqrt(2.0 / 3), 1e-6);
+}
+
 TEST(SpeedWander, OfATypicalGpuIsNotThatOfOneThatWasSlowForAWhile) {
   // The median of a chi-square variable with three degrees of freedom is 2.366.
   const std::vector<SpeedWander> of_gpus = {{0.01, 3}, {0.09, 3}, {0.02, 3}, {0, 0}};

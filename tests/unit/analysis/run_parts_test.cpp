@@ -11,6 +11,12 @@
 namespace nsys_explain::analysis {
 namespace {
 
+using testing::Integers;
+using testing::integers;
+using testing::OneRank;
+using testing::Texts;
+using testing::texts;
+
 std::size_t slow(const std::vector<float>& lengths) {
   return slow_first_steps(lengths);
 }

@@ -37,6 +37,7 @@ TEST(DifferenceUncertainty, WorkedExample) {
   const ClockErrors errors{.at_ns = {1'000, 2'000},
                            .draws = 2,
                            .error_ns = {0, 0, 0, 0, 3'000, -3'000, 2'000, -2'000, 3'030, -3'030, 2'070, -2'070},
+                           .tie_ns = {},
                            .fitted_graph = {0, 0, 0}};
   EXPECT_EQ(uncertainty(fit_of(clocks, errors), 1, 2, 1'000), 30);
   EXPECT_EQ(uncertainty(fit_of(clocks, errors), 1, 2, 1'500), 50);

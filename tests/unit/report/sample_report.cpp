@@ -174,8 +174,13 @@ JobReport small_report() {
                       "message sizes are not in all traces",
                       {},
                       "export with `--include-blobs=true`"}};
-  report.verdict = {"Trace rank 2 (GPU 0 on node02) makes the others wait.", "straggler", FindingSeverity::high, true,
+  report.verdict = {"Trace rank 2 (GPU 0 on node02) makes the others wait.",
+                    "straggler",
+                    FindingSeverity::high,
+                    true,
+                    0.98,
                     report.findings[0].recommendation};
+  report.left_out = "Not analysed: 8.1 s before the first step (--whole-run takes all).";
   report.warnings = {{Severity::info, WarningSource::analysis, 1, "trace rank 4 was never captured"},
                      {Severity::data_loss, WarningSource::trace, 1'234, "CUPTI dropped events; use a shorter capture"}};
   report.run = {"2026-01-02T03:04:05Z", "0.1.0", 2, {"login1"}, 1, {{"reading traces", 1.5, 1000, 64000, 1 << 20}}, {}};

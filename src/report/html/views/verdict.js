@@ -10,9 +10,9 @@ function gpuTime(ns) {
   return ns >= 3600e9 ? `${significant(ns / 3600e9, 3)} GPU-hours` : `${significant(ns / 1e9, 3)} GPU-seconds`;
 }
 
-// Not green while a finding is high or medium, something is missing, or most collectives could not be judged.
-function mood({severity, complete}) {
-  const unjudged = report.collectives.unjudged * 2 > report.collectives.instances;
+// Not green while a finding is high or medium, something is missing, nothing was analysed, or too little could be judged.
+function mood({severity, complete, judged_share: judged}) {
+  const unjudged = ranks.length === 0 || (judged !== null && judged < 0.9);
   return severity === "high" ? "bad" : severity === "medium" || !complete || unjudged ? "warn" : "good";
 }
 
@@ -27,6 +27,8 @@ export function verdict() {
     ["Inputs", `${count(inputs("ok"))} ok, ${count(inputs("degraded"))} degraded, ${count(inputs("failed"))} failed`],
     ["Collectives", `${count(report.collectives.instances)} matched, ${count(report.collectives.complete)} complete`],
     ["Matched by", evidence()],
+    ...(report.left_out ? [["Not analysed", report.left_out.replace(/^Not analysed: /, "")]] : []),
+    ...(report.verdict.judged_share === null ? [] : [["Lateness could be seen in", `${percent(report.verdict.judged_share, 1)} of the time`]]),
     ["Waiting in collectives", `${gpuTime(waits)} (${percent(waits, whole)})`],
     ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `90% below ${duration(residual.held_out_p90_ns)}`],
     ["Arrivals told apart", report.clock.smallest_skew_ns === null ? "-" : `everywhere from ${duration(report.clock.smallest_skew_ns)} on`],
