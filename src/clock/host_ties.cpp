@@ -90,7 +90,8 @@ HostTies tie_hosts(std::span<const Session> sessions, const LevelZero& level, co
     ties.representative[s] = s;
     if (hosts[s] < 0) continue;
     const auto [entry, is_new] = first.try_emplace(hosts[s], s);
-    if (is_new) ties.contradicted += is_contradicted(hosts[s]) ? 1 : 0;
+    const bool is_told_by_fit = sessions[s].system_clock_ns != no_time;  // which looks at ties of system clocks again
+    if (is_new && !is_told_by_fit) ties.contradicted += is_contradicted(hosts[s]) ? 1 : 0;
     if (is_contradicted(hosts[s])) continue;
     ties.representative[s] = entry->second;
     ties.offset_ns[s] = level.clocks[s].offset_ns - level.clocks[entry->second].offset_ns;
@@ -137,7 +138,7 @@ void tell_all_sessions(std::span<const Session> sessions, const HostTies& ties, 
     clock.host = sessions[s].host;
     if (tied[n] > 1) {
       const bool has_system_clock = sessions[s].system_clock_ns != no_time;
-      if (clock.method != ClockMethod::collectives)
+      if (ties.representative[s] != s || clock.method != ClockMethod::collectives)
         clock.method = has_system_clock ? ClockMethod::host_clock : ClockMethod::utc;
       const double tie_ns = ties.representative[s] == s ? 0 : static_cast<double>(host_tie_ns);
       clock.offset_ns += ties.offset_ns[s];

@@ -40,7 +40,7 @@ std::optional<JudgedShare> judge_share(const JobReport& report) {
   }
   const ArrivalShare arrivals = count_arrivals(report);
   const double visible = 1 - share(opaque_ns, window_ns);
-  const double matched = share(arrivals.matched, arrivals.all);
+  const double matched = arrivals.all > 0 ? share(arrivals.matched, arrivals.all) : 1;
   const double comparable = 1 - share(report.unjudged, report.instances);
   JudgedShare judged{visible * matched * comparable, ""};
   const double least = std::min({visible, matched, comparable});

@@ -63,15 +63,16 @@ std::vector<SpeedWander> speed_wander(std::span<const std::int64_t> kernel_ns, s
   std::vector<SpeedWander> wander;
   if (bins == 0) return wander;
   const std::size_t ranks = kernel_ns.size() / bins;
+  const bool has_middle = ranks >= 3;  // of two nobody knows which of them wanders
   const std::vector<double> common = common_slowness(kernel_ns, usual_ns, bins);
   // To be held against a middle of n, which each of them is a part of, takes 1 / n off the variance.
-  const double part_of_middle = ranks > 1 ? std::sqrt(1 - 1 / static_cast<double>(ranks)) : 1;
+  const double part_of_middle = has_middle ? std::sqrt(1 - 1 / static_cast<double>(ranks)) : 1;
   std::vector<double> slowness;
   for (std::size_t r = 0; r < ranks; ++r) {
     slowness.clear();
     for (std::size_t b = 0; b < bins; ++b) {
       const double own = slowness_of(kernel_ns[r * bins + b], usual_ns[r * bins + b]);
-      if (own > 0) slowness.push_back(ranks > 1 ? own / common[b] : own);
+      if (own > 0) slowness.push_back(has_middle ? own / common[b] : own);
     }
     wander.push_back(wander_of(slowness));
     wander.back().deviation /= part_of_middle;

@@ -22,8 +22,8 @@ struct SpeedWander {
   int freedom = 0;
 };
 
-/// By rank, beside the middle of all ranks, from the means over stretches (batch means) of floor(sqrt(bins that are known)) bins, or of fewer where
-/// that makes less than four stretches.
+/// By rank, beside the middle of three ranks or more, from the means over stretches (batch means) of floor(sqrt(bins
+/// that are known)) bins, or of fewer where that makes less than four stretches.
 std::vector<SpeedWander> speed_wander(std::span<const std::int64_t> kernel_ns, std::span<const std::int64_t> usual_ns,
                                       std::size_t bins);
 

@@ -91,6 +91,7 @@ CommonWindow window_of_steps(const ProcessSteps& process, std::int64_t own_first
 CommonWindow window_without_steps(const ProcessSteps& process, const Interval& others, const ProcessSteps& reference,
                                   std::int64_t reference_first) {
   CommonWindow window{others};
+  if (others.start_ns == open_begin_ns && others.end_ns == open_end_ns) return window;
   if (reference.communications.back() == 0 || process.communication_hash != reference.communication_hash) return window;
   const auto first = std::clamp<std::int64_t>(reference_first, 0, std::ssize(reference.begin_ns) - 1);
   window.after_communications = reference.communications[static_cast<std::size_t>(first)];
@@ -116,7 +117,8 @@ ProcessSteps tell_steps(const RecordedSteps& recorded, Nanoseconds start_ns) {
   told.steps = std::ssize(recorded.begin_ns);
   told.end_ns = moved(recorded.end_ns, start_ns);
   told.usual_ns = recorded.usual_ns;
-  told.cut_off_ns = moved(recorded.cut_off_ns, start_ns);
+  told.lead_ns = recorded.lead_ns;
+  told.tail_ns = recorded.tail_ns;
   told.communication_hash = recorded.communication_hash;
   const std::size_t count = std::min(recorded.begin_ns.size(), most_steps_told);
   for (std::size_t i = 0; i < count; ++i) {
@@ -146,10 +148,26 @@ std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& proces
   for (std::size_t p = 0; p < processes.size(); ++p)
     if (processes[p].source == source) later[p] = steps_later(reference, processes[p]);
   const std::int64_t first = first_steady(processes, later, source);
+  const auto all_of_steps = [&](const auto& holds) {
+    return std::all_of(processes.begin(), processes.end(),
+                       [&](const ProcessSteps& one) { return one.source != source || holds(one); });
+  };
+  const bool begin_within = all_of_steps([](const ProcessSteps& one) { return one.lead_ns <= one.usual_ns; });
+  const bool end_within = all_of_steps([](const ProcessSteps& one) { return one.tail_ns <= one.usual_ns; });
   std::vector<CommonWindow> of_steps;
-  for (std::size_t p = 0; p < processes.size(); ++p)
-    if (processes[p].source == source)
-      of_steps.push_back(window_of_steps(processes[p], first - later[p], reference, first));
+  for (std::size_t p = 0; p < processes.size(); ++p) {
+    if (processes[p].source != source) continue;
+    CommonWindow window = window_of_steps(processes[p], first - later[p], reference, first);
+    if (begin_within && first <= later[p]) {
+      window.time.start_ns = open_begin_ns;
+      window.after_communications = -1;
+    }
+    if (end_within) {
+      window.time.end_ns = open_end_ns;
+      window.until_communications = -1;
+    }
+    of_steps.push_back(window);
+  }
   const Interval span = span_of(of_steps);
   for (std::size_t p = 0, next = 0; p < processes.size(); ++p)
     windows.push_back(processes[p].source == source ? of_steps[next++]

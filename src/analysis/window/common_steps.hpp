@@ -18,13 +18,13 @@ struct ProcessSteps {
   std::int64_t steps = 0;
   Nanoseconds end_ns = 0;  ///< as RecordedSteps::end_ns; likewise the others
   std::vector<float> own_length;
-  Nanoseconds usual_ns = 0, cut_off_ns = 0;
+  Nanoseconds usual_ns = 0, lead_ns = 0, tail_ns = 0;  ///< as in RecordedSteps
   std::uint64_t communication_hash = 0;
   std::vector<std::int64_t> communications;  ///< launched before each of these steps began, and before the end
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(source, numbered, first_number, begin_ns, steps, end_ns, own_length, usual_ns, cut_off_ns,
+    archive(source, numbered, first_number, begin_ns, steps, end_ns, own_length, usual_ns, lead_ns, tail_ns,
             communication_hash, communications);
   }
 };
@@ -41,7 +41,9 @@ struct CommonWindow {
 };
 
 /// One for each process, in their order. Slow first steps of a job are those in which all are slow. A process without
-/// steps among others is analysed while these are. Does not depend on the order of the processes.
+/// steps among others is analysed while these are. Where the recording of no process goes on for longer than a step
+/// before its first one, or after its last one, what lies there is a part of a step and belongs to them. Does not
+/// depend on the order of the processes.
 std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& processes);
 
 /// The same in trace time.

@@ -150,27 +150,31 @@ bool of_one_level(std::size_t a, std::size_t b) {
   return stretches_in(a, b) == 1;
 }
 
-/// True where more than one stretch in ten holds a kind that the typical one does not hold, though it comes again and
-/// again: what goes on is longer, and not even. A first step that allocates is one stretch, however much it holds.
+/// True where, from the first mark on, more than one kernel in ten stretches is of a kind that these do not hold,
+/// though it comes again and again, in several of them: what goes on is longer, and not even. A first step that
+/// allocates is one stretch, however much it holds.
 bool leaves_much_out(const PositionsByKind& positions, const std::vector<bool>& marks, const EvenKind& one) {
   const std::size_t middle = one.positions.size() / 2;
   const std::size_t begin = one.positions[middle - 1], end = one.positions[middle];
-  std::vector<bool> is_other(one.positions.size(), false);  // by stretch
+  std::size_t left_out = 0;
   for (std::size_t k = 0; k < positions.kinds(); ++k) {
     const std::span<const std::uint32_t> of_kind = positions.of(k);
     if (!marks[k] || of_kind.size() < fewest_marks) continue;
     const bool is_held = std::any_of(of_kind.begin(), of_kind.end(),
                                      [&](std::uint32_t position) { return position >= begin && position < end; });
     if (is_held) continue;
-    std::size_t stretch = 0;
+    std::size_t kernels = 0, stretches = 0, stretch = one.positions.size();
     for (const std::uint32_t position : of_kind) {
       if (position < one.positions.front() || position >= one.positions.back()) continue;
-      while (one.positions[stretch + 1] <= position) ++stretch;
-      is_other[stretch] = true;
+      const auto after = std::upper_bound(one.positions.begin(), one.positions.end(), position);
+      const auto holds = static_cast<std::size_t>(after - one.positions.begin()) - 1;
+      stretches += holds != stretch ? 1 : 0;
+      stretch = holds;
+      ++kernels;
     }
+    if (stretches >= fewest_marks) left_out += kernels;
   }
-  const auto others = std::count(is_other.begin(), is_other.end(), true);
-  return static_cast<double>(others) > tolerance * static_cast<double>(one.positions.size());
+  return static_cast<double>(left_out) > tolerance * static_cast<double>(one.positions.size());
 }
 
 /// The kind that comes once in each step; nullptr where that is not told. `even`: those that come most often first.

@@ -106,6 +106,16 @@ void record_communication(const RankEvents& events, RecordedSteps& recorded) {
   }
 }
 
+/// Sets what was launched before and after all steps.
+void measure_ends(const RankEvents& events, RecordedSteps& recorded) {
+  for (const Kernel& kernel : events.device.kernels) {
+    const auto launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
+    const Nanoseconds launched_ns = launch ? launch->start_ns : kernel.start_ns;
+    recorded.lead_ns = std::max(recorded.lead_ns, recorded.begin_ns.front() - launched_ns);
+    if (launched_ns > recorded.end_ns) recorded.tail_ns = std::max(recorded.tail_ns, launched_ns - recorded.end_ns);
+  }
+}
+
 /// Those that are steady for certain: the last two thirds.
 template <class Value>
 std::vector<Value> last_two_thirds(std::span<const Value> values) {
@@ -144,6 +154,7 @@ RecordedSteps record_steps(const RankEvents& events) {
     lengths.push_back(recorded.begin_ns[i] - recorded.begin_ns[i - 1]);
   if (!lengths.empty()) recorded.usual_ns = lower_median(lengths);
   record_communication(events, recorded);
+  measure_ends(events, recorded);
   return recorded;
 }
 
@@ -162,7 +173,10 @@ std::size_t slow_first_steps(std::span<const float> own_length) {
 
 Interval steady_window(const RecordedSteps& steps, std::size_t slow_first) {
   if (steps.begin_ns.empty()) return {open_begin_ns, open_end_ns};
-  return {steps.begin_ns[std::min(slow_first, steps.begin_ns.size() - 1)], steps.end_ns};
+  if (steps.source == StepSource::none) return {steps.begin_ns.front(), steps.end_ns};
+  const bool begins_within = slow_first == 0 && steps.lead_ns <= steps.usual_ns;
+  return {begins_within ? open_begin_ns : steps.begin_ns[std::min(slow_first, steps.begin_ns.size() - 1)],
+          steps.tail_ns <= steps.usual_ns ? open_end_ns : steps.end_ns};
 }
 
 Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, const Interval& window) {

@@ -31,6 +31,9 @@ struct RecordedSteps {
   /// waits for another rank is not slow itself.
   std::vector<float> own_length;
   Nanoseconds usual_ns = 0;  ///< median length of a step, communication included
+  /// How long before the first step, and after the last, kernels were launched: not longer than a step may be a part of
+  /// one, whose range the capture cut off.
+  Nanoseconds lead_ns = 0, tail_ns = 0;
   /// Without steps, where activity goes on after a long pause: the end of what comes before that; the smallest time
   /// where nothing does.
   Nanoseconds cut_off_ns = 0;
@@ -41,8 +44,8 @@ struct RecordedSteps {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(source, numbered, first_number, begin_ns, end_ns, own_length, usual_ns, cut_off_ns, communication_ns,
-            communication_hash);
+    archive(source, numbered, first_number, begin_ns, end_ns, own_length, usual_ns, lead_ns, tail_ns, cut_off_ns,
+            communication_ns, communication_hash);
   }
 };
 
@@ -62,7 +65,7 @@ RecordedSteps record_steps(const RankEvents& events);
 /// lets the others wait.
 std::size_t slow_first_steps(std::span<const float> own_length);
 
-/// Where the steady steps lie; everything where nothing was recorded.
+/// Where the steady steps lie, parts of steps at either end included; everything where nothing was recorded.
 Interval steady_window(const RecordedSteps& steps, std::size_t slow_first);
 
 /// The table run_parts of one trace rank. `window`: what is analysed, in trace time.

@@ -124,9 +124,10 @@ Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events
   for_each_launched_kernel(events, [&](const Kernel& kernel, const ApiCall& launch) {
     if (launch.start_ns > ranges.back().end_ns) {
       const KernelsAfter before =
-          kernels_after.value_or(KernelsAfter{{kernel.start_ns, kernel.end_ns}, launch.start_ns});
+          kernels_after.value_or(KernelsAfter{{kernel.start_ns, kernel.end_ns}, launch.start_ns, 0});
       kernels_after = {{std::min(before.gpu.start_ns, kernel.start_ns), std::max(before.gpu.end_ns, kernel.end_ns)},
-                       std::min(before.first_call_ns, launch.start_ns)};
+                       std::min(before.first_call_ns, launch.start_ns),
+                       before.busy_ns + kernel.end_ns - kernel.start_ns};
       return;
     }
     after = upper_bound_near(ranges, after, launch.start_ns,

@@ -21,6 +21,7 @@ RecordedSteps numbered_steps(std::int64_t first_number, Nanoseconds begin_ms, co
   for (std::size_t i = 0; i < lengths.size(); ++i)
     steps.begin_ns.push_back((begin_ms + 10 * static_cast<Nanoseconds>(i)) * ms);
   steps.end_ns = steps.begin_ns.back() + 10 * ms;
+  steps.lead_ns = steps.tail_ns = 20 * ms;  // what was launched before and after is no part of a step
   return steps;
 }
 
@@ -77,6 +78,18 @@ TEST(CommonWindows, EqualCollectivesTellWhereStepsByOrderBegin) {
   EXPECT_EQ(windows[0].start_ns, 110 * ms);
   EXPECT_EQ(windows[1].start_ns, 105 * ms + 1) << "behind the first collective, as on the first rank";
   EXPECT_EQ(windows[1].end_ns, 166 * ms);
+}
+
+TEST(CommonWindows, PartsOfStepsAtEitherEndBelongToThem) {
+  std::vector<RecordedSteps> recorded = {numbered_steps(0, 100, {1, 1, 1, 1, 1, 1}),
+                                         numbered_steps(2, 120, {1, 1, 1, 1, 1, 1})};
+  recorded[0].lead_ns = recorded[0].tail_ns = 9 * ms;
+  recorded[1].lead_ns = 3 * ms;
+  std::vector<Interval> windows = windows_of(recorded, {0, 0});
+  for (const Interval& window : windows) EXPECT_EQ(window.start_ns, open_begin_ns);
+  EXPECT_EQ(windows[0].end_ns, 160 * ms) << "on the other rank more follows than a step";
+  recorded[1].tail_ns = 10 * ms;
+  for (const Interval& window : windows_of(recorded, {0, 0})) EXPECT_EQ(window.end_ns, open_end_ns);
 }
 
 TEST(CommonWindows, AProcessWithoutStepsIsAnalysedWhileTheOthersAre) {

@@ -77,7 +77,9 @@ TEST(RecordedSteps, AWaitForOthersMakesNoStepSlow) {
   EXPECT_EQ(slow_first_steps(steps.own_length), 1U);
   const Interval window = steady_window(steps, 1);
   EXPECT_EQ(window.start_ns, 5'041'000'000);
-  EXPECT_EQ(window.end_ns, steps.end_ns);
+  EXPECT_EQ(window.end_ns, open_end_ns) << "nothing follows";
+  EXPECT_EQ(steps.lead_ns, 5'000'000'000);
+  EXPECT_EQ(steps.tail_ns, 0);
 }
 
 TEST(RunParts, AreMeasuredAndToldApart) {
