@@ -1,4 +1,4 @@
-"""Outputs as a boundary: names from a trace act in no output, and secrets of a trace reach none."""
+"""Inputs and outputs as a boundary: names from a trace act in no output and name no file, and secrets of a trace reach no output."""
 
 import contextlib
 import csv
@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import sqlite3
+import struct
 
 from stores import datasets
 from support import TOOL, EndToEndTest, main, run
@@ -233,6 +234,56 @@ class Secrets(EndToEndTest):
             for secret in secrets:
                 self.assertNotIn(secret.encode(), content, where)
         self.assertFalse([path for path in results.rglob("*") if re.fullmatch(r"core(\.\d+)?", path.name)])
+
+
+class Journals(EndToEndTest):
+    """What a crash leaves beside an export, and what somebody may have made of it."""
+
+    def setUp(self):
+        super().setUp()
+        self.traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "8")
+        self.analyse(self.traces, "before")
+        self.export = sorted(self.traces.glob("*.sqlite"))[0]
+        self.journal = pathlib.Path(f"{self.export}-journal")
+
+    def crash(self):
+        """In the middle of a change that moves all kernels by a second."""
+        whole = self.directory / "whole.sqlite"
+        shutil.copy(self.export, whole)
+        with contextlib.closing(sqlite3.connect(whole, isolation_level=None)) as connection:
+            connection.execute("PRAGMA cache_size = 5")
+            connection.execute("BEGIN")
+            connection.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = start + 1000000000, end = end + 1000000000")
+            connection.execute("CREATE TABLE more AS SELECT * FROM CUPTI_ACTIVITY_KIND_RUNTIME")  # what was changed goes to the disk
+            shutil.copy(whole, self.export)
+            shutil.copy(f"{whole}-journal", self.journal)
+            connection.execute("ROLLBACK")
+
+    def name_super_journal(self, path):
+        """SQLite deletes what the end of a journal names (https://sqlite.org/atomiccommit.html, 5.6)."""
+        name = str(path).encode()
+        with self.journal.open("ab") as file:
+            file.write(struct.pack(">I", 0x40000000 // 4096 + 1) + name + struct.pack(">II", len(name), sum(name))
+                       + bytes.fromhex("d9d505f920a163d7"))
+
+    def test_an_honest_journal_is_rolled_back(self):
+        self.crash()
+        journal = self.journal.read_bytes()
+        self.analyse(self.traces, "after")
+        self.assert_same_results("before", "after")
+        self.assertEqual(self.journal.read_bytes(), journal)
+        self.journal.unlink()
+        self.assertNotEqual(self.analyse(self.traces, "without", code=4)["inputs"], self.report("before")["inputs"], "the journal matters")
+
+    def test_a_forged_journal_deletes_no_file(self):
+        self.crash()
+        victim = self.directory / "thesis.txt"
+        victim.write_text("of the user")
+        self.name_super_journal(victim)
+        done = self.explain(self.traces, "after")
+        self.assertEqual(victim.read_text(), "of the user")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("the journal beside the export names another file", done.stderr)
 
 
 if __name__ == "__main__":
