@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include "ingest/input_file.hpp"
+#include "pipeline/read/code_digest.hpp"
 #include "pipeline/read/record_checks.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
-
-/// To be raised whenever reading leaves something else behind of the same trace: its analysis, or the layout of a
-/// record.
-constexpr int record_version = 25;
 
 /// Rows without strings, compressed while they lie in the record.
 template <class T>
@@ -57,7 +54,7 @@ namespace {
 std::string record_key(const ingest::AssignedTrace& trace, const ReadSettings& settings) {
   return fmt::format(
       "{} {} trace {} {} {} {} {} | bytes {} modified {} sample {:x} | options {:x} epoch {} reader {} | {}",
-      NSYS_EXPLAIN_VERSION, record_version, sizeof(Arrival), sizeof(WorkProfile), sizeof(analysis::ActivityPiece),
+      NSYS_EXPLAIN_VERSION, code_digest(), sizeof(Arrival), sizeof(WorkProfile), sizeof(analysis::ActivityPiece),
       sizeof(Budget), sizeof(analysis::Steps), trace.bytes, trace.modified_ns, trace.sample_hash,
       settings.options.reading_digest, settings.epoch_utc_ns, static_cast<int>(settings.reader), trace.name);
 }
