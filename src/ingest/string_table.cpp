@@ -105,7 +105,7 @@ StringIndex StringTable::keep_masked(std::string_view text) {
   const std::string raw = bounded(text);
   std::string masked;
   const bool has_secret = mask_secrets(raw, masked);
-  const StringIndex index = keep_bounded(has_secret ? std::move(masked) : raw);
+  const StringIndex index = keep_bounded(has_secret ? masked : raw);
   is_masked_[index] = true;
   if (has_secret && text.size() <= longest_kept) masked_.emplace(text, index);
   return index;

@@ -20,7 +20,7 @@ namespace {
 
 /// ENUM_DIAGNOSTIC_SEVERITY_LEVEL.
 constexpr std::int64_t nsys_warning = 2, nsys_error = 3;
-constexpr std::size_t longest_read = 16 * 1024, longest_text = 500;
+constexpr std::size_t longest_read = 16'384, longest_text = 500;
 constexpr std::size_t most_texts = 50;
 
 /// One line of valid UTF-8 of at most 500 bytes, without secrets: white space of any kind becomes one space.
