@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "ingest/confined_vfs.hpp"
 #include "ingest/pages/page_rows.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
@@ -83,6 +84,14 @@ sqlite3* open_connection(const std::string& path, OpenMode mode, const char* vfs
   return handle;
 }
 
+TraceError foreign_name() {
+  return TraceError(
+      "the journal beside the export names another file, as a change of several databases at once does: SQLite would "
+      "delete that file, so it was left alone and nothing was read; repeat the export with nsys export, and do not "
+      "open "
+      "this one with sqlite3");
+}
+
 }  // namespace
 
 std::string quoted_identifier(std::string_view identifier) {
@@ -134,6 +143,7 @@ Database::Database(const std::string& path, OpenMode mode, const ScanOptions& op
     try {
       begin(path, mode, nullptr);
     } catch (const TraceError&) {
+      if (vfs_->has_refused()) throw foreign_name();
       // Some parallel file systems are mounted without file locks. Nothing writes an export that is complete, so
       // reading without locks is safe; the failure must not end the analysis.
       if (!is_lock_failure(sqlite3_extended_errcode(handle_))) throw;
@@ -158,10 +168,12 @@ bool Database::has_column(std::string_view table, std::string_view column) const
   return found != tables_.end() && std::find(found->second.begin(), found->second.end(), column) != found->second.end();
 }
 
-void Database::begin(const std::string& path, OpenMode mode, const char* vfs) {
-  handle_ = open_connection(path, mode, vfs);
+void Database::begin(const std::string& path, OpenMode mode, const char* base_vfs) {
+  vfs_ = std::make_unique<ConfinedVfs>(mode, base_vfs);
+  handle_ = open_connection(path, mode, vfs_->name());
   operations_left_ = operations_for(path);
   sqlite3_progress_handler(handle_, operations_between_checks, count_operations, &operations_left_);
+  execute(handle_, "PRAGMA temp_store = MEMORY");  // the VFS makes no temporary files
   // What the log or journal of a copy holds goes into its pages, so that they can be read.
   if (mode == OpenMode::private_copy) execute(handle_, "PRAGMA journal_mode = DELETE");
   execute(handle_, "BEGIN; SELECT 1 FROM sqlite_master LIMIT 1");

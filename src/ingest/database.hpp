@@ -15,6 +15,7 @@ namespace nsys_explain::ingest {
 namespace pages {
 class PageFile;
 }
+class ConfinedVfs;
 
 /// `read_only` never writes; `private_copy` may finish a write-ahead log or roll a journal back.
 enum class OpenMode { read_only, private_copy };
@@ -44,15 +45,16 @@ class Database {
   ScanLog& log() const { return *log_; }
 
  private:
-  void begin(const std::string& path, OpenMode mode, const char* vfs);
+  void begin(const std::string& path, OpenMode mode, const char* base_vfs);
   void open_pages(const std::string& path);
   void read_schema();
 
-  // Destroyed after the connection is closed: see PageFile.
+  // Destroyed after the connection is closed: see PageFile; so is vfs_.
   std::unique_ptr<pages::PageFile> page_file_;
   std::unique_ptr<ScanLog> log_ = std::make_unique<ScanLog>();
   ScanOptions options_;
   std::int64_t operations_left_ = 0;
+  std::unique_ptr<ConfinedVfs> vfs_;
   sqlite3* handle_ = nullptr;
   std::map<std::string, std::vector<std::string>, std::less<>> tables_;
 };

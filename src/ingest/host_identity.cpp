@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "ingest/masked_secrets.hpp"
 #include "ingest/table_scan.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
@@ -188,7 +189,7 @@ void name_processes(const Database& database, std::vector<ProcessTrace>& process
           std::lower_bound(processes.begin(), processes.end(), id,
                            [](const ProcessTrace& p, std::uint64_t wanted) { return p.global_pid < wanted; });
       if (place != processes.end() && place->global_pid == id && place->name.empty())
-        place->name = valid_utf8(name[row]);
+        place->name = without_secrets(valid_utf8(name[row]));
     }
   });
 }

@@ -20,8 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view repair_command =
-    "sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode=DELETE'";
+/// What SQLite does with a journal is not for us to recommend: the journal may name files.
+std::string repair_of(const std::string& path) {
+  constexpr std::string_view larger = "set TMPDIR to a larger disk";
+  std::error_code ignored;
+  if (fs::exists(path + "-journal", ignored)) return fmt::format("{}, or repeat the export", larger);
+  return fmt::format(
+      "finish it with: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode=DELETE' (or {})", larger);
+}
 
 /// The first 100 bytes of every SQLite file (https://sqlite.org/fileformat2.html, 1.3).
 struct DatabaseHeader {
@@ -151,9 +157,8 @@ InputFile::InputFile(const std::string& path) {
   } catch (const std::system_error& error) {
     throw TraceError(fmt::format(
         "the database has an unfinished write-ahead log or journal and cannot be copied to the temporary directory "
-        "({}): reading it in place would change it or give wrong rows; finish it with: {} (or set TMPDIR to a larger "
-        "disk)",
-        error.code().message(), repair_command));
+        "({}): reading it in place would change it or give wrong rows; {}",
+        error.code().message(), repair_of(path_to_open_)));
   }
 }
 

@@ -234,7 +234,7 @@ void NvtxReader::name_domain(const Columns& columns, std::size_t row) {
   Domain& domain = domains_[domains_.slot(process_of(tid), zero_if_null(columns.domain[row]))];
   // Of several names for one number the first in time counts.
   if (domain.name != 0 && columns.start[row] >= domain.named_at_ns) return;
-  domain.name = reading_.strings.keep(raw_text(columns, row));
+  domain.name = reading_.strings.keep_masked(raw_text(columns, row));
   domain.named_at_ns = columns.start[row];
 }
 
@@ -245,8 +245,9 @@ void NvtxReader::name_category(const Columns& columns, std::size_t row) {
   const std::int64_t tid = zero_if_null(columns.global_tid[row]);
   const std::pair key(domains_.slot(process_of(tid), zero_if_null(columns.domain[row])),
                       zero_if_null(columns.category[row]));
-  const auto [known, is_new] = category_names_.try_emplace(key, 0);
-  if (is_new || name < reading_.strings.kept(known->second)) known->second = reading_.strings.keep(name);
+  const StringIndex kept = reading_.strings.keep_masked(name);
+  const auto [known, is_new] = category_names_.try_emplace(key, kept);
+  if (!is_new && reading_.strings.kept(kept) < reading_.strings.kept(known->second)) known->second = kept;
 }
 
 void NvtxReader::see_thread_name(const Columns& columns, std::size_t row) {
@@ -264,11 +265,11 @@ void NvtxReader::see_thread_name(const Columns& columns, std::size_t row) {
 Label NvtxReader::label(const Columns& columns, std::size_t row, bool may_be_nccl) {
   if (!is_null(columns.text[row])) {
     const std::string_view text = columns.text[row];
-    return {reading_.strings.keep(range_name(text)), may_be_nccl ? parse_nccl_label(text) : std::nullopt};
+    return {reading_.strings.keep_masked(range_name(text)), may_be_nccl ? parse_nccl_label(text) : std::nullopt};
   }
   const auto [place, is_new] = registered_.try_emplace(columns.text_id[row]);
   if (is_new) {
-    place->second.text = reading_.strings.keep_id(columns.text_id[row]);
+    place->second.text = reading_.strings.keep_id_masked(columns.text_id[row]);
     place->second.nccl = parse_nccl_label(reading_.strings.value(columns.text_id[row]));
   }
   return place->second;

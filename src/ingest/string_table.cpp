@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ingest/masked_secrets.hpp"
 #include "ingest/table_scan.hpp"
 #include "model/hash.hpp"
 #include "nsys_explain/model/utf8.hpp"
@@ -60,37 +61,63 @@ std::string_view StringTable::value(std::int64_t id) const {
   return std::string_view(bytes_).substr(entries_[place].offset, entries_[place].length);
 }
 
+std::size_t StringTable::find_named(std::int64_t id) {
+  const std::size_t place = id == no_time ? not_found : find(id);
+  if (place == not_found && id != no_time) ++unknown_ids_;
+  return place;
+}
+
 StringIndex StringTable::keep_id(std::int64_t id) {
-  if (id == no_time) return 0;
-  const std::size_t place = find(id);
-  if (place == not_found) {
-    ++unknown_ids_;
-    return 0;
-  }
+  const std::size_t place = find_named(id);
+  if (place == not_found) return 0;
   Entry& entry = entries_[place];
   if (entry.kept == unkept) entry.kept = keep(std::string_view(bytes_).substr(entry.offset, entry.length));
   return entry.kept;
 }
 
-StringIndex StringTable::keep(std::string_view text) {
-  if (text.empty()) return 0;
-  // What is equal to a text kept before is as good as that.
-  Slot* slot = &slot_of(text);
-  if (slot->index != 0) return slot->index;
+StringIndex StringTable::keep_id_masked(std::int64_t id) {
+  return find_named(id) == not_found ? 0 : keep_masked(value(id));
+}
+
+/// Valid text, or as much of it as is kept.
+std::string StringTable::bounded(std::string_view text) {
   std::string shorter, repaired;
   if (text.size() > longest_kept) {
     ++shortened_texts_;
     text = shorter = shortened(text);
   }
-  if (repair_utf8(text, repaired)) {
-    ++repaired_texts_;
-    text = repaired;
-  }
-  slot = &slot_of(text);
+  if (!repair_utf8(text, repaired)) return std::string(text);
+  ++repaired_texts_;
+  return repaired;
+}
+
+StringIndex StringTable::keep(std::string_view text) {
+  if (text.empty()) return 0;
+  // What is equal to a text kept before is as good as that.
+  const StringIndex known = slot_of(text).index;
+  return known != 0 ? known : keep_bounded(bounded(text));
+}
+
+StringIndex StringTable::keep_masked(std::string_view text) {
+  if (text.empty()) return 0;
+  if (const StringIndex known = slot_of(text).index; known != 0 && is_masked_[known]) return known;
+  if (const auto known = masked_.find(text); known != masked_.end()) return known->second;
+  const std::string raw = bounded(text);
+  std::string masked;
+  const bool has_secret = mask_secrets(raw, masked);
+  const StringIndex index = keep_bounded(has_secret ? masked : raw);
+  is_masked_[index] = true;
+  if (has_secret && text.size() <= longest_kept) masked_.emplace(text, index);
+  return index;
+}
+
+StringIndex StringTable::keep_bounded(std::string text) {
+  Slot* slot = &slot_of(text);
   if (slot->index != 0) return slot->index;
   const auto index = static_cast<StringIndex>(kept_.size());
-  kept_.emplace_back(text);
   *slot = {hash_of(text), index};
+  kept_.push_back(std::move(text));
+  is_masked_.push_back(false);
   if (2 * kept_.size() > slots_.size()) grow();
   return index;
 }

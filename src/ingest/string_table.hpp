@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,9 @@ class StringTable {
   /// Keeps a text and returns its index; equal texts get equal indices. Of longer ones than `longest_kept` it keeps the
   /// beginning and a hash: a table of the results names its texts in every row.
   StringIndex keep(std::string_view text);
+  /// The same for texts that a program may have written anything into: without their secrets (mask_secrets).
+  StringIndex keep_id_masked(std::int64_t id);
+  StringIndex keep_masked(std::string_view text);
 
   const std::string& kept(StringIndex index) const { return kept_[index]; }
   std::int64_t unknown_ids() const { return unknown_ids_; }
@@ -52,6 +57,10 @@ class StringTable {
   static constexpr StringIndex unkept = static_cast<StringIndex>(-1);
 
   std::size_t find(std::int64_t id) const;
+  /// The same of an id that is not NULL; counts where there is none.
+  std::size_t find_named(std::int64_t id);
+  std::string bounded(std::string_view text);
+  StringIndex keep_bounded(std::string text);
   /// The text's, or the free one where it belongs.
   Slot& slot_of(std::string_view text);
   void grow();
@@ -59,7 +68,9 @@ class StringTable {
   std::string bytes_;
   std::vector<Entry> entries_;  ///< sorted by id
   std::vector<std::string> kept_{std::string()};
-  std::vector<Slot> slots_;  ///< open addressing, size a power of two
+  std::vector<bool> is_masked_{true};                       ///< by index: has no secrets
+  std::map<std::string, StringIndex, std::less<>> masked_;  ///< by text with secrets
+  std::vector<Slot> slots_;                                 ///< open addressing, size a power of two
   std::int64_t unknown_ids_ = 0;
   std::int64_t repaired_texts_ = 0;
   std::int64_t shortened_texts_ = 0;

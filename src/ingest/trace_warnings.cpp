@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ingest/cuda_events.hpp"
+#include "ingest/masked_secrets.hpp"
 #include "ingest/table_scan.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
@@ -19,18 +20,19 @@ namespace {
 
 /// ENUM_DIAGNOSTIC_SEVERITY_LEVEL.
 constexpr std::int64_t nsys_warning = 2, nsys_error = 3;
-constexpr std::size_t longest_text = 500;
+constexpr std::size_t longest_read = 16'384, longest_text = 500;
 constexpr std::size_t most_texts = 50;
 
-/// One line of valid UTF-8 of at most 500 bytes: white space of any kind becomes one space.
+/// One line of valid UTF-8 of at most 500 bytes, without secrets: white space of any kind becomes one space.
 std::string tidy(std::string_view text) {
   std::string line;
-  for (const char c : valid_utf8(text)) {
+  for (const char c : valid_utf8(text.substr(0, longest_read))) {
     const bool is_space = static_cast<unsigned char>(c) <= ' ';
     if (is_space && (line.empty() || line.back() == ' ')) continue;
     line += is_space ? ' ' : c;
   }
   if (!line.empty() && line.back() == ' ') line.pop_back();
+  line = without_secrets(std::move(line));
   if (line.size() > longest_text) {
     std::size_t cut = longest_text;
     while (cut > 0 && (static_cast<unsigned char>(line[cut]) & 0xC0) == 0x80) --cut;  // not inside a character

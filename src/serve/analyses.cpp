@@ -347,7 +347,7 @@ void Analyses::finish(Analysis& analysis, int code, const std::string& problems)
 }
 
 bool is_export_name(std::string_view name) {
-  return is_plain_name(name, 200);
+  return is_plain_name(name, 200) && name.ends_with(".sqlite");
 }
 
 }  // namespace nsys_explain::serve

@@ -74,7 +74,7 @@ bool Upload::begin_part(const std::string& field, const std::string& file) {
   }
   if (!is_export_name(file)) {
     return refuse({400, fmt::format("'{}' is no name for an export", file), "so it is not written to the disk",
-                   "use letters, digits, '.', '-' and '_', with a letter or a digit first"});
+                   "end in .sqlite, and use letters, digits, '.', '-' and '_', with a letter or a digit first"});
   }
   const std::filesystem::path path = input_.directory / "exports" / file;
   file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));

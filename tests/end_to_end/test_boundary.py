@@ -1,4 +1,4 @@
-"""Outputs as a boundary: names from a trace act in no output, and secrets of a trace reach none."""
+"""Inputs and outputs as a boundary: names from a trace act in no output and name no file, and secrets of a trace reach no output."""
 
 import contextlib
 import csv
@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import sqlite3
+import struct
 
 from stores import datasets
 from support import TOOL, EndToEndTest, main, run
@@ -181,6 +182,10 @@ class Secrets(EndToEndTest):
     ENVIRONMENT = ["HF_TOKEN={}", "WANDB_API_KEY={}", "GITHUB_TOKEN=ghp_{}", "MYSQL_PWD={}", "OPENAI_API_KEY=sk-{}", "SSH_AUTH_SOCK=/tmp/{}",
                    "http_proxy=http://user:{}@proxy:1", "SLURM_JWT={}", "KRB5CCNAME=FILE:{}", "DATABASE_URL=postgres://a:{}@b/c",
                    "RANKING={}", "NCCL_SECRET={}"]
+    # What a program, or nsys, may have written into the texts of ranges and diagnostics.
+    TEXTS = ENVIRONMENT + ['AWS_SECRET_ACCESS_KEY="{}"', "curl --token {} --verbose", "login --password={}", "Authorization: Bearer {}",
+                           '{{"api_key": "{}", "n": 3}}', "pull from https://{}@host/x", "push with ghp_{}0123456789", "sk-proj-{}-012345",
+                           "eyJhbGciOiJIUzI1NiJ9.{}.x"]
 
     def plant(self, path):
         """Returns what was planted."""
@@ -202,9 +207,23 @@ class Secrets(EndToEndTest):
             connection.execute("CREATE TABLE PROCESS_ENVIRONMENT (globalPid INTEGER, name TEXT, value TEXT)")
             connection.execute("INSERT INTO PROCESS_ENVIRONMENT VALUES (1, 'API_KEY', ?)", (secret("{}"),))
             connection.execute("INSERT INTO StringIds VALUES (987654, ?)", (secret("of no event {}"),))
+            self.plant_texts(connection, secret)
             connection.commit()
         self.assertGreaterEqual(len(secrets), 20)
         return secrets
+
+    def plant_texts(self, connection, secret):
+        """Ranges as long as those that are there, of written and of registered texts, and messages of nsys."""
+        connection.execute("CREATE TEMP TABLE one AS SELECT * FROM NVTX_EVENTS WHERE eventType = 59 AND text NOT LIKE '%nccl%' LIMIT 1")
+        for number, form in enumerate(self.TEXTS):
+            connection.execute("UPDATE one SET start = start + 1, end = end + 1, text = ?, textId = NULL", (secret(f"written {form}"),))
+            connection.execute("INSERT INTO NVTX_EVENTS SELECT * FROM one")
+            connection.execute("INSERT INTO StringIds VALUES (?, ?)", (990000 + number, secret(f"registered {form}")))
+            connection.execute("UPDATE one SET start = start + 1, end = end + 1, text = NULL, textId = ?", (990000 + number,))
+            connection.execute("INSERT INTO NVTX_EVENTS SELECT * FROM one")
+            connection.execute("CREATE TEMP TABLE IF NOT EXISTS said AS SELECT * FROM DIAGNOSTIC_EVENT LIMIT 1")
+            connection.execute("UPDATE said SET severity = ?, text = ?", (2 + number % 2, secret(f"reported {form}")))
+            connection.execute("INSERT INTO DIAGNOSTIC_EVENT SELECT * FROM said")
 
     def test_twenty_kinds_reach_no_output_record_or_message(self):
         traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "6", "--rank-hint", "slurm", "--fault",
@@ -231,8 +250,61 @@ class Secrets(EndToEndTest):
             looked_at[f"{path} unpacked"] = repr({name: values for name, values in datasets(path).items()}).encode()
         for where, content in looked_at.items():
             for secret in secrets:
-                self.assertNotIn(secret.encode(), content, where)
+                self.assertFalse(secret.encode() in content, f"{secret} in {where}")
+        for text, where in (("written", "whole/store.h5 unpacked"), ("registered", "whole/store.h5 unpacked"), ("reported", "whole/report.json")):
+            content = next(content for name, content in looked_at.items() if str(name).endswith(where))
+            self.assertTrue(f"{text} HF_TOKEN=***".encode() in content, f"the rest of what was {text} is there")
         self.assertFalse([path for path in results.rglob("*") if re.fullmatch(r"core(\.\d+)?", path.name)])
+
+
+class Journals(EndToEndTest):
+    """What a crash leaves beside an export, and what somebody may have made of it."""
+
+    def setUp(self):
+        super().setUp()
+        self.traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "8")
+        self.analyse(self.traces, "before")
+        self.export = sorted(self.traces.glob("*.sqlite"))[0]
+        self.journal = pathlib.Path(f"{self.export}-journal")
+
+    def crash(self):
+        """In the middle of a change that moves all kernels by a second."""
+        whole = self.directory / "whole.sqlite"
+        shutil.copy(self.export, whole)
+        with contextlib.closing(sqlite3.connect(whole, isolation_level=None)) as connection:
+            connection.execute("PRAGMA cache_size = 5")
+            connection.execute("BEGIN")
+            connection.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = start + 1000000000, end = end + 1000000000")
+            connection.execute("CREATE TABLE more AS SELECT * FROM CUPTI_ACTIVITY_KIND_RUNTIME")  # what was changed goes to the disk
+            shutil.copy(whole, self.export)
+            shutil.copy(f"{whole}-journal", self.journal)
+            connection.execute("ROLLBACK")
+
+    def name_super_journal(self, path):
+        """SQLite deletes what the end of a journal names (https://sqlite.org/atomiccommit.html, 5.6)."""
+        name = str(path).encode()
+        with self.journal.open("ab") as file:
+            file.write(struct.pack(">I", 0x40000000 // 4096 + 1) + name + struct.pack(">II", len(name), sum(name))
+                       + bytes.fromhex("d9d505f920a163d7"))
+
+    def test_an_honest_journal_is_rolled_back(self):
+        self.crash()
+        journal = self.journal.read_bytes()
+        self.analyse(self.traces, "after")
+        self.assert_same_results("before", "after")
+        self.assertEqual(self.journal.read_bytes(), journal)
+        self.journal.unlink()
+        self.assertNotEqual(self.analyse(self.traces, "without", code=4)["inputs"], self.report("before")["inputs"], "the journal matters")
+
+    def test_a_forged_journal_deletes_no_file(self):
+        self.crash()
+        victim = self.directory / "thesis.txt"
+        victim.write_text("of the user")
+        self.name_super_journal(victim)
+        done = self.explain(self.traces, "after")
+        self.assertEqual(victim.read_text(), "of the user")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("the journal beside the export names another file", done.stderr)
 
 
 if __name__ == "__main__":

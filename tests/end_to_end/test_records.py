@@ -10,9 +10,13 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
 from hanging_export import HangingExport
 from support import MPIEXEC, SYNTH, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run, seeds
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+from test_code_digest import PROJECT, digest_of  # noqa: E402
 
 
 class Records(EndToEndTest):
@@ -53,6 +57,12 @@ class Cache(Records):
             self.assert_same_results("plain", f"again{ranks}")
             self.assertEqual(self.rows_read(f"again{ranks}"), 0)
         self.assertFalse((self.directory / "first" / "shards").exists())
+
+    def test_records_are_of_the_code_that_made_them(self):
+        self.cached("first")
+        digest = digest_of(PROJECT).encode()
+        for record in self.records_in("cache"):
+            self.assertIn(digest, record.read_bytes()[:1000], "of the sources as they were built")
 
     def test_a_growing_directory_reads_what_is_new(self):
         files = sorted(self.traces.glob("*.sqlite"))

@@ -385,12 +385,14 @@ class Analyses(ServiceTest):
 
     def test_uploads_that_must_not_be_kept(self):
         service = self.serve("--upload-limit", "1M")
-        for files, status in (([("../x.sqlite", b"")], 400), ([("a/b", b"")], 400), ([(".hidden", b"")], 400), ([("a", b""), ("a", b"")], 400),
-                              ([("a", b"x" * 1_100_000)], 413), ([("a", b"x" * 3_000_000)], 413), ([], 400)):
+        for files, status in (([("../x.sqlite", b"")], 400), ([("a/b.sqlite", b"")], 400), ([(".hidden.sqlite", b"")], 400),
+                              ([("a.sqlite", b""), ("a.sqlite", b"")], 400), ([("a.sqlite", b""), ("a.sqlite-journal", b"")], 400),
+                              ([("a.sqlite-wal", b"")], 400), ([("a.sqlite-shm", b"")], 400), ([("a", b"")], 400),
+                              ([("a.sqlite", b"x" * 1_100_000)], 413), ([("a.sqlite", b"x" * 3_000_000)], 413), ([], 400)):
             self.assertEqual(service.upload("x", files)[0], status, files[:1])
         for name in ("", "..", "a/b", ".a", "a" * 101, "a b", "<b>"):
-            self.assertEqual(service.upload(name, [("a", b"")])[0], 400, name)
-        for body in (b"", b"--b\r\n", b'--b\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n\r\nx\r\n--b--\r\n',
+            self.assertEqual(service.upload(name, [("a.sqlite", b"")])[0], 400, name)
+        for body in (b"", b"--b\r\n", b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.sqlite"\r\n\r\nx\r\n--b--\r\n',
                      b'--b\r\nContent-Disposition: form-data; name="name"\r\n\r\nx\r\n--b\r\nContent-Disposition: form-data; name="lion"\r\n\r\nx\r\n--b--\r\n'):
             status, text, _ = service.ask("POST", "/api/v1/analyses", body, {"Content-Type": "multipart/form-data; boundary=b"})
             self.assertEqual(status, 400, body)

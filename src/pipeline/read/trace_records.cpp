@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ingest/input_file.hpp"
+#include "pipeline/read/code_digest.hpp"
 #include "pipeline/read/record_checks.hpp"
 #include "pipeline/run/pack.hpp"
 
@@ -17,10 +18,6 @@ void serialize(Archive& archive, Interval& interval) {
 
 namespace nsys_explain::pipeline {
 namespace {
-
-/// To be raised whenever reading leaves something else behind of the same trace: its analysis, or the layout of a
-/// record.
-constexpr int record_version = 25;
 
 /// Rows without strings, compressed while they lie in the record.
 template <class T>
@@ -76,7 +73,7 @@ std::string agreed_text(const ingest::AssignedTrace& trace, const ReadSettings& 
 std::string record_key(const ingest::AssignedTrace& trace, const ReadSettings& settings) {
   return fmt::format(
       "{} {} trace {} {} {} {} {} | bytes {} modified {} sample {:x} | options {:x} epoch {} reader {} |{} | {}",
-      NSYS_EXPLAIN_VERSION, record_version, sizeof(Arrival), sizeof(WorkProfile), sizeof(analysis::ActivityPiece),
+      NSYS_EXPLAIN_VERSION, code_digest(), sizeof(Arrival), sizeof(WorkProfile), sizeof(analysis::ActivityPiece),
       sizeof(Budget), sizeof(analysis::Steps), trace.bytes, trace.modified_ns, trace.sample_hash,
       settings.options.reading_digest, settings.epoch_utc_ns, static_cast<int>(settings.reader),
       agreed_text(trace, settings), trace.name);

@@ -13,8 +13,8 @@
 namespace nsys_explain::pipeline {
 
 /// What reading leaves behind of each trace, kept in files: a trace that has not changed need not be read again, and
-/// what a tool rank had read outlives it. A record is keyed by the trace's name and fingerprint and by all options that
-/// say how traces are read, so a wrong one is never found.
+/// what a tool rank had read outlives it. A record is keyed by the trace's name and fingerprint, by all options that
+/// say how traces are read, and by the code that reads and analyses them, so a wrong one is never found.
 ///
 /// In the cache, traces that were read well are kept for any later run; in the shards, every trace, until the run is
 /// finished. All members but `discard_shards` may be called from several threads.

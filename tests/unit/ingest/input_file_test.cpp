@@ -171,32 +171,81 @@ TEST_F(InputFileTest, RowsThatAreOnlyInTheWalAreRead) {
   EXPECT_TRUE(fs::is_empty(copies.path()));
 }
 
-TEST_F(InputFileTest, AHotJournalIsRolledBackInACopyOnly) {
-  constexpr std::size_t kernels = 20'001;
-  {
+constexpr std::size_t kernels_of_hot = 20'001;
+
+/// Rows of `hot` that are as they were before the change that its journal takes back.
+std::size_t kernels_from_10(const std::string& path) {
+  const Trace trace = read_trace(path);
+  const auto& all = trace.processes.at(0).devices.at(0).kernels;
+  return static_cast<std::size_t>(
+      std::count_if(all.begin(), all.end(), [](const Kernel& kernel) { return kernel.start_ns == 10; }));
+}
+
+class HotJournalTest : public InputFileTest {
+ protected:
+  /// A crash in the middle of a transaction that had spilled into the file: both files as they were then.
+  void write_hot_export() {
     testing::Writer sql(file("source.sqlite"));
     write_export(sql);
     sql("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)"
         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT k.* FROM CUPTI_ACTIVITY_KIND_KERNEL k, c");
-    // A crash in the middle of a transaction that had spilled into the file: both files as they were then.
     sql("PRAGMA synchronous = FULL; PRAGMA cache_size = 5; BEGIN; UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 15");
     fs::copy_file(file("source.sqlite"), file());
     fs::copy_file(file("source.sqlite-journal"), file() + "-journal");
     sql("ROLLBACK");
   }
-  const auto kernels_from_10 = [](const std::string& path) {
-    const Trace trace = read_trace(path);
-    const auto& all = trace.processes.at(0).devices.at(0).kernels;
-    return std::count_if(all.begin(), all.end(), [](const Kernel& kernel) { return kernel.start_ns == 10; });
-  };
+
+  /// Ends the journal with the name of a super-journal (https://sqlite.org/atomiccommit.html, 5.6): the number of the
+  /// page at the lock byte (its file has pages of 4096 bytes), the name, its length, the sum of its bytes, a mark.
+  void name_super_journal(const std::string& name) {
+    std::ofstream journal(file() + "-journal", std::ios::binary | std::ios::app);
+    const auto number = [&](std::uint32_t value) {
+      for (const int shift : {24, 16, 8, 0}) journal.put(static_cast<char>(value >> shift));
+    };
+    std::uint32_t sum = 0;
+    for (const char c : name) sum += static_cast<std::uint32_t>(static_cast<signed char>(c));
+    number(0x40000000 / 4096 + 1);
+    journal << name;
+    number(static_cast<std::uint32_t>(name.size()));
+    number(sum);
+    journal << "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+  }
+};
+
+TEST_F(HotJournalTest, IsRolledBackInACopyOnly) {
+  write_hot_export();
   fs::copy_file(file(), file("without_journal.sqlite"));
-  ASSERT_LT(kernels_from_10(file("without_journal.sqlite")), kernels) << "the journal must matter in this test";
+  ASSERT_LT(kernels_from_10(file("without_journal.sqlite")), kernels_of_hot) << "the journal must matter in this test";
   const testing::TestDirectory copies;
   const auto before = snapshot(directory());
   const TemporaryTmpdir tmpdir(copies.path().string());
-  EXPECT_EQ(kernels_from_10(file()), kernels);
+  EXPECT_EQ(kernels_from_10(file()), kernels_of_hot);
   EXPECT_EQ(snapshot(directory()), before);
   EXPECT_TRUE(fs::is_empty(copies.path()));
+}
+
+/// SQLite deletes the super-journal that a journal names, and takes a journal whose super-journal is missing for none.
+TEST_F(HotJournalTest, NamesNoFileThatSqliteMayTouch) {
+  write_text("of_the_user", "a file of the user's");
+  write_hot_export();
+  fs::copy_file(file() + "-journal", file("journal"));
+  for (const std::string& named : {file("of_the_user"), file("missing")}) {
+    fs::copy_file(file("journal"), file() + "-journal", fs::copy_options::overwrite_existing);
+    name_super_journal(named);
+    const testing::TestDirectory copies;
+    const auto before = snapshot(directory());
+    const TemporaryTmpdir tmpdir(copies.path().string());
+    EXPECT_THAT(error_of(file()), HasSubstr("the journal beside the export names another file")) << named;
+    EXPECT_EQ(snapshot(directory()), before) << named;
+    EXPECT_TRUE(fs::is_empty(copies.path()));
+  }
+}
+
+TEST_F(HotJournalTest, IsNotRecommendedToSqliteWhereNoCopyCanBeMade) {
+  write_hot_export();
+  const TemporaryTmpdir tmpdir(file("no/such/directory"));
+  EXPECT_THAT(error_of(file()), HasSubstr("set TMPDIR to a larger disk, or repeat the export"));
+  EXPECT_THAT(error_of(file()), Not(HasSubstr("sqlite3")));
 }
 
 /// So nothing is left to SQLite, which would have to be trusted with damage.

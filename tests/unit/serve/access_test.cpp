@@ -140,8 +140,12 @@ TEST(RequestChecks, OtherSitesChangeNothing) {
 }
 
 TEST(RequestChecks, ExportsHaveNamesWithoutPaths) {
-  for (const char* name : {"rank_0.sqlite", "a", "9-x"}) EXPECT_TRUE(is_export_name(name)) << name;
-  for (const char* name : {"", ".", "..", ".hidden", "a/b", "../a", "a b", "-a", "a\\b", "\xc3\xa4"})
+  for (const char* name : {"rank_0.sqlite", "a.sqlite", "9-x.sqlite"}) EXPECT_TRUE(is_export_name(name)) << name;
+  for (const char* name : {"", ".", "..", ".hidden.sqlite", "a/b.sqlite", "../a.sqlite", "a b.sqlite", "-a.sqlite",
+                           "a\\b.sqlite", "\xc3\xa4.sqlite", ".sqlite"})
+    EXPECT_FALSE(is_export_name(name)) << name;
+  // What lies beside an export acts on it.
+  for (const char* name : {"a.sqlite-journal", "a.sqlite-wal", "a.sqlite-shm", "a", "a.nsys-rep"})
     EXPECT_FALSE(is_export_name(name)) << name;
 }
 
