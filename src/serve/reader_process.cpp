@@ -145,7 +145,7 @@ struct ReaderPool::Reader {
     socket = Descriptor(ends[0]);
     const Descriptor other(ends[1]);
     const timeval longest{longest_answer_s, 0};
-    ::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
+    for (const int way : {SO_RCVTIMEO, SO_SNDTIMEO}) ::setsockopt(ends[0], SOL_SOCKET, way, &longest, sizeof longest);
     ChildOptions options;
     options.standard_input = ends[1];
     options.address_space_bytes = reader_memory_bytes;

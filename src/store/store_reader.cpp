@@ -145,7 +145,7 @@ struct RowList {
 }  // namespace
 
 struct StoreReader::State {
-  std::string path;
+  std::string name;  ///< for messages
   Object file;
   std::uint64_t file_bytes = 0;
   std::vector<std::string> names;
@@ -163,16 +163,16 @@ struct StoreReader::State {
       throw std::runtime_error(
           fmt::format("cannot {} in {}; the store is damaged or incomplete, so its numbers cannot be "
                       "trusted; run the analysis again",
-                      error.what(), path));
+                      error.what(), this->name));
     }
   }
 
-  Object group(std::string_view name) const {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
+  Object group(std::string_view table) const {
+    if (std::find(names.begin(), names.end(), table) == names.end()) {
       throw std::out_of_range(
-          fmt::format("{} has no table '{}'; its tables are: {}", path, name, fmt::join(names, ", ")));
+          fmt::format("{} has no table '{}'; its tables are: {}", this->name, table, fmt::join(names, ", ")));
     }
-    return own(H5Gopen2(file.id(), std::string(name).c_str(), H5P_DEFAULT), H5Gclose, "open", name);
+    return own(H5Gopen2(file.id(), std::string(table).c_str(), H5P_DEFAULT), H5Gclose, "open", table);
   }
 
   /// Looks at each column before any is read: all are as long as the first, and no bytes of the file are two values'.
@@ -265,12 +265,12 @@ struct StoreReader::State {
   }
 };
 
-StoreReader::StoreReader(const std::string& path) : state_(std::make_unique<State>()) {
+StoreReader::StoreReader(const std::string& path, const std::string& name) : state_(std::make_unique<State>()) {
   prepare_hdf5();
-  state_->path = path;
+  state_->name = name.empty() ? path : name;
   const auto refuse = [&](std::string_view why) {
     return std::runtime_error(
-        fmt::format("cannot read {}: {}; name the store.h5 that a run of nsys-explain-mpi wrote", path, why));
+        fmt::format("cannot read {}: {}; name the store.h5 that a run of nsys-explain-mpi wrote", state_->name, why));
   };
   std::error_code failure;
   if (!std::filesystem::is_regular_file(path, failure)) {

@@ -4,16 +4,19 @@ import ctypes
 import json
 import os
 import pathlib
+import queue
 import shutil
+import signal
 import sqlite3
 import subprocess
+import threading
 import zlib
 
 import h5py
 import numpy
 
 from support import TOOL, main, run
-from test_service import ServiceTest, children_of
+from test_service import PATIENCE_S, ServiceTest, children_of
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"
 COLUMN = "ranks/wait_ns"  # of table ranks, with 8 rows
@@ -114,6 +117,13 @@ class Forged(ServiceTest):
                 self.assert_tells_nothing(service.ask("GET", "/reports/after")[1].decode())
         self.assertEqual(service.api("reports/before/tables/ranks")["rows"], ROWS)
 
+    def test_a_table_that_is_a_link(self):
+        with h5py.File(self.store_path(), "r+") as store:
+            store["lions"] = h5py.ExternalLink(str(self.other), "/")
+        self.assertIn("'lions' in it is a link", run([TOOL, "show", self.root / "after"]).stderr)
+        error = self.serve().api("reports/after/tables", 503)["error"]
+        self.assertIn("the store.h5 of 'after': 'lions' in it is a link", error["problem"])
+
     def test_nothing_but_a_regular_file_is_waited_for(self):
         for command in (["show", self.pipe], ["compare", self.root / "before", self.pipe], ["diff", self.pipe, self.root / "before", "ranks"]):
             done = run([TOOL, *command])
@@ -170,6 +180,33 @@ class Forged(ServiceTest):
         service.api("compare?before=before&after=before")
         os.utime(self.store_path())
         self.assertEqual(service.api("compare?before=before&after=after")["basis"], "step")
+
+    def test_a_comparison_that_takes_long_holds_up_few(self):
+        self.bomb()
+        service = self.serve()
+        service.api("reports/after/tables"), service.api("reports/before/tables")
+        asked, admitted = 40, 16
+        outcomes = queue.Queue()
+
+        def ask():
+            outcomes.put(service.ask("GET", "/api/v1/compare?before=before&after=after")[0])
+
+        threads = [threading.Thread(target=ask) for _ in range(asked)]
+        threads[0].start()
+        stopped = []
+        while not stopped and threads[0].is_alive():
+            stopped = [child for child in children_of(service.process.pid) if b"\0compare\0" in child.command and child.signal(signal.SIGSTOP)]
+        self.assertTrue(stopped and stopped[0].is_stopped())
+        # What it has started may be through; it is waited for by who stands still.
+        for thread in threads[1:]:
+            thread.start()
+        refused = [outcomes.get(timeout=PATIENCE_S) for _ in range(asked - admitted)]
+        self.assertEqual(set(refused), {429})
+        self.assertEqual(service.api("reports/before/tables/ranks")["rows"], ROWS)
+        stopped[0].signal(signal.SIGKILL)
+        self.assertEqual({outcomes.get(timeout=PATIENCE_S) for _ in range(admitted)}, {503})
+        for thread in threads:
+            thread.join()
 
     def test_a_report_that_kills_its_reader_is_not_read_again_at_once(self):
         whole = self.store_path().read_bytes()

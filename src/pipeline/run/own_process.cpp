@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
+#include <variant>
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -122,6 +123,10 @@ int run_in_own_process(const CrashableWork& work, std::ostream& problems) {
 std::string sentence_of(const std::exception& error) {
   const bool is_of_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
                             dynamic_cast<const std::length_error*>(&error) != nullptr;
+  if (dynamic_cast<const std::bad_variant_access*>(&error) != nullptr) {
+    return "a store holds texts where numbers belong, or the other way round, so no number of it can be trusted; run "
+           "the analysis again";
+  }
   if (!is_of_memory) return error.what();
   return "this takes more memory than there is, or than anything of its size should need, so it was given up; ask for "
          "less of it, or run the analysis again where a store may be damaged";

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <new>
 #include <sstream>
+#include <variant>
 #include <vector>
 
 #include "pipeline/run/job.hpp"
@@ -115,8 +116,9 @@ TEST(OwnProcess, HasMemoryByTheSizeOfWhatItReads) {
   EXPECT_EQ(run_in_own_process(work_on({}, takes_more), problems), 4);
 }
 
-TEST(OwnProcess, SaysInASentenceThatMemoryDidNotSuffice) {
+TEST(OwnProcess, SaysInASentenceWhatIsWrong) {
   EXPECT_THAT(sentence_of(std::bad_alloc()), testing::AllOf(HasSubstr("memory"), Not(HasSubstr("bad_alloc"))));
+  EXPECT_THAT(sentence_of(std::bad_variant_access()), HasSubstr("run the analysis again"));
   EXPECT_EQ(sentence_of(std::runtime_error("the disk is full; make room")), "the disk is full; make room");
 }
 
