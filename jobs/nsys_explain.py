@@ -169,7 +169,7 @@ def _own(group, name):
     is_own = "/" not in name and isinstance(group.get(name, getlink=True), h5py.HardLink)
     found = group[name] if is_own else None
     if isinstance(found, h5py.Dataset):
-        is_own = found.external is None and not found.is_virtual
+        is_own = not found.external and not found.is_virtual
     if not is_own:
         raise ValueError(f"{group.file.filename}: {name!r} would be read from another file, so it is no result of a run; "
                          "run the analysis again")

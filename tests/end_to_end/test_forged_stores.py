@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import pathlib
+import platform
 import queue
 import shutil
 import signal
@@ -236,7 +237,9 @@ class Forged(ServiceTest):
         for reader in readers:
             lines = pathlib.Path(f"/proc/{reader.pid}/status").read_text().splitlines()
             facts = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-            self.assertEqual((facts["NoNewPrivs"], facts["Seccomp"]), ("1", "2"))
+            self.assertEqual(facts["NoNewPrivs"], "1")
+            if platform.machine() in ("x86_64", "aarch64") and "Seccomp" in facts:
+                self.assertEqual(facts["Seccomp"], "2")  # a filter
 
     def test_an_analysis_reads_what_it_was_given_only(self):
         if landlock_version() < 2:
