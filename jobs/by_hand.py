@@ -11,7 +11,7 @@ import pathlib
 import sqlite3
 import sys
 
-import h5py
+import nsys_explain
 
 
 def nccl_kernels(path):
@@ -50,8 +50,8 @@ def main():
     wait = truth["member_columns"].index("wait_ns")
     true_wait = sum(member[wait] for instance in truth["instances"] for member in instance["members"]) * 1e-9
     last, wait_s = by_hand(sorted(job.glob("*.sqlite")))
-    with h5py.File(report / "store.h5") as store:
-        ours = collections.Counter(store["collective_instances/last_trace_rank"][()].tolist())
+    with nsys_explain.open(report) as run:
+        ours = collections.Counter(run.table("collective_instances")["last_trace_rank"].tolist())
     utc_error = spread([session["offset_to_first_ns"] for session in truth["sessions"]])
     files = {pathlib.Path(session["path"]).name: session["offset_ns"] for session in found["clock"]["sessions"]}
     our_error = spread([files[pathlib.Path(session["file"]).name] - session["offset_to_first_ns"] for session in truth["sessions"]])

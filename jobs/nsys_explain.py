@@ -68,18 +68,19 @@ class Run:
 
     def tables(self):
         """What each table holds, by its name."""
-        return {name: group.attrs["description"] for name, group in self._store.items() if "columns" in group.attrs}
+        groups = {name: _own(self._store, name) for name in self._store}
+        return {name: group.attrs["description"] for name, group in groups.items() if "columns" in group.attrs}
 
     def table(self, name):
         """One table as a data frame. Missing integers make a column Int64 with <NA>."""
         if name not in self.tables():
             raise Absent(f"there is no table {name!r} in {self.path}; tables() lists those that there are")
-        group = self._store[name]
-        columns = list(group.attrs["columns"])
-        frame = pd.DataFrame({column: _values(group[column]) for column in columns}, columns=columns)
+        group = _own(self._store, name)
+        columns = {column: _own(group, column) for column in group.attrs["columns"]}
+        frame = pd.DataFrame({column: _values(values) for column, values in columns.items()}, columns=list(columns))
         frame.attrs["description"] = group.attrs["description"]
-        frame.attrs["units"] = {column: group[column].attrs["unit"] for column in columns}
-        frame.attrs["meanings"] = {column: group[column].attrs["description"] for column in columns}
+        frame.attrs["units"] = {column: values.attrs["unit"] for column, values in columns.items()}
+        frame.attrs["meanings"] = {column: values.attrs["description"] for column, values in columns.items()}
         return frame
 
 
@@ -161,6 +162,18 @@ class RemoteRun:
         frame.attrs["units"] = {column["name"]: column["unit"] for column in columns}
         frame.attrs["meanings"] = {column["name"]: column["description"] for column in columns}
         return frame
+
+
+def _own(group, name):
+    """What lies in the store itself: HDF5 lets a file say that a group or its values lie in other files."""
+    is_own = "/" not in name and isinstance(group.get(name, getlink=True), h5py.HardLink)
+    found = group[name] if is_own else None
+    if isinstance(found, h5py.Dataset):
+        is_own = not found.external and not found.is_virtual
+    if not is_own:
+        raise ValueError(f"{group.file.filename}: {name!r} would be read from another file, so it is no result of a run; "
+                         "run the analysis again")
+    return found
 
 
 def _column(values, kind):

@@ -1,8 +1,6 @@
 #include "commands.hpp"
 
-#include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <string>
@@ -39,16 +37,6 @@ std::string store_of(const std::string& path) {
   return std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "store.h5").string() : path;
 }
 
-int read_stores(const std::string& command, const std::vector<std::string>& paths, const std::function<int()>& work) {
-  std::int64_t bytes = 0;
-  for (const std::string& path : paths) {
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);
-    if (!error) bytes += static_cast<std::int64_t>(size);
-  }
-  return pipeline::run_in_own_process({command, bytes, work}, std::cerr);
-}
-
 int show(int argc, char** argv) {
   CLI::App app("Looks into a store.h5: tables in the terminal, as JSON or as CSV", "nsys-explain-mpi show");
   app.footer(R"(
@@ -77,8 +65,11 @@ EXAMPLES
   request.store_path = store_of(request.store_path);
   request.format = json ? pipeline::ShowFormat::json : csv ? pipeline::ShowFormat::csv : pipeline::ShowFormat::text;
   request.colour = ::isatty(STDOUT_FILENO) == 1;
-  return read_stores("nsys-explain-mpi show", {request.store_path},
-                     [&] { return pipeline::show(request, std::cout, std::cerr); });
+  return pipeline::run_in_own_process({"nsys-explain-mpi show",
+                                       {request.store_path},
+                                       "",
+                                       [&](std::ostream& out) { return pipeline::show(request, out, std::cerr); }},
+                                      std::cerr);
 }
 
 int compare(int argc, char** argv) {
@@ -117,8 +108,9 @@ EXIT CODES
       ->needs(tokens);
   if (const auto code = parse(app, argc, argv)) return *code;
   for (std::string& path : request.store_paths) path = store_of(path);
-  return read_stores("nsys-explain-mpi compare", request.store_paths,
-                     [&] { return pipeline::compare(request, std::cout, std::cerr); });
+  return pipeline::run_in_own_process({"nsys-explain-mpi compare", request.store_paths, request.output_directory,
+                                       [&](std::ostream& out) { return pipeline::compare(request, out, std::cerr); }},
+                                      std::cerr);
 }
 
 int serve_reports(int argc, char** argv) {
@@ -192,8 +184,12 @@ EXAMPLES
   request.after_path = store_of(request.after_path);
   request.format = json ? pipeline::ShowFormat::json : csv ? pipeline::ShowFormat::csv : pipeline::ShowFormat::text;
   request.colour = ::isatty(STDOUT_FILENO) == 1;
-  return read_stores("nsys-explain-mpi diff", {request.before_path, request.after_path},
-                     [&] { return pipeline::difference(request, std::cout, std::cerr); });
+  return pipeline::run_in_own_process(
+      {"nsys-explain-mpi diff",
+       {request.before_path, request.after_path},
+       "",
+       [&](std::ostream& out) { return pipeline::difference(request, out, std::cerr); }},
+      std::cerr);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ ALLOWED = {
     "synth": {"modules": ("model",), "libraries": ("sqlite", "fmt", "json", "posix")},
     "pipeline": {
         "modules": ("model", "exchange", "ingest", "clock", "collectives", "analysis", "store", "report"),
-        "libraries": ("fmt", "cereal", "zlib", "zstd", "posix", "glibc"),
+        "libraries": ("fmt", "cereal", "zlib", "zstd", "posix", "glibc", "linux"),
     },
     "serve": {
         "modules": ("model", "ingest", "store", "pipeline"),
@@ -65,6 +65,7 @@ LIBRARIES = {
     "httplib": r"httplib\.h",
     "posix": r"(dirent|fcntl|fnmatch|glob|netdb|poll|pthread|sched|signal|spawn|stdlib|time|unistd)\.h|sys/\w+\.h",
     "glibc": r"malloc\.h",
+    "linux": r"linux/\w+\.h",
     "standard": "|".join(
         """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes
         climits clocale cmath compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef

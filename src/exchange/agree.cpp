@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@ std::optional<std::string> failure_of(const std::function<void()>& work) {
   try {
     work();
     return std::nullopt;
+  } catch (const std::bad_alloc&) {
+    return "there is not enough memory for it; use more tool ranks on more nodes";
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {

@@ -47,6 +47,7 @@
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/memory_budget.hpp"
 #include "pipeline/run/own_files.hpp"
+#include "pipeline/run/own_process.hpp"
 #include "pipeline/run/phases.hpp"
 #include "pipeline/run/threads.hpp"
 #include "pipeline/run/user_options.hpp"
@@ -364,7 +365,7 @@ int run(const JobSpecification& job, const exchange::Communicator& communicator,
     return failure.exit_code;
   } catch (const std::exception& alone) {
     // Not agreed on: the others may be waiting for this rank, so it takes them along.
-    problems << fmt::format("nsys-explain-mpi: tool rank {}: {}\n", communicator.rank(), alone.what());
+    problems << fmt::format("nsys-explain-mpi: tool rank {}: {}\n", communicator.rank(), sentence_of(alone));
     problems.flush();
     communicator.abort(results_not_written);
   }

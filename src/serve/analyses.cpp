@@ -16,6 +16,7 @@
 
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/own_files.hpp"
+#include "pipeline/run/own_process.hpp"
 #include "serve/child_process.hpp"
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"
@@ -272,12 +273,14 @@ void Analyses::run(Analysis& analysis) {
     // Events that do not fit lie in files; what the analyses themselves take comes on top.
     options.data_bytes = 2 * options_.analysis_bytes + 1'000'000'000;
     options.environment = {{"TMPDIR", analysis.directory.string()}};
+    options.readable = analysis.input.paths;
+    options.writable = {analysis.directory.string()};
     const pid_t child = start_own_program(command_line(analysis), options);
     said.writes = Descriptor();
     const int status = watch(analysis, child, said);
     code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   } catch (const std::exception& error) {
-    said.text = error.what();
+    said.text = pipeline::sentence_of(error);
   }
   finish(analysis, code, said.text);
 }

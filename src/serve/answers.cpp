@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "pipeline/run/own_files.hpp"
+#include "pipeline/run/own_process.hpp"
 #include "serve/child_process.hpp"
 #include "serve/refusal.hpp"
 
@@ -19,6 +20,10 @@ namespace fs = std::filesystem;
 constexpr std::size_t reader_processes = 2;
 constexpr std::size_t most_kept_bytes = 64'000'000, largest_kept_bytes = 4'000'000, most_comparisons = 32;
 constexpr auto names_time = std::chrono::seconds(1), failure_time = std::chrono::seconds(30);
+/// Of one comparison, which takes 250 ms for two reports of 1,024 trace ranks.
+constexpr auto longest_comparison = std::chrono::seconds(30), failed_comparison_time = std::chrono::seconds(300);
+constexpr std::int64_t comparison_memory_bytes = 4'000'000'000;
+constexpr int most_waiting_comparisons = 16;  ///< of 256 connections: the others stay free for other questions
 
 std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -34,6 +39,20 @@ std::string label(std::string name) {
   std::replace(name.begin(), name.end(), ',', ' ');
   return name;
 }
+
+/// Counts who is in here.
+class Entered {
+ public:
+  explicit Entered(std::atomic<int>& count) : count_(count), number_(++count) {}
+  ~Entered() { --count_; }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  int number() const { return number_; }
+
+ private:
+  std::atomic<int>& count_;
+  int number_;
+};
 
 }  // namespace
 
@@ -95,11 +114,12 @@ std::shared_ptr<const Reply> Answers::ask(const std::string& report, const Json&
   try {
     Json request = question;
     request["report"] = report;
-    const std::string key = version_of(report) + request.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string version = version_of(report);
+    const std::string key = version + request.dump(-1, ' ', false, Json::error_handler_t::replace);
     if (auto reply = kept(key)) return reply;
     std::shared_ptr<const Reply> reply;
     try {
-      reply = std::make_shared<const Reply>(readers_.ask(report, request));
+      reply = std::make_shared<const Reply>(readers_.ask(report, version, request));
     } catch (const Refusal& refusal) {
       reply = std::make_shared<const Reply>(Reply{refusal.status(), error_json(refusal)});
     }
@@ -108,7 +128,7 @@ std::shared_ptr<const Reply> Answers::ask(const std::string& report, const Json&
   } catch (const Refusal& refusal) {
     return std::make_shared<const Reply>(Reply{refusal.status(), error_json(refusal)});
   } catch (const std::exception& error) {
-    return std::make_shared<const Reply>(Reply{503, error_json(refusal_of(503, error.what()))});
+    return std::make_shared<const Reply>(Reply{503, error_json(refusal_of(503, pipeline::sentence_of(error)))});
   }
 }
 
@@ -124,6 +144,43 @@ std::vector<Json> Answers::summaries() {
   return list;
 }
 
+/// What its reader refuses is not compared: the refusal names what is wrong, and is kept.
+void Answers::require_readable(const std::string& report) {
+  const auto reply = ask(report, {{"ask", "tables"}});
+  if (reply->status == 200) return;
+  const Json error = Json::parse(reply->body).at("error");
+  throw Refusal(reply->status, error.at("problem"), error.at("why"), error.at("what_to_do"));
+}
+
+std::shared_ptr<const ComparisonReply> Answers::compared(const std::string& before, const Descriptor& first,
+                                                         const std::string& after, const Descriptor& last) const {
+  const fs::path directory = scratch_ / "comparison";
+  std::error_code ignored;
+  fs::remove_all(directory, ignored);
+  ChildOptions options;
+  options.kept = {first.number(), last.number()};
+  options.address_space_bytes = comparison_memory_bytes;
+  options.readable = {first.path(), last.path()};
+  options.writable = {scratch_.string()};
+  const int status = wait_for(start_own_program({"compare", first.path(), last.path(), "--out", directory.string(),
+                                                 fmt::format("--labels={},{}", label(before), label(after))},
+                                                options),
+                              longest_comparison);
+  auto reply = std::make_shared<ComparisonReply>();
+  reply->json = text_of(directory / pipeline::comparison_json_name);
+  reply->page = text_of(directory / "compare.html");
+  fs::remove_all(directory, ignored);
+  if (!WIFEXITED(status) || reply->json.empty()) return nullptr;
+  return reply;
+}
+
+std::optional<Answers::KeptComparison> Answers::kept_comparison(const std::string& key) {
+  const std::lock_guard lock(comparisons_mutex_);
+  const auto found = comparisons_.find(key);
+  return found == comparisons_.end() || Clock::now() >= found->second.until ? std::nullopt
+                                                                            : std::optional(found->second);
+}
+
 std::shared_ptr<const ComparisonReply> Answers::compare(const std::string& before, const std::string& after) {
   if (scratch_.empty()) {
     throw Refusal(503, "this service has no place for files of its own", "so it cannot compare",
@@ -131,29 +188,30 @@ std::shared_ptr<const ComparisonReply> Answers::compare(const std::string& befor
   }
   const Descriptor first = tree_.open_file(before, pipeline::store_name),
                    last = tree_.open_file(after, pipeline::store_name);
+  for (const std::string& report : {before, after}) require_readable(report);
   const std::string key = fmt::format("{} {} {} {}", stamp_text(stamp_of(first.number())), before,
                                       stamp_text(stamp_of(last.number())), after);
-  const std::lock_guard lock(compare_mutex_);
-  if (const auto found = comparisons_.find(key); found != comparisons_.end()) return found->second;
-  const fs::path directory = scratch_ / "comparison";
-  std::error_code ignored;
-  fs::remove_all(directory, ignored);
-  ChildOptions options;
-  options.kept = {first.number(), last.number()};
-  const int status = wait_for(start_own_program({"compare", first.path(), last.path(), "--out", directory.string(),
-                                                 fmt::format("--labels={},{}", label(before), label(after))},
-                                                options));
-  auto reply = std::make_shared<ComparisonReply>();
-  reply->json = text_of(directory / pipeline::comparison_json_name);
-  reply->page = text_of(directory / "compare.html");
-  fs::remove_all(directory, ignored);
-  if (!WIFEXITED(status) || reply->json.empty()) {
-    throw Refusal(503, fmt::format("'{}' and '{}' cannot be compared", before, after),
-                  "so nothing is known of what changed",
-                  "look at each report by itself: one of their stores may be damaged");
+  std::optional<KeptComparison> made = kept_comparison(key);
+  if (!made) {
+    const Entered entered(comparing_);
+    if (entered.number() > most_waiting_comparisons) {
+      throw Refusal(429, fmt::format("{} comparisons wait already", most_waiting_comparisons),
+                    "so this one is not made", "try again later");
+    }
+    const std::lock_guard one_at_a_time(compare_mutex_);
+    made = kept_comparison(key);  // by who was before
+    if (!made) {
+      auto reply = compared(before, first, after, last);
+      made = {reply, reply ? Clock::time_point::max() : Clock::now() + failed_comparison_time};
+      const std::lock_guard lock(comparisons_mutex_);
+      if (comparisons_.size() >= most_comparisons) comparisons_.clear();
+      comparisons_.insert_or_assign(key, *made);
+    }
   }
-  if (comparisons_.size() >= most_comparisons) comparisons_.clear();
-  return comparisons_[key] = std::move(reply);
+  if (made->reply) return made->reply;
+  throw Refusal(503, fmt::format("'{}' and '{}' cannot be compared", before, after),
+                "so nothing is known of what changed",
+                "look at each report by itself: one of their stores may be damaged, or larger than any should be");
 }
 
 }  // namespace nsys_explain::serve

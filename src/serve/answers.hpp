@@ -1,11 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,6 @@
 namespace nsys_explain::serve {
 
 struct ComparisonReply {
-  int status = 200;
   std::string json, page;
 };
 
@@ -44,9 +45,18 @@ class Answers {
     Clock::time_point until;
     std::list<std::string>::iterator use;
   };
+  struct KeptComparison {
+    std::shared_ptr<const ComparisonReply> reply;  ///< null: it failed
+    Clock::time_point until;
+  };
   std::string version_of(const std::string& report) const;
   std::shared_ptr<const Reply> kept(const std::string& key);
   void keep(const std::string& key, const std::shared_ptr<const Reply>& reply);
+  std::optional<KeptComparison> kept_comparison(const std::string& key);
+  void require_readable(const std::string& report);
+  /// One at a time. Null where it failed.
+  std::shared_ptr<const ComparisonReply> compared(const std::string& before, const Descriptor& first,
+                                                  const std::string& after, const Descriptor& last) const;
 
   ReportTree tree_;
   std::filesystem::path scratch_;
@@ -61,8 +71,10 @@ class Answers {
   std::list<std::string> uses_;  ///< keys, the latest at the end
   std::size_t kept_bytes_ = 0;
 
-  std::mutex compare_mutex_;  ///< one comparison at a time
-  std::map<std::string, std::shared_ptr<const ComparisonReply>> comparisons_;
+  std::mutex compare_mutex_;        ///< one comparison at a time
+  std::atomic<int> comparing_ = 0;  ///< that run or wait
+  std::mutex comparisons_mutex_;
+  std::map<std::string, KeptComparison> comparisons_;
 };
 
 }  // namespace nsys_explain::serve

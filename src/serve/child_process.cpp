@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
+#include <thread>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/run/enclosure.hpp"
 #include "serve/refusal.hpp"
 
 extern char** environ;
@@ -42,20 +44,20 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr bool takes_all_addresses = true;  ///< of which it uses few
+constexpr bool is_sanitized = true;  ///< takes all addresses, of which it uses few, and reads all of /proc/self
 #else
-constexpr bool takes_all_addresses = false;
+constexpr bool is_sanitized = false;
 #endif
 
 void limit(__rlimit_resource resource, std::int64_t bytes) {
-  if (bytes <= 0 || takes_all_addresses) return;
+  if (bytes <= 0 || is_sanitized) return;
   const rlimit value{static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
   ::setrlimit(resource, &value);
 }
 
 /// After fork in a process of many threads: system calls only.
-[[noreturn]] void be_own_program(const ChildOptions& options, pid_t parent, int nothing, char** arguments,
-                                 char** variables) {
+[[noreturn]] void be_own_program(const ChildOptions& options, const pipeline::Enclosure& enclosure, pid_t parent,
+                                 int nothing, char** arguments, char** variables) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it has died already
   ::setpgid(0, 0);
@@ -71,6 +73,7 @@ void limit(__rlimit_resource resource, std::int64_t bytes) {
   limit(RLIMIT_AS, options.address_space_bytes);
   limit(RLIMIT_DATA, options.data_bytes);
   limit(RLIMIT_CORE, 1);
+  if (!is_sanitized) enclosure.enter();
   ::execve("/proc/self/exe", arguments, variables);
   ::_exit(127);
 }
@@ -82,9 +85,10 @@ pid_t start_own_program(const std::vector<std::string>& arguments, const ChildOp
   words.insert(words.end(), arguments.begin(), arguments.end());
   const std::vector<char*> word_pointers = pointers(words), variable_pointers = pointers(variables);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const pipeline::Enclosure enclosure(options.readable, options.writable, true);
   const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0)
-    be_own_program(options, parent, nothing, const_cast<char**>(word_pointers.data()),
+    be_own_program(options, enclosure, parent, nothing, const_cast<char**>(word_pointers.data()),
                    const_cast<char**>(variable_pointers.data()));
   if (nothing >= 0) ::close(nothing);
   if (child < 0) {
@@ -98,6 +102,16 @@ int wait_for(pid_t process) {
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
   return status;
+}
+
+int wait_for(pid_t process, std::chrono::seconds longest) {
+  const auto last = std::chrono::steady_clock::now() + longest;
+  while (std::chrono::steady_clock::now() < last) {
+    if (const auto status = poll_for(process)) return *status;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ::kill(-process, SIGKILL);
+  return wait_for(process);
 }
 
 std::optional<int> poll_for(pid_t process) {

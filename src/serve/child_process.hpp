@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@ struct ChildOptions {
   std::vector<int> kept;                                               ///< stay open under their numbers
   std::int64_t address_space_bytes = 0, data_bytes = 0;                ///< limits; 0: none
   std::vector<std::pair<std::string, std::string>> environment;        ///< instead of what this process has
+  /// Files and directories; beside the program's own, it reaches no others where the kernel can see to that.
+  std::vector<std::string> readable, writable;
 };
 
 /// Starts this same program, without MPI. The child ends when the thread that started it does, however that happens.
@@ -24,6 +27,8 @@ pid_t start_own_program(const std::vector<std::string>& arguments, const ChildOp
 
 /// The status of waitpid: waits, or says nothing while the process runs.
 int wait_for(pid_t process);
+/// Kills it, with all that it has started, where it takes longer.
+int wait_for(pid_t process, std::chrono::seconds longest);
 std::optional<int> poll_for(pid_t process);
 
 }  // namespace nsys_explain::serve

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/run/own_process.hpp"
 #include "serve/foreign_json.hpp"
 #include "serve/refusal.hpp"
 #include "serve/tools.hpp"
@@ -140,7 +141,7 @@ std::optional<std::string> McpServer::reply(const std::string& text) {
   } catch (const RpcError& error) {
     return error_message(id, error);
   } catch (const std::exception& error) {
-    return error_message(id, {-32603, error.what()});
+    return error_message(id, {-32603, pipeline::sentence_of(error)});
   }
 }
 

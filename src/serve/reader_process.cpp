@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "pipeline/run/own_process.hpp"
 #include "serve/child_process.hpp"
 #include "serve/refusal.hpp"
 #include "serve/tools.hpp"
@@ -23,6 +26,9 @@ constexpr std::size_t open_reports = 4;  ///< of each reader
 constexpr time_t longest_answer_s = 30;
 constexpr std::int64_t reader_memory_bytes = 4'000'000'000;
 constexpr std::uint64_t most_reply_bytes = 1'000'000'000;
+/// Ten times what a report costs that lets its reader wait: others are answered in between.
+constexpr auto broken_time = std::chrono::minutes(5);
+constexpr std::size_t most_broken = 1'000;
 
 /// A message on the socket: its status, its length, its bytes.
 struct Header {
@@ -111,7 +117,7 @@ Reply ReaderAnswers::answer(const std::string& text) {
     return {refusal.status(), error_json(refusal)};
   } catch (const std::exception& error) {
     reports_.clear();
-    return {503, error_json(refusal_of(503, error.what()))};
+    return {503, error_json(refusal_of(503, pipeline::sentence_of(error)))};
   }
 }
 
@@ -129,6 +135,7 @@ struct ReaderPool::Reader {
   std::mutex in_use;
   Descriptor socket;
   pid_t process = -1;
+  std::map<std::string, std::chrono::steady_clock::time_point> broken;  ///< versions of reports, and until when
 
   ~Reader() { stop(); }
 
@@ -138,10 +145,11 @@ struct ReaderPool::Reader {
     socket = Descriptor(ends[0]);
     const Descriptor other(ends[1]);
     const timeval longest{longest_answer_s, 0};
-    ::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
+    for (const int way : {SO_RCVTIMEO, SO_SNDTIMEO}) ::setsockopt(ends[0], SOL_SOCKET, way, &longest, sizeof longest);
     ChildOptions options;
     options.standard_input = ends[1];
     options.address_space_bytes = reader_memory_bytes;
+    options.readable = {root};
     process = start_own_program({"serve", "--reader", root}, options);
   }
 
@@ -162,16 +170,23 @@ ReaderPool::ReaderPool(std::string root, std::size_t processes) : root_(std::mov
 
 ReaderPool::~ReaderPool() = default;
 
-Reply ReaderPool::ask(const std::string& report, const Json& request) {
+Reply ReaderPool::ask(const std::string& report, const std::string& version, const Json& request) {
   Reader& reader = *readers_[std::hash<std::string>()(report) % readers_.size()];
   const std::lock_guard lock(reader.in_use);
-  if (reader.process < 0) reader.start(root_);
-  Reply reply;
-  if (send_message(reader.socket.number(), 0, request.dump(-1, ' ', false, Json::error_handler_t::replace)) &&
-      receive_message(reader.socket.number(), reply)) {
-    return reply;
+  const auto known = reader.broken.find(version);
+  if (known == reader.broken.end() || known->second < std::chrono::steady_clock::now()) {
+    if (reader.process > 0 && poll_for(reader.process))
+      reader.process = -1;  // while nobody asked: not the report's fault
+    if (reader.process < 0) reader.start(root_);
+    Reply reply;
+    if (send_message(reader.socket.number(), 0, request.dump(-1, ' ', false, Json::error_handler_t::replace)) &&
+        receive_message(reader.socket.number(), reply)) {
+      return reply;
+    }
+    reader.stop();
+    if (reader.broken.size() >= most_broken) reader.broken.clear();
+    reader.broken[version] = std::chrono::steady_clock::now() + broken_time;
   }
-  reader.stop();
   throw Refusal(503, fmt::format("the report '{}' is damaged so badly that reading it crashed or did not end", report),
                 "so no number of it can be trusted", "run the analysis again");
 }

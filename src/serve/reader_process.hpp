@@ -38,8 +38,9 @@ class ReaderPool {
  public:
   ReaderPool(std::string root, std::size_t processes);
   ~ReaderPool();
-  /// A reader that crashes or takes too long is replaced; what it was asked is refused.
-  Reply ask(const std::string& report, const Json& request);
+  /// A reader that crashes or takes too long is replaced; what it was asked is refused, and so is for a while all that
+  /// is asked of the report in this version.
+  Reply ask(const std::string& report, const std::string& version, const Json& request);
 
  private:
   struct Reader;

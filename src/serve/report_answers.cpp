@@ -68,9 +68,9 @@ Report::Report(const ReportTree& tree, const std::string& name)
       store_stamp_(stamp_of(store_file_.number())),
       json_stamp_(stamp_of(json_file_.number())) {
   try {
-    store_ = std::make_unique<store::StoreReader>(store_file_.path());
+    store_ = std::make_unique<store::StoreReader>(store_file_.path(), fmt::format("the store.h5 of '{}'", name));
   } catch (const std::runtime_error& error) {
-    throw Refusal(503, fmt::format("the store.h5 of '{}' cannot be read", name), "so its numbers cannot be told",
+    throw Refusal(503, refusal_of(503, error.what()).problem(), "so its numbers cannot be told",
                   "run the analysis again");
   }
   document_ = Json::parse(read_all(json_file_.number(), most_json_bytes), nullptr, false);

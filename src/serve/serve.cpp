@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "pipeline/run/own_process.hpp"
 #include "serve/mcp.hpp"
 #include "serve/refusal.hpp"
 #include "serve/service.hpp"
@@ -58,7 +59,7 @@ int serve(const ServeRequest& request, std::istream& in, std::ostream& out, std:
     problems << "nsys-explain-mpi serve: " << refusal.what() << '\n';
     return refusal.status() == 2 ? 2 : 5;
   } catch (const std::exception& error) {
-    problems << "nsys-explain-mpi serve: " << error.what() << '\n';
+    problems << "nsys-explain-mpi serve: " << pipeline::sentence_of(error) << '\n';
     return 5;
   }
 }

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "pipeline/run/own_process.hpp"
 #include "serve/foreign_json.hpp"
 #include "serve/openapi.hpp"
 #include "serve/pages.hpp"
@@ -80,7 +81,7 @@ void answered(const httplib::Request& request, httplib::Response& response, cons
   } catch (const Refusal& refusal) {
     send_refusal(request, response, refusal);
   } catch (const std::exception& error) {
-    send_refusal(request, response, refusal_of(500, error.what()));
+    send_refusal(request, response, refusal_of(500, pipeline::sentence_of(error)));
   }
 }
 

@@ -15,16 +15,9 @@
 namespace nsys_explain::store {
 namespace {
 
-/// Bytes of a chunk before it is compressed: HDF5's readers hold a megabyte of chunks of each dataset.
-constexpr std::size_t chunk_bytes = std::size_t{512} * 1024;
-
 /// Most bytes of a column that is stored in its header instead: most tables are short, and an index and a compressed
 /// chunk would take more room and four times as long.
 constexpr std::size_t compact_bytes = std::size_t{8} * 1024;
-
-/// Most bytes of the longest text of a column whose texts are stored with one width: compressed, texts that repeat take
-/// a twentieth of the room of variable-length ones (which HDF5 does not compress), and half of the time.
-constexpr std::size_t most_text_width = 256;
 
 /// What HDF5 stores in place of a text of any length.
 constexpr std::size_t text_reference_bytes = 16;

@@ -6,6 +6,13 @@
 
 namespace nsys_explain::store {
 
+/// Bytes of a chunk before it is compressed: HDF5's readers hold a megabyte of chunks of each dataset.
+inline constexpr std::size_t chunk_bytes = std::size_t{512} * 1024;
+
+/// Most bytes of the longest text of a column whose texts are stored with one width: compressed, texts that repeat take
+/// a twentieth of the room of variable-length ones (which HDF5 does not compress), and half of the time.
+inline constexpr std::size_t most_text_width = 256;
+
 /// How the values of a column lie in the file: follows from schema and extent alone, whoever writes it.
 struct ColumnLayout {
   std::size_t width = 0;       ///< bytes of each value; 0: texts of any length

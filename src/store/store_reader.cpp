@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <stdexcept>
 #include <utility>
 
+#include "store/encoded_rows.hpp"
 #include "store/hdf5_object.hpp"
+#include "store/own_values.hpp"
 
 namespace nsys_explain::store {
 
@@ -52,32 +55,20 @@ class VariableStrings {
   std::vector<char*> pointers_;
 };
 
-TextColumn read_variable_texts(const Object& type, hid_t dataset, hid_t memory, hid_t file, std::size_t count,
-                               std::string_view name) {
-  VariableStrings strings(type.id(), memory, count);
-  checked(H5Dread(dataset, type.id(), memory, file, H5P_DEFAULT, strings.data()), "read", name);
-  TextColumn texts;
-  for (const std::string& text : strings.copies()) texts.push_back(text);
-  return texts;
-}
-
-TextColumn read_texts(hid_t dataset, hid_t memory, hid_t file, std::size_t count, std::string_view name) {
-  if (count == 0) return {};
-  const Object type = type_of(dataset, name);
-  if (H5Tis_variable_str(type.id()) > 0) return read_variable_texts(type, dataset, memory, file, count, name);
+/// Texts of one width, of the rows chosen in `file`.
+void read_short_texts(hid_t dataset, const Object& type, hid_t memory, hid_t file, std::size_t count,
+                      std::string_view name, TextColumn& texts) {
   const std::size_t width = H5Tget_size(type.id());
   std::vector<char> packed(width * count);
   checked(H5Dread(dataset, type.id(), memory, file, H5P_DEFAULT, packed.data()), "read", name);
-  TextColumn texts;
   for (std::size_t row = 0; row < count; ++row) {
     const auto begin = packed.begin() + static_cast<std::ptrdiff_t>(row * width);
     const auto end = begin + static_cast<std::ptrdiff_t>(width);
     texts.push_back({begin, std::find(begin, end, '\0')});
   }
-  return texts;
 }
 
-constexpr hssize_t most_attribute_values = 10'000;  ///< `columns` has one for each column of its table
+constexpr hssize_t most_attribute_values = 1'000;  ///< `columns` has one for each column of its table
 
 std::vector<std::string> text_attribute(hid_t object, const std::string& name) {
   const Object attribute = own(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, "open attribute", name);
@@ -86,7 +77,8 @@ std::vector<std::string> text_attribute(hid_t object, const std::string& name) {
   const hssize_t count = H5Sget_simple_extent_npoints(space.id());
   const bool is_number = H5Tget_class(type.id()) == H5T_INTEGER;
   // Else what is read would be taken for addresses.
-  if (count < 1 || count > most_attribute_values || (!is_number && H5Tis_variable_str(type.id()) <= 0)) {
+  if (count < 1 || count > most_attribute_values || (is_number && H5Tget_size(type.id()) > sizeof(std::int64_t)) ||
+      (!is_number && H5Tis_variable_str(type.id()) <= 0)) {
     throw Hdf5Error(fmt::format("read attribute '{}': it holds what no store holds", name));
   }
   if (is_number) {
@@ -100,14 +92,21 @@ std::vector<std::string> text_attribute(hid_t object, const std::string& name) {
   return strings.copies();
 }
 
-herr_t add_name(hid_t group, const char* name, const H5L_info_t*, void* names) noexcept {
+struct Entries {
+  std::vector<std::string> tables, links;  ///< links: that may lead to other files
+};
+
+herr_t add_name(hid_t group, const char* name, const H5L_info_t* facts, void* found) noexcept {
   // Called by C: no exception may leave.
   try {
+    auto& entries = *static_cast<Entries*>(found);
+    if (facts->type != H5L_TYPE_HARD) {
+      entries.links.emplace_back(name);
+      return 0;
+    }
     const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
     if (object < 0) return 0;
-    if (H5Iget_type(object) == H5I_GROUP && H5Aexists(object, "columns") > 0) {
-      static_cast<std::vector<std::string>*>(names)->emplace_back(name);
-    }
+    if (H5Iget_type(object) == H5I_GROUP && H5Aexists(object, "columns") > 0) entries.tables.emplace_back(name);
     H5Oclose(object);
     return 0;
   } catch (...) {
@@ -115,13 +114,46 @@ herr_t add_name(hid_t group, const char* name, const H5L_info_t*, void* names) n
   }
 }
 
+Entries entries_of(hid_t file, const std::string& path) {
+  Entries found;
+  hsize_t place = 0;
+  if (H5Literate(file, H5_INDEX_CRT_ORDER, H5_ITER_INC, &place, add_name, &found) >= 0) return found;
+  // Groups that were made without an index by creation are listed by name.
+  found = {};
+  place = 0;
+  checked(H5Literate(file, H5_INDEX_NAME, H5_ITER_INC, &place, add_name, &found), "list", path);
+  return found;
+}
+
+/// Which rows are read.
+struct RowRange {
+  hsize_t first = 0, count = 0;
+  void select(hid_t space, hsize_t from, hsize_t rows, const std::string& name) const {
+    const hsize_t begin = first + from;
+    checked(H5Sselect_hyperslab(space, H5S_SELECT_SET, &begin, nullptr, &rows, nullptr), "select in", name);
+  }
+};
+
+struct RowList {
+  std::vector<hsize_t> rows;
+  hsize_t count = rows.size();
+  void select(hid_t space, hsize_t from, hsize_t rows_now, const std::string& name) const {
+    checked(H5Sselect_elements(space, H5S_SELECT_SET, rows_now, rows.data() + from), "select in", name);
+  }
+};
+
 }  // namespace
 
 struct StoreReader::State {
-  std::string path;
+  std::string name;  ///< for messages
   Object file;
+  std::uint64_t file_bytes = 0;
   std::vector<std::string> names;
-  mutable std::map<std::string, TableSchema, std::less<>> schemas;  ///< of those that were asked for
+  struct Known {
+    TableSchema schema;
+    std::int64_t rows = 0;
+  };
+  mutable std::map<std::string, Known, std::less<>> known;  ///< of the tables that were asked for
 
   template <class Work>
   auto run(const Work& work) const {
@@ -131,63 +163,101 @@ struct StoreReader::State {
       throw std::runtime_error(
           fmt::format("cannot {} in {}; the store is damaged or incomplete, so its numbers cannot be "
                       "trusted; run the analysis again",
-                      error.what(), path));
+                      error.what(), this->name));
     }
   }
 
-  Object group(std::string_view name) const {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
+  Object group(std::string_view table) const {
+    if (std::find(names.begin(), names.end(), table) == names.end()) {
       throw std::out_of_range(
-          fmt::format("{} has no table '{}'; its tables are: {}", path, name, fmt::join(names, ", ")));
+          fmt::format("{} has no table '{}'; its tables are: {}", this->name, table, fmt::join(names, ", ")));
     }
-    return own(H5Gopen2(file.id(), std::string(name).c_str(), H5P_DEFAULT), H5Gclose, "open", name);
+    return own(H5Gopen2(file.id(), std::string(table).c_str(), H5P_DEFAULT), H5Gclose, "open", table);
   }
 
-  Object dataset(const Object& group, const std::string& column) const {
-    return own(H5Dopen2(group.id(), column.c_str(), H5P_DEFAULT), H5Dclose, "open column", column);
+  /// Looks at each column before any is read: all are as long as the first, and no bytes of the file are two values'.
+  Known facts_of(std::string_view name) const {
+    const Object table = group(name);
+    Known found{{std::string(name), text_attribute(table.id(), "description").at(0), {}}, 0};
+    std::uint64_t bytes = 0;
+    for (const std::string& column : text_attribute(table.id(), "columns")) {
+      const Object data = open_column(table.id(), found.schema.name, column);
+      const StoredValues values = stored_values(data.id(), fmt::format("{}/{}", name, column));
+      if (found.schema.columns.empty()) found.rows = values.rows;
+      bytes += values.bytes;
+      if (values.rows != found.rows || bytes > file_bytes) {
+        throw Hdf5Error(
+            fmt::format("read '{}/{}' ({} rows in {} bytes beside {} rows of other columns, in a file of {})", name,
+                        column, values.rows, values.bytes, found.rows, file_bytes));
+      }
+      found.schema.columns.push_back({column, kind_of(data.id(), column), text_attribute(data.id(), "unit").at(0),
+                                      text_attribute(data.id(), "description").at(0)});
+    }
+    return found;
   }
 
-  /// `select`: chooses `count` rows in the dataspace of a column.
-  template <class Select>
-  ColumnData read_column(const Object& group, const ColumnSchema& column, hsize_t count, const Select& select) const {
-    const Object data = dataset(group, column.name);
-    const Object space = own(H5Dget_space(data.id()), H5Sclose, "look at the size of", column.name);
-    if (count > 0) checked(select(space.id()), "select in", column.name);
-    const Object memory = own(H5Screate_simple(1, &count, nullptr), H5Sclose, "create", "dataspace");
-    const std::size_t rows = count;
+  const Known& facts(std::string_view name) const {
+    if (const auto found = known.find(name); found != known.end()) return found->second;
+    return known.emplace(std::string(name), run([&] { return facts_of(name); })).first->second;
+  }
+
+  template <class Values, class Rows>
+  static ColumnData read_numbers(const Object& data, hid_t type, const std::string& name, const Rows& rows) {
+    Values values(rows.count);
+    if (rows.count == 0) return values;
+    const Object space = own(H5Dget_space(data.id()), H5Sclose, "look at the size of", name);
+    const Object memory = own(H5Screate_simple(1, &rows.count, nullptr), H5Sclose, "create", "dataspace");
+    rows.select(space.id(), 0, rows.count, name);
+    checked(H5Dread(data.id(), type, memory.id(), space.id(), H5P_DEFAULT, values.data()), "read", name);
+    return values;
+  }
+
+  /// By slabs, since texts take more room in the file than in a TextColumn.
+  template <class Rows>
+  TextColumn read_texts(const Object& data, const std::string& name, const Rows& rows) const {
+    TextColumn texts;
+    const Object type = type_of(data.id(), name);
+    const Object space = own(H5Dget_space(data.id()), H5Sclose, "look at the size of", name);
+    const bool are_long = H5Tis_variable_str(type.id()) > 0;
+    std::uint64_t bytes_left = file_bytes;
+    for (hsize_t from = 0; from < rows.count; from += slab_rows) {
+      const hsize_t count = std::min<hsize_t>(slab_rows, rows.count - from);
+      const Object memory = own(H5Screate_simple(1, &count, nullptr), H5Sclose, "create", "dataspace");
+      rows.select(space.id(), from, count, name);
+      if (are_long) {
+        read_long_texts(data.id(), memory.id(), space.id(), count, bytes_left, name, texts);
+      } else {
+        read_short_texts(data.id(), type, memory.id(), space.id(), count, name, texts);
+      }
+    }
+    return texts;
+  }
+
+  template <class Rows>
+  ColumnData read_column(const Object& group, const std::string& table, const ColumnSchema& column,
+                         const Rows& rows) const {
+    const Object data = open_column(group.id(), table, column.name);
+    const std::string name = fmt::format("{}/{}", table, column.name);
     switch (column.kind) {
       case ColumnKind::integer:
-      case ColumnKind::time: {
-        std::vector<std::int64_t> values(rows);
-        if (rows > 0) {
-          checked(H5Dread(data.id(), H5T_NATIVE_INT64, memory.id(), space.id(), H5P_DEFAULT, values.data()), "read",
-                  column.name);
-        }
-        return values;
-      }
-      case ColumnKind::real: {
-        std::vector<double> values(rows);
-        if (rows > 0) {
-          checked(H5Dread(data.id(), H5T_NATIVE_DOUBLE, memory.id(), space.id(), H5P_DEFAULT, values.data()), "read",
-                  column.name);
-        }
-        return values;
-      }
+      case ColumnKind::time:
+        return read_numbers<std::vector<std::int64_t>>(data, H5T_NATIVE_INT64, name, rows);
+      case ColumnKind::real:
+        return read_numbers<std::vector<double>>(data, H5T_NATIVE_DOUBLE, name, rows);
       case ColumnKind::text:
         break;
     }
-    return read_texts(data.id(), memory.id(), space.id(), rows, column.name);
+    return read_texts(data, name, rows);
   }
 
-  template <class Select>
-  Table read_columns(const TableSchema& all, const std::vector<std::string>& columns, hsize_t count,
-                     const Select& select) const {
+  template <class Rows>
+  Table read_columns(const TableSchema& all, const std::vector<std::string>& columns, const Rows& rows) const {
     Table table{{all.name, all.description, {}}, {}};
     for (const std::string& column : columns) table.schema.columns.push_back(all.columns[all.index_of(column)]);
     run([&] {
       const Object from = group(all.name);
       for (const ColumnSchema& column : table.schema.columns) {
-        table.columns.push_back(read_column(from, column, count, select));
+        table.columns.push_back(read_column(from, all.name, column, rows));
       }
       return 0;
     });
@@ -195,13 +265,19 @@ struct StoreReader::State {
   }
 };
 
-StoreReader::StoreReader(const std::string& path) : state_(std::make_unique<State>()) {
+StoreReader::StoreReader(const std::string& path, const std::string& name) : state_(std::make_unique<State>()) {
   prepare_hdf5();
-  state_->path = path;
+  state_->name = name.empty() ? path : name;
   const auto refuse = [&](std::string_view why) {
     return std::runtime_error(
-        fmt::format("cannot read {}: {}; name the store.h5 that a run of nsys-explain-mpi wrote", path, why));
+        fmt::format("cannot read {}: {}; name the store.h5 that a run of nsys-explain-mpi wrote", state_->name, why));
   };
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(path, failure)) {
+    throw refuse(failure ? failure.message() : std::string("it is no regular file"));
+  }
+  state_->file_bytes = std::filesystem::file_size(path, failure);
+  if (failure) throw refuse(failure.message());
   try {
     const Object access = own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "create", "file access properties");
 #if H5_VERSION_GE(1, 10, 7)
@@ -209,14 +285,11 @@ StoreReader::StoreReader(const std::string& path) : state_(std::make_unique<Stat
 #endif
     state_->file = own(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose, "open", path);
     if (H5Aexists(state_->file.id(), "schema_version") <= 0) throw refuse("it is HDF5, but no store");
-    // Groups that were made without an index by creation are listed by name.
-    hsize_t place = 0;
-    if (H5Literate(state_->file.id(), H5_INDEX_CRT_ORDER, H5_ITER_INC, &place, add_name, &state_->names) < 0) {
-      state_->names.clear();
-      place = 0;
-      checked(H5Literate(state_->file.id(), H5_INDEX_NAME, H5_ITER_INC, &place, add_name, &state_->names), "list",
-              path);
+    Entries entries = entries_of(state_->file.id(), path);
+    if (!entries.links.empty()) {
+      throw refuse(fmt::format("'{}' in it is a link that may lead to other files", entries.links.front()));
     }
+    state_->names = std::move(entries.tables);
   } catch (const Hdf5Error& error) {
     throw refuse(error.what());
   }
@@ -233,29 +306,11 @@ bool StoreReader::has_table(std::string_view name) const {
 }
 
 TableSchema StoreReader::schema(std::string_view name) const {
-  if (const auto known = state_->schemas.find(name); known != state_->schemas.end()) return known->second;
-  return state_->run([&] {
-    const Object group = state_->group(name);
-    TableSchema schema{std::string(name), text_attribute(group.id(), "description").at(0), {}};
-    for (const std::string& column : text_attribute(group.id(), "columns")) {
-      const Object data = state_->dataset(group, column);
-      schema.columns.push_back({column, kind_of(data.id(), column), text_attribute(data.id(), "unit").at(0),
-                                text_attribute(data.id(), "description").at(0)});
-    }
-    state_->schemas.emplace(schema.name, schema);
-    return schema;
-  });
+  return state_->facts(name).schema;
 }
 
 std::int64_t StoreReader::row_count(std::string_view name) const {
-  const TableSchema table = schema(name);
-  return state_->run([&]() -> std::int64_t {
-    if (table.columns.empty()) return 0;
-    const Object group = state_->group(name);
-    const Object data = state_->dataset(group, table.columns.front().name);
-    const Object space = own(H5Dget_space(data.id()), H5Sclose, "look at the size of", name);
-    return H5Sget_simple_extent_npoints(space.id());
-  });
+  return state_->facts(name).rows;
 }
 
 Table StoreReader::read(std::string_view name, std::int64_t first, std::int64_t count) const {
@@ -267,19 +322,15 @@ Table StoreReader::read(std::string_view name, std::int64_t first, std::int64_t 
 Table StoreReader::read(std::string_view name, std::int64_t first, std::int64_t count,
                         const std::vector<std::string>& columns) const {
   const std::int64_t rows = row_count(name);
-  const auto begin = static_cast<hsize_t>(std::clamp<std::int64_t>(first, 0, rows));
-  const auto wanted = static_cast<hsize_t>(std::clamp<std::int64_t>(count, 0, rows - static_cast<std::int64_t>(begin)));
-  return state_->read_columns(schema(name), columns, wanted, [&](hid_t space) {
-    return H5Sselect_hyperslab(space, H5S_SELECT_SET, &begin, nullptr, &wanted, nullptr);
-  });
+  const std::int64_t begin = std::clamp<std::int64_t>(first, 0, rows);
+  const std::int64_t wanted = std::clamp<std::int64_t>(count, 0, rows - begin);
+  return state_->read_columns(schema(name), columns,
+                              RowRange{static_cast<hsize_t>(begin), static_cast<hsize_t>(wanted)});
 }
 
 Table StoreReader::read_rows(std::string_view name, std::span<const std::int64_t> rows,
                              const std::vector<std::string>& columns) const {
-  const std::vector<hsize_t> points(rows.begin(), rows.end());
-  return state_->read_columns(schema(name), columns, points.size(), [&](hid_t space) {
-    return H5Sselect_elements(space, H5S_SELECT_SET, points.size(), points.data());
-  });
+  return state_->read_columns(schema(name), columns, RowList{{rows.begin(), rows.end()}});
 }
 
 Table StoreReader::read(std::string_view name) const {
@@ -290,6 +341,7 @@ std::optional<std::string> StoreReader::attribute(std::string_view path, std::st
   return state_->run([&]() -> std::optional<std::string> {
     const std::string object(path);
     if (object != "/" && H5Lexists(state_->file.id(), object.c_str(), H5P_DEFAULT) <= 0) return std::nullopt;
+    if (object != "/") require_hard_link(state_->file.id(), object, object);
     const Object group = own(H5Oopen(state_->file.id(), object.c_str(), H5P_DEFAULT), H5Oclose, "open", path);
     if (H5Aexists(group.id(), std::string(name).c_str()) <= 0) return std::nullopt;
     return text_attribute(group.id(), std::string(name)).at(0);

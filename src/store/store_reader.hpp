@@ -16,8 +16,9 @@ namespace nsys_explain::store {
 /// where the file is damaged.
 class StoreReader {
  public:
-  /// Throws std::runtime_error where the file cannot be opened or is no store of ours.
-  explicit StoreReader(const std::string& path);
+  /// Throws std::runtime_error where the file cannot be opened or is no store of ours. `name` is for messages; empty:
+  /// the path.
+  explicit StoreReader(const std::string& path, const std::string& name = "");
   ~StoreReader();
   StoreReader(const StoreReader&) = delete;
   StoreReader& operator=(const StoreReader&) = delete;

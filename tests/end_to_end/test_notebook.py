@@ -57,6 +57,38 @@ class Results(EndToEndTest):
         self.assertEqual(gaps["start_ns"].sum(), 7)
         self.assertEqual(str(gaps["causes"].dtype), "int64")
 
+    def test_a_store_reads_no_other_file(self):
+        import h5py
+        (self.directory / "secret").write_bytes(b"top-secret")
+        with h5py.File(self.directory / "other.h5", "w") as other:
+            other["a"] = [1, 2]
+
+        def external(group):
+            group.create_dataset("a", (1,), "S10", external=[(str(self.directory / "secret"), 0, 10)])
+
+        def virtual(group):
+            layout = h5py.VirtualLayout((2,), "i8")
+            layout[:] = h5py.VirtualSource(str(self.directory / "other.h5"), "a", (2,))
+            group.create_virtual_dataset("a", layout)
+
+        def link(group):
+            group["a"] = h5py.ExternalLink(str(self.directory / "other.h5"), "a")
+
+        for forge in (external, virtual, link):
+            path = f"{forge.__name__}.h5"
+            with h5py.File(self.directory / path, "w") as store:
+                group = store.create_group("gaps")
+                group.attrs["columns"], group.attrs["description"] = ["a"], "forged"
+                forge(group)
+                if not isinstance(group.get("a", getlink=True), h5py.ExternalLink):
+                    group["a"].attrs.update({"unit": "", "description": ""})
+            with self.assertRaisesRegex(ValueError, "'a' would be read from another file", msg=forge.__name__):
+                self.opened(path).table("gaps")
+        with h5py.File(self.directory / "store.h5", "w") as store:
+            store["gaps"] = h5py.ExternalLink(str(self.directory / "other.h5"), "/")
+        with self.assertRaisesRegex(ValueError, "'gaps' would be read from another file"):
+            self.opened("store.h5").tables()
+
     def test_what_is_drawn_is_what_the_report_says(self):
         report = self.analyse(self.synth("job", *self.JOB), "out")
         plot = self.opened("out").plot

@@ -9,6 +9,7 @@
 #include "analysis/compare/comparison.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/own_files.hpp"
+#include "pipeline/run/own_process.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "report/comparison_report.hpp"
 #include "store/store_reader.hpp"
@@ -83,7 +84,7 @@ int compare(const CompareRequest& request, std::ostream& out, std::ostream& prob
     out << report::comparison_summary(comparison);
     return comparison.verdict == ComparisonVerdict::worse ? regression_found : static_cast<int>(all_analysed);
   } catch (const std::exception& error) {
-    problems << "nsys-explain-mpi compare: " << error.what() << '\n';
+    problems << "nsys-explain-mpi compare: " << sentence_of(error) << '\n';
     return failure_code;
   }
 }

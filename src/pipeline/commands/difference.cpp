@@ -9,6 +9,7 @@
 
 #include "analysis/compare/table_difference.hpp"
 #include "pipeline/run/job.hpp"
+#include "pipeline/run/own_process.hpp"
 #include "report/report.hpp"
 #include "report/table_text.hpp"
 #include "store/store_reader.hpp"
@@ -69,7 +70,7 @@ int difference(const DiffRequest& request, std::ostream& out, std::ostream& prob
     problems << "nsys-explain-mpi diff: " << error.what() << '\n';
     return wrong_usage;
   } catch (const std::exception& error) {
-    problems << "nsys-explain-mpi diff: " << error.what() << '\n';
+    problems << "nsys-explain-mpi diff: " << sentence_of(error) << '\n';
     return nothing_analysed;
   }
 }

@@ -11,6 +11,7 @@
 
 #include "model/schema/job.hpp"
 #include "pipeline/run/job.hpp"
+#include "pipeline/run/own_process.hpp"
 #include "report/report.hpp"
 #include "store/store_reader.hpp"
 
@@ -171,7 +172,7 @@ int show(const ShowRequest& request, std::ostream& out, std::ostream& problems) 
     problems << "nsys-explain-mpi show: " << error.what() << '\n';
     return wrong_usage;
   } catch (const std::exception& error) {
-    problems << "nsys-explain-mpi show: " << error.what() << '\n';
+    problems << "nsys-explain-mpi show: " << sentence_of(error) << '\n';
     return nothing_analysed;
   }
 }

@@ -121,6 +121,32 @@ TEST_F(StoreReaderTest, ReadsPartsAndEmptyTables) {
   EXPECT_EQ(reader.row_count("apples"), 0);
 }
 
+TEST_F(StoreReaderTest, ReadsTextsOfMoreRowsThanASlab) {
+  constexpr std::int64_t rows = 150'000;
+  const auto name_of = [](std::int64_t row) { return std::to_string(row % 1'000); };
+  {
+    StoreWriter writer(path_);
+    writer.set_attribute("/", "schema_version", "1.0");
+    Table table =
+        make_table({"ants", "many", {{"name", ColumnKind::text, "", ""}, {"tale", ColumnKind::text, "", ""}}});
+    RowWriter out(table);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      out << name_of(row) << (row == 70'000 ? std::string(500, 'x') : std::string("short"));
+    }
+    writer.write(table);
+    writer.close();
+  }
+  const StoreReader reader(path_);
+  const Table part = reader.read("ants", 1, rows - 1);
+  const auto& names = column<std::string>(part, "name");
+  ASSERT_EQ(names.size(), rows - 1);
+  for (std::int64_t row = 1; row < rows; ++row) ASSERT_EQ(names[static_cast<std::size_t>(row - 1)], name_of(row));
+  EXPECT_EQ(column<std::string>(part, "tale")[69'999], std::string(500, 'x'));
+  EXPECT_EQ(column<std::string>(part, "tale")[70'000], "short");
+  const Table some = reader.read_rows("ants", std::vector<std::int64_t>{5, 70'000, rows - 1}, {"name", "tale"});
+  EXPECT_THAT(column<std::string>(some, "name"), ElementsAre("5", "0", "999"));
+}
+
 TEST_F(StoreReaderTest, SaysWhichTablesThereAre) {
   write_store();
   const StoreReader reader(path_);
