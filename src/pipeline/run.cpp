@@ -45,6 +45,7 @@
 #include "pipeline/run/heap.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/memory_budget.hpp"
+#include "pipeline/run/outside_files.hpp"
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/phases.hpp"
 #include "pipeline/run/threads.hpp"
@@ -161,7 +162,9 @@ void Run::prepare() {
     options_ = read_user_options(job_);
     categories_.emplace(job_);
     timeline_ = read_timeline_request(job_);
-    if (communicator_.is_root()) check_output_directory(job_.output_directory, job_.overwrite);
+    if (!communicator_.is_root()) return;
+    check_output_directory(job_.output_directory, job_.overwrite);
+    check_outside_files(job_);
   });
   failure_.exit_code = results_not_written;
   phases_.local("preparing the output", [&] {
@@ -172,6 +175,11 @@ void Run::prepare() {
     ingest::ScratchDirectory::remove_abandoned_ones();
   });
   find_traces();
+  failure_.exit_code = wrong_usage;
+  exchange::run_agreed(communicator_, "checking the options", [&] {
+    if (communicator_.is_root()) require_outside_of_traces(job_, plan_->discovery);
+  });
+  failure_.exit_code = results_not_written;
 }
 
 void Run::find_traces() {

@@ -235,6 +235,23 @@ class Operators(Records):
         self.assertIn("cannot write", done.stderr)
         self.assertTrue((self.directory / "out" / "report.json").exists())
 
+    def test_files_outside_of_the_results_replace_nothing_that_is_read_or_others(self):
+        trace = sorted(self.traces.glob("*.sqlite"))[1]
+        whole = trace.read_bytes()
+        same, notes, metrics = (self.directory / name for name in ("same.prom", "notes.prom", "metrics.prom"))
+        os.link(trace, same)
+        notes.write_text("mine")
+        for option in ("--prometheus", "--perfetto"):
+            for path, *force in ((trace, "--force"), (same, "--force"), (notes,), (self.directory / "out" / "report.json", "--force")):
+                done = self.explain(self.traces, "out", option, path, *force)
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertIn(f"give another {option}", done.stderr)
+                self.assertFalse((self.directory / "out").exists(), "nothing was read")
+        self.assertEqual((trace.read_bytes(), notes.read_text()), (whole, "mine"))
+        for out in ("one", "two"):  # what an earlier run wrote is replaced
+            self.analyse(self.traces, out, "--prometheus", metrics)
+            self.assertIn(f'results="{self.directory}/{out}"', metrics.read_text())
+
 
 class CutOff(Records):
     """Runs that hang in the export of their last trace: a stand-in for nsys stays in it until it is told to go on."""
