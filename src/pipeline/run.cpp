@@ -318,17 +318,19 @@ void Run::write_report() {
     write_results(communicator_, job_, report_, cross_, attribution_.step_rows, local_traces_, directory_.get());
   });
   phases_.local("publishing results", [&] {
+    if (!directory_) return;  // nor does a tool rank stay here that is about to end
     watch_.undisturbed([&] {
-      if (directory_) directory_->publish(only_ours(results_in(job_.output_directory)));
-      has_results_ = communicator_.is_root();
+      directory_->publish(only_ours(results_in(job_.output_directory)));
+      has_results_ = true;
     });
-    if (directory_ && !job_.prometheus_path.empty()) {
+    if (!job_.prometheus_path.empty()) {
       WholeFile file(job_.prometheus_path,
                      "whoever reads it sees an older one or none; make room there or name another file");
       file.write(report::to_prometheus(report_, job_.output_directory));
       file.publish();
     }
   });
+  has_results_ = true;
   if (timeline_) {
     phases_.collective("writing the timeline",
                        [&] { write_timeline(communicator_, *timeline_, inquiry(), report_, problems_); });
@@ -340,7 +342,9 @@ void Run::write_report() {
 /// Where the run is cut off: on the thread of the watch, whatever the others hang in. Returns the exit code.
 int Run::end_early() {
   ingest::end_exports();
-  const int code = has_results_ ? say_what_is_missing(job_) : end_in_turn(job_, communicator_.rank(), had_report_);
+  const int code = has_results_ && communicator_.is_root()
+                       ? say_what_is_missing(job_)
+                       : end_in_turn(job_, communicator_.rank(), had_report_, has_results_);
   ingest::remove_own_staging();
   return code;
 }

@@ -432,6 +432,34 @@ class CutOff(Records):
         self.expected()
         self.assert_merge_finishes("out", "out")
 
+    def test_sigterm_to_another_rank_once_there_are_results(self):
+        self.analyse(self.files, "older")
+        for out, pattern, *options in (("fresh", ".fresh-*"), ("older", "older/.nsys-explain-*", "--force")):
+            with self.subTest(out):
+                self.export.open()  # until the traces are read a second time, for the timeline
+                process = subprocess.Popen([str(p) for p in (MPIEXEC, "-n", "3", TOOL, *self.inputs, "--export", "--out", self.directory / out,
+                                                             "--perfetto", self.directory / "t.json.gz", *options)],
+                                           env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                           text=True)
+                self.addCleanup(process.kill)
+                while not (staging := list(self.directory.glob(pattern))):
+                    self.assertIsNone(process.poll(), "the run did not come to its output")
+                # The first one waits there until somebody reads.
+                report, held = staging[0] / "report.json", self.directory / f"held-{out}"
+                os.mkfifo(report)
+                os.link(report, held)
+                while not (report.parent / "store.h5").exists():
+                    self.assertIsNone(process.poll(), "the run did not come to its results")
+                self.export.close()
+                run(["cat", held], check=True)
+                while not self.export.hanging_tool():
+                    self.assertIsNone(process.poll(), "the run did not come to its timeline")
+                os.kill(self.process_of(process, 2), signal.SIGTERM)
+                code, _, problems = self.finish(process)
+                self.assertEqual(code, 5, problems)
+                self.assertIn("holds the report, but not all that was to follow it is written", problems)
+                self.assertNotIn("partial", problems)
+
     def full_pipe(self):
         """The end to write to of a pipe that is full and that nobody reads."""
         reading, writing = os.pipe()
