@@ -197,11 +197,15 @@ void Run::find_traces() {
 void Run::read() {
   threads_ = job_.threads ? *job_.threads : available_threads(communicator_);
   reading_.emplace(ReadSettings{options_, unfinished_.records(), memory_, plan_->epoch_utc_ns, job_.reader, threads_,
-                                trace_access(job_)});
+                                trace_access(job_), communicator_.size()});
   const std::vector<ingest::AssignedTrace> mine = traces_of(communicator_.rank(), *plan_);
   if (job_.memory_limit_bytes) {
     failure_.exit_code = wrong_usage;  // a limit that is too low, whenever it shows
-    phases_.local("planning memory", [&] { check_memory_for(mine, *reading_); });
+    std::int64_t enough = 0;
+    phases_.local("planning memory", [&] { enough = memory_limit_for(mine, *reading_); });
+    enough = communicator_.maximum(enough);
+    if (enough > 0)
+      exchange::run_agreed(communicator_, "planning memory", [&] { check_memory_for(mine, *reading_, enough); });
   }
   if (unfinished_.keep(*plan_)) failure_.advice = how_to_finish(job_);
   local_traces_ = read_inputs(communicator_, job_, mine, *reading_, phases_);
