@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <stdexcept>
 #include <system_error>
 
@@ -17,6 +16,7 @@
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/own_files.hpp"
 #include "serve/child_process.hpp"
+#include "serve/put_in_place.hpp"
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"
 
@@ -327,11 +327,11 @@ void Analyses::finish(Analysis& analysis, int code, const std::string& problems)
     const fs::path report = analysis.directory / "report", target = fs::path(options_.root) / analysis.input.name;
     std::error_code ignored;
     fs::remove_all(report / "shards", ignored);
-    // In one step, and never over what has come meanwhile.
-    if (::renameat2(AT_FDCWD, report.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) {
+    const int reason = put_in_place(report, target);
+    if (reason == 0) {
       state = AnalysisState::done;
     } else {
-      message = fmt::format("the report could not be put at its place: {}", std::generic_category().message(errno));
+      message = fmt::format("the report could not be put at its place: {}", std::generic_category().message(reason));
     }
   } else if (state == AnalysisState::failed && message.empty()) {
     message = code > 128
