@@ -120,6 +120,7 @@ Service::Service(const ServiceOptions& options)
       scratch_(make_scratch()),
       answers_(options.root, scratch_ ? scratch_->path() : std::filesystem::path()),
       mcp_(answers_),
+      room_(options.root),
       server_([this](const httplib::Request& request) {
         return is_upload(request) && analyses_ ? options_.upload_bytes + most_body_bytes : most_body_bytes;
       }) {
@@ -332,10 +333,9 @@ void Service::post(const httplib::Request& request, httplib::Response& response,
 
 Json Service::upload(const httplib::Request& request, const httplib::ContentReader& read) {
   Analyses& all = analyses();
-  Upload upload(all, options_.upload_bytes);
-  const std::int64_t length =
-      static_cast<std::int64_t>(std::strtoll(request.get_header_value("Content-Length").c_str(), nullptr, 10));
-  upload.check_room(length);
+  Upload upload(all, room_, options_.upload_bytes);
+  const std::int64_t length = std::strtoll(request.get_header_value("Content-Length").c_str(), nullptr, 10);
+  upload.claim_room(std::max<std::int64_t>(length, 0));
   const bool is_whole =
       read([&](const httplib::MultipartFormData& part) { return upload.begin_part(part.name, part.filename); },
            [&](const char* bytes, std::size_t count) {
