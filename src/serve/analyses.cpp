@@ -51,8 +51,8 @@ std::string allowed_path(const std::string& path, const std::vector<std::string>
     if (!error && !ignored && end == real_root.end()) return real.string();
   }
   // The same whether it exists or not: nobody learns what lies elsewhere.
-  throw Refusal(403, fmt::format("'{}' lies below no directory of --exports", path), "so this service may not read it",
-                "upload the exports, or start the service with --exports DIRECTORY");
+  throw Refusal(403, fmt::format("'{}' lies below no directory of --exports", beginning_of(path)),
+                "so this service may not read it", "upload the exports, or start the service with --exports DIRECTORY");
 }
 
 std::size_t entries_in(const fs::path& directory) {
@@ -128,7 +128,8 @@ void Analyses::check(const std::string& name) const {
 
 void Analyses::check_while_locked(const std::string& name) const {
   if (!is_plain_name(name, 100)) {
-    throw Refusal(400, fmt::format("'{}' is no name for a report", name), "so it could not be found again",
+    throw Refusal(400, fmt::format("'{}' is no name for a report", beginning_of(name)),
+                  "so it could not be found again",
                   "give letters, digits, '.', '-' and '_', at most 100, with a letter or a digit first");
   }
   std::error_code ignored;

@@ -172,8 +172,10 @@ Reply ReaderPool::ask(const std::string& report, const Json& request) {
     return reply;
   }
   reader.stop();
-  throw Refusal(503, fmt::format("the report '{}' is damaged so badly that reading it crashed or did not end", report),
-                "so no number of it can be trusted", "run the analysis again");
+  throw Refusal(
+      503,
+      fmt::format("the report '{}' is damaged so badly that reading it crashed or did not end", beginning_of(report)),
+      "so no number of it can be trusted", "run the analysis again");
 }
 
 }  // namespace nsys_explain::serve

@@ -95,8 +95,8 @@ std::int64_t id_of(const std::string& text) {
 void only_parameters(const Target& target, std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : target.parameters) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw Refusal(400, fmt::format("there is no parameter '{}'", name), "so nobody can tell what is asked for",
-                  "/openapi.json lists the parameters");
+    throw Refusal(400, fmt::format("there is no parameter '{}'", beginning_of(name)),
+                  "so nobody can tell what is asked for", "/openapi.json lists the parameters");
   }
 }
 
@@ -143,7 +143,7 @@ Service::Service(const ServiceOptions& options)
         return send_json(response, 200, analyses().cancel(id_of(target.segments[3])));
       }
       if (request.method != "POST")
-        throw Refusal(405, fmt::format("there is no {} here", request.method), "so nothing is done",
+        throw Refusal(405, fmt::format("there is no {} here", beginning_of(request.method)), "so nothing is done",
                       "/openapi.json lists what there is");
       is_done = false;
     });
@@ -197,7 +197,7 @@ void Service::keep_warm() {
 void Service::before_all(const httplib::Request& request) {
   const std::string host = request.get_header_value("Host");
   if (token_.empty() && !is_loopback_host(host)) {
-    throw Refusal(403, fmt::format("this service is not called '{}'", host),
+    throw Refusal(403, fmt::format("this service is not called '{}'", beginning_of(host)),
                   "so a page of somebody else may have sent the request", "ask by 127.0.0.1 or localhost");
   }
   if (!token_.empty() && !is_authorised(request.get_header_value("Authorization"), token_)) {
@@ -356,6 +356,10 @@ Json Service::start(const std::string& body) {
   if (!is_clear)
     throw Refusal(400, "the body is no wish for an analysis", "so nothing is started",
                   R"(send {"name": "job8", "paths": ["/traces/job8"]}, or upload files)");
+  // What opens files would stop there, and name another one.
+  if (std::any_of(input.paths.begin(), input.paths.end(),
+                  [](const std::string& path) { return path.find('\0') != std::string::npos; }))
+    throw Refusal(400, "a path holds the character NUL", "so it names no file", "send the path as the system has it");
   input.name = wish["name"].get<std::string>();
   return analyses().add(std::move(input));
 }
