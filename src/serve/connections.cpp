@@ -3,20 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <netdb.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 namespace nsys_explain::serve {
 namespace {
 
-constexpr auto look_time = std::chrono::milliseconds(200);  ///< how late a late one may be noticed
+constexpr auto look_time = std::chrono::milliseconds(200);  ///< how late a late one, or the end, may be noticed
 
 void close_connection(int socket) {
   ::shutdown(socket, SHUT_RDWR);
@@ -51,12 +50,9 @@ bool has_headers(std::string_view begun) {
 }
 
 Connections::Connections(Limits limits, OnRequest on_request)
-    : limits_(limits),
-      on_request_(std::move(on_request)),
-      events_(::epoll_create1(EPOLL_CLOEXEC)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_([this] { watch(); }) {
-  wait_for_event(events_.number(), EPOLL_CTL_ADD, wake_.number());
+    : limits_(limits), on_request_(std::move(on_request)), events_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!events_) throw std::system_error(errno, std::generic_category(), "cannot watch connections");
+  thread_ = std::thread([this] { watch(); });
 }
 
 void Connections::stop() {
@@ -65,10 +61,8 @@ void Connections::stop() {
     if (is_stopped_) return;
     is_stopped_ = true;
   }
-  constexpr std::uint64_t one = 1;
-  if (::write(wake_.number(), &one, sizeof one) < 0) return;  // cannot be: it holds far more
   thread_.join();
-  for (const Waiting& one_left : waiting_) close_connection(one_left.socket);
+  for (const Waiting& one : waiting_) close_connection(one.socket);
   waiting_.clear();
 }
 

@@ -64,7 +64,7 @@ class Connections {
 
   const Limits limits_;
   const OnRequest on_request_;
-  const Descriptor events_, wake_;
+  const Descriptor events_;
   std::mutex mutex_;
   bool is_stopped_ = false;
   std::list<Waiting> waiting_;  ///< in the order in which they came
