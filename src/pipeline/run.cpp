@@ -327,6 +327,7 @@ void Run::write_report() {
       directory_->publish(only_ours(results_in(job_.output_directory)));
       has_results_ = true;
     });
+    check_outside_files(job_);  // others may have written there meanwhile
     if (!job_.prometheus_path.empty()) {
       WholeFile file(job_.prometheus_path,
                      "whoever reads it sees an older one or none; make room there or name another file");

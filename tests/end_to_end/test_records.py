@@ -432,6 +432,17 @@ class CutOff(Records):
         self.expected()
         self.assert_merge_finishes("out", "out")
 
+    def test_a_file_that_came_meanwhile_is_not_replaced(self):
+        for option, file in (("--prometheus", self.directory / "m.prom"), ("--perfetto", self.directory / "t.json.gz")):
+            process = self.start(option.strip("-"), option, file)
+            file.write_text("mine")
+            self.export.open()
+            code, _, problems = self.finish(process)
+            self.assertEqual(code, 5, problems)
+            self.assertIn(f"nothing says that {option} wrote it", problems)
+            self.assertEqual(file.read_text(), "mine")
+            self.assertEqual(len(self.report(option.strip("-"))["trace_ranks"]), 4)
+
     def test_sigterm_to_another_rank_once_there_are_results(self):
         self.analyse(self.files, "older")
         for out, pattern, *options in (("fresh", ".fresh-*"), ("older", "older/.nsys-explain-*", "--force")):
