@@ -13,8 +13,7 @@
 namespace nsys_explain::serve {
 namespace {
 
-constexpr std::int64_t most_json_bytes =
-    64'000'000;  ///< twenty times that of 1,024 trace ranks; as values twenty times that
+constexpr std::int64_t most_json_bytes = 64'000'000;    ///< twenty times that of 1,024 trace ranks
 constexpr std::int64_t most_rows_to_keep = 1'000'000;   ///< of a table whose columns are kept
 constexpr std::size_t most_column_bytes = 100'000'000;  ///< of columns kept for the next question
 
