@@ -52,6 +52,8 @@ std::int64_t count_rows(const Database& database, std::int64_t most, std::initia
   return std::min(sum, most);
 }
 
+constexpr std::int64_t looked_at_kernels = 200'000;  ///< a second or less, where there are more
+
 }  // namespace
 
 EventCounts count_events(const std::string& path) {
@@ -71,6 +73,27 @@ EventCounts count_events(const std::string& path) {
                         "GPU_METRICS", "NET_NIC_METRIC", "NIC_METRIC", "StringIds"})};
   } catch (const TraceError&) {
     return {};
+  }
+}
+
+std::int64_t estimate_arrivals(const std::string& path) {
+  if (is_report_name(path) || has_sidecar(path)) return 0;
+  try {
+    const InputFile file(path);
+    const Database database(file.path_to_open(), file.is_private_copy() ? OpenMode::private_copy : OpenMode::read_only);
+    constexpr std::string_view table = "CUPTI_ACTIVITY_KIND_KERNEL";
+    const std::int64_t kernels = count_rows(database, counts_by_size(path, fewest_bytes_per_row).packed, {table});
+    std::int64_t communicating = 0;
+    const bool is_told =
+        query(database,
+              fmt::format("SELECT count(*) FROM (SELECT shortName FROM {} LIMIT {}) WHERE shortName IN "
+                          "(SELECT id FROM StringIds WHERE value LIKE 'nccl%')",
+                          table, looked_at_kernels),
+              communicating);
+    const std::int64_t looked_at = std::min(kernels, looked_at_kernels);
+    return is_told && looked_at > 0 ? communicating * kernels / looked_at : 0;
+  } catch (const TraceError&) {
+    return 0;
   }
 }
 

@@ -15,4 +15,7 @@ struct EventCounts {
 /// open it without a copy, or nsys has yet to export it. Nothing where it cannot be opened: reading will say so.
 EventCounts count_events(const std::string& path);
 
+/// How many kernels of NCCL an export holds, by those among the first of its kernels; 0 where that cannot be told.
+std::int64_t estimate_arrivals(const std::string& path);
+
 }  // namespace nsys_explain::ingest

@@ -46,6 +46,7 @@
 #include "pipeline/run/heap.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/memory_budget.hpp"
+#include "pipeline/run/outside_files.hpp"
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/own_process.hpp"
 #include "pipeline/run/phases.hpp"
@@ -163,7 +164,9 @@ void Run::prepare() {
     options_ = read_user_options(job_);
     categories_.emplace(job_);
     timeline_ = read_timeline_request(job_);
-    if (communicator_.is_root()) check_output_directory(job_.output_directory, job_.overwrite);
+    if (!communicator_.is_root()) return;
+    check_output_directory(job_.output_directory, job_.overwrite);
+    check_outside_files(job_);
   });
   failure_.exit_code = results_not_written;
   phases_.local("preparing the output", [&] {
@@ -174,6 +177,11 @@ void Run::prepare() {
     ingest::ScratchDirectory::remove_abandoned_ones();
   });
   find_traces();
+  failure_.exit_code = wrong_usage;
+  exchange::run_agreed(communicator_, "checking the options", [&] {
+    if (communicator_.is_root()) require_outside_of_traces(job_, plan_->discovery);
+  });
+  failure_.exit_code = results_not_written;
 }
 
 void Run::find_traces() {
@@ -191,11 +199,15 @@ void Run::find_traces() {
 void Run::read() {
   threads_ = job_.threads ? *job_.threads : available_threads(communicator_);
   reading_.emplace(ReadSettings{options_, unfinished_.records(), memory_, plan_->epoch_utc_ns, job_.reader, threads_,
-                                trace_access(job_)});
+                                trace_access(job_), communicator_.size()});
   const std::vector<ingest::AssignedTrace> mine = traces_of(communicator_.rank(), *plan_);
   if (job_.memory_limit_bytes) {
     failure_.exit_code = wrong_usage;  // a limit that is too low, whenever it shows
-    phases_.local("planning memory", [&] { check_memory_for(mine, *reading_); });
+    std::int64_t enough = 0;
+    phases_.local("planning memory", [&] { enough = memory_limit_for(mine, *reading_); });
+    enough = communicator_.maximum(enough);
+    if (enough > 0)
+      exchange::run_agreed(communicator_, "planning memory", [&] { check_memory_for(mine, *reading_, enough); });
   }
   if (unfinished_.keep(*plan_)) failure_.advice = how_to_finish(job_);
   local_traces_ = read_inputs(communicator_, job_, mine, *reading_, phases_);
@@ -314,17 +326,20 @@ void Run::write_report() {
     write_results(communicator_, job_, report_, cross_, attribution_.step_rows, local_traces_, directory_.get());
   });
   phases_.local("publishing results", [&] {
+    if (!directory_) return;  // nor does a tool rank stay here that is about to end
     watch_.undisturbed([&] {
-      if (directory_) directory_->publish(only_ours(results_in(job_.output_directory)));
-      has_results_ = communicator_.is_root();
+      directory_->publish(only_ours(results_in(job_.output_directory)));
+      has_results_ = true;
     });
-    if (directory_ && !job_.prometheus_path.empty()) {
+    check_outside_files(job_);  // others may have written there meanwhile
+    if (!job_.prometheus_path.empty()) {
       WholeFile file(job_.prometheus_path,
                      "whoever reads it sees an older one or none; make room there or name another file");
       file.write(report::to_prometheus(report_, job_.output_directory));
       file.publish();
     }
   });
+  has_results_ = true;
   if (timeline_) {
     phases_.collective("writing the timeline",
                        [&] { write_timeline(communicator_, *timeline_, inquiry(), report_, problems_); });
@@ -336,7 +351,9 @@ void Run::write_report() {
 /// Where the run is cut off: on the thread of the watch, whatever the others hang in. Returns the exit code.
 int Run::end_early() {
   ingest::end_exports();
-  const int code = has_results_ ? say_what_is_missing(job_) : end_in_turn(job_, communicator_.rank(), had_report_);
+  const int code = has_results_ && communicator_.is_root()
+                       ? say_what_is_missing(job_)
+                       : end_in_turn(job_, communicator_.rank(), had_report_, has_results_);
   ingest::remove_own_staging();
   return code;
 }

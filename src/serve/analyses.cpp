@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <stdexcept>
 #include <system_error>
 
@@ -18,6 +17,7 @@
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/own_process.hpp"
 #include "serve/child_process.hpp"
+#include "serve/put_in_place.hpp"
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"
 
@@ -52,8 +52,8 @@ std::string allowed_path(const std::string& path, const std::vector<std::string>
     if (!error && !ignored && end == real_root.end()) return real.string();
   }
   // The same whether it exists or not: nobody learns what lies elsewhere.
-  throw Refusal(403, fmt::format("'{}' lies below no directory of --exports", path), "so this service may not read it",
-                "upload the exports, or start the service with --exports DIRECTORY");
+  throw Refusal(403, fmt::format("'{}' lies below no directory of --exports", beginning_of(path)),
+                "so this service may not read it", "upload the exports, or start the service with --exports DIRECTORY");
 }
 
 std::size_t entries_in(const fs::path& directory) {
@@ -129,7 +129,8 @@ void Analyses::check(const std::string& name) const {
 
 void Analyses::check_while_locked(const std::string& name) const {
   if (!is_plain_name(name, 100)) {
-    throw Refusal(400, fmt::format("'{}' is no name for a report", name), "so it could not be found again",
+    throw Refusal(400, fmt::format("'{}' is no name for a report", beginning_of(name)),
+                  "so it could not be found again",
                   "give letters, digits, '.', '-' and '_', at most 100, with a letter or a digit first");
   }
   std::error_code ignored;
@@ -330,11 +331,11 @@ void Analyses::finish(Analysis& analysis, int code, const std::string& problems)
     const fs::path report = analysis.directory / "report", target = fs::path(options_.root) / analysis.input.name;
     std::error_code ignored;
     fs::remove_all(report / "shards", ignored);
-    // In one step, and never over what has come meanwhile.
-    if (::renameat2(AT_FDCWD, report.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) {
+    const int reason = put_in_place(report, target);
+    if (reason == 0) {
       state = AnalysisState::done;
     } else {
-      message = fmt::format("the report could not be put at its place: {}", std::generic_category().message(errno));
+      message = fmt::format("the report could not be put at its place: {}", std::generic_category().message(reason));
     }
   } else if (state == AnalysisState::failed && message.empty()) {
     message = code > 128

@@ -209,7 +209,7 @@ std::shared_ptr<const ComparisonReply> Answers::compare(const std::string& befor
     }
   }
   if (made->reply) return made->reply;
-  throw Refusal(503, fmt::format("'{}' and '{}' cannot be compared", before, after),
+  throw Refusal(503, fmt::format("'{}' and '{}' cannot be compared", beginning_of(before), beginning_of(after)),
                 "so nothing is known of what changed",
                 "look at each report by itself: one of their stores may be damaged, or larger than any should be");
 }

@@ -10,20 +10,22 @@
 #include <fmt/format.h>
 #include <netdb.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "serve/refusal.hpp"
+#include "serve/request_checks.hpp"
 
 namespace nsys_explain::serve {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Connections at once; those beyond wait. Most of them are idle.
-constexpr std::size_t most_connections = 256;
-constexpr int waiting_connections = 1'024;  ///< that the system holds for us
-constexpr auto idle_time = std::chrono::seconds(5);
+constexpr std::size_t most_requests = 256;                ///< at once; those beyond wait
+constexpr std::size_t most_requests_of_client = 224;      ///< whoever has more is refused, so that others get theirs
+constexpr std::size_t most_that_stay = 128;               ///< on their threads for a next request
+constexpr int waiting_connections = 1'024;                ///< that the system holds for us
 constexpr auto longest_pause = std::chrono::seconds(10);  ///< in which a client neither sends nor takes a byte
 
 /// The socket, for one request: its bytes are counted, its time is measured.
@@ -151,17 +153,59 @@ void let_finish(socket_t socket) {
   }
 }
 
-/// What the library would make of these needs more care than it takes: ranges multiply an answer, encodings a body.
-void leave_out(httplib::Request& request) {
+/// Takes what comes within a moment. Returns whether that is the headers of a request.
+bool receive_soon(int socket, std::string& begun) {
+  constexpr int moment_ms = 20;  // whoever asks one thing after the other takes less
+  std::array<char, 16'384> bytes;
+  pollfd ready{socket, POLLIN, 0};
+  if (!begun.empty() || ::poll(&ready, 1, moment_ms) <= 0) return false;
+  const ssize_t count = ::recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (count > 0) begun.assign(bytes.data(), static_cast<std::size_t>(count));
+  return has_headers(begun);
+}
+
+/// What the library would make of these needs more care than it takes: ranges multiply an answer, encodings a body, and
+/// it knows media types in small letters only.
+void make_plain(httplib::Request& request) {
   request.ranges.clear();
   for (const char* name : {"Range", "Content-Encoding", "Accept-Encoding"}) request.headers.erase(name);
+  const auto type = request.headers.find("Content-Type");
+  if (type != request.headers.end()) type->second = plain_media_type(type->second);
+}
+
+/// Some of the files that this process may have open: most of the others are of requests and of reports.
+std::size_t most_waiting() {
+  rlimit files{};
+  const std::size_t most = Connections::Limits().most;
+  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::min<std::size_t>(most, files.rlim_cur / 3) : most;
 }
 
 }  // namespace
 
+/// Connections as the library hands them on, requests as threads take them.
+class HttpServer::Requests final : public httplib::TaskQueue {
+ public:
+  explicit Requests(HttpServer& server) : server_(server), workers_(most_requests) {}
+
+  Connections& connections() { return connections_; }
+  void enqueue(std::function<void()> take_connection) override { take_connection(); }
+  void shutdown() override {
+    connections_.stop();
+    workers_.shutdown();
+  }
+
+ private:
+  HttpServer& server_;
+  httplib::ThreadPool workers_;
+  Connections connections_{
+      {.most = most_waiting()}, [this](int socket, std::string begun) {
+        workers_.enqueue([this, socket, begun = std::move(begun)] { server_.take_turn(socket, begun); });
+      }};
+};
+
 HttpServer::HttpServer(std::function<std::int64_t(const httplib::Request&)> body_bytes)
     : body_bytes_(std::move(body_bytes)) {
-  new_task_queue = [] { return new httplib::ThreadPool(most_connections); };
+  new_task_queue = [this] { return requests_ = new Requests(*this); };
   set_tcp_nodelay(true);
   set_keep_alive_max_count(1'000'000);
   set_default_headers({{"X-Content-Type-Options", "nosniff"},
@@ -184,25 +228,56 @@ int HttpServer::bind(const std::string& address, int port) {
 }
 
 bool HttpServer::process_and_close_socket(socket_t socket) {
-  bool is_open = true;
-  std::string rest;
-  while (is_open && svr_sock_ != INVALID_SOCKET) {
-    pollfd ready{socket, POLLIN, 0};
-    if (rest.empty() && ::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(idle_time).count())) <= 0) break;
-    BoundedStream stream(socket, {});
-    stream.put_back(rest);
-    bool is_closed = false;
-    const bool is_answered = process_request(stream, false, is_closed, [&](httplib::Request& request) {
-      leave_out(request);
-      stream.begin_body(body_bytes_(request), body_length(request));
-    });
-    rest = stream.rest();
-    is_open = is_answered && !is_closed && stream.is_at_end();
-    if (!is_open && !stream.is_at_end()) let_finish(socket);
+  requests_->connections().add(socket);
+  return true;
+}
+
+void HttpServer::take_turn(int socket, const std::string& begun) {
+  const std::string client = client_of(socket);
+  bool has_turn = false;
+  {
+    const std::lock_guard lock(turns_mutex_);
+    ++turns_;
+    has_turn = turns_of_client_[client]++ < most_requests_of_client;
   }
+  std::optional<std::string> rest;
+  if (svr_sock_ != INVALID_SOCKET) rest = has_turn ? answer(socket, begun) : refuse_turn(socket);
+  while (rest && svr_sock_ != INVALID_SOCKET && turns_ < most_that_stay && receive_soon(socket, *rest))
+    rest = answer(socket, *rest);
+  {
+    const std::lock_guard lock(turns_mutex_);
+    --turns_;
+    const auto turns = turns_of_client_.find(client);
+    if (--turns->second == 0) turns_of_client_.erase(turns);
+  }
+  if (rest) return requests_->connections().add(socket, std::move(*rest));
   ::shutdown(socket, SHUT_RDWR);
   ::close(socket);
-  return true;
+}
+
+std::optional<std::string> HttpServer::answer(int socket, const std::string& begun) {
+  BoundedStream stream(socket, {});
+  stream.put_back(begun);
+  bool is_closed = false;
+  const bool is_answered = process_request(stream, false, is_closed, [&](httplib::Request& request) {
+    make_plain(request);
+    stream.begin_body(body_bytes_(request), body_length(request));
+  });
+  if (is_answered && !is_closed && stream.is_at_end()) return stream.rest();
+  if (!stream.is_at_end()) let_finish(socket);
+  return std::nullopt;
+}
+
+std::optional<std::string> HttpServer::refuse_turn(int socket) {
+  const std::string body = error_json({503, "too many requests of this address are under way",
+                                       "so this one is not taken", "try again later, with fewer at a time"});
+  const std::string reply = fmt::format(
+      "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
+      "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\nX-Frame-Options: DENY\r\n"
+      "X-Content-Type-Options: nosniff\r\nRetry-After: 10\r\nConnection: close\r\n\r\n{}",
+      body.size(), body);
+  ::send(socket, reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return std::nullopt;
 }
 
 }  // namespace nsys_explain::serve

@@ -162,7 +162,7 @@ Json McpServer::result_of(const std::string& method, const Json& parameters) {
     return {{"tools", std::move(list)}};
   }
   if (method == "tools/call") return call(parameters);
-  throw RpcError{-32601, fmt::format("there is no method {}", method)};
+  throw RpcError{-32601, fmt::format("there is no method {}", beginning_of(method))};
 }
 
 Json McpServer::call(const Json& parameters) {
@@ -178,7 +178,7 @@ Json McpServer::call(const Json& parameters) {
       const bool is_known =
           std::any_of(tool->arguments.begin(), tool->arguments.end(), [&](const Argument& a) { return key == a.name; });
       if (!is_known)
-        throw Refusal(400, fmt::format("tool {} has no argument '{}'", tool->name, key),
+        throw Refusal(400, fmt::format("tool {} has no argument '{}'", tool->name, beginning_of(key)),
                       "so nobody can tell what is asked for", "tools/list has the arguments of every tool");
     }
     text = tool_text(tool->name, arguments, is_error);

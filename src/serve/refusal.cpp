@@ -4,6 +4,13 @@
 
 namespace nsys_explain::serve {
 
+std::string beginning_of(std::string_view text, std::size_t longest) {
+  if (text.size() <= longest) return std::string(text);
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
 Refusal refusal_of(int status, std::string_view sentence) {
   const std::size_t advice = sentence.rfind("; ");
   const std::string_view rest = sentence.substr(0, advice);

@@ -7,6 +7,9 @@
 
 namespace nsys_explain::serve {
 
+/// What somebody sent, as far as an answer repeats it: its beginning, not within a character.
+std::string beginning_of(std::string_view text, std::size_t longest = 200);
+
 /// Why something that was asked for is not done: in the words of the command line, with HTTP's number for its kind.
 class Refusal : public std::runtime_error {
  public:

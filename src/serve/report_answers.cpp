@@ -13,7 +13,7 @@
 namespace nsys_explain::serve {
 namespace {
 
-constexpr std::int64_t most_json_bytes = 256'000'000;   ///< a hundred times that of 1,024 trace ranks
+constexpr std::int64_t most_json_bytes = 64'000'000;    ///< twenty times that of 1,024 trace ranks
 constexpr std::int64_t most_rows_to_keep = 1'000'000;   ///< of a table whose columns are kept
 constexpr std::size_t most_column_bytes = 100'000'000;  ///< of columns kept for the next question
 
@@ -68,15 +68,15 @@ Report::Report(const ReportTree& tree, const std::string& name)
       store_stamp_(stamp_of(store_file_.number())),
       json_stamp_(stamp_of(json_file_.number())) {
   try {
-    store_ = std::make_unique<store::StoreReader>(store_file_.path(), fmt::format("the store.h5 of '{}'", name));
+    store_ = std::make_unique<store::StoreReader>(store_file_.path(), fmt::format("the store.h5 of '{}'", beginning_of(name)));
   } catch (const std::runtime_error& error) {
     throw Refusal(503, refusal_of(503, error.what()).problem(), "so its numbers cannot be told",
                   "run the analysis again");
   }
   document_ = Json::parse(read_all(json_file_.number(), most_json_bytes), nullptr, false);
   if (!document_.is_object()) {
-    throw Refusal(503, fmt::format("the report.json of '{}' is damaged", name), "so its verdict cannot be told",
-                  "run the analysis again");
+    throw Refusal(503, fmt::format("the report.json of '{}' is damaged", beginning_of(name)),
+                  "so its verdict cannot be told", "run the analysis again");
   }
 }
 
@@ -87,7 +87,8 @@ bool Report::is_current(const ReportTree& tree) const {
 
 TableSchema Report::schema(const std::string& table) const {
   if (!store_->has_table(table)) {
-    throw Refusal(404, fmt::format("the report '{}' has no table '{}'", name_, table), "so there is nothing to show",
+    throw Refusal(404, fmt::format("the report '{}' has no table '{}'", beginning_of(name_), beginning_of(table)),
+                  "so there is nothing to show",
                   fmt::format("its tables are: {}", fmt::join(store_->table_names(), ", ")));
   }
   return store_->schema(table);

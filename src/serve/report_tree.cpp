@@ -63,8 +63,8 @@ void add_names(int directory, const std::string& name, int depth, std::vector<st
 Refusal absent(std::string_view report, std::string_view file) {
   const bool is_of_all = file == pipeline::store_name || file == pipeline::json_name;
   return {404,
-          is_of_all ? fmt::format("there is no report '{}'", report)
-                    : fmt::format("there is no {} of a report '{}'", file, report),
+          is_of_all ? fmt::format("there is no report '{}'", beginning_of(report))
+                    : fmt::format("there is no {} of a report '{}'", file, beginning_of(report)),
           "so there is nothing to answer from", "/api/v1/reports lists the reports"};
 }
 
@@ -131,15 +131,20 @@ Descriptor ReportTree::open_file(std::string_view report, std::string_view file)
 
 std::string read_all(int descriptor, std::int64_t most_bytes) {
   const std::int64_t bytes = stamp_of(descriptor).bytes;
-  std::string text(static_cast<std::size_t>(std::clamp<std::int64_t>(bytes, 0, most_bytes)), '\0');
+  if (bytes > most_bytes) {
+    throw Refusal(503,
+                  fmt::format("a file of the report has {} bytes, more than the {} that are read", bytes, most_bytes),
+                  "so its numbers cannot be told", "read the report itself, or run the analysis again");
+  }
+  std::string text(static_cast<std::size_t>(bytes), '\0');
   std::size_t read = 0;
-  while (bytes <= most_bytes && read < text.size()) {
+  while (read < text.size()) {
     const ssize_t count = ::pread(descriptor, text.data() + read, text.size() - read, static_cast<off_t>(read));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     read += static_cast<std::size_t>(count);
   }
-  if (bytes > most_bytes || read < text.size()) {
+  if (read < text.size()) {
     throw Refusal(503, "a file of the report cannot be read", "so its numbers cannot be told",
                   "run the analysis again");
   }

@@ -16,6 +16,16 @@ bool is_number(std::string_view text, int most) {
   return error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= most;
 }
 
+char small(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+/// Names of hosts have no case (RFC 9110, 4.2.3).
+bool is_same_name(std::string_view one, std::string_view other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](char a, char b) { return small(a) == small(b); });
+}
+
 /// Four numbers, the first 127.
 bool is_loopback_v4(std::string_view address) {
   int parts = 0;
@@ -45,7 +55,7 @@ std::pair<std::string, int> parse_address(const std::string& text) {
 }
 
 bool is_loopback(std::string_view address) {
-  return address == "localhost" || address == "::1" || is_loopback_v4(address);
+  return is_same_name(address, "localhost") || address == "::1" || is_loopback_v4(address);
 }
 
 bool is_loopback_host(std::string_view host) {
@@ -63,7 +73,18 @@ bool is_own_origin(std::string_view origin, std::string_view host, std::string_v
   if (fetch_site == "cross-site" || fetch_site == "same-site") return false;
   if (origin.empty()) return true;
   const std::size_t name = origin.find("://");
-  return name != std::string_view::npos && !host.empty() && origin.substr(name + 3) == host;
+  return name != std::string_view::npos && !host.empty() && is_same_name(origin.substr(name + 3), host);
+}
+
+std::string plain_media_type(std::string_view content_type) {
+  std::string plain;
+  bool is_value = false, is_quoted = false;
+  for (const char c : content_type) {
+    plain += is_value ? c : small(c);
+    if (c == '"') is_quoted = !is_quoted;
+    if (!is_quoted && (c == '=' || c == ';')) is_value = c == '=';
+  }
+  return plain;
 }
 
 bool is_json_type(std::string_view content_type) {

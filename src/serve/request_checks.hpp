@@ -19,6 +19,10 @@ bool is_loopback_host(std::string_view host);
 /// Whether a request that changes something was sent by no page, or by one of this service.
 bool is_own_origin(std::string_view origin, std::string_view host, std::string_view fetch_site);
 
+/// A media type with its parameters: names in small letters, values as they are (RFC 9110, 8.3.1).
+std::string plain_media_type(std::string_view content_type);
+
+/// Of a plain one.
 bool is_json_type(std::string_view content_type);
 
 }  // namespace nsys_explain::serve

@@ -96,8 +96,8 @@ std::int64_t id_of(const std::string& text) {
 void only_parameters(const Target& target, std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : target.parameters) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw Refusal(400, fmt::format("there is no parameter '{}'", name), "so nobody can tell what is asked for",
-                  "/openapi.json lists the parameters");
+    throw Refusal(400, fmt::format("there is no parameter '{}'", beginning_of(name)),
+                  "so nobody can tell what is asked for", "/openapi.json lists the parameters");
   }
 }
 
@@ -121,6 +121,7 @@ Service::Service(const ServiceOptions& options)
       scratch_(make_scratch()),
       answers_(options.root, scratch_ ? scratch_->path() : std::filesystem::path()),
       mcp_(answers_),
+      room_(options.root),
       server_([this](const httplib::Request& request) {
         return is_upload(request) && analyses_ ? options_.upload_bytes + most_body_bytes : most_body_bytes;
       }) {
@@ -143,7 +144,7 @@ Service::Service(const ServiceOptions& options)
         return send_json(response, 200, analyses().cancel(id_of(target.segments[3])));
       }
       if (request.method != "POST")
-        throw Refusal(405, fmt::format("there is no {} here", request.method), "so nothing is done",
+        throw Refusal(405, fmt::format("there is no {} here", beginning_of(request.method)), "so nothing is done",
                       "/openapi.json lists what there is");
       is_done = false;
     });
@@ -197,7 +198,7 @@ void Service::keep_warm() {
 void Service::before_all(const httplib::Request& request) {
   const std::string host = request.get_header_value("Host");
   if (token_.empty() && !is_loopback_host(host)) {
-    throw Refusal(403, fmt::format("this service is not called '{}'", host),
+    throw Refusal(403, fmt::format("this service is not called '{}'", beginning_of(host)),
                   "so a page of somebody else may have sent the request", "ask by 127.0.0.1 or localhost");
   }
   if (!token_.empty() && !is_authorised(request.get_header_value("Authorization"), token_)) {
@@ -333,10 +334,9 @@ void Service::post(const httplib::Request& request, httplib::Response& response,
 
 Json Service::upload(const httplib::Request& request, const httplib::ContentReader& read) {
   Analyses& all = analyses();
-  Upload upload(all, options_.upload_bytes);
-  const std::int64_t length =
-      static_cast<std::int64_t>(std::strtoll(request.get_header_value("Content-Length").c_str(), nullptr, 10));
-  upload.check_room(length);
+  Upload upload(all, room_, options_.upload_bytes);
+  const std::int64_t length = std::strtoll(request.get_header_value("Content-Length").c_str(), nullptr, 10);
+  upload.claim_room(std::max<std::int64_t>(length, 0));
   const bool is_whole =
       read([&](const httplib::MultipartFormData& part) { return upload.begin_part(part.name, part.filename); },
            [&](const char* bytes, std::size_t count) {
@@ -357,6 +357,10 @@ Json Service::start(const std::string& body) {
   if (!is_clear)
     throw Refusal(400, "the body is no wish for an analysis", "so nothing is started",
                   R"(send {"name": "job8", "paths": ["/traces/job8"]}, or upload files)");
+  // What opens files would stop there, and name another one.
+  if (std::any_of(input.paths.begin(), input.paths.end(),
+                  [](const std::string& path) { return path.find('\0') != std::string::npos; }))
+    throw Refusal(400, "a path holds the character NUL", "so it names no file", "send the path as the system has it");
   input.name = wish["name"].get<std::string>();
   return analyses().add(std::move(input));
 }

@@ -12,6 +12,7 @@
 #include "serve/mcp.hpp"
 #include "serve/service_options.hpp"
 #include "serve/target.hpp"
+#include "serve/upload_room.hpp"
 
 namespace nsys_explain::serve {
 
@@ -44,6 +45,7 @@ class Service {
   std::unique_ptr<ingest::StagingDirectory> scratch_;
   Answers answers_;
   McpServer mcp_;
+  UploadRoom room_;
   std::unique_ptr<Analyses> analyses_;
   HttpServer server_;
   std::mutex warm_mutex_;

@@ -32,7 +32,7 @@ std::int64_t number_of(const std::string& name, const std::string& text, std::in
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || error != std::errc() || end != text.data() + text.size() || number < least || number > most) {
-    throw meaningless(fmt::format("{} is '{}' and no number from {} to {}", name, text, least, most));
+    throw meaningless(fmt::format("{} is '{}' and no number from {} to {}", name, beginning_of(text), least, most));
   }
   return number;
 }
@@ -86,8 +86,8 @@ Number parsed_number(const Condition& condition) {
   }
   const auto [end, error] = std::from_chars(text.data(), last, number.real);
   if (text.empty() || error != std::errc() || end != last || condition.comparison == Comparison::contains) {
-    throw meaningless(
-        fmt::format("column {} holds numbers and '{}' cannot be compared with them", condition.column, text));
+    throw meaningless(fmt::format("column {} holds numbers and '{}' cannot be compared with them", condition.column,
+                                  beginning_of(text)));
   }
   return number;
 }
@@ -193,14 +193,14 @@ void sort_first_rows(const ColumnLookup& lookup, const std::vector<Order>& order
 Condition parse_condition(std::string_view text) {
   const std::size_t at = text.find_first_of("!<>=~");
   if (at == std::string_view::npos || !is_column_name(text.substr(0, at))) {
-    throw meaningless(fmt::format("where is '{}' and no comparison of a column", text));
+    throw meaningless(fmt::format("where is '{}' and no comparison of a column", beginning_of(text)));
   }
   for (const auto& [word, comparison] : comparisons) {
     if (text.substr(at).starts_with(word)) {
       return {std::string(text.substr(0, at)), comparison, std::string(text.substr(at + word.size()))};
     }
   }
-  throw meaningless(fmt::format("where is '{}' and no comparison of a column", text));
+  throw meaningless(fmt::format("where is '{}' and no comparison of a column", beginning_of(text)));
 }
 
 TableQuery parse_table_query(const std::vector<std::pair<std::string, std::string>>& parameters) {
@@ -220,7 +220,7 @@ TableQuery parse_table_query(const std::vector<std::pair<std::string, std::strin
     } else if (name == "offset") {
       query.offset = number_of(name, value, 0, std::int64_t{1} << 60);
     } else {
-      throw meaningless(fmt::format("there is no parameter '{}'", name));
+      throw meaningless(fmt::format("there is no parameter '{}'", beginning_of(name)));
     }
   }
   if (query.conditions.size() > most_conditions || query.order.size() > most_orders) {
@@ -269,7 +269,7 @@ void check_columns(const TableSchema& schema, const TableQuery& query) {
     if (is_there) return;
     std::vector<std::string_view> names;
     for (const ColumnSchema& column : schema.columns) names.push_back(column.name);
-    throw Refusal(400, fmt::format("table {} has no column '{}'", schema.name, name),
+    throw Refusal(400, fmt::format("table {} has no column '{}'", schema.name, beginning_of(name)),
                   "so nobody can tell what is asked for", fmt::format("its columns are: {}", fmt::join(names, ", ")));
   };
   for (const Condition& condition : query.conditions) check(condition.column);

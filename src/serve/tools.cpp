@@ -15,17 +15,9 @@ constexpr std::size_t reserve_tokens = 60;  ///< for the line that says what was
 constexpr std::string_view cut_note =
     "cut: more did not fit into one answer; ask tool table for rows, columns, order and offset of your choice";
 
-/// The beginning of a text, not within a character.
-std::string shortened_text(const std::string& text, std::size_t longest) {
-  if (text.size() <= longest) return text;
-  std::size_t end = longest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return text.substr(0, end) + "...";
-}
-
 std::string word_of(const Json& value, std::size_t longest_text) {
   if (value.is_string()) {
-    return Json(shortened_text(value.get<std::string>(), longest_text))
+    return Json(beginning_of(value.get<std::string>(), longest_text))
         .dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);

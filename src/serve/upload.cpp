@@ -5,14 +5,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace nsys_explain::serve {
 namespace {
 
 constexpr std::size_t longest_name = 100;
-constexpr std::int64_t room_to_leave = 1'000'000'000;  ///< for the report, and for others
+constexpr std::int64_t claim_bytes = 16'000'000;  ///< claimed, and looked after, at a time while data arrive
 
 Refusal no_room() {
   return {507, "the disk of the reports has no room for so much", "so nothing was kept",
@@ -21,25 +20,35 @@ Refusal no_room() {
 
 }  // namespace
 
-Upload::Upload(Analyses& analyses, std::int64_t most_bytes) : analyses_(analyses), most_bytes_(most_bytes) {
+Upload::Upload(Analyses& analyses, UploadRoom& room, std::int64_t most_bytes)
+    : analyses_(analyses), room_(room), most_bytes_(most_bytes) {
   input_.directory = analyses.make_upload_directory();
 }
 
 Upload::~Upload() {
+  room_.release(claimed_bytes_);
   std::error_code ignored;
   if (!input_.directory.empty()) std::filesystem::remove_all(input_.directory, ignored);
 }
 
-void Upload::check_room(std::int64_t bytes) const {
-  struct statvfs disk {};
+void Upload::claim_room(std::int64_t bytes) {
   if (bytes - 1'000'000 > most_bytes_) {
     throw Refusal(413, fmt::format("{} bytes are more than --upload-limit allows", bytes), "so nothing was kept",
                   "upload fewer exports, or analyse where they lie");
   }
-  if (::statvfs(input_.directory.c_str(), &disk) == 0 &&
-      static_cast<std::int64_t>(disk.f_bavail) * static_cast<std::int64_t>(disk.f_frsize) - bytes < room_to_leave) {
-    throw no_room();
+  if (!room_.claim(bytes)) throw no_room();
+  claimed_bytes_ += bytes;
+}
+
+bool Upload::keep_room(std::int64_t bytes) {
+  if (bytes > claimed_bytes_) {
+    if (!room_.claim(bytes + claim_bytes)) return false;
+    claimed_bytes_ += bytes + claim_bytes;
   }
+  unlooked_bytes_ += bytes;
+  if (unlooked_bytes_ < claim_bytes) return true;
+  unlooked_bytes_ = 0;
+  return room_.is_kept();
 }
 
 bool Upload::refuse(Refusal refusal) {
@@ -95,11 +104,14 @@ bool Upload::add(std::string_view bytes) {
     if (input_.name.size() <= longest_name) return true;
     return refuse({400, "the name is too long", "so no report can have it", "give at most 100 characters"});
   }
+  if (!keep_room(static_cast<std::int64_t>(bytes.size()))) return refuse(no_room());
   while (!bytes.empty()) {
     const ssize_t count = ::write(file_.number(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return refuse(no_room());
     bytes.remove_prefix(static_cast<std::size_t>(count));
+    room_.release(count);
+    claimed_bytes_ -= count;
   }
   return true;
 }

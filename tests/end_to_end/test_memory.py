@@ -23,15 +23,33 @@ class MemoryLimit(EndToEndTest):
         return run([TOOL, self.traces, "--out", self.directory / out, "--threads", "1", "--memory-limit", limit, *options],
                    env={**os.environ, **environment})
 
-    def limit_that_would_do(self):
-        """In bytes, as a refusal names it (with events in files), and something for what the first trace leaves behind."""
-        done = self.explain_limited("refused", "1M")
+    # Either trace has room with its events in files, none with them in memory; and the same, but for what the first one leaves behind.
+    SCARCE, TOO_SCARCE = 44_000_000, 36_000_000
+
+    def named_limit(self, done):
+        """The limit that a refusal names, as it is to be given back."""
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("more than --memory-limit", done.stderr)
+        return re.search(r"give a limit of (\w+)", done.stderr).group(1)
+
+    def needs_files(self):
+        done = self.explain_limited("refused", "1M")
         self.assertIn("more than --memory-limit 1.049 MB allows, so nothing more was read", done.stderr)
         self.assertFalse((self.directory / "refused").exists())
         if "TMPDIR" in done.stderr:
             self.skipTest("the directory for temporary files lies in memory: nothing can be put into files")
-        return int(float(re.search(r"give a limit of ([\d.]+) MB", done.stderr).group(1)) * 1_000_000) + 9_000_000
+
+    def test_the_limit_that_a_refusal_names_is_enough(self):
+        done = self.explain_limited("out", self.named_limit(self.explain_limited("refused", "1M")))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        # Where communication is most of what there is; on two tool ranks, of which one replays what both have.
+        self.traces = self.synth("dense", "--nodes", "2", "--gpus-per-node", "2", "--tp", "4", "--steps", "400", "--truth", "none")
+        for ranks in (None, 2):
+            done = self.explain(self.traces, "refused", "--memory-limit", "1M", ranks=ranks)
+            limit = self.named_limit(done)
+            done = self.explain(self.traces, f"dense-{ranks}", "--memory-limit", limit, ranks=ranks)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(self.report(f"dense-{ranks}")["inputs"][0]["status"], "ok")
 
     def packed_bytes(self, trace):
         """What the packed events of a trace take: 16 bytes each."""
@@ -43,8 +61,8 @@ class MemoryLimit(EndToEndTest):
         free = self.analyse(self.traces, "free", "--csv")
         self.assertNotIn("memory", free["run"])
         largest = max(self.packed_bytes(trace) for trace in self.traces.glob("*.sqlite"))
-        limit = self.limit_that_would_do()
-        for name, limit, in_files in (("ample", 1 << 32, 0), ("scarce", limit, 2)):
+        self.needs_files()
+        for name, limit, in_files in (("ample", 1 << 32, 0), ("scarce", self.SCARCE, 2)):
             with self.subTest(limit=limit):
                 done = self.explain_limited(name, limit, "--csv", "--timing")
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -69,7 +87,8 @@ class MemoryLimit(EndToEndTest):
         return most
 
     def test_the_kernel_counts_no_more(self):
-        limit = self.limit_that_would_do() + 4_000_000
+        self.needs_files()
+        limit = self.SCARCE + 4_000_000
         for threads in (1, 2):
             with self.subTest(threads=threads):
                 most = self.most_anonymous_bytes(TOOL, self.traces, "--out", self.directory / f"of{threads}", "--threads", threads,
@@ -88,19 +107,21 @@ class MemoryLimit(EndToEndTest):
 
     def test_a_limit_for_each_trace_but_not_for_what_all_leave(self):
         # Enough for either trace alone; what the first leaves behind (rows of its tables, arrivals) is too much.
-        limit = self.limit_that_would_do() - 8_900_000
-        done = self.explain_limited("out", limit)
-        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.needs_files()
+        done = self.explain_limited("out", self.TOO_SCARCE)
+        limit = self.named_limit(done)
         self.assertIn("held already", done.stderr)
         # What was read is not lost.
         self.assertEqual([p.name for p in (self.directory / "out").iterdir()], ["shards"])
         done = run([TOOL, "merge", self.directory / "out" / "shards", "--out", self.directory / "out"])
         self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.explain_limited("enough", limit)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_files_in_memory_are_no_help(self):
         if not pathlib.Path("/dev/shm").is_dir():
             self.skipTest("no file system in memory at /dev/shm")
-        done = self.explain_limited("out", self.limit_that_would_do(), TMPDIR="/dev/shm")
+        done = self.explain_limited("out", self.SCARCE, TMPDIR="/dev/shm")
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertIn("set TMPDIR to a disk", done.stderr)
 

@@ -245,6 +245,23 @@ class Operators(Records):
         self.assertIn("cannot write", done.stderr)
         self.assertTrue((self.directory / "out" / "report.json").exists())
 
+    def test_files_outside_of_the_results_replace_nothing_that_is_read_or_others(self):
+        trace = sorted(self.traces.glob("*.sqlite"))[1]
+        whole = trace.read_bytes()
+        same, notes, metrics = (self.directory / name for name in ("same.prom", "notes.prom", "metrics.prom"))
+        os.link(trace, same)
+        notes.write_text("mine")
+        for option in ("--prometheus", "--perfetto"):
+            for path, *force in ((trace, "--force"), (same, "--force"), (notes,), (self.directory / "out" / "report.json", "--force")):
+                done = self.explain(self.traces, "out", option, path, *force)
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertIn(f"give another {option}", done.stderr)
+                self.assertFalse((self.directory / "out").exists(), "nothing was read")
+        self.assertEqual((trace.read_bytes(), notes.read_text()), (whole, "mine"))
+        for out in ("one", "two"):  # what an earlier run wrote is replaced
+            self.analyse(self.traces, out, "--prometheus", metrics)
+            self.assertIn(f'results="{self.directory}/{out}"', metrics.read_text())
+
 
 class CutOff(Records):
     """Runs that hang in the export of their last trace: a stand-in for nsys stays in it until it is told to go on."""
@@ -424,6 +441,45 @@ class CutOff(Records):
         self.assertEqual([p.name for p in self.directory.glob(".out*")], [], "nothing half-written stays")
         self.expected()
         self.assert_merge_finishes("out", "out")
+
+    def test_a_file_that_came_meanwhile_is_not_replaced(self):
+        for option, file in (("--prometheus", self.directory / "m.prom"), ("--perfetto", self.directory / "t.json.gz")):
+            process = self.start(option.strip("-"), option, file)
+            file.write_text("mine")
+            self.export.open()
+            code, _, problems = self.finish(process)
+            self.assertEqual(code, 5, problems)
+            self.assertIn(f"nothing says that {option} wrote it", problems)
+            self.assertEqual(file.read_text(), "mine")
+            self.assertEqual(len(self.report(option.strip("-"))["trace_ranks"]), 4)
+
+    def test_sigterm_to_another_rank_once_there_are_results(self):
+        self.analyse(self.files, "older")
+        for out, pattern, *options in (("fresh", ".fresh-*"), ("older", "older/.nsys-explain-*", "--force")):
+            with self.subTest(out):
+                self.export.open()  # until the traces are read a second time, for the timeline
+                process = subprocess.Popen([str(p) for p in (MPIEXEC, "-n", "3", TOOL, *self.inputs, "--export", "--out", self.directory / out,
+                                                             "--perfetto", self.directory / "t.json.gz", *options)],
+                                           env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                           text=True)
+                self.addCleanup(process.kill)
+                while not (staging := list(self.directory.glob(pattern))):
+                    self.assertIsNone(process.poll(), "the run did not come to its output")
+                # The first one waits there until somebody reads.
+                report, held = staging[0] / "report.json", self.directory / f"held-{out}"
+                os.mkfifo(report)
+                os.link(report, held)
+                while not (report.parent / "store.h5").exists():
+                    self.assertIsNone(process.poll(), "the run did not come to its results")
+                self.export.close()
+                run(["cat", held], check=True)
+                while not self.export.hanging_tool():
+                    self.assertIsNone(process.poll(), "the run did not come to its timeline")
+                os.kill(self.process_of(process, 2), signal.SIGTERM)
+                code, _, problems = self.finish(process)
+                self.assertEqual(code, 5, problems)
+                self.assertIn("holds the report, but not all that was to follow it is written", problems)
+                self.assertNotIn("partial", problems)
 
     def full_pipe(self):
         """The end to write to of a pipe that is full and that nobody reads."""

@@ -6,6 +6,8 @@ import json
 import os
 import pathlib
 import re
+import resource
+import select
 import shutil
 import signal
 import socket
@@ -446,6 +448,15 @@ def children_of(pid):
     return found
 
 
+def readable(connections, seconds):
+    """Those with something to read, or at their end; waits for the first of them."""
+    poll = select.poll()
+    for connection in connections:
+        poll.register(connection, select.POLLIN)
+    ready = {number for number, _ in poll.poll(1000 * seconds)}
+    return [connection for connection in connections if connection.fileno() in ready]
+
+
 class Hostile(ServiceTest):
     def test_the_token_is_needed_for_everything(self):
         token = self.directory / "token"
@@ -589,6 +600,62 @@ class Hostile(ServiceTest):
                 pass
             connection.close()
 
+    def test_idle_connections_hold_nobody_up(self):
+        service = self.serve()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 2_000)), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        idle = []
+        for i in range(1_200):
+            idle.append(socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S))
+            self.addCleanup(idle[-1].close)
+            idle[-1].sendall(b"" if i < 600 else b"GET / HT")
+        self.assertEqual(service.api("reports/after")["trace_ranks"], 8)
+        # It was answered while more of them were there than there are threads: none of them holds one.
+        self.assertGreater(len(idle) - len(readable(idle, 0)), 256)
+        self.assertEqual(service.stop(), 0)
+
+    def test_requests_under_way_of_one_client_leave_threads_for_others(self):
+        service = self.serve()
+        head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+        held = [socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S, source_address=("127.0.0.2", 0)) for _ in range(300)]
+        for connection in held:
+            self.addCleanup(connection.close)
+            connection.sendall(head)
+        self.assertEqual(service.api("reports/after")["trace_ranks"], 8)
+        refused = [connection for connection in readable(held, PATIENCE_S) if connection.recv(20).startswith(b"HTTP/1.1 503")]
+        self.assertGreater(len(refused), 0)
+
+    def test_names_of_hosts_and_media_types_have_no_case(self):
+        service = self.serve()
+        for host in ("LOCALHOST", f"LocalHost:{service.port}"):
+            self.assertEqual(service.ask("GET", "/api/v1/reports", headers={"Host": host})[0], 200, host)
+        ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        for kind in ("APPLICATION/JSON", "Application/Json; Charset=UTF-8"):
+            self.assertEqual(service.ask("POST", "/mcp", ping, {"Content-Type": kind})[0], 200, kind)
+        body = b'--Cut\r\nContent-Disposition: form-data; name="name"\r\n\r\n..\r\n--Cut--\r\n'
+        status, text, _ = service.ask("POST", "/api/v1/analyses", body, {"Content-Type": "MULTIPART/FORM-DATA; BOUNDARY=Cut"})
+        self.assertEqual((status, json.loads(text)["error"]["problem"]), (400, "'..' is no name for a report"))
+
+    def test_a_path_with_the_character_nul_names_nothing(self):
+        service = self.serve("--exports", self.made / "job-after")
+        status, answer = service.post_json("/api/v1/analyses", {"name": "x", "paths": [f"{self.made}/job-after\0.txt"]})
+        self.assertEqual((status, answer["error"]["problem"]), (400, "a path holds the character NUL"))
+        for target in (b"/reports/after\0", b"/reports/after%00", b"/reports/after?\0"):
+            self.assertRegex(service.raw(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"), rb"^HTTP/1.1 400 ")
+        self.assertEqual(service.api("analyses"), {"analyses": []})
+
+    def test_a_report_json_that_is_too_large_is_not_loaded(self):
+        service = self.serve()
+        with open(self.root / "after" / "report.json", "ab") as file:  # JSON all the same
+            for _ in range(200):
+                file.write(b" " * 1_000_000)
+        error = service.api("reports/after/verdict", 503)["error"]
+        self.assertIn("more than the 64000000 that are read", error["problem"])
+        self.assertIn("problem", {entry["name"]: entry for entry in service.api("reports")["reports"]}["after"])
+        self.assertEqual(service.ask("GET", "/reports/after")[0], 503)
+        self.assertEqual(service.api("reports/before")["trace_ranks"], 8)
+
     def test_bad_json(self):
         service = self.serve()
         for body in ("", "{", "[]", "null", "[" * 500_000, '{"name": 3, "paths": []}', '{"name": "x"}', '{"name": "x", "paths": "y"}',
@@ -676,6 +743,24 @@ class Mcp(ServiceTest):
         last = cell(self.store(), "collective_instances", 7, "last_trace_rank")
         first_arrival = next(line for line in service.tool("explain_instance", report="after", instance=7)[0].splitlines() if line.startswith("collective_arrivals"))
         self.assertIn(f"trace_rank={last},", first_arrival)
+
+    def test_no_long_argument_is_repeated(self):
+        service = self.serve()
+        text = "\u00e4" + "lion" * 1_000
+        calls = [(name, {"report": text}) for name in ("verdict", "findings", "what_if", "capture_advice", "table")]
+        calls += [("verdict", {text: 1}), ("compare", {"before": text, "after": text}), ("compare", {"before": "after", "after": text}),
+                  ("explain_rank", {"report": "after", "trace_rank": text}), ("explain_instance", {"report": text, "instance": 1}),
+                  ("table", {"report": "after", "table": text}), ("table", {"report": "after", "table": text, "columns": text})]
+        for of_ranks in ({"columns": text}, {"columns": "lion" * 100}, {"order": text}, {"order": "-" + "lion" * 100}, {"where": [text]},
+                         {"where": "lion" * 100 + "=1"}, {"where": ["wait_ns=" + text]}, {"where": [{text: 1}]}, {"limit": text}, {"offset": text}):
+            calls.append(("table", {"report": "after", "table": "ranks", **of_ranks}))
+        answers = [json.dumps(service.rpc("tools/call", {"name": name, "arguments": arguments}), ensure_ascii=False) for name, arguments in calls]
+        answers += [json.dumps(service.rpc(method, parameters)) for method, parameters in
+                    ((text, {}), ("tools/call", {"name": text}), ("initialize", {"protocolVersion": text, "clientInfo": {"name": text}}))]
+        for call, answer in zip(calls + ["method", "name", "version"], answers):
+            self.assertLess(len(answer), 6_000, call)
+            self.assertNotIn(("lion" * 51)[:201], answer, call)
+        self.assertGreater(sum("lion" in answer for answer in answers), 15)
 
     def test_the_protocol(self):
         service = self.serve()

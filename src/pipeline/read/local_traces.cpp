@@ -278,6 +278,12 @@ LocalTrace obtain_local_trace(const ingest::AssignedTrace& assigned, const ReadS
   return trace;
 }
 
+std::int64_t limit_that_does(std::span<const ingest::AssignedTrace> waiting, std::vector<ReadingCost> costs,
+                             const ReadSettings& settings) {
+  for (std::size_t i = 0; i < costs.size(); ++i) costs[i].arrivals = ingest::estimate_arrivals(waiting[i].path);
+  return settings.memory.limit_for(costs, settings.tool_ranks);
+}
+
 }  // namespace
 
 const analysis::ProcessWindows* agreed_windows(const ReadSettings& settings, const std::string& input) {
@@ -296,12 +302,24 @@ Session read_local_session(const ingest::AssignedTrace& assigned) {
   }
 }
 
-void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings) {
+std::int64_t memory_limit_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings) {
+  const Room room = settings.memory.room();
+  std::vector<ReadingCost> costs;
+  for (const ingest::AssignedTrace& one : assigned) costs.push_back(cost_of(one, settings.memory));
+  const bool is_enough =
+      settings.memory.can_write() && std::all_of(costs.begin(), costs.end(), [&](const ReadingCost& cost) {
+        return next_round({&cost, 1}, settings.threads, room).traces > 0;
+      });
+  return is_enough ? 0 : limit_that_does(assigned, std::move(costs), settings);
+}
+
+void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings,
+                      std::int64_t enough) {
   const Room room = settings.memory.room();
   for (const ingest::AssignedTrace& one : assigned) {
     const ReadingCost cost = cost_of(one, settings.memory);
     if (next_round({&cost, 1}, settings.threads, room).traces == 0 || !settings.memory.can_write())
-      settings.memory.refuse(one, cost);
+      settings.memory.refuse(one, cost, enough);
   }
 }
 
@@ -318,7 +336,13 @@ std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrac
   std::vector<LocalTrace> traces(assigned.size());
   for (std::size_t first = 0; first < order.size();) {
     const ReadingRound round = next_round(std::span(costs).subspan(first), settings.threads, settings.memory.room());
-    if (round.traces == 0) settings.memory.refuse(assigned[order[first]], costs[first]);
+    if (round.traces == 0) {
+      std::vector<ingest::AssignedTrace> waiting;
+      for (std::size_t i = first; i < order.size(); ++i) waiting.push_back(assigned[order[i]]);
+      settings.memory.refuse(
+          waiting.front(), costs[first],
+          limit_that_does(waiting, {costs.begin() + static_cast<std::ptrdiff_t>(first), costs.end()}, settings));
+    }
     const MemoryBudget::EventPlace place(settings.memory, round.in_files, assigned[order[first]].name);
     for_each_in_parallel(round.traces, settings.threads, [&](std::size_t i) {
       const std::size_t input = order[first + i];

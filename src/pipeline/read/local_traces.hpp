@@ -91,6 +91,7 @@ struct ReadSettings {
   int threads = 1;  ///< several small traces are read at once, the rows of a large one by several threads
   TraceAccess access = TraceAccess::always;
   const AgreedWindows* agreed = nullptr;  ///< of the inputs named there; each proposes its own otherwise
+  int tool_ranks = 1;
 };
 
 /// What tool ranks have agreed on about an input; nullptr: nothing.
@@ -102,9 +103,14 @@ const analysis::ProcessWindows* agreed_windows(const ReadSettings& settings, con
 std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrace>& assigned,
                                           const ReadSettings& settings, Progress& progress);
 
-/// Throws std::runtime_error where one of the inputs alone needs more memory than the limit leaves. Opens each of them;
-/// does nothing without a limit.
-void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings);
+/// 0 where each of the inputs by itself can be read with the limit there is, else one that would do. Opens each of
+/// them; reads some of their rows where there is a limit to name.
+std::int64_t memory_limit_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings);
+
+/// Throws std::runtime_error where one of the inputs by itself cannot be read with the limit there is; `enough` would
+/// do.
+void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings,
+                      std::int64_t enough);
 
 /// The session of an input, without its events; one without a start where it cannot be read.
 Session read_local_session(const ingest::AssignedTrace& assigned);

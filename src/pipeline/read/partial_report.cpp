@@ -119,10 +119,15 @@ bool has_report(const JobSpecification& job) {
   return std::filesystem::exists(std::filesystem::path(job.output_directory) / json_name, ignored);
 }
 
-int end_in_turn(const JobSpecification& job, int tool_rank, bool had_report, std::chrono::seconds turn) {
-  std::this_thread::sleep_for(turn * std::min(tool_rank, 2));
+int end_in_turn(const JobSpecification& job, int tool_rank, bool had_report, const std::atomic<bool>& has_results,
+                std::chrono::seconds turn) {
   if (tool_rank == 0) return write_partial_report(job);
-  if (has_report(job) && !had_report) return some_inputs_failed;
+  const auto is_reported = [&] { return !had_report && has_report(job); };
+  const auto own_turn = std::chrono::steady_clock::now() + turn * std::min(tool_rank, 2);
+  while (!has_results && !is_reported() && std::chrono::steady_clock::now() < own_turn)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  if (has_results) return results_not_written;  // not all that was to follow
+  if (is_reported()) return some_inputs_failed;
   return tool_rank == 1 ? write_partial_report(job) : results_not_written;
 }
 

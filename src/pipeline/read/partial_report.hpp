@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 
 #include "nsys_explain/model/job_report.hpp"
@@ -23,9 +24,10 @@ int say_what_is_missing(const JobSpecification& job);
 bool has_report(const JobSpecification& job);
 
 /// The tool ranks take turns: the first one writes the partial report, the second one where the first does not come to
-/// it (it stands still), the rest look. In general the launcher ends them before. `had_report`: when the run began.
-/// Returns the exit code of the run.
-int end_in_turn(const JobSpecification& job, int tool_rank, bool had_report,
+/// it (it stands still), the rest look. In general the launcher ends them before. Nobody waits once there are results.
+/// `had_report`: when the run began. `has_results`: this run has whole ones, and may come to them meanwhile. Returns
+/// the exit code of the run.
+int end_in_turn(const JobSpecification& job, int tool_rank, bool had_report, const std::atomic<bool>& has_results,
                 std::chrono::seconds turn = partial_report_turn);
 
 /// The finding with which such a report begins.

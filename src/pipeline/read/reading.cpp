@@ -75,9 +75,9 @@ void prepare_for_arrivals(const exchange::Communicator& communicator, const Memo
     for (LocalTrace& trace : local_traces)
       for (LocalRank& rank : trace.ranks) rank.pieces.release();
   }
-  exchange::run_agreed(communicator, "planning memory", [&] {
-    memory.require_for_arrivals(arrivals / communicator.size(), replayed, communicator.is_root());
-  });
+  const MemoryBudget::Arrivals planned{arrivals / communicator.size(), replayed, communicator.is_root()};
+  const std::int64_t enough = communicator.maximum(memory.limit_bytes() ? memory.limit_for(planned) : 0);
+  exchange::run_agreed(communicator, "planning memory", [&] { memory.require_for(planned, enough); });
 }
 
 std::optional<RunFacts::Memory> memory_facts(const exchange::Communicator& communicator, const MemoryBudget& memory) {

@@ -1,7 +1,6 @@
 #include "pipeline/read/unfinished_run.hpp"
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "exchange/agree.hpp"
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/pack.hpp"
+#include "pipeline/run/user_options.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -60,14 +60,7 @@ void make_absolute(RunPlan& plan) {
     if (!path.empty()) path = (fs::path(plan.directory) / path).string();
   };
   for (ingest::AssignedTrace& trace : plan.discovery.traces) moved(trace.path);
-  JobSpecification& job = plan.job;
-  for (std::string* path :
-       std::array{&job.category_map_path, &job.rank_map_path, &job.topology_path, &job.link_peaks_path,
-                  &job.phase_map_path, &job.ncu_path, &job.cublas_log_path, &job.weights_path, &job.gpu_peaks_path,
-                  &job.nvml_path, &job.inspector_directory, &job.requests_path, &job.cache_directory}) {
-    moved(*path);
-  }
-  for (std::string& path : job.nccl_log_paths) moved(path);
+  for (std::string* path : paths_to_read(plan.job)) moved(*path);
 }
 
 bool names_directory(const std::vector<std::string>& names, const fs::path& directory) {

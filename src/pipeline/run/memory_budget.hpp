@@ -24,7 +24,8 @@ inline constexpr std::int64_t most_replayed_arrivals = 1'000'000;
 /// What a trace takes while it is read and analysed, estimated before.
 struct ReadingCost {
   ingest::EventCounts events;
-  bool is_small = false;  ///< may be read beside others
+  bool is_small = false;      ///< may be read beside others
+  std::int64_t arrivals = 0;  ///< at collectives; estimated only where a limit is to be named
 
   /// Memory with so many threads. `in_files`: without the events.
   std::int64_t memory_bytes(int threads, bool in_files) const;
@@ -68,10 +69,22 @@ class MemoryBudget {
 
   /// Throws std::runtime_error where reading `assigned` or writing a report would need more memory than there is,
   /// however it is read: problem, why it matters, what to do.
-  [[noreturn]] void refuse(const ingest::AssignedTrace& assigned, const ReadingCost& cost) const;
-  /// Throws so, too, where what `arrivals` need to be matched and analysed, `replayed` ones to be replayed, and a
-  /// report to be written if it `writes` one, goes beyond the limit.
-  void require_for_arrivals(std::int64_t arrivals, std::int64_t replayed, bool writes) const;
+  /// `enough`: a limit that would do.
+  [[noreturn]] void refuse(const ingest::AssignedTrace& assigned, const ReadingCost& cost, std::int64_t enough) const;
+  /// A limit with which these traces can be read and a report written, as far as can be told before, if each of so many
+  /// tool ranks has as much to read.
+  std::int64_t limit_for(std::span<const ReadingCost> waiting, int tool_ranks) const;
+
+  /// What arrivals take to be matched and analysed, if `replayed` ones are replayed, and a report if it is written.
+  struct Arrivals {
+    std::int64_t own = 0, replayed = 0;
+    bool writes = false;
+    std::int64_t bytes() const;
+  };
+  /// A limit that leaves room for them.
+  std::int64_t limit_for(const Arrivals& arrivals) const;
+  /// Throws as refuse() where the limit does not.
+  void require_for(const Arrivals& arrivals, std::int64_t enough) const;
 
   /// While one lives, arrays with an entry per event, of one trace, are made in files, if `in_files`.
   class EventPlace {

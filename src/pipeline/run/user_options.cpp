@@ -113,6 +113,16 @@ UserOptions read_user_options(const JobSpecification& job) {
   return options;
 }
 
+std::vector<std::string*> paths_to_read(JobSpecification& job) {
+  std::vector<std::string*> paths{&job.category_map_path, &job.rank_map_path,       &job.topology_path,
+                                  &job.link_peaks_path,   &job.phase_map_path,      &job.ncu_path,
+                                  &job.cublas_log_path,   &job.weights_path,        &job.gpu_peaks_path,
+                                  &job.nvml_path,         &job.inspector_directory, &job.requests_path,
+                                  &job.cache_directory};
+  for (std::string& path : job.nccl_log_paths) paths.push_back(&path);
+  return paths;
+}
+
 std::vector<Table> side_file_tables(const UserOptions& options) {
   std::vector<Table> tables;
   const auto add = [&](std::vector<Table> of_file) {

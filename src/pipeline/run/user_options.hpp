@@ -30,6 +30,9 @@ struct UserOptions {
 /// Throws std::runtime_error: problem, why it matters, what to do.
 UserOptions read_user_options(const JobSpecification& job);
 
+/// The files and directories beside the traces that a run reads, as its options name them; empty: not given.
+std::vector<std::string*> paths_to_read(JobSpecification& job);
+
 /// What files beside the traces tell of the whole job; none of files that were not given.
 std::vector<Table> side_file_tables(const UserOptions& options);
 

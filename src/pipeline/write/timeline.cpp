@@ -1,7 +1,6 @@
 #include "pipeline/write/timeline.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -221,10 +220,6 @@ Nanoseconds find_shift(const exchange::Communicator& communicator, const CrossRa
 
 std::optional<TimelineRequest> read_timeline_request(const JobSpecification& job) {
   if (job.perfetto_path.empty()) return std::nullopt;
-  if (!job.overwrite && std::filesystem::exists(job.perfetto_path)) {
-    throw std::runtime_error(fmt::format(
-        "{} exists and would be replaced; give another --perfetto, or --force to replace it", job.perfetto_path));
-  }
   TimelineRequest request{job.perfetto_path,
                           {std::numeric_limits<Nanoseconds>::min(), std::numeric_limits<Nanoseconds>::max()},
                           job.perfetto_events};

@@ -30,6 +30,21 @@ TEST_F(EventCountsTest, TellsPackedEventsFromOthers) {
   EXPECT_EQ(counts.others, 1);
 }
 
+TEST_F(EventCountsTest, EstimatesArrivalsByNamesOfKernels) {
+  write(
+      "CREATE TABLE StringIds(id INT, value TEXT); INSERT INTO StringIds VALUES (1, 'gemm'), (2, "
+      "'ncclDevKernel_AllReduce'), (3, 'ncclKernel');"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(shortName INT);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1),(2),(1),(3),(1)");
+  EXPECT_EQ(estimate_arrivals(file()), 2);
+  EXPECT_EQ(estimate_arrivals("/nowhere/absent.sqlite"), 0);
+}
+
+TEST_F(EventCountsTest, EstimatesNoArrivalsWhereNothingTells) {
+  write("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1)");
+  EXPECT_EQ(estimate_arrivals(file()), 0);
+}
+
 TEST_F(EventCountsTest, CountsTablesWithoutRowNumbers) {
   write("CREATE TABLE NVTX_EVENTS(a INTEGER PRIMARY KEY) WITHOUT ROWID; INSERT INTO NVTX_EVENTS VALUES (70), (80)");
   EXPECT_EQ(count_events(file()).packed, 2);

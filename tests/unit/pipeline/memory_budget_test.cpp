@@ -82,12 +82,32 @@ TEST(MemoryBudget, RefusesWithWhatIsMissingAndWhatToDo) {
   const MemoryBudget budget(64 << 20);
   ingest::AssignedTrace trace;
   trace.name = "big.sqlite";
-  EXPECT_THAT([&] { budget.refuse(trace, large(50 * million)); },
-              ThrowsMessage<std::runtime_error>(
-                  AllOf(HasSubstr("big.sqlite holds some 50.0 million events"), HasSubstr("--memory-limit 67.11 MB"))));
-  EXPECT_NO_THROW(MemoryBudget(std::nullopt).require_for_arrivals(1'000 * million, 0, true));
-  EXPECT_THAT([&] { budget.require_for_arrivals(million / 10, million, true); },
-              ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("100000 arrivals"), HasSubstr("more tool ranks"))));
+  EXPECT_THAT([&] { budget.refuse(trace, large(50 * million), (100 << 20) + 1); },
+              ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("big.sqlite holds some 50.0 million events"),
+                                                      HasSubstr("--memory-limit 67.11 MB"),
+                                                      HasSubstr("give a limit of 101M for each tool rank"))));
+  EXPECT_NO_THROW(MemoryBudget(std::nullopt).require_for({1'000 * million, 0, true}, 0));
+  EXPECT_THAT(
+      [&] {
+        budget.require_for({million / 10, million, true}, 700 << 20);
+      },
+      ThrowsMessage<std::runtime_error>(
+          AllOf(HasSubstr("100000 arrivals"), HasSubstr("give a limit of 700M"), HasSubstr("more tool ranks"))));
+}
+
+TEST(MemoryBudget, NamesLimitsThatLeaveRoom) {
+  const std::vector<ReadingCost> two(2, large(50 * million));
+  const MemoryBudget asks(1 << 20);
+  const MemoryBudget given(asks.limit_for(two, 1));
+  EXPECT_GT(next_round(two, 4, given.room()).traces, 0u);
+  EXPECT_TRUE(given.can_write());
+  EXPECT_GT(asks.limit_for(two, 1), asks.limit_for(std::span(two).first(1), 1)) << "what the first one leaves";
+  const MemoryBudget::Arrivals arrivals{million / 10, million, true};
+  EXPECT_NO_THROW(MemoryBudget(asks.limit_for(arrivals)).require_for(arrivals, 0));
+  ReadingCost dense = small(1);
+  dense.arrivals = million / 10;
+  // One tool rank replays what both have.
+  EXPECT_GT(asks.limit_for({&dense, 1}, 2), asks.limit_for({&dense, 1}, 1) + million / 10 * 500);
 }
 
 TEST(MemoryBudget, PutsArraysOfEventsIntoFilesOnlyWhileAsked) {

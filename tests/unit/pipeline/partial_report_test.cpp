@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -20,13 +21,19 @@ TEST(EndInTurn, WithoutAReportIsAFailure) {
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   JobSpecification job;
   job.output_directory = pattern;
-  const auto code = [&](int rank, bool had_report) {
-    return end_in_turn(job, rank, had_report, std::chrono::seconds(0));
+  std::atomic<bool> has_results = false;
+  const auto code = [&](int rank, bool had_report, std::chrono::hours turn = std::chrono::hours(0)) {
+    return end_in_turn(job, rank, had_report, has_results, turn);
   };
   for (const int rank : {0, 1, 2}) EXPECT_EQ(code(rank, false), results_not_written) << "nothing had been read";
   std::ofstream(fs::path(pattern) / "report.json") << "{}";
-  for (const int rank : {1, 2}) EXPECT_EQ(code(rank, false), some_inputs_failed);
+  const std::chrono::hours never{1'000};
+  for (const int rank : {1, 2}) EXPECT_EQ(code(rank, false, never), some_inputs_failed) << "nobody waits";
   EXPECT_EQ(code(2, true), results_not_written) << "an older one";
+  has_results = true;
+  for (const int rank : {1, 2, 7}) {
+    for (const bool had_report : {false, true}) EXPECT_EQ(code(rank, had_report, never), results_not_written);
+  }
   fs::remove_all(pattern);
 }
 

@@ -80,6 +80,9 @@ TEST_F(Access, ReportsAreFoundByTheirFilesAndNothingElseIs) {
   EXPECT_THAT(tree.names(), ElementsAre("1/2/3/4", "a", "b", "team/one", "team/two"));
   EXPECT_EQ(read_all(tree.open_file("team/one", "store.h5").number(), 100), "store of team/one");
   EXPECT_THROW(read_all(tree.open_file("a", "store.h5").number(), 3), Refusal);
+  // Far more than there is memory: refused before any is taken.
+  fs::resize_file(directory_ / "b/store.h5", std::uintmax_t{1} << 42);
+  EXPECT_THROW(read_all(tree.open_file("b", "store.h5").number(), std::int64_t{1} << 41), Refusal);
 }
 
 TEST_F(Access, NothingOutsideTheRootCanBeOpened) {
@@ -121,7 +124,8 @@ TEST(RequestChecks, OnlyThisHostIsReachedByItsOwnAddresses) {
                               "localhost.evil.org", "1127.0.0.1", ""}) {
     EXPECT_FALSE(is_loopback(address)) << address;
   }
-  for (const char* host : {"127.0.0.1:8750", "localhost", "localhost:1", "[::1]:80", "[::1]"})
+  for (const char* host :
+       {"127.0.0.1:8750", "localhost", "localhost:1", "LOCALHOST", "LocalHost:8750", "[::1]:80", "[::1]"})
     EXPECT_TRUE(is_loopback_host(host)) << host;
   for (const char* host :
        {"", "evil.org", "evil.org:8750", "localhost:x", "localhost:80:80", "[::1", "[::1]x", "[::2]:80"}) {
@@ -132,11 +136,21 @@ TEST(RequestChecks, OnlyThisHostIsReachedByItsOwnAddresses) {
 TEST(RequestChecks, OtherSitesChangeNothing) {
   EXPECT_TRUE(is_own_origin("", "localhost:80", ""));  // a program
   EXPECT_TRUE(is_own_origin("http://localhost:80", "localhost:80", "same-origin"));
+  EXPECT_TRUE(is_own_origin("http://localhost:80", "LOCALHOST:80", ""));  // names of hosts have no case
   EXPECT_FALSE(is_own_origin("http://evil.org", "localhost:80", ""));
   EXPECT_FALSE(is_own_origin("null", "localhost:80", ""));  // a report's own page has no origin
   EXPECT_FALSE(is_own_origin("http://localhost:81", "localhost:80", ""));
   EXPECT_FALSE(is_own_origin("", "localhost:80", "cross-site"));
   EXPECT_FALSE(is_own_origin("http://", "", ""));
+}
+
+TEST(RequestChecks, MediaTypesHaveNoCaseAndValuesHave) {
+  EXPECT_EQ(plain_media_type("APPLICATION/JSON"), "application/json");
+  EXPECT_TRUE(is_json_type(plain_media_type("Application/Json; Charset=UTF-8")));
+  EXPECT_EQ(plain_media_type("Multipart/Form-Data; BOUNDARY=Cut-Here; X=Y"),
+            "multipart/form-data; boundary=Cut-Here; x=Y");
+  EXPECT_EQ(plain_media_type(R"(A/B; C="D;E=F"; G=H)"), R"(a/b; c="D;E=F"; g=H)");
+  EXPECT_EQ(plain_media_type(""), "");
 }
 
 TEST(RequestChecks, ExportsHaveNamesWithoutPaths) {
@@ -147,6 +161,12 @@ TEST(RequestChecks, ExportsHaveNamesWithoutPaths) {
   // What lies beside an export acts on it.
   for (const char* name : {"a.sqlite-journal", "a.sqlite-wal", "a.sqlite-shm", "a", "a.nsys-rep"})
     EXPECT_FALSE(is_export_name(name)) << name;
+}
+
+TEST(Refusals, RepeatNoMoreThanTheBeginningOfWhatWasSent) {
+  EXPECT_EQ(beginning_of(std::string(200, 'a')), std::string(200, 'a'));
+  EXPECT_EQ(beginning_of(std::string(201, 'a')), std::string(200, 'a') + "...");
+  EXPECT_EQ(beginning_of("a\xc3\xa4\xc3\xa4", 4), "a\xc3\xa4...") << "not half a character";
 }
 
 TEST(Refusals, TakeSentencesOfTheCommandLineApart) {
