@@ -169,7 +169,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
     local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
     select_window(trace, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
-    const collectives::KernelClasses classes(trace);
+    const collectives::KernelClasses classes(trace, settings.options.communication_kernels);
     std::vector<analysis::SharedGpu> shared_gpus = analysis::shared_gpus(trace);
     for (ProcessTrace& process : trace.processes) {
       analyse_process(trace, process, classes, settings.options, scan_options.threads, shared_gpus, local);
@@ -289,7 +289,7 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
   Trace trace = read_events(assigned.path,
                             {settings.reader, round.threads_each, {}, by_part ? part : ingest::FilePart{}, nullptr});
   select_window(trace, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
-  const collectives::KernelClasses classes(trace);
+  const collectives::KernelClasses classes(trace, settings.options.communication_kernels);
   for (const ProcessTrace& process : trace.processes) {
     const LaunchIndex launches(process.api_calls);
     for (const DeviceTrace& device : process.devices) {

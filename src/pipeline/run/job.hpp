@@ -35,6 +35,7 @@ struct JobSpecification {
   std::string filter_time, filter_nvtx, steps;  ///< a part of the run (analysis/window.hpp); empty: not asked for
   std::int64_t warmup_steps = 0;                ///< --skip-warmup
   std::string phase_map_path;
+  std::vector<std::string> communication_kernels;  ///< --communication-kernels: patterns beside the built-in table
   std::string ncu_path, cublas_log_path, weights_path, gpu_peaks_path;  ///< analysis/roofline.hpp; empty: not given
   std::string inspector_directory;           ///< --inspector: logs of NCCL Inspector; empty: none
   std::string nvml_path;                     ///< analysis/gpu_samples.hpp
@@ -64,7 +65,7 @@ struct JobSpecification {
             elapsed_unprofiled, rank_map_path, rank_regex, topology_path, link_peaks_path, require_ranks, filter_time,
             filter_nvtx, steps, warmup_steps, phase_map_path, ncu_path, cublas_log_path, weights_path, gpu_peaks_path,
             nvml_path, nvml_utc_offset_hours, inspector_directory, requests_path, nccl_log_paths, reader, clock_method,
-            ptp_uncertainty_ns, cache_directory);
+            ptp_uncertainty_ns, cache_directory, communication_kernels);
   }
 };
 
