@@ -56,7 +56,8 @@ std::vector<Finding>::const_iterator lead(const std::vector<Finding>& findings) 
 
 /// True where the report could tell who is late, names nobody, and this finding blames nobody either.
 bool tells_that_nobody_is_late(const JobReport& report, const Finding& finding) {
-  constexpr std::array delays = {std::string_view("rotating-delay"), std::string_view("long-waits")};
+  constexpr std::array delays = {std::string_view("rotating-delay"), std::string_view("long-waits"),
+                                 std::string_view("unknown-communication")};
   return waiting_is_known(report) && report.stragglers.empty() && report.suspects.empty() &&
          finding.trace_ranks.empty() && !names_who_is_late(finding) &&
          std::find(delays.begin(), delays.end(), finding.id) == delays.end();
