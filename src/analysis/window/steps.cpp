@@ -139,7 +139,7 @@ Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events
       steps.numbered = false;
     }
     steps.start_ns.push_back(steps.start_ns.empty() ? start[i] : std::max(start[i], steps.start_ns.back() + 1));
-    steps.end_ns = std::max(steps.end_ns, end[i]);
+    steps.end_ns = steps.start_ns.size() == 1 ? end[i] : std::max(steps.end_ns, end[i]);  // times may be negative
   }
   add_open_step(steps, kernels_after);
   return steps.start_ns.size() < fewest_steps ? Steps{} : steps;
