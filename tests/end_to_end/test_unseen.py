@@ -1,4 +1,4 @@
-"""What traces do not show is not claimed: communication under names that nobody knows."""
+"""What traces do not show is not claimed: communication under names that nobody knows, captures without GPU work."""
 
 import contextlib
 import sqlite3
@@ -38,6 +38,22 @@ class UnknownCommunication(EndToEndTest):
             done = self.explain(traces, "out", "--communication-kernels", pattern)
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"--communication-kernels '{pattern}'", done.stderr)
+
+
+class WithoutGpuWork(EndToEndTest):
+    def test_a_capture_that_was_open_while_idle(self):
+        traces = self.synth("job", *JOB, "--seed", "73")
+        change(traces, *(f"DROP TABLE IF EXISTS CUPTI_ACTIVITY_KIND_{table}" for table in ("KERNEL", "MEMCPY", "MEMSET")),
+               "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE nameId IN "
+               "(SELECT id FROM StringIds WHERE value LIKE 'cu%Launch%')")
+        report = self.analyse(traces, "out", code=3)
+        self.assertIn("none of the CUDA calls launches work", report["verdict"]["text"])
+        self.assertIn("open it when work runs", report["verdict"]["next"])
+        self.assertEqual(report["findings"], [])
+        self.assertEqual(report["capture_advice"], [])
+        markdown = (self.directory / "out" / "report.md").read_text()
+        for wrong in ("vclock", "-t cuda,nvtx", "have no trace"):
+            self.assertNotIn(wrong, markdown)
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
          "or "
          "later records communicators)"});
   }
-  add_unrelated_clocks(report.clock.sessions, findings);
+  if (!report.trace_ranks.empty()) add_unrelated_clocks(report.clock.sessions, findings);
   if (unknown) findings.push_back(*std::move(unknown));
 }
 
