@@ -104,6 +104,10 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
   app.add_flag("--whole-run", job.whole_run,
                "All that was recorded, start-up and slow first steps included (default: the steady steps)");
   app.option_defaults()->group("Phases and categories");
+  app.add_option("--communication-kernels", job.communication_kernels,
+                 "PATTERN: kernels of such names communicate, besides those known; may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--phase-map", job.phase_map_path, "File that says which NVTX ranges are which phase");
   app.add_option(
       "--categories", job.categories,

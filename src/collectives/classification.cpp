@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "nsys_explain/model/regex.hpp"
+#include "model/kernel_name.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -21,7 +21,7 @@ constexpr auto table = std::to_array<TableRow>({
 #include "collectives/communication_kernels.inc"
 });
 
-/// Template arguments can be thousands of characters; what names a communication kernel stands at the front.
+/// Names can be thousands of characters; what names a communication kernel stands at the front.
 constexpr std::size_t longest_matched_name = 512;
 
 const std::vector<Regex>& compiled_patterns() {
@@ -34,21 +34,42 @@ const std::vector<Regex>& compiled_patterns() {
   return patterns;
 }
 
+/// What a kernel that only the user knows seems to do.
+Operation operation_named_in(std::string_view name) {
+  struct Word {
+    Regex pattern;
+    Operation operation;
+  };
+  static const std::array words{Word{Regex("(?i)all_?reduce"), Operation::all_reduce},
+                                Word{Regex("(?i)all_?gather"), Operation::all_gather},
+                                Word{Regex("(?i)reduce_?scatter"), Operation::reduce_scatter},
+                                Word{Regex("(?i)all_?(to|2)_?all|a2a|dispatch|combine"), Operation::all_to_all},
+                                Word{Regex("(?i)broadcast"), Operation::broadcast},
+                                Word{Regex("(?i)barrier"), Operation::barrier}};
+  const auto word = std::find_if(words.begin(), words.end(), [&](const Word& w) { return w.pattern.occurs_in(name); });
+  return word == words.end() ? Operation::unknown : word->operation;
+}
+
 }  // namespace
 
-KernelClass classify_kernel(std::string_view short_name, std::string_view demangled_name) {
+KernelClass classify_kernel(std::string_view short_name, std::string_view demangled_name,
+                            std::span<const Regex> of_user) {
   const std::string_view short_part = short_name.substr(0, longest_matched_name);
-  // The argument list may name a communication type without the kernel communicating.
-  const std::string_view demangled_part =
-      demangled_name.substr(0, std::min(demangled_name.find('('), longest_matched_name));
+  // Template and argument lists may name a communication type without the kernel communicating.
+  const std::string_view demangled_part = function_name(demangled_name).substr(0, longest_matched_name);
   for (std::size_t i = 0; i < table.size(); ++i) {
     const std::string_view name = table[i].matched == Name::short_name ? short_part : demangled_part;
     if (compiled_patterns()[i].occurs_in(name)) return {true, table[i].operation, table[i].library};
   }
+  const std::string_view full_name = demangled_part.empty() ? short_part : demangled_part;
+  for (const Regex& pattern : of_user) {
+    if (pattern.occurs_in(full_name)) return {true, operation_named_in(full_name), "--communication-kernels"};
+  }
   return {};
 }
 
-KernelClasses::KernelClasses(const Trace& trace) : classes_(1), class_of_name_(trace.strings.size(), 0) {
+KernelClasses::KernelClasses(const Trace& trace, std::span<const Regex> of_user)
+    : classes_(1), class_of_name_(trace.strings.size(), 0) {
   std::vector<bool> seen(trace.strings.size(), false);
   for (const ProcessTrace& process : trace.processes) {
     for (const DeviceTrace& device : process.devices) {
@@ -56,7 +77,8 @@ KernelClasses::KernelClasses(const Trace& trace) : classes_(1), class_of_name_(t
         const StringIndex key = name_key(kind);
         if (seen[key]) continue;
         seen[key] = true;
-        KernelClass found = classify_kernel(trace.strings[kind.short_name], trace.strings[kind.demangled_name]);
+        KernelClass found =
+            classify_kernel(trace.strings[kind.short_name], trace.strings[kind.demangled_name], of_user);
         if (!found.communication) continue;
         class_of_name_[key] = static_cast<std::uint32_t>(classes_.size());
         classes_.push_back(std::move(found));

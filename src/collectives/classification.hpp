@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/regex.hpp"
 #include "nsys_explain/model/trace.hpp"
 
 namespace nsys_explain::collectives {
@@ -14,17 +16,20 @@ namespace nsys_explain::collectives {
 struct KernelClass {
   bool communication = false;
   Operation operation = Operation::unknown;
-  std::string library;  ///< "NCCL", "DeepEP", ...; empty for compute
+  std::string library;  ///< "NCCL", "DeepEP", ..., "--communication-kernels"; empty for compute
 };
 
-/// Looks a kernel up in the table of communication kernels (communication_kernels.inc). Stream, algorithm, protocol and
-/// reduction are never concluded from a name: NCCL runs many of them under one (docs/input.md).
-KernelClass classify_kernel(std::string_view short_name, std::string_view demangled_name);
+/// Looks a kernel up in the table of communication kernels (communication_kernels.inc), then among the user's patterns,
+/// which are searched in what the kernel is called in its source (model/kernel_name.hpp). Stream, algorithm, protocol
+/// and reduction are never concluded from a name: NCCL runs many of them under one (docs/input.md).
+KernelClass classify_kernel(std::string_view short_name, std::string_view demangled_name,
+                            std::span<const Regex> of_user = {});
 
 /// Classes of all kernel names of one trace, so that each distinct name is matched once.
 class KernelClasses {
  public:
-  explicit KernelClasses(const Trace& trace);
+  /// `of_user`: what the user calls communication (--communication-kernels).
+  explicit KernelClasses(const Trace& trace, std::span<const Regex> of_user = {});
   const KernelClass& of(const KernelKind& kind) const { return classes_[class_of_name_[name_key(kind)]]; }
   /// By kernel kind of the device: whether it communicates.
   std::vector<bool> communication_kinds(const DeviceTrace& device) const;

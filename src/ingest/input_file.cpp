@@ -34,6 +34,11 @@ struct DatabaseHeader {
   std::array<unsigned char, 100> bytes{};
 
   bool is_sqlite() const { return std::memcmp(bytes.data(), "SQLite format 3", 16) == 0; }
+  /// https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+  bool is_lfs_pointer() const {
+    constexpr std::string_view start = "version https://git-lfs.github.com/spec/";
+    return std::memcmp(bytes.data(), start.data(), start.size()) == 0;
+  }
   bool is_wal() const { return bytes[18] == 2 || bytes[19] == 2; }
   std::uint32_t big_endian(std::size_t at) const {
     return std::uint32_t{bytes[at]} << 24 | std::uint32_t{bytes[at + 1]} << 16 | std::uint32_t{bytes[at + 2]} << 8 |
@@ -81,6 +86,12 @@ DatabaseHeader read_header(const std::string& path) {
     throw TraceError(fmt::format(
         "the file is empty: nothing can be read; the export was interrupted or the disk was full, repeat it: {}",
         export_advice(path)));
+  }
+  if (header.is_lfs_pointer()) {
+    throw TraceError(
+        "this is a pointer of Git LFS, a few lines that stand for the file: the file itself was not fetched, so there "
+        "is "
+        "nothing to read; run `git lfs pull` in its repository");
   }
   if (!header.is_sqlite() && is_report_name(path)) {
     throw TraceError(fmt::format(

@@ -85,6 +85,7 @@ void read_capture(const Database& database, Metadata& metadata, EnvironmentAllow
     if (name.ends_with(":ENVIRONMENT_VARIABLE") && name.starts_with("PROCESS_")) {
       take_environment_pair(value, environment);
     }
+    if (name.ends_with("COLLECT_CUDA_TRACE")) metadata.cuda_traced = metadata.cuda_traced == true || value == "true";
     if (name.ends_with("NVTX_DOMAIN_FILTER_STRING") && !value.empty()) {
       has_filter = true;
       names_nccl = names_nccl || value.find("NCCL") != std::string_view::npos;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Metadata {
   bool partial_export = false;     ///< only some tables or a span of time were exported
   std::string session_uuid;
   std::string device_display_name;
+  std::optional<bool> cuda_traced;    ///< whether the capture was told to trace CUDA, of any process; empty: not told
   bool nccl_domain_filtered = false;  ///< the capture asked for NVTX domains and NCCL's was not among them
 
   /// Values of the variables listed in environment_variables() that the profiler saw, each once; a variable that was

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <charconv>
+#include <optional>
+#include <utility>
 
 #include "ingest/cuda_events.hpp"
 #include "ingest/database.hpp"
@@ -8,6 +10,7 @@
 #include "ingest/input_file.hpp"
 #include "ingest/link_metrics.hpp"
 #include "ingest/metadata.hpp"
+#include "ingest/no_gpu_work.hpp"
 #include "ingest/nvtx_events.hpp"
 #include "ingest/rank_claims.hpp"
 #include "ingest/run_facts.hpp"
@@ -15,6 +18,7 @@
 #include "ingest/trace_builder.hpp"
 #include "ingest/trace_time.hpp"
 #include "ingest/trace_warnings.hpp"
+#include "ingest/unread_tables.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {
@@ -72,9 +76,12 @@ Trace read_trace(const std::string& path, const ScanOptions& options) {
   read_gpu_metrics(database, time_base, trace.processes, trace.warnings);
   trace.network = read_network_metrics(database, time_base, trace.warnings);
   claim_ranks(database, metadata, thread_name_ranks, trace.processes, trace.warnings);
-  warn_about_gaps(database, metadata, strings, trace);
+  warn_about_gaps(metadata, strings, trace);
+  warn_about_unread_tables(database, trace.warnings);
+  std::optional<Warning> no_kernels = no_kernels_warning(database, metadata, strings, trace);
   trace.strings = strings.release();
   for (Warning& warning : database.log().warnings) trace.warnings.push_back(std::move(warning));
+  if (no_kernels) trace.warnings.push_back(*std::move(no_kernels));  // the last of them is what the input is known by
   return trace;
 }
 

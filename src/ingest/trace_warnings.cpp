@@ -1,7 +1,6 @@
 #include "ingest/trace_warnings.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -70,28 +69,6 @@ bool has_any_kernel(const Trace& trace) {
   });
 }
 
-/// "3 CUDA calls and 21998 NVTX ranges": what a trace without GPU work holds.
-std::string describe_other_events(const Trace& trace, const StringTable& strings) {
-  std::size_t cuda_calls = 0, ranges = 0, system_calls = 0;
-  std::map<StringIndex, std::int64_t> by_name;
-  for (const ProcessTrace& process : trace.processes) {
-    cuda_calls += process.api_calls.size();
-    ranges += process.nvtx_ranges.size();
-    system_calls += process.os_calls.size();
-    for (const NvtxRange range : process.nvtx_ranges) ++by_name[range.text];
-  }
-  std::vector<std::string> held;
-  if (cuda_calls > 0) held.push_back(fmt::format("{} CUDA calls", cuda_calls));
-  if (system_calls > 0) held.push_back(fmt::format("{} calls into the operating system", system_calls));
-  if (ranges > 0) {
-    const auto most = std::max_element(by_name.begin(), by_name.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    held.push_back(
-        fmt::format("{} NVTX ranges (most of them '{}': {})", ranges, strings.kept(most->first), most->second));
-  }
-  return held.empty() ? "nor calls or ranges of the program" : fmt::format("only {}", fmt::join(held, ", "));
-}
-
 }  // namespace
 
 void read_diagnostics(const Database& database, std::vector<Warning>& warnings) {
@@ -122,19 +99,11 @@ void read_diagnostics(const Database& database, std::vector<Warning>& warnings) 
   }
 }
 
-void warn_about_gaps(const Database& database, const Metadata& metadata, const StringTable& strings, Trace& trace) {
+void warn_about_gaps(const Metadata& metadata, const StringTable& strings, Trace& trace) {
   const auto warn = [&](Severity severity, std::int64_t count, std::string message) {
     if (count > 0) trace.warnings.push_back({severity, WarningSource::trace, count, std::move(message)});
   };
   const bool has_kernels = has_any_kernel(trace);
-  if (!has_kernels) {
-    warn(Severity::data_loss, 1,
-         fmt::format("the export holds no GPU kernels ({}), {}: there is nothing to analyse on the GPU; capture with "
-                     "nsys profile -t cuda,nvtx{}",
-                     trace.has_kernel_table ? "its kernel table is empty" : "it has no kernel table",
-                     describe_other_events(trace, strings),
-                     database.has_table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE") ? " --cuda-graph-trace=node" : ""));
-  }
   if (has_kernels && !has_any_launch(trace)) {
     warn(Severity::info, 1,
          "the export holds no CUDA API calls: launches cannot be told from waiting; capture with nsys profile -t cuda");

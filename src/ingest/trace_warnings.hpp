@@ -13,6 +13,6 @@ namespace nsys_explain::ingest {
 void read_diagnostics(const Database& database, std::vector<Warning>& warnings);
 
 /// What the trace lacks as a whole: tables that are not there, launches that cannot be found, names that were mended.
-void warn_about_gaps(const Database& database, const Metadata& metadata, const StringTable& strings, Trace& trace);
+void warn_about_gaps(const Metadata& metadata, const StringTable& strings, Trace& trace);
 
 }  // namespace nsys_explain::ingest

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::report {
@@ -56,10 +57,16 @@ bool has_unrelated_clocks(const JobReport& report) {
                      [](const SessionClock& session) { return !session.uncertainty_ns; });
 }
 
+bool has_gpu_metrics(const JobReport& report) {
+  const Table* const counters = find_table(report.tables, schema::gpu_counters);
+  return counters != nullptr && counters->row_count() > 0;
+}
+
 }  // namespace
 
 std::vector<CaptureAdvice> capture_advice(const JobReport& report) {
   std::vector<CaptureAdvice> advice;
+  if (report.trace_ranks.empty()) return advice;  // of each input its message says what it lacks
   if (has_opaque_graphs(report)) {
     advice.push_back(
         {"CUDA graphs were recorded as one interval each: kernels and collectives inside them are "
@@ -96,7 +103,7 @@ std::vector<CaptureAdvice> capture_advice(const JobReport& report) {
          "collectives on all ranks; nsys 2026.4 and later can also record the clocks.",
          {capture_vclock, export_normalised}});
   }
-  if (!report.nvlink.available && !report.trace_ranks.empty()) {
+  if (!report.nvlink.available && !has_gpu_metrics(report)) {
     advice.push_back(
         {"NVLink traffic was not analysed: it needs GPU metrics in the capture, and permission to read the "
          "GPU's performance counters.",

@@ -95,6 +95,19 @@ class Invariants(EndToEndTest):
 
         self.for_every_seed(lambda traces, seed: self.changed_copy(traces, "events", shift))
 
+    def test_sessions_that_start_an_hour_after_their_events(self):
+        """All times are negative, and the session's clock is as much ahead."""
+        hour = 3_600_000_000_000
+
+        def shift(connection, path):
+            connection.execute(f"UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + {hour}, "
+                               f"systemClockNs = systemClockNs + {hour}")
+            for table, columns in tables_of(connection):
+                for column in columns & {"start", "end", "timestamp"}:
+                    connection.execute(f"UPDATE {table} SET {column} = {column} - {hour}")
+
+        self.for_every_seed(lambda traces, seed: self.changed_copy(traces, "late", shift))
+
     def test_rows_in_no_order(self):
         def shuffle(connection, path):
             for table, columns in tables_of(connection):

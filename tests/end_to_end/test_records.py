@@ -86,7 +86,8 @@ class Cache(Records):
         (self.directory / "phases.txt").write_text("load load")
         self.cached("all")
         for number, options in enumerate((["--filter-time", "0s/20ms", "--rank-regex", r"rank_(\d+)"],
-                                          ["--steps", "1:8", "--phase-map", self.directory / "phases.txt"])):
+                                          ["--steps", "1:8", "--phase-map", self.directory / "phases.txt"],
+                                          ["--communication-kernels", "gemm", "--communication-kernels", "norm"])):
             for attempt in ("first", "second"):
                 self.cached(f"{attempt}{number}", *options)
             self.analyse(self.traces, f"plain{number}", *options)

@@ -16,6 +16,7 @@
 #include "analysis/findings/activity_findings.hpp"
 #include "analysis/findings/attribution_findings.hpp"
 #include "analysis/findings/capture_findings.hpp"
+#include "analysis/findings/communication_findings.hpp"
 #include "analysis/findings/cuda_error_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
@@ -141,7 +142,8 @@ void add_unrelated_clocks(std::span<const SessionClock> sessions, std::vector<Fi
 
 void add_quality_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
   const bool communicates = totals.communication > 0 || totals.opaque > 0;
-  if (report.instances == 0 && report.trace_ranks.size() > 1 && !communicates) {
+  auto unknown = find_unknown_communication(report);
+  if (report.instances == 0 && report.trace_ranks.size() > 1 && !communicates && !unknown) {
     findings.push_back({"no-communication",
                         FindingSeverity::info,
                         "no communication between the trace ranks was recorded: nobody can be late for another",
@@ -193,7 +195,8 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
          "or "
          "later records communicators)"});
   }
-  add_unrelated_clocks(report.clock.sessions, findings);
+  if (!report.trace_ranks.empty()) add_unrelated_clocks(report.clock.sessions, findings);
+  if (unknown) findings.push_back(*std::move(unknown));
 }
 
 /// What is missing comes first, then what saves time when mended, most first; then the rest by severity and cost.

@@ -58,7 +58,8 @@ std::vector<Finding>::const_iterator lead(const std::vector<Finding>& findings) 
 
 /// True where the report could tell who is late, names nobody, and this finding blames nobody either.
 bool tells_that_nobody_is_late(const JobReport& report, const Finding& finding) {
-  constexpr std::array delays = {std::string_view("rotating-delay"), std::string_view("long-waits")};
+  constexpr std::array delays = {std::string_view("rotating-delay"), std::string_view("long-waits"),
+                                 std::string_view("unknown-communication")};
   const std::optional<JudgedShare> judged = judge_share(report);
   return (!judged || judged->share >= enough_is_judged) && waiting_is_known(report) && report.stragglers.empty() &&
          report.suspects.empty() && finding.trace_ranks.empty() && !names_who_is_late(finding) &&
@@ -91,14 +92,32 @@ std::string tell(const JobReport& report, const Finding& finding) {
   return tell_unjudged(report) + capitalised(finding.title) + '.';
 }
 
-/// Of a job without GPU work: why, and what its inputs hold instead.
-std::string tell_what_inputs_hold(const JobReport& report) {
+/// Of a job without GPU work: the first input that was read; null where none was, or nothing is said of it.
+const InputReport* first_told(const JobReport& report) {
   const auto read = std::find_if(report.inputs.begin(), report.inputs.end(),
                                  [](const InputReport& input) { return input.status != InputStatus::failed; });
-  if (read == report.inputs.end() || read->message.empty()) return "No input holds GPU work.";
-  if (report.inputs.size() == 1) return capitalised(read->message) + '.';
+  return read == report.inputs.end() || read->message.empty() ? nullptr : &*read;
+}
+
+/// Messages say what is wrong, and after the last semicolon what to do.
+std::size_t advice_begins(std::string_view message) {
+  return std::min(message.rfind("; "), message.size());
+}
+
+/// Why there is no GPU work, and what inputs hold instead.
+std::string tell_what_inputs_hold(const JobReport& report) {
+  const InputReport* const input = first_told(report);
+  if (input == nullptr) return "No input holds GPU work.";
+  const std::string message = input->message.substr(0, advice_begins(input->message));
+  if (report.inputs.size() == 1) return capitalised(message) + '.';
   return fmt::format("None of {} holds GPU work; of the first: {}.", counted(std::ssize(report.inputs), "input"),
-                     read->message);
+                     message);
+}
+
+std::string advice_of_inputs(const JobReport& report) {
+  const InputReport* const input = first_told(report);
+  const std::size_t begin = input == nullptr ? 0 : advice_begins(input->message);
+  return input == nullptr || begin == input->message.size() ? "" : input->message.substr(begin + 2);
 }
 
 /// Of one trace rank, which cannot be compared with others: where its time went.
@@ -157,6 +176,7 @@ JobVerdict judge(const JobReport& report) {
     verdict.text.pop_back();
   } else {
     verdict.text += tell_that_nobody_is_late(report, verdict.complete);
+    if (report.ranks.empty()) verdict.next = advice_of_inputs(report);
     return verdict;
   }
   verdict.finding = first->id;

@@ -65,6 +65,7 @@ bool waiting_is_known(const JobReport& report) {
 }
 
 std::optional<Finding> find_missing_ranks(const JobReport& report, bool somebody_is_late) {
+  if (report.trace_ranks.empty()) return std::nullopt;  // no input holds GPU work: more inputs would not help
   const MissingRanks missing = missing_ranks(report);
   if (missing.count == 0) return std::nullopt;
   Finding finding;

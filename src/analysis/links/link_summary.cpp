@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "analysis/statistics/lag_correlation.hpp"
+#include "model/schema/gpu.hpp"
 #include "model/schema/links.hpp"
 
 namespace nsys_explain::analysis {
@@ -67,6 +68,11 @@ std::string message_of(const std::vector<NvlinkUse>& gpus) {
   return message;
 }
 
+bool has_gpu_counters(const std::vector<Table>& tables) {
+  const Table* const table = find_table(tables, schema::gpu_counters);
+  return table != nullptr && table->row_count() > 0;
+}
+
 struct Mean {
   double sum = 0;
   std::int64_t count = 0;
@@ -85,7 +91,10 @@ struct Mean {
 NvlinkReport summarise_nvlink(const std::vector<Table>& tables, const std::vector<TraceRankIdentity>& trace_ranks,
                               const std::vector<LinkPeak>& own_peaks) {
   NvlinkReport report;
-  report.message = "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
+  report.message = has_gpu_counters(tables)
+                       ? "GPU metrics were recorded, and there are no NVLink counters among them: the GPUs have no "
+                         "NVLink, or the set of metrics leaves it out (--gpu-metrics-set)"
+                       : "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
   const Table* table = find_table(tables, schema::nvlink);
   if (table == nullptr || table->row_count() == 0) return report;
   struct Weighted {

@@ -18,6 +18,7 @@ void JobGraph::number_pieces() {
   first_piece.assign(1, 0);
   for (const ReplayRank& rank : ranks) first_piece.push_back(first_piece.back() + rank.pieces.size());
   bool is_first = true;
+  Nanoseconds last_ns = no_time;  // below all: job times may be negative
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     std::int32_t compute = -1, host_wait = -1;
     for (std::size_t i = 0; i < ranks[r].pieces.size(); ++i) {
@@ -30,10 +31,11 @@ void JobGraph::number_pieces() {
       if (here.kind == PieceKind::compute) compute = number;
       if (here.kind == PieceKind::host_wait) host_wait = number;
       if (is_first || here.start_ns < start_ns) start_ns = here.start_ns;
-      if (here.kind != PieceKind::host_wait) end_ns = std::max(end_ns, here.end_ns);
+      if (here.kind != PieceKind::host_wait) last_ns = std::max(last_ns, here.end_ns);
       is_first = false;
     }
   }
+  end_ns = last_ns == no_time ? start_ns : last_ns;
 }
 
 void JobGraph::join_members() {

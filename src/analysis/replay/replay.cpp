@@ -154,6 +154,7 @@ void Replay::leave(std::size_t p, Shifts& shifts) const {
 ReplayedTime Replay::run(const Scenario& scenario) const {
   Shifts shifts = shifts_of(scenario);
   ReplayedTime replayed;
+  replayed.end_ns = graph_.start_ns;
   replayed.step_ends_ns.assign(steps_, no_time);
   for (const std::uint32_t event : order_) {
     const std::size_t p = event / 2;

@@ -150,7 +150,7 @@ Steps steps_on_gpu(const std::vector<Interval>& ranges, const RankEvents& events
       steps.numbered = false;
     }
     steps.start_ns.push_back(steps.start_ns.empty() ? start[i] : std::max(start[i], steps.start_ns.back() + 1));
-    steps.end_ns = std::max(steps.end_ns, end[i]);
+    steps.end_ns = steps.start_ns.size() == 1 ? end[i] : std::max(steps.end_ns, end[i]);  // times may be negative
     host.begin_ns.push_back(ranges[i].start_ns);
     host.end_ns = ranges[i].end_ns;
   }

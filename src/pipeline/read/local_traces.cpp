@@ -227,7 +227,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     local.facts.warnings = std::move(trace.warnings);
     for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
     local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
-    const collectives::KernelClasses classes(trace);
+    const collectives::KernelClasses classes(trace, settings.options.communication_kernels);
     select_window(trace, classes, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     PartsTables parts;
     if (settings.options.analysis.window.steady)
@@ -381,7 +381,7 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
                        !settings.options.analysis.window.any();
   Trace trace = read_events(assigned.path,
                             {settings.reader, round.threads_each, {}, by_part ? part : ingest::FilePart{}, nullptr});
-  const collectives::KernelClasses classes(trace);
+  const collectives::KernelClasses classes(trace, settings.options.communication_kernels);
   select_window(trace, classes, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
   analysis::clip_to_launched(trace, windows);
   for (const ProcessTrace& process : trace.processes) {

@@ -36,6 +36,7 @@ struct JobSpecification {
   std::int64_t warmup_steps = 0;                ///< --skip-warmup
   bool whole_run = false;                       ///< --whole-run: start-up and all, not the steady steps
   std::string phase_map_path;
+  std::vector<std::string> communication_kernels;  ///< --communication-kernels: patterns beside the built-in table
   std::string ncu_path, cublas_log_path, weights_path, gpu_peaks_path;  ///< analysis/roofline.hpp; empty: not given
   std::string inspector_directory;           ///< --inspector: logs of NCCL Inspector; empty: none
   std::string nvml_path;                     ///< analysis/gpu_samples.hpp
@@ -65,7 +66,7 @@ struct JobSpecification {
             elapsed_unprofiled, rank_map_path, rank_regex, topology_path, link_peaks_path, require_ranks, filter_time,
             filter_nvtx, steps, warmup_steps, whole_run, phase_map_path, ncu_path, cublas_log_path, weights_path,
             gpu_peaks_path, nvml_path, nvml_utc_offset_hours, inspector_directory, requests_path, nccl_log_paths,
-            reader, clock_method, ptp_uncertainty_ns, cache_directory);
+            reader, clock_method, ptp_uncertainty_ns, cache_directory, communication_kernels);
   }
 };
 

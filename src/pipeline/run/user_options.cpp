@@ -64,6 +64,27 @@ auto read_evidence(std::string_view option, const std::string& path, std::uint64
   }
 }
 
+std::vector<Regex> read_communication_kernels(const JobSpecification& job, std::uint64_t& seen) {
+  std::vector<Regex> patterns;
+  for (const std::string& pattern : job.communication_kernels) {
+    seen = fnv1a(pattern, fnv1a("--communication-kernels", seen));
+    if (pattern.empty()) {
+      throw std::runtime_error(
+          "--communication-kernels '': it matches every name, so nothing would be compute; give a part of the kernel's "
+          "name");
+    }
+    try {
+      patterns.emplace_back(pattern);
+    } catch (const std::invalid_argument& error) {
+      throw std::runtime_error(
+          fmt::format("--communication-kernels '{}': it is no regular expression, so no kernel can be compared with "
+                      "it ({}); correct it",
+                      pattern, error.what()));
+    }
+  }
+  return patterns;
+}
+
 }  // namespace
 
 UserOptions read_user_options(const JobSpecification& job) {
@@ -82,6 +103,7 @@ UserOptions read_user_options(const JobSpecification& job) {
   options.analysis.phase_rules = read_evidence("--phase-map", job.phase_map_path, seen, [](std::string_view text) {
     return analysis::parse_phase_map(ingest::phase_map_lines(text));
   });
+  options.communication_kernels = read_communication_kernels(job, seen);
   analysis::RooflineEvidence& roofline = options.analysis.roofline;
   roofline.ncu = read_evidence("--ncu", job.ncu_path, seen, analysis::parse_ncu_csv);
   roofline.gemms = read_evidence("--cublas-log", job.cublas_log_path, seen, analysis::parse_cublas_log);

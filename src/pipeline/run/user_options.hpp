@@ -9,6 +9,7 @@
 #include "analysis/tables/options.hpp"
 #include "analysis/tables/requests.hpp"
 #include "ingest/rank_resolution.hpp"
+#include "nsys_explain/model/regex.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/topology.hpp"
 
@@ -23,6 +24,7 @@ struct UserOptions {
   analysis::NcclLog nccl_log;
   std::vector<analysis::LinkPeak> link_peaks;  ///< come before the built-in ones
   std::string inspector_directory;             ///< empty: none
+  std::vector<Regex> communication_kernels;    ///< names of kernels that communicate, beside the built-in table
   std::uint64_t reading_digest = 0;  ///< of all options and files of options that change what reading a trace gives
   std::string window_text;  ///< the options that choose a part of the run, as the reports state them; empty: none
 };

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/findings/findings.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -113,6 +115,20 @@ TEST(JobVerdict, WhereNothingCanBeJudgedSaysWhy) {
   EXPECT_EQ(judge(report).text, "The export holds no GPU kernels, only 5 NVTX ranges.");
   report.inputs.push_back({"b.sqlite", InputStatus::degraded, "the export holds no GPU kernels"});
   EXPECT_THAT(judge(report).text, StartsWith("None of 2 inputs holds GPU work; of the first: the export holds"));
+}
+
+TEST(JobVerdict, OfInputsWithoutGpuWorkSaysWhatToDoAndNothingOfMissingRanksAndClocks) {
+  JobReport report;
+  report.inputs = {{"a.sqlite", InputStatus::degraded, "the export holds no kernels: it was idle; open it later"},
+                   {"b.sqlite", InputStatus::degraded, "the export holds no kernels: it was idle; open it later"}};
+  report.world_size = 2;
+  report.clock.sessions.resize(2);  // of two components: nothing relates them
+  report.clock.sessions[1].component = 1;
+  report.findings = find_problems(report);
+  EXPECT_TRUE(report.findings.empty());
+  const JobVerdict verdict = judge(report);
+  EXPECT_EQ(verdict.text, "None of 2 inputs holds GPU work; of the first: the export holds no kernels: it was idle.");
+  EXPECT_EQ(verdict.next, "open it later");
 }
 
 }  // namespace

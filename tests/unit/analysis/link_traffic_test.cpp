@@ -7,6 +7,7 @@
 #include "analysis/links/link_peaks.hpp"
 #include "analysis/links/link_summary.hpp"
 #include "analysis/links/messages.hpp"
+#include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -111,6 +112,16 @@ TEST(LinkTraffic, WithoutCountersThereAreNoRows) {
   const NvlinkReport report = summarise_nvlink({}, {}, {});
   EXPECT_FALSE(report.available);
   EXPECT_NE(report.message.find("NVLink counters not found"), std::string::npos);
+}
+
+TEST(NvlinkReport, OfGpuMetricsWithoutNvlinkDoesNotAskForGpuMetrics) {
+  Table counters = make_table(schema::gpu_counters);
+  RowWriter(counters) << "window"
+                      << "sms_active" << std::int64_t{10} << 50.0 << 60.0 << 50.0;
+  const NvlinkReport report = summarise_nvlink({counters}, {}, {});
+  EXPECT_FALSE(report.available);
+  EXPECT_EQ(report.message.find("GPU metrics were recorded, and there are no NVLink counters among them"), 0U);
+  EXPECT_EQ(report.message.find("--gpu-metrics-devices"), std::string::npos);
 }
 
 TEST(LinkPeaks, OwnLinesComeFirst) {

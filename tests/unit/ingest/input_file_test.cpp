@@ -73,6 +73,16 @@ TEST_F(InputFileTest, JunkIsRefused) {
   EXPECT_THAT(error_of(file("short.sqlite")), HasSubstr("not a SQLite database"));
 }
 
+TEST_F(InputFileTest, APointerOfGitLfsIsNamed) {
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') + "\nsize 1234567\n";
+  write_text("trace.sqlite", pointer);
+  EXPECT_THAT(error_of(file()), HasSubstr("pointer of Git LFS"));
+  EXPECT_THAT(error_of(file()), HasSubstr("run `git lfs pull`"));
+  write_text("job.nsys-rep", pointer);
+  EXPECT_THAT(error_of(file("job.nsys-rep")), HasSubstr("run `git lfs pull`"));
+}
+
 TEST_F(InputFileTest, AReportGetsTheExportCommand) {
   write_text("job.nsys-rep", "NVIDIA report");
   EXPECT_THAT(error_of(file("job.nsys-rep")), HasSubstr("report of Nsight Systems"));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/schema/gpu.hpp"
 #include "nsys_explain/model/utf8.hpp"
 #include "report/capture_advice.hpp"
 #include "report/report.hpp"
@@ -269,6 +270,30 @@ TEST(CaptureAdvice, NamesTheCommandForEachGap) {
   EXPECT_THAT(commands, Contains(HasSubstr("--include-blobs=true --include-json=true")));
   EXPECT_THAT(commands, Contains(HasSubstr("--enable vclock")));
   EXPECT_THAT(commands, Contains(HasSubstr("-t cuda,nvtx,nccl")));
+}
+
+TEST(CaptureAdvice, AsksForNoGpuMetricsThatAreThere) {
+  const auto asks_for_metrics = [](const JobReport& report) {
+    const auto advice = capture_advice(report);
+    return std::any_of(advice.begin(), advice.end(), [](const CaptureAdvice& one) {
+      return one.missing.find("NVLink traffic was not analysed") != std::string::npos;
+    });
+  };
+  JobReport report = small_report();
+  std::erase_if(report.tables, [](const Table& table) { return table.schema.name == "gpu_counters"; });
+  EXPECT_TRUE(asks_for_metrics(report));
+  Table counters = make_table(schema::gpu_counters);  // of a GPU without NVLink
+  RowWriter(counters) << "window"
+                      << "sms_active" << std::int64_t{10} << 50.0 << 60.0 << 50.0;
+  report.tables.push_back(counters);
+  EXPECT_FALSE(asks_for_metrics(report));
+}
+
+TEST(CaptureAdvice, OfInputsWithoutGpuWorkIsWhatTheirMessagesSay) {
+  JobReport report;
+  report.inputs = {{"a.sqlite", InputStatus::degraded, "the export holds no kernels; open it later"}};
+  report.clock.sessions.resize(2);
+  EXPECT_TRUE(capture_advice(report).empty());
 }
 
 TEST(Markdown, ShowsNvlinkAndNetworkDuringCollectives) {

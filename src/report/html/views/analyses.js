@@ -119,7 +119,10 @@ function byRank(list, draw) {
 }
 
 function nvlink() {
-  if (!report.nvlink.available && rows("nvlink").length === 0) return absent("no NVLink counters were recorded.", record.metrics);
+  if (!report.nvlink.available && rows("nvlink").length === 0) {
+    if (rows("gpu_counters").length > 0) return absent(`${report.nvlink.message}.`);
+    return absent("no NVLink counters were recorded.", record.metrics);
+  }
   const list = view("nvlink_over_time");
   return node("div", {}, list.length > 0 ? byRank(list, linksOverTime) : null, plainTable("nvlink", {limit: 100}));
 }

@@ -40,6 +40,7 @@ export const viewOfFinding = {
   "step-time-change": "steps",
   "straggler": "cases",
   "unbalanced-exchange": "bytes",
+  "unknown-communication": "kernels",
   "unproven-straggler": "cases",
   "unseen-straggler": "strips",
   "hidden-straggler": "cases",
