@@ -167,6 +167,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     local.facts.extent = ingest::session_extent(trace);
     local.facts.warnings = std::move(trace.warnings);
     for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
+    local.facts.content = ingest::content_of(trace);
     local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
     select_window(trace, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     const collectives::KernelClasses classes(trace);

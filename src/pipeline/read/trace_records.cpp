@@ -11,7 +11,7 @@ namespace {
 
 /// To be raised whenever reading leaves something else behind of the same trace: its analysis, or the layout of a
 /// record.
-constexpr int record_version = 25;
+constexpr int record_version = 26;
 
 /// Rows without strings, compressed while they lie in the record.
 template <class T>
