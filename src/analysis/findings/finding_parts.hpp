@@ -16,7 +16,8 @@ bool names_who_is_late(const Finding& finding);
 /// What to do where the GPU is slow that a trace rank shares with others.
 inline constexpr std::string_view advice_for_shared_gpu =
     "compare its share of the GPU with that of the others on it (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, the MIG instance, "
-    "how many take turns), and see what else runs there (nvidia-smi); clocks and power are the same for all of them";
+    "how many processes are on it), and see what else runs there (nvidia-smi); clocks and power are the same for all "
+    "of them";
 
 /// What to do where one GPU is.
 inline constexpr std::string_view advice_for_slow_gpu =

@@ -37,13 +37,14 @@ void add_shared_gpu_finding(const JobReport& report, std::vector<Finding>& findi
           fmt::format("{}: {}, UUID {}", trace_ranks_text(of_gpu), place_of(report, of_gpu.front()), uuid));
   }
   finding.evidence.emplace_back(
-      "their kernels take turns or each have a part of it, so GPU time counts it once for each of them (table ranks)");
+      "their kernels wait for each other or each have a part of it, so GPU time counts it once for each of them (table "
+      "ranks)");
   finding.id = "shared-gpus";
   finding.title =
       fmt::format("{} trace ranks share {}", ranks, gpus.size() == 1 ? "one GPU" : fmt::format("{} GPUs", gpus.size()));
   finding.recommendation =
       "where each should have a GPU of its own, bind it before its first CUDA call (torch.cuda.set_device(LOCAL_RANK), "
-      "CUDA_VISIBLE_DEVICES, srun --gpus-per-task=1); where sharing is meant (MPS, MIG, time slices), nothing";
+      "CUDA_VISIBLE_DEVICES, srun --gpus-per-task=1); where sharing is meant (MPS, MIG), nothing";
   findings.push_back(std::move(finding));
 }
 
