@@ -208,16 +208,17 @@ void warn_of_outliers(const SampleSet& set, const Reduction& reduction, std::vec
 
 /// Most exits agree, and yet too many do not for all matches to be right and all sessions to keep one clock.
 void warn_of_disagreement(const ClockResidual& residual, std::vector<Warning>& warnings) {
-  const Nanoseconds p90_ns = residual.held_out_p90_ns.value_or(0);
-  if (p90_ns <= largest_credible_residual_ns) return;
+  constexpr std::int64_t fewest = 20;  // of fewer, one or two are no share
+  if (10 * residual.unexplained <= std::max(fewest, residual.samples)) return;
   warnings.push_back(
       warn(Severity::error, 1,
            fmt::format("one in ten of the ends of matched collectives is off the clock found by {:.0f} us "
-                       "or more, so either matches or the clocks of some sessions are wrong, and their "
+                       "or more, and by longer than such a collective takes, so either matches or the clocks of some "
+                       "sessions are wrong, and their "
                        "lateness is doubtful; compare the table of clocks with drifts that are possible "
                        "(up to 100 ppm), and export with --include-blobs=true --include-json=true or "
                        "without losses, so that more is known of communicators",
-                       static_cast<double>(p90_ns) * 1e-3)));
+                       static_cast<double>(residual.held_out_p90_ns.value_or(0)) * 1e-3)));
 }
 
 void warn_of_components(std::span<const SessionClock> clocks, std::vector<Warning>& warnings) {
@@ -311,7 +312,7 @@ ClockFit fit_units(std::span<const Session> sessions, const Observations& observ
   const LevelZero level = level_zero(sessions, without_utc);
   fit.report.sessions = level.clocks;
   if (!sessions.empty()) fit_collectives(sessions, level, observations, reduction, options, fit);
-  if (!options.method && fit.report.residual.held_out_p50_ns.value_or(0) > largest_credible_residual_ns) {
+  if (!options.method && 2 * fit.report.residual.unexplained > fit.report.residual.samples) {
     fall_back_to_hosts(sessions, options, fit);
   }
   if (options.utc_uncertainty_ns) relate_by_utc(sessions, *options.utc_uncertainty_ns, fit.report.sessions);

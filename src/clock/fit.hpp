@@ -52,10 +52,11 @@ struct Reduction {
 
 /// A fit is believed if exits held out of it agree better than this (median). Members of one instance leave within one
 /// step of NCCL's ring or tree of each other: 512 KiB (NCCL_BUFFSIZE 4 MiB in 8 steps), which the slowest link in use,
-/// 5 GB/s (40 Gb/s), carries in 100 us; measured medians are 0.3 to 20 us. Exits of operations that do not belong
-/// together differ by the time between operations. Beyond the limit many matches must be wrong, and clocks fitted to
-/// them would pass for knowledge; so only host clocks (and UTC, where the user vouches for it) relate sessions then,
-/// and the residual and an error say why. Where the user forces a method, it is used.
+/// 5 GB/s (40 Gb/s), carries in 100 us; measured medians are 0.3 to 20 us. Over sockets they leave up to milliseconds
+/// apart, but never longer than the operation takes its last member (quality.cpp), so that is believed, too. Exits of
+/// operations that do not belong together differ by the time between operations. Beyond the limit many matches must be
+/// wrong, and clocks fitted to them would pass for knowledge; so only host clocks (and UTC, where the user vouches for
+/// it) relate sessions then, and the residual and an error say why. Where the user forces a method, it is used.
 inline constexpr Nanoseconds largest_credible_residual_ns = 100'000;
 
 struct ClockFit {

@@ -25,16 +25,28 @@ bool in_half(const SampleGroup& group, std::uint64_t half) {
   return (splitmix(group.hash) & 1U) == half;
 }
 
-/// Per class: counts of magnitudes, and the largest one.
+/// Per class: counts of magnitudes, the largest one, and those that no transfer explains.
 struct Residuals {
-  explicit Residuals(std::size_t classes) : counts(classes * magnitude_histogram::bins, 0), largest(classes, -1) {}
+  explicit Residuals(std::size_t classes)
+      : counts(classes * magnitude_histogram::bins, 0), largest(classes, -1), unexplained(classes, 0) {}
 
   std::span<const std::int64_t> counts_of(std::size_t scale_class) const {
     return std::span(counts).subspan(scale_class * magnitude_histogram::bins, magnitude_histogram::bins);
   }
 
   std::vector<std::int64_t> counts, largest;
+  std::vector<std::int64_t> unexplained;  ///< how many are off by more than their operation takes
 };
+
+/// How far apart ends of one instance may truly lie: all members leave between the last one's enter and the end of the
+/// transfer, which the shortest of them shows. Over sockets that is hundreds of microseconds.
+Nanoseconds explained_ns(const SampleSet& set, const SampleGroup& group) {
+  const std::span<const Sample> members = set.own.of(group);
+  Nanoseconds shortest_ns = std::numeric_limits<Nanoseconds>::max();
+  for (std::size_t i = 0; i < members.size(); ++i)
+    shortest_ns = std::min(shortest_ns, members[i].exit_ns - set.own.enter_ns[group.first + i]);
+  return std::max(shortest_ns, largest_credible_residual_ns);
+}
 
 /// Fits to the instances outside `half` and collects the residuals of those inside whose sessions the fit knows.
 void look_at_half(Estimator& estimator, SampleSet& set, std::uint64_t half, const Reduction& reduction,
@@ -55,7 +67,9 @@ void look_at_half(Estimator& estimator, SampleSet& set, std::uint64_t half, cons
     std::int64_t& largest = residuals.largest[scale_class];
     const std::span<const Sample> members = set.own.of(group);
     if (!std::all_of(members.begin(), members.end(), [&](const Sample& s) { return fitted[s.session] > 0; })) continue;
+    const auto explained = static_cast<double>(explained_ns(set, group));
     for (const Sample& sample : members) {
+      residuals.unexplained[scale_class] += std::abs(sample.residual) > explained ? 1 : 0;
       ++counts[magnitude_histogram::bin_of(sample.residual)];
       largest = std::max<std::int64_t>(largest, std::llround(std::abs(sample.residual)));
     }
@@ -203,13 +217,15 @@ ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Redu
 
   residuals.counts = reduction.sum(residuals.counts);
   residuals.largest = reduction.maximum(residuals.largest);
+  residuals.unexplained = reduction.sum(residuals.unexplained);
   const bool unbiased_only = groups[2] > 0;
   ResidualSummary all;
+  ClockResidual result;
   for (std::size_t k = 0; k < set.classes.size(); ++k) {
     if (unbiased_only && set.classes[k].bias >= 0) continue;
     all.add(residuals.counts_of(k), residuals.largest[k]);
+    result.unexplained += residuals.unexplained[k];
   }
-  ClockResidual result;
   result.by_class = residuals_by_class(set, residuals, unbiased_only);
   result.samples = all.samples;
   if (all.samples == 0) return result;

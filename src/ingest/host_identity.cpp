@@ -216,6 +216,7 @@ void identify_gpus(const Database& database, const Metadata& metadata, std::vect
       } else if (!gpus.empty()) {
         gpu = presumed_gpu(gpus, visible, device.device_id);
         if (gpu != nullptr) ++assumed;
+        device.is_gpu_presumed = true;
       }
       if (gpu != nullptr) {
         device.gpu_name = gpu->name;

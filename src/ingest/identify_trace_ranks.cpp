@@ -86,6 +86,9 @@ TraceRankIdentity describe(const Trace& trace, const ProcessTrace& process, cons
   identity.host = trace.session.host;
   identity.gpu_name = device.gpu_name;
   identity.gpu_uuid = device.gpu_uuid;
+  identity.is_gpu_presumed = device.is_gpu_presumed;
+  identity.kernels = static_cast<std::int64_t>(device.kernels.size());
+  identity.graph_launches = static_cast<std::int64_t>(device.graph_launches.size());
   return identity;
 }
 

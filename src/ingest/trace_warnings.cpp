@@ -43,7 +43,11 @@ std::string tidy(std::string_view text) {
 
 /// nsys has one level for "this may be slow" and "events were dropped"; the second means that sums are short. That the
 /// CPU is not sampled, say because nsys does not know its vendor, is an error to it, and takes nothing from GPU work.
-Severity severity_of(std::int64_t level, std::string_view text) {
+/// "Not all CUDA events might have been collected." stands in every capture of a range: what ran before it is not in
+/// it.
+Severity severity_of(std::int64_t level, std::string_view text, bool is_range) {
+  if (is_range && text.starts_with("Not all ") && text.find("might have been collected") != std::string_view::npos)
+    return Severity::info;
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
@@ -72,17 +76,21 @@ bool has_any_kernel(const Trace& trace) {
 }  // namespace
 
 void read_diagnostics(const Database& database, std::vector<Warning>& warnings) {
-  std::map<std::pair<Severity, std::string>, std::int64_t> counts;
+  std::map<std::pair<std::int64_t, std::string>, std::int64_t> by_level;
   TableScan scan(database, "DIAGNOSTIC_EVENT");
   const auto severity = scan.integer("severity");
   const auto text = scan.text("text");
+  bool is_range = false;  // cudaProfilerStart, an NVTX range or a key began the capture
   scan.for_each_batch([&](std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row) {
+      is_range = is_range || text[row].starts_with("Profiling started due to ");
       if (severity[row] != nsys_warning && severity[row] != nsys_error) continue;
-      const std::string line = tidy(text[row]);
-      ++counts[{severity_of(severity[row], line), line}];
+      ++by_level[{severity[row], tidy(text[row])}];
     }
   });
+  std::map<std::pair<Severity, std::string>, std::int64_t> counts;
+  for (const auto& [place, count] : by_level)
+    counts[{severity_of(place.first, place.second, is_range), place.second}] += count;
   std::size_t shown = 0;
   std::int64_t hidden = 0;
   for (auto place = counts.rbegin(); place != counts.rend(); ++place) {  // errors first

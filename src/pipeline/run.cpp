@@ -262,7 +262,9 @@ void Run::attribute() {
                             std::move(rank_tables_), options_.link_peaks);
     report_.detail.steps = {report_.delay.first_step, attribution_.steps.start_ns, attribution_.steps.end_ns};
     report_.exposed = gather_exposed_time(communicator_, local_traces_);
-    analysis::describe_changes(attribution_.steps, report_.step_time);
+    // Without a collective nothing tells which steps of several trace ranks are one.
+    if (report_.ranks.size() < 2 || report_.instances > 0)
+      analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings_));
     report_.tables.push_back(collectives_in_step(communicator_, local_traces_));
     report_.tables.push_back(collective_slack(communicator_, cross_, *replay_));

@@ -123,15 +123,13 @@ Json suspect(const SuspectedStraggler& suspect) {
 }
 
 Json verdict(const JobVerdict& verdict) {
-  const auto of_replay = [&](double WhatIf::*share) {
-    return verdict.mended ? Json(verdict.mended.value().*share) : Json();
-  };
+  const WhatIf* const mended = verdict.mended ? &*verdict.mended : nullptr;
   return {{"text", verdict.text},
           {"finding", verdict.finding.empty() ? Json() : Json(verdict.finding)},
           {"severity", severity_name(verdict.severity)},
-          {"saved_share", of_replay(&WhatIf::saved_share)},
-          {"low_share", of_replay(&WhatIf::low_share)},
-          {"high_share", of_replay(&WhatIf::high_share)},
+          {"saved_share", mended != nullptr ? Json(mended->saved_share) : Json()},
+          {"low_share", mended != nullptr ? nullable(mended->low_share) : Json()},
+          {"high_share", mended != nullptr ? nullable(mended->high_share) : Json()},
           {"complete", verdict.complete},
           {"judged_share", nullable(verdict.judged_share)},
           {"next", verdict.next}};
@@ -167,8 +165,9 @@ Json what_if(const WhatIf& what_if) {
           {"after", what_if.after},
           {"finding", what_if.finding.empty() ? Json(nullptr) : Json(what_if.finding)},
           {"saved_share", what_if.saved_share},
-          {"low_share", what_if.low_share},
-          {"high_share", what_if.high_share},
+          {"low_share", nullable(what_if.low_share)},
+          {"high_share", nullable(what_if.high_share)},
+          {"once_ns", what_if.once_ns > 0 ? Json(what_if.once_ns) : Json(nullptr)},
           {"step_ns_before", what_if.step_ns_before},
           {"step_ns_after", what_if.step_ns_after}};
 }

@@ -1,5 +1,6 @@
 """Steps of the job: the right ones or none, whether ranges or kernels tell of them, and what changes from step to step."""
 
+import csv
 import json
 
 from support import EndToEndTest, main, seeds
@@ -112,6 +113,25 @@ class Change(StepsTest):
         self.assertIsNone(self.finding(report))
 
 
+class Transient(StepsTest):
+    def test_its_times_lie_in_its_steps(self):
+        for seed in seeds(4):
+            for fault in ("slow_gpu:rank=3,factor=1.5,first_step=14,last_step=23", "late_host:rank=1,pause=60ms,kind=sleep,period=6"):
+                with self.subTest(seed=seed, fault=fault):
+                    traces = self.synth("job", *SMALL, *LAYOUTS["data"], "--steps", "40", "--pause-probability", "0.1", "--seed",
+                                        str(60 + seed), "--fault", fault, "--truth", "none", "--force")
+                    report = self.analyse(traces, "out", "--csv", "--force", "--quiet")
+                    one, = report["stragglers"]
+                    with open(self.directory / "out" / "tables" / "steps.csv", newline="", encoding="utf-8") as rows:
+                        begins = [(int(row["step"]), int(row["start_ns"])) for row in csv.DictReader(rows)]
+                    # Of one rank or the other: who is late begins its step late.
+                    first = min(start_ns for step, start_ns in begins if step == one["first_step"])
+                    end = max([start_ns for step, start_ns in begins if step == one["last_step"] + 1], default=1 << 62)
+                    self.assertGreaterEqual(one["first_ns"], first)
+                    self.assertLessEqual(one["last_ns"], end)
+                    self.assertLessEqual(one["first_ns"], one["last_ns"])
+
+
 class OneStall(StepsTest):
     def test_of_one_rank_that_all_groups_wait_for(self):
         for rank in (0, 5):
@@ -123,6 +143,12 @@ class OneStall(StepsTest):
                 self.assertIn("the host launched", finding["title"])
                 self.assertEqual((report["verdict"]["finding"], finding["trace_ranks"]), ("long-waits", [rank]))
                 self.assertAlmostEqual(finding["saved_share"], 0.5 / 0.78, delta=0.05)
+                # It happened once: priced in time, and nothing tells how often it comes.
+                verdict, (mended,) = report["verdict"], (w for w in report["what_if"] if w["finding"] == "long-waits")
+                self.assertAlmostEqual(mended["once_ns"] / 1e9, 0.5, delta=0.02)
+                self.assertEqual([one[end] for one in (verdict, mended) for end in ("low_share", "high_share")], [None] * 4)
+                self.assertIn(f"; one pause of {mended['once_ns'] / 1e6:.0f} ms ({100 * mended['saved_share']:.1f}%)",
+                              finding["title"])
                 self.assertGreater(finding["cost_ns"], 1.5e9, "three of a data-parallel group and a tensor partner, 500 ms each")
 
 

@@ -137,7 +137,9 @@ def examine(kind, seed, rough, keep):
                 "cost_share": report["delay"]["cost_share"],
                 "others": [what_if["trace_ranks"] for what_if in report["what_if"]] if not told else []}
         if told:
-            line.update(told=told[0]["saved_share"], low=told[0]["low_share"], high=told[0]["high_share"])
+            once = told[0]["low_share"] is None  # no interval then
+            line.update(told=told[0]["saved_share"], low=0 if once else told[0]["low_share"],
+                        high=1 if once else told[0]["high_share"])
         return line
     finally:
         if not keep:

@@ -65,13 +65,16 @@ struct TraceRankIdentity {
   std::int32_t process_id = 0;
   std::string process_name;
   std::string host;
-  std::string gpu_name;  ///< empty where the export does not tell
-  std::string gpu_uuid;  ///< without "GPU-"; empty where the export does not tell
+  std::string gpu_name;                          ///< empty where the export does not tell
+  std::string gpu_uuid;                          ///< without "GPU-"; empty where the export does not tell
+  bool is_gpu_presumed = false;                  ///< the export does not say which GPU the process saw as this device
+  std::int64_t kernels = 0, graph_launches = 0;  ///< of the whole capture; graphs recorded as one interval
   std::vector<RankClaim> claims;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(trace_rank, rank_source, key, process_id, process_name, host, gpu_name, gpu_uuid, claims);
+    archive(trace_rank, rank_source, key, process_id, process_name, host, gpu_name, gpu_uuid, is_gpu_presumed, kernels,
+            graph_launches, claims);
   }
 };
 

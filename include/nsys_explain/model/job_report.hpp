@@ -75,6 +75,7 @@ struct ClassResidual {
 struct ClockResidual {
   std::optional<Nanoseconds> held_out_p50_ns, held_out_p90_ns, held_out_max_ns;
   std::int64_t samples = 0;
+  std::int64_t unexplained = 0;         ///< of those samples: off by more than such an operation takes
   std::vector<ResidualBin> histogram;   ///< of those samples; consecutive powers of two, the ends not empty
   std::vector<ClassResidual> by_class;  ///< all operations, also those that do not count above
 };
@@ -191,7 +192,7 @@ struct Straggler {
   double p_value = 1;
   std::optional<std::int64_t> first_step, last_step;  ///< the first and last step it delayed; empty: no steps known
   std::optional<std::int64_t> period_steps;           ///< periodic: steps from one delay to the next
-  Nanoseconds first_ns = 0, last_ns = 0;              ///< job time of the first and last instance it delayed
+  Nanoseconds first_ns = 0, last_ns = 0;  ///< job time of the first and last instance it delayed, within those steps
   std::vector<std::string> evidence;
 };
 
@@ -247,11 +248,12 @@ struct WhatIf {
   /// "trace_rank", "place", "link", "all", "stage_balanced", "no_launch_gaps", "communication_hidden" or
   /// "best_group"
   std::string subject;
-  std::vector<std::int32_t> trace_ranks;  ///< whose work or links are as usual, ascending; empty: of all
-  std::vector<std::int32_t> after;        ///< whose work is as usual before, already; mostly of nobody
-  std::string finding;                    ///< id of the finding about them; empty: none
-  double saved_share = 0;                 ///< of the elapsed time of the analysed steps
-  double low_share = 0, high_share = 0;   ///< 95% interval
+  std::vector<std::int32_t> trace_ranks;        ///< whose work or links are as usual, ascending; empty: of all
+  std::vector<std::int32_t> after;              ///< whose work is as usual before, already; mostly of nobody
+  std::string finding;                          ///< id of the finding about them; empty: none
+  double saved_share = 0;                       ///< of the elapsed time of the analysed steps, from 0 to 1
+  std::optional<double> low_share, high_share;  ///< 95% interval; empty: it happened once
+  Nanoseconds once_ns = 0;                      ///< the time that one step alone lost; 0: it happened in several
   Nanoseconds step_ns_before = 0, step_ns_after = 0;
 };
 
@@ -379,6 +381,7 @@ struct JobReport {
   std::vector<Session> sessions;               ///< sorted by path
   std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank
   std::int32_t world_size = 0;                 ///< ranks of the job as its traces tell; 0: they do not
+  std::int64_t untraced_processes = 0;         ///< with calls into NCCL, and without any work on a GPU
   std::vector<RunFactSummary> run_facts;       ///< in the order of the table
   ClockReport clock;
   std::vector<CommunicatorSummary> communicators;

@@ -262,6 +262,7 @@ struct DeviceTrace {
   std::int32_t device_id = 0;
   std::string gpu_name;
   std::string gpu_uuid;
+  bool is_gpu_presumed = false;          ///< the export does not map the process' devices to GPUs
   std::int32_t gpu_id = -1;              ///< nsys' number of the GPU on its node (not the CUDA ordinal); -1: not known
   std::string gpu_bus_id;                ///< PCI domain:bus:device.function as nsys writes it; empty: not known
   std::int32_t gpu_bus_rank = -1;        ///< place among the node's GPUs by PCI bus, as NVML counts; -1: not known

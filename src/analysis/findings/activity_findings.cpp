@@ -14,6 +14,7 @@
 #include "analysis/causes/attributed_time.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/shared_gpu_findings.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
 #include "nsys_explain/model/lower_median.hpp"
@@ -134,8 +135,7 @@ Finding describe_slow_gpu(const JobReport& report, const GpuSpeed& speed) {
           {fmt::format("median over {} compute kernels of equal name, grid and block, weighted by time; p-value {}",
                        speed.kernels, p_value_text(speed.p_value)),
            fmt::format("rows: gpu_speed and kernel_peers where trace_rank = {}", speed.trace_rank)},
-          "compare clocks, temperature, power and ECC errors with its peers (nvidia-smi -q -d "
-          "CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC); check that no other process uses it; if it stays slow, drain it",
+          std::string(shares_its_gpu(report, speed.trace_rank) ? advice_for_shared_gpu : advice_for_slow_gpu),
           lost_by(speed, report),
           {},
           {speed.trace_rank},

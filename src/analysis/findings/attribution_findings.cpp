@@ -116,10 +116,21 @@ std::vector<Throttled> throttled_ranks(const Table& throttling) {
   return ranks;
 }
 
+/// True where a GPU was slow for a moment only, as it is whenever it wakes up: what a twentieth of the time at lower
+/// clocks costs is within what any run loses.
+bool is_brief(const JobReport& report, const Throttled& one) {
+  constexpr double worth_telling = 0.05;
+  const auto rank = std::find_if(report.ranks.begin(), report.ranks.end(),
+                                 [&](const RankSummary& summary) { return summary.trace_rank == one.rank; });
+  return rank != report.ranks.end() && share(one.total_ns, rank->budget.window_ns) < worth_telling;
+}
+
 /// `told`: of them a finding tells that they are late, with their clocks.
-void add_throttling_finding(const Table& throttling, const LateRanks& told, std::vector<Finding>& findings) {
+void add_throttling_finding(const JobReport& report, const Table& throttling, const LateRanks& told,
+                            std::vector<Finding>& findings) {
   constexpr std::size_t most_named = 8;
   std::vector<Throttled> ranks = throttled_ranks(throttling);
+  std::erase_if(ranks, [&](const Throttled& one) { return is_brief(report, one); });
   const auto more = std::erase_if(ranks, [&](const Throttled& one) { return is_among(told, one.rank); });
   if (ranks.empty()) return;
   Finding finding;
@@ -148,7 +159,7 @@ void add_attribution_findings(const JobReport& report, std::vector<Finding>& fin
   if (const Table* coverage = find_table(report.tables, schema::nvtx_coverage))
     add_coverage_findings(*coverage, findings);
   if (const Table* throttling = find_table(report.tables, schema::gpu_throttling))
-    add_throttling_finding(*throttling, late_by(report, {Cause::slow_kernel}), findings);
+    add_throttling_finding(report, *throttling, late_by(report, {Cause::slow_kernel}), findings);
 }
 
 }  // namespace nsys_explain::analysis

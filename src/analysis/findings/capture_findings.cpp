@@ -8,6 +8,7 @@
 
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/missing_findings.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {
@@ -33,17 +34,20 @@ void add_dominant_kernel_finding(const JobReport& report, std::vector<Finding>& 
   const RankSummary& rank = report.ranks.front();
   const double part = share(total_ns[most], rank.budget.window_ns);
   if (part < least_share) return;
+  // Beside members that nobody recorded, nothing tells what the step waits for: then it is only the largest kernel.
+  const bool is_alone = collectives_alone(report) > 0 || report.untraced_processes > 0;
   const std::string name = column(*kernels, schema::kernels.name)[most];
   const std::int64_t count = column(*kernels, schema::kernels.durations.count)[most];
   findings.push_back(
       {"dominant-kernel",
-       FindingSeverity::medium,
+       is_alone ? FindingSeverity::low : FindingSeverity::medium,
        fmt::format("{:.1f}% of GPU time is one kernel: {}", 100 * part, short_kernel_name(name)),
        {fmt::format("{} in {} execution{}, {} each on average", gpu_time(total_ns[most]), count, count == 1 ? "" : "s",
                     duration_text(total_ns[most] / std::max<std::int64_t>(count, 1))),
         fmt::format("rows: kernels where name = '{}'", name)},
-       "make this kernel faster before anything else: profile it with Nsight Compute (ncu --set full), and compare it "
-       "with what the GPU can do (--ncu, --gpu-peaks)",
+       std::string(is_alone ? "once the other ranks are captured" : "make this kernel faster before anything else") +
+           ": profile it with Nsight Compute (ncu --set full), and compare it "
+           "with what the GPU can do (--ncu, --gpu-peaks)",
        total_ns[most],
        {},
        {rank.trace_rank},

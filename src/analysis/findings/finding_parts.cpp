@@ -11,18 +11,23 @@
 namespace nsys_explain::analysis {
 namespace {
 
-/// "22.0%, 20.1 to 23.9".
+/// "22.0%, 20.1 to 23.9"; of what happened once "22.0%".
 std::string share_text(const WhatIf& what_if) {
-  return fmt::format("{:.1f}%, {:.1f} to {:.1f}", 100 * what_if.saved_share, 100 * what_if.low_share,
-                     100 * what_if.high_share);
+  std::string text = fmt::format("{:.1f}%", 100 * what_if.saved_share);
+  if (what_if.low_share && what_if.high_share)
+    text += fmt::format(", {:.1f} to {:.1f}", 100 * *what_if.low_share, 100 * *what_if.high_share);
+  return text;
 }
 
 /// "a step takes 33.9 ms; mended about 26.5 (22.0%, 20.1 to 23.9)"; of who is hidden behind trace rank 3: "mending it
-/// alone saves nothing yet; with trace rank 3 mended, a step takes ...".
+/// alone saves nothing yet; with trace rank 3 mended, a step takes ..."; of what happened once: "one pause of 4.10 s
+/// (72.6%)".
 std::string saving_text(const WhatIf& what_if) {
   std::string text;
   if (!what_if.after.empty())
     text = fmt::format("mending it alone saves nothing yet; with {} mended, ", trace_ranks_text(what_if.after));
+  if (what_if.once_ns > 0)
+    return text + fmt::format("one pause of {} ({})", duration_text(what_if.once_ns), share_text(what_if));
   if (what_if.step_ns_before == 0) return text + fmt::format("mended, the run takes less ({})", share_text(what_if));
   const TimeUnit unit = unit_of(what_if.step_ns_before);
   return text + fmt::format("a step takes {} {}; {} about {} ({})", in_unit(what_if.step_ns_before, unit), unit.name,

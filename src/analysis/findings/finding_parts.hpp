@@ -13,6 +13,17 @@ namespace nsys_explain::analysis {
 /// True of findings about who makes others wait, be it a link.
 bool names_who_is_late(const Finding& finding);
 
+/// What to do where the GPU is slow that a trace rank shares with others.
+inline constexpr std::string_view advice_for_shared_gpu =
+    "compare its share of the GPU with that of the others on it (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, the MIG instance, "
+    "how many processes are on it), and see what else runs there (nvidia-smi); clocks and power are the same for all "
+    "of them";
+
+/// What to do where one GPU is.
+inline constexpr std::string_view advice_for_slow_gpu =
+    "compare clocks, temperature, power and ECC errors with its peers (nvidia-smi -q -d "
+    "CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC); check that no other process uses it; if it stays slow, drain it";
+
 /// What to do where all GPUs of a node are slow.
 inline constexpr std::string_view advice_for_slow_node =
     "look at what its GPUs share: power supply and cooling, power limit and clocks that were set on the node "

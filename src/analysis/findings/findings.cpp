@@ -22,6 +22,7 @@
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/link_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
+#include "analysis/findings/shared_gpu_findings.hpp"
 #include "analysis/findings/stage_findings.hpp"
 #include "analysis/findings/step_time_findings.hpp"
 #include "analysis/findings/straggler_findings.hpp"
@@ -236,6 +237,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_attribution_findings(report, findings);
   add_run_fact_findings(report, findings);
   add_cuda_error_findings(report, findings);
+  add_shared_gpu_finding(report, findings);
   add_dominant_kernel_finding(report, findings);
   for (Finding& finding : findings)
     if (!finding.mended && !names_who_is_late(finding)) tell_saving(report, finding);

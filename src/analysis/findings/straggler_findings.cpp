@@ -13,6 +13,7 @@
 #include "analysis/causes/long_waits.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/shared_gpu_findings.hpp"
 #include "analysis/links/slow_links.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -105,12 +106,13 @@ std::string advice_for_one(Cause cause, WorkPart part, const std::string& host_w
       break;
   }
   return "capture this rank and a peer with -t cuda,nvtx,osrt --cpuctxsw=process-tree --cuda-graph-trace=node, and "
-         "compare "
-         "its GPU's clocks with its peers' (nvidia-smi -q -d CLOCK,PERFORMANCE)";
+         "compare their GPUs (nvidia-smi -q -d CLOCK,PERFORMANCE)";
 }
 
-/// What GPUs of a node or rack share comes first.
-std::string advice(const Straggler& late) {
+/// What GPUs of a node or rack share comes first. Who shares its GPU has no clocks of its own.
+std::string advice(const JobReport& report, const Straggler& late) {
+  if (late.cause == Cause::slow_kernel && shares_its_gpu(report, late.trace_rank))
+    return std::string(advice_for_shared_gpu);
   const bool shares_a_machine = late.level == Level::node || late.level == Level::rack;
   if (!shares_a_machine) return advice_for_one(late.cause, late.part, late.host_was_in);
   switch (late.cause) {
@@ -210,7 +212,7 @@ Finding straggler_finding(const JobReport& report, const Straggler& straggler, c
   if (const std::string where = whereabouts(report, straggler); !where.empty()) finding.evidence.push_back(where);
   if (const std::string steps = steps_of(straggler); !steps.empty()) finding.evidence.push_back(steps);
   finding.evidence.push_back(rows_of(report, straggler));
-  finding.recommendation = advice(straggler);
+  finding.recommendation = advice(report, straggler);
   finding.cost_ns = straggler.delay_cost_ns;
   return finding;
 }
@@ -250,7 +252,7 @@ Finding unseen_finding(const JobReport& report, const SuspectedStraggler& suspec
                   who.p_value),
       "the cost is an upper bound: what it takes longer; too many collectives are unmatched, or there are too many to "
       "replay the job"};
-  finding.recommendation = advice(who);
+  finding.recommendation = advice(report, who);
   finding.cost_ns = suspect.estimated_cost_ns;
   return finding;
 }
@@ -377,7 +379,9 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   finding.evidence.push_back(
       "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late "
       "often enough for a verdict");
-  finding.recommendation = advice_for_one(cause, part, {});
+  finding.recommendation = cause == Cause::slow_kernel && shares_its_gpu(report, report.long_waits.front().trace_rank)
+                               ? std::string(advice_for_shared_gpu)
+                               : advice_for_one(cause, part, {});
   finding.cost_ns = held_ns;
   if (alone) {
     finding.trace_ranks = {*alone};

@@ -35,9 +35,12 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
     if (seen == communicator.size) continue;
     warnings.push_back(
         {Severity::data_loss, WarningSource::analysis, communicator.size - seen,
-         fmt::format("members of communicator {} have no trace ({} of {} seen): who they made wait, and whether "
-                     "they came last, cannot be told; add their traces",
-                     communicator.name, seen, communicator.size)});
+         fmt::format("members of communicator {} are not known ({} of {} seen): who they made wait, and whether they "
+                     "came last, cannot be told; {}",
+                     communicator.name, seen, communicator.size,
+                     communicator.size > std::ssize(report.trace_ranks)
+                         ? "add their traces"
+                         : "add their traces, or export all tables of those that are here")});
   }
 }
 
@@ -78,6 +81,7 @@ JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const Cro
   report.sessions = job.sessions;
   report.trace_ranks = job.trace_ranks;
   report.world_size = job.world_size;
+  report.untraced_processes = job.untraced_processes;
   report.run_facts = analysis::summarise_run_facts(rank_tables);
   report.clock = clock;
   report.communicators = summarise_communicators(cross, totals);

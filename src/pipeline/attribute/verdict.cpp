@@ -77,6 +77,15 @@ ExcessSeries excess_series(const exchange::Communicator& communicator, const Att
   return within_compared({std::move(series), 0}, compared);
 }
 
+/// First and last delay lie in the first and last step that it delayed: what it did in others, as everybody does now
+/// and then, is not what it is named for.
+void keep_within_steps(const analysis::Steps& steps, std::size_t first, std::size_t last, Straggler& straggler) {
+  if (straggler.first_ns == no_time) return;
+  const Nanoseconds end_ns = last + 1 < steps.start_ns.size() ? steps.start_ns[last + 1] : steps.end_ns;
+  straggler.first_ns = std::clamp(straggler.first_ns, steps.start_ns[first], end_ns);
+  straggler.last_ns = std::clamp(straggler.last_ns, straggler.first_ns, end_ns);
+}
+
 /// Collective: sets pattern and steps of those who are late from what they took longer than their peers, step by step.
 /// Not from what that cost: beside a greater delay of somebody else the same lateness costs nothing. Where no steps are
 /// known, spans of time tell no pattern: a delay in each step looks like one now and then.
@@ -101,6 +110,7 @@ void judge_patterns(const exchange::Communicator& communicator, const JobRanks& 
     const std::size_t last = throughout ? attribution.steps.start_ns.size() - 1 : series.first + verdict.last;
     straggler.first_step = attribution.steps.first_number + static_cast<std::int64_t>(first);
     straggler.last_step = attribution.steps.first_number + static_cast<std::int64_t>(last);
+    if (!throughout) keep_within_steps(attribution.steps, first, last, straggler);
     if (verdict.period) straggler.period_steps = static_cast<std::int64_t>(*verdict.period);
   }
 }

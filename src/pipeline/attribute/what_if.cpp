@@ -10,8 +10,8 @@
 #include "analysis/causes/long_waits.hpp"
 #include "analysis/replay/critical_path.hpp"
 #include "analysis/replay/replay.hpp"
+#include "analysis/replay/saving.hpp"
 #include "analysis/replay/stage_times.hpp"
-#include "analysis/statistics/ratio_noise.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "pipeline/attribute/slowdown.hpp"
 
@@ -33,19 +33,14 @@ std::vector<double> step_durations(const analysis::ReplayedTime& replayed, Nanos
 /// `unmended`: the job that the replay is compared with.
 void compare_replays(const analysis::ReplayedTime& measured, const analysis::ReplayedTime& unmended,
                      const analysis::ReplayedTime& replayed, Nanoseconds start_ns, WhatIf& what_if) {
-  const auto elapsed_ns = static_cast<double>(measured.end_ns - start_ns);
-  if (elapsed_ns <= 0) return;
-  what_if.saved_share = static_cast<double>(unmended.end_ns - replayed.end_ns) / elapsed_ns;
+  if (measured.end_ns <= start_ns) return;
   const std::vector<double> before = step_durations(unmended, start_ns), after = step_durations(replayed, start_ns);
-  std::vector<double> saved;
-  for (std::size_t s = 0; s < before.size(); ++s)
-    saved.push_back((before[s] - after[s]) / (elapsed_ns / static_cast<double>(before.size())));
-  // The replay's own error: with it 96% of the intervals hold what the job without the fault takes (74 simulated jobs
-  // of tests/scans/what_if.py, seeds 300 to 308 and 500 to 509).
-  constexpr double own_error = 0.0005;
-  const double half_width = analysis::mean_half_width(saved) + own_error;
-  what_if.low_share = what_if.saved_share - half_width;
-  what_if.high_share = what_if.saved_share + half_width;
+  const analysis::Saving saving =
+      analysis::measure_saving(before, after, unmended.end_ns - replayed.end_ns, measured.end_ns - start_ns);
+  what_if.saved_share = saving.share;
+  what_if.low_share = saving.low;
+  what_if.high_share = saving.high;
+  what_if.once_ns = saving.once_ns;
   if (before.empty()) return;
   const auto steps = static_cast<std::int64_t>(before.size());
   what_if.step_ns_before = (unmended.end_ns - start_ns) / steps;

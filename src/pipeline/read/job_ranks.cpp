@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "clock/level_zero.hpp"
+#include "ingest/export_advice.hpp"
+#include "ingest/helper_processes.hpp"
 #include "ingest/session_checks.hpp"
+#include "ingest/trace_content.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -21,19 +27,62 @@ void shift_times(LocalRank& rank, Nanoseconds start_ns) {
   rank.steps.end_ns += start_ns;
 }
 
+/// How many collectives each identity takes part in.
+std::vector<std::int64_t> count_collectives(const LocalTrace& trace) {
+  std::map<TraceRankKey, std::int64_t> of_key;
+  for (const LocalRank& rank : trace.ranks) of_key[rank.key] = std::ssize(rank.arrivals);
+  std::vector<std::int64_t> counts;
+  for (const TraceRankIdentity& identity : trace.facts.identities) counts.push_back(of_key[identity.key]);
+  return counts;
+}
+
+void mark_degraded(TraceFacts& trace, std::string message) {
+  if (trace.input.status == InputStatus::ok) {
+    trace.input.status = InputStatus::degraded;
+    trace.input.message = message;
+  }
+  trace.warnings.push_back({Severity::data_loss, WarningSource::analysis, 1, std::move(message)});
+}
+
+/// An export that lacks what others hold, or the GPU work of some of its processes, is said to.
+void mark_lacking(std::vector<TraceFacts>& facts) {
+  std::vector<ingest::TraceContent> contents;
+  for (const TraceFacts& trace : facts) contents.push_back(trace.content);
+  const std::vector<std::string> lacking = ingest::what_is_lacking(contents);
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const std::string path = ingest::shell_quoted(facts[i].input.path);
+    if (!lacking[i].empty()) {
+      mark_degraded(facts[i], fmt::format("{} holds {}, unlike the other exports: what rests on them cannot be told of "
+                                          "its ranks; export all tables of every report, and capture every rank alike",
+                                          path, lacking[i]));
+    }
+    if (!contents[i].untraced_processes.empty()) {
+      mark_degraded(
+          facts[i],
+          fmt::format("{} in {} called NCCL, and no GPU work of theirs is in it: their ranks are missing; let "
+                      "nsys trace the CUDA of all processes",
+                      ingest::untraced_text(contents[i]), path));
+    }
+  }
+}
+
 }  // namespace
 
 JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
                      const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides) {
   std::vector<TraceFacts> mine;
   mine.reserve(local_traces.size());
-  for (const LocalTrace& trace : local_traces) mine.push_back(trace.facts);
+  for (const LocalTrace& trace : local_traces) {
+    mine.push_back(trace.facts);
+    mine.back().collectives = count_collectives(trace);
+  }
   std::vector<TraceFacts> facts;
   for (std::vector<TraceFacts>& part : all_gather_packed(communicator, mine)) {
     std::move(part.begin(), part.end(), std::back_inserter(facts));
   }
   std::sort(facts.begin(), facts.end(),
             [](const TraceFacts& a, const TraceFacts& b) { return a.input.path < b.input.path; });
+  mark_lacking(facts);
 
   JobRanks job;
   job.inputs = failed_discoveries;
@@ -49,6 +98,7 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
   job.world_size = checks.world_size.value_or(0);
 
   std::vector<TraceRankIdentity> identities;
+  std::vector<std::int64_t> collectives;
   for (TraceFacts& trace : facts) {
     const auto copy = std::find_if(checks.duplicates.begin(), checks.duplicates.end(),
                                    [&](const InputReport& duplicate) { return duplicate.path == trace.input.path; });
@@ -61,12 +111,16 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
     job.sessions.push_back(trace.session);
     for (Warning& warning : trace.warnings) job.warnings.push_back(std::move(warning));
     for (TraceRankIdentity& identity : trace.identities) identities.push_back(std::move(identity));
+    collectives.insert(collectives.end(), trace.collectives.begin(), trace.collectives.end());
+    job.untraced_processes += std::ssize(trace.content.untraced_processes);
   }
   std::sort(job.inputs.begin(), job.inputs.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
 
   for (Warning& warning : ingest::unused_entry_warnings(overrides, identities))
     job.warnings.push_back(std::move(warning));
-  ingest::Resolution resolution = ingest::resolve_trace_ranks(std::move(identities), checks.world_size);
+  ingest::RanksWithoutHelpers without = ingest::leave_out_helpers(std::move(identities), collectives);
+  for (Warning& warning : without.warnings) job.warnings.push_back(std::move(warning));
+  ingest::Resolution resolution = ingest::resolve_trace_ranks(std::move(without.ranks), checks.world_size);
   job.trace_ranks = std::move(resolution.trace_ranks);
   for (Warning& warning : resolution.warnings) job.warnings.push_back(std::move(warning));
   job.epoch_utc_ns = clock::job_epoch_utc_ns(job.sessions);

@@ -20,12 +20,13 @@ struct JobRanks {
   std::vector<std::size_t> session_of_rank;    ///< parallel to trace_ranks
   std::vector<std::int32_t> ranks_of_session;  ///< how many trace ranks each session holds
   std::vector<Warning> warnings;
-  std::int32_t world_size = 0;  ///< ranks of the job as its traces tell; 0: not known
+  std::int32_t world_size = 0;          ///< ranks of the job as its traces tell; 0: not known
+  std::int64_t untraced_processes = 0;  ///< with calls into NCCL, and without any work on a GPU
 
   /// False where ranks of the job are known to lack a trace.
   bool is_whole() const {
     const auto captured = static_cast<std::int32_t>(numbers.size());
-    return world_size <= captured && (numbers.empty() || numbers.back() < captured);
+    return untraced_processes == 0 && world_size <= captured && (numbers.empty() || numbers.back() < captured);
   }
 
   std::size_t index_of(std::int32_t trace_rank) const { return index_of_trace_rank(numbers, trace_rank); }

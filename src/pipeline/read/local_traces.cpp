@@ -226,6 +226,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     local.facts.extent = ingest::session_extent(trace);
     local.facts.warnings = std::move(trace.warnings);
     for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
+    local.facts.content = ingest::content_of(trace);
     local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
     const collectives::KernelClasses classes(trace, settings.options.communication_kernels);
     select_window(trace, classes, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);

@@ -15,6 +15,7 @@
 #include "collectives/extraction.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "ingest/session_checks.hpp"
+#include "ingest/trace_content.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/ingest/scan_options.hpp"
 #include "nsys_explain/model/job_report.hpp"
@@ -54,12 +55,14 @@ struct TraceFacts {
   bool analysed = false;
   Session session;
   ingest::SessionExtent extent;
+  ingest::TraceContent content;
   std::vector<TraceRankIdentity> identities;  ///< empty where the trace holds no GPU activity
+  std::vector<std::int64_t> collectives;      ///< of each identity; set where the ranks of the whole job are resolved
   std::vector<Warning> warnings;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(input, analysed, session, extent, identities, warnings);
+    archive(input, analysed, session, extent, content, identities, collectives, warnings);
   }
 };
 

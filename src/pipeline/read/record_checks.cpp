@@ -95,7 +95,7 @@ bool can_be_read(const TraceFacts& facts) {
     return is_named(one.severity, Severity::error) && is_named(one.source, WarningSource::analysis);
   };
   const auto is_identity = [](const TraceRankIdentity& one) {
-    return is_named(one.rank_source, RankSource::file_order) &&
+    return is_named(one.rank_source, RankSource::file_order) && is_bool(one.is_gpu_presumed) &&
            std::all_of(one.claims.begin(), one.claims.end(),
                        [](const RankClaim& claim) { return is_named(claim.source, RankSource::file_order); });
   };

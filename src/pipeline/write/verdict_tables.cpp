@@ -36,15 +36,16 @@ Table what_if_table(const JobReport& report) {
                    {"after", ColumnKind::text, "",
                     "whose work is as usual already, separated by spaces: mending the others saves nothing before"},
                    {"saved_share", ColumnKind::real, "", "of the elapsed time of the analysed steps"},
-                   {"low_share", ColumnKind::real, "", "95% interval"},
-                   {"high_share", ColumnKind::real, "", "95% interval"},
+                   {"low_share", ColumnKind::real, "", "95% interval; -1: it happened once"},
+                   {"high_share", ColumnKind::real, "", "95% interval; -1: it happened once"},
+                   {"once_ns", ColumnKind::integer, "ns", "what one step alone lost; 0: it happened in several"},
                    {"step_ns_before", ColumnKind::integer, "ns", "elapsed time of a step on average"},
                    {"step_ns_after", ColumnKind::integer, "ns", "likewise, in the replay"}}});
   RowWriter rows(table);
   for (const WhatIf& what_if : report.what_if) {
     rows << what_if.subject << fmt::format("{}", fmt::join(what_if.trace_ranks, " "))
-         << fmt::format("{}", fmt::join(what_if.after, " ")) << what_if.saved_share << what_if.low_share
-         << what_if.high_share << what_if.step_ns_before << what_if.step_ns_after;
+         << fmt::format("{}", fmt::join(what_if.after, " ")) << what_if.saved_share << what_if.low_share.value_or(-1)
+         << what_if.high_share.value_or(-1) << what_if.once_ns << what_if.step_ns_before << what_if.step_ns_after;
   }
   return table;
 }

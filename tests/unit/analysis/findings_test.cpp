@@ -226,6 +226,88 @@ TEST(Findings, WithoutATraceRankNothingIsClaimedThatOnlyItCouldShow) {
   EXPECT_THAT(findings[1].title, HasSubstr("of which waiting and transfers cannot be told apart"));
 }
 
+TEST(Findings, AnExportThatDoesNotTellItsCommunicatorIsNoMissingTrace) {
+  JobReport report = two_ranks();
+  for (RankSummary& rank : report.ranks) rank.budget.communication_ns = 50 * ms;
+  CommunicatorSummary& world = report.communicators.emplace_back();
+  world.trace_ranks = {0};
+  world.size = 2;
+  world.instances = 60;
+  report.instances = report.partial = 60;
+  report.complete = 0;
+  report.trace_ranks[1].key.path = "b.sqlite";
+  report.inputs = {{"a.sqlite", InputStatus::ok, ""}, {"b.sqlite", InputStatus::degraded, "holds no NVTX ranges"}};
+  const std::vector<Finding> findings = find_problems(report);
+  EXPECT_EQ(findings[0].id, "missing-ranks");
+  EXPECT_EQ(
+      findings[0].title,
+      "nothing tells the communicator of trace rank 1: all 60 collectives lack it, so who is late cannot be told");
+  EXPECT_EQ(findings[0].evidence[0], "holds no NVTX ranges");
+  // Of four such members one is not there for sure.
+  report.communicators[0].size = 3;
+  EXPECT_EQ(find_problems(report)[0].title,
+            "1 of 3 ranks has no trace: all 60 collectives lack it, so who is late cannot be told");
+}
+
+TEST(Findings, ProcessesWithoutGpuWorkThatCallNcclAreMissing) {
+  JobReport report = two_ranks();
+  report.trace_ranks[0].key.global_pid = 1;
+  report.trace_ranks[1].key.global_pid = 2;
+  report.instances = report.complete = 0;
+  report.unmatched_arrivals = 70;
+  report.untraced_processes = 3;
+  const std::vector<Finding> findings = find_problems(report);
+  EXPECT_EQ(findings[0].id, "missing-ranks");
+  EXPECT_EQ(findings[0].severity, FindingSeverity::high);
+  EXPECT_EQ(findings[0].title,
+            "3 of 5 processes have NCCL calls but no GPU work: nsys did not trace their CUDA, so who is late cannot be "
+            "told");
+}
+
+/// Trace ranks with GPUs of these UUIDs.
+JobReport on_gpus(const std::vector<const char*>& uuids) {
+  JobReport report;
+  for (const char* uuid : uuids) {
+    RankSummary& rank = report.ranks.emplace_back();
+    rank.trace_rank = static_cast<std::int32_t>(report.ranks.size()) - 1;
+    rank.budget.window_ns = 1000 * ms;
+    TraceRankIdentity& identity = report.trace_ranks.emplace_back();
+    identity.trace_rank = rank.trace_rank;
+    identity.host = "node0";
+    identity.gpu_uuid = uuid;
+  }
+  report.instances = report.complete = 100;
+  return report;
+}
+
+TEST(Findings, TraceRanksThatShareAGpuAreTold) {
+  JobReport report = on_gpus({"aa", "bb", "aa", "cc", "bb", "bb", ""});
+  const std::vector<Finding> findings = find_problems(report);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "shared-gpus");
+  EXPECT_EQ(findings[0].severity, FindingSeverity::info) << "it may be meant";
+  EXPECT_EQ(findings[0].title, "5 trace ranks share 2 GPUs");
+  EXPECT_EQ(findings[0].evidence[0], "trace ranks 0, 2: GPU 0 on node0, UUID aa");
+  EXPECT_EQ(findings[0].evidence[1], "trace ranks 1, 4, 5: GPU 0 on node0, UUID bb");
+  EXPECT_TRUE(findings[0].trace_ranks.empty()) << "it names nobody";
+  EXPECT_TRUE(find_problems(on_gpus({"aa", "bb", "", ""})).empty());
+  for (TraceRankIdentity& identity : report.trace_ranks) identity.is_gpu_presumed = true;
+  EXPECT_TRUE(find_problems(report).empty()) << "each may have had its GPU as its device 0";
+}
+
+TEST(Findings, WhoSharesItsGpuIsNotToldToCompareClocks) {
+  JobReport report = on_gpus({"aa", "aa", "bb"});
+  Straggler straggler = late(1, 300 * ms);
+  straggler.cause = Cause::slow_kernel;
+  report.stragglers = {straggler};
+  const auto advice = [&] { return find_problems(report)[0].recommendation; };
+  EXPECT_THAT(advice(), HasSubstr("compare its share of the GPU"));
+  EXPECT_THAT(advice(), ::testing::Not(HasSubstr("drain")));
+  report.stragglers[0].trace_rank = 2;
+  report.stragglers[0].trace_ranks = {2};
+  EXPECT_THAT(advice(), HasSubstr("drain it"));
+}
+
 /// One trace rank of 1 s with these kernels: name, count, total.
 JobReport one_rank(const std::vector<std::tuple<const char*, int, Nanoseconds>>& kernels) {
   JobReport report = two_ranks();
@@ -253,6 +335,57 @@ TEST(Findings, OfOneGpuTheKernelThatTakesMostOfTheTimeIsOne) {
   EXPECT_EQ(findings[0].title, "97.0% of GPU time is one kernel: solve");
   EXPECT_THAT(findings[0].evidence[0], HasSubstr("2 executions, 485 ms each"));
   EXPECT_TRUE(find_problems(one_rank({{"copy", 5, 200 * ms}, {"solve", 2, 400 * ms}})).empty());
+}
+
+TEST(Findings, CollectivesOfOneTraceRankHaveOtherMembers) {
+  JobReport report = one_rank({{"solve", 20, 600 * ms}, {"ncclDevKernel_ReduceScatter_Sum_f16", 30, 200 * ms}});
+  std::get<std::vector<std::int64_t>>(report.tables[0].columns[2])[1] = 1;  // communication
+  report.communicators.emplace_back().trace_ranks = {0};
+  report.communicators[0].size = 1;
+  report.unmatched_arrivals = 30;
+  std::vector<Finding> findings = find_problems(report);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].title,
+            "at least 1 rank has no trace: all 30 communication kernels lack it, so who is late cannot be told");
+  EXPECT_EQ(findings[1].id, "dominant-kernel");
+  EXPECT_EQ(findings[1].severity, FindingSeverity::low);
+  EXPECT_THAT(findings[1].recommendation, ::testing::Not(HasSubstr("before anything else")));
+  report.communicators[0].evidence = Evidence::nccl_payload;  // which tells that it has one member
+  EXPECT_EQ(find_problems(report)[0].id, "dominant-kernel");
+}
+
+TEST(Findings, AGpuThatIsSlowForAMomentIsNot) {
+  JobReport report = two_ranks();
+  Table throttling = make_table({"gpu_throttling",
+                                 "",
+                                 {{"trace_rank", ColumnKind::integer, "", ""},
+                                  {"source", ColumnKind::text, "", ""},
+                                  {"start_ns", ColumnKind::time, "ns", ""},
+                                  {"end_ns", ColumnKind::time, "ns", ""},
+                                  {"samples", ColumnKind::integer, "", ""},
+                                  {"lowest_sm_clock_mhz", ColumnKind::real, "MHz", ""},
+                                  {"by_driver", ColumnKind::integer, "", ""}}});
+  RowWriter(throttling) << std::int64_t{0} << "gpu_metrics" << std::int64_t{0} << 49 * ms << std::int64_t{49} << 900.0
+                        << std::int64_t{0} << std::int64_t{1} << "gpu_metrics" << std::int64_t{0} << 30 * ms
+                        << std::int64_t{30} << 900.0 << std::int64_t{0} << std::int64_t{1} << "gpu_metrics" << 500 * ms
+                        << 521 * ms << std::int64_t{21} << 900.0 << std::int64_t{0};
+  report.tables = {throttling};
+  const std::vector<Finding> findings = find_problems(report);  // of 1 s: 4.9% of rank 0, 5.1% of rank 1
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].id, "gpu-throttling");
+  ASSERT_EQ(findings[0].evidence.size(), 1U);
+  EXPECT_THAT(findings[0].evidence[0], HasSubstr("trace rank 1: 2 spans, 0.051 s"));
+}
+
+TEST(Findings, WhatHappenedOnceIsPricedInTime) {
+  JobReport report = two_ranks();
+  report.stragglers = {late(1, 300 * ms)};
+  report.stragglers[0].cause = Cause::launch_starved;
+  WhatIf once = without(1, 0.31);
+  once.low_share = once.high_share = std::nullopt;
+  once.once_ns = 620 * ms;
+  report.what_if = {once};
+  EXPECT_THAT(find_problems(report)[0].title, ::testing::EndsWith("; one pause of 620 ms (31.0%)"));
 }
 
 TEST(Findings, ACaptureWithHardlyAnyWorkIsCalledThat) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <map>
 #include <random>
 
 #include "ingest/size_filter.hpp"
@@ -416,6 +417,19 @@ TEST_F(ReadTraceTest, WarningsOfNsysAreShownOnceWithTheirCount) {
   EXPECT_EQ(severity_of("unsupported CPU vendor"), Severity::info);
   EXPECT_TRUE(has_warning(trace, std::string(500, 'x') + " ..."));
   EXPECT_FALSE(has_warning(trace, std::string(501, 'x')));
+}
+
+TEST_F(ReadTraceTest, ACaptureRangeLosesNothingByBeginningLate) {
+  add_basics(sql_);
+  sql_(
+      "CREATE TABLE DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid);"
+      "INSERT INTO DIAGNOSTIC_EVENT VALUES (5, 1, 3, 2, 'Not all NVTX events might have been collected.', 0),"
+      "(5, 1, 3, 2, 'Not all buffers were flushed', 0),"
+      "(9, 1, 3, 1, 'Profiling started due to cudaProfilerStart API invoked in the application.', 0)");
+  std::map<std::string, Severity> severities;
+  for (const Warning& warning : read().warnings) severities[warning.message] = warning.severity;
+  EXPECT_EQ(severities.at("Nsight Systems reported: Not all NVTX events might have been collected."), Severity::info);
+  EXPECT_EQ(severities.at("Nsight Systems reported: Not all buffers were flushed"), Severity::data_loss);
 }
 
 TEST_F(ReadTraceTest, ADamagedFileIsReadOrRefusedButNeverMore) {

@@ -34,6 +34,7 @@ export const viewOfFinding = {
   "pipeline-bubble": "budget",
   "profiler-overhead": "host",
   "rotating-delay": "heat",
+  "shared-gpus": "facts",
   "short-capture": "budget",
   "slow-gpu": "strips",
   "slow-link": "bandwidth",

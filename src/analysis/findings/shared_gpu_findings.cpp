@@ -1,0 +1,51 @@
+#include "analysis/findings/shared_gpu_findings.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "analysis/findings/finding_parts.hpp"
+
+namespace nsys_explain::analysis {
+
+std::map<std::string, std::vector<std::int32_t>> shared_gpus_of(const JobReport& report) {
+  std::map<std::string, std::vector<std::int32_t>> ranks_of_gpu;
+  for (const TraceRankIdentity& rank : report.trace_ranks)
+    if (!rank.gpu_uuid.empty() && !rank.is_gpu_presumed) ranks_of_gpu[rank.gpu_uuid].push_back(rank.trace_rank);
+  std::erase_if(ranks_of_gpu, [](const auto& gpu) { return gpu.second.size() < 2; });
+  return ranks_of_gpu;
+}
+
+bool shares_its_gpu(const JobReport& report, std::int32_t trace_rank) {
+  const auto gpus = shared_gpus_of(report);
+  return std::any_of(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+    return std::find(gpu.second.begin(), gpu.second.end(), trace_rank) != gpu.second.end();
+  });
+}
+
+void add_shared_gpu_finding(const JobReport& report, std::vector<Finding>& findings) {
+  constexpr std::size_t most_told = 8;
+  const auto gpus = shared_gpus_of(report);
+  if (gpus.empty()) return;
+  std::size_t ranks = 0;
+  Finding finding;
+  for (const auto& [uuid, of_gpu] : gpus) {
+    ranks += of_gpu.size();
+    if (finding.evidence.size() < most_told)
+      finding.evidence.push_back(
+          fmt::format("{}: {}, UUID {}", trace_ranks_text(of_gpu), place_of(report, of_gpu.front()), uuid));
+  }
+  finding.evidence.emplace_back(
+      "their kernels wait for each other or each have a part of it, so GPU time counts it once for each of them (table "
+      "ranks)");
+  finding.id = "shared-gpus";
+  finding.title =
+      fmt::format("{} trace ranks share {}", ranks, gpus.size() == 1 ? "one GPU" : fmt::format("{} GPUs", gpus.size()));
+  finding.recommendation =
+      "where each should have a GPU of its own, bind it before its first CUDA call (torch.cuda.set_device(LOCAL_RANK), "
+      "CUDA_VISIBLE_DEVICES, srun --gpus-per-task=1); where sharing is meant (MPS, MIG), nothing";
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace nsys_explain::analysis

@@ -1,0 +1,63 @@
+#include "analysis/replay/saving.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace nsys_explain::analysis {
+namespace {
+
+constexpr double ms = 1e6;
+constexpr Nanoseconds ns_of_ms = 1'000'000;
+
+TEST(Saving, OfEveryStepItHasAnInterval) {
+  // Eight steps of 25 ms; each saves 5 ms, give or take 1: 40 of 200 ms.
+  std::vector<double> before(8, 25 * ms), after;
+  for (const double saved : {4, 6, 5, 5, 6, 4, 5, 5}) after.push_back(25 * ms - saved * ms);
+  const Saving saving = measure_saving(before, after, 40 * ns_of_ms, 200 * ns_of_ms);
+  EXPECT_DOUBLE_EQ(saving.share, 0.2);
+  EXPECT_EQ(saving.once_ns, 0);
+  ASSERT_TRUE(saving.low && saving.high);
+  EXPECT_NEAR((*saving.low + *saving.high) / 2, 0.2, 1e-12);
+  EXPECT_GT(*saving.low, 0.15);
+  EXPECT_LT(*saving.high, 0.25);
+}
+
+TEST(Saving, OfWhatHappenedOnceItIsATimeWithoutInterval) {
+  // 60 steps of 20 ms, one of them with a pause of 900 ms; 900 of 2,100 ms, and a little noise elsewhere.
+  std::vector<double> before(60, 20 * ms), after(60, 20 * ms);
+  before[17] += 900 * ms;
+  before[30] += 0.5 * ms;
+  before[31] -= 0.5 * ms;
+  const Saving saving = measure_saving(before, after, 900 * ns_of_ms, 2100 * ns_of_ms);
+  EXPECT_NEAR(saving.share, 0.4286, 1e-4);
+  EXPECT_EQ(saving.once_ns, 900 * ns_of_ms);
+  EXPECT_FALSE(saving.low.has_value());
+  EXPECT_FALSE(saving.high.has_value());
+}
+
+TEST(Saving, TwiceIsNotOnce) {
+  std::vector<double> before(60, 20 * ms), after(60, 20 * ms);
+  before[17] += 900 * ms;
+  before[44] += 100 * ms;  // a ninth of the other: more than a tenth
+  EXPECT_EQ(measure_saving(before, after, 1000 * ns_of_ms, 2200 * ns_of_ms).once_ns, 0);
+}
+
+TEST(Saving, NoShareLeavesTheWhole) {
+  // Two pauses make an interval that is wider than the whole.
+  std::vector<double> before(10, 10 * ms), after(10, 10 * ms);
+  before[3] += 500 * ms;
+  before[8] += 400 * ms;
+  const Saving wide = measure_saving(before, after, 900 * ns_of_ms, 1000 * ns_of_ms);
+  EXPECT_DOUBLE_EQ(wide.share, 0.9);
+  EXPECT_GE(*wide.low, 0);
+  EXPECT_EQ(*wide.high, 1);
+  // A replay may take a little longer than the job did.
+  const Saving less = measure_saving(after, before, -3 * ns_of_ms, 1000 * ns_of_ms);
+  EXPECT_EQ(less.share, 0);
+  EXPECT_EQ(*less.low, 0);
+  EXPECT_EQ(measure_saving({}, {}, 5, 0).share, 0);
+}
+
+}  // namespace
+}  // namespace nsys_explain::analysis
