@@ -187,9 +187,10 @@ Reply ReaderPool::ask(const std::string& report, const std::string& version, con
     if (reader.broken.size() >= most_broken) reader.broken.clear();
     reader.broken[version] = std::chrono::steady_clock::now() + broken_time;
   }
-  throw Refusal(503, fmt::format("the report '{}' is damaged so badly that reading it crashed or did not end",
-                                 beginning_of(report)),
-                "so no number of it can be trusted", "run the analysis again");
+  throw Refusal(
+      503,
+      fmt::format("the report '{}' is damaged so badly that reading it crashed or did not end", beginning_of(report)),
+      "so no number of it can be trusted", "run the analysis again");
 }
 
 }  // namespace nsys_explain::serve

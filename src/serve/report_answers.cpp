@@ -68,7 +68,8 @@ Report::Report(const ReportTree& tree, const std::string& name)
       store_stamp_(stamp_of(store_file_.number())),
       json_stamp_(stamp_of(json_file_.number())) {
   try {
-    store_ = std::make_unique<store::StoreReader>(store_file_.path(), fmt::format("the store.h5 of '{}'", beginning_of(name)));
+    store_ = std::make_unique<store::StoreReader>(store_file_.path(),
+                                                  fmt::format("the store.h5 of '{}'", beginning_of(name)));
   } catch (const std::runtime_error& error) {
     throw Refusal(503, refusal_of(503, error.what()).problem(), "so its numbers cannot be told",
                   "run the analysis again");
