@@ -188,7 +188,7 @@ class RealWaits(EndToEndTest):
     say was checked by hand with SQL: gaps on the GPU, API calls and profiler overhead of the late rank."""
 
     def waits(self, name):
-        report = self.analyse(SHARED_TRACES / "nsys-ai" / name, "out", "--force")
+        report = self.analyse(SHARED_TRACES / "nsys-ai" / name, "out", "--force", "--whole-run")
         self.assertEqual(report["stragglers"], [])
         finding, = (finding for finding in report["findings"] if finding["id"] == "long-waits")
         with h5py.File(self.directory / "out" / "store.h5") as store:

@@ -81,7 +81,7 @@ class RealSamples(EndToEndTest):
         for name in ("perlmutter-cloverleaf-cuda", "saxpy-mpi-cuda_nsys_perlmutter0"):
             with self.subTest(name=name):
                 export = SHARED_TRACES / "pipit" / f"{name}.sqlite"
-                self.analyse(export, "out", "--force", "--quiet")
+                self.analyse(export, "out", "--force", "--quiet", "--whole-run")
                 expected = collections.Counter()
                 # The innermost frame with a resolved name outside of the profiler; else the library of the innermost frame.
                 query = """SELECT e.globalTid & 0xFFFFFF, c.id, c.stackDepth, s.value, m.value, coalesce(c.unresolved, 0)

@@ -65,7 +65,7 @@ class NsysStats(EndToEndTest):
 
     def test_every_figure_of_fuser(self):
         printed = parse_stats((SHARED_TRACES / "fuser" / "report2.nsys-stats.txt").read_text())
-        self.analyse(SHARED_TRACES / "fuser" / "report2.sqlite", "out")
+        self.analyse(SHARED_TRACES / "fuser" / "report2.sqlite", "out", "--whole-run")
         self.assertEqual(len(printed["cuda_api_sum"]), 25)
         self.compare(printed["cuda_api_sum"], "cuda_api", "name", count="Num Calls")
         self.assertEqual(len(printed["cuda_gpu_kern_sum"]), 15)
@@ -122,7 +122,7 @@ class NsysStats(EndToEndTest):
             self.assertGreater(row["latency_ns"], 0)
 
     def test_every_event_of_cloverleaf(self):
-        self.analyse(SHARED_TRACES / "pipit" / "perlmutter-cloverleaf-cuda.sqlite", "out", "--gpu-trace")
+        self.analyse(SHARED_TRACES / "pipit" / "perlmutter-cloverleaf-cuda.sqlite", "out", "--gpu-trace", "--whole-run")
         self.compare_events_of_cloverleaf()
         calls = {}
         for row, duration in self.pairs("cloverleaf-cuda_api_trace.csv"):

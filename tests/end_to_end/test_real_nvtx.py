@@ -18,7 +18,7 @@ class RealNvtx(EndToEndTest):
     def table(self, trace, name):
         out = trace.stem
         if not (self.directory / out).exists():
-            self.analyse(trace, out, "--csv")
+            self.analyse(trace, out, "--csv", "--whole-run")
         with open(self.directory / out / "tables" / f"{name}.csv", newline="") as file:
             return list(csv.DictReader(file))
 

@@ -25,7 +25,7 @@ class RealTraces(EndToEndTest):
         return start, numpy.array(end)
 
     def test_mfu_before(self):
-        report = self.analyse(SHARED_TRACES / "nsys-ai" / "mfu_2gpu_before.sqlite", "out", ranks=2)
+        report = self.analyse(SHARED_TRACES / "nsys-ai" / "mfu_2gpu_before.sqlite", "out", "--whole-run", ranks=2)
         self.assertEqual(report["collectives"]["complete"], 33)
         self.assertEqual(report["collectives"]["unmatched_arrivals"], 0)
         start, end = self.skews("out")
@@ -41,7 +41,7 @@ class RealTraces(EndToEndTest):
         self.assertEqual(sum(operation["wait_ns"] for operation in report["by_operation"]), 13_375_816)
 
     def test_mfu_after(self):
-        report = self.analyse(SHARED_TRACES / "nsys-ai" / "mfu_2gpu_after.sqlite", "out")
+        report = self.analyse(SHARED_TRACES / "nsys-ai" / "mfu_2gpu_after.sqlite", "out", "--whole-run")
         self.assertEqual(report["collectives"]["complete"], 31)
         start, end = self.skews("out")
         self.assertEqual((numpy.median(start), start.max(), start.sum()), (21_614, 7_031_585, 22_485_194))

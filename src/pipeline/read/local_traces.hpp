@@ -93,8 +93,8 @@ struct ReadSettings {
   ingest::Reader reader = ingest::Reader::automatic;
   int threads = 1;  ///< several small traces are read at once, the rows of a large one by several threads
   TraceAccess access = TraceAccess::always;
-  const AgreedWindows* agreed = nullptr;  ///< of the inputs named there; each proposes its own otherwise
   int tool_ranks = 1;
+  const AgreedWindows* agreed = nullptr;  ///< of the inputs named there; each proposes its own otherwise
 };
 
 /// What tool ranks have agreed on about an input; nullptr: nothing.

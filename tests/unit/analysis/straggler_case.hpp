@@ -65,13 +65,17 @@ struct Case {
     for (std::size_t b = 0; b < delays.bins; ++b) saved_ns += latest[b] - left[b];
     return static_cast<double>(saved_ns) / static_cast<double>(ranks.front().budget.window_ns);
   }
+  /// A fifth of the least cost that a run asks for: what is tested is mostly chance.
+  StragglerCriteria criteria = {.smallest_cost_share = 0.002};
+
   Named named(std::span<const Grouping> groupings = {}) const {
-    return find_stragglers(ranks, totals, delays, groupings, [&](auto mended) { return saved(mended); });
+    return find_stragglers(
+        ranks, totals, delays, groupings, [&](auto mended) { return saved(mended); }, criteria);
   }
   /// Where no replay tells what anything saves.
   Named named_without_replay(std::span<const Grouping> groupings = {}) const {
-    return find_stragglers(ranks, totals, delays, groupings,
-                           [](auto) -> std::optional<double> { return std::nullopt; });
+    return find_stragglers(
+        ranks, totals, delays, groupings, [](auto) -> std::optional<double> { return std::nullopt; }, criteria);
   }
   std::vector<Straggler> stragglers(std::span<const Grouping> groupings = {}) const {
     return named(groupings).stragglers;
