@@ -13,10 +13,9 @@ namespace nsys_explain::ingest {
 namespace {
 
 /// Beginnings of names of tables that are read, and of such as describe others or nsys itself.
-constexpr std::array<std::string_view, 11> no_events{
-    "ENUM_",        "TARGET_INFO_",         "META_DATA_", "EXPORT_META_DATA", "NVTX_PAYLOAD_",
-    "NVTX_EXPORT_", "DYNAMIC_NVTXPAYLOAD_", "ANALYSIS_",  "GENERIC_EVENT_",   "NIC_ID_MAP",
-    "PROCESSES"};
+constexpr std::array<std::string_view, 12> no_events{
+    "ENUM_",        "TARGET_INFO_",         "META_DATA_", "EXPORT_META_DATA", "NVTX_PAYLOAD_", "NVTX_EVENTS_PAYLOAD_",
+    "NVTX_EXPORT_", "DYNAMIC_NVTXPAYLOAD_", "ANALYSIS_",  "GENERIC_EVENT_",   "NIC_ID_MAP",    "PROCESSES"};
 
 /// Tables whose rows are read; a call chain is part of its event.
 constexpr std::array<std::string_view, 29> read_tables{"COMPOSITE_EVENTS",

@@ -88,8 +88,12 @@ std::string tell_unjudged(const JobReport& report) {
 /// Its title as a sentence.
 std::string tell(const JobReport& report, const Finding& finding) {
   if (tells_that_nobody_is_late(report, finding)) return "No trace rank is late; " + finding.title + '.';
-  if (names_who_is_late(finding)) return capitalised(finding.title) + '.';
-  return tell_unjudged(report) + capitalised(finding.title) + '.';
+  // These say themselves that nobody can tell who is late.
+  if (names_who_is_late(finding) || finding.id == "unknown-communication") return capitalised(finding.title) + '.';
+  std::string unjudged = tell_unjudged(report);
+  if (finding.id != "opaque-graphs" || unjudged.empty()) return unjudged + capitalised(finding.title) + '.';
+  unjudged.pop_back();
+  return unjudged;
 }
 
 /// Of a job without GPU work: the first input that was read; null where none was, or nothing is said of it.

@@ -150,15 +150,18 @@ bool has_rows(const JobReport& report, const schema::Declaration& declaration, s
 
 /// The rows of store.h5 that show it, of those that are there.
 std::string rows_of(const JobReport& report, const Straggler& straggler) {
+  std::vector<std::string> rows;
+  if (straggler.last_share > 0)
+    rows.push_back(
+        fmt::format("collective_instances where last_trace_rank = {} and resolved = 1", straggler.trace_rank));
   std::vector<std::string_view> tables;
   for (const schema::Declaration* one :
        std::initializer_list<const schema::Declaration*>{&schema::straggler_cases, &schema::straggler_differences})
     if (has_rows(report, *one, straggler.trace_rank)) tables.push_back(one->table_name());
-  std::string text = fmt::format("rows of store.h5: collective_instances where last_trace_rank = {} and resolved = 1",
-                                 straggler.trace_rank);
   if (!tables.empty())
-    text += fmt::format(", {} where trace_rank = {}", fmt::join(tables, " and "), straggler.trace_rank);
-  return text;
+    rows.push_back(fmt::format("{} where trace_rank = {}", fmt::join(tables, " and "), straggler.trace_rank));
+  if (rows.empty()) return fmt::format("rows of store.h5: ranks where trace_rank = {}", straggler.trace_rank);
+  return fmt::format("rows of store.h5: {}", fmt::join(rows, ", "));
 }
 
 /// "periodic, every 4 steps from step 1 to step 37: rows of table steps ..."; empty where no steps are known.

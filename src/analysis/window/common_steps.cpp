@@ -152,8 +152,10 @@ std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& proces
     return std::all_of(processes.begin(), processes.end(),
                        [&](const ProcessSteps& one) { return one.source != source || holds(one); });
   };
-  const bool begin_within = all_of_steps([](const ProcessSteps& one) { return one.lead_ns <= one.usual_ns; });
-  const bool end_within = all_of_steps([](const ProcessSteps& one) { return one.tail_ns <= one.usual_ns; });
+  const bool begin_within =
+      all_of_steps([](const ProcessSteps& one) { return is_part_of_step(one.lead_ns, one.usual_ns); });
+  const bool end_within =
+      all_of_steps([](const ProcessSteps& one) { return is_part_of_step(one.tail_ns, one.usual_ns); });
   std::vector<CommonWindow> of_steps;
   for (std::size_t p = 0; p < processes.size(); ++p) {
     if (processes[p].source != source) continue;

@@ -174,9 +174,9 @@ std::size_t slow_first_steps(std::span<const float> own_length) {
 Interval steady_window(const RecordedSteps& steps, std::size_t slow_first) {
   if (steps.begin_ns.empty()) return {open_begin_ns, open_end_ns};
   if (steps.source == StepSource::none) return {steps.begin_ns.front(), steps.end_ns};
-  const bool begins_within = slow_first == 0 && steps.lead_ns <= steps.usual_ns;
+  const bool begins_within = slow_first == 0 && is_part_of_step(steps.lead_ns, steps.usual_ns);
   return {begins_within ? open_begin_ns : steps.begin_ns[std::min(slow_first, steps.begin_ns.size() - 1)],
-          steps.tail_ns <= steps.usual_ns ? open_end_ns : steps.end_ns};
+          is_part_of_step(steps.tail_ns, steps.usual_ns) ? open_end_ns : steps.end_ns};
 }
 
 Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, const Interval& window) {

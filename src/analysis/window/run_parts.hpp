@@ -31,8 +31,7 @@ struct RecordedSteps {
   /// waits for another rank is not slow itself.
   std::vector<float> own_length;
   Nanoseconds usual_ns = 0;  ///< median length of a step, communication included
-  /// How long before the first step, and after the last, kernels were launched: not longer than a step may be a part of
-  /// one, whose range the capture cut off.
+  /// How long before the first step, and after the last, kernels were launched.
   Nanoseconds lead_ns = 0, tail_ns = 0;
   /// Without steps, where activity goes on after a long pause: the end of what comes before that; the smallest time
   /// where nothing does.
@@ -48,6 +47,12 @@ struct RecordedSteps {
             communication_ns, communication_hash);
   }
 };
+
+/// What was launched for so long before the first step or after the last one may be a part of a step, whose range the
+/// capture cut off: less than two, since hosts run ahead.
+inline bool is_part_of_step(Nanoseconds duration_ns, Nanoseconds usual_ns) {
+  return duration_ns < 2 * usual_ns;
+}
 
 /// Without steps `begin_ns` holds one time and `end_ns` another: between them lies what is left where activity at
 /// either end is cut off by a pause of all GPU work that is longer than a tenth of the rest, and holds less than a

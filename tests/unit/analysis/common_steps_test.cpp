@@ -83,12 +83,12 @@ TEST(CommonWindows, EqualCollectivesTellWhereStepsByOrderBegin) {
 TEST(CommonWindows, PartsOfStepsAtEitherEndBelongToThem) {
   std::vector<RecordedSteps> recorded = {numbered_steps(0, 100, {1, 1, 1, 1, 1, 1}),
                                          numbered_steps(2, 120, {1, 1, 1, 1, 1, 1})};
-  recorded[0].lead_ns = recorded[0].tail_ns = 9 * ms;
+  recorded[0].lead_ns = recorded[0].tail_ns = 19 * ms;
   recorded[1].lead_ns = 3 * ms;
   std::vector<Interval> windows = windows_of(recorded, {0, 0});
   for (const Interval& window : windows) EXPECT_EQ(window.start_ns, open_begin_ns);
-  EXPECT_EQ(windows[0].end_ns, 160 * ms) << "on the other rank more follows than a step";
-  recorded[1].tail_ns = 10 * ms;
+  EXPECT_EQ(windows[0].end_ns, 160 * ms) << "on the other rank two steps' time follows";
+  recorded[1].tail_ns = 19 * ms;
   for (const Interval& window : windows_of(recorded, {0, 0})) EXPECT_EQ(window.end_ns, open_end_ns);
 }
 
