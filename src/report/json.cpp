@@ -303,6 +303,13 @@ std::vector<JsonSection> json_sections(const JobReport& report) {
       {"nccl_log", [&] { return nccl_log_json(report); }},
       {"stragglers", [&] { return array_of(report.stragglers, straggler); }},
       {"suspects", [&] { return array_of(report.suspects, suspect); }},
+      {"late_without_cost",
+       [&] {
+         return array_of(report.late_without_cost, [](const LateWithoutCost& late) {
+           return Json{
+               {"trace_ranks", late.trace_ranks}, {"longer_share", late.longer_share}, {"p_value", late.p_value}};
+         });
+       }},
       {"delay", [&] { return delay(report.delay); }},
       {"step_time", [&] { return step_time(report.step_time); }},
       {"what_if", [&] { return array_of(report.what_if, what_if); }},

@@ -213,6 +213,14 @@ struct SuspectedStraggler {
   Nanoseconds estimated_cost_ns = 0;  ///< unseen: the GPU time behind that share
 };
 
+/// Trace ranks that take longer than their peers beyond chance, by enough to matter, though the replay finds that
+/// mending them saves less than a straggler's cost.
+struct LateWithoutCost {
+  std::vector<std::int32_t> trace_ranks;  ///< ascending
+  double longer_share = 0;                ///< what the latest of them takes longer, of the elapsed time
+  double p_value = 1;
+};
+
 /// Stragglers, then suspects: all whose pattern and cause are of interest. The pointers hold as long as the lists do.
 std::vector<Straggler*> everybody_late(std::vector<Straggler>& stragglers, std::vector<SuspectedStraggler>& suspects);
 
@@ -392,7 +400,8 @@ struct JobReport {
   std::vector<OperationSummary> by_operation;
   std::vector<RankSummary> ranks;  ///< same order as trace_ranks
   std::vector<Straggler> stragglers;
-  std::vector<SuspectedStraggler> suspects;  ///< beyond chance first; costliest first
+  std::vector<SuspectedStraggler> suspects;        ///< beyond chance first; costliest first
+  std::vector<LateWithoutCost> late_without_cost;  ///< the longest first
   std::vector<LongWait>
       long_waits;  ///< longest first; empty where stragglers, or many short waits, explain the waiting
   DelaySummary delay;

@@ -20,6 +20,7 @@
 #include "analysis/findings/cuda_error_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/late_without_cost.hpp"
 #include "analysis/findings/link_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"
@@ -234,6 +235,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_activity_findings(report, findings);
   add_quality_findings(report, totals, findings);
   for (Finding& finding : link_findings) findings.push_back(std::move(finding));
+  add_late_without_cost(report, findings);
   add_attribution_findings(report, findings);
   add_run_fact_findings(report, findings);
   add_cuda_error_findings(report, findings);

@@ -15,6 +15,7 @@
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/judged_share.hpp"
+#include "analysis/findings/late_without_cost.hpp"
 #include "analysis/findings/missing_findings.hpp"
 
 namespace nsys_explain::analysis {
@@ -85,9 +86,16 @@ std::string tell_unjudged(const JobReport& report) {
                      100 * (1 - judged->share), judged->lacks, tell_who_came_last(report));
 }
 
+/// That nobody is late, and who takes longer without a cost.
+std::string tell_nobody(const JobReport& report, std::string_view late) {
+  const std::string longer = describe_late_without_cost(report);
+  return longer.empty() ? fmt::format("No trace rank is {}", late)
+                        : fmt::format("No trace rank is late at a cost that the replay finds, though {}", longer);
+}
+
 /// Its title as a sentence.
 std::string tell(const JobReport& report, const Finding& finding) {
-  if (tells_that_nobody_is_late(report, finding)) return "No trace rank is late; " + finding.title + '.';
+  if (tells_that_nobody_is_late(report, finding)) return tell_nobody(report, "late") + "; " + finding.title + '.';
   // These say themselves that nobody can tell who is late.
   if (names_who_is_late(finding) || finding.id == "unknown-communication") return capitalised(finding.title) + '.';
   std::string unjudged = tell_unjudged(report);
@@ -153,7 +161,7 @@ std::string tell_that_nobody_is_late(const JobReport& report, bool is_whole) {
     return unjudged;
   }
   if (report.instances > 0)
-    return is_whole ? "No trace rank is significantly late."
+    return is_whole ? tell_nobody(report, "significantly late") + "."
                     : "No trace rank of those that were read is significantly late.";
   if (report.ranks.size() == 1) return tell_budget(report.ranks.front().budget);
   const bool communicates = std::any_of(report.ranks.begin(), report.ranks.end(), [](const RankSummary& rank) {

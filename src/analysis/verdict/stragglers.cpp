@@ -350,6 +350,33 @@ bool overlap(const Straggler& a, const Straggler& b) {
          a.trace_ranks.end();
 }
 
+/// Of those who are late beyond chance the ones that are named nowhere, though they take longer by as much as a
+/// straggler costs at least: the longest first, no trace rank twice.
+std::vector<LateWithoutCost> find_late_without_cost(std::span<const Culprit> beyond_chance, const Named& named,
+                                                    std::span<const RankSummary> ranks, const JobDelays& delays,
+                                                    double smallest) {
+  std::vector<LateWithoutCost> late;
+  for (const Culprit& culprit : beyond_chance) {
+    const double longer = culprit.part * longer_share(culprit.ranks, ranks, delays);
+    if (longer >= smallest) late.push_back({culprit.late.trace_ranks, longer, culprit.late.p_value});
+  }
+  std::stable_sort(late.begin(), late.end(), [](const LateWithoutCost& a, const LateWithoutCost& b) {
+    return std::pair(-a.longer_share, a.trace_ranks.size()) < std::pair(-b.longer_share, b.trace_ranks.size());
+  });
+  std::set<std::int32_t> told = trace_ranks_of(named.stragglers);
+  for (const SuspectedStraggler& suspect : named.suspects)
+    told.insert(suspect.late.trace_ranks.begin(), suspect.late.trace_ranks.end());
+  std::erase_if(late, [&](const LateWithoutCost& one) {
+    const bool is_told = std::any_of(one.trace_ranks.begin(), one.trace_ranks.end(),
+                                     [&](std::int32_t rank) { return told.contains(rank); });
+    told.insert(one.trace_ranks.begin(), one.trace_ranks.end());
+    return is_told;
+  });
+  constexpr std::size_t most = 8;  // lines of evidence
+  if (late.size() > most) late.resize(most);
+  return late;
+}
+
 /// Where steps are few, chance spares hundreds of places in a large job, and each costs a replay of the job.
 constexpr std::size_t most_unproven = 32;
 
@@ -427,6 +454,7 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
   std::vector<Culprit> likely =
       describe_culprits(places, probabilities.likely, probabilities, {}, ranks, totals, delays, delays);
   const bool is_replayed = !culprits.empty() && saved(culprits.front().ranks).has_value();
+  const std::vector<Culprit> beyond_chance = is_replayed ? culprits : std::vector<Culprit>{};
   Named named;
   if (is_replayed) {
     named.stragglers = stragglers_by_replay(std::move(culprits), saved, criteria.smallest_cost_share);
@@ -440,6 +468,7 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
     one.gpu_hours_per_day = one.cost_share * static_cast<double>(24 * ranks.size());
   for (SuspectedStraggler& suspect : find_unproven(std::move(likely), named, ranks, delays, saved, criteria))
     named.suspects.push_back(std::move(suspect));
+  named.late_without_cost = find_late_without_cost(beyond_chance, named, ranks, delays, criteria.smallest_cost_share);
   return named;
 }
 

@@ -31,6 +31,7 @@ struct StragglerCriteria {
 struct Named {
   std::vector<Straggler> stragglers;         ///< those that cost by themselves first, each by cost
   std::vector<SuspectedStraggler> suspects;  ///< as in JobReport; for too few steps only where steps are known
+  std::vector<LateWithoutCost> late_without_cost;
 };
 
 /// Names the trace ranks, or places, that take longer themselves than chance among their likes (ranks of one role,

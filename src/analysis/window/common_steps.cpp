@@ -12,9 +12,12 @@ namespace {
 /// Slow first steps are looked for among so many: a job of longer steps than that has few of them.
 constexpr std::size_t most_steps_told = 300;
 
-/// Open ends stay open.
+/// Open ends stay open; so does what lies beyond all times.
 Nanoseconds moved(Nanoseconds time_ns, Nanoseconds by_ns) {
-  return time_ns == open_begin_ns || time_ns == open_end_ns ? time_ns : time_ns + by_ns;
+  if (time_ns == open_begin_ns || time_ns == open_end_ns) return time_ns;
+  Nanoseconds result_ns = 0;
+  if (__builtin_add_overflow(time_ns, by_ns, &result_ns)) return time_ns < 0 ? open_begin_ns : open_end_ns;
+  return result_ns;
 }
 
 std::int64_t launched_before(const RecordedSteps& recorded, Nanoseconds time_ns) {
@@ -26,8 +29,10 @@ std::int64_t launched_before(const RecordedSteps& recorded, Nanoseconds time_ns)
 std::int64_t steps_later(const ProcessSteps& reference, const ProcessSteps& other) {
   if (reference.numbered && other.numbered) return other.first_number - reference.first_number;
   if (reference.steps == other.steps) return 0;
-  return std::llround(static_cast<double>(other.begin_ns.front() - reference.begin_ns.front()) /
-                      static_cast<double>(std::max<Nanoseconds>(1, reference.usual_ns)));
+  const double later_ns = static_cast<double>(other.begin_ns.front()) - static_cast<double>(reference.begin_ns.front());
+  const double usual_ns = static_cast<double>(std::max<Nanoseconds>(1, reference.usual_ns));
+  constexpr double most = 1e9;  // no recording has as many steps
+  return std::llround(std::clamp(later_ns / usual_ns, -most, most));
 }
 
 /// The process by whose count the others are told: the same one whatever their order.

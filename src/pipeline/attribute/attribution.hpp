@@ -37,6 +37,7 @@ struct Verdict {
   std::vector<RankSummary> ranks;
   std::vector<Straggler> stragglers;         ///< with patterns, without causes
   std::vector<SuspectedStraggler> suspects;  ///< likewise
+  std::vector<LateWithoutCost> late_without_cost;
   DelaySummary delay;
 };
 

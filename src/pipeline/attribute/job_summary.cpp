@@ -102,6 +102,7 @@ JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const Cro
   report.ranks = std::move(verdict.ranks);
   report.stragglers = std::move(verdict.stragglers);
   report.suspects = std::move(verdict.suspects);
+  report.late_without_cost = std::move(verdict.late_without_cost);
   report.delay = std::move(verdict.delay);
   report.nvlink = analysis::summarise_nvlink(rank_tables, job.trace_ranks, link_peaks);
   report.network = analysis::summarise_network(rank_tables, job.trace_ranks);

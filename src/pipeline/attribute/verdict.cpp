@@ -150,6 +150,7 @@ Verdict reach_verdict(const exchange::Communicator& communicator, const JobRanks
       [&](std::span<const std::size_t> ranks_to_mend) { return replay.saved_share(ranks_to_mend); });
   verdict.stragglers = std::move(named.stragglers);
   verdict.suspects = std::move(named.suspects);
+  verdict.late_without_cost = std::move(named.late_without_cost);
   judge_patterns(communicator, job, attribution, everybody_late(verdict.stragglers, verdict.suspects));
   verdict.delay = summarise_delays(attribution, verdict.ranks, verdict.stragglers);
   return verdict;

@@ -1,6 +1,8 @@
 #include "pipeline/read/record_checks.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <span>
@@ -90,6 +92,27 @@ bool can_be_read(const LocalRank& rank) {
          are_stretches(rank.exposed.rows(), arrivals) && are_whole(rank.tables);
 }
 
+/// What tool ranks agree about rests on these: at least one begin where there are steps, and as many lengths.
+bool are_recorded_steps(const analysis::RecordedSteps& steps) {
+  const auto is_end = [](Nanoseconds time_ns) {
+    return is_time(time_ns) || time_ns == analysis::open_begin_ns || time_ns == analysis::open_end_ns;
+  };
+  const auto are_times = [&](const std::vector<Nanoseconds>& times, const auto& is_one) {
+    return std::all_of(times.begin(), times.end(), is_one) && std::is_sorted(times.begin(), times.end());
+  };
+  const bool has_steps = steps.source != analysis::StepSource::none;
+  constexpr std::int64_t largest_number = 1'000'000'000;  // as of ranges (steps.cpp)
+  return is_named(steps.source, analysis::StepSource::periodicity) && is_bool(steps.numbered) &&
+         std::abs(steps.first_number) <= largest_number &&
+         (has_steps ? !steps.begin_ns.empty() && steps.begin_ns.front() != no_time && are_times(steps.begin_ns, is_time)
+                    : steps.begin_ns.size() <= 1 && are_times(steps.begin_ns, is_end)) &&
+         is_end(steps.end_ns) && is_end(steps.cut_off_ns) &&
+         steps.own_length.size() == (has_steps ? steps.begin_ns.size() : 0) &&
+         std::all_of(steps.own_length.begin(), steps.own_length.end(), [](float one) { return std::isfinite(one); }) &&
+         steps.usual_ns >= 0 && is_time(steps.usual_ns) && is_time(steps.lead_ns) && is_time(steps.tail_ns) &&
+         are_times(steps.communication_ns, is_time);
+}
+
 bool can_be_read(const TraceFacts& facts) {
   const auto is_warning = [](const Warning& one) {
     return is_named(one.severity, Severity::error) && is_named(one.source, WarningSource::analysis);
@@ -109,7 +132,10 @@ bool can_be_read(const TraceFacts& facts) {
 }  // namespace
 
 bool can_be_read(const LocalTrace& trace) {
-  return can_be_read(trace.facts) &&
+  const auto is_known = [&](const auto& steps) {
+    return are_recorded_steps(steps.second) && trace.windows.contains(steps.first);
+  };
+  return can_be_read(trace.facts) && std::all_of(trace.recorded_steps.begin(), trace.recorded_steps.end(), is_known) &&
          std::all_of(trace.ranks.begin(), trace.ranks.end(), [](const LocalRank& rank) { return can_be_read(rank); });
 }
 

@@ -13,6 +13,7 @@ export const viewOfFinding = {
   "gpu-throttling": "strips",
   "infeasible-matches": "communicators",
   "kernel-tail": "kernels",
+  "late-without-cost": "heat",
   "launch-starved": "idle",
   "launch-storm": "latency",
   "long-waits": "cases",
