@@ -20,7 +20,7 @@
 #include "analysis/findings/cuda_error_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_without_cost.hpp"
+#include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/link_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"

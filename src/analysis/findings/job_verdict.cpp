@@ -15,7 +15,7 @@
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/judged_share.hpp"
-#include "analysis/findings/late_without_cost.hpp"
+#include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
 
 namespace nsys_explain::analysis {

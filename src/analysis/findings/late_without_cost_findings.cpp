@@ -1,4 +1,4 @@
-#include "analysis/findings/late_without_cost.hpp"
+#include "analysis/findings/late_without_cost_findings.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
