@@ -1,8 +1,10 @@
 #include "analysis/window/run_parts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -12,58 +14,66 @@
 #include "analysis/trace/gpu_parts.hpp"
 #include "model/hash.hpp"
 #include "model/schema/job.hpp"
-#include "nsys_explain/model/intervals.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
-std::vector<Interval> busy_time(const DeviceTrace& device) {
-  std::vector<Interval> busy;
+/// Calls `use(Interval)` for the stretches in which the device was busy, one after another: it may have millions.
+template <class Use>
+void for_each_busy_stretch(const DeviceTrace& device, const Use& use) {
+  std::optional<Interval> stretch;
   for_each_gpu_activity(device, [&](const GpuActivity& activity) {
-    if (!busy.empty() && activity.start_ns <= busy.back().end_ns) {
-      busy.back().end_ns = std::max(busy.back().end_ns, activity.end_ns);
-    } else {
-      busy.push_back({activity.start_ns, activity.end_ns});
+    if (stretch && activity.start_ns <= stretch->end_ns) {
+      stretch->end_ns = std::max(stretch->end_ns, activity.end_ns);
+      return;
     }
+    if (stretch) use(*stretch);
+    stretch = Interval{activity.start_ns, activity.end_ns};
   });
-  return busy;
+  if (stretch) use(*stretch);
 }
 
-/// Busy stretches [first, end).
-struct Kept {
-  std::size_t first = 0, end = 0;
+struct BusyExtent {
+  Interval time;
+  Nanoseconds work_ns = 0;
 };
 
-/// Cuts off what little comes before, or after, a pause that is long beside the rest.
-Kept without_outliers(std::span<const Interval> busy) {
-  // A pause is long, and what is cut off is little, by the same measure: a tenth.
-  constexpr std::int64_t parts = 10;
-  const Nanoseconds work_ns = total_length(busy);
-  Kept kept{0, busy.size()};
-  Nanoseconds cut_ns = 0;
-  for (std::size_t i = 0; i + 1 < busy.size(); ++i) {
-    cut_ns += busy[i].end_ns - busy[i].start_ns;
-    if (parts * cut_ns > work_ns) break;
-    if (parts * (busy[i + 1].start_ns - busy[i].end_ns) > busy.back().end_ns - busy[i + 1].start_ns) kept.first = i + 1;
-  }
-  cut_ns = 0;
-  for (std::size_t i = busy.size(); i-- > kept.first + 1;) {
-    cut_ns += busy[i].end_ns - busy[i].start_ns;
-    if (parts * cut_ns > work_ns) break;
-    if (parts * (busy[i].start_ns - busy[i - 1].end_ns) > busy[i - 1].end_ns - busy[kept.first].start_ns) kept.end = i;
-  }
-  return kept;
+/// From the first to the last activity; empty without any.
+std::optional<BusyExtent> busy_extent(const DeviceTrace& device) {
+  std::optional<BusyExtent> extent;
+  for_each_busy_stretch(device, [&](const Interval& stretch) {
+    if (!extent) extent = BusyExtent{stretch, 0};
+    extent->time.end_ns = stretch.end_ns;
+    extent->work_ns += stretch.end_ns - stretch.start_ns;
+  });
+  return extent;
 }
 
+/// Cuts off what little comes before, or after, a pause that is long beside the rest.
 RecordedSteps record_activity(const DeviceTrace& device) {
+  // A pause is long, and what is cut off is little, by the same measure: a tenth.
+  constexpr std::int64_t parts = 10;
   RecordedSteps recorded;
-  const std::vector<Interval> busy = busy_time(device);
-  if (busy.empty()) return recorded;
-  const Kept kept = without_outliers(busy);
-  recorded.begin_ns = {kept.first > 0 ? busy[kept.first].start_ns : open_begin_ns};
-  recorded.end_ns = kept.end < busy.size() ? busy[kept.end].start_ns : open_end_ns;
-  recorded.cut_off_ns = kept.first > 0 ? busy[kept.first - 1].end_ns : open_begin_ns;
+  const std::optional<BusyExtent> whole = busy_extent(device);
+  if (!whole) return recorded;
+  recorded.begin_ns = {open_begin_ns};
+  recorded.end_ns = open_end_ns;
+  recorded.cut_off_ns = open_begin_ns;
+  Nanoseconds begin_ns = whole->time.start_ns, before_ns = no_time, work_ns = 0;  // of the stretches so far
+  for_each_busy_stretch(device, [&](const Interval& stretch) {
+    if (before_ns != no_time && recorded.end_ns == open_end_ns) {
+      const Nanoseconds pause_ns = stretch.start_ns - before_ns;
+      if (parts * work_ns <= whole->work_ns && parts * pause_ns > whole->time.end_ns - stretch.start_ns) {
+        recorded.begin_ns = {begin_ns = stretch.start_ns};
+        recorded.cut_off_ns = before_ns;
+      } else if (parts * (whole->work_ns - work_ns) <= whole->work_ns && parts * pause_ns > before_ns - begin_ns) {
+        recorded.end_ns = stretch.start_ns;
+      }
+    }
+    before_ns = stretch.end_ns;
+    work_ns += stretch.end_ns - stretch.start_ns;
+  });
   return recorded;
 }
 
@@ -181,26 +191,33 @@ Interval steady_window(const RecordedSteps& steps, std::size_t slow_first) {
 
 Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, const Interval& window) {
   Table table = schema::make_table(schema::run_parts);
-  const std::vector<Interval> busy = busy_time(events.device);
-  if (busy.empty()) return table;
-  RowWriter rows(table);
+  const std::optional<BusyExtent> whole = busy_extent(events.device);
+  if (!whole) return table;
   const bool has_steps = steps.source != StepSource::none;
-  const Nanoseconds begin_ns = busy.front().start_ns, end_ns = busy.back().end_ns;
-  const auto add = [&](std::string_view part, Nanoseconds from_ns, Nanoseconds until_ns, bool is_analysed) {
-    from_ns = std::max(from_ns, begin_ns);
-    until_ns = std::min(until_ns, end_ns);
-    if (from_ns >= until_ns) return;
-    const Interval whole{from_ns, until_ns};
-    const Nanoseconds idle_ns = total_length(subtract(std::span(&whole, 1), busy));
-    rows << part << from_ns << until_ns - from_ns
-         << steps_between(steps, from_ns == begin_ns ? open_begin_ns : from_ns, until_ns)
-         << until_ns - from_ns - idle_ns << std::int64_t{is_analysed};
-  };
   const Nanoseconds first_step_ns = has_steps ? std::min(steps.begin_ns.front(), window.start_ns) : window.start_ns;
-  add("start_up", open_begin_ns, first_step_ns, false);
-  add("slow_first_steps", first_step_ns, window.start_ns, false);
-  add(has_steps ? "steps" : "activity", window.start_ns, window.end_ns, true);
-  add("after", window.end_ns, open_end_ns, false);
+  struct Part {
+    std::string_view name;
+    Interval time;
+    bool is_analysed;
+    Nanoseconds busy_ns = 0;
+  };
+  std::array<Part, 4> parts{{{"start_up", {open_begin_ns, first_step_ns}, false},
+                             {"slow_first_steps", {first_step_ns, window.start_ns}, false},
+                             {has_steps ? "steps" : "activity", window, true},
+                             {"after", {window.end_ns, open_end_ns}, false}}};
+  for_each_busy_stretch(events.device, [&](const Interval& stretch) {
+    for (Part& part : parts)
+      part.busy_ns += std::max<Nanoseconds>(
+          0, std::min(stretch.end_ns, part.time.end_ns) - std::max(stretch.start_ns, part.time.start_ns));
+  });
+  RowWriter rows(table);
+  for (const Part& part : parts) {
+    const Interval time{std::max(part.time.start_ns, whole->time.start_ns),
+                        std::min(part.time.end_ns, whole->time.end_ns)};
+    if (time.start_ns >= time.end_ns) continue;
+    rows << part.name << time.start_ns << time.end_ns - time.start_ns
+         << steps_between(steps, part.time.start_ns, part.time.end_ns) << part.busy_ns << part.is_analysed;
+  }
   return table;
 }
 
