@@ -35,15 +35,14 @@ std::int64_t steps_later(const ProcessSteps& reference, const ProcessSteps& othe
   return std::llround(std::clamp(later_ns / usual_ns, -most, most));
 }
 
-/// The process by whose count the others are told: the same one whatever their order.
+/// The process by whose count the others are told, one of those with this source: the same one whatever their order.
 const ProcessSteps& reference_of(const std::vector<ProcessSteps>& processes, StepSource source) {
-  const ProcessSteps* best = nullptr;
-  const auto key = [](const ProcessSteps& one) {
-    return std::tuple(!one.numbered, -one.steps, one.communication_hash, one.begin_ns.front(), one.end_ns);
+  const auto key = [&](const ProcessSteps& one) {
+    return std::tuple(one.source != source, !one.numbered, -one.steps, one.communication_hash,
+                      one.begin_ns.empty() ? 0 : one.begin_ns.front(), one.end_ns);
   };
-  for (const ProcessSteps& one : processes)
-    if (one.source == source && (best == nullptr || key(one) < key(*best))) best = &one;
-  return *best;
+  return *std::min_element(processes.begin(), processes.end(),
+                           [&](const ProcessSteps& a, const ProcessSteps& b) { return key(a) < key(b); });
 }
 
 /// Number of the first steady step, by the count of the reference.
