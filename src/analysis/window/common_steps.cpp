@@ -184,8 +184,9 @@ std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& proces
 Interval window_in_trace(const CommonWindow& window, const RecordedSteps& recorded, Nanoseconds start_ns) {
   Interval time{moved(window.time.start_ns, -start_ns), moved(window.time.end_ns, -start_ns)};
   const std::vector<Nanoseconds>& launched = recorded.communication_ns;
+  if (launched.empty()) return time;
   const auto after = [&](std::int64_t count) {
-    return count == 0 ? open_begin_ns
+    return count == 0 ? launched.front()
                       : launched[static_cast<std::size_t>(std::min(count, std::ssize(launched)) - 1)] + 1;
   };
   if (window.after_communications >= 0) time.start_ns = after(window.after_communications);

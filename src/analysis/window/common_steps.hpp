@@ -14,7 +14,7 @@ struct ProcessSteps {
   StepSource source = StepSource::none;
   bool numbered = false;
   std::int64_t first_number = 0;
-  std::vector<Nanoseconds> begin_ns;  ///< of the first steps, and of the one after them
+  std::vector<Nanoseconds> begin_ns;  ///< of the first 300 steps at most
   std::int64_t steps = 0;
   Nanoseconds end_ns = 0;  ///< as RecordedSteps::end_ns; likewise the others
   std::vector<float> own_length;
@@ -35,8 +35,8 @@ ProcessSteps tell_steps(const RecordedSteps& recorded, Nanoseconds start_ns);
 /// What is to be analysed of a process.
 struct CommonWindow {
   Interval time;  ///< UTC; open ends are the limits of Nanoseconds
-  /// Where it begins and ends is told by what others did: after so many communication kernels were launched; -1: by
-  /// `time`.
+  /// Where it begins and ends is told by what others did: after so many communication kernels were launched, and before
+  /// the next; -1: by `time`.
   std::int64_t after_communications = -1, until_communications = -1;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace nsys_explain::analysis {
@@ -78,6 +79,20 @@ TEST(CommonWindows, EqualCollectivesTellWhereStepsByOrderBegin) {
   EXPECT_EQ(windows[0].start_ns, 110 * ms);
   EXPECT_EQ(windows[1].start_ns, 105 * ms + 1) << "behind the first collective, as on the first rank";
   EXPECT_EQ(windows[1].end_ns, 166 * ms);
+}
+
+TEST(CommonWindows, CountsOfCollectivesAreTimesOfEachTrace) {
+  RecordedSteps recorded;
+  recorded.communication_ns = {10, 20, 30};
+  const auto window = [&](std::int64_t after, std::int64_t until) {
+    const Interval time = window_in_trace({{5, 50}, after, until}, recorded, 0);
+    return std::pair(time.start_ns, time.end_ns);
+  };
+  EXPECT_EQ(window(-1, -1), (std::pair<Nanoseconds, Nanoseconds>{5, 50}));
+  EXPECT_EQ(window(1, 2), (std::pair<Nanoseconds, Nanoseconds>{11, 21}));
+  EXPECT_EQ(window(0, 7), (std::pair<Nanoseconds, Nanoseconds>{10, 31})) << "before the first, after the last";
+  recorded.communication_ns.clear();
+  EXPECT_EQ(window(2, 3), (std::pair<Nanoseconds, Nanoseconds>{5, 50})) << "a record that says what cannot be";
 }
 
 TEST(CommonWindows, PartsOfStepsAtEitherEndBelongToThem) {
