@@ -121,7 +121,7 @@ class Run {
   void write_report();
   int end_early();
   void end_well(int code);
-  ReplaySetting replay_setting() const { return {clock_.report, ranks_, attribution_.steps, groupings_}; }
+  ReplaySetting replay_setting() const { return {clock_.report, ranks_, attribution_.steps, attribution_.steps_apart, groupings_}; }
   Inquiry inquiry() const {
     return {plan_->discovery.traces, *reading_, clock_.report, ranks_, cross_, local_traces_, attribution_.delays};
   }
@@ -277,7 +277,7 @@ void Run::attribute() {
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
     report_.activity.category_map = categories_->names();
     report_.window = options_.window_text;
-    report_.left_out = analysis::describe_left_out(report_.tables);
+    report_.left_out = analysis::describe_left_out(report_.tables, attribution_.steps, attribution_.steps_apart);
   });
 }
 

@@ -7,22 +7,57 @@ before it warm up.
 import json
 import lzma
 import pathlib
+import sqlite3
 import statistics
+
+import h5py
 
 from support import EndToEndTest, main
 
 RECORDINGS = pathlib.Path(__file__).resolve().parent.parent / "recordings"
 
 
+def pause_for_work(path, utc_ns, pause_ns):
+    """From this moment on everything happens so much later; meanwhile the host launches kernels of 1 ms, which the GPU runs."""
+    export = sqlite3.connect(path)
+    at = utc_ns - export.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone()[0]
+    tables = [name for (name,) in export.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for table in tables:
+        columns = {row[1] for row in export.execute(f'PRAGMA table_info("{table}")')}
+        for column in ("start", "end", "timestamp"):
+            if column in columns:
+                export.execute(f'UPDATE "{table}" SET "{column}" = "{column}" + ? WHERE "{column}" >= ?', (pause_ns, at))
+
+    def copies(table, where, changes):
+        columns = [row[1] for row in export.execute(f'PRAGMA table_info("{table}")')]
+        row = dict(zip(columns, export.execute(f"SELECT * FROM {table} WHERE {where} LIMIT 1").fetchone()))
+        for change in changes:
+            values = {**row, **change}
+            export.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(values))})", list(values.values()))
+
+    ms = 1_000_000
+    times = [(at + 5 * ms + i * ms, 1 << 30 | i) for i in range(pause_ns // ms - 10)]
+    copies("CUPTI_ACTIVITY_KIND_RUNTIME", "nameId IN (SELECT id FROM StringIds WHERE value LIKE 'cudaLaunchKernel%')",
+           [{"start": start, "end": start + 5000, "correlationId": number} for start, number in times])
+    copies("CUPTI_ACTIVITY_KIND_KERNEL", "shortName NOT IN (SELECT id FROM StringIds WHERE value LIKE '%nccl%')",
+           [{"start": start + 10000, "end": start + ms, "correlationId": number} for start, number in times])
+    export.commit()
+    export.close()
+
+
 class Recordings(EndToEndTest):
-    def recorded(self, name, out="out", ranks=None, *options):
-        """The report and the truth of a recording."""
+    def unpacked(self, name):
+        """The folder of a recording, and its truth."""
         folder = self.directory / name
         if not folder.exists():
             folder.mkdir()
             for file in sorted((RECORDINGS / name).glob("*.xz")):
                 (folder / file.stem).write_bytes(lzma.decompress(file.read_bytes()))
-        truth = json.loads((RECORDINGS / name / "truth.json").read_text())
+        return folder, json.loads((RECORDINGS / name / "truth.json").read_text())
+
+    def recorded(self, name, out="out", ranks=None, *options):
+        """The report and the truth of a recording."""
+        folder, truth = self.unpacked(name)
         report = self.analyse(folder, out, "--quiet", *options, ranks=ranks)
         self.assertEqual(len(report["trace_ranks"]), truth["ranks"])
         return report, truth
@@ -80,6 +115,24 @@ class Recordings(EndToEndTest):
         steps = max(rank["window_ns"] for rank in report["ranks"]) / 1e9
         self.assertGreater(start_up, steps + 3)
         self.assertLess(abs(steps - sum(self.step_lengths(truth)) / 1e9), 0.15)
+
+    def test_an_evaluation_of_all_ranks_is_no_part_of_the_mean_step(self):
+        for name in ("w2_clean", "w2_sleep"):
+            with self.subTest(name):
+                before, truth = self.recorded(name, name + "_before")
+                folder, _ = self.unpacked(name)
+                begin = truth["step_begins_ns"][truth["warm"] + 12]
+                for path in folder.glob("*.sqlite"):
+                    pause_for_work(path, begin - 500_000, 200_000_000)
+                after, _ = self.recorded(name, name + "_after")
+                self.assertRegex(after["left_out"], r"Not in the mean step: 1 step in which all .* \(0\.2[0-9]* s\)")
+                self.assertEqual([one["trace_ranks"] for one in after["stragglers"]],
+                                 [one["trace_ranks"] for one in before["stragglers"]])
+                for one, other in zip(before["what_if"], after["what_if"]):
+                    self.assertAlmostEqual(other["step_ns_before"] / one["step_ns_before"], 1, delta=0.02)
+                    self.assertAlmostEqual(other["saved_share"], one["saved_share"], delta=0.01)
+                with h5py.File(self.directory / (name + "_after") / "store.h5") as store:
+                    self.assertEqual(sum(store["steps/apart"]), truth["ranks"])
 
     def test_results_do_not_depend_on_the_number_of_tool_ranks(self):
         self.recorded("ckpt_none", "one", 1)

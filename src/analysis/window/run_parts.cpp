@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "analysis/trace/gpu_activity.hpp"
-#include "analysis/trace/gpu_parts.hpp"
+#include "analysis/window/steps_apart.hpp"
 #include "model/hash.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/lower_median.hpp"
@@ -77,25 +77,6 @@ RecordedSteps record_activity(const DeviceTrace& device) {
   return recorded;
 }
 
-/// Length of each step without exposed communication.
-std::vector<Nanoseconds> own_lengths(const RankEvents& events, const Steps& steps) {
-  std::vector<Nanoseconds> own_ns;
-  for (std::size_t i = 0; i < steps.start_ns.size(); ++i)
-    own_ns.push_back((i + 1 < steps.start_ns.size() ? steps.start_ns[i + 1] : steps.end_ns) - steps.start_ns[i]);
-  std::size_t step = 0;
-  for_each_gpu_part(events.device, events.communication_kinds, [&](GpuPart part, const Interval& interval) {
-    if (part != GpuPart::communication) return;
-    for (Interval left = interval; left.start_ns < left.end_ns;) {
-      while (step + 1 < own_ns.size() && steps.start_ns[step + 1] <= left.start_ns) ++step;
-      const bool is_last = step + 1 == own_ns.size();
-      const Nanoseconds end_ns = is_last ? left.end_ns : std::min(left.end_ns, steps.start_ns[step + 1]);
-      if (left.start_ns >= steps.start_ns[step]) own_ns[step] -= end_ns - left.start_ns;
-      left.start_ns = end_ns;
-    }
-  });
-  return own_ns;
-}
-
 /// Sets what was communicated in which order.
 void record_communication(const RankEvents& events, RecordedSteps& recorded) {
   struct Launched {
@@ -126,12 +107,6 @@ void measure_ends(const RankEvents& events, RecordedSteps& recorded) {
   }
 }
 
-/// Those that are steady for certain: the last two thirds.
-template <class Value>
-std::vector<Value> last_two_thirds(std::span<const Value> values) {
-  return {values.begin() + static_cast<std::ptrdiff_t>(values.size() / 3), values.end()};
-}
-
 std::int64_t steps_between(const RecordedSteps& steps, Nanoseconds from_ns, Nanoseconds until_ns) {
   if (steps.source == StepSource::none) return 0;
   return std::count_if(steps.begin_ns.begin(), steps.begin_ns.end(),
@@ -155,8 +130,7 @@ RecordedSteps record_steps(const RankEvents& events) {
   recorded.begin_ns = std::move(host.begin_ns);
   recorded.end_ns = host.end_ns;
   const std::vector<Nanoseconds> own_ns = own_lengths(events, steps);
-  const Nanoseconds usual_ns =
-      std::max<Nanoseconds>(1, lower_median(last_two_thirds(std::span<const Nanoseconds>(own_ns))));
+  const Nanoseconds usual_ns = usual_length(own_ns);
   for (const Nanoseconds one_ns : own_ns)
     recorded.own_length.push_back(static_cast<float>(one_ns) / static_cast<float>(usual_ns));
   std::vector<Nanoseconds> lengths;
@@ -221,7 +195,21 @@ Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, cons
   return table;
 }
 
-std::string describe_left_out(const std::vector<Table>& joined) {
+namespace {
+
+/// Empty without any.
+std::string describe_apart(const Steps& job, std::span<const std::int32_t> steps_apart) {
+  if (steps_apart.empty()) return "";
+  Nanoseconds apart_ns = 0;
+  for (const std::int32_t step : steps_apart) {
+    const auto i = static_cast<std::size_t>(step);
+    apart_ns += (i + 1 < job.start_ns.size() ? job.start_ns[i + 1] : job.end_ns) - job.start_ns[i];
+  }
+  return fmt::format("Not in the mean step: {} step{} in which all trace ranks do more than a step ({:.3g} s).",
+                     steps_apart.size(), steps_apart.size() == 1 ? "" : "s", static_cast<double>(apart_ns) * 1e-9);
+}
+
+std::string describe_parts(const std::vector<Table>& joined) {
   const Table* const table = schema::find_table(joined, schema::run_parts);
   if (table == nullptr) return "";
   const auto& parts = schema::column(*table, schema::run_parts.part);
@@ -263,6 +251,14 @@ std::string describe_left_out(const std::vector<Table>& joined) {
   tell("after", has_steps ? "after the last step" : "of little GPU work at the end");
   if (told.empty()) return "";
   return fmt::format("Not analysed: {} (--whole-run takes all).", fmt::join(told, ", "));
+}
+
+}  // namespace
+
+std::string describe_left_out(const std::vector<Table>& joined, const Steps& job,
+                              std::span<const std::int32_t> steps_apart) {
+  const std::string parts = describe_parts(joined), apart = describe_apart(job, steps_apart);
+  return parts + (parts.empty() || apart.empty() ? "" : " ") + apart;
 }
 
 }  // namespace nsys_explain::analysis

@@ -77,7 +77,9 @@ Interval steady_window(const RecordedSteps& steps, std::size_t slow_first);
 Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, const Interval& window);
 
 /// What is not analysed, as a sentence, from the joined table: medians over trace ranks. Parts shorter than a hundredth
-/// of what is analysed are not worth it. Empty where nothing is left out.
-std::string describe_left_out(const std::vector<Table>& joined);
+/// of what is analysed are not worth it. Likewise the steps of the job that are no part of its mean step (ascending,
+/// `steps_apart`). Empty where nothing is left out.
+std::string describe_left_out(const std::vector<Table>& joined, const Steps& job,
+                              std::span<const std::int32_t> steps_apart);
 
 }  // namespace nsys_explain::analysis

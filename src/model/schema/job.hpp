@@ -52,6 +52,9 @@ inline constexpr struct Steps : Declaration {
   Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work, over the step's collectives"};
   Integer wait_ns{*this, "wait_ns", "ns", "waiting for other members"};
   Integer caused_wait_ns{*this, "caused_wait_ns", "ns", "waiting that would vanish without its own lateness"};
+  Integer apart{*this, "apart", "",
+                "1: all trace ranks do more in it than a step, and take more than twice as long, so it is no part of "
+                "the mean step and of savings; else 0"};
 } steps{{"steps", "One row per step of the job and trace rank, by step, then trace rank"}};
 
 inline constexpr struct Slowdown : Declaration {

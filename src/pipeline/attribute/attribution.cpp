@@ -335,7 +335,8 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   return_lateness(communicator, job, readers, rounds, cross);
   Attribution attribution;
   attribution.delays = sum_delays(communicator, clock, job, readers, cross, steps, sums_of_steps);
-  attribution.step_rows = make_step_rows(job, readers, steps, sums_of_steps);
+  attribution.steps_apart = steps_apart(communicator, counted, readers);
+  attribution.step_rows = make_step_rows(job, readers, steps, attribution.steps_apart, sums_of_steps);
   attribution.waits = sum_waits_for(communicator, job.trace_ranks, cross);
   attribution.delays.speed = std::move(surplus.speed);
   attribution.delays.wander = std::move(surplus.wander);

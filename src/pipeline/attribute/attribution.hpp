@@ -20,6 +20,7 @@ namespace nsys_explain::pipeline {
 struct Attribution {
   analysis::JobDelays delays;
   analysis::Steps steps;           ///< of the job; job time
+  std::vector<std::int32_t> steps_apart;  ///< of these; they are no part of the mean step
   std::vector<StepRow> step_rows;  ///< of this tool rank's trace ranks, by (step, trace rank)
   std::vector<WaitCell> waits;     ///< who waited for whom; on rank 0 only
 };

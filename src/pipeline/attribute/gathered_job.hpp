@@ -19,6 +19,7 @@ struct ReplaySetting {
   const ClockReport& clock;
   const JobRanks& job;
   const analysis::Steps& steps;  ///< of the job
+  std::span<const std::int32_t> steps_apart;  ///< Attribution::steps_apart
   std::span<const analysis::Grouping> groupings;
 };
 

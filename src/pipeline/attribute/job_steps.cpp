@@ -150,4 +150,31 @@ analysis::Steps steps_in_time(const exchange::Communicator& communicator, const 
   return in_time;
 }
 
+std::vector<std::int32_t> steps_apart(const exchange::Communicator& communicator, const JobSteps& steps,
+                                      const ReaderRanks& readers) {
+  struct Counts {
+    std::int64_t have_it = 0, do_more = 0;
+  };
+  std::vector<Counts> mine(static_cast<std::size_t>(steps.steps));
+  for (const LocalRank* const rank : readers.local) {
+    const std::vector<std::int32_t>& numbers = rank->path.job_steps;
+    for (std::size_t own = 0; own < numbers.size(); ++own) {
+      if (numbers[own] < 0) continue;
+      Counts& counts = mine[static_cast<std::size_t>(numbers[own])];
+      ++counts.have_it;
+      if (std::binary_search(rank->steps_with_more.begin(), rank->steps_with_more.end(), static_cast<std::int32_t>(own)))
+        ++counts.do_more;
+    }
+  }
+  std::vector<std::int64_t> counts;
+  for (const Counts& one : mine) counts.insert(counts.end(), {one.have_it, one.do_more});
+  counts = communicator.sum(counts);
+  std::vector<std::int32_t> apart;
+  for (std::int32_t step = 0; step < steps.steps; ++step) {
+    const std::size_t at = 2 * static_cast<std::size_t>(step);
+    if (counts[at] > 0 && counts[at + 1] == counts[at]) apart.push_back(step);
+  }
+  return apart;
+}
+
 }  // namespace nsys_explain::pipeline

@@ -38,4 +38,9 @@ std::int32_t step_of_instance(const JobRanks& job, const JobSteps& steps, std::s
 analysis::Steps steps_in_time(const exchange::Communicator& communicator, const JobSteps& steps,
                               const ReaderRanks& readers);
 
+/// Collective, likewise: the steps, ascending, in which all trace ranks that have them do more than a step
+/// (analysis::steps_with_more).
+std::vector<std::int32_t> steps_apart(const exchange::Communicator& communicator, const JobSteps& steps,
+                                      const ReaderRanks& readers);
+
 }  // namespace nsys_explain::pipeline

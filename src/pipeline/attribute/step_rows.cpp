@@ -6,7 +6,7 @@
 
 namespace nsys_explain::pipeline {
 std::vector<StepRow> make_step_rows(const JobRanks& job, const ReaderRanks& readers, const analysis::Steps& steps,
-                                    const SumsOfSteps& sums) {
+                                    std::span<const std::int32_t> steps_apart, const SumsOfSteps& sums) {
   const std::size_t ranks = readers.local.size();
   std::vector<StepRow> rows(steps.start_ns.size() * ranks);  // by step of the job, then trace rank
   for (std::size_t l = 0; l < ranks; ++l) {
@@ -21,6 +21,7 @@ std::vector<StepRow> make_step_rows(const JobRanks& job, const ReaderRanks& read
       row.trace_rank = rank.trace_rank;
       row.step = steps.first_number + related[i];
       row.duration_ns = end_ns - row.start_ns;
+      row.apart = std::binary_search(steps_apart.begin(), steps_apart.end(), related[i]) ? 1 : 0;
     }
     const std::vector<StepSums>& of_rank = sums[job.index_of(rank.trace_rank)];
     for (std::size_t step = 0; step < steps.start_ns.size(); ++step) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "pipeline/attribute/reader_ranks.hpp"
@@ -19,6 +20,7 @@ struct StepRow {
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds excess_ns = 0;  ///< as JobDelays::excess_work_ns; not in the table
   std::int32_t trace_rank = -1;
+  std::int32_t apart = 0;  ///< 1: of Attribution::steps_apart
   // Of its arrivals, not in the table: those whose work was compared, be it with other steps, and those with peers.
   std::int32_t compared = 0;
   std::int32_t with_peers = 0;
@@ -27,6 +29,6 @@ struct StepRow {
 /// Once caused waits are in the sums: one row per local trace rank and step of the job that it has, by (step, trace
 /// rank).
 std::vector<StepRow> make_step_rows(const JobRanks& job, const ReaderRanks& readers, const analysis::Steps& steps,
-                                    const SumsOfSteps& sums);
+                                    std::span<const std::int32_t> steps_apart, const SumsOfSteps& sums);
 
 }  // namespace nsys_explain::pipeline

@@ -18,13 +18,31 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-/// From the latest exit of one step to that of the next; steps that hold none are left out.
-std::vector<double> step_durations(const analysis::ReplayedTime& replayed, Nanoseconds start_ns) {
-  std::vector<double> durations;
+struct StepDurations {
+  std::vector<double> steps;
+  Nanoseconds apart_ns = 0;  ///< of those apart, all together
+};
+
+/// From the latest exit of one step to that of the next; steps that hold none are left out. What a step apart does
+/// behind its last collective lies in the step after it, so that one is apart, too.
+StepDurations step_durations(const analysis::ReplayedTime& replayed, Nanoseconds start_ns,
+                             std::span<const std::int32_t> steps_apart) {
+  StepDurations durations;
   Nanoseconds before_ns = start_ns;
-  for (const Nanoseconds end_ns : replayed.step_ends_ns) {
-    if (end_ns == no_time) continue;
-    durations.push_back(static_cast<double>(end_ns - before_ns));
+  bool follows_apart = false;
+  for (std::size_t step = 0; step < replayed.step_ends_ns.size(); ++step) {
+    const Nanoseconds end_ns = replayed.step_ends_ns[step];
+    const bool is_apart = std::binary_search(steps_apart.begin(), steps_apart.end(), static_cast<std::int32_t>(step));
+    if (end_ns == no_time) {
+      follows_apart = follows_apart || is_apart;
+      continue;
+    }
+    if (is_apart || follows_apart) {
+      durations.apart_ns += end_ns - before_ns;
+    } else {
+      durations.steps.push_back(static_cast<double>(end_ns - before_ns));
+    }
+    follows_apart = is_apart;
     before_ns = end_ns;
   }
   return durations;
@@ -32,19 +50,24 @@ std::vector<double> step_durations(const analysis::ReplayedTime& replayed, Nanos
 
 /// `unmended`: the job that the replay is compared with.
 void compare_replays(const analysis::ReplayedTime& measured, const analysis::ReplayedTime& unmended,
-                     const analysis::ReplayedTime& replayed, Nanoseconds start_ns, WhatIf& what_if) {
+                     const analysis::ReplayedTime& replayed, Nanoseconds start_ns,
+                     std::span<const std::int32_t> steps_apart, WhatIf& what_if) {
   if (measured.end_ns <= start_ns) return;
-  const std::vector<double> before = step_durations(unmended, start_ns), after = step_durations(replayed, start_ns);
+  const StepDurations before = step_durations(unmended, start_ns, steps_apart);
+  const StepDurations after = step_durations(replayed, start_ns, steps_apart);
+  const Nanoseconds before_ns = unmended.end_ns - start_ns - before.apart_ns;
+  const Nanoseconds after_ns = replayed.end_ns - start_ns - after.apart_ns;
+  const Nanoseconds measured_ns = measured.end_ns - start_ns - step_durations(measured, start_ns, steps_apart).apart_ns;
   const analysis::Saving saving =
-      analysis::measure_saving(before, after, unmended.end_ns - replayed.end_ns, measured.end_ns - start_ns);
+      analysis::measure_saving(before.steps, after.steps, before_ns - after_ns, measured_ns);
   what_if.saved_share = saving.share;
   what_if.low_share = saving.low;
   what_if.high_share = saving.high;
   what_if.once_ns = saving.once_ns;
-  if (before.empty()) return;
-  const auto steps = static_cast<std::int64_t>(before.size());
-  what_if.step_ns_before = (unmended.end_ns - start_ns) / steps;
-  what_if.step_ns_after = (replayed.end_ns - start_ns) / steps;
+  if (before.steps.empty()) return;
+  const auto steps = static_cast<std::int64_t>(before.steps.size());
+  what_if.step_ns_before = before_ns / steps;
+  what_if.step_ns_after = after_ns / steps;
 }
 
 /// What to replay, and of whom it tells.
@@ -125,9 +148,11 @@ std::vector<PlannedScenario> scenarios_of_all(const analysis::JobGraph& graph, c
   return scenarios;
 }
 
-void measure_step_time(const analysis::JobGraph& graph, const analysis::ReplayedTime& measured, StepTime& time) {
+void measure_step_time(const analysis::JobGraph& graph, const analysis::ReplayedTime& measured,
+                       std::span<const std::int32_t> steps_apart, StepTime& time) {
   std::vector<std::int64_t> durations;
-  for (const double duration : step_durations(measured, graph.start_ns)) durations.push_back(std::llround(duration));
+  for (const double duration : step_durations(measured, graph.start_ns, steps_apart).steps)
+    durations.push_back(std::llround(duration));
   std::sort(durations.begin(), durations.end());
   time.steps = std::ssize(durations);
   if (!durations.empty()) {
@@ -192,11 +217,11 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     WhatIf& what_if = scenarios[i].what_if;
     const analysis::ReplayedTime& unmended = what_if.after.empty() ? job.measured() : replayed[next_unmended++];
-    compare_replays(job.measured(), unmended, replayed[i], job.graph().start_ns, what_if);
+    compare_replays(job.measured(), unmended, replayed[i], job.graph().start_ns, setting.steps_apart, what_if);
     report.what_if.push_back(std::move(what_if));
   }
   report.slowdown = measure_slowdown(job, setting);
-  measure_step_time(job.graph(), job.measured(), report.step_time);
+  measure_step_time(job.graph(), job.measured(), setting.steps_apart, report.step_time);
 }
 
 }  // namespace nsys_explain::pipeline

@@ -13,6 +13,7 @@
 #include "analysis/trace/blocking.hpp"
 #include "analysis/trace/launches.hpp"
 #include "analysis/trace/work_profile.hpp"
+#include "analysis/window/steps_apart.hpp"
 #include "clock/level_zero.hpp"
 #include "ingest/export_report.hpp"
 #include "ingest/input_file.hpp"
@@ -91,7 +92,10 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
     std::vector<Table> tables = make_rank_tables(
         events, options.analysis, threads, std::exchange(first, {}),
         {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
-         [&] { rank.steps = analysis::find_steps(events); },
+         [&] {
+           rank.steps = analysis::find_steps(events);
+           if (options.analysis.window.steady) rank.steps_with_more = analysis::steps_with_more(events, rank.steps);
+         },
          [&] { rank.profiles = PackedRows(analysis::profile_work(events, arrivals[d].arrivals)); },
          [&] { rank.pieces = PackedRows(analysis::fold_activity(events, arrivals[d].arrivals)); },
          [&] { rank.exposed = PackedRows(analysis::exposed_stretches(events, arrivals[d].arrivals)); }});

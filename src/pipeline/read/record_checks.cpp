@@ -84,10 +84,17 @@ bool are_steps(const analysis::Steps& steps) {
          std::all_of(steps.start_ns.begin(), steps.start_ns.end(), is_time);
 }
 
+/// Ascending indices of so many steps.
+bool are_indices(const std::vector<std::int32_t>& indices, std::size_t steps) {
+  return std::is_sorted(indices.begin(), indices.end(), std::less_equal<>()) &&
+         (indices.empty() || (indices.front() >= 0 && static_cast<std::size_t>(indices.back()) < steps));
+}
+
 bool can_be_read(const LocalRank& rank) {
   const std::size_t arrivals = rank.arrivals.size();
   const std::vector<analysis::ActivityPiece> pieces = rank.pieces.rows();
-  return are_steps(rank.steps) && are_arrivals(rank.arrivals, rank.steps.start_ns.size()) &&
+  return are_steps(rank.steps) && are_indices(rank.steps_with_more, rank.steps.start_ns.size()) &&
+         are_arrivals(rank.arrivals, rank.steps.start_ns.size()) &&
          rank.profiles.rows().size() == arrivals && are_pieces(pieces, arrivals) &&
          are_stretches(rank.exposed.rows(), arrivals) && are_whole(rank.tables);
 }

@@ -46,11 +46,11 @@ Rows<T> packed(std::vector<T>& rows) {
 /// Naming every member in a binding keeps this complete: one more member, and it does not compile.
 template <class Archive>
 void serialize(Archive& archive, LocalRank& rank) {
-  auto& [key, trace_rank, session, budget, arrivals, steps, path, kernel_names, profiles, pieces, exposed, memberships,
-         names, tables, to_job_time] = rank;
+  auto& [key, trace_rank, session, budget, arrivals, steps, with_more, path, kernel_names, profiles, pieces, exposed,
+         memberships, names, tables, to_job_time] = rank;
   // Number, session, path and clock come later, from all traces together.
   archive(key, budget, packed(arrivals), steps.source, packed(steps.start_ns), steps.end_ns, steps.numbered,
-          steps.first_number, kernel_names, profiles, pieces, exposed, packed(memberships), names, tables);
+          steps.first_number, with_more, kernel_names, profiles, pieces, exposed, packed(memberships), names, tables);
 }
 
 template <class Archive>

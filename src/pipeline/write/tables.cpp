@@ -89,7 +89,7 @@ Table steps_chunk(std::span<const StepRow> rows) {
   RowWriter writer(table);
   for (const StepRow& row : rows) {
     writer << row.step << std::int64_t{row.trace_rank} << row.start_ns << row.duration_ns << row.own_lateness_ns
-           << row.wait_ns << row.caused_wait_ns;
+           << row.wait_ns << row.caused_wait_ns << std::int64_t{row.apart};
   }
   return table;
 }

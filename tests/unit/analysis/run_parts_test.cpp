@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/window/steps_apart.hpp"
 #include "model/schema/job.hpp"
 #include "rank_fixture.hpp"
 
@@ -82,6 +83,32 @@ TEST(RecordedSteps, AWaitForOthersMakesNoStepSlow) {
   EXPECT_EQ(steps.tail_ns, 0);
 }
 
+/// Step 4 takes 11 + 30 ms, of one kernel more; step 6 takes 41 ms without one; step 7 waits for 50.
+Steps steps_of(Job& job, bool step_5_has_more) {
+  const auto also = [&](std::uint32_t id, Nanoseconds work_ms) {  // behind the work of the step that was just made
+    job.rank.call("cudaLaunchKernel", job.at_ns, job.at_ns + 10, id);
+    job.rank.kernel("evaluate", job.at_ns, job.at_ns + work_ms * 1'000'000, id);
+    job.at_ns += work_ms * 1'000'000;
+  };
+  for (int i = 0; i < 5; ++i) job.step(i, 10, 0);
+  also(91, 30);
+  job.step(5, 10, 0);
+  if (step_5_has_more) also(92, 5);
+  job.step(6, 40, 0);
+  job.step(7, 10, 50);
+  for (int i = 8; i < 12; ++i) job.step(i, 10, 0);
+  return find_steps(job.rank.events());
+}
+
+TEST(StepsWithMore, AreLongAndHoldMoreWork) {
+  Job one, other;
+  const Steps steps = steps_of(one, false);
+  ASSERT_EQ(steps.start_ns.size(), 12U);
+  EXPECT_EQ(steps_with_more(one.rank.events(), steps), std::vector<std::int32_t>{4});
+  const Steps of_other = steps_of(other, true);
+  EXPECT_TRUE(steps_with_more(other.rank.events(), of_other).empty()) << "a step of usual length has as many kernels";
+}
+
 TEST(RunParts, AreMeasuredAndToldApart) {
   Job job;
   job.step(3, 40, 0);
@@ -99,9 +126,14 @@ TEST(RunParts, AreMeasuredAndToldApart) {
   EXPECT_EQ(integers(table, "analysed"), (Integers{0, 0, 1, 0}));
   EXPECT_EQ(integers(table, "duration_ns"), (Integers{5'000'000'000 - 2'000, 41'000'000, 66'000'000, 53'000'000}));
   EXPECT_EQ(integers(table, "gpu_busy_ns"), (Integers{1'000'000, 40'000'000, 60'000'000, 3'000'000}));
-  EXPECT_EQ(describe_left_out({table}),
+  EXPECT_EQ(describe_left_out({table}, {}, {}),
             "Not analysed: 5 s before the first step, 1 slow first step (0.041 s), 0.053 s after the last step "
             "(--whole-run takes all).");
+  Steps of_job;
+  of_job.start_ns = {0, 20, 1'500'000'020};
+  of_job.end_ns = 1'600'000'020;
+  EXPECT_EQ(describe_left_out({}, of_job, std::vector<std::int32_t>{1, 2}),
+            "Not in the mean step: 2 steps in which all trace ranks do more than a step (1.6 s).");
 }
 
 TEST(RunParts, WithoutStepsLittleWorkBeyondALongPauseIsCutOff) {
@@ -134,7 +166,7 @@ TEST(RunParts, HalfTheWorkIsNeverCutOff) {
 
 TEST(RunParts, NothingIsLeftOutOfARunOfStepsAlone) {
   OneRank rank;
-  EXPECT_EQ(describe_left_out({}), "");
+  EXPECT_EQ(describe_left_out({}, {}, {}), "");
   EXPECT_EQ(run_parts_table(rank.events(), record_steps(rank.events()), {open_begin_ns, open_end_ns}).row_count(), 0U);
 }
 

@@ -27,7 +27,7 @@ export function verdict() {
     ["Inputs", `${count(inputs("ok"))} ok, ${count(inputs("degraded"))} degraded, ${count(inputs("failed"))} failed`],
     ["Collectives", `${count(report.collectives.instances)} matched, ${count(report.collectives.complete)} complete`],
     ["Matched by", evidence()],
-    ...(report.left_out ? [["Not analysed", report.left_out.replace(/^Not analysed: /, "")]] : []),
+    ...(report.left_out ? [["Left out", report.left_out]] : []),
     ...(report.verdict.judged_share === null ? [] : [["Lateness could be seen in", `${percent(report.verdict.judged_share, 1)} of the time`]]),
     ["Waiting in collectives", `${gpuTime(waits)} (${percent(waits, whole)})`],
     ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `90% below ${duration(residual.held_out_p90_ns)}`],
