@@ -106,6 +106,15 @@ class Recordings(EndToEndTest):
         saved = next(one for one in report["what_if"] if one["subject"] == "trace_rank")
         self.assertAlmostEqual(saved["saved_share"], 0.204, delta=0.025)
 
+    def test_the_rank_whose_expert_gets_more_tokens_is_named(self):
+        # Its exchanges are groups of sends and receives between all, of as many bytes as each rank has tokens for each other.
+        report, truth = self.recorded("moe_hot")
+        self.assertEqual([one["trace_ranks"] for one in report["stragglers"]], [[truth["rank"]]])
+        self.assertEqual(report["stragglers"][0]["cause"], "extra_work")
+        self.assertEqual(report["collectives"]["unmatched_arrivals"], 0)
+        self.check_frame(report, truth)
+        self.check_clock(report)
+
     def test_what_is_left_out_is_told_and_can_be_taken(self):
         report, truth = self.recorded("w2_clean")
         self.assertRegex(report["left_out"], r"^Not analysed: .* s before the first step, 1 slow first step \(")

@@ -101,6 +101,12 @@ std::map<std::uint64_t, std::uint64_t> lane_programs(std::span<const Arrival> ar
   return programs;
 }
 
+/// How much each member of an exchange sends is data, not program: the tokens of an expert, that differ from rank to
+/// rank and from step to step. So its size tells no role and no place.
+bool has_own_size(const Arrival& arrival) {
+  return arrival.operation == Operation::all_to_all || arrival.peer_or_root == several_peers;
+}
+
 }  // namespace
 
 std::uint64_t digest_of_partners(std::uint64_t others, std::int32_t trace_rank) {
@@ -148,7 +154,7 @@ RankTimeline make_path(std::span<const Arrival> arrivals, std::vector<PathCommun
     here.beside_compute = !arrival.blocking;
     here.symbol =
         mix_into(mix_into(1, static_cast<std::uint64_t>(arrival.operation)),
-                 sizes_known ? mix_into(static_cast<std::uint64_t>(sizes[i]),
+                 sizes_known ? mix_into(has_own_size(arrival) ? 0 : static_cast<std::uint64_t>(sizes[i]),
                                         static_cast<std::uint64_t>(path.communicators[here.communicator].size))
                              : lanes[arrival.communicator]);
     here.step = steps.index_of(arrival.enter_ns);

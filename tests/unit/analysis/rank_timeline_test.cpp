@@ -374,6 +374,13 @@ TEST(RankTimeline, RoleIsWhatAStepConsistsOf) {
   EXPECT_EQ(role(steps_of(11, 12, false, 4)), usual) << "whatever the communicators are called";
   EXPECT_EQ(role(steps_of(1, 2, true, 4)), usual) << "communicators may overtake each other";
   EXPECT_NE(role(steps_of(1, 2, false, 4), 5), usual) << "other sizes, other role";
+  std::vector<Arrival> uneven = steps_of(1, 2, false, 4);
+  for (Arrival& exchange : uneven) exchange.call_bytes = 64;
+  EXPECT_NE(role(uneven), usual);
+  for (Arrival& exchange : uneven) exchange.peer_or_root = several_peers;
+  const std::uint64_t of_exchanges = role(uneven);
+  for (Arrival& exchange : uneven) exchange.call_bytes *= 3;
+  EXPECT_EQ(role(uneven), of_exchanges) << "an expert gets as many tokens as it gets";
   std::vector<Arrival> ragged = steps_of(1, 2, false, 4);
   ragged.erase(ragged.begin());
   EXPECT_EQ(role(ragged), usual) << "captured from within the first step on";
