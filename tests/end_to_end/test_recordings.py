@@ -7,6 +7,7 @@ before it warm up.
 import json
 import lzma
 import pathlib
+import shutil
 import sqlite3
 import statistics
 
@@ -41,6 +42,22 @@ def pause_for_work(path, utc_ns, pause_ns):
            [{"start": start, "end": start + 5000, "correlationId": number} for start, number in times])
     copies("CUPTI_ACTIVITY_KIND_KERNEL", "shortName NOT IN (SELECT id FROM StringIds WHERE value LIKE '%nccl%')",
            [{"start": start + 10000, "end": start + ms, "correlationId": number} for start, number in times])
+    export.commit()
+    export.close()
+
+
+def begin_later(path, utc_ns, clock_ahead_ns, without_ranges):
+    """As if another host, whose clock is ahead by so much, had begun to record at this moment."""
+    export = sqlite3.connect(path)
+    at = utc_ns - export.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone()[0]
+    for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
+                  "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"):
+        export.execute(f"DELETE FROM {table} WHERE start < ?", (at,))
+    export.execute("DELETE FROM NVTX_EVENTS WHERE start < ? AND eventType = 59", (at,))
+    if without_ranges:
+        export.execute("DELETE FROM NVTX_EVENTS WHERE text LIKE 'step %' AND eventType = 59")
+    export.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + ?", (clock_ahead_ns,))
+    export.execute("UPDATE TARGET_INFO_SYSTEM_ENV SET value = value || 'b' WHERE name = 'Hostname'")
     export.commit()
     export.close()
 
@@ -142,6 +159,25 @@ class Recordings(EndToEndTest):
                     self.assertAlmostEqual(other["saved_share"], one["saved_share"], delta=0.01)
                 with h5py.File(self.directory / (name + "_after") / "store.h5") as store:
                     self.assertEqual(sum(store["steps/apart"]), truth["ranks"])
+
+    def test_recordings_that_begin_at_different_steps(self):
+        # UTC of the second host is off by more than a step (24 ms), and nobody says so: numbers in ranges tell which
+        # steps are one, without them the ends of their collectives.
+        _, truth = self.recorded("w2_clean", "whole")
+        for without_ranges in (False, True):
+            with self.subTest(without_ranges=without_ranges):
+                folder = self.directory / f"later_{without_ranges}"
+                shutil.copytree(self.directory / "w2_clean", folder)
+                first, second = sorted(folder.glob("*.sqlite"))
+                begins = truth["step_begins_ns"]
+                begin_later(first, begins[6] - 200_000, 0, without_ranges)
+                begin_later(second, begins[8] - 200_000, 40_000_000, without_ranges)
+                report = self.analyse(folder, f"later_{without_ranges}_out", "--quiet")
+                offsets = [session["offset_ns"] for session in report["clock"]["sessions"]]
+                self.assertLess(abs(offsets[1] - offsets[0] - 40_000_000), 50_000)
+                self.assertEqual(report["collectives"]["complete"], report["collectives"]["instances"])
+                self.assertEqual(report["stragglers"], [])
+                self.assertIn("not all recorded", report["left_out"])
 
     def test_results_do_not_depend_on_the_number_of_tool_ranks(self):
         self.recorded("ckpt_none", "one", 1)

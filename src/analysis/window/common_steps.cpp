@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <optional>
 #include <span>
 #include <tuple>
+#include <utility>
+
+#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -25,9 +30,63 @@ std::int64_t launched_before(const RecordedSteps& recorded, Nanoseconds time_ns)
   return std::lower_bound(launched.begin(), launched.end(), time_ns) - launched.begin();
 }
 
+/// How two processes' last exits lie to each other.
+struct Agreement {
+  double scatter_ns = 0;  ///< of how their distance changes from step to step: median distance from the median
+  std::size_t changes = 0;
+};
+
+/// If step i of one is step i + `later` of the other; nothing where too few steps tell. Clocks change the distance alike
+/// from step to step.
+std::optional<Agreement> agreement_of_exits(const ProcessSteps& reference, const ProcessSteps& other,
+                                            std::int64_t later) {
+  constexpr std::size_t fewest = 8;
+  constexpr Nanoseconds floor_ns = 100;  // a loop more regular than that tells nothing
+  std::vector<Nanoseconds> changes;
+  Nanoseconds before_ns = no_time;
+  for (std::int64_t i = std::max<std::int64_t>(0, -later); i < std::ssize(other.last_exit_ns); ++i) {
+    if (i + later >= std::ssize(reference.last_exit_ns)) break;
+    const Nanoseconds own_ns = other.last_exit_ns[static_cast<std::size_t>(i)];
+    const Nanoseconds reference_ns = reference.last_exit_ns[static_cast<std::size_t>(i + later)];
+    Nanoseconds distance_ns = no_time;
+    if (own_ns == no_time || reference_ns == no_time || __builtin_sub_overflow(own_ns, reference_ns, &distance_ns))
+      distance_ns = no_time;
+    if (distance_ns != no_time && before_ns != no_time) changes.push_back(distance_ns - before_ns);
+    before_ns = distance_ns;
+  }
+  if (changes.size() < fewest) return std::nullopt;
+  const Nanoseconds usual_ns = lower_median(changes);
+  for (Nanoseconds& change : changes) change = std::abs(change - usual_ns);
+  return Agreement{static_cast<double>(std::max(floor_ns, lower_median(changes))), changes.size()};
+}
+
+/// Which steps are one, where the exits say so clearly: no step takes as long as another, but the members of a collective
+/// leave it together. The log of a median of n distances has a standard error of about 1 / sqrt(n); what agrees best must
+/// be four of the difference of two better than any other.
+std::optional<std::int64_t> later_by_exits(const ProcessSteps& reference, const ProcessSteps& other) {
+  constexpr double standard_errors = 4;
+  struct Shift {
+    std::int64_t later = 0;
+    Agreement agreement;
+  };
+  std::vector<Shift> shifts;
+  const auto most = static_cast<std::int64_t>(std::max(reference.last_exit_ns.size(), other.last_exit_ns.size()) / 2);
+  for (std::int64_t later = -most; later <= most; ++later)
+    if (const auto agreement = agreement_of_exits(reference, other, later)) shifts.push_back({later, *agreement});
+  if (shifts.size() < 2) return std::nullopt;
+  std::partial_sort(shifts.begin(), shifts.begin() + 2, shifts.end(), [](const Shift& a, const Shift& b) {
+    return std::pair(a.agreement.scatter_ns, a.later) < std::pair(b.agreement.scatter_ns, b.later);
+  });
+  const Agreement &best = shifts[0].agreement, &second = shifts[1].agreement;
+  const double error = std::sqrt(1 / static_cast<double>(best.changes) + 1 / static_cast<double>(second.changes));
+  if (std::log(second.scatter_ns / best.scatter_ns) < standard_errors * error) return std::nullopt;
+  return shifts[0].later;
+}
+
 /// How many steps `other` began later than `reference`: step i of it is step i + so many of the reference.
 std::int64_t steps_later(const ProcessSteps& reference, const ProcessSteps& other) {
   if (reference.numbered && other.numbered) return other.first_number - reference.first_number;
+  if (const std::optional<std::int64_t> later = later_by_exits(reference, other)) return *later;
   if (reference.steps == other.steps) return 0;
   const double later_ns = static_cast<double>(other.begin_ns.front()) - static_cast<double>(reference.begin_ns.front());
   const double usual_ns = static_cast<double>(std::max<Nanoseconds>(1, reference.usual_ns));
@@ -43,6 +102,27 @@ const ProcessSteps& reference_of(const std::vector<ProcessSteps>& processes, Ste
   };
   return *std::min_element(processes.begin(), processes.end(),
                            [&](const ProcessSteps& a, const ProcessSteps& b) { return key(a) < key(b); });
+}
+
+/// Steps by the count of the reference: those from `first` on, before `end`.
+struct CommonSteps {
+  std::int64_t first, end;
+};
+constexpr CommonSteps unlimited{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+
+/// The steps that all recorded, where some recorded others than the rest, and these are less than half. A capture that
+/// lasted for a few steps on one rank limits nobody else.
+CommonSteps steps_of_all(const std::vector<ProcessSteps>& processes, const std::vector<std::int64_t>& later,
+                         StepSource source) {
+  CommonSteps all = unlimited, any{unlimited.end, unlimited.first};
+  for (std::size_t p = 0; p < processes.size(); ++p) {
+    if (processes[p].source != source) continue;
+    const std::int64_t first = later[p], end = later[p] + processes[p].steps;
+    all = {std::max(all.first, first), std::min(all.end, end)};
+    any = {std::min(any.first, first), std::max(any.end, end)};
+  }
+  if (2 * (all.end - all.first) < any.end - any.first) return unlimited;
+  return {all.first == any.first ? unlimited.first : all.first, all.end == any.end ? unlimited.end : all.end};
 }
 
 /// Number of the first steady step, by the count of the reference.
@@ -81,8 +161,9 @@ CommonWindow window_of_steps(const ProcessSteps& process, std::int64_t own_first
   };
   const std::size_t own = clamped(own_first, process), other = clamped(reference_first, reference);
   CommonWindow window{{process.begin_ns[own], process.end_ns}};
-  // Steps by order may begin elsewhere in the program on each rank. Equal collectives tell where the reference's do.
-  if (process.communication_hash != reference.communication_hash) return window;
+  // Steps by order may begin elsewhere in the program on each rank. Equal collectives tell where the reference's do, if
+  // both recordings began in one step.
+  if (process.communication_hash != reference.communication_hash || own_first != reference_first) return window;
   if (process.communications[own] != reference.communications[other])
     window.after_communications = reference.communications[other];
   if (process.communications.back() != reference.communications.back())
@@ -129,6 +210,9 @@ ProcessSteps tell_steps(const RecordedSteps& recorded, Nanoseconds start_ns) {
     told.begin_ns.push_back(moved(recorded.begin_ns[i], start_ns));
     if (i < recorded.own_length.size()) told.own_length.push_back(recorded.own_length[i]);
     told.communications.push_back(launched_before(recorded, recorded.begin_ns[i]));
+    if (i < recorded.last_exit_ns.size())
+      told.last_exit_ns.push_back(recorded.last_exit_ns[i] == no_time ? no_time
+                                                                      : moved(recorded.last_exit_ns[i], start_ns));
   }
   told.communications.push_back(launched_before(recorded, recorded.end_ns));
   return told;
@@ -151,15 +235,18 @@ std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& proces
   std::vector<std::int64_t> later(processes.size(), 0);
   for (std::size_t p = 0; p < processes.size(); ++p)
     if (processes[p].source == source) later[p] = steps_later(reference, processes[p]);
-  const std::int64_t first = first_steady(processes, later, source);
+  const CommonSteps common = steps_of_all(processes, later, source);
+  const std::int64_t first = std::max(first_steady(processes, later, source), common.first);
   const auto all_of_steps = [&](const auto& holds) {
     return std::all_of(processes.begin(), processes.end(),
                        [&](const ProcessSteps& one) { return one.source != source || holds(one); });
   };
-  const bool begin_within =
-      all_of_steps([](const ProcessSteps& one) { return is_part_of_step(one.lead_ns, one.usual_ns); });
-  const bool end_within =
-      all_of_steps([](const ProcessSteps& one) { return is_part_of_step(one.tail_ns, one.usual_ns); });
+  const bool begin_within = common.first == unlimited.first && all_of_steps([](const ProcessSteps& one) {
+                              return is_part_of_step(one.lead_ns, one.usual_ns);
+                            });
+  const bool end_within = common.end == unlimited.end && all_of_steps([](const ProcessSteps& one) {
+                            return is_part_of_step(one.tail_ns, one.usual_ns);
+                          });
   std::vector<CommonWindow> of_steps;
   for (std::size_t p = 0; p < processes.size(); ++p) {
     if (processes[p].source != source) continue;
@@ -170,6 +257,10 @@ std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& proces
     }
     if (end_within) {
       window.time.end_ns = open_end_ns;
+      window.until_communications = -1;
+    }
+    if (common.end != unlimited.end && common.end - later[p] < processes[p].steps) {
+      window.until_step = common.end - later[p];
       window.until_communications = -1;
     }
     of_steps.push_back(window);
@@ -183,6 +274,8 @@ std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& proces
 
 Interval window_in_trace(const CommonWindow& window, const RecordedSteps& recorded, Nanoseconds start_ns) {
   Interval time{moved(window.time.start_ns, -start_ns), moved(window.time.end_ns, -start_ns)};
+  if (window.until_step >= 0 && window.until_step < std::ssize(recorded.begin_ns))
+    time.end_ns = recorded.begin_ns[static_cast<std::size_t>(window.until_step)];
   const std::vector<Nanoseconds>& launched = recorded.communication_ns;
   if (launched.empty()) return time;
   const auto after = [&](std::int64_t count) {

@@ -6,7 +6,8 @@
 #include "analysis/window/run_parts.hpp"
 
 /// Which steps the whole job analyses: every process tells its own, and all must mean the same ones, before anything is
-/// matched. Numbers in ranges tell, else equal counts, else UTC.
+/// matched. Numbers in ranges tell; else the ends of their last collectives, which differ alike in each step by the clocks
+/// alone; else equal counts, else UTC.
 namespace nsys_explain::analysis {
 
 /// What all tool ranks hear of the steps of one process. Times are UTC.
@@ -21,11 +22,12 @@ struct ProcessSteps {
   Nanoseconds usual_ns = 0, lead_ns = 0, tail_ns = 0;  ///< as in RecordedSteps
   std::uint64_t communication_hash = 0;
   std::vector<std::int64_t> communications;  ///< launched before each of these steps began, and before the end
+  std::vector<Nanoseconds> last_exit_ns;     ///< of each of these steps, as in RecordedSteps
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(source, numbered, first_number, begin_ns, steps, end_ns, own_length, usual_ns, lead_ns, tail_ns,
-            communication_hash, communications);
+            communication_hash, communications, last_exit_ns);
   }
 };
 
@@ -38,12 +40,15 @@ struct CommonWindow {
   /// Where it begins and ends is told by what others did: after so many communication kernels were launched, and before
   /// the next; -1: by `time`.
   std::int64_t after_communications = -1, until_communications = -1;
+  /// The step of the process that nothing of is analysed any more, since another process did not record it; -1: none.
+  std::int64_t until_step = -1;
 };
 
 /// One for each process, in their order. Slow first steps of a job are those in which all are slow. A process without
 /// steps among others is analysed while these are. Where the recording of no process goes on for longer than a step
-/// before its first one, or after its last one, what lies there is a part of a step and belongs to them. Does not
-/// depend on the order of the processes.
+/// before its first one, or after its last one, what lies there is a part of a step and belongs to them. Steps that some
+/// processes did not record are left out where the others are more: nobody can be compared there. Does not depend on the
+/// order of the processes.
 std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& processes);
 
 /// The same in trace time.

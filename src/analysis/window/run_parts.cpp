@@ -77,23 +77,28 @@ RecordedSteps record_activity(const DeviceTrace& device) {
   return recorded;
 }
 
-/// Sets what was communicated in which order.
+/// Sets what was communicated in which order, and when each step's was over.
 void record_communication(const RankEvents& events, RecordedSteps& recorded) {
+  if (recorded.source != StepSource::none) recorded.last_exit_ns.assign(recorded.begin_ns.size(), no_time);
   struct Launched {
-    Nanoseconds launched_ns;
+    Nanoseconds launched_ns, exit_ns;
     StringIndex name;
   };
   std::vector<Launched> launched;
   for (const Kernel& kernel : events.device.kernels) {
     if (!events.is_communication(kernel)) continue;
     const auto launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    launched.push_back({launch ? launch->start_ns : kernel.start_ns, events.device.kind_of(kernel).short_name});
+    launched.push_back({launch ? launch->start_ns : kernel.start_ns, kernel.end_ns, events.device.kind_of(kernel).short_name});
   }
   std::stable_sort(launched.begin(), launched.end(),
                    [](const Launched& a, const Launched& b) { return a.launched_ns < b.launched_ns; });
   for (const Launched& one : launched) {
     recorded.communication_ns.push_back(one.launched_ns);
     recorded.communication_hash = fnv1a(events.trace.strings[one.name], recorded.communication_hash);
+    if (recorded.source == StepSource::none || one.launched_ns < recorded.begin_ns.front()) continue;
+    const auto after = std::upper_bound(recorded.begin_ns.begin(), recorded.begin_ns.end(), one.launched_ns);
+    Nanoseconds& last_exit_ns = recorded.last_exit_ns[static_cast<std::size_t>(after - recorded.begin_ns.begin()) - 1];
+    last_exit_ns = std::max(last_exit_ns, one.exit_ns);
   }
 }
 
@@ -175,8 +180,11 @@ Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, cons
     bool is_analysed;
     Nanoseconds busy_ns = 0;
   };
+  const bool has_slow_steps = slow_first_steps(steps.own_length) > 0;
   std::array<Part, 4> parts{{{"start_up", {open_begin_ns, first_step_ns}, false},
-                             {"slow_first_steps", {first_step_ns, window.start_ns}, false},
+                             {has_slow_steps ? "slow_first_steps" : "unshared_steps",
+                              {first_step_ns, window.start_ns},
+                              false},
                              {has_steps ? "steps" : "activity", window, true},
                              {"after", {window.end_ns, open_end_ns}, false}}};
   for_each_busy_stretch(events.device, [&](const Interval& stretch) {
@@ -242,12 +250,21 @@ std::string describe_parts(const std::vector<Table>& joined) {
     if (100 * duration_ns < all_ns) return;
     const std::string duration = fmt::format("{:.3g} s", static_cast<double>(duration_ns) * 1e-9);
     const std::int64_t steps = part->second.most_steps;
-    told.push_back(part->first == "slow_first_steps"
-                       ? fmt::format("{} slow first step{} ({})", steps, steps == 1 ? "" : "s", duration)
-                       : fmt::format("{} {}", duration, where));
+    const auto count = [&](std::string_view which) {
+      return fmt::format("{} {}step{}", steps, which, steps == 1 ? "" : "s");
+    };
+    if (part->first == "slow_first_steps") {
+      told.push_back(fmt::format("{} ({})", count("slow first "), duration));
+    } else if (part->first == "unshared_steps" || steps > 0) {
+      const bool are_first = part->first == "unshared_steps";
+      told.push_back(fmt::format("{} that not all recorded ({})", count(are_first ? "first " : "last "), duration));
+    } else {
+      told.push_back(fmt::format("{} {}", duration, where));
+    }
   };
   tell("start_up", has_steps ? "before the first step" : "of little GPU work at the beginning");
   tell("slow_first_steps", "");
+  tell("unshared_steps", "");
   tell("after", has_steps ? "after the last step" : "of little GPU work at the end");
   if (told.empty()) return "";
   return fmt::format("Not analysed: {} (--whole-run takes all).", fmt::join(told, ", "));

@@ -117,7 +117,9 @@ bool are_recorded_steps(const analysis::RecordedSteps& steps) {
          steps.own_length.size() == (has_steps ? steps.begin_ns.size() : 0) &&
          std::all_of(steps.own_length.begin(), steps.own_length.end(), [](float one) { return std::isfinite(one); }) &&
          steps.usual_ns >= 0 && is_time(steps.usual_ns) && is_time(steps.lead_ns) && is_time(steps.tail_ns) &&
-         are_times(steps.communication_ns, is_time);
+         are_times(steps.communication_ns, is_time) && steps.last_exit_ns.size() == steps.own_length.size() &&
+         std::all_of(steps.last_exit_ns.begin(), steps.last_exit_ns.end(),
+                     [](Nanoseconds time_ns) { return time_ns == no_time || is_time(time_ns); });
 }
 
 bool can_be_read(const TraceFacts& facts) {

@@ -96,8 +96,8 @@ TEST(CommonWindows, CountsOfCollectivesAreTimesOfEachTrace) {
 }
 
 TEST(CommonWindows, PartsOfStepsAtEitherEndBelongToThem) {
-  std::vector<RecordedSteps> recorded = {numbered_steps(0, 100, {1, 1, 1, 1, 1, 1}),
-                                         numbered_steps(2, 120, {1, 1, 1, 1, 1, 1})};
+  std::vector<RecordedSteps> recorded = {numbered_steps(2, 100, {1, 1, 1, 1, 1, 1}),
+                                         numbered_steps(2, 100, {1, 1, 1, 1, 1, 1})};
   recorded[0].lead_ns = recorded[0].tail_ns = 19 * ms;
   recorded[1].lead_ns = 3 * ms;
   std::vector<Interval> windows = windows_of(recorded, {0, 0});
@@ -105,6 +105,62 @@ TEST(CommonWindows, PartsOfStepsAtEitherEndBelongToThem) {
   EXPECT_EQ(windows[0].end_ns, 160 * ms) << "on the other rank two steps' time follows";
   recorded[1].tail_ns = 19 * ms;
   for (const Interval& window : windows_of(recorded, {0, 0})) EXPECT_EQ(window.end_ns, open_end_ns);
+}
+
+TEST(CommonWindows, AreOfStepsThatAllRecorded) {
+  // Steps 4 to 12 and 6 to 13; what precedes the first range is a part of a step.
+  std::vector<RecordedSteps> recorded = {numbered_steps(4, 100, {1, 1, 1, 1, 1, 1, 1, 1, 1}),
+                                         numbered_steps(6, 7, {1, 1, 1, 1, 1, 1, 1, 1})};
+  for (RecordedSteps& one : recorded) one.lead_ns = one.tail_ns = 2 * ms;
+  const std::vector<Interval> windows = windows_of(recorded, {0, 0});
+  EXPECT_EQ(windows[0].start_ns, 120 * ms);
+  EXPECT_EQ(windows[1].start_ns, 7 * ms);
+  EXPECT_EQ(windows[0].end_ns, 190 * ms);
+  EXPECT_EQ(windows[1].end_ns, 77 * ms) << "where step 13 begins";
+  // One rank recorded two steps of nine: the others are analysed all the same.
+  recorded[1] = numbered_steps(6, 7, {1, 1});
+  EXPECT_LT(windows_of(recorded, {0, 0})[0].start_ns, 110 * ms);
+}
+
+/// Unnumbered steps in which the last collective ends at these times on the process's own clock.
+RecordedSteps steps_with_exits(const std::vector<Nanoseconds>& exits_ns) {
+  RecordedSteps steps = numbered_steps(0, 0, std::vector<float>(exits_ns.size(), 1));
+  steps.numbered = false;
+  for (std::size_t i = 0; i < exits_ns.size(); ++i) steps.begin_ns[i] = exits_ns[i] - 9 * ms;
+  steps.end_ns = exits_ns.back() + ms;
+  steps.last_exit_ns = exits_ns;
+  return steps;
+}
+
+TEST(CommonWindows, ExitsTellWhichStepsAreOneWhateverTheClocksSay) {
+  // Steps of 10 ms, give or take 1 to 9 us; the second recording begins two steps later, its clock is 15 ms ahead, and it has
+  // as many steps.
+  const std::vector<Nanoseconds> varied = {3, 7, 1, 9, 4, 2, 8, 5, 9, 1, 6, 2, 7, 3};
+  std::vector<Nanoseconds> one, other;
+  Nanoseconds at_ns = 100 * ms;
+  for (std::size_t i = 0; i < varied.size(); ++i) {
+    at_ns += 10 * ms + varied[i] * 1'000;
+    if (i < 12) one.push_back(at_ns);
+    if (i >= 2) other.push_back(at_ns + 15 * ms + (i % 2 == 0 ? 50 : -50));
+  }
+  const std::vector<RecordedSteps> recorded = {steps_with_exits(one), steps_with_exits(other)};
+  const std::vector<Interval> windows = windows_of(recorded, {0, 0});
+  EXPECT_EQ(windows[0].start_ns, recorded[0].begin_ns[2]);
+  EXPECT_EQ(windows[1].start_ns, recorded[1].begin_ns[0]);
+  EXPECT_EQ(windows[0].end_ns, recorded[0].end_ns);
+  EXPECT_EQ(windows[1].end_ns, recorded[1].begin_ns[10]);
+}
+
+TEST(CommonWindows, ALoopTooRegularForExitsIsRelatedByEqualCounts) {
+  std::vector<Nanoseconds> one, other;
+  for (Nanoseconds i = 0; i < 12; ++i) {
+    one.push_back((100 + 10 * i) * ms);
+    other.push_back((122 + 10 * i) * ms);
+  }
+  const std::vector<RecordedSteps> recorded = {steps_with_exits(one), steps_with_exits(other)};
+  const std::vector<Interval> windows = windows_of(recorded, {0, 0});
+  EXPECT_EQ(windows[0].end_ns, recorded[0].end_ns);
+  EXPECT_EQ(windows[1].end_ns, recorded[1].end_ns);
 }
 
 TEST(CommonWindows, AProcessWithoutStepsIsAnalysedWhileTheOthersAre) {
