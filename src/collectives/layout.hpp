@@ -110,6 +110,17 @@ struct OperationKey {
 std::vector<OperationKey> name_kernels_without_call(std::span<const SampledOperation> samples,
                                                     const clock::CoarseClocks& clocks);
 
+/// Streams of trace ranks on which no call names a communicator, while calls of other trace ranks do, as where nsys lost
+/// a process's NVTX. Such a stream is of the communicator that has more members by NCCL's count than named it, if in
+/// each collective both were there at one time. Only where one communicator fits, and no more streams than it lacks.
+std::map<StreamPart, std::uint64_t> name_streams_without_calls(std::span<const SampledOperation> samples,
+                                                               std::span<const SequenceSummary> summaries,
+                                                               std::span<const Session> sessions,
+                                                               const clock::CoarseClocks& clocks);
+
+/// Gives the arrivals of one trace rank the communicators of their streams, and numbers their positions anew.
+void apply_stream_names(std::span<Arrival> arrivals, const std::map<StreamPart, std::uint64_t>& names);
+
 /// Gives the arrivals of one trace rank the keys of their operations, and numbers their positions anew.
 void apply_operation_keys(std::span<Arrival> arrivals, std::span<const OperationKey> keys);
 

@@ -46,14 +46,15 @@ def pause_for_work(path, utc_ns, pause_ns):
     export.close()
 
 
-def begin_later(path, utc_ns, clock_ahead_ns, without_ranges):
-    """As if another host, whose clock is ahead by so much, had begun to record at this moment."""
+def record_part(path, begin_ns, end_ns, clock_ahead_ns, without_ranges):
+    """As if another host, whose clock is ahead by so much, had recorded this part of the run (UTC)."""
     export = sqlite3.connect(path)
-    at = utc_ns - export.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone()[0]
+    start_ns = export.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone()[0]
+    outside = "start < ? OR start >= ?", (begin_ns - start_ns, end_ns - start_ns)
     for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
                   "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"):
-        export.execute(f"DELETE FROM {table} WHERE start < ?", (at,))
-    export.execute("DELETE FROM NVTX_EVENTS WHERE start < ? AND eventType = 59", (at,))
+        export.execute(f"DELETE FROM {table} WHERE {outside[0]}", outside[1])
+    export.execute(f"DELETE FROM NVTX_EVENTS WHERE eventType = 59 AND ({outside[0]})", outside[1])
     if without_ranges:
         export.execute("DELETE FROM NVTX_EVENTS WHERE text LIKE 'step %' AND eventType = 59")
     export.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + ?", (clock_ahead_ns,))
@@ -170,8 +171,9 @@ class Recordings(EndToEndTest):
                 shutil.copytree(self.directory / "w2_clean", folder)
                 first, second = sorted(folder.glob("*.sqlite"))
                 begins = truth["step_begins_ns"]
-                begin_later(first, begins[6] - 200_000, 0, without_ranges)
-                begin_later(second, begins[8] - 200_000, 40_000_000, without_ranges)
+                # Between steps both GPUs have nothing to do: 19 steps each.
+                record_part(first, begins[6] - 200_000, begins[25] - 200_000, 0, without_ranges)
+                record_part(second, begins[8] - 200_000, begins[27] - 200_000, 40_000_000, without_ranges)
                 report = self.analyse(folder, f"later_{without_ranges}_out", "--quiet")
                 offsets = [session["offset_ns"] for session in report["clock"]["sessions"]]
                 self.assertLess(abs(offsets[1] - offsets[0] - 40_000_000), 50_000)

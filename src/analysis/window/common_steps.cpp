@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -110,18 +111,22 @@ struct CommonSteps {
 };
 constexpr CommonSteps unlimited{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
 
-/// The steps that all recorded, where some recorded others than the rest, and these are less than half. A capture that
-/// lasted for a few steps on one rank limits nobody else.
+/// The steps that all recorded, where two recorded equal sequences of communication in other steps: operation by
+/// operation they look alike, and are not. A capture that lasted for a few steps on one rank limits nobody else.
 CommonSteps steps_of_all(const std::vector<ProcessSteps>& processes, const std::vector<std::int64_t>& later,
                          StepSource source) {
   CommonSteps all = unlimited, any{unlimited.end, unlimited.first};
+  std::map<std::uint64_t, std::int64_t> first_of_sequence;
+  bool are_alike_but_shifted = false;
   for (std::size_t p = 0; p < processes.size(); ++p) {
     if (processes[p].source != source) continue;
     const std::int64_t first = later[p], end = later[p] + processes[p].steps;
     all = {std::max(all.first, first), std::min(all.end, end)};
     any = {std::min(any.first, first), std::max(any.end, end)};
+    const std::int64_t first_alike = first_of_sequence.try_emplace(processes[p].communication_hash, first).first->second;
+    are_alike_but_shifted = are_alike_but_shifted || first_alike != first;
   }
-  if (2 * (all.end - all.first) < any.end - any.first) return unlimited;
+  if (!are_alike_but_shifted || 2 * (all.end - all.first) < any.end - any.first) return unlimited;
   return {all.first == any.first ? unlimited.first : all.first, all.end == any.end ? unlimited.end : all.end};
 }
 

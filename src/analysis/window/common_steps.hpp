@@ -47,8 +47,8 @@ struct CommonWindow {
 /// One for each process, in their order. Slow first steps of a job are those in which all are slow. A process without
 /// steps among others is analysed while these are. Where the recording of no process goes on for longer than a step
 /// before its first one, or after its last one, what lies there is a part of a step and belongs to them. Steps that some
-/// processes did not record are left out where the others are more: nobody can be compared there. Does not depend on the
-/// order of the processes.
+/// processes did not record are left out where their recordings look alike and are not. Does not depend on the order of
+/// the processes.
 std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& processes);
 
 /// The same in trace time.

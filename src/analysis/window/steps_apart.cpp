@@ -12,6 +12,7 @@ std::vector<Nanoseconds> own_lengths(const RankEvents& events, const Steps& step
   std::vector<Nanoseconds> own_ns;
   for (std::size_t i = 0; i < steps.start_ns.size(); ++i)
     own_ns.push_back((i + 1 < steps.start_ns.size() ? steps.start_ns[i + 1] : steps.end_ns) - steps.start_ns[i]);
+  if (own_ns.empty()) return own_ns;
   std::size_t step = 0;
   for_each_gpu_part(events.device, events.communication_kinds, [&](GpuPart part, const Interval& interval) {
     if (part != GpuPart::communication) return;

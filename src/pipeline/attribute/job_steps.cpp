@@ -155,6 +155,7 @@ std::vector<std::int32_t> steps_apart(const exchange::Communicator& communicator
   struct Counts {
     std::int64_t have_it = 0, do_more = 0;
   };
+  if (!steps.are_known()) return {};
   std::vector<Counts> mine(static_cast<std::size_t>(steps.steps));
   for (const LocalRank* const rank : readers.local) {
     const std::vector<std::int32_t>& numbers = rank->path.job_steps;

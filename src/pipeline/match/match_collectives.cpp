@@ -107,7 +107,7 @@ clock::CoarseClocks infer_communicators(const exchange::Communicator& communicat
   const std::size_t per_key = std::clamp<std::size_t>(most_sampled / usual_keys, 64, 8192);
   const Nanoseconds centre_ns = sampling_centre(communicator, local_traces);
   const collectives::SequenceDigests digests = collectives::digests_of(summaries);
-  const auto samples = gather_samples(communicator, local_traces, centre_ns, per_key);
+  auto samples = gather_samples(communicator, local_traces, centre_ns, per_key);
   clock::CoarseClocks clocks = relate_sessions(communicator, {collectives::recorded_sequences(samples, digests),
                                                               session_ties(job.sessions, clock_options), centre_ns});
   const auto for_each_rank = [&](const auto& change) {
@@ -120,6 +120,11 @@ clock::CoarseClocks infer_communicators(const exchange::Communicator& communicat
     for_each_rank([&](auto& arrivals) { collectives::apply_operation_keys(arrivals, named); });
   }
   if (job.numbers.size() < 2) return clocks;
+  if (const auto streams = collectives::name_streams_without_calls(samples, summaries, job.sessions, clocks);
+      !streams.empty()) {
+    for_each_rank([&](auto& arrivals) { collectives::apply_stream_names(arrivals, streams); });
+    std::erase_if(samples, [&](const auto& operation) { return streams.contains(collectives::part_of(operation)); });
+  }
   for (const collectives::KeyRange& range : {collectives::category_keys, collectives::stream_keys}) {
     const collectives::Layout layout =
         collectives::choose_layout(samples, digests, clocks, names, range, job.is_whole());

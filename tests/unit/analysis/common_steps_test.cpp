@@ -108,9 +108,9 @@ TEST(CommonWindows, PartsOfStepsAtEitherEndBelongToThem) {
 }
 
 TEST(CommonWindows, AreOfStepsThatAllRecorded) {
-  // Steps 4 to 12 and 6 to 13; what precedes the first range is a part of a step.
+  // Steps 4 to 12 and 6 to 14; what precedes the first range is a part of a step.
   std::vector<RecordedSteps> recorded = {numbered_steps(4, 100, {1, 1, 1, 1, 1, 1, 1, 1, 1}),
-                                         numbered_steps(6, 7, {1, 1, 1, 1, 1, 1, 1, 1})};
+                                         numbered_steps(6, 7, {1, 1, 1, 1, 1, 1, 1, 1, 1})};
   for (RecordedSteps& one : recorded) one.lead_ns = one.tail_ns = 2 * ms;
   const std::vector<Interval> windows = windows_of(recorded, {0, 0});
   EXPECT_EQ(windows[0].start_ns, 120 * ms);

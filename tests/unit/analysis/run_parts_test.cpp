@@ -168,6 +168,8 @@ TEST(RunParts, NothingIsLeftOutOfARunOfStepsAlone) {
   OneRank rank;
   EXPECT_EQ(describe_left_out({}, {}, {}), "");
   EXPECT_EQ(run_parts_table(rank.events(), record_steps(rank.events()), {open_begin_ns, open_end_ns}).row_count(), 0U);
+  rank.kernel("ncclAllReduce", 0, 1'000'000);
+  EXPECT_TRUE(steps_with_more(rank.events(), {}).empty()) << "no steps are known";
 }
 
 }  // namespace
