@@ -76,24 +76,29 @@ double common_exit(std::span<const Sample> members, Estimator::Centre by, std::v
 Estimator::Estimator(SampleSet& set, const Reduction& reduction)
     : set_(set),
       reduction_(reduction),
-      unknowns_{set.component.size(), set.bias_ns.size(), 2},
+      unknowns_{set.component.size(), set.biases, 2},
       frozen_(set.component.size(), true),
       noise_(set) {
   const std::size_t sessions = set.component.size();
   state.base_ns.assign(sessions, 0);
   state.offset_ns.assign(sessions, 0.0);
   state.drift.assign(sessions, 0.0);
-  state.bias_ns.assign(sessions * set.bias_ns.size(), 0.0);
+  state.bias_ns.assign(sessions * set.biases, 0.0);
 }
 
 void Estimator::estimate() {
   for (SampleGroup& group : set_.own.groups) group.active = group.usable;
   hear(Part::chosen);
+  set_.scales_are_known = false;
+  update_biases(set_);
   iterate(Loss::squares, Centre::median);
   iterate_until_still(Loss::huber, Centre::median, 6, rough_ns);
   find_pivot();
   frozen_.assign(frozen_.size(), false);
   approach_from_near();
+  set_.scales_are_known = true;
+  update_biases(set_);
+  refine(most_steps, still_ns);
 }
 
 /// By stages of growing trust in what has been found so far.
@@ -219,7 +224,7 @@ Estimator::Step Estimator::iterate(Loss loss, Centre centre, double trust) {
 
 /// Adds the gradient of what is known beforehand.
 void Estimator::pull_to_expected(const std::vector<double>& known, Block& gradient) const {
-  const std::size_t biases = set_.bias_ns.size();
+  const std::size_t biases = set_.biases;
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const std::size_t first = s * unknowns_.columns();
     const auto pull = [&](std::size_t column, double value) {
@@ -253,7 +258,7 @@ void Estimator::for_each_heard(const Visit& visit) {
 }
 
 void Estimator::compute_residuals(const SampleGroup& group, std::span<Sample> members, Centre centre) {
-  const std::size_t biases = set_.bias_ns.size();
+  const std::size_t biases = set_.biases;
   const int bias = set_.classes[group.scale_class].bias;
   const Nanoseconds reference = members.front().exit_ns - state.base_ns[members.front().session];
   for (Sample& sample : members) {
@@ -313,15 +318,16 @@ std::vector<double> Estimator::precision() const {
     double* const known = &result[s * unknowns_.columns()];
     std::fill_n(known + 1, bends(), bend);
     known[unknowns_.drift_column()] = frozen_[s] ? frozen_precision : drift;
-    for (std::size_t b = 0; b < set_.bias_ns.size(); ++b) {
-      known[unknowns_.bias_column(b)] = 1 / (set_.bias_ns[b] * set_.bias_ns[b]);
+    for (std::size_t b = 0; b < set_.biases; ++b) {
+      const double bias_ns = set_.bias_ns[s * set_.biases + b];
+      known[unknowns_.bias_column(b)] = 1 / (bias_ns * bias_ns);
     }
   }
   return result;
 }
 
 void Estimator::advance(const Block& step) {
-  const std::size_t biases = set_.bias_ns.size();
+  const std::size_t biases = set_.biases;
   for (std::size_t s = 0; s < unknowns_.sessions; ++s) {
     const double* const mine = &step.values[s * unknowns_.columns()];
     state.offset_ns[s] += mine[0];

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "clock/estimator.hpp"
@@ -238,8 +239,15 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
   SampleSet set =
       make_samples(sessions, number, level, observations, reduction, options.method != ClockMethod::collectives);
   if (std::all_of(set.observed.begin(), set.observed.end(), [](std::int64_t n) { return n == 0; })) return;
-  Estimator estimator(set, reduction);
-  estimator.estimate();
+  std::optional<Estimator> fitted(std::in_place, set, reduction);
+  fitted->estimate();
+  if (find_loose_classes(set)) {
+    relate_sessions(set, reduction);
+    if (std::all_of(set.observed.begin(), set.observed.end(), [](std::int64_t n) { return n == 0; })) return;
+    fitted.emplace(set, reduction);
+    fitted->estimate();
+  }
+  Estimator& estimator = *fitted;
   Spread spread = estimator.spread();
   bend_where_significant(estimator, spread);
   std::vector<bool> still(sessions.size(), false);

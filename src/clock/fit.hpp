@@ -25,6 +25,7 @@ struct ObservedMember {
 struct ObservedInstance {
   Operation operation = Operation::unknown;
   std::uint32_t kernel_name_hash = 0;  ///< tells algorithm and protocol apart; 0 where unknown
+  bool by_tree = false;                ///< NCCL's tree: its members leave one by one
   std::int64_t message_bytes = -1;     ///< -1 unknown
   std::int64_t first_member = 0;
   std::int32_t members = 0;
@@ -36,7 +37,7 @@ struct Observations {
   std::vector<ObservedInstance> instances;
   std::vector<ObservedMember> members;
   /// Sessions of each communicator, the same on every tool rank; all members of its instances are among them. Says who
-  /// is observed together: the fit is the same without, but takes longer.
+  /// is observed together, which the solver goes by (communicator_clocks.hpp).
   std::vector<std::vector<std::int32_t>> communicators;
 };
 

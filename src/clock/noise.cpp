@@ -16,7 +16,8 @@ constexpr double least_tukey_weight = 1e-6;  // keeps a session whose exits all 
 constexpr double scatter_limit = 1.041;  // beyond this many scales all residuals count alike: half of them may be wrong
 constexpr double normal_scatter = 0.5;   // mean of min((r / limit)^2, 1) of normal residuals
 constexpr double median_to_deviation = 1.4826;
-constexpr double prior_samples = 4;  // weight of what is known beforehand about a class's scale
+constexpr double prior_samples = 4;  // weight of what is known beforehand
+constexpr double least_freedom = 0.1;
 constexpr double least_slope = 0.2;  // of psi: below it the linearised sandwich means nothing
 
 /// From a residual to what the exit was off, in units of its class: its common exit was fitted to it, and the more so
@@ -52,8 +53,7 @@ void Noise::estimate(const ResidualCounts& seen, double parameters, Part part, c
   estimate_factors(part, reduction);
 }
 
-/// Median residual of every class, freed of what the fit took out of it, and drawn to what is known beforehand where
-/// there are but a few.
+/// Median residual of every class, freed of what the fit took out of it; what is known beforehand where there are few.
 void Noise::estimate_scales(const ResidualCounts& seen, double parameters, const Reduction& reduction) {
   namespace histogram = magnitude_histogram;
   const std::size_t classes = set_->classes.size();
@@ -66,12 +66,14 @@ void Noise::estimate_scales(const ResidualCounts& seen, double parameters, const
     const std::span<const std::int64_t> bins(&counts[k * histogram::bins], histogram::bins);
     std::int64_t samples = 0;
     for (const std::int64_t count : bins) samples += count;
+    // The clocks follow a few instances wherever these lie, so that their residuals tell nothing.
+    constexpr std::int64_t enough_instances = 8;
+    if (scale_class.instances < enough_instances || samples == 0) continue;
     const double deviation = median_to_deviation * histogram::quantile(bins, 0.5);
-    const auto n = static_cast<double>(samples);
-    const double variance = (n * deviation * deviation + prior_samples * scale_class.prior_ns * scale_class.prior_ns) /
-                            (n * freedom_ + prior_samples);
-    scale_class.scale_ns = std::max(std::sqrt(variance), smallest_scale_ns);
+    scale_class.scale_ns =
+        std::max(deviation / std::sqrt(std::max(freedom_, least_freedom)), smallest_scale_ns);
   }
+  update_biases(*set_);
 }
 
 /// Of all exits of an instance together, in units of their class.

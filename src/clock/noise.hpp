@@ -23,7 +23,7 @@ struct ResidualCounts {
 class Noise {
  public:
   explicit Noise(SampleSet& set)
-      : set_(&set), biases_(set.bias_ns.size()), factor_(set.component.size() * biases_, 1.0) {}
+      : set_(&set), biases_(set.biases), factor_(set.component.size() * biases_, 1.0) {}
 
   /// Counts the residuals of an instance for the scale of its class.
   void see(const SampleGroup& group, std::span<const Sample> members, ResidualCounts& seen) const;

@@ -1,4 +1,5 @@
 #include "clock/samples.hpp"
+#include "clock/magnitude_histogram.hpp"
 #include "model/hash.hpp"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::int64_t operations = static_cast<std::int64_t>(Operation::barrier) + 1;
 constexpr std::int64_t sizes = 42;  // log2 of bytes + 1; 0: unknown
-constexpr std::int64_t scopes = 2;
+constexpr std::int64_t scopes = 4;  // one host or several, by tree or not
 constexpr std::int64_t kernel_buckets = 16;  // kernel names that fall into one bucket share a scale: coarser, not wrong
 constexpr std::int64_t class_codes = operations * sizes * scopes * kernel_buckets;
 
@@ -26,7 +27,7 @@ std::int64_t class_code(const ObservedInstance& instance, bool one_host) {
           ? 0
           : std::min<std::int64_t>(1 + std::bit_width(static_cast<std::uint64_t>(instance.message_bytes)), sizes - 1);
   const auto bucket = static_cast<std::int64_t>(splitmix(instance.kernel_name_hash) % kernel_buckets);
-  return ((static_cast<std::int64_t>(instance.operation) * sizes + size) * scopes + (one_host ? 1 : 0)) *
+  return ((static_cast<std::int64_t>(instance.operation) * sizes + size) * scopes + (one_host ? 1 : 0) + (instance.by_tree ? 2 : 0)) *
              kernel_buckets +
          bucket;
 }
@@ -171,29 +172,78 @@ void agree_on_classes(SampleSet& set, const Reduction& reduction) {
   for (const SampleGroup& group : set.own.groups) counts[group.scale_class] += group.count;
   counts = reduction.sum(counts);
   std::vector<std::int32_t> index(class_codes, -1);
-  std::array<int, operations> bias_column;
-  bias_column.fill(-1);
   for (std::int64_t code = 0; code < class_codes; ++code) {
     if (counts[code] == 0) continue;
     set.total_samples += counts[code];
     index[code] = static_cast<std::int32_t>(set.classes.size());
     ScaleClass scale_class;
     scale_class.operation = static_cast<Operation>(code / (sizes * scopes * kernel_buckets));
-    scale_class.one_host = code / kernel_buckets % scopes == 1;
+    scale_class.one_host = code / kernel_buckets % 2 == 1;
+    scale_class.by_tree = code / kernel_buckets % scopes >= 2;
     scale_class.from_bytes = least_bytes(code);
-    const OperationNoise& noise = *operation_noise(scale_class.operation);
-    scale_class.prior_ns = scale_class.scale_ns = noise.scale_ns;
-    if (noise.bias_ns > 0) {
-      int& column = bias_column[static_cast<std::size_t>(scale_class.operation)];
-      if (column < 0) {
-        column = static_cast<int>(set.bias_ns.size());
-        set.bias_ns.push_back(noise.bias_ns);
-      }
-      scale_class.bias = column;
-    }
     set.classes.push_back(scale_class);
   }
   for (SampleGroup& group : set.own.groups) group.scale_class = index[group.scale_class];
+}
+
+/// By how much somebody who was the last in `beyond` more of `instances` than one in its members is so beyond chance: two
+/// standard errors of a share.
+double beyond_chance(double instances, double beyond) {
+  if (instances == 0) return 0;
+  constexpr double standard_errors = 2, largest_deviation = 0.5;  // of one instance
+  return std::max(0.0, std::abs(beyond) / instances - standard_errors * largest_deviation / std::sqrt(instances));
+}
+
+/// Sets how long the instances of each class take, and how often each session is the last to enter. That is who takes
+/// least: nobody has to wait for others less.
+void measure_least_durations(SampleSet& set, const Reduction& reduction) {
+  namespace histogram = magnitude_histogram;
+  // Members leave this much of it apart from instance to instance (docs/method.md, "How members leave").
+  constexpr double apart = 0.05, least_apart_ns = 300;
+  const std::size_t classes = set.classes.size(), sessions = set.sessions;
+  std::vector<std::int64_t> counts(classes * histogram::bins, 0);
+  std::vector<std::int64_t> last(2 * sessions * classes, 0);  // instances, and thousandths of those beyond its share
+  for (const SampleGroup& group : set.own.groups) {
+    const auto k = static_cast<std::size_t>(group.scale_class);
+    const std::span<const Sample> members = set.own.of(group);
+    Nanoseconds least_ns = std::numeric_limits<Nanoseconds>::max();
+    std::size_t shortest = 0;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const Nanoseconds duration_ns = members[i].exit_ns - set.own.enter_ns[group.first + i];
+      if (duration_ns < least_ns) shortest = i;
+      least_ns = std::min(least_ns, duration_ns);
+    }
+    ++counts[k * histogram::bins + histogram::bin_of(static_cast<double>(std::max<Nanoseconds>(0, least_ns)))];
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      std::int64_t* const of_session = &last[2 * (static_cast<std::size_t>(members[i].session) * classes + k)];
+      ++of_session[0];
+      of_session[1] += (i == shortest ? 1000 : 0) - 1000 / group.count;
+    }
+  }
+  counts = reduction.sum(counts);
+  last = reduction.sum(last);
+  for (std::size_t k = 0; k < classes; ++k) {
+    ScaleClass& scale_class = set.classes[k];
+    const std::span<const std::int64_t> of_class(&counts[k * histogram::bins], histogram::bins);
+    scale_class.instances = std::accumulate(of_class.begin(), of_class.end(), std::int64_t{0});
+    scale_class.least_ns = histogram::quantile(of_class, 0.5);
+    scale_class.prior_ns = scale_class.scale_ns = std::max(apart * scale_class.least_ns, least_apart_ns);
+  }
+  for (std::size_t i = 0; i < sessions * classes; ++i)
+    set.last_share.push_back(beyond_chance(static_cast<double>(last[2 * i]), static_cast<double>(last[2 * i + 1]) / 1e3));
+}
+
+/// A column of its own for each of the classes that take least, whose members leave most alike; the others share one.
+void assign_bias_columns(SampleSet& set) {
+  constexpr std::size_t most_columns = 6;
+  std::vector<std::size_t> order(set.classes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return set.classes[a].least_ns < set.classes[b].least_ns; });
+  for (std::size_t i = 0; i < order.size(); ++i)
+    set.classes[order[i]].bias = static_cast<int>(std::min(i, most_columns - 1));
+  set.biases = std::min(order.size(), most_columns);
+  update_biases(set);
 }
 
 using SessionSet = std::vector<std::int32_t>;  ///< ascending
@@ -316,53 +366,78 @@ void choose_part(SampleSet& set, const Reduction& reduction) {
 }  // namespace
 
 const OperationNoise* operation_noise(Operation operation) {
-  // Scales: robust spread of exits on real runs (docs/method.md). Biases: what is left of an all-gather's measured
-  // spread (median 2.7 us, p90 25 us) when its jitter averages out, so wide that three of it hold for 95 %; for
-  // reduce-scatter no bias was seen, and this is what would not have been. The rest do not wait for each other: their
-  // exits may differ by what one has to do alone.
-  static const OperationNoise all_reduce{420, 0, true};
-  static const OperationNoise reduce_scatter{1'500, 50, true};
-  static const OperationNoise all_gather{4'000, 20'000, true};
-  static const OperationNoise all_to_all{4'000, 10'000, false};
-  static const OperationNoise send_recv{10'000, 20'000, false};
-  static const OperationNoise one_sided{50'000, 100'000, false};
+  static const OperationNoise all_wait{true};
+  static const OperationNoise some_wait{false};
   switch (operation) {
     case Operation::all_reduce:
     case Operation::barrier:
-      return &all_reduce;
     case Operation::reduce_scatter:
-      return &reduce_scatter;
     case Operation::all_gather:
-      return &all_gather;
     case Operation::all_to_all:
-      return &all_to_all;
+      return &all_wait;
     case Operation::send_recv:
-      return &send_recv;
     case Operation::broadcast:
     case Operation::reduce:
     case Operation::gather:
     case Operation::scatter:
-      return &one_sided;
+      return &some_wait;
     case Operation::unknown:
       break;
   }
   return nullptr;
 }
 
-SampleSet make_samples(std::span<const Session> sessions, std::span<const std::int32_t> number, const LevelZero& level,
-                       const Observations& observations, const Reduction& reduction, bool host_ties) {
-  SampleSet set;
-  set.own = own_samples(sessions, number, level, observations);
-  agree_on_classes(set, reduction);
-  choose_part(set, reduction);
-  if (host_ties) add_ties(set, number, level);
-  join_communicators(set, number, observations);
+namespace {
 
+/// What of the biases of a class does not show in how its exits vary, as shares of how long it takes its last member.
+struct BiasShares {
+  double always = 0;   ///< of every member
+  double of_last = 0;  ///< of a member that is always the last to enter
+};
+
+BiasShares bias_shares(const ScaleClass& scale_class) {
+  if (scale_class.by_tree) return {0.45, 0.05};
+  switch (scale_class.operation) {
+    case Operation::all_reduce:
+    case Operation::barrier:
+      return {0, 0.05};
+    case Operation::reduce_scatter:
+      return {0, 0.5};
+    case Operation::all_gather:
+      return {0.1, 0.5};
+    default:
+      return {0.05, 0.5};
+  }
+}
+
+}  // namespace
+
+void update_biases(SampleSet& set) {
+  constexpr double lasting = 0.6;  // of what varies from instance to instance
+  constexpr double largest = 0.3;  // of how long it takes the last member
+  set.bias_ns.assign(set.sessions * set.biases, smallest_scale_ns);
+  const std::size_t classes = set.sessions == 0 ? 0 : set.last_share.size() / set.sessions;
+  for (std::size_t k = 0; k < classes; ++k) {
+    const ScaleClass& scale_class = set.classes[k];
+    const BiasShares shares = bias_shares(scale_class);
+    for (std::size_t s = 0; s < set.sessions; ++s) {
+      const double of_last = shares.of_last * set.last_share[s * classes + k];
+      const double of_scale_ns =
+          set.scales_are_known ? lasting * scale_class.scale_ns : largest * scale_class.least_ns;
+      const double deviation_ns = std::hypot(of_scale_ns, of_last * scale_class.least_ns,
+                                             shares.always * scale_class.least_ns);
+      double& bias_ns = set.bias_ns[s * set.biases + static_cast<std::size_t>(scale_class.bias)];
+      bias_ns = std::max(bias_ns, deviation_ns);
+    }
+  }
+}
+
+void relate_sessions(SampleSet& set, const Reduction& reduction) {
   const auto synchronises = [&](const SampleGroup& group) {
     const ScaleClass& scale_class = set.classes[group.scale_class];
     return scale_class.fixed || operation_noise(scale_class.operation)->synchronises;
   };
-  Components components(sessions.size());
+  Components components(set.sessions);
   components.join(set.ties, synchronises);
   components.join(set.own, synchronises);
   set.bridged = components.agree(reduction);
@@ -371,17 +446,42 @@ SampleSet make_samples(std::span<const Session> sessions, std::span<const std::i
     for (const Sample& sample : set.own.of(group)) {
       bridges = bridges || set.bridged[sample.session] != set.bridged[set.own.samples[group.first].session];
     }
-    group.usable = group.active = synchronises(group) || bridges;
+    group.usable = group.active = !set.classes[group.scale_class].is_loose && (synchronises(group) || bridges);
   }
   components.join(set.own, [](const SampleGroup& group) { return group.usable; });
   set.component = components.agree(reduction);
 
-  set.observed.assign(sessions.size(), 0);
+  set.observed.assign(set.sessions, 0);
   for (const SampleGroup& group : set.own.groups) {
     if (!group.usable) continue;
     for (const Sample& sample : set.own.of(group)) ++set.observed[sample.session];
   }
   set.observed = reduction.sum(set.observed);
+}
+
+bool find_loose_classes(SampleSet& set) {
+  bool found = false;
+  for (ScaleClass& scale_class : set.classes) {
+    if (scale_class.fixed || scale_class.is_loose || operation_noise(scale_class.operation)->synchronises) continue;
+    scale_class.is_loose = scale_class.scale_ns > scale_class.least_ns;
+    found = found || scale_class.is_loose;
+  }
+  return found;
+}
+
+SampleSet make_samples(std::span<const Session> sessions, std::span<const std::int32_t> number, const LevelZero& level,
+                       const Observations& observations, const Reduction& reduction, bool host_ties) {
+  SampleSet set;
+  set.sessions = sessions.size();
+  set.own = own_samples(sessions, number, level, observations);
+  agree_on_classes(set, reduction);
+  measure_least_durations(set, reduction);
+  assign_bias_columns(set);
+  choose_part(set, reduction);
+  if (host_ties) add_ties(set, number, level);
+  join_communicators(set, number, observations);
+
+  relate_sessions(set, reduction);
   return set;
 }
 

@@ -15,24 +15,26 @@ inline constexpr double smallest_scale_ns = 10;
 
 /// What is known beforehand about the exits of an operation's members.
 struct OperationNoise {
-  double scale_ns = 0;       ///< typical standard deviation of one exit; only a start, data decide
-  double bias_ns = 0;        ///< standard deviation of a member's lasting bias; 0: exits are unbiased
   bool synchronises = true;  /// false: used only between sessions that nothing better relates
 };
 
 /// nullptr for operations that relate nothing.
 const OperationNoise* operation_noise(Operation operation);
 
-/// Instances that share a noise scale: operation, log2 size, kernel name, within one host or across.
+/// Instances that share a noise scale: operation, log2 size, kernel name, tree or not, within one host or across.
 struct ScaleClass {
   Operation operation = Operation::unknown;
   bool one_host = false;
+  bool by_tree = false;
   std::int64_t from_bytes = -1;  ///< message sizes below twice this; -1: not known
   double prior_ns = 0;
   double scale_ns = 0;
-  int bias = -1;        ///< column of the operation's bias; -1: none
+  std::int64_t instances = 0;
+  double least_ns = 0;  ///< median of how long an instance takes the member that it takes least: its last one
+  int bias = -1;        ///< column of the members' biases; -1: none
   double variance = 1;  ///< of the weighted noise, relative to what the weights say (see estimator.cpp)
   bool fixed = false;   ///< a tie by host clocks: its scale is not estimated
+  bool is_loose = false;  ///< members do not end together, so that it relates nothing
 };
 
 /// One member of one instance, as little of it as a step of the estimator needs: steps are as fast as memory.
@@ -96,6 +98,7 @@ struct Communicators {
 };
 
 struct SampleSet {
+  std::size_t sessions = 0;
   Samples own;   ///< of this tool rank
   Samples ties;  ///< two groups per host clock shared by several sessions; the same on every tool rank
   std::vector<ScaleClass> classes;
@@ -105,8 +108,23 @@ struct SampleSet {
   std::vector<std::int32_t> component;  ///< smallest session reachable by usable groups and ties
   std::vector<std::int32_t> bridged;    ///< the same by synchronising operations and ties only
   std::vector<std::int64_t> observed;   ///< usable samples per session, all tool ranks
-  std::vector<double> bias_ns;          ///< spread per bias column
+  std::size_t biases = 0;               ///< columns of biases
+  /// Biases are as the scales say. Until then they may be large, so that scales tell what varies from instance to
+  /// instance, and not how classes disagree.
+  bool scales_are_known = false;
+  std::vector<double> bias_ns;          ///< [session * biases + column]: standard deviation (update_biases)
+  std::vector<double> last_share;       ///< [session * classes + class]: how often it is the last to enter, beyond one in its members and beyond chance
 };
+
+/// Sets which groups are usable, and what they relate.
+void relate_sessions(SampleSet& set, const Reduction& reduction);
+
+/// After a fit: operations that need not synchronise, and whose members leave further apart than the last one takes, as
+/// after sends that are done before they are received. False where there are none.
+bool find_loose_classes(SampleSet& set);
+
+/// How much members leave earlier or later than others for good (docs/method.md, "How members leave").
+void update_biases(SampleSet& set);
 
 /// Instances of one session only relate nothing and are left out. `number[i]` is the path-order number of session i.
 SampleSet make_samples(std::span<const Session> sessions, std::span<const std::int32_t> number, const LevelZero& level,

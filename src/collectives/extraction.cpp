@@ -32,6 +32,7 @@ struct Launched {
   std::uint32_t name_hash = 0;
   Operation operation = Operation::unknown;
   TimingSource timing_source = TimingSource::kernel;
+  bool by_tree = false;
 };
 
 std::uint32_t hash_name(std::string_view name) {
@@ -200,7 +201,9 @@ class ProcessExtractor {
       launched.launch_ns = kernel.start_ns;
       launched.device = d;
       launched.stream_id = kind.stream_id;
-      launched.name_hash = hash_name(trace_.strings[kind.short_name]);
+      const std::string_view name = trace_.strings[kind.short_name];
+      launched.name_hash = hash_name(name);
+      launched.by_tree = name.find("_TREE") != std::string_view::npos;
       launched.operation = classes_.of(kind).operation;
       place_launch(launched, kernel, kind.graph_node_id);
       if (launched.group != nullptr)
@@ -268,6 +271,7 @@ class ProcessExtractor {
     arrival.enter_ns = launched.interval.start_ns;
     arrival.exit_ns = launched.interval.end_ns;
     arrival.kernel_name_hash = launched.name_hash;
+    arrival.by_tree = launched.by_tree;
     arrival.operation = launched.operation;
     arrival.timing_source = launched.timing_source;
     if (call == nullptr) {

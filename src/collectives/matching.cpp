@@ -113,6 +113,7 @@ Instance make_instance(const PlannedCommunicator& communicator, std::int64_t seq
   instance.complete = instance.arrivals == instance.members && !communicator.may_lack_members;
   instance.operation = first.operation;
   instance.kernel_name_hash = first.kernel_name_hash;
+  instance.by_tree = first.by_tree;
   call_bytes.clear();
   for (const std::size_t a : match) {
     if (arrivals[a].call_bytes >= 0) call_bytes.push_back(arrivals[a].call_bytes);

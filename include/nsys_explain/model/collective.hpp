@@ -84,7 +84,8 @@ struct Arrival {
   std::int32_t index = -1;                    ///< 0, 1, 2 ... within the trace rank in enter order
   bool blocking = true;                       ///< compute stood still when it ended: what came next had waited for it
   std::uint8_t stream = any_stream;           ///< number of the stream among those of the device that communicate
-  std::array<std::uint8_t, 2> reserved = {};  ///< no padding bytes travel uninitialised
+  bool by_tree = false;                       ///< NCCL's algorithm by the kernel's name: its members leave one by one
+  std::array<std::uint8_t, 1> reserved = {};  ///< no padding bytes travel uninitialised
   std::int32_t step = -1;                     ///< by the trace rank's own count; -1: in none
 };
 
@@ -117,6 +118,7 @@ struct Instance {
       true;  ///< synchronising operations: no member left before the last one entered, within the uncertainty
   std::int64_t message_bytes = -1;     ///< see message_size_bytes
   std::uint32_t kernel_name_hash = 0;  ///< of the first member's kernel: tells algorithms apart
+  bool by_tree = false;                ///< as in Arrival, of the first member
   Nanoseconds first_enter_ns = 0;
   Nanoseconds last_enter_ns = 0;
   std::int64_t skew_uncertainty_ns = -1;  ///< one standard uncertainty of last minus second-last enter; -1: not known

@@ -216,6 +216,7 @@ void observe(const JobRanks& job, const MatchedBlock& block, clock::Observations
   for (const Instance& instance : block.instances) {
     observations.instances.push_back({.operation = instance.operation,
                                       .kernel_name_hash = instance.kernel_name_hash,
+                                      .by_tree = instance.by_tree,
                                       .message_bytes = instance.message_bytes,
                                       .first_member = static_cast<std::int64_t>(observations.members.size()),
                                       .members = instance.arrivals,

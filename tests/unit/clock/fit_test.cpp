@@ -14,7 +14,7 @@
 namespace nsys_explain::clock {
 namespace {
 
-using testing::all_reduce_floor_ns;
+using testing::offset_floor_ns;
 using testing::Coverage;
 using testing::Errors;
 using testing::errors_of;
@@ -32,12 +32,12 @@ struct Capture {
 
 class WorldAllReduce : public ::testing::TestWithParam<Capture> {};
 
-// The demand: every pairwise offset within three floors of 0.42 us / sqrt(N) at mid-run, drifts within three of their
+// The demand: every pairwise offset within three floors of 0.42 us sqrt(1 / N + 1 / 4) at mid-run, drifts within three of their
 // own floor (3.5 offset floors per second of run), whatever the initial clocks.
 TEST_P(WorldAllReduce, ReachesTheStatisticalFloor) {
   const Capture capture = GetParam();
-  const double floor = all_reduce_floor_ns / std::sqrt(capture.instances);
-  const double drift_floor = 3.5 * floor * 1e-9 / capture.seconds;
+  const double floor = offset_floor_ns(capture.instances);
+  const double drift_floor = 3.5 * testing::all_reduce_floor_ns / std::sqrt(capture.instances) * 1e-9 / capture.seconds;
   Coverage coverage;
   int beyond = 0, pairs = 0;
   for (int seed = 0; seed < seeds; ++seed) {
@@ -78,7 +78,7 @@ TEST(Fit, BiasedClassesDoNotSpoilAllReduce) {
     job.add(Operation::all_gather, job.everybody(), 1500);
     job.add(Operation::reduce_scatter, job.everybody(), 1500);
     const Errors errors = errors_of(job, fit_serially(job), job.everybody());
-    EXPECT_LT(errors.worst_offset_pair(), 4 * all_reduce_floor_ns / 10) << "seed " << seed;
+    EXPECT_LT(errors.worst_offset_pair(), 4 * offset_floor_ns(100)) << "seed " << seed;
   }
 }
 
@@ -141,7 +141,7 @@ TEST(Fit, ReduceScattersAloneReachTheirFloor) {
     const Errors errors = errors_of(job, fit_serially(job), job.everybody());
     coverage.add(errors);
     // A pair of exits: sqrt(2) * 1 us / 0.6745 * 0.603 = 1.264 us. Of 28 pairs the worst may miss by four floors.
-    EXPECT_LT(errors.worst_offset_pair(), 4 * 1'264 / std::sqrt(200)) << "seed " << seed;
+    EXPECT_LT(errors.worst_offset_pair(), 4 * offset_floor_ns(200, 1'264)) << "seed " << seed;
   }
   EXPECT_GE(coverage.share(), 0.95);
   EXPECT_LT(coverage.width(), 3);
@@ -156,7 +156,7 @@ TEST(Fit, ARingOfSubGroupsRelatesAll) {
     const Errors errors = errors_of(job, fit_serially(job), job.everybody());
     coverage.add(errors);
     // The two ways round between opposite nodes are 8 links each: variance 8 / 2 links.
-    EXPECT_LT(errors.worst_offset_pair(), 3 * std::sqrt(8.0 / 2) * all_reduce_floor_ns / std::sqrt(instances)) << seed;
+    EXPECT_LT(errors.worst_offset_pair(), 3 * std::sqrt(8.0 / 2) * offset_floor_ns(instances)) << seed;
   }
   EXPECT_GE(coverage.share(), 0.95);
   EXPECT_LT(coverage.width(), 3);
@@ -171,10 +171,10 @@ TEST(Fit, AChainOfReduceScattersReachesItsFloor) {
     const Errors errors = errors_of(job, fit_serially(job), job.everybody());
     coverage.add(errors);
     // Seven links one after another; each as uncertain as a pair of exits.
-    EXPECT_LT(errors.worst_offset_pair(), 3 * std::sqrt(7.0) * 1'264 / std::sqrt(instances)) << seed;
+    EXPECT_LT(errors.worst_offset_pair(), 3 * std::sqrt(7.0) * offset_floor_ns(instances, 1'264)) << seed;
   }
   EXPECT_GE(coverage.share(), 0.95);
-  EXPECT_LT(coverage.width(), 3);
+  EXPECT_LT(coverage.width(), 4);  // who is the last of two by chance counts as if it lasted
 }
 
 TEST(Fit, ComponentsStayApart) {
@@ -185,8 +185,8 @@ TEST(Fit, ComponentsStayApart) {
   std::vector<int> components;
   for (const SessionClock& clock : fit.report.sessions) components.push_back(clock.component);
   EXPECT_THAT(components, ::testing::ElementsAre(0, 1, 0, 1, 0, 2));
-  EXPECT_LT(errors_of(job, fit, {0, 2, 4}).worst_offset_pair(), 4 * all_reduce_floor_ns / 10);
-  EXPECT_LT(errors_of(job, fit, {1, 3}).worst_offset_pair(), 4 * all_reduce_floor_ns / 10);
+  EXPECT_LT(errors_of(job, fit, {0, 2, 4}).worst_offset_pair(), 4 * offset_floor_ns(100));
+  EXPECT_LT(errors_of(job, fit, {1, 3}).worst_offset_pair(), 4 * offset_floor_ns(100));
   EXPECT_EQ(fit.report.sessions[1].offset_ns, 0);
   EXPECT_EQ(fit.report.sessions[1].drift_ppb, 0);
   EXPECT_EQ(fit.report.sessions[5].method, ClockMethod::utc);
@@ -203,7 +203,7 @@ TEST(Fit, UtcRelatesWhatCollectivesDoNot) {
   const ClockFit fit = fit_serially(job, {.method = {}, .utc_uncertainty_ns = 700});
   for (const SessionClock& clock : fit.report.sessions) EXPECT_EQ(clock.component, 0);
   EXPECT_EQ(fit.report.sessions[1].method, ClockMethod::collectives);
-  EXPECT_LT(*fit.report.sessions[1].uncertainty_ns, 100);
+  EXPECT_LT(*fit.report.sessions[1].uncertainty_ns, 400);
   EXPECT_EQ(fit.report.sessions[3].method, ClockMethod::utc);
   EXPECT_GE(*fit.report.sessions[3].uncertainty_ns, 700);
   EXPECT_TRUE(fit.warnings.empty());
@@ -220,7 +220,7 @@ TEST(Fit, WrongMatchesDoNotMatter) {
       member.exit_ns += off;
     }
     const ClockFit fit = fit_serially(job);
-    EXPECT_LT(errors_of(job, fit, job.everybody()).worst_offset_pair(), 4 * all_reduce_floor_ns / 20) << seed;
+    EXPECT_LT(errors_of(job, fit, job.everybody()).worst_offset_pair(), 4 * offset_floor_ns(400)) << seed;
     EXPECT_GT(*fit.report.residual.held_out_max_ns, 1'000'000);  // they are seen, not hidden
     EXPECT_LT(*fit.report.residual.held_out_p90_ns, 1'000);
   }
@@ -249,7 +249,7 @@ TEST(Fit, SessionsWithoutUtcAreRelated) {
   for (Session& session : job.sessions) session.utc_start_ns = no_time;
   job.add(Operation::all_reduce, job.everybody(), 200);
   const Errors errors = errors_of(job, fit_serially(job), job.everybody());
-  EXPECT_LT(errors.worst_offset_pair(), 4 * all_reduce_floor_ns / std::sqrt(200));
+  EXPECT_LT(errors.worst_offset_pair(), 4 * offset_floor_ns(200));
 }
 
 // ---- host clocks
@@ -287,7 +287,7 @@ TEST(Fit, AWrongHostClockIsLetGo) {
   for (const int s : {1, 2}) job.sessions[s].host = "same name", job.sessions[s].system_clock_ns = 99'000'000'000;
   job.add(Operation::all_reduce, job.everybody(), 200);
   const ClockFit fit = fit_serially(job);
-  EXPECT_LT(errors_of(job, fit, job.everybody()).worst_offset_pair(), 4 * all_reduce_floor_ns / std::sqrt(200));
+  EXPECT_LT(errors_of(job, fit, job.everybody()).worst_offset_pair(), 4 * offset_floor_ns(200));
   ASSERT_EQ(fit.warnings.size(), 1U);
   EXPECT_THAT(fit.warnings[0].message, HasSubstr("host clock is not used"));
 }
@@ -301,9 +301,9 @@ TEST(Fit, OperationsThatDoNotSynchroniseBridgeOnlyWhereNothingElseDoes) {
   job.add(Operation::send_recv, {1, 2}, 100);
   job.add(Operation::broadcast, {0, 1}, 1000);  // between sessions that all-reduces relate
   const ClockFit fit = fit_serially(job);
-  EXPECT_LT(errors_of(job, fit, {0, 1}).worst_offset_pair(), 4 * all_reduce_floor_ns / 10);
+  EXPECT_LT(errors_of(job, fit, {0, 1}).worst_offset_pair(), 4 * offset_floor_ns(100));
   EXPECT_EQ(fit.report.sessions[3].component, 0);
-  EXPECT_GT(*fit.report.sessions[3].uncertainty_ns, 10'000);
+  EXPECT_GT(*fit.report.sessions[3].uncertainty_ns, 4'000);
   ASSERT_EQ(fit.warnings.size(), 1U);
   EXPECT_EQ(fit.warnings[0].count, 2);
   EXPECT_THAT(fit.warnings[0].message, HasSubstr("do not synchronise"));
@@ -346,21 +346,22 @@ TEST(Fit, OneInstanceGivesAnOffsetWithItsUncertainty) {
   const Errors errors = errors_of(job, fit, job.everybody());
   for (int s = 1; s < 3; ++s) {
     EXPECT_LT(std::abs(errors.offset_ns[s]), 3 * errors.uncertainty_ns[s]);
-    EXPECT_NEAR(errors.uncertainty_ns[s], 420 * std::sqrt(2), 150);  // two exits of the typical scale
+    // It takes its last member 200 us: 5% of that from instance to instance, 0.6 of it lasts, on either side.
+    EXPECT_NEAR(errors.uncertainty_ns[s], 10'000 * std::sqrt(2 * 1.36), 1'500);
     EXPECT_EQ(fit.report.sessions[s].drift_ppb, 0);                  // nothing says anything about it
   }
   EXPECT_EQ(fit.report.residual.samples, 0);
 }
 
 TEST(Fit, MovesOffsetsIntoTheirPhysicalBounds) {
-  // Two kinds of all-gather: in many large ones member 1 leaves 200 us late, in a few small ones it leaves with the
-  // others, 5 us after the last enter. The many say that its clock is 200 us ahead; then it would have left the small
-  // ones 195 us before the others entered. In truth all clocks agree.
+  // Two kinds of all-reduce, each as even as the other: in one member 1 leaves 200 us late, in the other with the others, 5 us
+  // after the last enter. Half-way its clock would be 100 us ahead, and it would have left the latter before the others
+  // entered. In truth all clocks agree.
   SimulatedClocks job(21, 2, 2, 0, 0);
   for (int i = 0; i < 210; ++i) {
     const bool small = i % 21 == 0;
     ObservedInstance instance;
-    instance.operation = Operation::all_gather;
+    instance.operation = Operation::all_reduce;
     instance.message_bytes = small ? 1 << 10 : 1 << 26;
     instance.first_member = static_cast<std::int64_t>(job.observations.members.size());
     instance.members = 2;
@@ -374,8 +375,8 @@ TEST(Fit, MovesOffsetsIntoTheirPhysicalBounds) {
   const ClockFit fit = fit_serially(job);
   ASSERT_EQ(fit.warnings.size(), 1U);
   EXPECT_THAT(fit.warnings[0].message, HasSubstr("nearest possible"));
-  // 5 us of transfer and six scales of 4 us are left to the bound.
-  EXPECT_NEAR(static_cast<double>(fit.report.sessions[1].offset_ns), 29'000, 2'000);
+  // 5 us of transfer and six scales of 0.15 us are left to the bound.
+  EXPECT_NEAR(static_cast<double>(fit.report.sessions[1].offset_ns), 5'900, 1'000);
 }
 
 }  // namespace

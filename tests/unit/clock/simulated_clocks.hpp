@@ -21,6 +21,14 @@ namespace nsys_explain::clock::testing {
 /// counts 0.42 us per pair.
 inline constexpr double all_reduce_floor_ns = 420;
 
+/// Half of what members leave apart lasts: it is the same in every instance, and no number of them makes it smaller.
+inline constexpr double lasting_share = 0.5;
+
+/// The floor of an offset from so many instances with members whose floor of one is `one_ns`.
+inline double offset_floor_ns(double instances, double one_ns = all_reduce_floor_ns) {
+  return one_ns * std::sqrt(1 / instances + lasting_share * lasting_share);
+}
+
 struct TrueClock {
   double offset_ns = 0;
   double drift = 0;
@@ -35,7 +43,7 @@ class SimulatedClocks {
  public:
   SimulatedClocks(std::uint64_t seed, int nodes, double seconds, double offset_spread_ns = 20e6,
                   double drift_spread = 50e-6)
-      : random_(seed), length_ns_(seconds * 1e9) {
+      : random_(seed), lasting_random_(seed + 1'000'000), length_ns_(seconds * 1e9) {
     for (int n = 0; n < nodes; ++n) {
       Session session;
       char name[32];
@@ -48,6 +56,8 @@ class SimulatedClocks {
       const double spread = normal();
       gather_bias_.push_back(2'700 * std::exp(1.737 * spread));  // median 2.7 us, p90 25 us
       gather_spread_.push_back(2'700 * std::exp(1.2 * spread));  // the same with a scatter of 1.25 on top
+      for (std::vector<double>* const lasting : {&reduce_lasting_, &scatter_lasting_})
+        lasting->push_back(lasting_share * std::normal_distribution<double>()(lasting_random_));
     }
   }
 
@@ -161,11 +171,12 @@ class SimulatedClocks {
   }
 
   double lateness(Operation operation, int session) {
+    constexpr double one_exit = 0.603;  // standard deviation of |N|
     switch (operation) {
       case Operation::all_reduce:
-        return 300 / 0.6745 * std::abs(normal());
+        return 300 / 0.6745 * (std::abs(normal()) + one_exit * reduce_lasting_[static_cast<std::size_t>(session)]);
       case Operation::reduce_scatter:
-        return 1'000 / 0.6745 * std::abs(normal());
+        return 1'000 / 0.6745 * (std::abs(normal()) + one_exit * scatter_lasting_[static_cast<std::size_t>(session)]);
       case Operation::all_gather:
         if (gather_scatter > 0) return gather_spread_[session] * std::exp(gather_scatter * normal());
         return gather_bias_[session] + 1'000 * std::abs(normal());
@@ -174,10 +185,10 @@ class SimulatedClocks {
     }
   }
 
-  std::mt19937_64 random_;
+  std::mt19937_64 random_, lasting_random_;
   double start_ns_ = 2e9;
   double length_ns_ = 0;
-  std::vector<double> gather_bias_, gather_spread_;
+  std::vector<double> gather_bias_, gather_spread_, reduce_lasting_, scatter_lasting_;
   std::map<std::vector<int>, std::int32_t> communicator_index_;
 };
 

@@ -12,7 +12,7 @@
 namespace nsys_explain::clock {
 namespace {
 
-using testing::all_reduce_floor_ns;
+using testing::offset_floor_ns;
 using testing::fit_serially;
 using testing::SimulatedClocks;
 
@@ -89,13 +89,11 @@ TEST(DifferenceUncertainty, CoversEveryPairAtAnyTimeOfTheRun) {
   begin.expect_honest();
   middle.expect_honest();
   end.expect_honest();
-  // A drift known to 3.5 floors a second adds as much at each end as 1.7 times what the middle has.
-  EXPECT_GT(end.stated, 2 * middle.stated);
+  EXPECT_GT(end.stated, middle.stated) << "the drift adds to it";
 }
 
 TEST(DifferenceUncertainty, NeighboursFarFromTheReferenceKnowEachOtherWell) {
-  // A chain of pairs, as pipeline stages form: uncertainty to the reference grows along it, that of neighbours does
-  // not.
+  // A chain of pairs, as pipeline stages form. What lasts is a session's own, and does not add up along the chain.
   constexpr int nodes = 16, instances = 100;
   DifferenceCoverage neighbours;
   for (int seed = 0; seed < seeds; ++seed) {
@@ -104,8 +102,7 @@ TEST(DifferenceUncertainty, NeighboursFarFromTheReferenceKnowEachOtherWell) {
     const ClockFit fit = fit_serially(job);
     for (int n = 1; n + 1 < nodes; ++n) neighbours.add(job, fit, n, n + 1, job.mid_run_ns());
     const double of_one_link = uncertainty(fit, nodes - 2, nodes - 1, fit.report.pivot_ns);
-    EXPECT_LT(of_one_link, 1.5 * all_reduce_floor_ns / std::sqrt(instances)) << seed;
-    EXPECT_GT(static_cast<double>(*fit.report.sessions[nodes - 1].uncertainty_ns), 2 * of_one_link) << seed;
+    EXPECT_LT(of_one_link, 1.5 * offset_floor_ns(instances)) << seed;
   }
   neighbours.expect_honest();
 }
