@@ -453,6 +453,23 @@ const tests = {
     await close();
   },
 
+  async "without GPU work the page is not green, tells what the hosts did, and advises what the verdict does"() {
+    const {page, complaints, close} = await open(pages.hosts);
+    const report = JSON.parse(readFileSync(join(dirname(pages.hosts), "report.json"), "utf8"));
+    assert.equal(await page.locator("#verdict .verdict h1, #verdict h1").first().innerText(), report.verdict.text);
+    assert.equal(await page.locator(".verdict.good").count(), 0);
+    assert.equal(await page.locator(".verdict.warn").count(), 1);
+    await readAll(page);
+    await see(page, "host-processes");
+    const text = await page.locator("#host-processes").innerText();
+    for (const {process_id: id} of report.host_processes) assert.match(text, new RegExp(`\\b${id}\\b`));
+    for (const {name} of report.activity.api_calls.slice(0, 2)) assert.ok(text.includes(name), name);
+    // To record CUDA is no advice where it was recorded.
+    assert.equal(await page.locator("p.absent code", {hasText: "-t cuda"}).count(), 0);
+    assert.deepEqual(complaints, []);
+    await close();
+  },
+
   async "a single trace says what is missing"() {
     const {page, complaints, close} = await open(pages.one);
     await readAll(page);
