@@ -19,7 +19,7 @@ struct Section {
 
 /// Sections that say themselves why they are empty are not here.
 constexpr std::array sections{
-    Section{"Findings", "nothing is above the size from which it is worth a line", false},
+    Section{"Findings", "nothing is above the size from which it is worth a line"},
     Section{"Late trace ranks", "no trace rank has significant lateness of its own"},
     Section{"Where the time of each trace rank went", "no trace rank has GPU activity"},
     Section{"Phases of the program", "no NVTX range is a phase (capture with -t nvtx; name your own by --phase-map)"},

@@ -459,6 +459,10 @@ const tests = {
     assert.equal(await page.locator("#verdict .verdict h1, #verdict h1").first().innerText(), report.verdict.text);
     assert.equal(await page.locator(".verdict.good").count(), 0);
     assert.equal(await page.locator(".verdict.warn").count(), 1);
+    const facts = await page.locator("dl.facts").innerText();
+    assert.match(facts, /Processes without GPU work\s+2\b/);
+    assert.match(facts, /Waiting in collectives\s+not known/);
+    assert.equal(await page.locator("text=worth acting on").count(), 0);
     await readAll(page);
     await see(page, "host-processes");
     const text = await page.locator("#host-processes").innerText();

@@ -215,7 +215,10 @@ class HostProcesses(EndToEndTest):
 
     def test_a_job_of_exports_without_gpu_work(self):
         directory = self.exports()
-        report = self.analyse(directory, "out", "--csv", code=3)
+        prometheus = self.directory / "job.prom"
+        report = self.analyse(directory, "out", "--csv", "--prometheus", str(prometheus), code=3)
+        for family in ("wait_ratio", "stragglers"):
+            self.assertNotIn(f"nsys_explain_{family}{{", prometheus.read_text(), "0 would read as a job that waits for nobody")
         self.assertEqual([(one["trace_rank"], one["rank_source"], one["process_id"]) for one in report["host_processes"]],
                          [(number, "mpi_ranks", process_id(number)) for number in range(4)])
         for number in range(4):

@@ -117,8 +117,9 @@ bool can_be_read(const TraceFacts& facts) {
   const auto is_warning = [](const Warning& one) {
     return is_named(one.severity, Severity::error) && is_named(one.source, WarningSource::analysis);
   };
-  const auto is_identity = [](const TraceRankIdentity& one) {
-    return is_named(one.rank_source, RankSource::file_order) && is_bool(one.is_gpu_presumed) &&
+  const auto is_identity = [&](const TraceRankIdentity& one) {
+    return one.key.path == facts.session.path && is_named(one.rank_source, RankSource::file_order) &&
+           is_bool(one.is_gpu_presumed) &&
            std::all_of(one.claims.begin(), one.claims.end(),
                        [](const RankClaim& claim) { return is_named(claim.source, RankSource::file_order); });
   };
