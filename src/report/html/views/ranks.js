@@ -1,6 +1,6 @@
 import {absent, record} from "../absent.js";
 import {chart, palette, rankAxis} from "../charts.js";
-import {identity, late, ranks, report, rows} from "../data.js";
+import {identity, late, leftOut, ranks, report, rows} from "../data.js";
 import {heading, node, percent, short, significant} from "../format.js";
 import {plainTable, sortableTable} from "../table.js";
 
@@ -53,7 +53,8 @@ export function communicators() {
 // Processes of which no GPU work was recorded, with what their hosts did.
 export function hostProcesses() {
   const numbers = new Set(rows("host_processes").map((row) => row.trace_rank));
-  const part = (title, name, empty) => [node("h3", {}, title), plainTable(name, {limit: 40, list: rows(name).filter((row) => numbers.has(row.trace_rank)), empty})];
+  const part = (title, name, empty) => [node("h3", {}, title), plainTable(name, {limit: 40, empty, list: rows(name).filter((row) => numbers.has(row.trace_rank)),
+    leftOut: ranks.length === 0 ? leftOut(name) : 0})];
   return node("div", {}, plainTable("host_processes", {limit: 40}), part("NVTX ranges and MPI calls", "nvtx_sum", "None was recorded (-t nvtx,mpi)."),
     part("CUDA calls", "cuda_api", "None was recorded (-t cuda)."), part("Calls into the operating system", "os_runtime", "None was recorded (-t osrt)."),
     part("CPU samples", "cpu_functions", "None was recorded (--sample=process-tree)."));
