@@ -464,8 +464,8 @@ const tests = {
     assert.match(facts, /Waiting in collectives\s+not known/);
     assert.equal(await page.locator("text=worth acting on").count(), 0);
     await readAll(page);
-    await see(page, "host-processes");
-    const text = await page.locator("#host-processes").innerText();
+    await see(page, "processes");
+    const text = await page.locator("#processes").innerText();
     for (const {process_id: id} of report.host_processes) assert.match(text, new RegExp(`\\b${id}\\b`));
     for (const {name} of report.activity.api_calls.slice(0, 2)) assert.ok(text.includes(name), name);
     // To record CUDA is no advice where it was recorded.

@@ -29,7 +29,7 @@ export function verdict() {
     ["Matched by", evidence()],
     ...(report.left_out ? [["Not analysed", report.left_out.replace(/^Not analysed: /, "")]] : []),
     ...(report.verdict.judged_share === null ? [] : [["Lateness could be seen in", `${percent(report.verdict.judged_share, 1)} of the time`]]),
-    ...(report.host_processes.length === 0 ? [] : [["Processes without GPU work", node("a", {href: "#host-processes"}, count(report.host_processes.length))]]),
+    ...(report.host_processes.length === 0 ? [] : [["Processes without GPU work", node("a", {href: "#processes"}, count(report.host_processes.length))]]),
     ["Waiting in collectives", ranks.length === 0 ? "not known" : `${gpuTime(waits)} (${percent(waits, whole)})`],
     ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `90% below ${duration(residual.held_out_p90_ns)}`],
     ["Arrivals told apart", report.clock.smallest_skew_ns === null ? "-" : `everywhere from ${duration(report.clock.smallest_skew_ns)} on`],
